@@ -1,0 +1,45 @@
+// The refusals a caller can meet: one closed union of codes, without a word of HTTP.
+
+export type RefusalCode =
+  | 'invalid_request'
+  | 'invalid_cursor'
+  | 'reserved_local_part'
+  | 'insufficient_scope'
+  | 'organization_inactive'
+  | 'marketing_not_available'
+  | 'inbox_not_allowed'
+  | 'recipient_domain_not_allowed'
+  | 'send_mode_reply_only'
+  | 'managed_allowance_exhausted'
+  | 'limit_reached'
+  | 'not_found'
+  | 'address_taken'
+  | 'domain_not_verified'
+  | 'idempotency_key_reused'
+  | 'idempotency_in_progress'
+  | 'delivery_in_progress'
+  | 'idempotency_result_expired'
+  | 'inbox_deleted'
+  | 'message_too_large'
+  | 'too_many_recipients'
+  | 'page_too_large'
+  | 'rate_limited'
+  | 'send_limit_exceeded'
+  | 'unauthorized'
+  | 'unavailable'
+
+/**
+ * The caller's fault, or a policy: nothing of ours is broken. `detail` is for people and never carries a secret;
+ * `retryAfterSeconds` is set where waiting helps.
+ */
+export class ServiceError extends Error {
+  readonly code: RefusalCode
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(code: RefusalCode, detail?: string, retryAfterSeconds?: number) {
+    super(detail ?? '')
+    this.name = 'ServiceError'
+    this.code = code
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}

@@ -1,0 +1,26 @@
+// Identifiers: made here, in Node, before a row is written, so that a retried batch carries the same ones.
+import { randomBytes, randomUUIDv7 } from 'node:crypto'
+
+declare const brand: unique symbol
+type Branded<Name extends string> = string & { readonly [brand]: Name }
+
+export type OrganizationId = Branded<'organization'>
+export type KeyId = Branded<'key'>
+export type InboxId = Branded<'inbox'>
+export type ThreadId = Branded<'thread'>
+export type MessageId = Branded<'message'>
+export type SubmissionId = Branded<'submission'>
+
+const prefixes = { inbox: 'inb_', thread: 'thr_', message: 'msg_' } as const
+type PrefixedId = { inbox: InboxId; thread: ThreadId; message: MessageId }
+
+/** A new `inb_`, `thr_` or `msg_` id: 48 bits of Unix milliseconds, then 48 random bits, so that ids sort by creation. */
+export function newId<Kind extends keyof PrefixedId>(kind: Kind, atMs: number): PrefixedId[Kind] {
+  const time = Math.floor(atMs).toString(16).padStart(12, '0')
+  return (prefixes[kind] + time + randomBytes(6).toString('hex')) as PrefixedId[Kind]
+}
+
+/** A new UUID, version 7 (RFC 9562 5.7), for organizations, keys, submissions and events. */
+export function newUuid<Id extends string = string>(): Id {
+  return randomUUIDv7() as string as Id
+}

@@ -1,0 +1,35 @@
+// An SMTP reply as a value, and its form on the wire.
+
+export interface Reply {
+  /** Three digits: 200 to 599. */
+  code: number
+  /** RFC 3463 status such as `5.1.1`; null where there is none (greeting, EHLO, 354). */
+  enhanced: string | null
+  /** One line, or several joined by `\n`. */
+  text: string
+}
+
+const maxLines = 100
+// RFC 5321 4.5.3.1.5: a reply line, code and line end included, has at most 512 octets.
+const maxLineBytes = 512
+
+/** A reply; shorter to write than the object. */
+export function reply(code: number, enhanced: string | null, text: string): Reply {
+  return { code, enhanced, text }
+}
+
+/**
+ * The reply's wire lines, each ended by CRLF; the status code is repeated on every line (RFC 2034 4). Whatever is not
+ * printable ASCII becomes `?`, so that no text taken from a peer can inject a reply of its own.
+ */
+export function formatReply({ code, enhanced, text }: Reply): string {
+  const lines = text.split('\n', maxLines)
+  const status = enhanced === null ? '' : `${enhanced} `
+  let wire = ''
+  for (const [index, line] of lines.entries()) {
+    const separator = index === lines.length - 1 ? ' ' : '-'
+    const shown = (status + line.replace(/[^\x20-\x7e]/g, '?')).slice(0, maxLineBytes - 6)
+    wire += `${code}${separator}${shown}\r\n`
+  }
+  return wire
+}
