@@ -1,0 +1,87 @@
+// What an e-mail address is: RFC 5321 Mailbox with RFC 6531 characters, its one written form and its comparison key.
+import { domainToASCII } from 'node:url'
+
+/** An address with the name people read beside it. `email` is never empty; `name` is absent where there is none. */
+export interface Mailbox {
+  email: string
+  name?: string
+}
+
+export interface EmailAddress {
+  /** What stands before the last @, quotes and backslashes removed, in the case it was given. */
+  localPart: string
+  /** Lower case, A-labels (`xn--`), no trailing dot. */
+  domain: string
+  /** The form to write and send: the local part in quotes only where it needs them, then `@domain`. */
+  email: string
+}
+
+const longestCodePoints = 320
+const longestLocalPartOctets = 64
+const longestDomainOctets = 253
+
+// Beyond ASCII: no controls, no spaces, no lone surrogates, and no direction marks that make an address read as another.
+const beyondAscii = '[^\\x00-\\x7F\\p{Cc}\\p{Cs}\\p{Z}\\p{Bidi_Control}]'
+const atom = new RegExp(`^(?:[a-zA-Z0-9!#$%&'*+/=?^_\`{|}~-]|${beyondAscii})+$`, 'u')
+const quotedContent = new RegExp(`^(?:[ !#-\\[\\]-~]|\\\\[ -~]|${beyondAscii})*$`, 'u')
+const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+const labelsBeforeIdna = /^(?:[a-zA-Z0-9.-]|[^\x00-\x7F])+$/
+const numericLabel = /^(?:[0-9]+|0x[0-9a-f]*)$/
+
+/**
+ * Reads one bare address: no display name, comment, group, source route or address literal, nothing around it.
+ * Null for whatever cannot be an SMTP recipient. Linear in the text, which may be of any length.
+ */
+export function parseEmail(text: string): EmailAddress | null {
+  if (text.length > 2 * longestCodePoints || [...text].length > longestCodePoints) return null
+  const at = text.lastIndexOf('@')
+  if (at < 1) return null
+  const localPart = parseLocalPart(text.slice(0, at))
+  const domain = parseDomain(text.slice(at + 1))
+  if (localPart === null || domain === null) return null
+  const written = writeLocalPart(localPart)
+  // RFC 5321 4.5.3.1.1: a local part has at most 64 octets.
+  if (Buffer.byteLength(written) > longestLocalPartOctets) return null
+  return { localPart, domain, email: `${written}@${domain}` }
+}
+
+/**
+ * The key under which two spellings are one address: local part in lower case and NFC, domain in A-labels.
+ * What is no address keeps its text, trimmed and in lower case, so that it equals only itself.
+ */
+export function sameAddressKey(email: string): string {
+  const parsed = parseEmail(email)
+  if (parsed === null) return email.trim().toLowerCase()
+  return `${writeLocalPart(parsed.localPart.normalize('NFC').toLowerCase())}@${parsed.domain}`
+}
+
+function parseLocalPart(given: string): string | null {
+  // RFC 5321 4.1.2: Quoted-string = DQUOTE *QcontentSMTP DQUOTE; a backslash takes any printable character.
+  if (given.length > 1 && given.startsWith('"') && given.endsWith('"')) {
+    const content = given.slice(1, -1)
+    return quotedContent.test(content) ? content.replace(/\\(.)/g, '$1') : null
+  }
+  return isDotString(given) ? given : null
+}
+
+function isDotString(localPart: string): boolean {
+  // RFC 6531 3.3: atext takes characters beyond ASCII as well.
+  return localPart.split('.').every((part) => atom.test(part))
+}
+
+function writeLocalPart(localPart: string): string {
+  return isDotString(localPart) ? localPart : `"${localPart.replace(/["\\]/g, '\\$&')}"`
+}
+
+/** The A-label form in lower case of a domain name, in U-labels or A-labels; null where it is not a host name. */
+export function parseDomain(given: string): string | null {
+  // IDNA mapping reads its input as part of a URL: only letters, digits, hyphens and dots may reach it.
+  if (given.length > longestDomainOctets || !labelsBeforeIdna.test(given)) return null
+  const domain = /^[\x00-\x7F]*$/.test(given) ? given.toLowerCase() : domainToASCII(given)
+  // RFC 5321 4.5.3.1.2: the RFC allows 255 octets, the DNS (RFC 1035) 253 of them as text.
+  if (domain.length > longestDomainOctets) return null
+  const labels = domain.split('.')
+  if (!labels.every((part) => label.test(part))) return null
+  // RFC 3696 2: no top-level domain is all digits; what ends in a number would be read as an IPv4 address.
+  return numericLabel.test(labels.at(-1) ?? '') ? null : domain
+}

@@ -1,0 +1,123 @@
+// Gives the bytes of a body part the form in which they travel: 7bit, quoted-printable or base64.
+
+export interface EncodedBody {
+  transferEncoding: '7bit' | 'quoted-printable' | 'base64'
+  content: Buffer
+}
+
+// RFC 5322 2.1.1: lines should be no longer than 78 characters.
+const lineChars = 78
+// RFC 2045 6.7: encoded lines, and those of base64 too, are at most 76 characters long.
+const encodedLineChars = 76
+const cr = 13
+const lf = 10
+
+/** Text as lines that end in CRLF, in the shortest form that every mail server passes on unchanged. */
+export function encodeText(text: string): EncodedBody {
+  const lines = text.includes('\r') ? text.replace(/\r\n?|\n/g, '\r\n') : text.replaceAll('\n', '\r\n')
+  if (isSafeAsItIs(lines, lineChars))
+    return { transferEncoding: '7bit', content: Buffer.from(lines, 'latin1') }
+  const content = Buffer.from(lines)
+  // Quoted-printable adds two bytes for each one it encodes, base64 a third of them all.
+  if (countEncoded(content) * 6 > content.length) return encodeBase64(content)
+  return { transferEncoding: 'quoted-printable', content: quotedPrintable(content) }
+}
+
+export function encodeBase64(content: Buffer): EncodedBody {
+  const digits = Buffer.from(content.toString('base64'), 'latin1')
+  const wrapped = Buffer.allocUnsafe(digits.length + 2 * Math.ceil(digits.length / encodedLineChars))
+  let length = 0
+  for (let start = 0; start < digits.length; start += encodedLineChars) {
+    length += digits.copy(wrapped, length, start, start + encodedLineChars)
+    wrapped[length++] = cr
+    wrapped[length++] = lf
+  }
+  return { transferEncoding: 'base64', content: wrapped }
+}
+
+/**
+ * Whether text with CRLF line ends can travel as it is: ASCII, lines of at most `maxLineChars`, and nothing that a
+ * boundary of ours or a mailbox file would trip over.
+ */
+export function isSafeAsItIs(text: string, maxLineChars: number): boolean {
+  if (/[^\t\r\n\x20-\x7e]/.test(text)) return false
+  // RFC 2049 3: a line that begins with "From " is changed by mailbox files; ours begin each boundary with "=_".
+  if (text.includes('--=_') || /(?:^|\n)From /.test(text)) return false
+  let start = 0
+  for (let end = text.indexOf('\r\n'); end >= 0; end = text.indexOf('\r\n', start)) {
+    if (end - start > maxLineChars) return false
+    start = end + 2
+  }
+  return text.length - start <= maxLineChars
+}
+
+// RFC 2045 6.7: printable bytes may stand for themselves, all but "=".
+const isPrintable = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte > 32 && byte < 127 && byte !== 0x3d ? 1 : 0,
+)
+const isSpaceOrLineEnd = Uint8Array.from({ length: 256 }, (_, byte) =>
+  '\t\r\n '.includes(String.fromCharCode(byte)) ? 1 : 0,
+)
+
+function countEncoded(content: Buffer): number {
+  let count = 0
+  for (let index = 0; index < content.length; index++) {
+    const byte = content[index]!
+    count += 1 - (isPrintable[byte]! | isSpaceOrLineEnd[byte]!)
+  }
+  return count
+}
+
+const hexDigits = Buffer.from('0123456789ABCDEF')
+
+/** `content` has CRLF line ends only, which stay line ends. */
+function quotedPrintable(content: Buffer): Buffer {
+  // Each byte becomes at most three, and each 24 of those at most bring a soft line break of three.
+  const encoded = Buffer.allocUnsafe(content.length * 3 + Math.ceil(content.length / 24) * 3)
+  let length = 0
+  let column = 0
+  for (let index = 0; index < content.length; index++) {
+    const byte = content[index]!
+    if (byte === cr) {
+      encoded[length++] = cr
+      encoded[length++] = lf
+      index++
+      column = 0
+      continue
+    }
+    if (column > encodedLineChars - 4 && !fitsLine(content, index, column)) {
+      encoded[length++] = 0x3d
+      encoded[length++] = cr
+      encoded[length++] = lf
+      column = 0
+    }
+    if (isPrintable[byte] === 1 ? column > 0 || !isUnsafeFirst(byte) : isInnerSpace(content, index)) {
+      encoded[length++] = byte
+      column += 1
+    } else {
+      encoded[length++] = 0x3d
+      encoded[length++] = hexDigits[byte >> 4]!
+      encoded[length++] = hexDigits[byte & 15]!
+      column += 3
+    }
+  }
+  return encoded.subarray(0, length)
+}
+
+function fitsLine(content: Buffer, index: number, column: number): boolean {
+  const width = isPrintable[content[index]!] === 1 || isInnerSpace(content, index) ? 1 : 3
+  // RFC 2045 6.7: the soft line break's "=" counts, unless this byte ends the line.
+  const lineEnds = index + 1 === content.length || content[index + 1] === cr
+  return column + width <= (lineEnds ? encodedLineChars : encodedLineChars - 1)
+}
+
+// RFC 2045 6.7: white space stands for itself, but not at the end of a line.
+function isInnerSpace(content: Buffer, index: number): boolean {
+  const byte = content[index]!
+  return (byte === 0x20 || byte === 0x09) && index + 1 < content.length && content[index + 1] !== cr
+}
+
+// RFC 2049 3: "F" may begin a line with "From ", and "." may stand alone on one; both are encoded.
+function isUnsafeFirst(byte: number): boolean {
+  return byte === 0x46 || byte === 0x2e
+}

@@ -1,0 +1,125 @@
+// Content-Type and Content-Disposition: a value and its parameters, with RFC 2231 pieces and RFC 2047 names undone.
+import { decodeText } from './charset.ts'
+import { withoutComments } from './comments.ts'
+import { decodeEncodedWords } from './encoded-word.ts'
+
+export interface ContentField {
+  /** `text/plain`, `attachment` …, in lower case; empty where the field has none. */
+  value: string
+  /** Names in lower case. */
+  parameters: Map<string, string>
+}
+
+const longestField = 64 * 1024
+const mostParameters = 200
+
+/** Reads the field as leniently as mailers write it; never fails, and is linear in its first 64 KiB. */
+export function parseContentField(field: string): ContentField {
+  // RFC 2045 5.1: comments may stand anywhere between the tokens.
+  const segments = splitSegments(withoutComments(field.slice(0, longestField)))
+  const pieces = new Map<string, string>()
+  for (const segment of segments.slice(1)) {
+    const sign = segment.indexOf('=')
+    const name = (sign < 0 ? segment : segment.slice(0, sign)).trim().toLowerCase()
+    if (sign > 0 && name !== '' && !pieces.has(name))
+      pieces.set(name, unquote(segment.slice(sign + 1).trim()))
+  }
+  return { value: (segments[0] ?? '').replace(/\s+/g, '').toLowerCase(), parameters: joinPieces(pieces) }
+}
+
+// QUIRK: some programs leave out the semicolon before a parameter.
+const nextParameter = /\s{1,100}[a-z0-9*-]{1,40}\s?=/iy
+
+/** Cuts at the semicolons that stand outside quotes, and where one is missing. */
+function splitSegments(field: string): string[] {
+  const segments: string[] = []
+  let start = 0
+  let isQuoted = false
+  for (let at = 0; at < field.length && segments.length < mostParameters; at++) {
+    const character = field[at]
+    if (character === '\\' && isQuoted) at++
+    else if (character === '"') isQuoted = !isQuoted
+    else if (!isQuoted && (character === ';' || isMissingSemicolon(field, at))) {
+      segments.push(field.slice(start, at))
+      start = at + 1
+    }
+  }
+  segments.push(field.slice(start))
+  return segments
+}
+
+function isMissingSemicolon(field: string, at: number): boolean {
+  if (!isSpace(field[at]) || isSpace(field[at - 1]) || field[at - 1] === ';') return false
+  nextParameter.lastIndex = at
+  return nextParameter.test(field)
+}
+
+function isSpace(character: string | undefined): boolean {
+  return character === ' ' || character === '\t'
+}
+
+function unquote(value: string): string {
+  if (!value.startsWith('"')) return value
+  const end = value.length > 1 && value.endsWith('"') ? -1 : undefined
+  return value.slice(1, end).replace(/\\(.)/gs, '$1')
+}
+
+/** RFC 2231 3: `name*0`, `name*1*` … are one value, in the order of their numbers. */
+function joinPieces(pieces: Map<string, string>): Map<string, string> {
+  const parameters = new Map<string, string>()
+  const extended = new Set<string>()
+  for (const name of pieces.keys()) {
+    const star = name.indexOf('*')
+    if (star > 0) extended.add(name.slice(0, star))
+    else parameters.set(name, decodeEncodedWords(pieces.get(name)!))
+  }
+  for (const name of extended) {
+    const value = joinExtended(name, pieces)
+    if (value !== null) parameters.set(name, value)
+  }
+  return parameters
+}
+
+function joinExtended(name: string, pieces: Map<string, string>): string | null {
+  const whole = pieces.get(`${name}*`)
+  if (whole !== undefined) {
+    const { charset, rest } = splitCharset(whole)
+    return decodeText(percentDecoded(rest), charset)
+  }
+  const chunks: Buffer[] = []
+  let charset: string | null = null
+  for (let number = 0; number < mostParameters; number++) {
+    const plain = pieces.get(`${name}*${number}`)
+    const encoded = pieces.get(`${name}*${number}*`)
+    if (plain === undefined && encoded === undefined) break
+    if (encoded === undefined) chunks.push(Buffer.from(plain!))
+    else {
+      const split: ReturnType<typeof splitCharset> =
+        number === 0 ? splitCharset(encoded) : { charset, rest: encoded }
+      charset = split.charset
+      chunks.push(percentDecoded(split.rest))
+    }
+  }
+  return chunks.length === 0 ? null : decodeText(Buffer.concat(chunks), charset)
+}
+
+// RFC 2231 4: an extended value is charset'language'text.
+function splitCharset(value: string): { charset: string | null; rest: string } {
+  const first = value.indexOf("'")
+  const second = first < 0 ? -1 : value.indexOf("'", first + 1)
+  if (second < 0) return { charset: null, rest: value }
+  return { charset: value.slice(0, first) || null, rest: value.slice(second + 1) }
+}
+
+function percentDecoded(value: string): Buffer {
+  const bytes = Buffer.from(value)
+  const decoded = Buffer.allocUnsafe(bytes.length)
+  let length = 0
+  for (let at = 0; at < bytes.length; at++) {
+    const hex = bytes[at] === 0x25 ? bytes.toString('latin1', at + 1, at + 3) : ''
+    const isEscape = /^[0-9a-f]{2}$/i.test(hex)
+    decoded[length++] = isEscape ? Number.parseInt(hex, 16) : bytes[at]!
+    if (isEscape) at += 2
+  }
+  return decoded.subarray(0, length)
+}

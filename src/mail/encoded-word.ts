@@ -1,0 +1,77 @@
+// RFC 2047 encoded words in header fields: decoded in linear time, bytes of neighbours joined before they are read.
+import { decodeText } from './charset.ts'
+import { decodeQuotedPrintable } from './transfer-encoding.ts'
+
+interface EncodedWord {
+  charset: string
+  encoding: 'b' | 'q'
+  content: string
+}
+
+/** `text` with every encoded word decoded; what only looks like one stays as it is. */
+export function decodeEncodedWords(text: string): string {
+  if (!text.includes('=?')) return text
+  let decoded = ''
+  let run: EncodedWord[] = []
+  let at = 0
+  while (at < text.length) {
+    const start = text.indexOf('=?', at)
+    const found = start < 0 ? null : readEncodedWord(text, start)
+    const between = text.slice(at, start < 0 ? text.length : start)
+    // RFC 2047 6.2: white space between two encoded words is not shown.
+    if (found === null || run.length === 0 || between.trim() !== '') {
+      decoded += decodeRun(run) + between
+      run = []
+    }
+    if (start < 0) break
+    if (found === null) {
+      decoded += '=?'
+      at = start + 2
+    } else {
+      run.push(found.word)
+      at = found.end
+    }
+  }
+  return decoded + decodeRun(run)
+}
+
+const wordStart = /=\?([^?\s]{1,75})\?([bq])\?/iy
+
+function readEncodedWord(text: string, start: number): { word: EncodedWord; end: number } | null {
+  wordStart.lastIndex = start
+  const match = wordStart.exec(text)
+  if (match === null) return null
+  const rest = text.slice(wordStart.lastIndex, wordStart.lastIndex + longestContent)
+  // QUIRK: mailers leave a bare ? inside the Q encoding; only ?= ends the word.
+  const length = rest.indexOf('?=')
+  if (length < 0) return null
+  // RFC 2231 5: a language may follow the charset, after an asterisk.
+  const charset = match[1]!.split('*')[0]!
+  const encoding = match[2]!.toLowerCase() as 'b' | 'q'
+  return {
+    word: { charset, encoding, content: rest.slice(0, length) },
+    end: wordStart.lastIndex + length + 2,
+  }
+}
+
+// RFC 2047 2 allows 75 characters; mailers write whole subjects as one word.
+const longestContent = 5000
+
+/** QUIRK: mailers split characters of several bytes between words of one charset, so those are joined as bytes. */
+function decodeRun(run: EncodedWord[]): string {
+  let decoded = ''
+  for (let at = 0; at < run.length; ) {
+    const { charset } = run[at]!
+    const pieces: Buffer[] = []
+    while (at < run.length && run[at]!.charset.toLowerCase() === charset.toLowerCase()) {
+      pieces.push(contentBytes(run[at++]!))
+    }
+    decoded += decodeText(Buffer.concat(pieces), charset)
+  }
+  return decoded
+}
+
+function contentBytes({ encoding, content }: EncodedWord): Buffer {
+  if (encoding === 'b') return Buffer.from(content, 'base64')
+  return decodeQuotedPrintable(Buffer.from(content.replaceAll('_', ' ')))
+}

@@ -1,0 +1,125 @@
+// One cheap, bounded pass over a header block: where it ends, and the fields in it, still encoded.
+import { decodeText } from './charset.ts'
+
+const mostFields = 10_000
+const longestBlockBytes = 1 << 20
+const longestValueBytes = 256 * 1024
+const longestNameBytes = 76
+
+const lf = 0x0a
+const cr = 0x0d
+const space = 0x20
+const tab = 0x09
+const colon = 0x3a
+
+export interface HeaderScan {
+  /** Offset of the first byte of the body. */
+  headerEnd: number
+  /** Whether the block went beyond 10,000 fields or 1 MiB: fields further down were not looked at. */
+  truncated: boolean
+  /** How many fields of that name there are; names compare without case. */
+  count(name: string): number
+  /** The values in their order, unfolded and trimmed, encoded words not decoded; each read to 256 KiB at most. */
+  values(name: string): string[]
+  /** The first value, or null: the one choice where a field that may stand once stands twice. */
+  first(name: string): string | null
+}
+
+/**
+ * Scans the header of the message, or of the body part, that begins at `start`. The block ends with its first empty
+ * line, with the bytes, or before the first line that `endsBefore` names. Lines end with LF; lines that are neither
+ * field nor continuation are passed over.
+ */
+export function scanHeader(
+  raw: Uint8Array,
+  start = 0,
+  endsBefore?: (lineStart: number, lineEnd: number) => boolean,
+): HeaderScan {
+  const block = new HeaderBlock(bufferOver(raw), start)
+  block.scan(endsBefore)
+  return block
+}
+
+/** The same bytes as a Buffer, without a copy. */
+export function bufferOver(raw: Uint8Array): Buffer {
+  return Buffer.isBuffer(raw) ? raw : Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+}
+
+class HeaderBlock implements HeaderScan {
+  headerEnd: number
+  truncated = false
+  readonly #raw: Buffer
+  readonly #fields = new Map<string, number[]>()
+  #fieldCount = 0
+
+  constructor(raw: Buffer, start: number) {
+    this.#raw = raw
+    this.headerEnd = start
+  }
+
+  scan(endsBefore?: (lineStart: number, lineEnd: number) => boolean): void {
+    const raw = this.#raw
+    const stopAt = this.headerEnd + longestBlockBytes
+    let ranges: number[] | null = null
+    for (let at = this.headerEnd; at < raw.length; ) {
+      const found = raw.indexOf(lf, at)
+      const lineEnd = found < 0 ? raw.length : found
+      const next = Math.min(lineEnd + 1, raw.length)
+      if (lineEnd === at || (lineEnd === at + 1 && raw[at] === cr)) {
+        this.headerEnd = next
+        return
+      }
+      if (endsBefore?.(at, lineEnd)) {
+        this.headerEnd = at
+        return
+      }
+      if (at > stopAt || this.#fieldCount > mostFields) this.truncated = true
+      if (!this.truncated) {
+        const isContinuation = raw[at] === space || raw[at] === tab
+        if (!isContinuation) ranges = this.#openField(at, lineEnd)
+        else if (ranges !== null) ranges[ranges.length - 1] = lineEnd
+      }
+      at = next
+    }
+    this.headerEnd = raw.length
+  }
+
+  #openField(lineStart: number, lineEnd: number): number[] | null {
+    const raw = this.#raw
+    const limit = Math.min(lineEnd, lineStart + longestNameBytes)
+    let nameEnd = lineStart
+    while (nameEnd < limit && raw[nameEnd] !== colon) nameEnd++
+    if (nameEnd === limit || nameEnd === lineStart) return null
+    const name = raw.toString('latin1', lineStart, nameEnd).trimEnd().toLowerCase()
+    const ranges = this.#fields.get(name) ?? []
+    if (ranges.length === 0) this.#fields.set(name, ranges)
+    ranges.push(nameEnd + 1, lineEnd)
+    this.#fieldCount++
+    return ranges
+  }
+
+  count(name: string): number {
+    return (this.#fields.get(name.toLowerCase())?.length ?? 0) / 2
+  }
+
+  values(name: string): string[] {
+    const ranges = this.#fields.get(name.toLowerCase()) ?? []
+    return ranges.flatMap((start, index) => (index % 2 === 0 ? [this.#value(start, ranges[index + 1]!)] : []))
+  }
+
+  first(name: string): string | null {
+    const ranges = this.#fields.get(name)
+    return ranges === undefined ? null : this.#value(ranges[0]!, ranges[1]!)
+  }
+
+  #value(start: number, end: number): string {
+    const value = decodeText(this.#raw.subarray(start, Math.min(end, start + longestValueBytes)), null)
+    // RFC 5322 2.2.3: lines that were folded are one; the white space around the fold is read as one space.
+    if (!value.includes('\n')) return value.trim()
+    return value
+      .split('\n')
+      .map((line) => line.trim())
+      .join(' ')
+      .trim()
+  }
+}

@@ -1,0 +1,210 @@
+// A message as a tree of body parts (RFC 2045, 2046), split in one linear pass under limits.
+import { type ContentField, parseContentField } from './content-field.ts'
+import { bufferOver, type HeaderScan, scanHeader } from './header-scan.ts'
+
+const mostParts = 2000
+const deepestNesting = 50
+const longestBoundary = 250
+
+const hyphen = 0x2d
+const lineBreakAndHyphens = Buffer.from('\n--')
+const nothing = Buffer.alloc(0)
+
+export interface MimePart {
+  header: HeaderScan
+  /** `text/plain` …, in lower case: what the part says, or the default of RFC 2045 5.2 and RFC 2046 5.1.5. */
+  contentType: string
+  typeParameters: Map<string, string>
+  disposition: ContentField
+  /** The body, still in its transfer encoding; empty for a part that has parts. */
+  body: Buffer
+  /** Whether the message ended before a boundary ended this part; of a multipart, whether no boundary came at all. */
+  isUnterminated: boolean
+  parts: MimePart[]
+}
+
+interface OpenMultipart {
+  part: MimePart
+  openLine: string
+  closeLine: string
+  /** What the same lines meant outside this multipart. */
+  outer: (Delimiter | undefined)[]
+}
+
+interface Delimiter {
+  /** How many multiparts are open around the parts that it delimits. */
+  depth: number
+  isClose: boolean
+}
+
+/**
+ * Splits `raw` into its parts. A message inside (message/rfc822) is one part, not looked into; a multipart whose
+ * boundary never comes is read as plain text. `isTruncated` says that there are more than 2,000 parts, a nesting
+ * deeper than 50, or headers beyond their limits: what lies beyond is not split.
+ */
+export function splitMime(raw: Uint8Array): { root: MimePart; isTruncated: boolean } {
+  const splitter = new Splitter(bufferOver(raw))
+  const root = splitter.split()
+  return { root, isTruncated: splitter.isTruncated }
+}
+
+class Splitter {
+  isTruncated = false
+  readonly #raw: Buffer
+  readonly #open: OpenMultipart[] = []
+  readonly #delimiters = new Map<string, Delimiter>()
+  /** The part whose body is being read; null in a preamble or an epilogue. */
+  #leaf: MimePart | null = null
+  #partStart = 0
+  #bodyStart = 0
+  #partCount = 0
+
+  constructor(raw: Buffer) {
+    this.#raw = raw
+  }
+
+  split(): MimePart {
+    const root = this.#startPart(0, 'text/plain')
+    let from = Math.max(root.header.headerEnd - 1, 0)
+    while (this.#open.length > 0) {
+      const lineStart = this.#nextDashes(from)
+      if (lineStart < 0) break
+      const lineEnd = this.#lineEnd(lineStart)
+      const delimiter = this.#findDelimiter(lineStart, lineEnd)
+      from = lineEnd
+      if (delimiter === undefined) continue
+      this.#endBody(lineStart)
+      this.#leaf = null
+      if (!delimiter.isClose) this.#open[delimiter.depth - 1]!.part.isUnterminated = false
+      this.#closeTo(delimiter.isClose ? delimiter.depth - 1 : delimiter.depth)
+      if (delimiter.isClose || lineEnd + 1 >= this.#raw.length) continue
+      if (this.#partCount >= mostParts) {
+        this.isTruncated = true
+        break
+      }
+      from = Math.max(lineEnd, this.#startChild(lineEnd + 1) - 1)
+    }
+    this.#endOfMessage()
+    return root
+  }
+
+  #endOfMessage(): void {
+    const part = this.#leaf
+    this.#endBody(this.#raw.length)
+    const innermost = this.#open.at(-1)
+    if (part === null || innermost === undefined) return
+    // QUIRK: some programs write the last boundary without the line break before it.
+    const closeAt = part.body.lastIndexOf(innermost.closeLine, -1, 'latin1')
+    if (closeAt >= 0 && part.body.toString('latin1', closeAt).trimEnd() === innermost.closeLine) {
+      part.body = part.body.subarray(0, closeAt)
+    } else part.isUnterminated = true
+  }
+
+  /** The start of the next line that begins with two hyphens, or -1. */
+  #nextDashes(from: number): number {
+    if (from === 0 && this.#raw[0] === hyphen && this.#raw[1] === hyphen) return 0
+    const found = this.#raw.indexOf(lineBreakAndHyphens, from)
+    return found < 0 ? -1 : found + 1
+  }
+
+  #findDelimiter(start: number, end: number): Delimiter | undefined {
+    const line = this.#shortLine(start, end)
+    const innermost = this.#open.at(-1)!
+    // RFC 2046 5.1.1: a line that begins with the boundary is a delimiter, whatever follows; the innermost comes first.
+    if (!line.startsWith(innermost.openLine)) return this.#delimiters.get(line)
+    return { depth: this.#open.length, isClose: line.startsWith(innermost.closeLine) }
+  }
+
+  /** The line as the keys of `#delimiters` are written; empty where it is too long to be one. */
+  #shortLine(start: number, end: number): string {
+    if (end - start > longestBoundary + 100) return ''
+    return this.#raw.toString('latin1', start, end).trimEnd()
+  }
+
+  #lineEnd(start: number): number {
+    const found = this.#raw.indexOf(0x0a, start)
+    return found < 0 ? this.#raw.length : found
+  }
+
+  #startChild(start: number): number {
+    const parent = this.#open.at(-1)!.part
+    // RFC 2046 5.1.5: in a digest the default type is message/rfc822.
+    const defaultType = parent.contentType === 'multipart/digest' ? 'message/rfc822' : 'text/plain'
+    const child = this.#startPart(start, defaultType)
+    parent.parts.push(child)
+    return child.header.headerEnd
+  }
+
+  #startPart(start: number, defaultType: string): MimePart {
+    const header = scanHeader(this.#raw, start, (lineStart, lineEnd) => this.#isDelimiter(lineStart, lineEnd))
+    if (header.truncated) this.isTruncated = true
+    this.#partCount++
+    const type = parseContentField(header.first('content-type') ?? '')
+    const contentType = /^[^/]+\/[^/]+$/.test(type.value) ? type.value : defaultType
+    const part: MimePart = {
+      header,
+      contentType,
+      typeParameters: type.parameters,
+      disposition: parseContentField(header.first('content-disposition') ?? ''),
+      body: nothing,
+      isUnterminated: false,
+      parts: [],
+    }
+    this.#leaf = part
+    this.#partStart = start
+    this.#bodyStart = header.headerEnd
+    if (contentType.startsWith('multipart/')) {
+      part.isUnterminated = true
+      this.#openMultipart(part, type.parameters.get('boundary') ?? '')
+    }
+    return part
+  }
+
+  /** QUIRK: a part's header may run into the next boundary without an empty line. */
+  #isDelimiter(lineStart: number, lineEnd: number): boolean {
+    if (this.#raw[lineStart] !== hyphen || this.#raw[lineStart + 1] !== hyphen) return false
+    return this.#delimiters.has(this.#shortLine(lineStart, lineEnd))
+  }
+
+  #openMultipart(part: MimePart, boundary: string): void {
+    const bytes = Buffer.from(boundary.trimEnd()).toString('latin1')
+    if (bytes === '' || bytes.length > longestBoundary) return
+    if (this.#open.length >= deepestNesting) {
+      this.isTruncated = true
+      return
+    }
+    const openLine = `--${bytes}`
+    const closeLine = `${openLine}--`
+    const outer = [this.#delimiters.get(openLine), this.#delimiters.get(closeLine)]
+    this.#open.push({ part, openLine, closeLine, outer })
+    this.#delimiters.set(openLine, { depth: this.#open.length, isClose: false })
+    this.#delimiters.set(closeLine, { depth: this.#open.length, isClose: true })
+  }
+
+  #closeTo(depth: number): void {
+    while (this.#open.length > depth) {
+      const { openLine, closeLine, outer } = this.#open.pop()!
+      this.#restore(openLine, outer[0])
+      this.#restore(closeLine, outer[1])
+    }
+  }
+
+  #restore(line: string, outer: Delimiter | undefined): void {
+    if (outer === undefined) this.#delimiters.delete(line)
+    else this.#delimiters.set(line, outer)
+  }
+
+  // RFC 2046 5.1.1: the line break before a boundary belongs to the boundary.
+  #endBody(lineStart: number): void {
+    if (this.#leaf === null) return
+    let end = lineStart
+    if (lineStart < this.#raw.length) {
+      end--
+      if (this.#raw[end - 1] === 0x0d) end--
+      // QUIRK: some programs write a boundary too many; a part without header and body is none.
+      if (end <= this.#bodyStart && this.#bodyStart - this.#partStart <= 2)
+        this.#open.at(-1)?.part.parts.pop()
+    }
+    this.#leaf.body = this.#raw.subarray(this.#bodyStart, Math.max(end, this.#bodyStart))
+  }
+}

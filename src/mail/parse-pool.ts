@@ -1,0 +1,157 @@
+// Reads mail in worker threads, so that no mail stops the service or another mail, whatever is in it.
+import { Worker } from 'node:worker_threads'
+import { type ParsedMail, plainTextView } from './parse.ts'
+import type { ParseAnswer, ParseRequest } from './parse-worker.ts'
+
+export interface ParsePoolOptions {
+  threads: number
+  /** How long one mail may take. Its thread is then ended and replaced. */
+  timeoutMs: number
+}
+
+/** Requests sent ahead to a thread, so that it never waits for the next one. */
+const mostAhead = 8
+const mostHeapMb = 512
+
+type Outcome = Exclude<ParseAnswer, 'ready'>
+
+interface Job {
+  request: ParseRequest
+  settle: (outcome: Outcome) => void
+}
+
+/** The caller bounds how many requests it has open. Threads start with the first mail and keep no process alive. */
+export class ParsePool {
+  readonly #threads: ParseThread[]
+
+  constructor({ threads, timeoutMs }: ParsePoolOptions) {
+    this.#threads = Array.from({ length: Math.max(1, threads) }, () => new ParseThread(timeoutMs))
+  }
+
+  /** Reads `raw`, which is copied. Never rejects for what is in it: mail that cannot be read comes as text with a note. */
+  async parse(raw: Uint8Array): Promise<ParsedMail> {
+    const outcome = await this.#run({ kind: 'parse', raw })
+    if ('mail' in outcome) return outcome.mail
+    const fault = 'fault' in outcome ? outcome.fault : 'no answer'
+    return plainTextView(raw, `shown as plain text, for it could not be read: ${fault}`)
+  }
+
+  /** The decoded bytes of the attachment that `parse` gives at `number - 1`, or null where there is none. */
+  async attachmentContent(raw: Uint8Array, number: number): Promise<Buffer | null> {
+    const outcome = await this.#run({ kind: 'attachment', raw, number })
+    if (!('content' in outcome) || outcome.content === null) return null
+    const { buffer, byteOffset, byteLength } = outcome.content
+    return Buffer.from(buffer, byteOffset, byteLength)
+  }
+
+  /** Ends the threads. What is still open settles as if it could not be read. */
+  async close(): Promise<void> {
+    await Promise.all(this.#threads.map((thread) => thread.close()))
+  }
+
+  #run(request: ParseRequest): Promise<Outcome> {
+    const idlest = this.#threads.reduce((best, thread) => (thread.openCount < best.openCount ? thread : best))
+    return new Promise((settle) => idlest.run({ request, settle }))
+  }
+}
+
+/** One worker thread and the requests it has; it answers in order, so the first open one is the one it works on. */
+class ParseThread {
+  readonly #timeoutMs: number
+  #worker: Worker | null = null
+  #sent: Job[] = []
+  #waiting: Job[] = []
+  #deadline: NodeJS.Timeout | null = null
+  #isReady = false
+  #isClosed = false
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs
+  }
+
+  get openCount(): number {
+    return this.#sent.length + this.#waiting.length
+  }
+
+  run(job: Job): void {
+    if (this.#isClosed) job.settle({ fault: 'the service is stopping' })
+    else {
+      this.#waiting.push(job)
+      this.#send()
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    const open = [...this.#sent, ...this.#waiting]
+    const worker = this.#worker
+    this.#forgetWorker()
+    this.#waiting = []
+    for (const job of open) job.settle({ fault: 'the service is stopping' })
+    await worker?.terminate()
+  }
+
+  #send(): void {
+    while (this.#waiting.length > 0 && this.#sent.length < mostAhead) {
+      const job = this.#waiting.shift()!
+      const { request } = job
+      // A view is copied with all the memory it looks into, so only its own bytes go.
+      const raw = new Uint8Array(request.raw)
+      this.#running().postMessage({ ...request, raw }, [raw.buffer])
+      this.#sent.push(job)
+      if (this.#sent.length === 1) this.#watch()
+    }
+  }
+
+  #running(): Worker {
+    if (this.#worker !== null) return this.#worker
+    const worker = new Worker(new URL('./parse-worker.ts', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: mostHeapMb },
+    })
+    worker.on('message', (answer: ParseAnswer) => this.#receive(worker, answer))
+    worker.on('error', (error) => this.#replace(worker, String(error)))
+    worker.on('exit', () => this.#replace(worker, 'the thread ended'))
+    this.#worker = worker
+    return worker
+  }
+
+  #receive(worker: Worker, answer: ParseAnswer): void {
+    if (worker !== this.#worker) return
+    if (answer === 'ready') this.#isReady = true
+    else this.#sent.shift()?.settle(answer)
+    this.#watch()
+    this.#send()
+  }
+
+  /** Gives up on the first open request and starts over with the others, in a new thread. */
+  #replace(worker: Worker, fault: string): void {
+    if (worker !== this.#worker) return
+    const [first, ...others] = this.#sent
+    this.#forgetWorker()
+    void worker.terminate()
+    this.#waiting.unshift(...others)
+    first?.settle({ fault })
+    this.#send()
+  }
+
+  #forgetWorker(): void {
+    if (this.#deadline !== null) clearTimeout(this.#deadline)
+    this.#deadline = null
+    this.#worker = null
+    this.#isReady = false
+    this.#sent = []
+  }
+
+  #watch(): void {
+    if (this.#deadline !== null) clearTimeout(this.#deadline)
+    this.#deadline = null
+    const worker = this.#worker
+    if (worker === null) return
+    if (this.#sent.length === 0) worker.unref()
+    else {
+      worker.ref()
+      const fault = `it took more than ${this.#timeoutMs} ms`
+      if (this.#isReady) this.#deadline = setTimeout(() => this.#replace(worker, fault), this.#timeoutMs)
+    }
+  }
+}

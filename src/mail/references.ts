@@ -1,0 +1,22 @@
+// Message identifiers (RFC 5322 3.6.4) out of Message-ID, In-Reply-To and References.
+
+const longestOctets = 998
+
+/**
+ * The identifiers of a field in their order, each with its angle brackets; the last `max` of them where there are
+ * more. White space inside the brackets, left there by folding, is removed. Linear in the value.
+ */
+export function messageIds(headerValue: string, max: number): string[] {
+  const ids: string[] = []
+  let at = 0
+  while (true) {
+    const end = headerValue.indexOf('>', at)
+    if (end < 0) break
+    const before = headerValue.slice(Math.max(at, end - longestOctets), end)
+    const start = before.lastIndexOf('<')
+    const id = start < 0 ? '' : before.slice(start + 1).replace(/\s+/g, '')
+    if (id !== '') ids.push(`<${id}>`)
+    at = end + 1
+  }
+  return max > 0 ? ids.slice(-max) : []
+}

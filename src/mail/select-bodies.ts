@@ -1,0 +1,100 @@
+// Which parts of a message are its text, its HTML and its attachments: the algorithm of RFC 8621 4.1.4.
+import type { MimePart } from './mime-parts.ts'
+import { isDecodable } from './transfer-encoding.ts'
+
+export interface SelectedBodies {
+  /** The parts to read as plain text, one after the other; HTML where there is nothing else. */
+  text: MimePart[]
+  html: MimePart[]
+  /** Everything else, and what is shown between the text but is no text; in the order of the message. */
+  attachments: MimePart[]
+}
+
+/**
+ * Sorts the leaves under `root`. Damaged text, of which the end or the right encoding is missing, is an attachment; it
+ * is also shown where there is no other text.
+ */
+export function selectBodies(root: MimePart): SelectedBodies {
+  const selected: SelectedBodies = { text: [], html: [], attachments: [] }
+  select([root], 'mixed', { isAlternative: false, wantsText: true, wantsHtml: true }, selected)
+  for (const part of selected.attachments) if (isText(part) && isDamaged(part)) showDamaged(part, selected)
+  return selected
+}
+
+function showDamaged(part: MimePart, selected: SelectedBodies): void {
+  if (selected.text.length === 0) selected.text.push(part)
+  if (isHtml(part) && !selected.html.some(isHtml)) selected.html = [part]
+}
+
+interface Wanted {
+  isAlternative: boolean
+  wantsText: boolean
+  wantsHtml: boolean
+}
+
+function select(parts: MimePart[], multipart: string, outer: Wanted, selected: SelectedBodies): void {
+  const wanted = { ...outer }
+  const textBefore = selected.text.length
+  const htmlBefore = selected.html.length
+  for (const [index, part] of parts.entries()) {
+    if (isMultipart(part) && !part.isUnterminated) {
+      const kind = part.contentType.slice('multipart/'.length)
+      select(
+        part.parts,
+        kind,
+        { ...wanted, isAlternative: wanted.isAlternative || kind === 'alternative' },
+        selected,
+      )
+    } else if (isShown(part, index, multipart)) placeShown(part, multipart, wanted, selected)
+    else selected.attachments.push(part)
+  }
+  if (multipart !== 'alternative' || !wanted.wantsText || !wanted.wantsHtml) return
+  // RFC 8621 4.1.4: an alternative of one kind only stands for the other kind as well.
+  const text = selected.text.slice(textBefore)
+  const html = selected.html.slice(htmlBefore)
+  if (text.length === 0) selected.text.push(...html)
+  if (html.length === 0) selected.html.push(...text)
+}
+
+function isShown(part: MimePart, index: number, multipart: string): boolean {
+  if (part.disposition.value === 'attachment' || isDamaged(part)) return false
+  const isMedia = isInlineMedia(part)
+  if (!isMedia && !isText(part)) return false
+  if (index === 0) return true
+  return (
+    multipart !== 'related' &&
+    (isMedia || !(part.disposition.parameters.has('filename') || part.typeParameters.has('name')))
+  )
+}
+
+function placeShown(part: MimePart, multipart: string, wanted: Wanted, selected: SelectedBodies): void {
+  if (!isText(part)) selected.attachments.push(part)
+  else if (multipart === 'alternative') selected[isHtml(part) ? 'html' : 'text'].push(part)
+  else {
+    if (wanted.isAlternative && isHtml(part)) wanted.wantsText = false
+    if (wanted.isAlternative && !isHtml(part)) wanted.wantsHtml = false
+    if (wanted.wantsText) selected.text.push(part)
+    if (wanted.wantsHtml) selected.html.push(part)
+  }
+}
+
+function isDamaged(part: MimePart): boolean {
+  return part.isUnterminated || !isDecodable(part.body, part.header.first('content-transfer-encoding') ?? '')
+}
+
+function isHtml(part: MimePart): boolean {
+  return part.contentType === 'text/html'
+}
+
+function isMultipart(part: MimePart): boolean {
+  return part.contentType.startsWith('multipart/')
+}
+
+/** Also a multipart that turned out to have no boundary: its content can only be read as it stands. */
+function isText(part: MimePart): boolean {
+  return part.contentType === 'text/plain' || part.contentType === 'text/html' || isMultipart(part)
+}
+
+function isInlineMedia(part: MimePart): boolean {
+  return /^(?:image|audio|video)\//.test(part.contentType)
+}
