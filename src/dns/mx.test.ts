@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { DnsServer } from '../../tests/support/dns-server.ts'
+import { Clock } from '../base/clock.ts'
+import { HopFinder, type HopFinderOptions } from './mx.ts'
+import { isPublicUnicast } from './public-address.ts'
+import { Resolver } from './resolver.ts'
+
+let server: DnsServer
+let resolver: Resolver
+
+before(async () => {
+  server = await DnsServer.start({
+    'ordered.example': {
+      MX: [
+        [20, 'backup.example'],
+        [10, 'one.example'],
+      ],
+    },
+    'one.example': { A: ['8.8.1.1', '8.8.1.2'], AAAA: ['2a00::1'] },
+    'backup.example': { AAAA: ['2a00::2'] },
+    'plain.example': { A: ['8.8.2.1'], TXT: ['no MX here'] },
+    'null.example': { MX: [[0, '.']], A: ['8.8.3.1'] },
+    'half-null.example': {
+      MX: [
+        [0, '.'],
+        [10, 'one.example'],
+      ],
+    },
+    'cname.example': { MX: [[5, 'alias.example']] },
+    'alias.example': { CNAME: 'plain.example' },
+    'alias-domain.example': { CNAME: 'ordered.example' },
+    'loop.example': { CNAME: 'loop.example' },
+    'empty.example': { TXT: ['neither MX nor address'] },
+    'dangling.example': { MX: [[10, 'gone.example']] },
+    'literal.example': { MX: [[10, '8.8.4.4']] },
+    'inward.example': { MX: [[10, 'inward-host.example']] },
+    'inward-host.example': { A: ['127.0.0.1', '10.1.2.3'], AAAA: ['::1', 'fd00::1'] },
+    'partly-inward.example': {
+      MX: [
+        [10, 'inward-host.example'],
+        [20, 'plain.example'],
+      ],
+    },
+    'broken.example': { MX: [[10, 'one.example']] },
+    'broken-host.example': { MX: [[10, 'servfail.example']] },
+    'half-broken.example': {
+      MX: [
+        [10, 'servfail.example'],
+        [20, 'plain.example'],
+      ],
+    },
+    'silent.example': { MX: [[10, 'one.example']] },
+    'equal.example': { MX: ['a', 'b', 'c', 'd'].map((name) => [10, `${name}.equal.example`]) },
+    ...Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [`${name}.equal.example`, { A: ['8.8.5.1'] }])),
+    'many.example': {
+      MX: Array.from({ length: 100 }, (_, index) => [100 - index, `mx${index}.many.example`]),
+    },
+    ...Object.fromEntries(
+      Array.from({ length: 100 }, (_, index) => [
+        `mx${index}.many.example`,
+        { A: ['8.8.6.1', '8.8.6.2', '8.8.6.3'] },
+      ]),
+    ),
+    'short.example': { A: ['8.8.7.1'], ttlSeconds: 10 },
+    'fleeting.example': { A: ['8.8.8.1'], ttlSeconds: 0 },
+  })
+  server.fail('broken.example', 'SERVFAIL', 'MX')
+  server.fail('servfail.example', 'SERVFAIL')
+  server.fail('silent.example', 'silent')
+  resolver = new Resolver({ servers: [server.address], timeoutMs: 200, tries: 2 })
+})
+after(() => server.close())
+
+function finder(options: Partial<HopFinderOptions> = {}): HopFinder {
+  return new HopFinder({ resolver, isAllowed: isPublicUnicast, random: () => 0, ...options })
+}
+
+const found: [string, string, [string, number, string[]][]][] = [
+  [
+    'hosts come by preference, addresses by turns',
+    'ordered.example',
+    [
+      ['one.example', 10, ['8.8.1.1', '2a00::1', '8.8.1.2']],
+      ['backup.example', 20, ['2a00::2']],
+    ],
+  ],
+  [
+    'a name is asked for whatever its case and final dot',
+    'PLAIN.example.',
+    [['plain.example', 0, ['8.8.2.1']]],
+  ],
+  ['without MX the domain is its own host', 'plain.example', [['plain.example', 0, ['8.8.2.1']]]],
+  ['an MX that is a CNAME is followed', 'cname.example', [['alias.example', 5, ['8.8.2.1']]]],
+  [
+    '"." beside other MX records is passed over',
+    'half-null.example',
+    [['one.example', 10, ['8.8.1.1', '2a00::1', '8.8.1.2']]],
+  ],
+  [
+    'a host with private addresses only is passed over',
+    'partly-inward.example',
+    [['plain.example', 20, ['8.8.2.1']]],
+  ],
+  [
+    'a host that cannot be looked up now is passed over',
+    'half-broken.example',
+    [['plain.example', 20, ['8.8.2.1']]],
+  ],
+]
+
+for (const [what, domain, hosts] of found) {
+  test(`check 33: ${what}`, async () => {
+    assert.deepEqual(await finder().find(domain), {
+      status: 'ok',
+      hosts: hosts.map(([name, preference, addresses]) => ({ name, preference, addresses })),
+    })
+  })
+}
+
+const notFound: [string, string, string][] = [
+  ['null MX', 'null.example', 'null_mx'],
+  ['no such domain', 'missing.example', 'domain_not_found'],
+  ['neither MX nor address', 'empty.example', 'no_address'],
+  ['an MX that does not exist', 'dangling.example', 'no_address'],
+  ['an MX that is an address', 'literal.example', 'no_address'],
+  ['an MX on loopback and private addresses', 'inward.example', 'no_address'],
+  ['a loop of CNAMEs', 'loop.example', 'no_address'],
+  ['SERVFAIL for the MX', 'broken.example', 'temporary'],
+  ['SERVFAIL for the only host', 'broken-host.example', 'temporary'],
+  ['silence', 'silent.example', 'temporary'],
+]
+
+for (const [what, domain, status] of notFound) {
+  test(`check 33, 52: ${what} is ${status}`, async () => {
+    assert.equal((await finder().find(domain)).status, status)
+  })
+}
+
+test('check 33: private addresses are reached where the operator allows it', async () => {
+  const hops = await finder({ isAllowed: () => true }).find('inward.example')
+  assert.deepEqual(hops.status === 'ok' && hops.hosts[0]?.addresses, [
+    '127.0.0.1',
+    '::1',
+    '10.1.2.3',
+    'fd00::1',
+  ])
+})
+
+test('check 33: hosts of equal preference change places, though remembered', async () => {
+  const lots = [0.9, 0.1, 0.5, 0.3, 0.1, 0.9, 0.3, 0.5]
+  const shuffled = finder({ random: () => lots.shift()! })
+  const names = async () => {
+    const hops = await shuffled.find('equal.example')
+    return hops.status === 'ok' ? hops.hosts.map(({ name }) => name[0]).join('') : hops.status
+  }
+  const [first, second] = [await names(), await names()]
+  assert.deepEqual([[...first].sort().join(''), [...second].sort().join('')], ['abcd', 'abcd'])
+  assert.notEqual(first, second)
+})
+
+test('check 52: of 100 MX records 20 hosts are looked up and 40 addresses kept', async () => {
+  const asked = server.asked.length
+  const hops = await finder().find('many.example')
+  assert.ok(hops.status === 'ok')
+  assert.equal(hops.hosts.flatMap(({ addresses }) => addresses).length, 40)
+  assert.equal(hops.hosts[0]?.preference, 1)
+  const hosts = server.asked.slice(asked).filter(({ name, type }) => name.startsWith('mx') && type === 'A')
+  assert.equal(hosts.length, 20)
+})
+
+test('check 52: the deadline holds for all questions together', async () => {
+  const slow = new Resolver({ servers: [server.address], timeoutMs: 500, tries: 1 })
+  const startedMs = performance.now()
+  const hops = await finder({ resolver: slow, deadlineMs: 50 }).find('silent.example')
+  assert.deepEqual(hops, { status: 'temporary', reason: 'DNS took too long' })
+  assert.ok(performance.now() - startedMs < 400)
+})
+
+const remembered: [string, number, number][] = [
+  ['short.example', 9_000, 0],
+  ['short.example', 11_000, 3],
+  ['fleeting.example', 0, 3],
+  ['ordered.example', 299_000, 0],
+  ['ordered.example', 301_000, 5],
+  ['null.example', 59_000, 0],
+  ['null.example', 61_000, 1],
+  ['broken.example', 0, 1],
+]
+
+for (const [domain, laterMs, questions] of remembered) {
+  test(`${domain} costs ${questions} questions again after ${laterMs} ms`, async () => {
+    const clock = new Clock()
+    const remembering = finder({ clock })
+    await remembering.find(domain)
+    clock.advance(laterMs)
+    // c-ares may ask more than once where it got an error.
+    const distinct = new Set<string>()
+    const before = server.asked.length
+    await remembering.find(domain)
+    for (const { name, type } of server.asked.slice(before)) distinct.add(`${name} ${type}`)
+    assert.equal(distinct.size, questions)
+  })
+}
+
+test('as many domains are remembered as allowed, the newest', async () => {
+  const remembering = finder({ maxCached: 2 })
+  for (const domain of ['plain.example', 'null.example', 'missing.example']) await remembering.find(domain)
+  const before = server.asked.length
+  await remembering.find('missing.example')
+  await remembering.find('null.example')
+  assert.equal(server.asked.length, before)
+  await remembering.find('plain.example')
+  assert.ok(server.asked.length > before)
+})
+
+test('who asks at the same time shares the answer', async () => {
+  const shared = finder()
+  const before = server.asked.length
+  const hops = await Promise.all(Array.from({ length: 10 }, () => shared.find('plain.example')))
+  assert.ok(hops.every(({ status }) => status === 'ok'))
+  assert.equal(server.asked.length - before, 3)
+})
