@@ -1,0 +1,38 @@
+// A message as the client sends it: what it needs of the peer, and its bytes for DATA, copied only where a dot must be doubled.
+import { isAscii } from 'node:buffer'
+
+const lineAndDot = Buffer.from('\r\n.')
+const lineEnd = Buffer.from('\r\n')
+const dot = 46
+
+/** The message has octets above 127: it needs a peer with 8BITMIME. */
+export function hasEightBit(message: Buffer): boolean {
+  return !isAscii(message)
+}
+
+/** The bytes to send after DATA's 354, before the final dot: dots doubled, ended by CRLF. */
+export function dotStuffed(message: Buffer): Buffer {
+  const places = stuffedPlaces(message)
+  const ended = message.length === 0 || message.subarray(-2).equals(lineEnd)
+  if (places.length === 0 && ended) return message
+  const stuffed = Buffer.allocUnsafe(message.length + places.length + (ended ? 0 : 2))
+  let from = 0
+  let written = 0
+  for (const place of places) {
+    written += message.copy(stuffed, written, from, place)
+    stuffed[written++] = dot
+    from = place
+  }
+  written += message.copy(stuffed, written, from)
+  if (!ended) lineEnd.copy(stuffed, written)
+  return stuffed
+}
+
+/** Where a line begins with a dot. */
+function stuffedPlaces(message: Buffer): number[] {
+  // RFC 5321 4.5.2: a line that begins with a period gets one more at its beginning.
+  const places = message[0] === dot ? [0] : []
+  for (let at = message.indexOf(lineAndDot); at >= 0; at = message.indexOf(lineAndDot, at + 2))
+    places.push(at + 2)
+  return places
+}
