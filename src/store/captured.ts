@@ -1,0 +1,26 @@
+// What the embedded capture server took instead of the world.
+import type { Tx } from './db.ts'
+import { deleteUnusedRaws, insertRaws, type RawRow } from './raws.ts'
+
+export interface CapturedMail {
+  id: string
+  sender: string
+  recipients: string[]
+  raw: RawRow
+}
+
+/** Stores captured mails and keeps the newest `keep`; answers the blobs that went with the older ones. */
+export async function insertCaptured(tx: Tx, mails: CapturedMail[], keep: number, at: Date): Promise<string[]> {
+  await insertRaws(tx, mails.map(({ raw }) => raw), at)
+  for (const { id, sender, recipients, raw } of mails) {
+    await tx.query(
+      'insert into captured_mail (id, sender, recipients, raw_id, captured_at) values ($1, $2, $3, $4, $5) on conflict (id) do nothing',
+      [id, sender, recipients, raw.id, at],
+    )
+  }
+  const gone = await tx.query<{ rawId: string }>(
+    `delete from captured_mail where id in (select id from captured_mail order by id desc offset $1) returning raw_id as "rawId"`,
+    [keep],
+  )
+  return await deleteUnusedRaws(tx, gone.map(({ rawId }) => rawId))
+}

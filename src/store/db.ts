@@ -1,0 +1,136 @@
+// The connection to PostgreSQL: prepared statements, transactions, and faults sorted by what can be done about them.
+import pg from 'pg'
+
+/** Counts and sequence numbers stay below 2^53, so bigint columns are read as numbers. */
+const readTypes = { getTypeParser: readType as typeof pg.types.getTypeParser }
+
+function readType(oid: number, format?: 'text' | 'binary') {
+  return oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')
+}
+
+export interface DbOptions {
+  /** A URL, or the folder of a Unix socket with user and database. */
+  connection: { connectionString: string } | { host: string; port: number; user: string; database: string }
+  maxConnections?: number
+}
+
+/** Something that statements can be sent to: the pool, or one open transaction. */
+export interface Queryable {
+  query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Row[]>
+}
+
+declare const transaction: unique symbol
+/** An open transaction. Writes take one; only flow/ opens one. */
+export interface Tx extends Queryable {
+  readonly [transaction]?: true
+}
+
+/**
+ * What PostgreSQL could not do. `lost`: it is out of reach, or the connection broke, and the outcome may be unknown.
+ * `conflict`: a deadlock or a serialization failure; running once more may pass. `bad_row`: the values are at fault
+ * (SQLSTATE class 22 or 23). `other`: our bug.
+ */
+export class DbFault extends Error {
+  readonly kind: 'lost' | 'conflict' | 'bad_row' | 'other'
+  readonly sqlState: string | undefined
+  readonly constraint: string | undefined
+
+  constructor(cause: Error & { code?: string; constraint?: string }) {
+    super(cause.message, { cause })
+    this.name = 'DbFault'
+    this.kind = faultKind(cause)
+    this.sqlState = cause.code
+    this.constraint = cause.constraint
+  }
+}
+
+function faultKind({ code, message }: Error & { code?: string }): DbFault['kind'] {
+  if (code === '40P01' || code === '40001') return 'conflict'
+  if (/^(22|23)...$/.test(code ?? '')) return 'bad_row'
+  // 08: connection; 53: resources; 55P03, 57014: lock and statement timeouts; 57P0x: shutting down; 58: system error;
+  // 25P03: idle in transaction; 25006: a standby after a failover.
+  if (/^(08|53|57P|58)|^(55P03|57014|25P03|25006)$/.test(code ?? '')) return 'lost'
+  if (/^E[A-Z]+$/.test(code ?? '')) return 'lost'
+  return /connection|timeout exceeded|Client was closed|not queryable/i.test(message) && !code ? 'lost' : 'other'
+}
+
+/** A pool of connections to one database. */
+export class Db implements Queryable {
+  readonly #pool: pg.Pool
+
+  constructor({ connection, maxConnections = 16 }: DbOptions) {
+    this.#pool = new pg.Pool({
+      ...connection,
+      max: maxConnections,
+      types: readTypes,
+      connectionTimeoutMillis: 5_000,
+      statement_timeout: 60_000,
+      lock_timeout: 15_000,
+      idle_in_transaction_session_timeout: 30_000,
+      keepAlive: true,
+      application_name: 'posthorn',
+      // Every statement has its index; a plan made while tables were empty must not scan them when they are large.
+      options: '-c jit=off -c enable_seqscan=off',
+    })
+    // An idle connection that breaks is replaced at the next query, which meets the fault if it lasts.
+    this.#pool.on('error', () => {})
+  }
+
+  async query<Row = Record<string, unknown>>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    try {
+      const { rows } = await this.#pool.query({ name: statementName(text), text, values: [...values] })
+      return rows as Row[]
+    } catch (error) {
+      throw new DbFault(error as Error)
+    }
+  }
+
+  /** Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. */
+  async transaction<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> {
+    const client = await this.#pool.connect().catch((error) => {
+      throw new DbFault(error)
+    })
+    const tx: Tx = { query: (text, values) => clientQuery(client, text, values) }
+    let broken = false
+    try {
+      await tx.query('begin')
+      const result = await work(tx)
+      await tx.query('commit')
+      return result
+    } catch (error) {
+      await tx.query('rollback').catch(() => (broken = true))
+      throw error
+    } finally {
+      client.release(broken)
+    }
+  }
+
+  /** A connection of one's own, for session locks; the caller ends it. */
+  async dedicated(): Promise<pg.PoolClient> {
+    return await this.#pool.connect().catch((error) => {
+      throw new DbFault(error)
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end()
+  }
+}
+
+async function clientQuery<Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> {
+  try {
+    const { rows } = await client.query({ name: statementName(text), text, values: [...values] })
+    return rows as Row[]
+  } catch (error) {
+    throw new DbFault(error as Error)
+  }
+}
+
+const names = new Map<string, string>()
+
+/** Statements are constants of the program, so each is prepared once a connection. Built ones stay unnamed. */
+function statementName(text: string): string | undefined {
+  let name = names.get(text)
+  if (!name && names.size < 500) names.set(text, (name = `s${names.size}`))
+  return name
+}

@@ -1,0 +1,163 @@
+// Deliveries on their way: due, claimed, recorded, ended.
+import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
+import { newUuid } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
+import type { DeliveryStatus } from './submissions.ts'
+
+export interface ClaimedDelivery {
+  submissionId: SubmissionId
+  position: number
+  organizationId: OrganizationId
+  email: string
+  domain: string
+  attempts: number
+  queuedAt: Date
+  expiresAt: Date
+}
+
+/** Takes up to `wanted` due deliveries of the route, in turns by organization. The claim is the attempt's record. */
+export async function claimDeliveries(
+  db: Queryable,
+  claim: { route: string; epoch: number; wanted: number },
+  at: Date,
+): Promise<ClaimedDelivery[]> {
+  return await db.query<ClaimedDelivery>(
+    `select submission_id as "submissionId", position, organization_id as "organizationId", email, domain, attempts,
+      queued_at as "queuedAt", expires_at as "expiresAt"
+    from claim_deliveries($1, $2, $3, $4)`,
+    [claim.route, claim.epoch, at, claim.wanted],
+  )
+}
+
+/** What a submission's message is composed of. */
+export interface OutboundContent {
+  submissionId: SubmissionId
+  messageId: string
+  inReplyTo: string | null
+  referenceIds: string[]
+  sender: MailboxValue
+  recipients: MessageRow['recipients']
+  subject: string
+  text: string
+  html: string | null
+  attachments: AttachmentEntry[]
+  rawId: string | null
+  createdAt: Date
+}
+
+export async function readOutboundContents(db: Queryable, submissionIds: SubmissionId[]): Promise<OutboundContent[]> {
+  return await db.query<OutboundContent>(
+    `select s.id as "submissionId", m.internet_message_id as "messageId", m.in_reply_to as "inReplyTo",
+      m.reference_ids as "referenceIds", m.sender, m.recipients, m.subject, m.text, m.html, m.attachments,
+      m.raw_id as "rawId", m.created_at as "createdAt"
+    from unnest($1::uuid[]) as w(id) join submission s on s.id = w.id join message m on m.id = s.message_id`,
+    [submissionIds],
+  )
+}
+
+/** How a claimed delivery ended. Status null: it was not tried, and the claim is given back. */
+export interface DeliveryResult {
+  submissionId: SubmissionId
+  position: number
+  route: string
+  epoch: number
+  status: DeliveryStatus | null
+  dueAt: Date | null
+  response: string | null
+  failureCode: string | null
+  facts: DeliveryFact[]
+}
+
+/** An event to come, told with the result that it belongs to. */
+export interface DeliveryFact {
+  type: string
+  recipient: string
+  at: Date
+  attempt: number | null
+  remote: { host: string; ip: string; tls: string | null } | null
+  response: string | null
+  enhancedStatus: string | null
+  classification: string | null
+}
+
+/** One call a batch; answers for each result whether it counted under the lease that claimed it. */
+export async function recordResults(db: Queryable, results: DeliveryResult[], at: Date): Promise<boolean[]> {
+  const rows = results.map((result, i) => ({
+    ...{ i, submission: result.submissionId, position: result.position, route: result.route, epoch: result.epoch },
+    ...{ status: result.status, due_at: result.dueAt, response: result.response, failure_code: result.failureCode },
+  }))
+  const facts = results.flatMap((result, i) =>
+    result.facts.map((fact, step) => ({
+      ...{ i, submission: result.submissionId, position: result.position, step, id: newUuid(), enhanced: fact.enhancedStatus },
+      ...fact,
+    })),
+  )
+  const counted = await db.query<{ i: number }>('select record_results as i from record_results($1, $2, $3)', [
+    JSON.stringify(rows),
+    JSON.stringify(facts),
+    at,
+  ])
+  const places = new Set(counted.map(({ i }) => i))
+  return results.map((_, i) => places.has(i))
+}
+
+export interface DeliveryPlace {
+  submissionId: SubmissionId
+  position: number
+}
+
+const places = `submission_id as "submissionId", position`
+const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
+
+/** Deliveries past their lifetime that wait. */
+export async function findExpired(db: Queryable, at: Date, limit: number): Promise<DeliveryPlace[]> {
+  return await db.query<DeliveryPlace>(
+    `select ${places} from delivery where expires_at <= $1 and ${waiting} order by expires_at limit $2`,
+    [at, limit],
+  )
+}
+
+export async function findWaitingOfInbox(db: Queryable, inboxId: InboxId): Promise<DeliveryPlace[]> {
+  return await db.query<DeliveryPlace>(`select ${places} from delivery where inbox_id = $1 and ${waiting}`, [inboxId])
+}
+
+export async function findWaitingOfRoute(db: Queryable, route: string, limit: number): Promise<DeliveryPlace[]> {
+  return await db.query<DeliveryPlace>(`select ${places} from delivery where route = $1 and ${waiting} limit $2`, [route, limit])
+}
+
+/** The submission's deliveries that wait, and how many are on the wire; locked in order. */
+export async function lockSubmissionDeliveries(
+  tx: Tx,
+  submissionId: SubmissionId,
+): Promise<(DeliveryPlace & { onWire: boolean; waits: boolean })[]> {
+  return await tx.query(
+    `select ${places}, claim_epoch is not null as "onWire", ${waiting} as waits from delivery
+    where submission_id = $1 order by position for update`,
+    [submissionId],
+  )
+}
+
+/** Whether any delivery of the inbox is on the wire. */
+export async function isInboxOnWire(db: Queryable, inboxId: InboxId): Promise<boolean> {
+  const rows = await db.query(
+    `select from delivery where inbox_id = $1 and status in ('pending', 'deferred') and claim_epoch is not null limit 1`,
+    [inboxId],
+  )
+  return rows.length > 0
+}
+
+/** Ends deliveries that still wait, with one event each; answers how many. What is on the wire is left alone. */
+export async function endWaiting(
+  db: Queryable,
+  ended: DeliveryPlace[],
+  end: { failureCode: string; eventType: 'failed' | 'cancelled'; classification: string | null },
+  at: Date,
+): Promise<number> {
+  if (ended.length === 0) return 0
+  const rows = ended.map(({ submissionId, position }) => ({ submission: submissionId, position, id: newUuid() }))
+  const [row] = await db.query<{ count: number }>('select end_waiting($1, $2, $3, $4, $5) as count', [
+    ...[JSON.stringify(rows), end.failureCode, end.eventType, end.classification, at],
+  ])
+  return row!.count
+}

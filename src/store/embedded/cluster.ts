@@ -1,0 +1,103 @@
+// Makes a PostgreSQL cluster, all or nothing, and refuses one of another major version.
+
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chown, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { EmbeddedError } from './embedded-error.ts'
+import { type Place, spawnProgram } from './place.ts'
+import { isRunning } from './postmaster.ts'
+
+export const majorVersion = '18'
+export const superuser = 'posthorn'
+
+const draftName = /^cluster\.new-(\d+)-[0-9a-f]+$/
+const draftAgeMs = 10 * 60_000
+
+/**
+ * Sees to it that `place.cluster` is a cluster of our version, making it where it is missing. It is made beside and
+ * renamed, so that a killed initdb leaves nothing that looks like one. Throws `EmbeddedError` for another version.
+ */
+export async function prepareCluster(place: Place, progress: (line: string) => void): Promise<void> {
+  if (await hasCluster(place.cluster)) return
+  await removeStaleDrafts(place.directory)
+  progress('creating the PostgreSQL cluster (first start)')
+  const draft = join(place.directory, `cluster.new-${process.pid}-${randomBytes(6).toString('hex')}`)
+  try {
+    await mkdir(draft, { mode: 0o700 })
+    if (place.owner) await chown(draft, place.owner.uid, place.owner.gid)
+    await initialize(place, draft)
+    await rename(draft, place.cluster)
+    await syncFolder(place.directory)
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true })
+    // Another start made the cluster at the same time and was first: that one counts.
+    if (!(await hasCluster(place.cluster))) throw error
+  }
+}
+
+async function hasCluster(cluster: string): Promise<boolean> {
+  const version = await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(ignoreMissing)
+  if (version === null) return false
+  if (version.trim() === majorVersion) return true
+  throw new EmbeddedError(
+    `${cluster} was made by PostgreSQL ${version.trim()} and this is PostgreSQL ${majorVersion}: run the release that made it, or copy the database into a new data folder`,
+  )
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null
+  throw error
+}
+
+/** What killed starts left behind; drafts of living ones stay. */
+async function removeStaleDrafts(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    const match = draftName.exec(name)
+    if (!match) continue
+    const draft = join(directory, name)
+    const ageMs = Date.now() - ((await stat(draft).catch(() => null))?.mtimeMs ?? 0)
+    if (isRunning(Number(match[1])) && ageMs < draftAgeMs) continue
+    // An initdb that lost its parent may still write there; what stays is taken away by the next start.
+    await rm(draft, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
+  }
+}
+
+async function initialize(place: Place, draft: string): Promise<void> {
+  const child = spawnProgram(
+    place,
+    'initdb',
+    draft,
+    [
+      `--username=${superuser}`,
+      '--encoding=UTF8',
+      '--locale-provider=builtin',
+      '--builtin-locale=C.UTF-8',
+      '--locale=C',
+      // Security: no passwords, as only the owner of the 0700 socket folder (and root) can open the socket.
+      '--auth-local=trust',
+      '--auth-host=reject',
+      '--no-instructions',
+    ],
+    { output: 'pipe' },
+  )
+  let output = ''
+  for (const stream of [child.stdout, child.stderr] as Readable[]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-4000)
+    })
+  }
+  const [code, signal] = await once(child, 'close')
+  if (code === 0) return
+  throw new EmbeddedError(`initdb ended with ${signal ?? code} in ${draft}: ${output.trim()}`)
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const opened = await open(folder, 'r')
+  try {
+    await opened.sync()
+  } finally {
+    await opened.close()
+  }
+}

@@ -1,0 +1,132 @@
+// The running PostgreSQL of a folder: found by its lock file, started, stopped.
+import type { ChildProcess } from 'node:child_process'
+import { link, open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { EmbeddedError } from './embedded-error.ts'
+import { type Place, spawnProgram } from './place.ts'
+import { settings } from './settings.ts'
+
+/** PostgreSQL's word on who runs a cluster, from its `postmaster.pid`. */
+export interface Postmaster {
+  pid: number
+  /** Seconds since the epoch, as PostgreSQL wrote them; with `pid` it names one run. */
+  started: string
+  /** False while it starts, recovers or stops. */
+  ready: boolean
+}
+
+/** Reads a `postmaster.pid`: pid, folder, start time, port, socket folder, address, shared memory, status. */
+export function parseLock(text: string): Postmaster | null {
+  const [pid, , started, , , , , status] = text.split('\n')
+  if (!pid || !started || !/^\d{1,10}$/.test(pid)) return null
+  return { pid: Number(pid), started, ready: status?.trim() === 'ready' }
+}
+
+/** Whether there is a process of that id, whoever's it is. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** The live postmaster of `cluster`; null when the lock file is missing, stale, or its pid is some other process now. */
+export async function findPostmaster(cluster: string): Promise<Postmaster | null> {
+  const lock = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')
+  const postmaster = parseLock(lock)
+  return postmaster && (await runsCluster(postmaster.pid, cluster)) ? postmaster : null
+}
+
+async function runsCluster(pid: number, cluster: string): Promise<boolean> {
+  if (!isRunning(pid)) return false
+  if (process.platform !== 'linux') return true
+  const status = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
+  // A zombie whose parent never asks for it answers signals but serves nothing.
+  if (!/\(postgres\) [^ZX]/.test(status)) return false
+  // PostgreSQL works in its cluster's folder. Root in a container without CAP_SYS_PTRACE may not look: then it counts.
+  const working = await stat(`/proc/${pid}/cwd`).catch(() => null)
+  const folder = await stat(cluster)
+  return working === null || (working.dev === folder.dev && working.ino === folder.ino)
+}
+
+/** One attempt to start PostgreSQL, watched until it serves or ends. */
+export class Start {
+  readonly #log: string
+  readonly #logOffset: number
+  #ended: { code: number | null; reason: string } | null = null
+
+  private constructor(child: ChildProcess, log: string, logOffset: number) {
+    this.#log = log
+    this.#logOffset = logOffset
+    child.once('error', (error) => {
+      this.#ended = { code: 1, reason: error.message }
+    })
+    child.once('exit', (code, signal) => {
+      this.#ended = { code, reason: `it ended with ${signal ?? code}` }
+    })
+    child.unref()
+  }
+
+  /** Spawns PostgreSQL in a session of its own, so that Ctrl-C reaches the service and not its database. */
+  static async begin(place: Place): Promise<Start> {
+    await dropForeignLock(join(place.cluster, 'postmaster.pid'), place.cluster)
+    await dropForeignLock(join(place.socket, '.s.PGSQL.5432.lock'), place.cluster)
+    const log = await open(place.log, 'a', 0o600)
+    try {
+      const { size } = await log.stat()
+      const child = spawnProgram(place, 'postgres', place.cluster, settings, {
+        output: log.fd,
+        detached: true,
+      })
+      return new Start(child, place.log, size)
+    } finally {
+      await log.close()
+    }
+  }
+
+  /**
+   * Whether it ended in a way that trying again mends: it was killed, another start was first, or processes of a killed
+   * postmaster still hold the shared memory. Null while it runs. Throws `EmbeddedError`, with PostgreSQL's own words,
+   * for any other end.
+   */
+  async mayRetry(): Promise<true | null> {
+    if (this.#ended === null) return null
+    if (this.#ended.code === null) return true
+    const written = (await readFile(this.#log)).subarray(this.#logOffset).toString().slice(-20_000)
+    if (/lock file|shared memory block|another (postmaster|server)/.test(written)) return true
+    const fatal = /(?:FATAL|PANIC): +(?!the database system is).*/.exec(written)?.[0] ?? ''
+    throw new EmbeddedError(`PostgreSQL did not start (${this.#ended.reason}): see ${this.#log}. ${fatal}`)
+  }
+}
+
+/**
+ * Takes away a lock file whose pid lives but is not PostgreSQL's, as after a reboot, in a new container, or while nobody
+ * asks for its zombie: PostgreSQL itself believes any living pid. Orphans are still found out by their shared memory.
+ */
+async function dropForeignLock(path: string, cluster: string): Promise<void> {
+  const before = await readFile(path, 'utf8').catch(() => null)
+  const pid = before === null ? null : parseLock(before)?.pid
+  if (before === null || !pid || !isRunning(pid) || (await runsCluster(pid, cluster))) return
+  const aside = `${path}.stale-${process.pid}`
+  await rename(path, aside).catch(() => {})
+  // Another start may have written its own lock in between: that one goes back.
+  const taken = await readFile(aside, 'utf8').catch(() => before)
+  if (taken !== before) await link(aside, path).catch(() => {})
+  await rm(aside, { force: true })
+}
+
+/** Fast shutdown: open transactions roll back, the rest is checkpointed. Resolves to false when `limitMs` ran out. */
+export async function stopPostmaster(cluster: string, limitMs: number): Promise<boolean> {
+  const postmaster = await findPostmaster(cluster)
+  if (!postmaster) return true
+  process.kill(postmaster.pid, 'SIGINT')
+  const deadline = performance.now() + limitMs
+  while ((await findPostmaster(cluster))?.pid === postmaster.pid) {
+    if (performance.now() > deadline) return false
+    await pause(20)
+  }
+  return true
+}

@@ -1,0 +1,222 @@
+// The embedded PostgreSQL: started, adopted or made, shared by everyone who uses it, stopped by the last one.
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import type { Log } from '../../base/log.ts'
+import { majorVersion, prepareCluster, superuser } from './cluster.ts'
+import { EmbeddedError } from './embedded-error.ts'
+import { boundLog } from './log-file.ts'
+import { type Place, preparePlace, shortSocketFolder } from './place.ts'
+import { findPostmaster, parseLock, Start, stopPostmaster } from './postmaster.ts'
+
+export interface EmbeddedConnection {
+  /** The folder of the unix socket, short enough to connect by. */
+  host: string
+  port: number
+  user: string
+  database: string
+  ssl: false
+}
+
+export interface EmbeddedServer {
+  /** Options for `pg`; they stay true when PostgreSQL is restarted. */
+  connection: EmbeddedConnection
+  /** Gives up our share; PostgreSQL stops only if nobody else has one. Close other connections before. */
+  release(): Promise<void>
+}
+
+export interface EmbeddedOptions {
+  /** The folder that holds everything of this PostgreSQL: `<data>/postgres`. */
+  directory: string
+  log: Log
+  /** Told what takes longer than a moment, in words for people. */
+  progress?: (line: string) => void
+}
+
+/** The advisory lock of who uses the server ("shar"), held in the database `postgres`. */
+const shareLock = 0x73686172
+/** Without any answer for this long we give up: orphans of a killed postmaster, or a hung one. */
+const silenceLimitMs = 30_000
+const stopLimitMs = 60_000
+const pollMs = 20
+const retryMs = 100
+
+/**
+ * Starts the PostgreSQL of `directory`, or adopts the one that runs there, or makes a new one first; resolves once it
+ * accepts connections. It outlives this process's sudden death, and is started again should it die while we have a
+ * share. Throws `EmbeddedError`, with its mend, when the folder cannot be used.
+ */
+export async function useEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
+  const place = await preparePlace(options.directory)
+  const progress = options.progress ?? (() => {})
+  await prepareCluster(place, progress)
+  const folder = await shortSocketFolder(place.socket)
+  const share = new Share(place, folder.path, options.log)
+  try {
+    await share.acquire(progress)
+    await share.createDatabase()
+  } catch (error) {
+    await share.release()
+    await folder.remove()
+    throw error
+  }
+  return {
+    connection: connectionTo(folder.path, superuser),
+    release: async () => {
+      await share.release()
+      await folder.remove()
+    },
+  }
+}
+
+function connectionTo(host: string, database: string): EmbeddedConnection {
+  return { host, port: 5432, user: superuser, database, ssl: false }
+}
+
+/** Our part in a PostgreSQL: a shared lock in a session of its own, taken again whenever that session is lost. */
+class Share {
+  readonly #place: Place
+  readonly #host: string
+  readonly #log: Log
+  readonly #bounding: NodeJS.Timeout
+  #client: pg.Client | null = null
+  #renewal: Promise<void> = Promise.resolve()
+  #released: Promise<void> | null = null
+
+  constructor(place: Place, host: string, log: Log) {
+    this.#place = place
+    this.#host = host
+    this.#log = log
+    this.#bounding = setInterval(() => void boundLog(place.log), 60_000).unref()
+  }
+
+  /** Reaches the server, starting it as often as it takes, and takes the lock. */
+  async acquire(progress: (line: string) => void): Promise<void> {
+    await boundLog(this.#place.log)
+    const { client, started } = await this.#reach(progress)
+    this.#client = client
+    client.once('end', () => this.#renew(client))
+    this.#log.debug(
+      { directory: this.#place.directory },
+      started ? 'PostgreSQL started' : 'PostgreSQL adopted',
+    )
+  }
+
+  /** The database everything lives in; made by whoever comes first. */
+  async createDatabase(): Promise<void> {
+    const found = await this.#client!.query('select from pg_database where datname = $1', [superuser])
+    if (found.rowCount) return
+    await this.#client!.query(`create database ${superuser}`).catch((error) => {
+      // 42P04, 23505: another start made it at the same moment.
+      if (error.code !== '42P04' && error.code !== '23505') throw error
+    })
+  }
+
+  /** Gives the lock up and stops the server when nobody else holds it; safe to call twice. */
+  release(): Promise<void> {
+    this.#released ??= this.#leave()
+    return this.#released
+  }
+
+  async #leave(): Promise<void> {
+    clearInterval(this.#bounding)
+    await this.#renewal
+    const client = this.#client
+    this.#client = null
+    if (!client) return
+    try {
+      // Unlock first: two who leave at once would each see the other's share, and nobody would stop the server.
+      await client.query('select pg_advisory_unlock_shared($1)', [shareLock])
+      const { rows } = await client.query('select pg_try_advisory_lock($1) as alone', [shareLock])
+      if (rows[0].alone && !(await stopPostmaster(this.#place.cluster, stopLimitMs))) {
+        this.#log.warn({ limitMs: stopLimitMs }, 'PostgreSQL is still writing its last checkpoint')
+      }
+    } catch (error) {
+      this.#log.debug({ err: error }, 'PostgreSQL went away before we left it')
+    }
+    await client.end().catch(() => {})
+  }
+
+  #renew(lost: pg.Client): void {
+    if (this.#released || this.#client !== lost) return
+    this.#client = null
+    this.#log.warn('the connection that keeps PostgreSQL running was lost; taking it up again')
+    this.#renewal = this.#retryAcquire()
+  }
+
+  async #retryAcquire(): Promise<void> {
+    for (let waitMs = 100; !this.#released; waitMs = Math.min(waitMs * 2, 5000)) {
+      try {
+        return await this.acquire(() => {})
+      } catch (error) {
+        if (this.#released) return
+        this.#log.error({ err: error }, 'PostgreSQL cannot be reached; trying again')
+        await pause(waitMs)
+      }
+    }
+  }
+
+  async #reach(progress: (line: string) => void): Promise<{ client: pg.Client; started: boolean }> {
+    let start: Start | null = null
+    let answeredMs = performance.now()
+    for (;;) {
+      if (this.#released) throw new EmbeddedError('PostgreSQL was given up while it was started again')
+      const postmaster = await findPostmaster(this.#place.cluster)
+      const answer = postmaster?.ready ? await this.#connect() : postmaster && 'busy'
+      if (answer instanceof pg.Client) return { client: answer, started: start !== null }
+      if (answer === 'busy') answeredMs = performance.now()
+      if (await start?.mayRetry()) {
+        start = null
+        await pause(retryMs)
+        continue
+      }
+      if (!postmaster && !start) {
+        progress('starting PostgreSQL')
+        start = await Start.begin(this.#place)
+      }
+      if (performance.now() - answeredMs > silenceLimitMs) throw this.#silence()
+      await pause(pollMs)
+    }
+  }
+
+  #silence(): EmbeddedError {
+    const seconds = silenceLimitMs / 1000
+    return new EmbeddedError(
+      `PostgreSQL in ${this.#place.directory} gave no answer for ${seconds} s: see ${this.#place.log}, and end what is left of it ('ps -C postgres')`,
+    )
+  }
+
+  /** A session with the lock; `busy` while the server starts, recovers or stops; null when it does not answer. */
+  async #connect(): Promise<pg.Client | 'busy' | null> {
+    const client = new pg.Client({
+      ...connectionTo(this.#host, 'postgres'),
+      connectionTimeoutMillis: 10_000,
+      application_name: 'posthorn share',
+    })
+    // A lost session is seen by its end; without a listener its error would end the process.
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      // Waits while the last user of before is stopping the server; then this session ends with it.
+      await client.query('select pg_advisory_lock_shared($1)', [shareLock])
+      if (await this.#isOurs(client)) return client
+      await client.end()
+      return null
+    } catch (error) {
+      await client.end().catch(() => {})
+      // 57P03: it is starting, recovering or stopping. 57P01: it stopped under us.
+      const { code } = error as { code?: string }
+      return code === '57P03' || code === '57P01' ? 'busy' : null
+    }
+  }
+
+  /** Whether version and lock file of who answers are those of our folder. */
+  async #isOurs(client: pg.Client): Promise<boolean> {
+    const { rows } = await client.query(
+      "select current_setting('server_version') as version, pg_read_file('postmaster.pid') as lock",
+    )
+    const theirs = parseLock(rows[0].lock)
+    const ours = await findPostmaster(this.#place.cluster)
+    const sameRun = theirs !== null && theirs.pid === ours?.pid && theirs.started === ours.started
+    return sameRun && rows[0].version.startsWith(`${majorVersion}.`)
+  }
+}

@@ -1,0 +1,131 @@
+// Inboxes and their addresses.
+import type { InboxId, OrganizationId } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+
+export interface InboxRow {
+  id: InboxId
+  organizationId: OrganizationId
+  localPart: string
+  domain: string
+  domainId: string | null
+  displayName: string
+  status: 'active' | 'deleted'
+  createdAt: Date
+  updatedAt: Date
+  deletedAt: Date | null
+}
+
+const columns = `id, organization_id as "organizationId", local_part as "localPart", domain, domain_id as "domainId",
+  display_name as "displayName", status, created_at as "createdAt", updated_at as "updatedAt", deleted_at as "deletedAt"`
+
+/** Inserts the inbox; its address must be free, else the constraint `inbox_address` refuses it. */
+export async function insertInbox(
+  tx: Tx,
+  row: Omit<InboxRow, 'status' | 'deletedAt'>,
+  idempotency: { key: string; requestHash: Buffer } | null,
+): Promise<void> {
+  await tx.query(
+    `insert into inbox (id, organization_id, local_part, domain, domain_id, display_name, status, idempotency_key,
+      request_hash, created_at, updated_at)
+    values ($1, $2, $3, $4, $5, $6, 'active', $7, $8, $9, $10)`,
+    [
+      ...[row.id, row.organizationId, row.localPart, row.domain, row.domainId, row.displayName],
+      ...[idempotency?.key ?? null, idempotency?.requestHash ?? null, row.createdAt, row.updatedAt],
+    ],
+  )
+}
+
+/** The organization's inbox, deleted ones included. */
+export async function findInbox(db: Queryable, organizationId: OrganizationId, id: string): Promise<InboxRow | null> {
+  const [row] = await db.query<InboxRow>(`select ${columns} from inbox where id = $2 and organization_id = $1`, [organizationId, id])
+  return row ?? null
+}
+
+export async function findInboxByIdempotencyKey(
+  db: Queryable,
+  organizationId: OrganizationId,
+  key: string,
+): Promise<(InboxRow & { requestHash: Buffer }) | null> {
+  const [row] = await db.query<InboxRow & { requestHash: Buffer }>(
+    `select ${columns}, request_hash as "requestHash" from inbox where organization_id = $1 and idempotency_key = $2`,
+    [organizationId, key],
+  )
+  return row ?? null
+}
+
+/** Whose address it is: the living inbox, or the organization that had it last. */
+export async function findAddressHolder(db: Queryable, domain: string, localPart: string): Promise<InboxRow | null> {
+  const [row] = await db.query<InboxRow>(
+    `select ${columns} from inbox where domain = $1 and local_part = $2 and status in ('active', 'deleted')
+    order by status limit 1`,
+    [domain, localPart],
+  )
+  return row ?? null
+}
+
+export interface AddressedInbox {
+  id: InboxId
+  organizationId: OrganizationId
+  address: string
+}
+
+/** The living inboxes at these `localPart@domain` addresses. */
+export async function findInboxesByAddress(db: Queryable, addresses: string[]): Promise<AddressedInbox[]> {
+  return await db.query<AddressedInbox>(
+    `select b.id, b.organization_id as "organizationId", a.address
+    from unnest($1::text[]) as a(address)
+    join inbox b on b.domain = split_part(a.address, '@', 2) and b.local_part = split_part(a.address, '@', 1)
+      and b.status = 'active'`,
+    [addresses],
+  )
+}
+
+export async function countInboxes(
+  db: Queryable,
+  organizationId: OrganizationId,
+  domainId: string | null,
+): Promise<{ all: number; onDomain: number }> {
+  const [row] = await db.query<{ all: number; onDomain: number }>(
+    `select count(*) as "all", count(*) filter (where domain_id = $2) as "onDomain"
+    from inbox where organization_id = $1 and status = 'active'`,
+    [organizationId, domainId],
+  )
+  return row!
+}
+
+export interface InboxFilter {
+  organizationId: OrganizationId
+  ids: InboxId[] | null
+  domainId: string | null
+  text: string | null
+}
+
+/** Living inboxes, newest first, after `beforeId`. */
+export async function listInboxes(db: Queryable, filter: InboxFilter, beforeId: string | null, limit: number): Promise<InboxRow[]> {
+  return await db.query<InboxRow>(
+    `select ${columns} from inbox
+    where organization_id = $1 and status = 'active' and ($2::text[] is null or id = any($2))
+      and ($3::uuid is null or domain_id = $3)
+      and ($4::text is null or position(lower($4) in lower(local_part || '@' || domain || ' ' || display_name)) > 0)
+      and ($5::text is null or id < $5)
+    order by id desc limit $6`,
+    [filter.organizationId, filter.ids, filter.domainId, filter.text, beforeId, limit],
+  )
+}
+
+/** Locks the inbox against filing, acceptance and receiving; null when it is not there or not living. */
+export async function lockInbox(tx: Tx, organizationId: OrganizationId, id: string): Promise<InboxRow | null> {
+  const [row] = await tx.query<InboxRow>(
+    `select ${columns} from inbox where id = $2 and organization_id = $1 and status = 'active' for update`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+/** Leaves a tombstone: the address stays taken, what people wrote about it goes. */
+export async function entombInbox(tx: Tx, id: InboxId, at: Date): Promise<void> {
+  await tx.query(
+    `update inbox set status = 'deleted', display_name = '', deleted_at = $2, updated_at = $2 where id = $1`,
+    [id, at],
+  )
+}

@@ -1,0 +1,88 @@
+// API keys by the digest of their secret, and the requests that nodes have borrowed of a key's minute.
+import type { InboxId, KeyId, OrganizationId } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+import type { Limits } from './organizations.ts'
+
+export interface KeyRow {
+  id: KeyId
+  organizationId: OrganizationId
+  name: string
+  kind: 'agent' | 'server' | 'dashboard'
+  scopes: string[]
+  inboxIds: InboxId[] | null
+  allowedIps: string[] | null
+  sendMode: 'new_and_reply' | 'reply_only'
+  allowedRecipientDomains: string[] | null
+  expiresAt: Date | null
+  requestsPerMinute: number
+  createdAt: Date
+  revokedAt: Date | null
+}
+
+/** A live key with its organization, as every request needs them. */
+export interface CallerRow extends KeyRow {
+  organizationStatus: 'pending' | 'active' | 'suspended'
+  limits: Limits
+}
+
+const columns = `k.id, k.organization_id as "organizationId", k.name, k.kind, k.scopes, k.inbox_ids as "inboxIds",
+  k.allowed_ips as "allowedIps", k.send_mode as "sendMode", k.allowed_recipient_domains as "allowedRecipientDomains",
+  k.expires_at as "expiresAt", k.requests_per_minute as "requestsPerMinute", k.created_at as "createdAt",
+  k.revoked_at as "revokedAt"`
+
+export async function insertKey(tx: Tx, row: Omit<KeyRow, 'revokedAt'>, hash: Buffer): Promise<void> {
+  await tx.query(
+    `insert into api_key (id, organization_id, name, kind, hash, scopes, inbox_ids, allowed_ips, send_mode,
+      allowed_recipient_domains, expires_at, requests_per_minute, created_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+    [
+      ...[row.id, row.organizationId, row.name, row.kind, hash, row.scopes, row.inboxIds, row.allowedIps, row.sendMode],
+      ...[row.allowedRecipientDomains, row.expiresAt, row.requestsPerMinute, row.createdAt],
+    ],
+  )
+  await tx.query(`insert into request_window (key_id, started_at, granted) values ($1, '-infinity', 0)`, [row.id])
+}
+
+export async function findCaller(db: Queryable, hash: Buffer): Promise<CallerRow | null> {
+  const [row] = await db.query<CallerRow>(
+    `select ${columns}, o.status as "organizationStatus", o.limits
+    from api_key k join organization o on o.id = k.organization_id where k.hash = $1 and k.revoked_at is null`,
+    [hash],
+  )
+  return row ?? null
+}
+
+export async function listKeys(db: Queryable, organizationId: string): Promise<KeyRow[]> {
+  return await db.query<KeyRow>(`select ${columns} from api_key k where k.organization_id = $1 order by k.id`, [organizationId])
+}
+
+export async function revokeKey(tx: Tx, id: string, at: Date): Promise<KeyRow | null> {
+  const [row] = await tx.query<KeyRow>(
+    `update api_key k set revoked_at = coalesce(revoked_at, $2) where k.id = $1 returning ${columns}`,
+    [id, at],
+  )
+  return row ?? null
+}
+
+/**
+ * Borrows up to `wanted` requests of the key's window that began at `windowStart`; answers how many were lent and how
+ * many of the window's `limit` have been lent in all.
+ */
+export async function borrowRequests(
+  db: Queryable,
+  key: { id: KeyId; requestsPerMinute: number },
+  windowStart: Date,
+  wanted: number,
+): Promise<{ lent: number; granted: number }> {
+  const [row] = await db.query<{ before: number; granted: number }>(
+    `update request_window w set started_at = b.started_at, granted = least(b.granted + $3::integer, greatest(b.granted, $4::integer))
+    from (
+      select key_id, greatest(started_at, $2) as started_at, case when started_at >= $2 then granted else 0 end as granted
+      from request_window where key_id = $1 for update
+    ) b
+    where w.key_id = b.key_id
+    returning b.granted as before, w.granted`,
+    [key.id, windowStart, wanted, key.requestsPerMinute],
+  )
+  return row ? { lent: row.granted - row.before, granted: row.granted } : { lent: 0, granted: key.requestsPerMinute }
+}

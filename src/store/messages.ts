@@ -1,0 +1,206 @@
+// Messages and threads as they are read, and the filing of received ones.
+import type { InboxId, MessageId, OrganizationId, SubmissionId, ThreadId } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+import type { SubmissionStatus } from './submissions.ts'
+
+export interface MailboxValue {
+  email: string
+  name?: string
+}
+
+/** An attachment's entry. An outbound one's bytes stand in the message's raw row, one after the other. */
+export interface AttachmentEntry {
+  filename: string
+  contentType: string
+  size: number
+  disposition: 'attachment' | 'inline'
+  contentId: string | null
+  sha256: string
+  scanState: 'unscanned' | 'clean' | 'infected' | 'failed'
+}
+
+export interface SecurityRecord {
+  /** The envelope as it came, for the trace header. */
+  envelope: { from: string; recipients: string[]; protocol: string; receivedBy: string }
+  smtp: { remoteIp: string; helo: string; tls: { encrypted: boolean; protocol: string; cipher: string } }
+  authentication: { spf: string; dkim: string; dmarc: string }
+}
+
+export interface MessageRow {
+  id: MessageId
+  organizationId: OrganizationId
+  inboxId: InboxId
+  threadId: ThreadId
+  seq: number
+  direction: 'inbound' | 'outbound'
+  internetMessageId: string
+  inReplyTo: string | null
+  referenceIds: string[]
+  sender: MailboxValue
+  recipients: { to: MailboxValue[]; cc?: MailboxValue[]; bcc?: MailboxValue[]; replyTo?: MailboxValue }
+  subject: string
+  text: string
+  html: string | null
+  extractedText: string | null
+  metadata: Record<string, string | number | boolean | null>
+  purpose: string
+  attachments: AttachmentEntry[]
+  security: SecurityRecord | null
+  submissionId: SubmissionId | null
+  submissionStatus: SubmissionStatus | null
+  failureCode: string | null
+  rawId: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+const columns = `m.id, m.organization_id as "organizationId", m.inbox_id as "inboxId", m.thread_id as "threadId", m.seq,
+  m.direction, m.internet_message_id as "internetMessageId", m.in_reply_to as "inReplyTo", m.reference_ids as "referenceIds",
+  m.sender, m.recipients, m.subject, m.text, m.html, m.extracted_text as "extractedText", m.metadata, m.purpose,
+  m.attachments, m.security, m.submission_id as "submissionId", s.status as "submissionStatus",
+  s.failure_code as "failureCode", m.raw_id as "rawId", m.created_at as "createdAt",
+  greatest(m.updated_at, s.updated_at) as "updatedAt"`
+
+// Mail of a deleted inbox is gone from every read at once, though it is purged later.
+const source = `message m join inbox b on b.id = m.inbox_id and b.status = 'active'
+  left join submission s on s.id = m.submission_id`
+
+export async function findMessage(db: Queryable, organizationId: OrganizationId, id: string): Promise<MessageRow | null> {
+  const [row] = await db.query<MessageRow>(
+    `select ${columns} from ${source} where m.id = $2 and m.organization_id = $1`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+export interface MessageFilter {
+  inboxId: InboxId
+  direction: string | null
+  from: string | null
+  /** Bounds of the id: ids begin with their milliseconds. */
+  sinceId: string | null
+  untilId: string | null
+}
+
+/** The inbox's messages, newest first, after `beforeId`. */
+export async function listMessages(db: Queryable, filter: MessageFilter, beforeId: string | null, limit: number): Promise<MessageRow[]> {
+  return await db.query<MessageRow>(
+    `select ${columns} from ${source}
+    where m.inbox_id = $1 and ($2::text is null or m.direction = $2) and ($3::text is null or lower(m.sender->>'email') = $3)
+      and m.id >= coalesce($4, 'msg_') and m.id < least(coalesce($5, 'msg_g'), coalesce($6, 'msg_g'))
+    order by m.id desc limit $7`,
+    [filter.inboxId, filter.direction, filter.from, filter.sinceId, filter.untilId, beforeId, limit],
+  )
+}
+
+/** The inbox's messages, oldest first, after the number `afterSeq`, which is given under the inbox's lock. */
+export async function exportMessages(db: Queryable, inboxId: InboxId, afterSeq: number, limit: number): Promise<MessageRow[]> {
+  return await db.query<MessageRow>(
+    `select ${columns} from ${source} where m.inbox_id = $1 and m.seq > $2 order by m.seq limit $3`,
+    [inboxId, afterSeq, limit],
+  )
+}
+
+export interface ThreadRow {
+  id: ThreadId
+  organizationId: OrganizationId
+  inboxId: InboxId
+  subject: string
+  participants: string[]
+  messageCount: number
+  lastMessageAt: Date
+}
+
+const threadColumns = `t.id, t.organization_id as "organizationId", t.inbox_id as "inboxId", t.subject, t.participants,
+  t.message_count as "messageCount", t.last_message_at as "lastMessageAt"`
+
+export async function findThread(db: Queryable, organizationId: OrganizationId, id: string): Promise<ThreadRow | null> {
+  const [row] = await db.query<ThreadRow>(
+    `select ${threadColumns} from thread t join inbox b on b.id = t.inbox_id and b.status = 'active'
+    where t.id = $2 and t.organization_id = $1`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+/** The thread's messages, oldest first, after the number `afterSeq`. */
+export async function listThreadMessages(db: Queryable, threadId: ThreadId, afterSeq: number, limit: number): Promise<MessageRow[]> {
+  return await db.query<MessageRow>(
+    `select ${columns} from ${source} where m.thread_id = $1 and m.seq > $2 order by m.seq limit $3`,
+    [threadId, afterSeq, limit],
+  )
+}
+
+/** The inbox's threads by their last message, newest first, after the given place. */
+export async function listThreads(
+  db: Queryable,
+  inboxId: InboxId,
+  before: { lastMessageAt: Date; id: string } | null,
+  limit: number,
+): Promise<ThreadRow[]> {
+  return await db.query<ThreadRow>(
+    `select ${threadColumns} from thread t
+    where t.inbox_id = $1 and ($2::timestamptz is null or (t.last_message_at, t.id) < ($2, $3))
+    order by t.last_message_at desc, t.id desc limit $4`,
+    [inboxId, before?.lastMessageAt ?? null, before?.id ?? null, limit],
+  )
+}
+
+/** Removes the message's row, and its thread's when it was the last; the inbox is locked. Answers its raw row's id. */
+export async function deleteMessageRow(tx: Tx, message: { id: MessageId; threadId: ThreadId }): Promise<void> {
+  await tx.query('delete from message where id = $1', [message.id])
+  await tx.query(
+    `update thread t set message_count = n.messages, last_message_at = coalesce(n.last, t.last_message_at)
+    from (select count(*) as messages, max(created_at) as last from message where thread_id = $1) n where t.id = $1`,
+    [message.threadId],
+  )
+  await tx.query('delete from thread where id = $1 and message_count = 0', [message.threadId])
+}
+
+/** Purges up to `limit` messages of one deleted inbox, and at last its threads; null when no inbox is left to purge. */
+export async function purgeMessages(tx: Tx, limit: number): Promise<{ rawIds: string[] } | null> {
+  const [inbox] = await tx.query<{ id: InboxId }>(
+    `select id from inbox where status = 'deleted' and not purged limit 1 for update skip locked`,
+  )
+  if (!inbox) return null
+  const rows = await tx.query<{ rawId: string | null }>(
+    `delete from message where id in (select id from message where inbox_id = $1 limit $2) returning raw_id as "rawId"`,
+    [inbox.id, limit],
+  )
+  if (rows.length < limit) {
+    await tx.query('delete from thread where inbox_id = $1', [inbox.id])
+    await tx.query('update inbox set purged = true where id = $1', [inbox.id])
+  }
+  return { rawIds: rows.flatMap(({ rawId }) => rawId ?? []) }
+}
+
+/** What `file_messages` takes for each mail; see the migration. */
+export interface FiledMessage {
+  id: string
+  inbox: string
+  org: string
+  raw: string
+  mid: string
+  irt: string | null
+  refs: string[]
+  candidates: string[]
+  thread: ThreadId
+  sender: MailboxValue
+  rcpts: MessageRow['recipients']
+  participants: string[]
+  subject: string
+  thread_subject: string
+  body: string
+  html: string | null
+  extracted: string
+  attachments: AttachmentEntry[]
+  security: SecurityRecord
+  note: string | null
+  received_at: Date
+}
+
+/** Files the mails whose spool rows this transaction holds; answers the ids that became messages. */
+export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>('select file_messages as id from file_messages($1, $2)', [JSON.stringify(filed), at])
+  return rows.map(({ id }) => id)
+}

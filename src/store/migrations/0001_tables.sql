@@ -1,0 +1,266 @@
+-- Every table that belongs to an organization carries organization_id, so that a cell can be split later.
+
+create table organization (
+  id uuid primary key,
+  name text not null,
+  status text not null check (status in ('pending', 'active', 'suspended')),
+  limits jsonb not null,
+  managed_used integer not null default 0,
+  created_at timestamptz not null,
+  updated_at timestamptz not null
+);
+
+-- One row an organization: what its volume limits count. Locked in organization order by accept_sends.
+create table usage (
+  organization_id uuid primary key references organization,
+  minute_started_at timestamptz not null default '-infinity',
+  minute_messages integer not null default 0,
+  day date not null default '-infinity',
+  day_messages integer not null default 0,
+  day_recipients integer not null default 0
+) with (fillfactor = 50);
+
+create table api_key (
+  id uuid primary key,
+  organization_id uuid not null references organization,
+  name text not null,
+  kind text not null check (kind in ('agent', 'server', 'dashboard')),
+  hash bytea not null unique,
+  scopes text[] not null,
+  inbox_ids text[],
+  allowed_ips text[],
+  send_mode text not null check (send_mode in ('new_and_reply', 'reply_only')),
+  allowed_recipient_domains text[],
+  expires_at timestamptz,
+  requests_per_minute integer not null,
+  created_at timestamptz not null,
+  revoked_at timestamptz
+);
+create index api_key_organization on api_key (organization_id, id);
+
+-- Requests of a key's running minute that nodes have borrowed.
+create table request_window (
+  key_id uuid primary key references api_key,
+  started_at timestamptz not null,
+  granted integer not null
+) with (fillfactor = 50);
+
+-- A deleted inbox stays as a tombstone: its address never goes to another organization.
+create table inbox (
+  id text primary key,
+  organization_id uuid not null references organization,
+  local_part text not null,
+  domain text not null,
+  domain_id uuid,
+  display_name text not null,
+  status text not null check (status in ('active', 'deleted')),
+  message_seq bigint not null default 0,
+  idempotency_key text,
+  request_hash bytea,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  deleted_at timestamptz,
+  purged boolean not null default false
+) with (fillfactor = 80);
+create unique index inbox_address on inbox (domain, local_part) where status = 'active';
+create index inbox_tombstone on inbox (domain, local_part) where status = 'deleted';
+create index inbox_unpurged on inbox (id) where status = 'deleted' and not purged;
+create index inbox_organization on inbox (organization_id, id);
+create unique index inbox_idempotency on inbox (organization_id, idempotency_key) where idempotency_key is not null;
+
+create table thread (
+  id text primary key,
+  organization_id uuid not null,
+  inbox_id text not null,
+  subject text not null,
+  participants text[] not null,
+  message_count integer not null,
+  last_message_at timestamptz not null,
+  created_at timestamptz not null
+);
+create index thread_recent on thread (inbox_id, last_message_at desc, id desc);
+
+-- Bytes as they came or go: a received envelope's message, shared by its recipients, or an outbound attachment.
+-- Up to 256 KiB they stand here, above that in a blob.
+create table raw (
+  id uuid primary key,
+  size_bytes integer not null,
+  bytes bytea,
+  blob text,
+  created_at timestamptz not null,
+  check ((bytes is null) <> (blob is null))
+) with (toast_tuple_target = 8160);
+alter table raw alter column bytes set storage external;
+
+create table message (
+  id text primary key,
+  organization_id uuid not null,
+  inbox_id text not null,
+  thread_id text not null,
+  seq bigint not null,
+  direction text not null check (direction in ('inbound', 'outbound')),
+  internet_message_id text not null,
+  in_reply_to text,
+  reference_ids text[] not null,
+  sender jsonb not null,
+  recipients jsonb not null,
+  subject text not null,
+  text text not null,
+  html text,
+  extracted_text text,
+  metadata jsonb not null,
+  purpose text not null,
+  attachments jsonb not null,
+  security jsonb,
+  submission_id uuid,
+  raw_id uuid,
+  filing_note text,
+  created_at timestamptz not null,
+  updated_at timestamptz not null
+);
+create unique index message_export on message (inbox_id, seq);
+create index message_recent on message (inbox_id, id);
+create index message_thread on message (thread_id, seq);
+create index message_internet_id on message (inbox_id, internet_message_id);
+create index message_raw on message (raw_id) where raw_id is not null;
+
+-- One accepted send. Its recipients' list never changes; their states are rows of delivery.
+create table submission (
+  id uuid primary key,
+  organization_id uuid not null,
+  operation text not null,
+  idempotency_key text not null,
+  request_hash bytea not null,
+  inbox_id text,
+  message_id text,
+  result_deleted boolean not null default false,
+  sender jsonb not null,
+  subject text not null,
+  metadata jsonb not null,
+  purpose text not null,
+  status text not null check (status in ('pending', 'delivered', 'partially_delivered', 'failed')),
+  response text,
+  failure_code text,
+  event_seq integer not null default 0,
+  created_at timestamptz not null,
+  updated_at timestamptz not null
+) with (fillfactor = 80);
+create unique index submission_idempotency on submission (organization_id, operation, idempotency_key);
+create index submission_recent on submission (organization_id, id);
+create index submission_inbox on submission (inbox_id, id) where inbox_id is not null;
+
+-- The state of one recipient. claim_epoch is set while it is on the wire, under the route's lease of that epoch.
+create table delivery (
+  submission_id uuid not null,
+  position integer not null,
+  organization_id uuid not null,
+  inbox_id text,
+  email text not null,
+  address_key text not null,
+  domain text not null,
+  route text not null,
+  status text not null check (status in ('pending', 'deferred', 'delivered', 'bounced', 'failed', 'suppressed')),
+  attempts integer not null default 0,
+  queued_at timestamptz,
+  due_at timestamptz not null,
+  expires_at timestamptz not null,
+  claim_epoch bigint,
+  response text,
+  failure_code text,
+  updated_at timestamptz not null,
+  primary key (submission_id, position)
+) with (fillfactor = 70);
+create index delivery_waiting on delivery (route, organization_id, due_at)
+  where claim_epoch is null and status in ('pending', 'deferred');
+create index delivery_expiring on delivery (expires_at) where claim_epoch is null and status in ('pending', 'deferred');
+create index delivery_claimed on delivery (route, claim_epoch) where claim_epoch is not null;
+create index delivery_address on delivery (organization_id, address_key, submission_id);
+create index delivery_inbox on delivery (inbox_id) where inbox_id is not null and status in ('pending', 'deferred');
+
+-- Facts told to customers. Sequence 0, accepted, is the submission itself.
+create table event (
+  submission_id uuid not null,
+  seq integer not null,
+  id uuid not null,
+  organization_id uuid not null,
+  type text not null,
+  recipient text,
+  at timestamptz not null,
+  attempt integer,
+  remote jsonb,
+  response text,
+  enhanced_status text,
+  classification text,
+  primary key (submission_id, seq)
+);
+
+-- A destination queue: the next hop of deliveries. It belongs to no organization. Its owner holds a lease with an epoch.
+create table route (
+  key text primary key,
+  owner bigint,
+  epoch bigint not null default 0,
+  lease_until timestamptz,
+  paused boolean not null default false,
+  failures integer not null default 0,
+  not_before timestamptz,
+  last_fault text,
+  last_fault_at timestamptz,
+  flushes integer not null default 0,
+  created_at timestamptz not null
+) with (fillfactor = 50);
+
+-- Received envelopes that wait to be filed, one row an inbox. The id becomes the message's.
+create table spool (
+  id text primary key,
+  organization_id uuid not null,
+  inbox_id text not null,
+  raw_id uuid not null,
+  envelope jsonb not null,
+  received_at timestamptz not null,
+  failures integer not null default 0,
+  due_at timestamptz not null
+) with (fillfactor = 80);
+create index spool_due on spool (due_at);
+create index spool_raw on spool (raw_id);
+
+-- Mail to the addresses that the service itself needs: postmaster, abuse, fbl and the return paths.
+create table kept_mail (
+  id text primary key,
+  purpose text not null check (purpose in ('operator', 'feedback', 'return_path')),
+  address text not null,
+  raw_id uuid not null,
+  envelope jsonb not null,
+  received_at timestamptz not null
+);
+create index kept_mail_raw on kept_mail (raw_id);
+
+-- What the embedded capture server took, in development.
+create table captured_mail (
+  id uuid primary key,
+  sender text not null,
+  recipients text[] not null,
+  raw_id uuid not null,
+  captured_at timestamptz not null
+);
+create index captured_mail_raw on captured_mail (raw_id);
+
+-- Signing keys, sealed by the secret key. No organization: the deployment's own domain.
+create table dkim_key (
+  domain text not null,
+  selector text not null,
+  organization_id uuid,
+  algorithm text not null check (algorithm in ('rsa-sha256', 'ed25519-sha256')),
+  sealed_key bytea not null,
+  public_record text not null,
+  created_at timestamptz not null,
+  primary key (domain, selector)
+);
+
+-- Nodes that are up hold an advisory lock under their id, so that a dead one is seen at once.
+create sequence node_id;
+create table node (
+  id bigint primary key,
+  smtp_address text,
+  capture_address text,
+  started_at timestamptz not null
+);

@@ -1,0 +1,183 @@
+-- Delivery: claims, results and endings, each one call a batch.
+
+-- Takes up to `wanted` due deliveries of a route onto the wire. Organizations with due mail take turns, so that one
+-- with a long queue delays nobody else's single message. Claiming is the attempt's record.
+create function claim_deliveries(route_key text, lease_epoch bigint, at timestamptz, wanted integer)
+returns setof delivery
+language sql
+set enable_seqscan = off
+as $$
+  with recursive organizations as (
+    (select d.organization_id from delivery d
+      where d.route = route_key and d.claim_epoch is null and d.status in ('pending', 'deferred')
+      order by d.organization_id limit 1)
+    union all
+    select (select d.organization_id from delivery d
+      where d.route = route_key and d.claim_epoch is null and d.status in ('pending', 'deferred')
+        and d.organization_id > o.organization_id
+      order by d.organization_id limit 1)
+    from organizations o where o.organization_id is not null
+  ), ranked as (
+    select d.submission_id, d.position, d.turn from organizations o
+    cross join lateral (
+      select w.submission_id, w.position, row_number() over (order by w.due_at) as turn from delivery w
+      where w.route = route_key and w.organization_id = o.organization_id
+        and w.claim_epoch is null and w.status in ('pending', 'deferred') and w.due_at <= at and w.expires_at > at
+      order by w.due_at limit wanted
+    ) d
+    where o.organization_id is not null
+  ), chosen as (
+    select submission_id, position from ranked order by turn, random() limit wanted
+  ), locked as (
+    select d.submission_id, d.position from delivery d
+    join chosen using (submission_id, position)
+    where d.claim_epoch is null and d.status in ('pending', 'deferred')
+      and not exists (select from inbox b where b.id = d.inbox_id and b.status = 'deleted')
+    order by d.submission_id, d.position
+    for update of d skip locked
+  )
+  update delivery d set claim_epoch = lease_epoch, attempts = d.attempts + 1, queued_at = coalesce(d.queued_at, at),
+    updated_at = at
+  from locked l where d.submission_id = l.submission_id and d.position = l.position
+  returning d.*
+$$;
+
+-- Brings submissions in line with their deliveries and appends events, numbered under the submission's lock.
+-- `facts`: array of {submission, position, step, id, type, recipient, at, attempt, remote, response, enhanced, classification}.
+create function settle_submissions(facts jsonb, at timestamptz) returns void
+language plpgsql
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  touched uuid[] := array(select distinct (f->>'submission')::uuid from jsonb_array_elements(facts) f);
+begin
+  perform 1 from submission s where s.id = any(touched) order by s.id for no key update;
+  with f as materialized (
+    select * from jsonb_to_recordset(facts) as f(
+      submission uuid, position integer, step integer, id uuid, type text, recipient text, at timestamptz,
+      attempt integer, remote jsonb, response text, enhanced text, classification text)
+  ), states as (
+    select d.submission_id,
+      count(*) filter (where d.status in ('pending', 'deferred')) as waiting,
+      count(*) filter (where d.status = 'delivered') as delivered,
+      count(*) as recipients,
+      (array_agg(d.response order by d.updated_at desc, d.position) filter (where d.response is not null))[1] as response,
+      (array_agg(d.failure_code order by d.position) filter (where d.failure_code is not null))[1] as failure_code
+    from delivery d where d.submission_id = any(touched) group by d.submission_id
+  ), settled as (
+    update submission s set
+      status = case
+        when states.waiting > 0 then 'pending'
+        when states.delivered = states.recipients then 'delivered'
+        when states.delivered > 0 then 'partially_delivered'
+        else 'failed' end,
+      response = states.response,
+      failure_code = case when states.waiting > 0 then null else states.failure_code end,
+      event_seq = s.event_seq + (select count(*) from f where f.submission = s.id),
+      updated_at = at
+    from states where s.id = states.submission_id
+    returning s.id, s.organization_id, s.event_seq - (select count(*) from f where f.submission = s.id) as base
+  )
+  insert into event (submission_id, seq, id, organization_id, type, recipient, at, attempt, remote, response,
+    enhanced_status, classification)
+  select s.id, s.base + row_number() over (partition by s.id order by f.at, f.position, f.step), f.id, s.organization_id,
+    f.type, f.recipient, f.at, f.attempt, f.remote, f.response, f.enhanced, f.classification
+  from f join settled s on s.id = f.submission;
+end $$;
+
+-- Records how claimed deliveries ended. A result counts only under the epoch that claimed it and still owns the route;
+-- answers the places of `results` that counted. `results`: array of {i, submission, position, route, epoch, status
+-- (null: not tried, give the claim back), due_at, response, failure_code}; `facts`: as above, with i.
+create function record_results(results jsonb, facts jsonb, at timestamptz) returns setof integer
+language plpgsql
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  counted integer[];
+begin
+  perform 1 from route r
+    where r.key in (select x->>'route' from jsonb_array_elements(results) x) order by r.key for share;
+  perform 1 from delivery d
+    join jsonb_to_recordset(results) as x(submission uuid, position integer)
+      on d.submission_id = x.submission and d.position = x.position
+    order by d.submission_id, d.position for update of d;
+  with updated as (
+    update delivery d set
+      claim_epoch = null,
+      status = coalesce(x.status, d.status),
+      attempts = case when x.status is null then d.attempts - 1 else d.attempts end,
+      due_at = coalesce(x.due_at, d.due_at),
+      response = case when x.status is null then d.response else x.response end,
+      failure_code = x.failure_code,
+      updated_at = case when x.status is null then d.updated_at else at end
+    from jsonb_to_recordset(results) as x(
+      i integer, submission uuid, position integer, route text, epoch bigint, status text, due_at timestamptz,
+      response text, failure_code text)
+    join route r on r.key = x.route and r.epoch = x.epoch
+    where d.submission_id = x.submission and d.position = x.position and d.claim_epoch = x.epoch and d.route = x.route
+    returning x.i
+  )
+  select coalesce(array_agg(updated.i), '{}') into counted from updated;
+  perform settle_submissions(
+    coalesce((select jsonb_agg(f) from jsonb_array_elements(facts) f where (f->>'i')::integer = any(counted)), '[]'), at);
+  return query select unnest(counted);
+end $$;
+
+-- Ends deliveries that wait: given up, cancelled, their inbox deleted. What is on the wire is left alone.
+-- `ended`: array of {submission, position, id (the event's)}; answers how many ended.
+create function end_waiting(ended jsonb, code text, event_type text, class text, at timestamptz) returns integer
+language plpgsql
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  facts jsonb;
+begin
+  perform 1 from delivery d
+    join jsonb_to_recordset(ended) as x(submission uuid, position integer)
+      on d.submission_id = x.submission and d.position = x.position
+    order by d.submission_id, d.position for update of d;
+  with updated as (
+    update delivery d set status = 'failed', failure_code = code, updated_at = at
+    from jsonb_to_recordset(ended) as x(submission uuid, position integer, id uuid)
+    where d.submission_id = x.submission and d.position = x.position
+      and d.claim_epoch is null and d.status in ('pending', 'deferred')
+    returning d.submission_id, d.position, d.email, d.response, x.id
+  )
+  select jsonb_agg(jsonb_build_object('submission', u.submission_id, 'position', u.position, 'step', 1, 'id', u.id,
+    'type', event_type, 'recipient', u.email, 'at', at, 'response', u.response, 'classification', class))
+  into facts from updated u;
+  if facts is null then return 0; end if;
+  perform settle_submissions(facts, at);
+  return jsonb_array_length(facts);
+end $$;
+
+-- Gives back what earlier owners of the route had on the wire when they were lost: tried again, with the lost
+-- attempt told as an event whose end nobody knows.
+create function reclaim_orphans(route_key text, lease_epoch bigint, at timestamptz) returns integer
+language plpgsql
+set enable_seqscan = off
+as $$
+declare
+  facts jsonb;
+begin
+  perform 1 from delivery d where d.route = route_key and d.claim_epoch < lease_epoch
+    order by d.submission_id, d.position for update;
+  with updated as (
+    update delivery d set claim_epoch = null, due_at = at, updated_at = at
+    where d.route = route_key and d.claim_epoch < lease_epoch
+    returning d.submission_id, d.position, d.email, d.attempts
+  )
+  select jsonb_agg(jsonb_build_object('submission', u.submission_id, 'position', u.position, 'step', 1,
+    'id', gen_random_uuid(), 'type', 'attempted', 'recipient', u.email, 'at', at, 'attempt', u.attempts,
+    'classification', 'other'))
+  into facts from updated u;
+  if facts is null then return 0; end if;
+  perform settle_submissions(facts, at);
+  return jsonb_array_length(facts);
+end $$;

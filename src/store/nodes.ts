@@ -1,0 +1,57 @@
+// The nodes that are up: each holds a session advisory lock under its number, so that a dead one is seen at once.
+import type { PoolClient } from 'pg'
+import { type Db, DbFault, type Queryable } from './db.ts'
+
+/** The class of the advisory locks that nodes hold. */
+export const nodeLockClass = 0x6e6f6465 // "node"
+
+export interface Node {
+  id: number
+  /** Rejects when the connection that holds the lock is lost: the node may be taken for dead. */
+  lost: Promise<never>
+  leave(): Promise<void>
+}
+
+/** Registers this node under a new number and holds its lock on a connection of its own. */
+export async function joinNodes(db: Db, addresses: { smtp: string | null; capture: string | null }, at: Date): Promise<Node> {
+  const client = await db.dedicated()
+  try {
+    const { rows } = await client.query(
+      `insert into node (id, smtp_address, capture_address, started_at) values (nextval('node_id'), $1, $2, $3) returning id`,
+      [addresses.smtp, addresses.capture, at],
+    )
+    const id: number = Number(rows[0].id)
+    await client.query('select pg_advisory_lock($1, $2)', [nodeLockClass, id])
+    await db.query(
+      `delete from node n where n.id <> $2 and not exists (
+        select from pg_locks l where l.locktype = 'advisory' and l.classid = $1 and l.objid = n.id and l.objsubid = 2)
+        and n.started_at < now() - interval '1 minute'`,
+      [nodeLockClass, id],
+    )
+    return { id, lost: whenLost(client), leave: () => leave(client, id) }
+  } catch (error) {
+    client.release(true)
+    throw error instanceof DbFault ? error : new DbFault(error as Error)
+  }
+}
+
+function whenLost(client: PoolClient): Promise<never> {
+  const lost = new Promise<never>((_, reject) => client.once('error', (error) => reject(new DbFault(error))))
+  lost.catch(() => {}) // whoever does not wait for it learns of the loss from its lease
+  return lost
+}
+
+async function leave(client: PoolClient, id: number): Promise<void> {
+  await client.query('delete from node where id = $1', [id]).catch(() => {})
+  client.release(true)
+}
+
+/** Where living nodes take mail for our own domains, or capture mail. */
+export async function listNodeAddresses(db: Queryable, kind: 'smtp' | 'capture'): Promise<string[]> {
+  const rows = await db.query<{ address: string | null }>(
+    `select case $2 when 'smtp' then n.smtp_address else n.capture_address end as address from node n where exists (
+      select from pg_locks l where l.locktype = 'advisory' and l.classid = $1 and l.objid = n.id and l.objsubid = 2)`,
+    [nodeLockClass, kind],
+  )
+  return rows.flatMap(({ address }) => address ?? [])
+}

@@ -1,0 +1,43 @@
+// Raw bytes: received messages, shared by their recipients, and the attachments of outbound ones.
+import type { Queryable, Tx } from './db.ts'
+
+/** Bytes up to 256 KiB stand in the row; above that `blob` names them in the blob store. */
+export interface RawRow {
+  id: string
+  sizeBytes: number
+  bytes: Buffer | null
+  blob: string | null
+}
+
+/** Bytes above this go to the blob store. */
+export const maxInlineBytes = 256 * 1024
+
+/** Multi-row VALUES with binary parameters: a bytea within a text array costs four times as much. */
+export async function insertRaws(tx: Tx, raws: RawRow[], at: Date): Promise<void> {
+  if (raws.length === 0) return
+  const rows = raws.map((_, i) => `($${i * 4 + 2}::uuid, $${i * 4 + 3}::integer, $${i * 4 + 4}::bytea, $${i * 4 + 5}::text, $1::timestamptz)`)
+  await tx.query(
+    `insert into raw (id, size_bytes, bytes, blob, created_at) values ${rows.join(', ')} on conflict (id) do nothing`,
+    [at, ...raws.flatMap(({ id, sizeBytes, bytes, blob }) => [id, sizeBytes, bytes, blob])],
+  )
+}
+
+export async function findRaw(db: Queryable, id: string): Promise<RawRow | null> {
+  const [row] = await db.query<RawRow>('select id, size_bytes as "sizeBytes", bytes, blob from raw where id = $1', [id])
+  return row ?? null
+}
+
+/** Deletes those of the raw rows that nothing refers to any more; answers the blobs they named. */
+export async function deleteUnusedRaws(tx: Tx, ids: string[]): Promise<string[]> {
+  if (ids.length === 0) return []
+  const rows = await tx.query<{ blob: string | null }>(
+    `delete from raw r where r.id = any($1::uuid[])
+      and not exists (select from message m where m.raw_id = r.id)
+      and not exists (select from spool s where s.raw_id = r.id)
+      and not exists (select from kept_mail k where k.raw_id = r.id)
+      and not exists (select from captured_mail c where c.raw_id = r.id)
+    returning r.blob`,
+    [ids],
+  )
+  return rows.flatMap(({ blob }) => blob ?? [])
+}

@@ -1,0 +1,94 @@
+// Received mail between its 250 and its filing, and the mail kept for the service itself.
+import type { InboxId, MessageId, OrganizationId } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+import { insertRaws, type RawRow } from './raws.ts'
+
+/** What is known of a received message beyond its bytes. */
+export interface SpoolEnvelope {
+  from: string
+  /** Recipients as given, tags included, of this inbox alone. */
+  recipients: string[]
+  helo: string
+  remoteIp: string
+  tls: { encrypted: boolean; protocol: string; cipher: string }
+  protocol: string
+  receivedBy: string
+}
+
+export interface SpoolRow {
+  id: MessageId
+  organizationId: OrganizationId
+  inboxId: InboxId
+  rawId: string
+  envelope: SpoolEnvelope
+  receivedAt: Date
+  failures: number
+}
+
+export interface KeptRow {
+  id: string
+  purpose: 'operator' | 'feedback' | 'return_path'
+  address: string
+  envelope: SpoolEnvelope
+}
+
+/** One received message: its bytes once, and a row for each inbox and service address that it goes to. */
+export interface ReceivedMail {
+  raw: RawRow
+  receivedAt: Date
+  inboxes: { id: MessageId; organizationId: OrganizationId; inboxId: InboxId; envelope: SpoolEnvelope }[]
+  kept: KeptRow[]
+}
+
+/**
+ * Stores received mails together. An inbox that was deleted meanwhile gets nothing; answers for each mail whether
+ * anything of it was stored. Run again with the same ids, it changes nothing.
+ */
+export async function insertReceived(tx: Tx, mails: ReceivedMail[], at: Date): Promise<boolean[]> {
+  const inboxes = mails.flatMap((mail, i) => mail.inboxes.map((row) => ({ i, raw: mail.raw.id, at: mail.receivedAt, ...row })))
+  const kept = mails.flatMap((mail, i) => mail.kept.map((row) => ({ i, raw: mail.raw.id, at: mail.receivedAt, ...row })))
+  await insertRaws(tx, mails.map(({ raw }) => raw), at)
+  const stored = await tx.query<{ i: number }>(
+    `with living as (
+      select x.*, x.at as received_at from jsonb_to_recordset($1::jsonb) as x(
+        i integer, id text, "organizationId" uuid, "inboxId" text, raw uuid, envelope jsonb, at timestamptz)
+      join inbox b on b.id = x."inboxId" and b.status = 'active' order by b.id for key share of b
+    ), spooled as (
+      insert into spool (id, organization_id, inbox_id, raw_id, envelope, received_at, due_at)
+      select id, "organizationId", "inboxId", raw, envelope, received_at, received_at from living
+      on conflict (id) do nothing
+    ), kept as (
+      insert into kept_mail (id, purpose, address, raw_id, envelope, received_at)
+      select id, purpose, address, raw, envelope, at from jsonb_to_recordset($2::jsonb) as x(
+        id text, purpose text, address text, raw uuid, envelope jsonb, at timestamptz)
+      on conflict (id) do nothing
+    )
+    select distinct i from living union select (k->>'i')::integer from jsonb_array_elements($2::jsonb) k`,
+    [JSON.stringify(inboxes), JSON.stringify(kept)],
+  )
+  const places = new Set(stored.map(({ i }) => i))
+  const unstored = mails.filter((_, i) => !places.has(i)).map(({ raw }) => raw.id)
+  if (unstored.length > 0) await tx.query('delete from raw where id = any($1::uuid[])', [unstored])
+  return mails.map((_, i) => places.has(i))
+}
+
+/** Takes due mail with its bytes; the row locks are the claim, and fall with the transaction. */
+export async function claimSpool(tx: Tx, at: Date, limit: number): Promise<(SpoolRow & RawRow)[]> {
+  return await tx.query<SpoolRow & RawRow>(
+    `select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
+      s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.bytes, r.blob
+    from spool s join raw r on r.id = s.raw_id where s.due_at <= $1
+    order by s.due_at limit $2 for update of s skip locked`,
+    [at, limit],
+  )
+}
+
+/** Notes that filing failed, and when it is tried again. */
+export async function postponeSpool(db: Queryable, id: string, dueAt: Date): Promise<void> {
+  await db.query('update spool set failures = failures + 1, due_at = $2 where id = $1', [id, dueAt])
+}
+
+export async function countSpool(db: Queryable): Promise<number> {
+  const [row] = await db.query<{ count: number }>('select count(*) as count from spool')
+  return row!.count
+}

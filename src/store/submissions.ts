@@ -1,0 +1,169 @@
+// Submissions, their recipients' states and their events.
+import type { InboxId, KeyId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
+
+export type SubmissionStatus = 'pending' | 'delivered' | 'partially_delivered' | 'failed'
+export type DeliveryStatus = 'pending' | 'deferred' | 'delivered' | 'bounced' | 'failed' | 'suppressed'
+export type SendOperation = 'message' | 'reply'
+
+export interface RecipientState {
+  email: string
+  status: DeliveryStatus
+  response: string | null
+  updatedAt: string
+  attempts: number
+}
+
+export interface SubmissionRow {
+  id: SubmissionId
+  organizationId: OrganizationId
+  inboxId: InboxId | null
+  messageId: MessageId | null
+  sender: MailboxValue
+  recipients: RecipientState[]
+  subject: string
+  metadata: Record<string, string | number | boolean | null>
+  purpose: string
+  status: SubmissionStatus
+  response: string | null
+  failureCode: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+const columns = `s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.message_id as "messageId", s.sender,
+  s.subject, s.metadata, s.purpose, s.status, s.response, s.failure_code as "failureCode",
+  s.created_at as "createdAt", s.updated_at as "updatedAt",
+  (select jsonb_agg(jsonb_build_object('email', d.email, 'status', d.status, 'response', d.response,
+    'updatedAt', d.updated_at, 'attempts', d.attempts) order by d.position)
+    from delivery d where d.submission_id = s.id) as recipients`
+
+export async function findSubmission(db: Queryable, organizationId: OrganizationId, id: string): Promise<SubmissionRow | null> {
+  const [row] = await db.query<SubmissionRow>(
+    `select ${columns} from submission s where s.id = $2 and s.organization_id = $1`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+export interface SubmissionFilter {
+  organizationId: OrganizationId
+  inboxIds: InboxId[] | null
+  status: string | null
+  recipientKey: string | null
+  since: Date | null
+  until: Date | null
+}
+
+/** The organization's submissions, newest first, after `beforeId`. */
+export async function listSubmissions(
+  db: Queryable,
+  filter: SubmissionFilter,
+  beforeId: string | null,
+  limit: number,
+): Promise<SubmissionRow[]> {
+  return await db.query<SubmissionRow>(
+    `select ${columns} from submission s
+    where s.organization_id = $1 and ($2::text[] is null or s.inbox_id = any($2)) and ($3::text is null or s.status = $3)
+      and ($4::text is null or exists (
+        select from delivery d where d.submission_id = s.id and d.organization_id = $1 and d.address_key = $4))
+      and ($5::timestamptz is null or s.created_at >= $5) and ($6::timestamptz is null or s.created_at < $6)
+      and ($7::uuid is null or s.id < $7)
+    order by s.id desc limit $8`,
+    [
+      ...[filter.organizationId, filter.inboxIds, filter.status, filter.recipientKey, filter.since, filter.until],
+      ...[beforeId, limit],
+    ],
+  )
+}
+
+export interface EventRow {
+  id: string
+  seq: number
+  type: string
+  recipient: string | null
+  at: Date
+  attempt: number | null
+  remote: { host: string; ip: string; tls: string | null } | null
+  response: string | null
+  enhancedStatus: string | null
+  classification: string | null
+}
+
+/** The submission's events, oldest first, after the number `afterSeq` (-1 for all). The first is the submission itself. */
+export async function listEvents(db: Queryable, submissionId: SubmissionId, afterSeq: number, limit: number): Promise<EventRow[]> {
+  return await db.query<EventRow>(
+    `select id, 0 as seq, 'accepted' as type, null as recipient, created_at as at, null::integer as attempt,
+      null::jsonb as remote, null as response, null as "enhancedStatus", null as classification
+    from submission where id = $1 and $2 < 0
+    union all
+    (select id, seq, type, recipient, at, attempt, remote, response, enhanced_status, classification
+    from event where submission_id = $1 and seq > $2 order by seq limit $3)
+    order by seq limit $3`,
+    [submissionId, afterSeq, limit],
+  )
+}
+
+/** A send's identity and what decides over it; small, for every row of a batch is read under the lock. */
+export interface SendControl {
+  i: number
+  org: OrganizationId
+  key: KeyId
+  op: SendOperation
+  idem: string
+  hash: string
+  /** A refusal found beforehand; it counts only when the key has no earlier result and the inbox lives. */
+  refusal: string | null
+  inbox: string
+  thread: string
+  fresh: boolean
+  sub: SubmissionId
+  recipients: number
+}
+
+/** What is written when it passes. */
+export interface SendContent {
+  i: number
+  id: MessageId
+  mid: string
+  irt: string | null
+  refs: string[]
+  sender: MailboxValue
+  rcpts: MessageRow['recipients']
+  participants: string[]
+  subject: string
+  thread_subject: string
+  body: string
+  html: string | null
+  metadata: MessageRow['metadata']
+  purpose: string
+  attachments: AttachmentEntry[]
+  raw: string | null
+  deliveries: { position: number; email: string; key: string; domain: string; route: string }[]
+  at: Date
+  expires_at: Date
+}
+
+export interface SendVerdict {
+  /** `accepted`, `replayed`, or the code of a refusal. */
+  verdict: string
+  submissionId: SubmissionId
+  retryAfterSeconds: number | null
+}
+
+/** One call a batch; answers a verdict for each row, in order. */
+export async function acceptSends(db: Queryable, control: SendControl[], content: SendContent[], at: Date): Promise<SendVerdict[]> {
+  const rows = await db.query<SendVerdict & { i: number }>(
+    `select i, verdict, submission_id as "submissionId", retry_after as "retryAfterSeconds" from accept_sends($1, $2, $3)`,
+    [JSON.stringify(control), JSON.stringify(content), at],
+  )
+  const byPlace = new Map(rows.map((row) => [row.i, row]))
+  return control.map(({ i, sub }) => byPlace.get(i) ?? { verdict: 'unauthorized', submissionId: sub, retryAfterSeconds: null })
+}
+
+/** Marks the results of the message's send as deleted: its idempotency key answers 410 from now on. */
+export async function forgetResult(tx: Tx, submissionId: SubmissionId): Promise<void> {
+  await tx.query('update submission set result_deleted = true where id = $1', [submissionId])
+}
+
