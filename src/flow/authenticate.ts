@@ -1,0 +1,107 @@
+// Who is calling: a key's digest looked up and cached for a second, and the requests it has left in its minute.
+import type { Clock } from '../base/clock.ts'
+import type { Db } from '../store/db.ts'
+import { borrowRequests, findCaller } from '../store/keys.ts'
+import type { Caller } from './caller.ts'
+import { hashSecret, isSecret, keyCacheMs } from './key.ts'
+
+const maxCached = 10_000
+
+interface CachedCaller {
+  caller: Promise<Caller | null>
+  untilMs: number
+}
+
+/** Knows the callers of the last second. */
+export class KeyRing {
+  readonly #db: Db
+  readonly #clock: Clock
+  readonly #cached = new Map<string, CachedCaller>()
+
+  constructor({ db, clock }: { db: Db; clock: Clock }) {
+    this.#db = db
+    this.#clock = clock
+  }
+
+  /** The caller behind the secret, or null for every cause alike: unknown, expired, revoked, or not from this address. */
+  async authenticate(secret: string | undefined, ip: string): Promise<Caller | null> {
+    if (secret === undefined || !isSecret(secret)) return null
+    const caller = await this.#find(secret)
+    if (!caller) return null
+    if (caller.expiresAt && caller.expiresAt.getTime() <= this.#clock.nowMs()) return null
+    if (caller.allowedIps && !caller.allowedIps.includes(ip)) return null
+    return caller
+  }
+
+  #find(secret: string): Promise<Caller | null> {
+    const now = this.#clock.monotonicMs()
+    const hash = hashSecret(secret)
+    const name = hash.toString('base64')
+    const known = this.#cached.get(name)
+    if (known && now < known.untilMs) return known.caller
+    const caller = findCaller(this.#db, hash)
+    this.#cached.delete(name)
+    if (this.#cached.size >= maxCached) this.#cached.delete(this.#cached.keys().next().value!)
+    this.#cached.set(name, { caller, untilMs: now + keyCacheMs })
+    caller.catch(() => this.#cached.delete(name))
+    return caller
+  }
+}
+
+const windowMs = 60_000
+
+interface Slice {
+  windowStartMs: number
+  left: number
+  granted: number
+  borrowing: Promise<void> | null
+}
+
+export interface Admission {
+  allowed: boolean
+  limit: number
+  remaining: number
+  resetSeconds: number
+}
+
+/** Counts requests per key and minute. A node borrows slices of 5 % of the window, so that reading does not write. */
+export class RequestRate {
+  readonly #db: Db
+  readonly #clock: Clock
+  readonly #slices = new Map<string, Slice>()
+
+  constructor({ db, clock }: { db: Db; clock: Clock }) {
+    this.#db = db
+    this.#clock = clock
+  }
+
+  async admit(caller: Caller): Promise<Admission> {
+    const limit = caller.requestsPerMinute
+    const windowStartMs = Math.floor(this.#clock.nowMs() / windowMs) * windowMs
+    const slice = this.#slice(caller.id, windowStartMs)
+    while (slice.left === 0 && slice.granted < limit) {
+      slice.borrowing ??= this.#borrow(caller, slice).finally(() => (slice.borrowing = null))
+      await slice.borrowing
+    }
+    const allowed = slice.left > 0
+    if (allowed) slice.left--
+    const resetSeconds = Math.max(1, Math.ceil((windowStartMs + windowMs - this.#clock.nowMs()) / 1000))
+    return { allowed, limit, remaining: Math.max(0, limit - slice.granted + slice.left), resetSeconds }
+  }
+
+  #slice(keyId: string, windowStartMs: number): Slice {
+    let slice = this.#slices.get(keyId)
+    if (slice?.windowStartMs === windowStartMs) return slice
+    if (this.#slices.size >= maxCached) this.#slices.clear()
+    slice = { windowStartMs, left: 0, granted: 0, borrowing: null }
+    this.#slices.set(keyId, slice)
+    return slice
+  }
+
+  async #borrow(caller: Caller, slice: Slice): Promise<void> {
+    const wanted = Math.max(1, Math.ceil(caller.requestsPerMinute * 0.05))
+    const { lent, granted } = await borrowRequests(this.#db, caller, new Date(slice.windowStartMs), wanted)
+    slice.left += lent
+    slice.granted = lent === 0 ? caller.requestsPerMinute : granted
+  }
+}

@@ -1,0 +1,44 @@
+// Who calls, and what its key's restrictions allow; pure judgements that every verb asks.
+import { ServiceError } from '../base/errors.ts'
+import type { InboxId } from '../base/ids.ts'
+import type { CallerRow } from '../store/keys.ts'
+
+/** An authenticated key with its organization. */
+export type Caller = CallerRow
+
+export type Scope =
+  | 'mailbox:manage'
+  | 'mailbox:read'
+  | 'mailbox:send'
+  | 'delivery:read'
+  | 'delivery:send'
+  | 'domain:manage'
+  | 'webhook:manage'
+  | 'validation:use'
+
+/** Every scope that a key can hold. */
+export const scopes: readonly (Scope | '*')[] = [
+  'mailbox:manage',
+  'mailbox:read',
+  'mailbox:send',
+  'delivery:read',
+  'delivery:send',
+  'domain:manage',
+  'webhook:manage',
+  'validation:use',
+  '*',
+]
+
+export function hasScope(caller: Caller, scope: Scope): boolean {
+  return caller.scopes.includes(scope) || caller.scopes.includes('*')
+}
+
+/** Refuses an inbox that the key is not restricted to. */
+export function requireInbox(caller: Caller, inboxId: InboxId): void {
+  if (caller.inboxIds && !caller.inboxIds.includes(inboxId)) throw new ServiceError('inbox_not_allowed')
+}
+
+/** Refuses what concerns the whole organization to a key that is restricted to inboxes. */
+export function requireWholeOrganization(caller: Caller): void {
+  if (caller.inboxIds) throw new ServiceError('inbox_not_allowed')
+}

@@ -1,0 +1,53 @@
+// The capture server's backend: takes what would have gone to the world, so that nothing leaves in development.
+import { Batch } from '../base/batch.ts'
+import type { Clock } from '../base/clock.ts'
+import { newUuid } from '../base/ids.ts'
+import type { DiskBlobs } from '../blobs/disk.ts'
+import type { Backend, Envelope, Incoming } from '../smtp/backend.ts'
+import { reply } from '../smtp/reply.ts'
+import { type CapturedMail, insertCaptured } from '../store/captured.ts'
+import type { Db } from '../store/db.ts'
+import { maxInlineBytes } from '../store/raws.ts'
+
+/** Older captured mail makes room. */
+const keep = 1_000
+
+/** Accepts every recipient and keeps the newest mails. */
+export class Capture implements Backend {
+  readonly #batch: Batch<CapturedMail, null>
+  readonly #blobs: DiskBlobs
+
+  constructor({ db, clock, blobs }: { db: Db; clock: Clock; blobs: DiskBlobs }) {
+    this.#blobs = blobs
+    this.#batch = new Batch({
+      sizeOf: ({ raw }) => raw.bytes?.length ?? 0,
+      maxFlights: 1,
+      flush: async (mails) => {
+        const unused = await db.transaction((tx) => insertCaptured(tx, mails, keep, clock.now()))
+        for (const blob of unused) await blobs.delete(blob)
+        return mails.map(() => null)
+      },
+    })
+  }
+
+  recipient(): null {
+    return null
+  }
+
+  message({ from, to }: Envelope): Incoming {
+    const chunks: Buffer[] = []
+    return {
+      write: (chunk) => void chunks.push(chunk),
+      abort: () => void chunks.splice(0),
+      end: async () => {
+        const id = newUuid()
+        const bytes = Buffer.concat(chunks)
+        const isLarge = bytes.length > maxInlineBytes
+        if (isLarge) await this.#blobs.put(id, bytes)
+        const raw = { id, sizeBytes: bytes.length, bytes: isLarge ? null : bytes, blob: isLarge ? id : null }
+        await this.#batch.add({ id, sender: from.address, recipients: to.map(({ address }) => address), raw })
+        return reply(250, '2.0.0', `Ok: captured as ${id}`)
+      },
+    }
+  }
+}

@@ -1,0 +1,98 @@
+// The delivery verbs for one destination queue, bound to its lease; results are recorded in groups.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Batch } from '../base/batch.ts'
+import type { Log } from '../base/log.ts'
+import type { SmtpConnection } from '../smtp/client.ts'
+import { commitRows } from '../store/commit.ts'
+import { DbFault } from '../store/db.ts'
+import { type DeliveryResult, recordResults } from '../store/deliveries.ts'
+import { backOffRoute, clearBackOff, nextDue } from '../store/routes.ts'
+import { claimJobs, type DeliveryDeps, type DeliveryJob, deliver, untried, unwritable } from './deliver.ts'
+import { failRoute } from './end-deliveries.ts'
+import { type NextHopDeps, openRoute } from './next-hop.ts'
+
+export interface CourierDeps extends DeliveryDeps {
+  log: Log
+  nextHop: NextHopDeps
+}
+
+/** A result is worth recording for as long as this: what is forgotten is sent again. */
+const recordForMs = 120_000
+
+/** Carries mail for the routes that this node owns. */
+export class Courier {
+  readonly #deps: CourierDeps
+  readonly #results: Batch<DeliveryResult, boolean | DbFault>
+  readonly #recording = new Set<Promise<void>>()
+
+  constructor(deps: CourierDeps) {
+    this.#deps = deps
+    this.#results = new Batch({
+      flush: (results) => commitRows(results, (rows) => recordResults(deps.db, rows, deps.clock.now())),
+    })
+  }
+
+  verbsFor(lease: { route: string; epoch: number }, mayFinish: () => boolean) {
+    const { db, clock, nextHop } = this.#deps
+    const route = { key: lease.route, epoch: lease.epoch }
+    return {
+      open: (signal: AbortSignal) => this.#open(nextHop, lease.route, signal),
+      claim: (wanted: number) => claimJobs(this.#deps, lease, wanted),
+      carry: (line: SmtpConnection, job: DeliveryJob) => this.#carry(line, job, mayFinish),
+      giveBack: (jobs: DeliveryJob[]) => this.#record(jobs.flatMap(untried)),
+      nextDue: () => nextDue(db, lease.route),
+      noteFault: (failures: number, notBefore: Date, text: string) =>
+        backOffRoute(db, route, { failures, notBefore, text }, clock.now()),
+      clearFault: () => clearBackOff(db, route),
+    }
+  }
+
+  /** Resolves when every result is recorded, or given up. */
+  async drained(): Promise<void> {
+    while (this.#recording.size > 0) await Promise.all(this.#recording)
+  }
+
+  async #open(nextHop: NextHopDeps, route: string, signal: AbortSignal) {
+    const opened = await openRoute(nextHop, route, signal)
+    if ('connection' in opened) return { line: opened.connection }
+    if ('fault' in opened) return { fault: opened.fault }
+    await failRoute(this.#deps, route, opened.refusal)
+    return { refused: true as const }
+  }
+
+  async #carry(line: SmtpConnection, job: DeliveryJob, mayFinish: () => boolean) {
+    try {
+      const { results, fault } = await deliver(this.#deps, line, job, mayFinish)
+      this.#record(results)
+      return { fault, delivered: results.some(({ status }) => status !== null) }
+    } catch (error) {
+      this.#deps.log.error({ err: error, submission: job.content.submissionId }, 'a message could not be written')
+      this.#record(unwritable(this.#deps, job))
+      return { fault: null, delivered: false }
+    }
+  }
+
+  #record(results: DeliveryResult[]): void {
+    for (const result of results) {
+      const recording = this.#recordOne(result).finally(() => this.#recording.delete(recording))
+      this.#recording.add(recording)
+    }
+  }
+
+  /** Tries until it is recorded: the epoch makes a late result harmless, and a forgotten one is a message sent twice. */
+  async #recordOne(result: DeliveryResult): Promise<void> {
+    const { log } = this.#deps
+    const { submissionId, position, route, status } = result
+    for (const untilMs = performance.now() + recordForMs; performance.now() < untilMs; await sleep(500)) {
+      try {
+        const counted = await this.#results.add(result)
+        if (counted instanceof DbFault) log.error({ err: counted, submissionId, position }, 'a result could not be recorded')
+        else if (!counted) log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
+        return
+      } catch (error) {
+        log.warn({ reason: (error as Error).message, submissionId }, 'a result waits to be recorded')
+      }
+    }
+    log.error({ submissionId, position, status }, 'a result was given up; the message will be sent again')
+  }
+}

@@ -1,0 +1,188 @@
+// Delivers one message to the recipients that share a next hop: composed, signed, sent, and every answer kept.
+import { buffer as readBuffer } from 'node:stream/consumers'
+import { backoffMs } from '../base/backoff.ts'
+import type { Clock } from '../base/clock.ts'
+import type { SecretBox } from '../base/secret-box.ts'
+import type { DiskBlobs } from '../blobs/disk.ts'
+import { compose, type DraftAttachment } from '../mail/compose.ts'
+import { classify } from '../mail/reply-code.ts'
+import { type DkimKey, signDkim } from '../mailauth/dkim-sign.ts'
+import type { SmtpConnection } from '../smtp/client.ts'
+import type { RecipientResult, TransactionResult } from '../smtp/client-transaction.ts'
+import type { Reply } from '../smtp/reply.ts'
+import type { Db } from '../store/db.ts'
+import {
+  type ClaimedDelivery,
+  claimDeliveries,
+  type DeliveryFact,
+  type DeliveryResult,
+  type OutboundContent,
+  readOutboundContents,
+} from '../store/deliveries.ts'
+import { findRaw } from '../store/raws.ts'
+import { returnPathOf, severalRecipients } from './return-path.ts'
+import { queueIdOf } from './states.ts'
+import { dateTime } from './trace.ts'
+
+export interface DeliveryDeps {
+  db: Db
+  clock: Clock
+  blobs: DiskBlobs
+  secretBox: SecretBox
+  hostname: string
+  returnPathHost: string
+  signingKeys: DkimKey[]
+  retryScheduleMs: number[]
+}
+
+/** One message for recipients of one route, claimed under one epoch. */
+export interface DeliveryJob {
+  route: string
+  epoch: number
+  content: OutboundContent
+  deliveries: ClaimedDelivery[]
+}
+
+/** Claims up to `wanted` due deliveries of the route and puts those of one message together. */
+export async function claimJobs(
+  { db, clock }: Pick<DeliveryDeps, 'db' | 'clock'>,
+  lease: { route: string; epoch: number },
+  wanted: number,
+): Promise<DeliveryJob[]> {
+  const claimed = await claimDeliveries(db, { ...lease, wanted }, clock.now())
+  const bySubmission = Map.groupBy(claimed, ({ submissionId }) => submissionId)
+  const contents = claimed.length > 0 ? await readOutboundContents(db, [...bySubmission.keys()]) : []
+  return contents.map((content) => {
+    const deliveries = bySubmission.get(content.submissionId)!.sort((a, b) => a.position - b.position)
+    return { ...lease, content, deliveries }
+  })
+}
+
+export interface Delivered {
+  results: DeliveryResult[]
+  /** What went wrong with the connection, if anything; it belongs to the route, not to the message. */
+  fault: string | null
+}
+
+/** One SMTP transaction. `mayFinish` is asked before the message is finished: a lost lease breaks it off. */
+export async function deliver(
+  deps: DeliveryDeps,
+  connection: SmtpConnection,
+  job: DeliveryJob,
+  mayFinish: () => boolean,
+): Promise<Delivered> {
+  const startedAt = deps.clock.now()
+  const message = await writeMessage(deps, job)
+  const to = job.deliveries.map(({ email }) => email)
+  const envelope = { from: returnPath(deps, job), to, utf8: needsUtf8(job.content, to) }
+  const outcome = await connection.send(envelope, message, { mayFinish })
+  const results = job.deliveries.map((delivery, i) =>
+    judge(deps, job, delivery, outcome.recipients[i]!, { startedAt, remote: connection.remote }),
+  )
+  return { results, fault: faultOf(outcome) }
+}
+
+/** Gives the claims back: nothing was tried. */
+export function untried(job: DeliveryJob): DeliveryResult[] {
+  return job.deliveries.map((delivery) => ({ ...placeOf(job, delivery), ...giveBack }))
+}
+
+/** The message could not even be written, by a fault of ours: it waits, and its log line says why. */
+export function unwritable(deps: DeliveryDeps, job: DeliveryJob): DeliveryResult[] {
+  const attempt = { startedAt: deps.clock.now(), remote: null }
+  return job.deliveries.map((delivery) => judge(deps, job, delivery, { outcome: 'unknown' }, attempt))
+}
+
+/** Trace, signature and message: the same bytes at every attempt, for all is made of what is stored. */
+async function writeMessage(deps: DeliveryDeps, { content }: DeliveryJob): Promise<Buffer> {
+  const { cc = [], replyTo, to } = content.recipients
+  const composed = compose({
+    ...{ from: content.sender, to, cc, replyTo: replyTo ?? null, subject: content.subject, text: content.text },
+    ...{ html: content.html, messageId: content.messageId, inReplyTo: content.inReplyTo, references: content.referenceIds },
+    ...{ date: content.createdAt, headers: {}, attachments: await readAttachments(deps, content), seed: content.submissionId },
+  })
+  const signature = await signDkim(composed, deps.signingKeys, content.createdAt)
+  const received = `Received: by ${deps.hostname} (Posthorn) with HTTP id ${queueIdOf(content.submissionId)};\r\n ${dateTime(content.createdAt)}\r\n`
+  return Buffer.concat([Buffer.from(received), signature, composed])
+}
+
+/** Outbound attachments stand one after the other in the message's raw row. */
+async function readAttachments({ db, blobs }: DeliveryDeps, content: OutboundContent): Promise<DraftAttachment[]> {
+  if (content.attachments.length === 0) return []
+  const raw = content.rawId ? await findRaw(db, content.rawId) : null
+  if (!raw) throw new Error(`the attachments of ${content.submissionId} are not there`)
+  const bytes = raw.bytes ?? (await readBuffer(blobs.read(raw.blob!)))
+  let offset = 0
+  return content.attachments.map(({ filename, contentType, contentId, disposition, size }) => {
+    const attachment = { filename, contentType, contentId, disposition, content: bytes.subarray(offset, offset + size) }
+    offset += size
+    return attachment
+  })
+}
+
+function returnPath({ secretBox, returnPathHost }: DeliveryDeps, { content, deliveries }: DeliveryJob): string {
+  const position = deliveries.length === 1 ? deliveries[0]!.position : severalRecipients
+  return returnPathOf(secretBox, { submissionId: content.submissionId, position }, returnPathHost, content.createdAt)
+}
+
+// RFC 6531 3.4: the transaction needs SMTPUTF8 when an address, in the envelope or in the header, is not ASCII.
+function needsUtf8({ sender, recipients: { to, cc = [], replyTo } }: OutboundContent, envelope: string[]): boolean {
+  const shown = [sender, ...to, ...cc, ...(replyTo ? [replyTo] : [])].map(({ email }) => email)
+  return [...envelope, ...shown].some((address) => /[^\x00-\x7f]/.test(address))
+}
+
+interface Attempt {
+  startedAt: Date
+  remote: DeliveryFact['remote']
+}
+
+const giveBack = { status: null, dueAt: null, response: null, failureCode: null, facts: [] }
+
+function placeOf({ route, epoch }: DeliveryJob, { submissionId, position }: ClaimedDelivery) {
+  return { submissionId, position, route, epoch }
+}
+
+function judge(deps: DeliveryDeps, job: DeliveryJob, delivery: ClaimedDelivery, result: RecipientResult, attempt: Attempt): DeliveryResult {
+  const place = placeOf(job, delivery)
+  if (result.outcome === 'untried' || result.outcome === 'abandoned') return { ...place, ...giveBack }
+  const at = deps.clock.now()
+  const told = { recipient: delivery.email, attempt: delivery.attempts, remote: attempt.remote, response: null, enhancedStatus: null }
+  const begun: DeliveryFact[] = [
+    ...(delivery.attempts === 1 ? [{ ...told, type: 'queued', at: delivery.queuedAt, attempt: null, remote: null, classification: null }] : []),
+    { ...told, type: 'attempted', at: attempt.startedAt, classification: null },
+  ]
+  const deferral = { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
+  if (result.outcome === 'unknown') {
+    // Lost between the end of the message and its reply: it may have been taken, and is tried again all the same.
+    const fact = { ...told, type: 'deferred', at, classification: 'network' }
+    return { ...place, ...deferral, response: null, facts: [...begun, fact] }
+  }
+  const response = responseOf(result.reply)
+  const answered = { ...told, at, response, enhancedStatus: result.reply.enhanced }
+  if (result.outcome === 'delivered') {
+    const fact = { ...answered, type: 'delivered', classification: null }
+    return { ...place, status: 'delivered', dueAt: null, response, failureCode: null, facts: [...begun, fact] }
+  }
+  const meaning = classify(result.reply, result.stage)
+  const { classification } = meaning
+  if (!meaning.permanent) {
+    return { ...place, ...deferral, response, facts: [...begun, { ...answered, type: 'deferred', classification }] }
+  }
+  const fact = { ...answered, type: 'bounced', classification }
+  return { ...place, status: 'bounced', dueAt: null, response, failureCode: meaning.failureCode, facts: [...begun, fact] }
+}
+
+/** By the schedule, but never past the end of the lifetime, when it is given up. */
+function nextAttempt({ retryScheduleMs }: DeliveryDeps, { attempts, expiresAt }: ClaimedDelivery, at: Date): Date {
+  return new Date(Math.min(at.getTime() + backoffMs(retryScheduleMs, attempts), expiresAt.getTime()))
+}
+
+function responseOf({ code, enhanced, text }: Reply): string {
+  const line = text.replaceAll('\n', ' ')
+  return enhanced ? `${code} ${enhanced} ${line}` : `${code} ${line}`
+}
+
+function faultOf({ fault, reply }: TransactionResult): string | null {
+  if (!fault) return null
+  return reply ? `${fault.message} (${responseOf(reply)})` : fault.message
+}

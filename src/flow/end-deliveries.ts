@@ -1,0 +1,62 @@
+// Ends deliveries that wait: given up after their lifetime, cancelled by an operator.
+import type { Clock } from '../base/clock.ts'
+import { ServiceError } from '../base/errors.ts'
+import type { Db } from '../store/db.ts'
+import { endWaiting, findExpired, findWaitingOfRoute } from '../store/deliveries.ts'
+import { flushRoute, listQueues, setPaused } from '../store/routes.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+const chunk = 500
+
+/** Fails deliveries whose lifetime is over, whatever their route's state; answers how many. */
+export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
+  const at = clock.now()
+  const expired = await findExpired(db, at, chunk)
+  return await endWaiting(db, expired, { failureCode: 'soft_bounce_expired', eventType: 'failed', classification: 'expired' }, at)
+}
+
+/** Fails everything that waits for a destination that has said for good that it takes no mail. */
+export async function failRoute(
+  { db, clock }: Deps,
+  route: string,
+  failureCode: 'domain_not_found' | 'null_mx',
+): Promise<void> {
+  await endRoute({ db, clock }, route, { failureCode, eventType: 'failed', classification: 'dns' })
+}
+
+/** Cancels everything that waits in the queue; answers how much. */
+export async function cancelQueue(deps: Deps, route: string): Promise<number> {
+  await requireQueue(deps, route)
+  return await endRoute(deps, route, { failureCode: 'cancelled', eventType: 'cancelled', classification: null })
+}
+
+async function endRoute({ db, clock }: Deps, route: string, end: Parameters<typeof endWaiting>[2]): Promise<number> {
+  let count = 0
+  for (;;) {
+    const waiting = await findWaitingOfRoute(db, route, chunk)
+    if (waiting.length === 0) return count
+    count += await endWaiting(db, waiting, end, clock.now())
+  }
+}
+
+/** A paused queue takes no new work onto the wire; what is there ends. */
+export async function pauseQueue({ db }: Deps, route: string, state: 'paused' | 'running'): Promise<void> {
+  if (!(await db.transaction((tx) => setPaused(tx, route, state)))) throw noQueue(route)
+}
+
+/** Makes everything that waits due at once, whatever its back-off; answers how much was moved. */
+export async function flushQueue({ db, clock }: Deps, route: string): Promise<number> {
+  const moved = await db.transaction((tx) => flushRoute(tx, route, clock.now()))
+  if (moved === null) throw noQueue(route)
+  return moved
+}
+
+async function requireQueue({ db }: Deps, route: string): Promise<void> {
+  const [queue] = await listQueues(db, route)
+  if (!queue) throw noQueue(route)
+}
+
+function noQueue(route: string): ServiceError {
+  return new ServiceError('not_found', `there is no queue "${route}"; "posthorn queue list" shows those there are`)
+}

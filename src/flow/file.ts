@@ -1,0 +1,114 @@
+// Files received mail: parses it, finds its thread, stores the message; the spool row goes in the same commit.
+import { buffer as readBuffer } from 'node:stream/consumers'
+import { backoffMs } from '../base/backoff.ts'
+import type { Clock } from '../base/clock.ts'
+import { newId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import type { DiskBlobs } from '../blobs/disk.ts'
+import { type ParsedMail, plainTextView } from '../mail/parse.ts'
+import type { ParsePool } from '../mail/parse-pool.ts'
+import { type Db, DbFault } from '../store/db.ts'
+import { type FiledMessage, fileMessages } from '../store/messages.ts'
+import { deleteUnusedRaws, type RawRow } from '../store/raws.ts'
+import { claimSpool, postponeSpool, type SpoolRow } from '../store/spool.ts'
+
+export interface FilingDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  blobs: DiskBlobs
+  parsePool: ParsePool
+}
+
+type Spooled = SpoolRow & RawRow
+
+/** After so many failures a mail is filed as plain text, without asking the parser. */
+const maxFailures = 5
+const retryMs = [1_000, 5_000, 30_000, 60_000]
+/** Longer Message-IDs do not fit an index, and no honest mail has one. */
+const maxMessageIdBytes = 998
+
+/**
+ * Files up to `limit` spooled mails; answers how many it took up. Their rows stay locked meanwhile, which is the claim:
+ * other nodes pass over them, and a crash lets go of them.
+ */
+export async function fileSpooled(deps: FilingDeps, limit: number): Promise<number> {
+  try {
+    return (await fileSome(deps, limit, () => {})).length
+  } catch (error) {
+    if (error instanceof DbFault && error.kind === 'lost') throw error
+    deps.log.warn({ err: error }, 'a batch could not be filed; its mails are tried one by one')
+    return await fileOneByOne(deps, limit)
+  }
+}
+
+/** A mail that cannot be filed waits, so that it never holds up the others. */
+async function fileOneByOne(deps: FilingDeps, limit: number): Promise<number> {
+  for (let count = 0; count < limit; count++) {
+    let current: Spooled | undefined
+    try {
+      const filed = await fileSome(deps, 1, ([claimed]) => (current = claimed))
+      if (filed.length === 0) return count
+    } catch (error) {
+      if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
+      deps.log.error({ err: error, message: current.id, failures: current.failures + 1 }, 'a mail could not be filed')
+      const waitMs = backoffMs(retryMs, current.failures + 1)
+      await postponeSpool(deps.db, current.id, new Date(deps.clock.nowMs() + waitMs))
+    }
+  }
+  return limit
+}
+
+async function fileSome(deps: FilingDeps, limit: number, onClaimed: (spooled: Spooled[]) => void): Promise<Spooled[]> {
+  const { db, clock, blobs } = deps
+  const { spooled, unused } = await db.transaction(async (tx) => {
+    const spooled = await claimSpool(tx, clock.now(), limit)
+    onClaimed(spooled)
+    if (spooled.length === 0) return { spooled, unused: [] }
+    const filed = await Promise.all(spooled.map((row) => prepare(deps, row)))
+    const kept = new Set(await fileMessages(tx, filed, clock.now()))
+    // What was received for an inbox that has been deleted meanwhile goes with it.
+    const dropped = filed.filter(({ id }) => !kept.has(id)).map(({ raw }) => raw)
+    return { spooled, unused: await deleteUnusedRaws(tx, dropped) }
+  })
+  for (const blob of unused) await blobs.delete(blob)
+  return spooled
+}
+
+async function prepare({ blobs, parsePool }: FilingDeps, row: Spooled): Promise<FiledMessage> {
+  const bytes = row.bytes ?? (await readBuffer(blobs.read(row.blob!)))
+  const mail = row.failures >= maxFailures ? plainTextView(bytes, 'shown as plain text, for it could not be filed otherwise') : await parsePool.parse(bytes)
+  return compile(row, mail)
+}
+
+function compile(row: Spooled, mail: ParsedMail): FiledMessage {
+  const { from, recipients, helo, remoteIp, tls, protocol, receivedBy } = row.envelope
+  const references = mail.references.filter(isIndexable)
+  const inReplyTo = mail.inReplyTo && isIndexable(mail.inReplyTo) ? mail.inReplyTo : null
+  const messageId = mail.messageId && isIndexable(mail.messageId) ? mail.messageId : `<${row.id.slice(4)}@${receivedBy}>`
+  const sender = mail.from ?? { email: from }
+  const subject = mail.subject
+  return {
+    ...{ id: row.id, inbox: row.inboxId, org: row.organizationId, raw: row.rawId, mid: messageId, irt: inReplyTo },
+    refs: references,
+    // RFC 5322 3.6.4: the parent first, then the references from the nearest to the root.
+    candidates: [...new Set([inReplyTo ?? [], ...references.toReversed()].flat())].filter((id) => id !== messageId),
+    thread: newId('thread', row.receivedAt.getTime()),
+    sender,
+    rcpts: { to: mail.to, ...(mail.cc.length > 0 && { cc: mail.cc }), ...(mail.replyTo && { replyTo: mail.replyTo }) },
+    participants: [sender, ...mail.to, ...mail.cc].map(({ email }) => email).filter((email) => email !== ''),
+    ...{ subject, thread_subject: subject, body: mail.text, html: mail.html, extracted: mail.extractedText },
+    attachments: mail.attachments.map(({ sizeBytes, ...entry }) => ({ ...entry, size: sizeBytes, scanState: 'unscanned' as const })),
+    security: {
+      envelope: { from, recipients, protocol, receivedBy },
+      smtp: { remoteIp, helo, tls },
+      authentication: { spf: 'not_evaluated', dkim: 'not_evaluated', dmarc: 'not_evaluated' },
+    },
+    note: mail.note,
+    received_at: row.receivedAt,
+  }
+}
+
+function isIndexable(id: string): boolean {
+  return Buffer.byteLength(id) <= maxMessageIdBytes
+}

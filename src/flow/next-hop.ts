@@ -1,0 +1,99 @@
+// Where a destination queue's mail goes next, and a connection to there, ready to send.
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import type { HopFinder } from '../dns/mx.ts'
+import { type ConnectOptions, connect, type SmtpConnection } from '../smtp/client.ts'
+import { type DeliveryMode, specialRoutes } from './routes.ts'
+
+export interface RelayTarget {
+  host: string
+  port: number
+  tls: 'opportunistic' | 'implicit'
+  auth: { user: string; password: string } | null
+}
+
+export interface NextHopDeps {
+  hopFinder: HopFinder
+  mode: DeliveryMode
+  relay: RelayTarget | null
+  mxPort: number
+  ehloName: string
+  /** Where living nodes of ours take mail for our own domains, or for capture: `ip:port`. */
+  listAddresses(kind: 'smtp' | 'capture'): Promise<string[]>
+}
+
+/** `fault`: the way there is blocked for now. `refusal`: the destination takes no mail, and says so for good. */
+export type Opened =
+  | { connection: SmtpConnection }
+  | { fault: string }
+  | { refusal: 'domain_not_found' | 'null_mx' }
+
+type Target = Pick<ConnectOptions, 'host' | 'address' | 'port' | 'tls' | 'auth'>
+
+/** Tries the route's hosts in their order until one is ready to take mail. Never rejects for what the world does. */
+export async function openRoute(deps: NextHopDeps, route: string, signal: AbortSignal): Promise<Opened> {
+  const targets = await findTargets(deps, route)
+  if (!Array.isArray(targets)) return targets
+  let fault = 'no host to connect to'
+  for (const target of targets) {
+    const opened = await openTarget(deps, target, signal)
+    if ('connection' in opened) return opened
+    fault = `${target.host} [${target.address}]: ${opened.fault}`
+    if (signal.aborted) break
+  }
+  return { fault }
+}
+
+async function openTarget(deps: NextHopDeps, target: Target, signal: AbortSignal): Promise<{ connection: SmtpConnection } | { fault: string }> {
+  const options = { ...target, ehloName: deps.ehloName, signal }
+  const opened = await connect(options)
+  if ('connection' in opened) return opened
+  // RFC 3207 4.1 and RFC 7435 4: opportunistic security falls back to plaintext rather than not to send.
+  if (opened.fault.kind === 'tls' && target.tls === 'opportunistic') {
+    const plain = await connect({ ...options, tls: 'none' })
+    if ('connection' in plain) return plain
+  }
+  return { fault: opened.fault.message }
+}
+
+async function findTargets(deps: NextHopDeps, route: string): Promise<Target[] | Exclude<Opened, { connection: SmtpConnection }>> {
+  if (route === specialRoutes.local) return await ownTargets(deps, 'smtp')
+  if (route === specialRoutes.capture) return await ownTargets(deps, 'capture')
+  if (route === specialRoutes.relay) return await relayTargets(deps)
+  const hops = await deps.hopFinder.find(route)
+  switch (hops.status) {
+    case 'ok':
+      return hops.hosts.flatMap(({ name, addresses }) =>
+        addresses.map((address): Target => ({ host: name, address, port: deps.mxPort, tls: 'opportunistic' })),
+      )
+    case 'null_mx':
+    case 'domain_not_found':
+      return { refusal: hops.status }
+    case 'no_address':
+    case 'temporary':
+      return { fault: hops.reason }
+  }
+}
+
+async function ownTargets(deps: NextHopDeps, kind: 'smtp' | 'capture'): Promise<Target[] | { fault: string }> {
+  const addresses = await deps.listAddresses(kind)
+  if (addresses.length === 0) return { fault: `no node ${kind === 'smtp' ? 'takes mail (role mx)' : 'captures mail'}` }
+  return addresses.map((text) => {
+    const colon = text.lastIndexOf(':')
+    const address = text.slice(0, colon).replace(/^\[|\]$/g, '')
+    return { host: deps.ehloName, address, port: Number(text.slice(colon + 1)), tls: 'none' }
+  })
+}
+
+async function relayTargets({ relay }: NextHopDeps): Promise<Target[] | { fault: string }> {
+  if (!relay) return { fault: 'POSTHORN_RELAY_URL is not set' }
+  const { host, port, tls, auth } = relay
+  const shared = { host, port, tls, ...(auth && { auth }) }
+  if (isIP(host)) return [{ ...shared, address: host }]
+  try {
+    const found = await lookup(host, { all: true })
+    return found.map(({ address }) => ({ ...shared, address }))
+  } catch (error) {
+    return { fault: `the relay ${host} has no address: ${(error as Error).message}` }
+  }
+}

@@ -1,0 +1,79 @@
+// Reads of mail with the caller's restrictions applied: another's id is an id that does not exist.
+import { Readable } from 'node:stream'
+import type { Clock } from '../base/clock.ts'
+import { ServiceError } from '../base/errors.ts'
+import type { DiskBlobs } from '../blobs/disk.ts'
+import type { Db } from '../store/db.ts'
+import { findInbox, type InboxRow } from '../store/inboxes.ts'
+import { exportMessages, findMessage, findThread, type MessageRow, type ThreadRow } from '../store/messages.ts'
+import { findRaw } from '../store/raws.ts'
+import { type Caller, requireInbox } from './caller.ts'
+import { traceHeader } from './trace.ts'
+
+const tombstoneMs = 30 * 86_400_000
+const maxPageBytes = 32 << 20
+
+export async function readInbox(db: Db, caller: Caller, id: string): Promise<InboxRow> {
+  const inbox = await findInbox(db, caller.organizationId, id)
+  if (inbox?.status !== 'active') throw new ServiceError('not_found')
+  requireInbox(caller, inbox.id)
+  return inbox
+}
+
+export async function readThread(db: Db, caller: Caller, id: string): Promise<ThreadRow> {
+  const thread = await findThread(db, caller.organizationId, id)
+  if (!thread) throw new ServiceError('not_found')
+  requireInbox(caller, thread.inboxId)
+  return thread
+}
+
+export async function readMessage(db: Db, caller: Caller, id: string): Promise<MessageRow> {
+  const message = await findMessage(db, caller.organizationId, id)
+  if (!message) throw new ServiceError('not_found')
+  requireInbox(caller, message.inboxId)
+  return message
+}
+
+export interface ExportPage {
+  inbox: InboxRow
+  messages: MessageRow[]
+  nextSeq: number | null
+}
+
+/** The inbox's messages after a number, oldest first; complete under concurrent writes, for numbers are given under a lock. */
+export async function exportPage(
+  { db, clock }: { db: Db; clock: Clock },
+  caller: Caller,
+  inboxId: string,
+  page: { afterSeq: number; limit: number },
+): Promise<ExportPage> {
+  const inbox = await findInbox(db, caller.organizationId, inboxId)
+  if (!inbox || (inbox.deletedAt && clock.nowMs() - inbox.deletedAt.getTime() > tombstoneMs)) throw new ServiceError('not_found')
+  requireInbox(caller, inbox.id)
+  if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
+  const rows = await exportMessages(db, inbox.id, page.afterSeq, page.limit + 1)
+  const messages = rows.slice(0, page.limit)
+  const bytes = messages.reduce((sum, { text, html, extractedText }) => sum + text.length + (html?.length ?? 0) + (extractedText?.length ?? 0), 0)
+  if (messages.length > 1 && bytes > maxPageBytes) throw new ServiceError('page_too_large')
+  return { inbox, messages, nextSeq: rows.length > page.limit ? messages.at(-1)!.seq : null }
+}
+
+/** An inbound message as it was received, below its trace fields. */
+export async function readSource(
+  { db, blobs }: { db: Db; blobs: DiskBlobs },
+  caller: Caller,
+  messageId: string,
+): Promise<{ sizeBytes: number; stream: Readable }> {
+  const message = await readMessage(db, caller, messageId)
+  const raw = message.security && message.rawId ? await findRaw(db, message.rawId) : null
+  if (!raw || !message.security) throw new ServiceError('not_found')
+  const trace = Buffer.from(traceHeader(message.security, message.id, message.createdAt))
+  const sizeBytes = trace.length + raw.sizeBytes
+  if (raw.bytes) return { sizeBytes, stream: Readable.from([Buffer.concat([trace, raw.bytes])], { objectMode: false }) }
+  return { sizeBytes, stream: Readable.from(prepend(trace, blobs.read(raw.blob!)), { objectMode: false }) }
+}
+
+async function* prepend(first: Buffer, rest: Readable): AsyncGenerator<Buffer> {
+  yield first
+  yield* rest
+}

@@ -1,0 +1,30 @@
+// Local parts that no inbox gets: what the service needs itself, and what RFC 2142 reserves on a shared domain.
+
+/** What the service itself needs on every domain that it receives for. */
+const needed = ['postmaster', 'abuse', 'mailer-daemon', 'bounce', 'bounces', 'fbl']
+
+// RFC 2142 3: business; 4: operations; 5: protocols.
+const rfc2142 = [
+  ...['info', 'marketing', 'sales', 'support'],
+  ...['abuse', 'noc', 'security'],
+  ...['postmaster', 'hostmaster', 'usenet', 'news', 'webmaster', 'www', 'uucp', 'ftp'],
+]
+
+const operational = [
+  ...['noreply', 'no-reply', 'dmarc', 'dmarc-reports', 'tls-reports', 'tlsrpt', 'root', 'admin', 'administrator'],
+  ...['postfix', 'daemon', 'unsubscribe'],
+]
+
+const onCustomerDomains = new Set(needed.map(fold))
+const onManagedDomains = new Set([...needed, ...rfc2142, ...operational].map(fold))
+
+/** Whether the local part is reserved, compared after case folding, with dots and tags removed. */
+export function isReserved(localPart: string, domainKind: 'managed' | 'customer'): boolean {
+  const folded = fold(localPart)
+  if (folded.startsWith('bounce-') || folded.startsWith('bounces-')) return true
+  return (domainKind === 'managed' ? onManagedDomains : onCustomerDomains).has(folded)
+}
+
+function fold(localPart: string): string {
+  return localPart.toLowerCase().replace(/\+.*$/s, '').replaceAll('.', '')
+}

@@ -1,0 +1,37 @@
+// The keys that sign: the deployment's own domain's, made at the first start, sealed at rest, parsed once.
+import { createPrivateKey } from 'node:crypto'
+import type { Clock } from '../base/clock.ts'
+import type { SecretBox } from '../base/secret-box.ts'
+import { type DkimKey, generateDkimKey } from '../mailauth/dkim-sign.ts'
+import type { Db } from '../store/db.ts'
+import { insertDkimKey, listDkimKeys } from '../store/dkim-keys.ts'
+
+const purpose = 'dkim-key'
+
+/** The domain's signing keys; the first to ask makes one. */
+export async function loadSigningKeys(deps: { db: Db; clock: Clock; secretBox: SecretBox }, domain: string): Promise<DkimKey[]> {
+  const { db, secretBox } = deps
+  let rows = await listDkimKeys(db, domain)
+  if (rows.length === 0) {
+    await makeKey(deps, domain)
+    rows = await listDkimKeys(db, domain)
+  }
+  return rows.map(({ selector, algorithm, sealedKey }) => {
+    const pem = secretBox.open(purpose, sealedKey, `${selector}._domainkey.${domain}`).toString()
+    return { domain, selector, algorithm, privateKey: createPrivateKey(pem) }
+  })
+}
+
+async function makeKey({ db, clock, secretBox }: { db: Db; clock: Clock; secretBox: SecretBox }, domain: string): Promise<void> {
+  const selector = 'ph1'
+  const { privatePem, publicRecord } = await generateDkimKey('rsa-sha256')
+  const sealedKey = secretBox.seal(purpose, privatePem, `${selector}._domainkey.${domain}`)
+  const row = { domain, selector, algorithm: 'rsa-sha256' as const, sealedKey, publicRecord }
+  await db.transaction((tx) => insertDkimKey(tx, row, clock.now()))
+}
+
+/** What is to be published for the domain: the names and values of its TXT records. */
+export async function listSigningRecords(db: Db, domain: string): Promise<{ name: string; value: string }[]> {
+  const rows = await listDkimKeys(db, domain)
+  return rows.map(({ selector, publicRecord }) => ({ name: `${selector}._domainkey.${domain}`, value: publicRecord }))
+}
