@@ -1,0 +1,152 @@
+// Owns destination queues for this node: takes them over, keeps their leases, lets them go.
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Db } from '../store/db.ts'
+import { joinNodes, type Node, nodeLockClass } from '../store/nodes.ts'
+import { acquireRoutes, type RouteRow, reclaimOrphans, releaseRoutes, renewRoutes } from '../store/routes.ts'
+import { Loop } from './loop.ts'
+import { type RouteVerbs, RouteWorker } from './route-worker.ts'
+
+export interface DeliveryEngineOptions<Job> {
+  db: Db
+  clock: Clock
+  log: Log
+  addresses: { smtp: string | null; capture: string | null }
+  /** The verbs for one route under one lease; `mayFinish` turns false before the lease runs out. */
+  verbsFor(lease: { route: string; epoch: number }, mayFinish: () => boolean): RouteVerbs<Job>
+  maxLinesOf(route: string): number
+  retryScheduleMs: number[]
+}
+
+interface Held<Job> {
+  epoch: number
+  leaseUntilMs: number
+  worker: RouteWorker<Job>
+  ended: Promise<void>
+}
+
+const leaseMs = 15_000
+const renewIntervalMs = 3_000
+/** A message is not finished when less than this is left of the lease. */
+const leaseMarginMs = 2_000
+const acquireIntervalMs = 1_000
+const acquireAtOnce = 50
+const maxRoutes = 500
+const lingerMs = 1_000
+
+/** The delivery role of a node. Leases live in real time, whatever tests do to the clock. */
+export class DeliveryEngine<Job> {
+  readonly #options: DeliveryEngineOptions<Job>
+  readonly #held = new Map<string, Held<Job>>()
+  readonly #acquiring: Loop
+  readonly #renewing: Loop
+  #node: Node | null = null
+
+  constructor(options: DeliveryEngineOptions<Job>) {
+    this.#options = options
+    const { log } = options
+    this.#acquiring = new Loop({ name: 'acquire routes', run: () => this.#acquire(), intervalMs: acquireIntervalMs, log })
+    this.#renewing = new Loop({ name: 'renew leases', run: () => this.#renew(), intervalMs: renewIntervalMs, log })
+  }
+
+  async start(): Promise<void> {
+    await this.#join()
+    this.#acquiring.start()
+    this.#renewing.start()
+  }
+
+  /** These routes have work. */
+  wake(routes: readonly string[]): void {
+    for (const route of routes) {
+      const held = this.#held.get(route)
+      if (held) held.worker.wake()
+      else this.#acquiring.wake()
+    }
+  }
+
+  /** Takes no new work; what is on the wire ends within `graceMs` or is cut. Routes are given up at once after. */
+  async stop(graceMs: number): Promise<void> {
+    await this.#acquiring.stop()
+    const held = [...this.#held.values()]
+    for (const { worker } of held) worker.stop()
+    const cut = setTimeout(() => held.forEach(({ worker }) => void worker.cut()), graceMs)
+    await Promise.all(held.map(({ ended }) => ended))
+    clearTimeout(cut)
+    await this.#renewing.stop()
+    await this.#node?.leave()
+  }
+
+  async #join(): Promise<Node> {
+    if (this.#node) return this.#node
+    const { db, clock, log, addresses } = this.#options
+    const node = await joinNodes(db, addresses, clock.now())
+    this.#node = node
+    node.lost.catch((error) => {
+      if (this.#node !== node) return
+      // Others see our lock gone and take over: nothing of ours may go on under the old number.
+      log.warn({ node: node.id, reason: error.message }, 'the connection that stands for this node was lost')
+      this.#node = null
+      for (const { worker } of this.#held.values()) worker.cut()
+    })
+    return node
+  }
+
+  async #acquire(): Promise<boolean> {
+    const node = await this.#join()
+    const room = maxRoutes - this.#held.size
+    if (room <= 0) return false
+    const { db, clock } = this.#options
+    const askedMs = performance.now()
+    const owner = { nodeId: node.id, leaseMs, lockClass: nodeLockClass }
+    const routes = await acquireRoutes(db, owner, clock.now(), Math.min(room, acquireAtOnce))
+    for (const route of routes) this.#hold(node, route, askedMs + leaseMs)
+    return routes.length === acquireAtOnce
+  }
+
+  #hold(node: Node, route: RouteRow, leaseUntilMs: number): void {
+    const { verbsFor, maxLinesOf, retryScheduleMs, clock, log } = this.#options
+    const mayFinish = () => this.#held.get(route.key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs
+    const worker = new RouteWorker({
+      ...{ route, maxLines: maxLinesOf(route.key), lingerMs, retryScheduleMs, clock, log },
+      verbs: verbsFor({ route: route.key, epoch: route.epoch }, mayFinish),
+    })
+    const held: Held<Job> = { epoch: route.epoch, leaseUntilMs, worker, ended: Promise.resolve() }
+    this.#held.set(route.key, held)
+    held.ended = this.#work(node, route, held)
+  }
+
+  async #work(node: Node, route: RouteRow, held: Held<Job>): Promise<void> {
+    const { db, clock, log } = this.#options
+    try {
+      const orphans = await reclaimOrphans(db, route, clock.now())
+      if (orphans > 0) log.info({ route: route.key, orphans }, 'took back what a lost owner had on the wire')
+      await held.worker.run()
+      if (this.#node === node) await releaseRoutes(db, node.id, [route.key])
+    } catch (error) {
+      log.warn({ err: error, route: route.key }, 'a destination queue was interrupted')
+      await releaseRoutes(db, node.id, [route.key]).catch(() => {}) // the lease runs out by itself
+    } finally {
+      if (this.#held.get(route.key) === held) this.#held.delete(route.key)
+      this.#acquiring.wake() // what came while it was ending
+    }
+  }
+
+  async #renew(): Promise<boolean> {
+    const node = this.#node
+    if (!node || this.#held.size === 0) return false
+    const held = [...this.#held].map(([key, { epoch }]) => ({ key, epoch }))
+    const askedMs = performance.now()
+    const renewed = new Map((await renewRoutes(this.#options.db, node.id, held, leaseMs)).map((route) => [route.key, route]))
+    for (const { key, epoch } of held) {
+      const current = this.#held.get(key)
+      if (current?.epoch !== epoch) continue
+      const route = renewed.get(key)
+      if (!route) current.worker.cut()
+      else {
+        current.leaseUntilMs = askedMs + leaseMs
+        current.worker.heed(route)
+      }
+    }
+    return false
+  }
+}

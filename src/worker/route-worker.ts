@@ -1,0 +1,221 @@
+// Owns one destination queue: how many connections, when to try, when to wait. Nobody else sends to this route meanwhile.
+import { backoffMs } from '../base/backoff.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { RouteRow } from '../store/routes.ts'
+
+/** A connection as the worker sees it. */
+export interface Line {
+  readonly usable: boolean
+  quit(): Promise<void>
+  destroy(): void
+}
+
+/** How one job went: `fault` is the connection's, so the route's; `delivered` tells whether the line has been of use. */
+export interface Carried {
+  fault: string | null
+  delivered: boolean
+}
+
+/** What the worker is handed: the verbs of the flow, bound to this route's lease. */
+export interface RouteVerbs<Job> {
+  open(signal: AbortSignal): Promise<{ line: Line } | { fault: string } | { refused: true }>
+  claim(wanted: number): Promise<Job[]>
+  /** Sends one job and resolves once its result is on its way to being recorded. */
+  carry(line: Line, job: Job): Promise<Carried>
+  /** Jobs that were claimed and not tried. */
+  giveBack(jobs: Job[]): void
+  nextDue(): Promise<Date | null>
+  noteFault(failures: number, notBefore: Date, text: string): Promise<void>
+  clearFault(): Promise<void>
+}
+
+export interface RouteWorkerOptions<Job> {
+  route: RouteRow
+  verbs: RouteVerbs<Job>
+  maxLines: number
+  /** How long a line stays open without work. */
+  lingerMs: number
+  retryScheduleMs: number[]
+  clock: Clock
+  log: Log
+}
+
+const maxFaultLength = 500
+const lookAgainMs = 1_000
+
+/** Runs until it has nothing to do for a while, has lost its lease, or is stopped; `run` then resolves. */
+export class RouteWorker<Job> {
+  readonly #options: RouteWorkerOptions<Job>
+  readonly #abort = new AbortController()
+  #paused: boolean
+  #failures: number
+  #notBeforeMs: number
+  #flushes: number
+  #stopping = false
+  #jobs: Job[] = []
+  #claiming: Promise<void> | null = null
+  #lines = 0
+  #working = 0
+  #rousers = new Set<() => void>()
+  #work = 0
+
+  constructor(options: RouteWorkerOptions<Job>) {
+    this.#options = options
+    const { paused, failures, notBefore, flushes } = options.route
+    this.#paused = paused
+    this.#failures = failures
+    this.#notBeforeMs = notBefore?.getTime() ?? 0
+    this.#flushes = flushes
+  }
+
+  /** There may be work. */
+  wake(): void {
+    this.#work++
+    for (const rouse of [...this.#rousers]) rouse()
+  }
+
+  /** Takes over what operators have said, as read at each renewal of the lease. */
+  heed({ paused, flushes }: RouteRow): void {
+    if (flushes !== this.#flushes) {
+      this.#failures = 0
+      this.#notBeforeMs = 0
+    } else if (paused === this.#paused) return
+    this.#paused = paused
+    this.#flushes = flushes
+    this.wake()
+  }
+
+  /** No new work is taken; what is on the wire ends. */
+  stop(): void {
+    this.#stopping = true
+    this.wake()
+  }
+
+  /** Everything ends at once: the lease is lost, or there is no time left. */
+  cut(): void {
+    this.stop()
+    this.#abort.abort()
+  }
+
+  async run(): Promise<void> {
+    const { clock, verbs } = this.#options
+    while (!this.#stopping) {
+      const seen = this.#work
+      if (this.#paused || this.#notBeforeMs > clock.nowMs()) {
+        await this.#restUntil(this.#paused ? Number.POSITIVE_INFINITY : this.#notBeforeMs, seen)
+        continue
+      }
+      const dueAt = await verbs.nextDue()
+      if (!dueAt) return
+      if (dueAt.getTime() > clock.nowMs()) await this.#restUntil(dueAt.getTime(), seen)
+      else await this.#drive()
+    }
+  }
+
+  /** Sends until nothing is due any more: one line first, more while there is more than the lines can take. */
+  async #drive(): Promise<void> {
+    const ended: Promise<void>[] = []
+    const errors: unknown[] = []
+    const add = () => {
+      this.#lines++
+      const line = this.#line(add).catch((error) => errors.push(error))
+      ended.push(line.then(() => void this.#lines--))
+    }
+    add()
+    for (let line = ended.shift(); line; line = ended.shift()) await line
+    this.#options.verbs.giveBack(this.#jobs.splice(0))
+    if (errors.length > 0) throw errors[0]
+  }
+
+  async #line(addLine: () => void): Promise<void> {
+    const opened = await this.#options.verbs.open(this.#abort.signal)
+    if ('refused' in opened) return
+    if ('fault' in opened) return await this.#blocked(opened.fault)
+    const { line } = opened
+    this.#working++
+    try {
+      if (this.#failures > 0) await this.#recovered()
+      const fault = await this.#useLine(line, addLine)
+      this.#working--
+      if (fault) await this.#blocked(fault)
+    } catch (error) {
+      this.#working--
+      throw error
+    } finally {
+      if (line.usable && !this.#abort.signal.aborted) void line.quit()
+      else line.destroy()
+    }
+  }
+
+  /** Carries jobs until there are none; answers the fault that ended it before it had been of any use. */
+  async #useLine(line: Line, addLine: () => void): Promise<string | null> {
+    let used = false
+    for (let job = await this.#next(); job; job = await this.#next()) {
+      if (this.#jobs.length > 0 && this.#lines < this.#options.maxLines && this.#lines === this.#working) addLine()
+      const { fault, delivered } = await this.#options.verbs.carry(line, job)
+      used ||= delivered
+      if (fault) return used ? null : fault
+      if (!line.usable) return null
+    }
+    return null
+  }
+
+  async #next(): Promise<Job | null> {
+    for (let lingered = false; ; lingered = true) {
+      if (this.#stopping || this.#paused) return null
+      const job = this.#jobs.shift()
+      if (job) return job
+      const seen = this.#work
+      await (this.#claiming ??= this.#claim().finally(() => (this.#claiming = null)))
+      if (this.#jobs.length > 0) continue
+      if (lingered && this.#work === seen) return null
+      await this.#rest(this.#options.lingerMs, seen)
+    }
+  }
+
+  /** Takes only what goes on the wire now: one job for each line, and one more to keep it busy meanwhile. */
+  async #claim(): Promise<void> {
+    this.#jobs.push(...(await this.#options.verbs.claim(this.#lines * 2 + 2)))
+  }
+
+  async #blocked(fault: string): Promise<void> {
+    // Where other lines work, the peer only wants no more of them.
+    if (this.#stopping || this.#working > 0) return
+    const { clock, verbs, retryScheduleMs, log, route } = this.#options
+    this.#failures++
+    const waitMs = backoffMs(retryScheduleMs, this.#failures)
+    this.#notBeforeMs = clock.nowMs() + waitMs
+    log.info({ route: route.key, fault, failures: this.#failures, waitMs }, 'the way to a destination is blocked')
+    await verbs.noteFault(this.#failures, new Date(this.#notBeforeMs), fault.slice(0, maxFaultLength))
+  }
+
+  async #recovered(): Promise<void> {
+    this.#failures = 0
+    this.#notBeforeMs = 0
+    await this.#options.verbs.clearFault()
+  }
+
+  /** Waits for the clock, which may be moved, or for a wake-up. */
+  async #restUntil(untilMs: number, seen: number): Promise<void> {
+    const { clock } = this.#options
+    while (clock.nowMs() < untilMs && this.#work === seen && !this.#stopping) {
+      await this.#rest(Math.min(untilMs - clock.nowMs(), lookAgainMs), seen)
+    }
+  }
+
+  /** Waits for a wake-up; one that came since `seen` was read counts. */
+  async #rest(waitMs: number, seen: number): Promise<void> {
+    if (this.#work !== seen || this.#stopping) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(done, waitMs)
+      const rousers = this.#rousers
+      function done() {
+        clearTimeout(timer)
+        rousers.delete(done)
+        resolve()
+      }
+      rousers.add(done)
+    })
+  }
+}
