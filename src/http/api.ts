@@ -1,0 +1,61 @@
+// What the routes are given: the typed Fastify instance, the parts of the service, and the caller on each request.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { SecretBox } from '../base/secret-box.ts'
+import type { Acceptance } from '../flow/accept-send.ts'
+import type { KeyRing, RequestRate } from '../flow/authenticate.ts'
+import type { Caller, Scope } from '../flow/caller.ts'
+import type { readSource } from '../flow/read-mailbox.ts'
+import type { Db } from '../store/db.ts'
+import type { ErrorCode } from './errors.ts'
+
+export type Api = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>
+
+export interface HttpDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  secretBox: SecretBox
+  keyRing: KeyRing
+  requestRate: RequestRate
+  acceptance: Acceptance
+  blobs: Parameters<typeof readSource>[0]['blobs']
+  settings: {
+    /** How the world reaches the API, without a slash at the end. */
+    publicUrl: string
+    managedDomain: string
+    /** CIDRs whose `x-forwarded-for` is believed. */
+    trustedProxies: string[]
+  }
+}
+
+/** An answer that no schema serializes. */
+export interface OtherResponse {
+  description: string
+  contentType: string | null
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before the body is read, on every operation under /v1. */
+    caller: Caller
+  }
+  interface FastifyContextConfig {
+    /** What the caller's key must permit; null: nothing beyond being valid. */
+    scope?: Scope | null
+    /** The codes that the operation can answer with, beyond those that every one can; for its documentation. */
+    refusals?: ErrorCode[]
+    /** Answers that are not written as JSON, by status (`contentType` null: no body); for its documentation. */
+    otherResponses?: Record<number, OtherResponse>
+  }
+}

@@ -1,0 +1,175 @@
+// The one table of errors: each code's status and the words that go with it, and how any failure becomes an answer.
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { BatchFull } from '../base/batch.ts'
+import { type RefusalCode, ServiceError } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
+import { DbFault } from '../store/db.ts'
+import { describePattern } from './schemas/scalars.ts'
+
+/** Codes that only HTTP knows, beside those of the service. */
+type RequestCode = 'invalid_json' | 'invalid_idempotency_key' | 'payload_too_large' | 'route_not_found'
+
+export type ErrorCode = RefusalCode | RequestCode | 'internal_error'
+
+/** Status and default message of every code. */
+export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, message: string]>> = {
+  invalid_json: [400, 'The body must be JSON, sent as application/json.'],
+  invalid_request: [400, 'The request does not have the documented form.'],
+  invalid_cursor: [400, 'The cursor was not issued for this list.'],
+  invalid_idempotency_key: [
+    400,
+    'The header idempotency-key must be 8 to 200 characters A-Z, a-z, 0-9, . _ : -',
+  ],
+  reserved_local_part: [400, 'This local part is reserved.'],
+  unauthorized: [401, 'The API key cannot authenticate from this caller.'],
+  marketing_not_available: [403, 'Marketing mail is not available on this deployment.'],
+  insufficient_scope: [403, 'The API key does not have the scope that this operation needs.'],
+  organization_inactive: [403, 'The organization is not active.'],
+  inbox_not_allowed: [403, 'The API key is restricted to other inboxes.'],
+  recipient_domain_not_allowed: [403, 'The API key may not send to this domain.'],
+  send_mode_reply_only: [403, 'The API key may only reply.'],
+  managed_allowance_exhausted: [403, 'The allowance of managed starter inboxes is used up.'],
+  limit_reached: [403, 'The organization has reached this limit.'],
+  not_found: [404, 'There is no such resource.'],
+  route_not_found: [404, 'There is no such operation.'],
+  address_taken: [409, 'The address is taken.'],
+  domain_not_verified: [409, 'The ownership of this domain has not been proved.'],
+  idempotency_key_reused: [409, 'The idempotency key was used for another request.'],
+  idempotency_in_progress: [409, 'The first request with this idempotency key is still running.'],
+  delivery_in_progress: [409, 'A delivery attempt is on the wire. Try again in a moment.'],
+  idempotency_result_expired: [
+    410,
+    'The result of this idempotency key was deleted. The key cannot be used again.',
+  ],
+  inbox_deleted: [410, 'The inbox was deleted.'],
+  payload_too_large: [413, 'The request body is too large.'],
+  message_too_large: [413, 'The message is larger than messageContentBytes allows.'],
+  too_many_recipients: [413, 'The message has more recipients than recipientsPerMessage allows.'],
+  page_too_large: [413, 'The page is too large. Ask for a smaller limit.'],
+  rate_limited: [429, 'Too many requests with this API key. Wait before the next one.'],
+  send_limit_exceeded: [429, 'The sending limit of the organization is reached.'],
+  internal_error: [500, 'Something went wrong here. It has been logged under the request id.'],
+  unavailable: [503, 'The service is not available at the moment. Try again.'],
+}
+
+/** A request that HTTP itself refuses: nothing of the service was asked. `detail` replaces the code's own words. */
+export class RequestFault extends Error {
+  readonly code: RequestCode | 'invalid_request'
+
+  constructor(code: RequestCode | 'invalid_request', detail?: string) {
+    super(detail ?? '')
+    this.name = 'RequestFault'
+    this.code = code
+  }
+}
+
+/** What is answered in place of a result. */
+export interface ErrorAnswer {
+  status: number
+  error: ErrorCode
+  message: string
+  retryAfterSeconds: number | undefined
+}
+
+const retryUnavailableSeconds = 2
+const retryLimitedSeconds = 60
+
+/** The answer that a code stands for, with `detail` for its words where there is any. */
+export function errorAnswer(error: ErrorCode, detail = '', retryAfterSeconds?: number): ErrorAnswer {
+  const [status, words] = errorTable[error]
+  // One message for every cause of a 401, so that nothing can be told from it.
+  const message = detail === '' || error === 'unauthorized' ? words : detail
+  if (status === 503) retryAfterSeconds ??= retryUnavailableSeconds
+  if (status === 429) retryAfterSeconds ??= retryLimitedSeconds
+  return { status, error, message, retryAfterSeconds }
+}
+
+/** What a failure is to the caller; whatever is not known to be the caller's or the database's fault is ours. */
+export function answerOf(failure: unknown, request: Pick<FastifyRequest, 'is404' | 'body'>): ErrorAnswer {
+  if (request.is404) return errorAnswer('route_not_found')
+  if (failure instanceof ServiceError)
+    return errorAnswer(failure.code, failure.message, failure.retryAfterSeconds)
+  if (failure instanceof RequestFault) return errorAnswer(failure.code, failure.message)
+  if (failure instanceof BatchFull) return errorAnswer('unavailable')
+  if (failure instanceof DbFault && (failure.kind === 'lost' || failure.kind === 'conflict'))
+    return errorAnswer('unavailable')
+  return frameworkAnswer(failure as Partial<FastifyError>, request.body)
+}
+
+function frameworkAnswer(
+  { code, validation, validationContext }: Partial<FastifyError>,
+  body: unknown,
+): ErrorAnswer {
+  if (validation) {
+    if (validationContext === 'headers') return errorAnswer('invalid_idempotency_key')
+    if (validationContext === 'body' && body === undefined) return errorAnswer('invalid_json')
+    return errorAnswer('invalid_request', describeBreach(validation))
+  }
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errorAnswer('invalid_json')
+  if (code === 'FST_ERR_BAD_URL') return errorAnswer('route_not_found')
+  return errorAnswer('internal_error')
+}
+
+const longestPointer = 200
+const formatWords: Record<string, string> = {
+  'idn-email': 'must be an e-mail address',
+  'date-time': 'must be a time such as 2026-11-21T09:00:00Z',
+}
+
+/** Which value breaks the schema, as a JSON pointer, and what was expected of it. */
+function describeBreach(breaches: NonNullable<FastifyError['validation']>): string {
+  const { keyword, instancePath, params, message } = breaches.at(-1)!
+  const at = (name?: unknown) =>
+    shorten(name === undefined ? instancePath : `${instancePath}/${escapePointer(String(name))}`)
+  if (keyword === 'required') return `${at(params['missingProperty'])} is required`
+  if (keyword === 'additionalProperties') return `${at(params['additionalProperty'])} is not known here`
+  if (keyword === 'propertyNames')
+    return `${at(params['propertyName'])} ${describePattern(String(breaches.at(-2)?.params['pattern']))}`
+  if (keyword === 'anyOf') return '/text is required, or /html'
+  if (keyword === 'pattern') return `${at()} ${describePattern(String(params['pattern']))}`
+  if (keyword === 'format') return `${at()} ${formatWords[String(params['format'])] ?? message}`
+  if (keyword === 'enum') return `${at()} must be one of ${(params['allowedValues'] as string[]).join(', ')}`
+  return `${at() || 'the body'} ${message}`
+}
+
+// RFC 6901 3: a tilde and a slash are written as ~0 and ~1.
+function escapePointer(name: string): string {
+  return name.slice(0, longestPointer).replaceAll('~', '~0').replaceAll('/', '~1')
+}
+
+/** Names are the caller's and may be megabytes. */
+function shorten(pointer: string): string {
+  return pointer.length <= longestPointer ? pointer : `${pointer.slice(0, longestPointer)}…`
+}
+
+/** Answers every failure by the table; our own faults are logged here, once, and nowhere else. */
+export function answerFailures(log: Log) {
+  return (failure: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const answer = answerOf(failure, request)
+    if (answer.status === 500)
+      log.error(
+        { err: failure, requestId: request.id, method: request.method, path: pathOf(request) },
+        'request failed',
+      )
+    if (answer.status === 503)
+      log.warn({ requestId: request.id, reason: (failure as Error).message }, 'unavailable')
+    return sendError(reply, answer)
+  }
+}
+
+/** The path of a request, without its query: that may hold what people put there by mistake. */
+export function pathOf(request: FastifyRequest): string {
+  const end = request.url.indexOf('?')
+  return end === -1 ? request.url : request.url.slice(0, end)
+}
+
+/** Sends an error's status, headers and body. */
+export function sendError(
+  reply: FastifyReply,
+  { status, error, message, retryAfterSeconds }: ErrorAnswer,
+): FastifyReply {
+  if (retryAfterSeconds !== undefined)
+    reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
+  reply.header('content-type', 'application/json; charset=utf-8')
+  return reply.code(status).send(JSON.stringify({ error, message }))
+}

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ServiceError } from '../base/errors.ts'
+import { SecretBox } from '../base/secret-box.ts'
+import { Cursors, cutPage } from './lists.ts'
+
+const cursors = new Cursors(new SecretBox(Buffer.alloc(32, 1)))
+const name = { list: 'messages inb_1', organizationId: 'a' }
+const cursor = cursors.write(name, 'msg_17')
+
+test('a cursor gives its place back, no cursor gives none', () => {
+  assert.equal(cursors.read(name, cursor), 'msg_17')
+  assert.equal(cursors.read(name, undefined), null)
+})
+
+const forged: [what: string, cursor: string, of: typeof name][] = [
+  ['empty', '', name],
+  ['of another list', cursor, { ...name, list: 'messages inb_2' }],
+  ['of another organization', cursor, { ...name, organizationId: 'b' }],
+  ['of another deployment', new Cursors(new SecretBox(Buffer.alloc(32, 2))).write(name, 'msg_17'), name],
+  ['padded', `${cursor}=`, name],
+  ['with something behind it', `${cursor}\n`, name],
+  ['shortened', cursor.slice(0, -1), name],
+  ['a bare place', Buffer.from('msg_17').toString('base64url'), name],
+  ['huge', 'A'.repeat(10_000), name],
+]
+
+for (const [what, value, of] of forged)
+  test(`check 76, check 68: a cursor that is ${what} is refused`, () => {
+    assert.throws(
+      () => cursors.read(of, value),
+      (error) => error instanceof ServiceError && error.code === 'invalid_cursor',
+    )
+  })
+
+test('check 76: a cursor with any character changed is refused', () => {
+  for (let at = 0; at < cursor.length; at++) {
+    const changed = cursor.slice(0, at) + (cursor[at] === 'A' ? 'B' : 'A') + cursor.slice(at + 1)
+    assert.throws(() => cursors.read(name, changed), ServiceError)
+  }
+})
+
+test('a page ends before the row that shows that there is another', () => {
+  assert.deepEqual(cutPage([1, 2, 3], 3), { page: [1, 2, 3], last: null })
+  assert.deepEqual(cutPage([1, 2, 3], 2), { page: [1, 2], last: 2 })
+  assert.deepEqual(cutPage([], 2), { page: [], last: null })
+})

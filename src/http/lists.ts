@@ -1,0 +1,74 @@
+// Pages of lists: the limit as it is asked for, and cursors that nobody can make or carry elsewhere.
+import { timingSafeEqual } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { ServiceError } from '../base/errors.ts'
+import type { SecretBox } from '../base/secret-box.ts'
+
+const defaultLimit = 50
+const macBytes = 16
+const longestCursor = 300
+
+/** The query parameters of every list. */
+export const pageQuery = {
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, default: defaultLimit, description: 'How many a page holds.' }),
+  ),
+  cursor: Type.Optional(Type.String({ description: 'The `nextCursor` of the page before.' })),
+}
+
+/** Reads `limit` as the number it is written as; anything but plain digits stays text, which its schema refuses. */
+export async function readLimit(request: FastifyRequest): Promise<void> {
+  const query = request.query as { limit?: unknown }
+  if (typeof query.limit === 'string' && /^(?:0|[1-9]\d{0,8})$/.test(query.limit))
+    query.limit = Number(query.limit)
+}
+
+/** One list of one organization: a cursor of another one is not valid here. */
+export interface ListName {
+  /** The list and what it belongs to, such as `messages inb_…`. */
+  list: string
+  organizationId: string
+}
+
+/** Makes and reads cursors: a place in a list, under a keyed digest of the list, the organization and the place. */
+export class Cursors {
+  readonly #secretBox: SecretBox
+
+  constructor(secretBox: SecretBox) {
+    this.#secretBox = secretBox
+  }
+
+  /** The cursor that leads to what follows `place`. */
+  write(name: ListName, place: string): string {
+    return Buffer.concat([this.#mac(name, place), Buffer.from(place)]).toString('base64url')
+  }
+
+  /** The place that the cursor stands for, null without a cursor; throws `invalid_cursor` for one not issued for this list. */
+  read(name: ListName, cursor: string | undefined): string | null {
+    if (cursor === undefined) return null
+    const bytes = Buffer.from(cursor.slice(0, longestCursor), 'base64url')
+    const place = bytes.subarray(macBytes).toString()
+    const genuine =
+      bytes.length > macBytes &&
+      bytes.toString('base64url') === cursor &&
+      timingSafeEqual(bytes.subarray(0, macBytes), this.#mac(name, place))
+    if (!genuine) throw new ServiceError('invalid_cursor')
+    return place
+  }
+
+  #mac({ list, organizationId }: ListName, place: string): Buffer {
+    return this.#secretBox.digest('list cursor', `${list}\n${organizationId}\n${place}`, macBytes)
+  }
+}
+
+/** A page's query with its default. */
+export function limitOf({ limit }: { limit?: number }): number {
+  return limit ?? defaultLimit
+}
+
+/** Cuts what was read, one more than `limit` where there is more, to a page and the last row that another page follows. */
+export function cutPage<Row>(rows: Row[], limit: number): { page: Row[]; last: Row | null } {
+  if (rows.length <= limit) return { page: rows, last: null }
+  return { page: rows.slice(0, limit), last: rows[limit - 1]! }
+}

@@ -1,0 +1,173 @@
+// Turns rows into the objects that the API shows.
+import type { Static } from 'typebox'
+import type { MessageId } from '../base/ids.ts'
+import type { Accepted } from '../flow/accept-send.ts'
+import type { Caller } from '../flow/caller.ts'
+import { messageStatusOf, queueIdOf } from '../flow/states.ts'
+import type { InboxRow } from '../store/inboxes.ts'
+import type { AttachmentEntry, MailboxValue, MessageRow, ThreadRow } from '../store/messages.ts'
+import type { EventRow, SubmissionRow } from '../store/submissions.ts'
+import type { Inbox } from './schemas/inbox.ts'
+import type { Message } from './schemas/message.ts'
+import type { Profile } from './schemas/profile.ts'
+import type { Acceptance } from './schemas/send.ts'
+import type { EventList, Submission } from './schemas/submission.ts'
+import type { ThreadList } from './schemas/thread.ts'
+
+type Shown<Named extends { definition: object }> = Static<Named['definition']>
+
+/** What a key may do, and how much of its allowance the organization has used. */
+export function presentProfile(caller: Caller, managedUsed: number): Shown<typeof Profile> {
+  const { limits } = caller
+  return {
+    organization: {
+      id: caller.organizationId,
+      status: caller.organizationStatus,
+      sendLimits: {
+        messagesPerMinute: limits.messagesPerMinute,
+        messagesPerDay: limits.messagesPerDay,
+        recipientsPerDay: limits.recipientsPerDay,
+      },
+    },
+    apiKey: {
+      id: caller.id,
+      kind: caller.kind,
+      scopes: caller.scopes,
+      inboxIds: caller.inboxIds,
+      allowedIps: caller.allowedIps,
+      sendMode: caller.sendMode,
+      allowedRecipientDomains: caller.allowedRecipientDomains,
+      expiresAt: caller.expiresAt?.toISOString() ?? null,
+      requestsPerMinute: caller.requestsPerMinute,
+    },
+    managedStarter: {
+      limit: limits.managedStarter,
+      used: managedUsed,
+      remaining: Math.max(0, limits.managedStarter - managedUsed),
+    },
+    platformLimits: {
+      recipientsPerMessage: limits.recipientsPerMessage,
+      messageContentBytes: limits.messageContentBytes,
+      inboxes: limits.inboxes,
+      domains: limits.domains,
+      inboxesPerDomain: limits.inboxesPerDomain,
+      webhookEndpoints: limits.webhookEndpoints,
+    },
+  }
+}
+
+export function presentInbox(row: InboxRow): Shown<typeof Inbox> {
+  return {
+    id: row.id,
+    localPart: row.localPart,
+    domainId: row.domainId,
+    domainKind: row.domainId ? 'customer' : 'managed',
+    domain: row.domain,
+    address: `${row.localPart}@${row.domain}`,
+    displayName: row.displayName,
+    status: 'active',
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  }
+}
+
+/** A message; hidden recipients are never shown. */
+export function presentMessage(row: MessageRow): Shown<typeof Message> {
+  const { to, cc, replyTo } = row.recipients
+  const isInbound = row.direction === 'inbound'
+  return {
+    id: row.id,
+    inboxId: row.inboxId,
+    threadId: row.threadId,
+    direction: row.direction,
+    internetMessageId: row.internetMessageId,
+    inReplyTo: row.inReplyTo,
+    references: row.referenceIds,
+    from: presentMailbox(row.sender),
+    to: to.map(presentMailbox),
+    ...(cc && cc.length > 0 && { cc: cc.map(presentMailbox) }),
+    ...(replyTo && { replyTo: presentMailbox(replyTo) }),
+    subject: row.subject,
+    text: row.text,
+    ...(row.html !== null && { html: row.html }),
+    ...(isInbound && row.extractedText !== null && { extractedText: row.extractedText }),
+    metadata: row.metadata,
+    delivery: presentDelivery(row),
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+    ...((isInbound || row.attachments.length > 0) && { attachments: presentAttachments(row) }),
+    ...(isInbound && row.security && { inboundSecurity: presentSecurity(row.security, row.attachments) }),
+    purpose: row.purpose as Shown<typeof Message>['purpose'],
+  }
+}
+
+function presentMailbox({ email, name }: MailboxValue): MailboxValue {
+  return name ? { email, name } : { email }
+}
+
+function presentDelivery(row: MessageRow): Shown<typeof Message>['delivery'] {
+  if (row.direction === 'inbound') return { submissionId: null, status: 'received', failureCode: null }
+  return {
+    submissionId: row.submissionId,
+    status: messageStatusOf(row.submissionStatus ?? 'pending'),
+    failureCode: row.failureCode,
+  }
+}
+
+function presentAttachments({ id, attachments }: { id: MessageId; attachments: AttachmentEntry[] }) {
+  return attachments.map((entry, index) => ({ id: `att_${id.slice(4)}_${index + 1}`, ...entry }))
+}
+
+const worstFirst = ['infected', 'failed', 'unscanned', 'clean'] as const
+
+function presentSecurity(
+  { smtp, authentication }: NonNullable<MessageRow['security']>,
+  attachments: AttachmentEntry[],
+) {
+  const worst = worstFirst.find((state) => attachments.some(({ scanState }) => scanState === state))
+  return { trust: 'untrusted' as const, smtp, authentication, attachments: worst ?? ('none' as const) }
+}
+
+/** A thread as lists show it, without its messages. */
+export function presentThread(row: ThreadRow): Shown<typeof ThreadList>['threads'][number] {
+  return {
+    id: row.id,
+    inboxId: row.inboxId,
+    subject: row.subject,
+    participants: row.participants,
+    messageCount: row.messageCount,
+    lastMessageAt: row.lastMessageAt.toISOString(),
+  }
+}
+
+export function presentSubmission(row: SubmissionRow): Shown<typeof Submission> {
+  const isTaken = row.recipients.some(({ attempts }) => attempts > 0)
+  return {
+    id: row.id,
+    from: presentMailbox(row.sender),
+    recipients: row.recipients.map(({ email, status, response, updatedAt }) => ({
+      ...{ email, status, response, updatedAt: new Date(updatedAt).toISOString() },
+    })),
+    subject: row.subject,
+    metadata: row.metadata,
+    status: row.status,
+    queueId: isTaken ? queueIdOf(row.id) : null,
+    response: row.response,
+    failureCode: row.failureCode,
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+    purpose: row.purpose as Shown<typeof Submission>['purpose'],
+  }
+}
+
+export function presentAccepted({ message, submission, replayed }: Accepted): Shown<typeof Acceptance> {
+  return { message: presentMessage(message), submission: presentSubmission(submission), replayed }
+}
+
+export function presentEvent(row: EventRow, submissionId: string): Shown<typeof EventList>['events'][number] {
+  const { id, recipient, attempt, remote, response, enhancedStatus, classification } = row
+  return {
+    ...{ id, submissionId, recipient, type: row.type, at: row.at.toISOString() },
+    ...{ attempt, remote, response, enhancedStatus, classification },
+  }
+}

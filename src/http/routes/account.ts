@@ -1,0 +1,26 @@
+// GET /v1/me: what the key may do.
+import { findOrganization } from '../../store/organizations.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { presentProfile } from '../present.ts'
+import { Profile } from '../schemas/profile.ts'
+import { Nothing } from '../schemas/scalars.ts'
+
+export function accountRoutes(api: Api, { db }: HttpDeps): void {
+  api.get(
+    '/v1/me',
+    {
+      config: { scope: null },
+      schema: {
+        operationId: 'getProfile',
+        tags: ['Account'],
+        summary: 'Show what this key may do',
+        querystring: Nothing,
+        response: { 200: Profile.ref },
+      },
+    },
+    async ({ caller }) => {
+      const organization = await findOrganization(db, caller.organizationId)
+      return presentProfile(caller, organization!.managedUsed)
+    },
+  )
+}

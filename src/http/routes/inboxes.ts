@@ -1,0 +1,194 @@
+// Inboxes: open, list, show, export, delete.
+import Type from 'typebox'
+import { deleteInbox } from '../../flow/delete-inbox.ts'
+import { requestHash } from '../../flow/idempotency.ts'
+import { openInbox } from '../../flow/open-inbox.ts'
+import { exportPage, readInbox } from '../../flow/read-mailbox.ts'
+import { listInboxes } from '../../store/inboxes.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { pathOf } from '../errors.ts'
+import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { presentInbox, presentMessage } from '../present.ts'
+import { Inbox, InboxExport, InboxList, NewInbox } from '../schemas/inbox.ts'
+import { InboxParams, OptionalIdempotencyHeaders } from '../schemas/params.ts'
+import { Nothing, patterned } from '../schemas/scalars.ts'
+
+export function inboxRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
+  addOpen(api, deps)
+  addList(api, deps, cursors)
+  addShow(api, deps)
+  addDelete(api, deps)
+  addExport(api, deps, cursors)
+}
+
+function addOpen(api: Api, { db, clock, settings: { managedDomain } }: HttpDeps): void {
+  api.post(
+    '/v1/inboxes',
+    {
+      // The local part is matched in lower case; only ASCII folds, so that nothing else turns into a letter of it.
+      preValidation: async ({ body }) => {
+        const asked = body as { localPart?: unknown } | null | undefined
+        if (typeof asked?.localPart !== 'string') return
+        asked.localPart = asked.localPart.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+      },
+      config: {
+        scope: 'mailbox:manage',
+        refusals: [
+          ...([
+            'reserved_local_part',
+            'invalid_idempotency_key',
+            'inbox_not_allowed',
+            'managed_allowance_exhausted',
+          ] as const),
+          ...([
+            'limit_reached',
+            'not_found',
+            'address_taken',
+            'domain_not_verified',
+            'idempotency_key_reused',
+          ] as const),
+        ],
+      },
+      schema: {
+        operationId: 'createInbox',
+        tags: ['Inboxes'],
+        summary: 'Open an inbox',
+        querystring: Nothing,
+        headers: OptionalIdempotencyHeaders,
+        body: NewInbox.ref,
+        response: { 201: Inbox.ref },
+      },
+    },
+    async (request, reply) => {
+      const key = request.headers['idempotency-key']
+      const idempotency =
+        key === undefined ? null : { key, requestHash: requestHash(pathOf(request), request.body) }
+      const inbox = await openInbox({ db, clock, managedDomain }, request.caller, request.body, idempotency)
+      return reply.code(201).send(presentInbox(inbox))
+    },
+  )
+}
+
+const ListQuery = Type.Object(
+  {
+    ...pageQuery,
+    domainId: Type.Optional(
+      patterned('uuid', { format: 'uuid', description: 'Only inboxes on this domain.' }),
+    ),
+    q: Type.Optional(
+      patterned('oneLine', {
+        minLength: 1,
+        maxLength: 200,
+        description: 'Only where the address or the display name holds this.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/inboxes',
+    {
+      preValidation: readLimit,
+      config: { scope: 'mailbox:read', refusals: ['invalid_cursor'] },
+      schema: {
+        operationId: 'listInboxes',
+        tags: ['Inboxes'],
+        summary: 'List inboxes',
+        querystring: ListQuery,
+        response: { 200: InboxList.ref },
+      },
+    },
+    async ({ caller, query }) => {
+      const { organizationId, inboxIds } = caller
+      const name = { list: 'inboxes', organizationId }
+      const before = cursors.read(name, query.cursor)
+      const filter = {
+        organizationId,
+        ids: inboxIds,
+        domainId: query.domainId ?? null,
+        text: query.q ?? null,
+      }
+      const rows = await listInboxes(db, filter, before, limitOf(query) + 1)
+      const { page, last } = cutPage(rows, limitOf(query))
+      return { inboxes: page.map(presentInbox), nextCursor: last && cursors.write(name, last.id) }
+    },
+  )
+}
+
+function addShow(api: Api, { db }: HttpDeps): void {
+  api.get(
+    '/v1/inboxes/:inboxId',
+    {
+      config: { scope: 'mailbox:read', refusals: ['inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'getInbox',
+        tags: ['Inboxes'],
+        summary: 'Show an inbox',
+        params: InboxParams,
+        querystring: Nothing,
+        response: { 200: Inbox.ref },
+      },
+    },
+    async ({ caller, params }) => presentInbox(await readInbox(db, caller, params.inboxId)),
+  )
+}
+
+function addDelete(api: Api, { db, clock }: HttpDeps): void {
+  api.delete(
+    '/v1/inboxes/:inboxId',
+    {
+      config: {
+        scope: 'mailbox:manage',
+        refusals: ['inbox_not_allowed', 'delivery_in_progress'],
+        otherResponses: { 204: { description: 'It is gone.', contentType: null } },
+      },
+      schema: {
+        operationId: 'deleteInbox',
+        tags: ['Inboxes'],
+        summary: 'Delete an inbox and its mail',
+        description: 'Deliveries that wait are cancelled. Deleting what does not exist is 204 as well.',
+        params: InboxParams,
+        querystring: Nothing,
+      },
+    },
+    async ({ caller, params }, reply) => {
+      await deleteInbox({ db, clock }, caller, params.inboxId)
+      return reply.code(204).send()
+    },
+  )
+}
+
+function addExport(api: Api, { db, clock }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/inboxes/:inboxId/export',
+    {
+      preValidation: readLimit,
+      config: {
+        scope: 'mailbox:read',
+        refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found', 'inbox_deleted', 'page_too_large'],
+      },
+      schema: {
+        operationId: 'exportInbox',
+        tags: ['Inboxes'],
+        summary: 'Export an inbox with its messages, oldest first',
+        params: InboxParams,
+        querystring: Type.Object(pageQuery, { additionalProperties: false }),
+        response: { 200: InboxExport.ref },
+      },
+    },
+    async ({ caller, params, query }) => {
+      const name = { list: `export ${params.inboxId}`, organizationId: caller.organizationId }
+      const afterSeq = Number(cursors.read(name, query.cursor) ?? 0)
+      const page = { afterSeq, limit: limitOf(query) }
+      const { inbox, messages, nextSeq } = await exportPage({ db, clock }, caller, params.inboxId, page)
+      return {
+        formatVersion: 1,
+        inbox: presentInbox(inbox),
+        messages: messages.map(presentMessage),
+        nextCursor: nextSeq === null ? null : cursors.write(name, String(nextSeq)),
+      }
+    },
+  )
+}

@@ -1,0 +1,184 @@
+// Messages: send, list, show, their source, delete.
+import Type from 'typebox'
+import { deleteMessage } from '../../flow/delete-message.ts'
+import { requestHash } from '../../flow/idempotency.ts'
+import { readInbox, readMessage, readSource } from '../../flow/read-mailbox.ts'
+import { sameAddressKey } from '../../mail/address.ts'
+import { listMessages } from '../../store/messages.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { pathOf } from '../errors.ts'
+import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { presentAccepted, presentMessage } from '../present.ts'
+import { Message, MessageList } from '../schemas/message.ts'
+import { IdempotencyHeaders, InboxParams, MessageParams } from '../schemas/params.ts'
+import { Email, Nothing, oneOf, Time } from '../schemas/scalars.ts'
+import { Acceptance, NewMessage } from '../schemas/send.ts'
+import { readAttachments, sendRefusals } from './sending.ts'
+
+export function messageRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
+  addSend(api, deps)
+  addList(api, deps, cursors)
+  addShow(api, deps)
+  addSource(api, deps)
+  addDelete(api, deps)
+}
+
+function addSend(api: Api, { acceptance }: HttpDeps): void {
+  api.post(
+    '/v1/inboxes/:inboxId/messages',
+    {
+      config: { scope: 'mailbox:send', refusals: sendRefusals },
+      schema: {
+        operationId: 'sendMessage',
+        tags: ['Messages'],
+        summary: 'Send a message from an inbox',
+        description:
+          'The 202 comes once the message is on disk; its delivery can be followed in the submission.',
+        params: InboxParams,
+        querystring: Nothing,
+        headers: IdempotencyHeaders,
+        body: NewMessage.ref,
+        response: { 202: Acceptance.ref },
+      },
+    },
+    async (request, reply) => {
+      const { body, params, caller } = request
+      const message = { ...body, attachments: readAttachments(body.attachments) }
+      const idempotency = {
+        key: request.headers['idempotency-key'],
+        requestHash: requestHash(pathOf(request), body),
+      }
+      const accepted = await acceptance.acceptMessage(caller, params.inboxId, message, idempotency)
+      return reply.code(202).send(presentAccepted(accepted))
+    },
+  )
+}
+
+const ListQuery = Type.Object(
+  {
+    ...pageQuery,
+    direction: Type.Optional(oneOf(['inbound', 'outbound'], 'Only received or only sent ones.')),
+    from: Type.Optional({ ...Email, description: 'Only from this address.' }),
+    since: Type.Optional({ ...Time, description: 'Only from this time on.' }),
+    until: Type.Optional({ ...Time, description: 'Only from before this time.' }),
+  },
+  { additionalProperties: false },
+)
+
+function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/inboxes/:inboxId/messages',
+    {
+      preValidation: readLimit,
+      config: { scope: 'mailbox:read', refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'listMessages',
+        tags: ['Messages'],
+        summary: 'List the messages of an inbox',
+        params: InboxParams,
+        querystring: ListQuery,
+        response: { 200: MessageList.ref },
+      },
+    },
+    async ({ caller, params, query }) => {
+      const name = { list: `messages ${params.inboxId}`, organizationId: caller.organizationId }
+      const before = cursors.read(name, query.cursor)
+      const inbox = await readInbox(db, caller, params.inboxId)
+      const filter = {
+        inboxId: inbox.id,
+        direction: query.direction ?? null,
+        from: query.from === undefined ? null : sameAddressKey(query.from),
+        sinceId: query.since === undefined ? null : firstIdAt(query.since),
+        untilId: query.until === undefined ? null : firstIdAt(query.until),
+      }
+      const rows = await listMessages(db, filter, before, limitOf(query) + 1)
+      const { page, last } = cutPage(rows, limitOf(query))
+      return { messages: page.map(presentMessage), nextCursor: last && cursors.write(name, last.id) }
+    },
+  )
+}
+
+/** Below every message id of that time and after: ids begin with their milliseconds. */
+function firstIdAt(time: string): string {
+  return `msg_${Math.max(0, Date.parse(time)).toString(16).padStart(12, '0')}`
+}
+
+function addShow(api: Api, { db }: HttpDeps): void {
+  api.get(
+    '/v1/messages/:messageId',
+    {
+      config: { scope: 'mailbox:read', refusals: ['inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'getMessage',
+        tags: ['Messages'],
+        summary: 'Show a message',
+        params: MessageParams,
+        querystring: Nothing,
+        response: { 200: Message.ref },
+      },
+    },
+    async ({ caller, params }) => presentMessage(await readMessage(db, caller, params.messageId)),
+  )
+}
+
+function addSource(api: Api, { db, blobs }: HttpDeps): void {
+  api.get(
+    '/v1/messages/:messageId/source',
+    {
+      config: {
+        scope: 'mailbox:read',
+        refusals: ['inbox_not_allowed', 'not_found'],
+        otherResponses: {
+          200: {
+            description: 'The bytes as received, below the trace fields.',
+            contentType: 'message/rfc822',
+          },
+        },
+      },
+      schema: {
+        operationId: 'getMessageSource',
+        tags: ['Messages'],
+        summary: 'Fetch the source of a received message',
+        params: MessageParams,
+        querystring: Nothing,
+      },
+    },
+    async ({ caller, params }, reply) => {
+      const { sizeBytes, stream } = await readSource({ db, blobs }, caller, params.messageId)
+      // Stored mail must never run as a page of this origin, whatever a browser takes it for.
+      reply.headers({
+        'content-type': 'message/rfc822',
+        'content-length': sizeBytes,
+        'content-disposition': `attachment; filename="${params.messageId}.eml"; filename*=UTF-8''${params.messageId}.eml`,
+        'content-security-policy': "default-src 'none'; sandbox",
+        'cache-control': 'private, no-store',
+      })
+      return reply.send(stream)
+    },
+  )
+}
+
+function addDelete(api: Api, { db, clock, blobs }: HttpDeps): void {
+  api.delete(
+    '/v1/messages/:messageId',
+    {
+      config: {
+        scope: 'mailbox:manage',
+        refusals: ['inbox_not_allowed', 'delivery_in_progress'],
+        otherResponses: { 204: { description: 'It is gone.', contentType: null } },
+      },
+      schema: {
+        operationId: 'deleteMessage',
+        tags: ['Messages'],
+        summary: 'Delete a message',
+        description: 'Its submission stays, without content. Deleting what does not exist is 204 as well.',
+        params: MessageParams,
+        querystring: Nothing,
+      },
+    },
+    async ({ caller, params }, reply) => {
+      await deleteMessage({ db, clock, blobs }, caller, params.messageId)
+      return reply.code(204).send()
+    },
+  )
+}

@@ -1,0 +1,130 @@
+// Submissions: list, show, and their delivery events.
+import Type from 'typebox'
+import { ServiceError } from '../../base/errors.ts'
+import type { InboxId } from '../../base/ids.ts'
+import { type Caller, requireInbox, requireWholeOrganization } from '../../flow/caller.ts'
+import { sameAddressKey } from '../../mail/address.ts'
+import type { Db } from '../../store/db.ts'
+import { findSubmission, listEvents, listSubmissions, type SubmissionRow } from '../../store/submissions.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { presentEvent, presentSubmission } from '../present.ts'
+import { SubmissionParams } from '../schemas/params.ts'
+import { Email, InboxIdText, Nothing, oneOf, Time } from '../schemas/scalars.ts'
+import { EventList, Submission, SubmissionList, submissionStatuses } from '../schemas/submission.ts'
+
+export function submissionRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
+  addList(api, deps, cursors)
+  addShow(api, deps)
+  addEvents(api, deps, cursors)
+}
+
+const ListQuery = Type.Object(
+  {
+    ...pageQuery,
+    status: Type.Optional(oneOf([...submissionStatuses], 'Only those in this state.')),
+    recipient: Type.Optional({ ...Email, description: 'Only those to this address.' }),
+    since: Type.Optional({ ...Time, description: 'Only from this time on.' }),
+    until: Type.Optional({ ...Time, description: 'Only from before this time.' }),
+    inboxId: Type.Optional({ ...InboxIdText, description: 'Only those of this inbox.' }),
+  },
+  { additionalProperties: false },
+)
+
+function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/submissions',
+    {
+      preValidation: readLimit,
+      config: { scope: 'delivery:read', refusals: ['invalid_cursor', 'inbox_not_allowed'] },
+      schema: {
+        operationId: 'listSubmissions',
+        tags: ['Submissions'],
+        summary: 'List submissions',
+        querystring: ListQuery,
+        response: { 200: SubmissionList.ref },
+      },
+    },
+    async ({ caller, query }) => {
+      const { organizationId } = caller
+      const name = { list: 'submissions', organizationId }
+      const before = cursors.read(name, query.cursor)
+      const filter = {
+        organizationId,
+        inboxIds: inboxesOf(caller, query.inboxId),
+        status: query.status ?? null,
+        recipientKey: query.recipient === undefined ? null : sameAddressKey(query.recipient),
+        since: query.since === undefined ? null : new Date(query.since),
+        until: query.until === undefined ? null : new Date(query.until),
+      }
+      const rows = await listSubmissions(db, filter, before, limitOf(query) + 1)
+      const { page, last } = cutPage(rows, limitOf(query))
+      return { submissions: page.map(presentSubmission), nextCursor: last && cursors.write(name, last.id) }
+    },
+  )
+}
+
+/** The inboxes that a list is confined to: the one asked for, else those of the key, else all (null). */
+function inboxesOf(caller: Caller, inboxId: string | undefined): InboxId[] | null {
+  if (inboxId === undefined) return caller.inboxIds
+  requireInbox(caller, inboxId as InboxId)
+  return [inboxId as InboxId]
+}
+
+function addShow(api: Api, { db }: HttpDeps): void {
+  api.get(
+    '/v1/submissions/:submissionId',
+    {
+      config: { scope: 'delivery:read', refusals: ['inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'getSubmission',
+        tags: ['Submissions'],
+        summary: 'Show a submission',
+        params: SubmissionParams,
+        querystring: Nothing,
+        response: { 200: Submission.ref },
+      },
+    },
+    async ({ caller, params }) => presentSubmission(await readSubmission(db, caller, params.submissionId)),
+  )
+}
+
+async function readSubmission(db: Db, caller: Caller, id: string): Promise<SubmissionRow> {
+  const submission = await findSubmission(db, caller.organizationId, id)
+  if (!submission) throw new ServiceError('not_found')
+  if (submission.inboxId) requireInbox(caller, submission.inboxId)
+  else requireWholeOrganization(caller)
+  return submission
+}
+
+function addEvents(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/submissions/:submissionId/events',
+    {
+      preValidation: readLimit,
+      config: { scope: 'delivery:read', refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'listSubmissionEvents',
+        tags: ['Submissions'],
+        summary: 'List the events of a submission, oldest first',
+        params: SubmissionParams,
+        querystring: Type.Object(pageQuery, { additionalProperties: false }),
+        response: { 200: EventList.ref },
+      },
+    },
+    async ({ caller, params, query }) => {
+      const name = {
+        list: `events ${params.submissionId.toLowerCase()}`,
+        organizationId: caller.organizationId,
+      }
+      const afterSeq = Number(cursors.read(name, query.cursor) ?? -1)
+      const { id } = await readSubmission(db, caller, params.submissionId)
+      const rows = await listEvents(db, id, afterSeq, limitOf(query) + 1)
+      const { page, last } = cutPage(rows, limitOf(query))
+      return {
+        events: page.map((row) => presentEvent(row, id)),
+        nextCursor: last && cursors.write(name, String(last.seq)),
+      }
+    },
+  )
+}

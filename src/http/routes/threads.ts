@@ -1,0 +1,122 @@
+// Threads: list, show, reply.
+import Type from 'typebox'
+import { requestHash } from '../../flow/idempotency.ts'
+import { readInbox, readThread } from '../../flow/read-mailbox.ts'
+import { listThreadMessages, listThreads, type ThreadRow } from '../../store/messages.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { pathOf } from '../errors.ts'
+import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { presentAccepted, presentMessage, presentThread } from '../present.ts'
+import { IdempotencyHeaders, InboxParams, ThreadParams } from '../schemas/params.ts'
+import { Nothing } from '../schemas/scalars.ts'
+import { Acceptance, NewReply } from '../schemas/send.ts'
+import { Thread, ThreadList } from '../schemas/thread.ts'
+import { readAttachments, sendRefusals } from './sending.ts'
+
+const PageQuery = Type.Object(pageQuery, { additionalProperties: false })
+
+export function threadRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
+  addList(api, deps, cursors)
+  addShow(api, deps, cursors)
+  addReply(api, deps)
+}
+
+function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/inboxes/:inboxId/threads',
+    {
+      preValidation: readLimit,
+      config: { scope: 'mailbox:read', refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'listThreads',
+        tags: ['Threads'],
+        summary: 'List the threads of an inbox',
+        params: InboxParams,
+        querystring: PageQuery,
+        response: { 200: ThreadList.ref },
+      },
+    },
+    async ({ caller, params, query }) => {
+      const name = { list: `threads ${params.inboxId}`, organizationId: caller.organizationId }
+      const before = readPlace(cursors.read(name, query.cursor))
+      const inbox = await readInbox(db, caller, params.inboxId)
+      const rows = await listThreads(db, inbox.id, before, limitOf(query) + 1)
+      const { page, last } = cutPage(rows, limitOf(query))
+      return { threads: page.map(presentThread), nextCursor: last && cursors.write(name, placeOf(last)) }
+    },
+  )
+}
+
+function placeOf({ lastMessageAt, id }: ThreadRow): string {
+  return `${lastMessageAt.getTime()} ${id}`
+}
+
+function readPlace(place: string | null): { lastMessageAt: Date; id: string } | null {
+  if (place === null) return null
+  const [ms, id] = place.split(' ') as [string, string]
+  return { lastMessageAt: new Date(Number(ms)), id }
+}
+
+function addShow(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/threads/:threadId',
+    {
+      preValidation: readLimit,
+      config: { scope: 'mailbox:read', refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'getThread',
+        tags: ['Threads'],
+        summary: 'Read a thread, oldest message first',
+        params: ThreadParams,
+        querystring: PageQuery,
+        response: { 200: Thread.ref },
+      },
+    },
+    async ({ caller, params, query }) => {
+      const name = { list: `thread ${params.threadId}`, organizationId: caller.organizationId }
+      const afterSeq = Number(cursors.read(name, query.cursor) ?? 0)
+      const thread = await readThread(db, caller, params.threadId)
+      const rows = await listThreadMessages(db, thread.id, afterSeq, limitOf(query) + 1)
+      const { page, last } = cutPage(rows, limitOf(query))
+      return {
+        ...presentThread(thread),
+        messages: page.map(presentMessage),
+        nextCursor: last && cursors.write(name, String(last.seq)),
+      }
+    },
+  )
+}
+
+function addReply(api: Api, { acceptance }: HttpDeps): void {
+  api.post(
+    '/v1/threads/:threadId/replies',
+    {
+      config: {
+        scope: 'mailbox:send',
+        refusals: sendRefusals.filter((code) => code !== 'send_mode_reply_only'),
+      },
+      schema: {
+        operationId: 'replyToThread',
+        tags: ['Threads'],
+        summary: 'Reply within a thread',
+        description:
+          'Goes to the Reply-To of the target, else to its sender; for a sent target to its recipients.',
+        params: ThreadParams,
+        querystring: Nothing,
+        headers: IdempotencyHeaders,
+        body: NewReply.ref,
+        response: { 202: Acceptance.ref },
+      },
+    },
+    async (request, reply) => {
+      const { body, params, caller } = request
+      const answer = { ...body, attachments: readAttachments(body.attachments) }
+      const idempotency = {
+        key: request.headers['idempotency-key'],
+        requestHash: requestHash(pathOf(request), body),
+      }
+      const accepted = await acceptance.acceptReply(caller, params.threadId, answer, idempotency)
+      return reply.code(202).send(presentAccepted(accepted))
+    },
+  )
+}

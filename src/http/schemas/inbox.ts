@@ -1,0 +1,87 @@
+// Inboxes: as they are shown, as they are asked for, and a page of an export.
+import Type from 'typebox'
+import { Message, messageExample } from './message.ts'
+import { component, InboxIdText, nullable, oneOf, patterned, Time, Uuid } from './scalars.ts'
+
+const example = {
+  id: 'inb_0199a1b23c4d5e6f708192a3',
+  localPart: 'calm-otter-52814',
+  domainId: null,
+  domainKind: 'managed',
+  domain: 'inbox.example.net',
+  address: 'calm-otter-52814@inbox.example.net',
+  displayName: 'Calm Otter',
+  status: 'active',
+  createdAt: '2026-11-21T09:00:00.000Z',
+  updatedAt: '2026-11-21T09:00:00.000Z',
+}
+
+export const Inbox = component(
+  'Inbox',
+  Type.Object(
+    {
+      id: InboxIdText,
+      localPart: Type.String(),
+      domainId: nullable(Uuid),
+      domainKind: oneOf(['managed', 'customer'], 'Whose domain the address is on.'),
+      domain: Type.String(),
+      address: Type.String({ description: 'localPart@domain' }),
+      displayName: Type.String(),
+      status: oneOf(['active'], 'A deleted inbox is not shown.'),
+      createdAt: Time,
+      updatedAt: Time,
+    },
+    { description: 'An address that sends and receives.', examples: [example] },
+  ),
+)
+
+export const NewInbox = component(
+  'NewInbox',
+  Type.Object(
+    {
+      localPart: Type.Optional(
+        patterned('localPart', { description: 'Capitals are made small. Omitted: a readable random one.' }),
+      ),
+      displayName: Type.Optional(
+        patterned('oneLine', { minLength: 1, maxLength: 200, description: 'Omitted: the local part.' }),
+      ),
+      domainId: Type.Optional(
+        patterned('uuid', {
+          format: 'uuid',
+          description: 'A verified domain of yours. Omitted: a managed starter address.',
+        }),
+      ),
+    },
+    {
+      additionalProperties: false,
+      description: 'Everything is optional.',
+      examples: [{ displayName: 'Calm Otter' }],
+    },
+  ),
+)
+
+export const InboxList = component(
+  'InboxList',
+  Type.Object(
+    { inboxes: Type.Array(Inbox.ref), nextCursor: nullable(Type.String()) },
+    { description: 'Inboxes, newest first.', examples: [{ inboxes: [example], nextCursor: null }] },
+  ),
+)
+
+export const InboxExport = component(
+  'InboxExport',
+  Type.Object(
+    {
+      formatVersion: Type.Integer(),
+      inbox: Inbox.ref,
+      messages: Type.Array(Message.ref),
+      nextCursor: nullable(Type.String()),
+    },
+    {
+      description: 'An inbox and its messages, oldest first.',
+      examples: [{ formatVersion: 1, inbox: example, messages: [messageExample], nextCursor: null }],
+    },
+  ),
+)
+
+export const inboxComponents = [Inbox, NewInbox, InboxList, InboxExport]

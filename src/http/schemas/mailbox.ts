@@ -1,0 +1,31 @@
+// An address with the name beside it, as messages show it and as senders give it.
+import Type from 'typebox'
+import { component, Email, patterned } from './scalars.ts'
+
+const example = { email: 'ada@example.com', name: 'Ada Lovelace' }
+
+/** An address as it is shown; received mail may carry what no sender would be let write. */
+export const Mailbox = component(
+  'Mailbox',
+  Type.Object(
+    {
+      email: Type.String({ description: 'The address.' }),
+      name: Type.Optional(Type.String({ description: 'The name people read beside it.' })),
+    },
+    { description: 'An address with the name beside it.', examples: [example] },
+  ),
+)
+
+/** An address as a request gives it. */
+export const GivenMailbox = component(
+  'GivenMailbox',
+  Type.Object(
+    {
+      email: Email,
+      name: Type.Optional(
+        patterned('oneLine', { maxLength: 998, description: 'The name people read beside it.' }),
+      ),
+    },
+    { additionalProperties: false, description: 'An address with the name beside it.', examples: [example] },
+  ),
+)

@@ -1,0 +1,17 @@
+// What stands in paths and headers.
+import Type from 'typebox'
+import { InboxIdText, MessageIdText, patterned, ThreadIdText, Uuid } from './scalars.ts'
+
+export const InboxParams = Type.Object({ inboxId: InboxIdText })
+export const ThreadParams = Type.Object({ threadId: ThreadIdText })
+export const MessageParams = Type.Object({ messageId: MessageIdText })
+export const SubmissionParams = Type.Object({ submissionId: Uuid })
+
+const idempotencyKey = patterned('idempotencyKey', {
+  minLength: 8,
+  maxLength: 200,
+  description: 'One for each logical action, the same for every retry of it.',
+})
+
+export const IdempotencyHeaders = Type.Object({ 'idempotency-key': idempotencyKey })
+export const OptionalIdempotencyHeaders = Type.Object({ 'idempotency-key': Type.Optional(idempotencyKey) })

@@ -1,0 +1,97 @@
+// The small values that every schema is made of: ids, times, texts, addresses and what may be null.
+import Type, { type Static, type TSchema, type TUnsafe } from 'typebox'
+
+/** A schema of its own name in the OpenAPI document: its definition is registered once, `ref` stands wherever it is used. */
+export interface Component<Schema extends TSchema> {
+  definition: Schema & { $id: string }
+  ref: TUnsafe<Static<Schema>>
+}
+
+/** Names a schema; the name is its place under `components/schemas`. */
+export function component<Schema extends TSchema>(name: string, schema: Schema): Component<Schema> {
+  return {
+    definition: Object.assign(schema, { $id: name }),
+    ref: Type.Unsafe<Static<Schema>>({ $ref: `${name}#` }),
+  }
+}
+
+/** A value, or null. One type of two names: `anyOf` would cost the serializer a validation for each value. */
+export function nullable<Schema extends TSchema & { type: string }>(schema: Schema) {
+  return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [schema.type, 'null'] })
+}
+
+/** One of the words. */
+export function oneOf<const Words extends string[]>(words: Words, description: string) {
+  return Type.Unsafe<Words[number]>({ type: 'string', enum: words, description })
+}
+
+/** The patterns of values, each with the words that tell a person what was expected. */
+const patterns = {
+  inboxId: ['^inb_[a-f0-9]{24}$', 'must be an inbox id: inb_ and 24 lowercase hexadecimal digits'],
+  threadId: ['^thr_[a-f0-9]{24}$', 'must be a thread id: thr_ and 24 lowercase hexadecimal digits'],
+  messageId: ['^msg_[a-f0-9]{24}$', 'must be a message id: msg_ and 24 lowercase hexadecimal digits'],
+  uuid: ['^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$', 'must be a UUID'],
+  localPart: [
+    '^(?!.*\\.\\.)[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$',
+    'must be 1 to 64 of a-z, 0-9, dot, hyphen and underscore, with a letter or digit at both ends and no two dots in a row',
+  ],
+  // Line breaks would begin a header field of the sender's choice.
+  oneLine: ['^\\P{Cc}*$', 'must be one line without control characters'],
+  // What is invisible and what must be visible are disjoint, so that the match is linear in the text.
+  subject: [
+    '^[\\p{Z}\\p{Cf}]*[^\\p{Z}\\p{Cf}\\p{Cc}]\\P{Cc}*$',
+    'must be one line without control characters and with at least one visible character',
+  ],
+  filename: ['^[^\\p{Cc}/\\\\]+$', 'must be a file name without slashes and control characters'],
+  contentType: [
+    "^[!#$%&'*+.^_`{|}~0-9A-Za-z-]{1,70}/[!#$%&'*+.^_`{|}~0-9A-Za-z-]{1,70}(?: *; *[!#$%&'*+.^_`{|}~0-9A-Za-z-]{1,70}=(?:[!#$%&'*+.^_`{|}~0-9A-Za-z-]{1,70}|\"[ !#-\\[\\]-~]{0,70}\"))*$",
+    'must be a media type such as text/csv or text/calendar; method=REQUEST',
+  ],
+  contentId: ['^[!-;=?-~]+$', 'must be a content id without angle brackets and spaces'],
+  metadataKey: ['^[A-Za-z0-9_.:-]{1,40}$', 'must have names of 1 to 40 characters A-Z, a-z, 0-9, _ . : -'],
+  idempotencyKey: ['^[A-Za-z0-9._:-]+$', 'must be 8 to 200 characters A-Z, a-z, 0-9, . _ : -'],
+} as const
+
+const expectations = new Map<string, string>(
+  Object.values(patterns).map(([pattern, words]) => [pattern, words]),
+)
+
+/** What a value that breaks this pattern should have been, in words. */
+export function describePattern(pattern: string): string {
+  return expectations.get(pattern) ?? `must match ${pattern}`
+}
+
+/** A string by one of the patterns. */
+export function patterned(name: keyof typeof patterns, options: Record<string, unknown> = {}) {
+  return Type.String({ pattern: patterns[name][0], ...options })
+}
+
+export const InboxIdText = patterned('inboxId', { description: 'An inbox id.' })
+export const ThreadIdText = patterned('threadId', { description: 'A thread id.' })
+export const MessageIdText = patterned('messageId', { description: 'A message id.' })
+export const Uuid = patterned('uuid', { format: 'uuid' })
+export const Email = Type.String({
+  format: 'idn-email',
+  maxLength: 320,
+  description: 'An e-mail address; internationalized ones (RFC 6531) are addresses.',
+})
+export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC, milliseconds.' })
+export const Count = Type.Integer({ minimum: 0 })
+
+const metadataValue = { type: ['string', 'number', 'boolean', 'null'] }
+export type Metadata = Record<string, string | number | boolean | null>
+
+/** Metadata as it is shown. */
+export const MetadataShown = Type.Unsafe<Metadata>({ type: 'object', additionalProperties: metadataValue })
+
+/** Metadata as it may be given. */
+export const MetadataGiven = Type.Unsafe<Metadata>({
+  type: 'object',
+  maxProperties: 50,
+  propertyNames: { pattern: patterns.metadataKey[0] },
+  additionalProperties: { ...metadataValue, maxLength: 500 },
+  description: 'At most 50 values of your own: strings of up to 500 characters, numbers, booleans or null.',
+})
+
+/** The body or query of an operation that takes none. */
+export const Nothing = Type.Object({}, { additionalProperties: false })

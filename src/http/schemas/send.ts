@@ -1,0 +1,105 @@
+// What a program says to send or to answer, and what it is told once that is on disk.
+import Type from 'typebox'
+import { GivenMailbox } from './mailbox.ts'
+import { Message, messageExample } from './message.ts'
+import { component, MessageIdText, MetadataGiven, oneOf, patterned } from './scalars.ts'
+import { Submission, submissionExample } from './submission.ts'
+
+const GivenAttachment = component(
+  'GivenAttachment',
+  Type.Object(
+    {
+      filename: patterned('filename', { minLength: 1, maxLength: 255 }),
+      contentType: patterned('contentType', { maxLength: 255 }),
+      content: Type.String({ contentEncoding: 'base64', description: 'Base64 (RFC 4648 4), with padding.' }),
+      contentId: Type.Optional(
+        patterned('contentId', {
+          minLength: 1,
+          maxLength: 255,
+          description: 'Makes it an inline part that the HTML can name.',
+        }),
+      ),
+    },
+    {
+      additionalProperties: false,
+      description: 'A file to send.',
+      examples: [{ filename: 'terms.txt', contentType: 'text/plain', content: 'VGVybXMu' }],
+    },
+  ),
+)
+
+const recipients = { maxItems: 1000 }
+const bodies = {
+  text: Type.Optional(Type.String({ description: 'Plain text. Made from `html` where it is omitted.' })),
+  html: Type.Optional(Type.String()),
+  attachments: Type.Optional(Type.Array(GivenAttachment.ref, { maxItems: 100 })),
+  metadata: Type.Optional(MetadataGiven),
+  purpose: Type.Optional(
+    oneOf(['transactional', 'marketing'], 'Marketing is refused until consent controls exist.'),
+  ),
+}
+const textOrHtml = { anyOf: [{ required: ['text'] }, { required: ['html'] }] }
+
+export const NewMessage = component(
+  'NewMessage',
+  Type.Object(
+    {
+      to: Type.Array(GivenMailbox.ref, { minItems: 1, ...recipients }),
+      cc: Type.Optional(Type.Array(GivenMailbox.ref, recipients)),
+      bcc: Type.Optional(Type.Array(GivenMailbox.ref, recipients)),
+      replyTo: Type.Optional(GivenMailbox.ref),
+      subject: patterned('subject', { minLength: 1, maxLength: 998 }),
+      ...bodies,
+    },
+    {
+      ...textOrHtml,
+      additionalProperties: false,
+      description: 'A message that begins a conversation. At least one of `text` and `html` is required.',
+      examples: [
+        {
+          to: [{ email: 'ada@example.com', name: 'Ada Lovelace' }],
+          subject: 'Your table for two',
+          text: 'Friday at eight is yours.',
+          metadata: { booking: 4711 },
+          purpose: 'transactional',
+        },
+      ],
+    },
+  ),
+)
+
+export const NewReply = component(
+  'NewReply',
+  Type.Object(
+    {
+      targetMessageId: MessageIdText,
+      replyAll: Type.Optional(Type.Boolean({ description: 'Answers everyone. Omitted: false.' })),
+      ...bodies,
+    },
+    {
+      ...textOrHtml,
+      additionalProperties: false,
+      description: 'An answer to a message of the thread. At least one of `text` and `html` is required.',
+      examples: [{ targetMessageId: 'msg_0199a1b23c4d5e6f708192a3', text: 'See you on Friday.' }],
+    },
+  ),
+)
+
+export const Acceptance = component(
+  'Acceptance',
+  Type.Object(
+    {
+      message: Message.ref,
+      submission: Submission.ref,
+      replayed: Type.Boolean({
+        description: 'True where the idempotency key had been used: this is its earlier result.',
+      }),
+    },
+    {
+      description: 'The message is on disk and will be delivered.',
+      examples: [{ message: messageExample, submission: submissionExample, replayed: false }],
+    },
+  ),
+)
+
+export const sendComponents = [GivenAttachment, NewMessage, NewReply, Acceptance]

@@ -1,0 +1,134 @@
+// The public HTTP server: what holds for every request, and the routes behind it.
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify, { type FastifyReply } from 'fastify'
+import { parseEmail } from '../mail/address.ts'
+import type { Api, HttpDeps } from './api.ts'
+import { requireCallers } from './caller.ts'
+import { serveDocs } from './docs.ts'
+import { answerFailures, answerOf, errorAnswer, sendError } from './errors.ts'
+import { Cursors } from './lists.ts'
+import { addOpenApi, serveOpenApi } from './openapi.ts'
+import { readJson, refuseOtherTypes } from './read-json.ts'
+import { accountRoutes } from './routes/account.ts'
+import { inboxRoutes } from './routes/inboxes.ts'
+import { messageRoutes } from './routes/messages.ts'
+import { submissionRoutes } from './routes/submissions.ts'
+import { threadRoutes } from './routes/threads.ts'
+import { inboxComponents } from './schemas/inbox.ts'
+import { GivenMailbox, Mailbox } from './schemas/mailbox.ts'
+import { messageComponents } from './schemas/message.ts'
+import { Profile } from './schemas/profile.ts'
+import { Refusal } from './schemas/refusal.ts'
+import { sendComponents } from './schemas/send.ts'
+import { submissionComponents } from './schemas/submission.ts'
+import { threadComponents } from './schemas/thread.ts'
+
+const components = [
+  ...[Refusal, Profile, Mailbox, GivenMailbox, ...messageComponents, ...inboxComponents],
+  ...[...submissionComponents, ...threadComponents, ...sendComponents],
+]
+
+/** The server, ready to listen; `close` answers what is under way and ends idle connections. */
+export function createHttpServer(deps: HttpDeps): Api {
+  const api = createApi(deps.settings.trustedProxies)
+  api.setErrorHandler(answerFailures(deps.log))
+  api.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
+  api.addHook('onRequest', (_request, reply, done) => {
+    setCommonHeaders(reply)
+    done()
+  })
+  api.removeAllContentTypeParsers()
+  api.addContentTypeParser('application/json', readJson)
+  api.addContentTypeParser('*', refuseOtherTypes)
+  for (const { definition } of components) api.addSchema(definition)
+  addOpenApi(api, deps.settings.publicUrl)
+  serveOpenApi(api)
+  serveDocs(api)
+  api.register(async (scope: Api) => addRoutes(scope, deps))
+  return api
+}
+
+function addRoutes(api: Api, deps: HttpDeps): void {
+  requireCallers(api, deps)
+  const cursors = new Cursors(deps.secretBox)
+  accountRoutes(api, deps)
+  inboxRoutes(api, deps, cursors)
+  messageRoutes(api, deps, cursors)
+  threadRoutes(api, deps, cursors)
+  submissionRoutes(api, deps, cursors)
+}
+
+function createApi(trustedProxies: string[]): Api {
+  const api = Fastify({
+    logger: false,
+    genReqId: nextRequestId,
+    // Whoever is not behind these proxies could otherwise call from any address it likes.
+    trustProxy: trustedProxies.length > 0 ? trustedProxies : false,
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    // Slow requests and idle connections give their place back.
+    requestTimeout: 120_000,
+    connectionTimeout: 120_000,
+    keepAliveTimeout: 75_000,
+    http: { headersTimeout: 20_000, connectionsCheckingInterval: 5_000 },
+    // Longer than any path that Node lets through, so that the schemas judge ids.
+    routerOptions: { maxParamLength: 16_384 },
+    ajv: {
+      customOptions: {
+        ...{ removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false },
+        ...{ allowUnionTypes: true, strictTypes: false },
+        formats: { 'idn-email': (text: string) => parseEmail(text) !== null },
+      },
+    },
+    frameworkErrors: (failure, request, reply) => {
+      setCommonHeaders(reply)
+      sendError(reply, answerOf(failure, request))
+    },
+    clientErrorHandler: answerBrokenRequest,
+  }).withTypeProvider<TypeBoxTypeProvider>()
+  api.server.maxConnections = 10_000
+  return api
+}
+
+const requestIdPrefix = randomBytes(9).toString('base64url')
+let requestCount = 0
+
+/** Ids of one run of the service share a prefix; a counter is cheaper than randomness for each. */
+function nextRequestId(_request: IncomingMessage): string {
+  return `${requestIdPrefix}${(++requestCount).toString(36)}`
+}
+
+function setCommonHeaders(reply: FastifyReply): void {
+  reply.headers({
+    'x-request-id': reply.request.id,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  })
+}
+
+/** What is not HTTP has no route, so it is told so in HTTP and nothing more is read from it. */
+function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const { status, error: code, message } = errorAnswer('invalid_request')
+  const body = JSON.stringify({ error: code, message })
+  const head = [
+    ...[
+      `HTTP/1.1 ${status} Bad Request`,
+      'connection: close',
+      'content-type: application/json; charset=utf-8',
+    ],
+    ...[
+      `content-length: ${Buffer.byteLength(body)}`,
+      'cache-control: no-store',
+      'x-content-type-options: nosniff',
+    ],
+    `x-request-id: ${requestIdPrefix}${(++requestCount).toString(36)}`,
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}

@@ -1,0 +1,184 @@
+// The API over the real service's parts in this process, with a database of its own; nothing is delivered.
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { pino } from 'pino'
+import { Clock } from '../../src/base/clock.ts'
+import { SecretBox } from '../../src/base/secret-box.ts'
+import { DiskBlobs } from '../../src/blobs/disk.ts'
+import { Acceptance } from '../../src/flow/accept-send.ts'
+import { KeyRing, RequestRate } from '../../src/flow/authenticate.ts'
+import { fileSpooled } from '../../src/flow/file.ts'
+import { createKey, type KeyInput } from '../../src/flow/key.ts'
+import { createOrganization, defaultLimits } from '../../src/flow/organization.ts'
+import { Receiver } from '../../src/flow/receive.ts'
+import { createHttpServer } from '../../src/http/server.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
+import { Db } from '../../src/store/db.ts'
+import type { Limits } from '../../src/store/organizations.ts'
+import { Api } from '../support/api.ts'
+import { testDatabase } from '../support/postgres.ts'
+import type { Scope } from '../support/until.ts'
+
+const managedDomain = 'inbox.test'
+export const largestContentBytes = 64 * 1024
+
+export interface Stage {
+  base: string
+  port: number
+  db: Db
+  clock: Clock
+  /** Everything logged so far. */
+  log(): string
+  /** An organization of its own with one key. */
+  createCaller(options?: CallerOptions): Promise<Caller>
+  /** Receives and files a message as the MX does, without its wire. */
+  receive(to: string, raw: string): Promise<void>
+}
+
+export interface CallerOptions {
+  key?: Partial<KeyInput>
+  limits?: Partial<Limits>
+  status?: 'pending' | 'active'
+}
+
+export interface Caller {
+  organizationId: string
+  keyId: string
+  secret: string
+  api: Api
+  /** Another key of the same organization. */
+  createKey(input: Partial<KeyInput>): Promise<{ secret: string; api: Api }>
+}
+
+interface StageOptions {
+  trustedProxies?: string[]
+}
+
+export async function setStage(scope: Scope, { trustedProxies = [] }: StageOptions = {}): Promise<Stage> {
+  const db = new Db({ connection: await testDatabase(scope) })
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-http-'))
+  const clock = new Clock()
+  const lines: string[] = []
+  const log = pino(
+    { level: 'trace' },
+    new Writable({ write: (line, _, done) => void (lines.push(String(line)), done()) }),
+  )
+  const [secretBox, blobs] = [new SecretBox(randomBytes(32)), new DiskBlobs(folder)]
+  const routePolicy = { mode: 'capture' as const, isLocal: (domain: string) => domain === managedDomain }
+  const acceptance = new Acceptance({
+    db,
+    clock,
+    blobs,
+    routePolicy,
+    lifetimeMs: 72 * 3_600_000,
+    wake: () => {},
+  })
+  const settings = { publicUrl: 'http://127.0.0.1', managedDomain, trustedProxies }
+  const keys = { keyRing: new KeyRing({ db, clock }), requestRate: new RequestRate({ db, clock }) }
+  const server = createHttpServer({ db, clock, log, secretBox, ...keys, acceptance, blobs, settings })
+  const base = await server.listen({ host: '127.0.0.1', port: 0 })
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
+  scope.after(async () => {
+    await server.close()
+    await parsePool.close()
+    await db.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const receiver = new Receiver({
+    ...{
+      db,
+      clock,
+      log,
+      blobs,
+      secretBox,
+      hostname: 'mx.test',
+      isLocal: routePolicy.isLocal,
+      wake: () => {},
+    },
+  })
+  return {
+    ...{ base, db, clock, port: Number(new URL(base).port), log: () => lines.join('') },
+    createCaller: (options) => createCaller({ db, clock }, base, options),
+    receive: async (to, raw) => {
+      await take(receiver, to, raw)
+      await fileSpooled({ db, clock, log, blobs, parsePool }, 10)
+    },
+  }
+}
+
+async function take(receiver: Receiver, to: string, raw: string): Promise<void> {
+  const path = (address: string) => {
+    const [localPart = '', domain = ''] = address.split('@')
+    return { localPart, domain, address }
+  }
+  const tls = { encrypted: false, protocol: 'none', cipher: 'none' }
+  const incoming = receiver.message({
+    peer: { address: '192.0.2.7', port: 25, helo: 'far.test', protocol: 'ESMTP', tls },
+    from: { ...path('someone@far.test'), sizeBytes: null, body: null, utf8: false },
+    to: [path(to)],
+  })
+  await incoming.write(Buffer.from(raw.replaceAll('\n', '\r\n')))
+  const answer = await incoming.end()
+  if (!String(JSON.stringify(answer)).includes('250'))
+    throw new Error(`not received: ${JSON.stringify(answer)}`)
+}
+
+const generous: Limits = {
+  ...defaultLimits,
+  ...{ messagesPerMinute: 1e6, messagesPerDay: 1e6, recipientsPerDay: 1e6, requestsPerMinute: 1e6 },
+  ...{
+    recipientsPerMessage: 1000,
+    inboxes: 1000,
+    managedStarter: 1000,
+    messageContentBytes: largestContentBytes,
+  },
+}
+
+async function createCaller(
+  deps: { db: Db; clock: Clock },
+  base: string,
+  { key, limits, status = 'active' }: CallerOptions = {},
+): Promise<Caller> {
+  const organization = await createOrganization(deps, {
+    name: 'Test',
+    status,
+    limits: { ...generous, ...limits },
+  })
+  const make = async (input: Partial<KeyInput>) => {
+    const made = await createKey(deps, { ...unrestricted, ...input, organizationId: organization.id })
+    return { keyId: made.key.id, secret: made.secret, api: new Api(() => base, made.secret) }
+  }
+  return { organizationId: organization.id, ...(await make(key ?? {})), createKey: make }
+}
+
+const unrestricted: Omit<KeyInput, 'organizationId'> = {
+  ...{
+    name: 'test',
+    kind: 'agent',
+    scopes: ['*'],
+    inboxIds: null,
+    allowedIps: null,
+    sendMode: 'new_and_reply',
+  },
+  ...{ allowedRecipientDomains: null, expiresInMs: null, requestsPerMinute: null },
+}
+
+/** A request that says exactly what is given, for what `fetch` would put right. */
+export async function ask(
+  stage: Stage,
+  method: string,
+  path: string,
+  options: { secret?: string; headers?: Record<string, string>; body?: string | Buffer } = {},
+): Promise<{
+  status: number
+  headers: Headers
+  body: { error?: string; message?: string } & Record<string, unknown>
+}> {
+  const headers = { ...(options.secret && { 'x-api-key': options.secret }), ...options.headers }
+  const response = await fetch(stage.base + path, { method, headers, body: options.body ?? null })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, body: text ? JSON.parse(text) : {} }
+}
