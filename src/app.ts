@@ -1,0 +1,235 @@
+// The composition root: builds the parts that the roles need, hands them to each other, starts, drains and stops them.
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import type { ListenAddress, Role, Settings } from './config.ts'
+import { claimFolder } from './data-folder.ts'
+import { HopFinder } from './dns/mx.ts'
+import { isPublicUnicast } from './dns/public-address.ts'
+import { Resolver } from './dns/resolver.ts'
+import { Acceptance } from './flow/accept-send.ts'
+import { KeyRing, RequestRate } from './flow/authenticate.ts'
+import { Capture } from './flow/capture.ts'
+import { Courier } from './flow/courier.ts'
+import { purgeDeleted } from './flow/delete-inbox.ts'
+import { expireDeliveries } from './flow/end-deliveries.ts'
+import { fileSpooled } from './flow/file.ts'
+import { Receiver } from './flow/receive.ts'
+import { specialRoutes } from './flow/routes.ts'
+import { loadSigningKeys } from './flow/signing.ts'
+import type { Foundation } from './foundation.ts'
+import { createHttpServer } from './http/server.ts'
+import { ParsePool } from './mail/parse-pool.ts'
+import { createOperatorServer } from './operator/server.ts'
+import { filesContext, selfSignedContext } from './smtp/certificate.ts'
+import { SmtpServer } from './smtp/server.ts'
+import { listNodeAddresses } from './store/nodes.ts'
+import { DeliveryEngine } from './worker/delivery-engine.ts'
+import { Loop } from './worker/loop.ts'
+
+/** Where the service listens; null where the role is not run here. */
+export interface Listening {
+  http: ListenAddress | null
+  operator: ListenAddress
+  smtp: ListenAddress | null
+}
+
+export interface App {
+  listening: Listening
+  /** Drains: takes no new work, lets what is on the wire end or hands it back; at most about 25 s. */
+  stop(): Promise<void>
+}
+
+/** A part that runs; parts stop in the reverse order of their start. */
+interface Part {
+  stop(): Promise<void>
+}
+
+const graceMs = 20_000
+const filingBatch = 64
+const filingLoops = 2
+const purgeBatch = 500
+const deliveryLines = { domain: 10, special: 20 }
+
+/** Starts the roles of this node. */
+export async function startApp(foundation: Foundation, roles: readonly Role[]): Promise<App> {
+  const { settings, db } = foundation
+  const parts: Part[] = []
+  const wakes = { delivery: (_routes: string[]) => {}, filing: () => {} }
+  let draining = false
+  const stop = async () => {
+    draining = true
+    for (const part of parts.reverse().splice(0)) await part.stop()
+  }
+  try {
+    const release = await claimFolder(db, settings.dataDir)
+    parts.push({ stop: release })
+    const operator = createOperatorServer({ db, isDraining: () => draining })
+    const listening: Listening = { http: null, smtp: null, operator: await listen(operator, settings.operator) }
+    parts.push({ stop: () => close(operator) })
+    if (roles.includes('jobs')) parts.push(startJobs(foundation, wakes))
+    if (roles.includes('mx')) listening.smtp = await startMx(foundation, wakes, parts)
+    if (roles.includes('delivery')) parts.push(await startDelivery(foundation, wakes, listening.smtp, parts))
+    if (roles.includes('api')) listening.http = await startApi(foundation, wakes, parts)
+    return { listening, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+interface Wakes {
+  delivery(routes: string[]): void
+  filing(): void
+}
+
+function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
+  return (domain) => domain === managedDomain
+}
+
+function startJobs({ db, clock, log, blobs }: Foundation, wakes: Wakes): Part {
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  const filing = Array.from({ length: filingLoops }, () => {
+    const run = async () => (await fileSpooled({ db, clock, log, blobs, parsePool }, filingBatch)) > 0
+    return new Loop({ name: 'file', run, intervalMs: 1_000, log })
+  })
+  const expire = async () => (await expireDeliveries({ db, clock })) > 0
+  const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
+  const loops = [
+    ...filing,
+    new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
+    new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
+  ]
+  wakes.filing = () => filing.forEach((loop) => void loop.wake())
+  for (const loop of loops) loop.start()
+  return {
+    stop: async () => {
+      await Promise.all(loops.map((loop) => loop.stop()))
+      await parsePool.close()
+    },
+  }
+}
+
+async function startMx(foundation: Foundation, wakes: Wakes, parts: Part[]): Promise<ListenAddress> {
+  const { settings, db, clock, log, blobs, secretBox } = foundation
+  const hostname = settings.mailHost
+  const receiver = new Receiver({
+    ...{ db, clock, log, blobs, secretBox, hostname, isLocal: isLocal(settings) },
+    wake: () => wakes.filing(),
+  })
+  const secureContext = settings.smtpTls ? filesContext(settings.smtpTls, log) : await selfSignedContext(hostname)
+  const server = new SmtpServer({
+    ...{ hostname, listen: settings.smtp, maxSizeBytes: settings.smtpMaxSizeBytes, maxRecipients: 100, secureContext },
+    ...{ isTrusted: inRanges(settings.smtpTrusted), clock, log, backend: receiver },
+  })
+  const address = await server.listen()
+  parts.push({
+    stop: async () => {
+      await server.close(graceMs)
+      await receiver.drained()
+    },
+  })
+  return address
+}
+
+async function startDelivery(foundation: Foundation, wakes: Wakes, smtp: ListenAddress | null, parts: Part[]): Promise<Part> {
+  const { settings, db, clock, log, blobs, secretBox } = foundation
+  const capture = settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
+  const resolver = new Resolver({ servers: settings.dnsServers })
+  const isAllowed = (ip: string) => settings.allowPrivateNetworks || isPublicUnicast(ip)
+  const courier = new Courier({
+    ...{ db, clock, log, blobs, secretBox, hostname: settings.mailHost, returnPathHost: settings.managedDomain },
+    ...{ signingKeys: await loadSigningKeys(foundation, settings.managedDomain), retryScheduleMs: settings.retryScheduleMs },
+    nextHop: {
+      ...{ hopFinder: new HopFinder({ resolver, isAllowed, clock }), mode: settings.delivery, relay: settings.relay },
+      ...{ mxPort: settings.mxPort, ehloName: settings.mailHost },
+      listAddresses: (kind) => listNodeAddresses(db, kind),
+    },
+  })
+  const engine = new DeliveryEngine({
+    ...{ db, clock, log, retryScheduleMs: settings.retryScheduleMs },
+    addresses: { smtp: smtp && formatAddress(smtp), capture: capture && formatAddress(capture) },
+    verbsFor: (lease, mayFinish) => courier.verbsFor(lease, mayFinish),
+    maxLinesOf: (route) => (special.has(route) ? deliveryLines.special : deliveryLines.domain),
+  })
+  await engine.start()
+  wakes.delivery = (routes) => engine.wake(routes)
+  return {
+    stop: async () => {
+      await engine.stop(graceMs)
+      await courier.drained()
+    },
+  }
+}
+
+const special = new Set<string>(Object.values(specialRoutes))
+
+async function startCapture({ settings, db, clock, log, blobs }: Foundation, parts: Part[]): Promise<ListenAddress> {
+  const server = new SmtpServer({
+    ...{ hostname: settings.mailHost, listen: { host: '127.0.0.1', port: 0 }, maxSizeBytes: 64 << 20, maxRecipients: 1000 },
+    ...{ secureContext: () => null, isTrusted: () => true, clock, log, backend: new Capture({ db, clock, blobs }) },
+  })
+  const address = await server.listen()
+  parts.push({ stop: () => server.close(graceMs) })
+  return address
+}
+
+async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Promise<ListenAddress> {
+  const { settings, db, clock, log, blobs, secretBox } = foundation
+  const acceptance = new Acceptance({
+    ...{ db, clock, blobs, lifetimeMs: settings.retryLifetimeMs },
+    routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
+    wake: (routes) => wakes.delivery(routes),
+  })
+  const server = createHttpServer({
+    ...{ db, clock, log, secretBox, blobs, acceptance },
+    keyRing: new KeyRing({ db, clock }),
+    requestRate: new RequestRate({ db, clock }),
+    settings: {
+      publicUrl: settings.publicUrl ?? (settings.http.port > 0 ? `http://${formatAddress(settings.http)}` : ''),
+      managedDomain: settings.managedDomain,
+      trustedProxies: settings.trustedProxies,
+    },
+  })
+  await server.listen(settings.http)
+  parts.push({
+    stop: async () => {
+      await Promise.race([server.close(), afterGrace()])
+      await acceptance.drained()
+    },
+  })
+  const { address, port } = server.server.address() as AddressInfo
+  return { host: address, port }
+}
+
+/** Resolves when nothing more is waited for; does not keep the service alive. */
+function afterGrace(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, graceMs).unref())
+}
+
+async function listen(server: Server, { host, port }: ListenAddress): Promise<ListenAddress> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+  })
+  const bound = server.address() as AddressInfo
+  return { host: bound.address, port: bound.port }
+}
+
+function close(server: Server): Promise<void> {
+  server.closeAllConnections()
+  return new Promise((resolve) => server.close(() => resolve()))
+}
+
+/** `127.0.0.1:25` or `[::1]:25`. */
+export function formatAddress({ host, port }: ListenAddress): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+function inRanges(cidrs: string[]): (address: string) => boolean {
+  const ranges = cidrs.map((cidr) => ipaddr.parseCIDR(cidr))
+  return (address) => {
+    const ip = ipaddr.process(address)
+    return ranges.some((range) => ip.kind() === range[0].kind() && ip.match(range))
+  }
+}

@@ -1,0 +1,130 @@
+// `posthorn key …`: API keys.
+import { isIP } from 'node:net'
+import { type Command, InvalidArgumentError } from 'commander'
+import { parseDuration } from '../base/duration.ts'
+import type { InboxId } from '../base/ids.ts'
+import { type Scope, scopes } from '../flow/caller.ts'
+import { createKey, endKey } from '../flow/key.ts'
+import { parseDomain } from '../mail/address.ts'
+import { type KeyRow, listKeys } from '../store/keys.ts'
+import { type OutputOptions, print, table, withFoundation } from './context.ts'
+import { requireUuid } from './organizations.ts'
+
+interface CreateOptions extends OutputOptions {
+  org: string
+  name: string
+  scopes: string[]
+  kind: KeyRow['kind']
+  inbox?: InboxId[]
+  ip?: string[]
+  sendMode: KeyRow['sendMode']
+  recipientDomain?: string[]
+  expiresIn?: number
+  requestsPerMinute?: number
+}
+
+export function addKeyCommands(program: Command): void {
+  const key = program.command('key').description('API keys: made here, shown once')
+  key
+    .command('create')
+    .description('make a key; its secret is printed once and cannot be had again')
+    .requiredOption('--org <id>', 'the organization', requireUuid)
+    .requiredOption('--name <name>', 'what people call it')
+    .requiredOption('--scopes <a,b>', `out of ${scopes.join(', ')}`, parseScopes)
+    .option('--kind <kind>', 'agent, server or dashboard', oneOf('agent', 'server', 'dashboard'), 'agent')
+    .option('--inbox <id...>', 'restrict it to these inboxes', each(/^inb_[a-f0-9]{24}$/, 'an inbox id'))
+    .option('--ip <ip...>', 'take it only from these addresses', eachIp)
+    .option('--send-mode <mode>', 'new_and_reply or reply_only', oneOf('new_and_reply', 'reply_only'), 'new_and_reply')
+    .option('--recipient-domain <domain...>', 'let it send to these domains only', eachDomain)
+    .option('--expires-in <duration>', '30d, 12h, 90m or 10s; without it, never', parseExpiry)
+    .option('--requests-per-minute <n>', "its own request rate; without it, the organization's", parseCount)
+    .option('--json', 'print JSON')
+    .action(create)
+  key
+    .command('list')
+    .description("an organization's keys, without their secrets")
+    .requiredOption('--org <id>', 'the organization', requireUuid)
+    .option('--json', 'print JSON')
+    .action(list)
+  key
+    .command('revoke <id>')
+    .description('end a key; no node takes it any more once this has returned')
+    .option('--json', 'print JSON')
+    .action(revoke)
+}
+
+async function create(options: CreateOptions): Promise<void> {
+  const { key, secret } = await withFoundation((foundation) =>
+    createKey(foundation, {
+      organizationId: options.org,
+      name: options.name,
+      kind: options.kind,
+      scopes: options.scopes,
+      inboxIds: options.inbox ?? null,
+      allowedIps: options.ip ?? null,
+      sendMode: options.sendMode,
+      allowedRecipientDomains: options.recipientDomain ?? null,
+      expiresInMs: options.expiresIn ?? null,
+      requestsPerMinute: options.requestsPerMinute ?? null,
+    }),
+  )
+  print(options, { ...key, secret }, `${key.id}  ${key.name}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`)
+}
+
+async function list({ org, ...options }: OutputOptions & { org: string }): Promise<void> {
+  const keys = await withFoundation(({ db }) => listKeys(db, org))
+  const state = ({ revokedAt, expiresAt }: KeyRow) => {
+    if (revokedAt) return `revoked ${revokedAt.toISOString()}`
+    return expiresAt ? `until ${expiresAt.toISOString()}` : 'for good'
+  }
+  const cells = keys.map((row) => [row.id, row.name, row.kind, row.scopes.join(','), state(row)])
+  print(options, { keys }, table(['ID', 'NAME', 'KIND', 'SCOPES', 'VALID'], cells))
+}
+
+async function revoke(id: string, options: OutputOptions): Promise<void> {
+  const key = await withFoundation((foundation) => endKey(foundation, requireUuid(id)))
+  print(options, key, `${key.id}  ${key.name}  revoked`)
+}
+
+function parseScopes(text: string): string[] {
+  const names = text.split(',').map((name) => name.trim())
+  const wrong = names.find((name) => !scopes.includes(name as Scope))
+  if (wrong !== undefined) throw new InvalidArgumentError(`"${wrong}" is no scope: there are ${scopes.join(', ')}`)
+  return [...new Set(names)]
+}
+
+function oneOf(...values: string[]) {
+  return (text: string) => {
+    if (!values.includes(text)) throw new InvalidArgumentError(`write ${values.join(' or ')}`)
+    return text
+  }
+}
+
+function each(pattern: RegExp, what: string) {
+  return (text: string, earlier: string[] = []) => {
+    if (!pattern.test(text)) throw new InvalidArgumentError(`"${text}" is not ${what}`)
+    return [...earlier, text]
+  }
+}
+
+function eachIp(text: string, earlier: string[] = []): string[] {
+  if (!isIP(text)) throw new InvalidArgumentError(`"${text}" is not an IP address`)
+  return [...earlier, text]
+}
+
+function eachDomain(text: string, earlier: string[] = []): string[] {
+  const domain = parseDomain(text)
+  if (!domain) throw new InvalidArgumentError(`"${text}" is not a domain`)
+  return [...earlier, domain]
+}
+
+function parseExpiry(text: string): number {
+  const ms = parseDuration(text)
+  if (!ms) throw new InvalidArgumentError('write 30d, 12h, 90m or 10s')
+  return ms
+}
+
+function parseCount(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('write a whole number above 0')
+  return Number(text)
+}

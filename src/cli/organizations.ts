@@ -1,0 +1,88 @@
+// `posthorn org …`: organizations and their limits.
+import { type Command, InvalidArgumentError } from 'commander'
+import { ServiceError } from '../base/errors.ts'
+import { changeLimits, changeOrganizationStatus, createOrganization, defaultLimits } from '../flow/organization.ts'
+import { findOrganization, type Limits, listOrganizations, type OrganizationRow } from '../store/organizations.ts'
+import { type OutputOptions, print, table, withFoundation } from './context.ts'
+
+export function addOrganizationCommands(program: Command): void {
+  const org = program.command('org').description('organizations: who may use the service, and how much')
+  org
+    .command('create')
+    .description('make an organization; it waits for approval unless --active')
+    .requiredOption('--name <name>', 'what people call it')
+    .option('--active', 'approve it at once')
+    .option('--json', 'print JSON')
+    .action(create)
+  org.command('list').description('all organizations').option('--json', 'print JSON').action(list)
+  org.command('show <id>').description('one organization with its limits').option('--json', 'print JSON').action(show)
+  org
+    .command('approve <id>')
+    .description('let it use the service')
+    .option('--json', 'print JSON')
+    .action((id, options) => changeStatus(id, 'active', options))
+  org
+    .command('suspend <id>')
+    .description('refuse all its calls until it is approved again')
+    .option('--json', 'print JSON')
+    .action((id, options) => changeStatus(id, 'suspended', options))
+  org
+    .command('limits <id> <key=value...>')
+    .description(`change limits: ${Object.keys(defaultLimits).join(', ')}`)
+    .option('--json', 'print JSON')
+    .action((id, changes, options) => limit(id, changes, options))
+}
+
+async function create(options: OutputOptions & { name: string; active?: boolean }): Promise<void> {
+  const row = await withFoundation((foundation) =>
+    createOrganization(foundation, {
+      name: options.name,
+      status: options.active ? 'active' : 'pending',
+      limits: foundation.settings.defaultLimits,
+    }),
+  )
+  print(options, row, `${row.id}  ${row.name}  ${row.status}`)
+}
+
+async function list(options: OutputOptions): Promise<void> {
+  const rows = await withFoundation(({ db }) => listOrganizations(db))
+  const cells = rows.map(({ id, name, status, createdAt }) => [id, name, status, createdAt.toISOString()])
+  print(options, { organizations: rows }, table(['ID', 'NAME', 'STATUS', 'CREATED'], cells))
+}
+
+async function show(id: string, options: OutputOptions): Promise<void> {
+  const row = await withFoundation(({ db }) => findOrganization(db, requireUuid(id)))
+  if (!row) throw new ServiceError('not_found', `there is no organization ${id}`)
+  print(options, row, describe(row))
+}
+
+async function changeStatus(id: string, status: 'active' | 'suspended', options: OutputOptions): Promise<void> {
+  const row = await withFoundation((foundation) => changeOrganizationStatus(foundation, requireUuid(id), status))
+  print(options, row, `${row.id}  ${row.name}  ${row.status}`)
+}
+
+async function limit(id: string, changes: string[], options: OutputOptions): Promise<void> {
+  const limits = Object.fromEntries(changes.map(parseLimit))
+  const row = await withFoundation((foundation) => changeLimits(foundation, requireUuid(id), limits))
+  print(options, row, describe(row))
+}
+
+function parseLimit(change: string): [keyof Limits, number] {
+  const [key = '', value = ''] = change.split('=', 2)
+  if (!(key in defaultLimits)) {
+    throw new InvalidArgumentError(`"${key}" is no limit: there are ${Object.keys(defaultLimits).join(', ')}`)
+  }
+  if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError(`"${change}" needs a whole number: ${key}=100`)
+  return [key as keyof Limits, Number(value)]
+}
+
+function describe({ limits, ...row }: OrganizationRow): string {
+  const cells = Object.entries(limits).map(([name, value]) => [`  ${name}`, String(value)])
+  return [`${row.id}  ${row.name}  ${row.status}`, table(['  LIMIT', 'VALUE'], cells)].join('\n')
+}
+
+/** Ids are checked here, so that a typo is told apart from an organization that is not there. */
+export function requireUuid(text: string): string {
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) throw new InvalidArgumentError(`"${text}" is not an id (a UUID)`)
+  return text.toLowerCase()
+}

@@ -1,0 +1,33 @@
+// The commands and their help.
+import { Command } from 'commander'
+import { addKeyCommands } from './keys.ts'
+import { addOrganizationCommands } from './organizations.ts'
+import { addQueueCommands } from './queues.ts'
+import { addServeCommands } from './serve.ts'
+
+const intro = `Posthorn: inboxes, sending and receiving for programs and agents, in one service.
+
+Start here:
+  posthorn serve            the whole service on this machine, with its own database
+  posthorn demo             a guided tour: two inboxes, a message, its reply, their thread
+  posthorn doctor           what is set up, what is not, and how to mend it`
+
+const outro = `
+Settings come from the environment and from .env; docs/settings.md lists them.
+Every command takes --json and then prints one JSON document and nothing else.
+Exit status: 0 done, 1 failed, 2 used wrongly.`
+
+export function createProgram(): Command {
+  const program = new Command('posthorn')
+    .description(intro)
+    .addHelpText('after', outro)
+    .helpCommand('help [command]', 'the help of a command')
+    .configureHelp({ sortSubcommands: false, showGlobalOptions: false })
+    .exitOverride()
+    .showHelpAfterError('(posthorn --help shows the commands)')
+  addServeCommands(program)
+  addOrganizationCommands(program)
+  addKeyCommands(program)
+  addQueueCommands(program)
+  return program
+}

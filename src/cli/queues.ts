@@ -1,0 +1,72 @@
+// `posthorn queue …`: what waits for which destination, and what an operator can do about it.
+import type { Command } from 'commander'
+import { ServiceError } from '../base/errors.ts'
+import { cancelQueue, flushQueue, pauseQueue } from '../flow/end-deliveries.ts'
+import { listQueues, type QueueRow } from '../store/routes.ts'
+import { type OutputOptions, print, table, withFoundation } from './context.ts'
+
+const queueHelp = `
+A queue bears the name of the domain that its mail goes to. Three are special: @local (our own domains),
+@relay (the smarthost of POSTHORN_DELIVERY=relay) and @capture (development).`
+
+export function addQueueCommands(program: Command): void {
+  const queue = program.command('queue').description('destination queues: what waits, and why').addHelpText('after', queueHelp)
+  queue.command('list').description('queues with mail, paused ones, and those with a fault').option('--json', 'print JSON').action(list)
+  queue.command('show <domain>').description('one queue').option('--json', 'print JSON').action(show)
+  queue
+    .command('pause <domain>')
+    .description('put nothing more of it on the wire')
+    .option('--json', 'print JSON')
+    .action((domain, options) => pause(domain, 'paused', options))
+  queue
+    .command('resume <domain>')
+    .description('let it go on')
+    .option('--json', 'print JSON')
+    .action((domain, options) => pause(domain, 'running', options))
+  queue
+    .command('flush <domain>')
+    .description('make what waits due at once, whatever its back-off')
+    .option('--json', 'print JSON')
+    .action(flush)
+  queue
+    .command('cancel <domain>')
+    .description('give up what waits; its senders are told')
+    .option('--json', 'print JSON')
+    .action(cancel)
+}
+
+async function list(options: OutputOptions): Promise<void> {
+  const queues = await withFoundation(({ db }) => listQueues(db, null))
+  const head = ['QUEUE', 'WAITING', 'ON THE WIRE', 'STATE', 'NEXT TRY', 'LAST FAULT']
+  print(options, { queues }, queues.length > 0 ? table(head, queues.map(cells)) : 'Nothing waits.')
+}
+
+async function show(domain: string, options: OutputOptions): Promise<void> {
+  const [queue] = await withFoundation(({ db }) => listQueues(db, domain.toLowerCase()))
+  if (!queue) throw new ServiceError('not_found', `there is no queue "${domain}"; "posthorn queue list" shows those there are`)
+  print(options, queue, table(['QUEUE', 'WAITING', 'ON THE WIRE', 'STATE', 'NEXT TRY', 'LAST FAULT'], [cells(queue)]))
+}
+
+function cells(row: QueueRow): string[] {
+  const state = row.paused ? 'paused' : row.failures > 0 ? `blocked, ${row.failures} tries` : 'running'
+  const next = row.notBefore ?? row.oldestDueAt
+  return [row.key, String(row.waiting), String(row.onWire), state, next?.toISOString() ?? '', row.lastFault ?? '']
+}
+
+async function pause(domain: string, state: 'paused' | 'running', options: OutputOptions): Promise<void> {
+  const key = domain.toLowerCase()
+  await withFoundation((foundation) => pauseQueue(foundation, key, state))
+  print(options, { queue: key, state }, `${key} is ${state}`)
+}
+
+async function flush(domain: string, options: OutputOptions): Promise<void> {
+  const key = domain.toLowerCase()
+  const moved = await withFoundation((foundation) => flushQueue(foundation, key))
+  print(options, { queue: key, moved }, `${key}: ${moved} deliveries made due`)
+}
+
+async function cancel(domain: string, options: OutputOptions): Promise<void> {
+  const key = domain.toLowerCase()
+  const cancelled = await withFoundation((foundation) => cancelQueue(foundation, key))
+  print(options, { queue: key, cancelled }, `${key}: ${cancelled} deliveries cancelled`)
+}

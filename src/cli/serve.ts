@@ -1,0 +1,127 @@
+// `posthorn serve` and `posthorn migrate`.
+import { writeFile } from 'node:fs/promises'
+import { type Command, InvalidArgumentError } from 'commander'
+import { createLog } from '../base/log.ts'
+import { type App, formatAddress, type Listening, startApp } from '../app.ts'
+import { parseRoles, type Role, roles as allRoles, type Settings } from '../config.ts'
+import { createKey } from '../flow/key.ts'
+import { createOrganization } from '../flow/organization.ts'
+import { type Foundation, openFoundation } from '../foundation.ts'
+import { listOrganizations } from '../store/organizations.ts'
+import { loadSettings, type OutputOptions, print } from './context.ts'
+
+interface ServeOptions extends OutputOptions {
+  roles?: Role[]
+}
+
+/** What is left of the 30 s that a stop may take, whatever hangs. */
+const hardStopMs = 28_000
+
+export function addServeCommands(program: Command): void {
+  program
+    .command('serve', { isDefault: false })
+    .description('run the service until it is told to stop')
+    .option('--roles <a,b>', `only these of ${allRoles.join(', ')}`, requireRoles)
+    .option('--json', 'print one JSON line when ready, and nothing else')
+    .action(serve)
+  program
+    .command('migrate')
+    .description('bring the database schema up to date (serve does so too)')
+    .option('--json', 'print JSON')
+    .action(migrateOnly)
+}
+
+async function serve(options: ServeOptions): Promise<void> {
+  const settings = loadSettings()
+  const asJson = options.json || settings.logFormat === 'json'
+  const log = createLog(settings.logLevel, settings.logFormat)
+  const foundation = await openFoundation(settings, log, (line) => console.error(line))
+  let app: App
+  try {
+    app = await startApp(foundation, options.roles ?? settings.roles)
+  } catch (error) {
+    await foundation.close()
+    throw error
+  }
+  const secret = settings.isDevelopment ? await openDevelopment(foundation) : null
+  console.log(asJson ? readyLine(app.listening) : banner(settings, app.listening, secret))
+  await stopOnSignal(app, foundation)
+}
+
+async function migrateOnly(options: OutputOptions): Promise<void> {
+  const settings = loadSettings()
+  const foundation = await openFoundation(settings, createLog('warn', settings.logFormat), (line) => console.error(line))
+  const rows = await foundation.db.query<{ name: string }>('select name from schema_migration order by version')
+  await foundation.close()
+  print(options, { migrations: rows.map(({ name }) => name) }, `The schema is up to date (${rows.at(-1)?.name}).`)
+}
+
+/** In development the first start makes an organization and a key that may do everything; both stay. */
+async function openDevelopment(foundation: Foundation): Promise<string | null> {
+  if ((await listOrganizations(foundation.db)).length > 0) return null
+  const { defaultLimits: limits, dataDir } = foundation.settings
+  const organization = await createOrganization(foundation, { name: 'Development', status: 'active', limits })
+  const { secret } = await createKey(foundation, {
+    ...{ organizationId: organization.id, name: 'development', kind: 'agent', scopes: ['*'], inboxIds: null, allowedIps: null },
+    ...{ sendMode: 'new_and_reply', allowedRecipientDomains: null, expiresInMs: null, requestsPerMinute: null },
+  })
+  await writeFile(`${dataDir}/development-key`, `${secret}\n`, { mode: 0o600 })
+  return secret
+}
+
+function readyLine({ http, operator, smtp }: Listening): string {
+  return JSON.stringify({
+    event: 'ready',
+    http: http && `http://${formatAddress(http)}`,
+    operator: `http://${formatAddress(operator)}`,
+    smtp: smtp && formatAddress(smtp),
+  })
+}
+
+function banner(settings: Settings, { http, operator, smtp }: Listening, secret: string | null): string {
+  const lines = ['', 'Posthorn is ready.', '']
+  if (http) lines.push(`  API       http://${formatAddress(http)}    its description: /docs and /openapi.json`)
+  if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives for ${settings.managedDomain}`)
+  lines.push(`  Operator  http://${formatAddress(operator)}    /healthz, /readyz`)
+  lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
+  if (settings.isDevelopment && http) lines.push('', ...firstCall(settings, formatAddress(http), secret))
+  return `${lines.join('\n')}\n`
+}
+
+const deliveryWords = {
+  direct: 'direct: to the mail servers of each domain',
+  relay: 'relay: through the smarthost of POSTHORN_RELAY_URL',
+  capture: 'capture: nothing leaves this machine; mail for other domains is kept here',
+}
+
+function firstCall({ dataDir }: Settings, http: string, secret: string | null): string[] {
+  const key = secret ? [`  Your key, kept in ${dataDir}/development-key:`, `  ${secret}`] : [`  Your key is in ${dataDir}/development-key`]
+  const call = [
+    `  curl -X POST http://${http}/v1/inboxes \\`,
+    `    -H "x-api-key: $(cat ${dataDir}/development-key)" \\`,
+    `    -H 'content-type: application/json' -d '{"localPart":"hello"}'`,
+  ]
+  return [...key, '', '  The first call, an inbox:', '', ...call]
+}
+
+/** The first signal drains; a second one, or a drain that hangs, ends it at once. */
+async function stopOnSignal(app: App, foundation: Foundation): Promise<void> {
+  const signal = await new Promise<NodeJS.Signals>((resolve) => {
+    process.once('SIGTERM', resolve)
+    process.once('SIGINT', resolve)
+  })
+  foundation.log.info({ signal }, 'stopping: no new work is taken, what is on the wire ends')
+  const hardStop = () => process.exit(1)
+  process.once('SIGINT', hardStop)
+  process.once('SIGTERM', hardStop)
+  setTimeout(hardStop, hardStopMs).unref()
+  await app.stop()
+  await foundation.close()
+  process.exit(0)
+}
+
+function requireRoles(text: string): Role[] {
+  const roles = parseRoles(text)
+  if (!roles) throw new InvalidArgumentError(`there are ${allRoles.join(', ')} (webhooks and dashboard come later)`)
+  return roles
+}
