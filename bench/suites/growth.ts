@@ -1,0 +1,108 @@
+// Growth: whether reading and accepting take longer once a million messages have been added to the store.
+import { readFileSync } from 'node:fs'
+import { type Scope, until } from '../../tests/support/until.ts'
+import { Endings, temporaryFolder } from '../children.ts'
+import { perSecond, sendBody, sendByHttp } from '../load/http.ts'
+import { sendBySmtp, startSink } from '../load/smtp.ts'
+import { call, createInbox, loadOf, type Posthorn, startPosthorn } from '../peers/posthorn.ts'
+import { openSession, shareDatabase } from '../peers/posthorn-store.ts'
+import { enter, type Plan, runCase } from '../plan.ts'
+import type { Sample } from '../rounds.ts'
+
+interface Store {
+  posthorn: Posthorn
+  inboxId: string
+  threadIds: string[]
+}
+
+const seed = readFileSync(new URL('growth-seed.sql', import.meta.url), 'utf8')
+const textBytes = 1000
+
+export async function benchGrowth(scope: Scope, plan: Plan): Promise<void> {
+  const [few, added] = plan.extent === 'quick' ? [1000, 10_000] : [10_000, 1_000_000]
+  const named = (messages: number) => messages.toLocaleString('en')
+  const entrants = []
+  for (const messages of [few + added, few]) {
+    entrants.push(await enter(`${named(messages)} messages`, () => startStore(scope, messages)))
+  }
+  const title = `growth, ${named(few)} messages and ${named(added)} more, one client (accepted/s: 32)`
+  await runCase(plan, title, entrants, (store) => () => measure(store, plan))
+}
+
+async function measure({ posthorn, inboxId, threadIds }: Store, plan: Plan): Promise<Sample> {
+  const requests = plan.extent === 'quick' ? 100 : 2000
+  const target = loadOf(posthorn)
+  const read = { ...target, method: 'GET', connections: 1, requests, expectStatus: '200' } as const
+  const threads = await sendByHttp({ ...read, paths: threadIds.map((id) => `/v1/threads/${id}`) })
+  const list = await sendByHttp({ ...read, paths: [`/v1/inboxes/${inboxId}/messages?limit=50`] })
+  const body = sendBody('u@far.test', textBytes)
+  const path = `/v1/inboxes/${inboxId}/messages`
+  const send = { ...target, method: 'POST', paths: [path], body, expectStatus: '202' } as const
+  const single = await sendByHttp({ ...send, connections: 1, requests })
+  const many = await sendByHttp({ ...send, connections: 32, durationMs: plan.targetMs })
+  return {
+    'thread read p50, ms': threads.latencyMs.p50,
+    'thread read p95, ms': threads.latencyMs.p95,
+    'list p50, ms': list.latencyMs.p50,
+    'list p95, ms': list.latencyMs.p95,
+    'acceptance p50, ms': single.latencyMs.p50,
+    'acceptance p95, ms': single.latencyMs.p95,
+    'accepted/s': perSecond(many),
+  }
+}
+
+/** A service whose store holds `messages`; it only answers the API, so that no delivery runs beside what is measured. */
+async function startStore(scope: Scope, messages: number): Promise<Store> {
+  const folder = temporaryFolder(scope, 'growth')
+  const first = new Endings()
+  try {
+    const sink = await startSink(first, folder)
+    const again = await startPosthorn(first, { relayPort: sink.port, dataFolder: folder })
+    const inboxId = await makeTemplates(again)
+    const elsewhere = await createInbox(again, 'elsewhere')
+    const session = await openSession(first, await shareDatabase(first, again.dataFolder))
+    const values = { 'bench.messages': messages, 'bench.here': inboxId, 'bench.elsewhere': elsewhere }
+    for (const [name, value] of Object.entries(values)) {
+      await session.query('select set_config($1, $2, false)', [name, `${value}`])
+    }
+    await session.query(seed)
+    await session.query('vacuum (analyze)')
+    const { rows } = await session.query(
+      'select id from thread where inbox_id = $1 and message_count = 4 order by md5(id) limit 200',
+      [inboxId],
+    )
+    await first.run()
+    const posthorn = await startPosthorn(scope, { roles: 'api', again })
+    return { posthorn, inboxId, threadIds: rows.map(({ id }) => id) }
+  } finally {
+    await first.run()
+  }
+}
+
+/** One message received and one delivered, by way of the service itself; answers their inbox. */
+async function makeTemplates(posthorn: Posthorn): Promise<string> {
+  const inboxId = await createInbox(posthorn, 'u')
+  await sendBySmtp({
+    port: posthorn.smtpPort,
+    messages: 1,
+    sessions: 1,
+    sizeBytes: textBytes,
+    connections: 'kept',
+  })
+  const path = `/v1/inboxes/${inboxId}/messages`
+  await call(posthorn, {
+    method: 'POST',
+    path,
+    body: sendBody('u@far.test', textBytes),
+    key: 'bench-template',
+  })
+  await until('one message is filed and one delivered', async () => {
+    const answer = await call<{ messages: { delivery: { status: string } }[] }>(posthorn, {
+      method: 'GET',
+      path,
+    })
+    const states = answer.messages.map(({ delivery }) => delivery.status)
+    return states.includes('received') && states.includes('delivered')
+  })
+  return inboxId
+}

@@ -1,0 +1,70 @@
+// `npm test`: types, lint, unused code, then every test; with file names as arguments, those tests alone.
+import { type SpawnOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { silentLog } from '../src/base/log.ts'
+import { useEmbedded } from '../src/store/embedded/use-embedded.ts'
+
+const root = resolve(import.meta.dirname, '..')
+const patterns = ['src/**/*.test.ts', 'tests/**/*.test.ts', 'bench/**/*.test.ts']
+const testLimitMs = 10 * 60_000
+
+/** Runs a program to its end with our own output; answers whether it exited 0. */
+async function run(program: string, args: string[], env: NodeJS.ProcessEnv = process.env): Promise<boolean> {
+  const options: SpawnOptions = { cwd: root, env, stdio: 'inherit' }
+  const child = spawn(program, args, options)
+  const passOn = (signal: NodeJS.Signals) => child.kill(signal)
+  // The tests end first, then their PostgreSQL: an interrupted run leaves nothing behind.
+  process.on('SIGINT', passOn).on('SIGTERM', passOn)
+  try {
+    const [code] = await once(child, 'exit')
+    return code === 0
+  } finally {
+    process.off('SIGINT', passOn).off('SIGTERM', passOn)
+  }
+}
+
+async function check(name: string, args: string[]): Promise<boolean> {
+  const startedMs = performance.now()
+  const passed = await run(join(root, 'node_modules/.bin', name), args)
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
+  console.log(`${passed ? '✔' : '✖ FAILED:'} ${[name, ...args].join(' ')} (${seconds} s)`)
+  return passed
+}
+
+async function runChecks(): Promise<boolean> {
+  const types = await check('tsc', [])
+  const lint = await check('biome', ['check', '--error-on-warnings'])
+  const unused = await check('knip', [])
+  return types && lint && unused
+}
+
+/** Runs test files, two at a time, over one PostgreSQL that files share by cloning databases. */
+async function runTests(files: string[]): Promise<boolean> {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-test-'))
+  const directory = join(folder, 'postgres')
+  const server = await useEmbedded({ directory, log: silentLog })
+  const options = ['--test-reporter=spec', '--test-concurrency=2', `--test-timeout=${testLimitMs}`]
+  try {
+    return await run(process.execPath, ['--test', ...options, ...files], {
+      ...process.env,
+      POSTHORN_TEST_POSTGRES: directory,
+    })
+  } finally {
+    await server.release()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const named = process.argv.slice(2)
+const files = globSync(named.length > 0 ? named : patterns, { cwd: root }).sort()
+if (files.length === 0) {
+  console.error(`no test files match ${named.join(' ')}`)
+  process.exit(2)
+}
+const checked = named.length > 0 || (await runChecks())
+const tested = await runTests(files)
+if (!checked) console.error('✖ the tests are above; before them types, lint or unused code FAILED')
+process.exit(checked && tested ? 0 : 1)

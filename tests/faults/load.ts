@@ -1,0 +1,125 @@
+// Work for a service that is being killed: HTTP senders that never give a key up, SMTP senders that ask only once.
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Acceptance, Api, Inbox } from '../support/api.ts'
+import { sendMail } from '../support/smtp-sender.ts'
+import type { Arrival, Promised, Send } from './ledger.ts'
+
+export interface Load {
+  sends: Send[]
+  arrivals: Arrival[]
+  /** Statuses other than 202 and 503, and replies that no kill explains: each is a violation. */
+  surprises: string[]
+  /** Told of every final dot and every request the moment it has left. */
+  watch: ((left: 'dot' | 'request') => unknown) | null
+  /** Resolves once every sender has ended what it had begun. */
+  stop(): Promise<void>
+}
+
+interface Options {
+  api: Api
+  smtp: () => { host: string; port: number }
+  inboxes: Inbox[]
+  random: () => number
+  senders?: number
+  /** Mean pause of each sender between two sends. */
+  pauseMs?: number
+}
+
+/** Starts the senders; they go on through every death of the service until `stop`. */
+export function startLoad(options: Options): Load {
+  const { senders = 4 } = options
+  const load: Load = { sends: [], arrivals: [], surprises: [], watch: null, stop: () => stop() }
+  const state = { running: true, number: 0 }
+  const workers = Array.from({ length: senders }, () => [
+    repeat(state, options, (number) => sendOne(load, state, options, number)),
+    repeat(state, options, (number) => mailOne(load, options, number)),
+  ]).flat()
+  const stop = async () => {
+    state.running = false
+    await Promise.all(workers)
+  }
+  return load
+}
+
+interface State {
+  running: boolean
+  number: number
+}
+
+async function repeat(
+  state: State,
+  { random, pauseMs = 25 }: Options,
+  one: (number: number) => Promise<void>,
+): Promise<void> {
+  while (state.running) {
+    await one(state.number++)
+    await pause(2 * pauseMs * random())
+  }
+}
+
+async function sendOne(load: Load, state: State, { api, inboxes, random }: Options, number: number) {
+  const from = inboxes[number % inboxes.length]!
+  const recipients = recipientsOf(number, random(), inboxes)
+  const send: Send = {
+    key: `campaign-${number}`,
+    path: `/v1/inboxes/${from.id}/messages`,
+    body: { to: recipients.map((email) => ({ email })), subject: `Send ${number}`, text: words(random) },
+    recipients,
+    promised: null,
+  }
+  load.sends.push(send)
+  while (state.running && !send.promised) {
+    const answering = post(api, send)
+    load.watch?.('request')
+    const answer = await answering
+    if (typeof answer === 'string') load.surprises.push(`${send.key}: ${answer}`)
+    if (typeof answer === 'string') return
+    send.promised = answer?.promised ?? null
+    if (!send.promised) await pause(50)
+  }
+}
+
+/** One try: the ids of its 202, null where there was no answer or a 503, words where the answer is a surprise. */
+export async function post(
+  api: Api,
+  { path, body, key }: Send,
+): Promise<{ promised: Promised; replayed: boolean } | string | null> {
+  try {
+    const answer = await api.call<Acceptance>(path, { method: 'POST', body, idempotencyKey: key })
+    if (answer.status === 503) return null
+    if (answer.status !== 202) return `${answer.status} ${JSON.stringify(answer.body)}`
+    const { message, submission, replayed } = answer.body
+    const { id: messageId, internetMessageId } = message
+    return { promised: { submissionId: submission.id, messageId, internetMessageId }, replayed }
+  } catch {
+    // The service died before its answer was whole: nothing is known, so the same key is sent again.
+    return null
+  }
+}
+
+function recipientsOf(number: number, dice: number, inboxes: Inbox[]): string[] {
+  const far = (part: number) => `r${number}-${part}@far${number % 20}.test`
+  if (dice < 0.1) return [inboxes[(number + 1) % inboxes.length]!.address]
+  return dice < 0.3 ? [far(1), far(2), far(3)] : [far(1)]
+}
+
+async function mailOne(load: Load, { smtp, inboxes, random }: Options, number: number): Promise<void> {
+  const address = inboxes[number % inboxes.length]!.address
+  const messageId = `<arrival-${number}@sender.test>`
+  const head = `From: s@sender.test\r\nTo: ${address}\r\nSubject: Mail ${number}\r\nMessage-ID: ${messageId}\r\n`
+  const raw = Buffer.from(`${head}\r\n${words(random)}\r\n`)
+  const sent = await sendMail(
+    smtp(),
+    { from: 's@sender.test', to: address, raw },
+    { onDot: () => load.watch?.('dot') },
+  )
+  if (sent.outcome === 'refused' && sent.reply.startsWith('5'))
+    load.surprises.push(`${messageId}: ${sent.reply}`)
+  const isUnknown = sent.outcome === 'lost' && sent.stage === 'message'
+  const outcome = sent.outcome === 'accepted' ? 'acknowledged' : isUnknown ? 'unknown' : 'not_taken'
+  load.arrivals.push({ messageId, address, outcome })
+}
+
+function words(random: () => number): string {
+  return 'All that was promised is kept. '.repeat(1 + Math.floor(40 * random() ** 3))
+}

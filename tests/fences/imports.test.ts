@@ -1,0 +1,121 @@
+// Who may import whom: the table of ARCHITECTURE.md, no cycles, and only flow/ opens transactions.
+import assert from 'node:assert/strict'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { parse, readProduct, type SourceFile } from './source.ts'
+
+/** What the verbs of flow/ share. A verb imports no other verb. */
+const flowParts = [
+  'states',
+  'limits',
+  'suppress',
+  'caller',
+  'idempotency',
+  'key',
+  'next-hop',
+  'reply-draft',
+  'reserved-names',
+  'return-path',
+  'routes',
+  'send-draft',
+  'trace',
+].map((part) => `flow/${part}`)
+const outward = ['flow', 'store', 'mail/address', 'base']
+
+/** What each room may import besides itself: rooms, or single files without their ending. */
+const table: Record<string, string[]> = {
+  base: [],
+  mail: ['base'],
+  dns: ['base'],
+  mailauth: ['mail', 'dns', 'base'],
+  smtp: ['mail', 'base'],
+  scan: ['base'],
+  webhook: ['base'],
+  blobs: ['base'],
+  store: ['base'],
+  flow: ['base', 'mail', 'dns', 'mailauth', 'smtp', 'scan', 'webhook', 'blobs', 'store', ...flowParts],
+  // The delivery verbs of one destination, bound to its lease.
+  'flow/courier': ['flow/deliver', 'flow/end-deliveries'],
+  worker: ['store', 'base'],
+  http: outward,
+  'dashboard-api': outward,
+  operator: outward,
+}
+
+const files = readProduct()
+const imports = new Map(files.map((file) => [name(file.path), importsOf(file)]))
+
+/** `src/mail/address.ts` is `mail/address`. */
+function name(path: string): string {
+  return path.replace(/^src\//, '').replace(/\.ts$/, '')
+}
+
+function importsOf(file: SourceFile): string[] {
+  const { module } = parse(file)
+  const fixed = module.staticImports.map(({ moduleRequest }) => moduleRequest.value)
+  const passedOn = module.staticExports.flatMap(({ entries }) =>
+    entries.map((entry) => entry.moduleRequest?.value ?? ''),
+  )
+  const late = module.dynamicImports.map(({ moduleRequest: { start, end } }) =>
+    file.text.slice(start + 1, end - 1),
+  )
+  const ours = [...fixed, ...passedOn, ...late].filter((request) => request.startsWith('.'))
+  return [...new Set(ours.map((request) => name(join(dirname(file.path), request))))]
+}
+
+function room(file: string): string {
+  return file.split('/')[0]!
+}
+
+/** Files that lie in src/ itself put the rooms together: they may import everything, and no room imports them. */
+function isComposition(file: string): boolean {
+  return !file.includes('/') || room(file) === 'cli'
+}
+
+function isAllowed(from: string, to: string): boolean {
+  if (isComposition(from)) return true
+  if (room(from) === room(to) && room(from) !== 'flow') return true
+  const allowed = [...(table[room(from)] ?? []), ...(table[from] ?? [])]
+  return allowed.some((entry) => entry === room(to) || entry === to)
+}
+
+test('fences: every folder of src/ has a row in the import table', () => {
+  const unknown = [...imports.keys()].filter((file) => !isComposition(file) && !(room(file) in table))
+  assert.deepEqual(unknown, [], 'add the folder to the table here and in ARCHITECTURE.md')
+})
+
+test('fences: no import goes against the table', () => {
+  const wrong = [...imports].flatMap(([from, targets]) =>
+    targets.filter((to) => !isAllowed(from, to)).map((to) => `${from} → ${to}`),
+  )
+  assert.deepEqual(wrong, [], 'these imports are not in the table of ARCHITECTURE.md')
+})
+
+test('fences: no imports run in a circle', () => {
+  const finished = new Set<string>()
+  const visit = (file: string, trail: string[]): void => {
+    if (trail.includes(file))
+      assert.fail(`a circle: ${[...trail.slice(trail.indexOf(file)), file].join(' → ')}`)
+    if (finished.has(file)) return
+    for (const target of imports.get(file) ?? []) visit(target, [...trail, file])
+    finished.add(file)
+  }
+  for (const file of imports.keys()) visit(file, [])
+})
+
+test('fences: only flow/ opens transactions, and nothing only passes others’ exports on', () => {
+  const opening = files.filter(
+    ({ path, text }) => /\.transaction\(/.test(text) && !path.startsWith('src/flow/'),
+  )
+  assert.deepEqual(
+    opening.map(({ path }) => path),
+    [],
+    'a Tx is opened in flow/ and handed on',
+  )
+  const barrels = files.filter(({ text }) => /^export (\*|\{[^}]*\}) from /m.test(text))
+  assert.deepEqual(
+    barrels.map(({ path }) => path),
+    [],
+    'import from the file that has it',
+  )
+})

@@ -1,0 +1,52 @@
+// Sizes: files of src/ up to 400 lines, functions up to 80, one in ten over 40; and the report of the largest.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { lineAt, parse, readProduct, readSources, type SourceFile, type SyntaxNode, walk } from './source.ts'
+
+const functionTypes = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression']
+
+interface Sized {
+  name: string
+  lines: number
+}
+
+function functionsOf(file: SourceFile): Sized[] {
+  const found: Sized[] = []
+  walk(parse(file).program, (node, parent) => {
+    if (!functionTypes.includes(node.type)) return
+    const first = lineAt(file.text, node.start)
+    const lines = lineAt(file.text, node.end) - first + 1
+    found.push({ name: `${file.path}:${first} ${nameOf(node) ?? nameOf(parent) ?? ''}`.trim(), lines })
+  })
+  return found
+}
+
+function nameOf(node: SyntaxNode | null): string | undefined {
+  const named = (node?.['id'] ?? node?.['key']) as { name?: string } | undefined
+  return named?.name
+}
+
+const largestFirst = (a: Sized, b: Sized) => b.lines - a.lines
+const files = readSources('src/**/*.ts')
+  .map(({ path, lineCount }) => ({ name: path, lines: lineCount }))
+  .sort(largestFirst)
+const functions = readProduct().flatMap(functionsOf).sort(largestFirst)
+
+test('fences: the size report', (t) => {
+  const over = (limit: number) => functions.filter(({ lines }) => lines > limit).length
+  t.diagnostic(
+    `${files.length} files, ${functions.length} functions: ${over(20)} over 20 lines, ${over(40)} over 40`,
+  )
+  for (const { name, lines } of functions.slice(0, 10))
+    t.diagnostic(`function ${String(lines).padStart(4)} ${name}`)
+  for (const { name, lines } of files.slice(0, 10))
+    t.diagnostic(`file     ${String(lines).padStart(4)} ${name}`)
+  assert.ok(over(40) <= functions.length / 10, 'at most one function in ten is over 40 lines')
+})
+
+test('fences: no function over 80 lines, no file over 400 in src/', () => {
+  assert.deepEqual(
+    [...functions.filter(({ lines }) => lines > 80), ...files.filter(({ lines }) => lines > 400)],
+    [],
+  )
+})

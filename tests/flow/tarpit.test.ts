@@ -1,0 +1,141 @@
+// One destination's trouble is its own: a tarpit delays nobody else, and a dead destination costs no write per message.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import pg from 'pg'
+import type { Acceptance, Api, Inbox } from '../support/api.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
+import { type Sink, startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
+
+const queued = 2000
+
+test('check 49: a tarpitting destination with 2,000 queued messages delays another by less than a second', async (t) => {
+  const { slow, fast, api, inbox } = await setStage(t)
+  // Not a word after RCPT, for as long as the test lasts.
+  slow.rule = ({ stage }) => (stage === 'rcpt' ? new Promise(() => {}) : null)
+  const before = await latencies(api, inbox, fast)
+  await sendMany(api, inbox, 'slow.test', queued)
+  await until('the tarpit to hold connections', () => slow.open > 0)
+  const during = await latencies(api, inbox, fast)
+  const delayMs = Math.max(...during) - median(before)
+  t.diagnostic(
+    `quiet ${brief(before)}, beside the tarpit ${brief(during)}, delayed by ${Math.round(delayMs)} ms at most`,
+  )
+  assert.equal(slow.copies.length, 0)
+  assert.ok(delayMs < 1000, `delayed by ${delayMs} ms`)
+})
+
+test('a dead destination costs no write per message while it is down', async (t) => {
+  const { posthorn, slow, fast, api, inbox } = await setStage(t)
+  slow.rule = ({ stage }) => (stage === 'banner' ? 'cut' : null)
+  await sendMany(api, inbox, 'slow.test', queued)
+  await until('the queue to notice', () => slow.connections >= 2)
+  const client = new pg.Client(posthorn.database())
+  await client.connect()
+  t.after(() => client.end())
+  const since = await nextTransaction(client)
+  const connectionsBefore = slow.connections
+  await until('three more tries', () => slow.connections >= connectionsBefore + 3, { timeoutMs: 60_000 })
+  const writes = await rowsWrittenSince(client, since)
+  const tries = slow.connections - connectionsBefore
+  t.diagnostic(`${writes} rows written in ${tries} connections with ${queued} messages waiting`)
+  assert.ok(writes < queued / 4, `${writes} rows written`)
+
+  // And once it is up again everything arrives, once.
+  slow.rule = () => null
+  await until('everything to arrive', () => slow.copies.length >= queued, { timeoutMs: 120_000 })
+  assert.equal(new Set(slow.copies.map(({ messageId }) => messageId)).size, queued)
+  assert.equal(slow.copies.length, queued)
+  assert.ok((await latencies(api, inbox, fast)).length > 0)
+})
+
+interface Stage {
+  posthorn: Posthorn
+  slow: Sink
+  fast: Sink
+  api: Api
+  inbox: Inbox
+}
+
+async function setStage(t: TestContext): Promise<Stage> {
+  const fast = await startSink(t, { host: '127.0.0.3' })
+  // All remote MX hosts are spoken to on one port, so the two differ by their address.
+  const slow = await startSink(t, { host: '127.0.0.2', port: fast.port })
+  const dns = await DnsServer.start({
+    'slow.test': { MX: [[10, 'mx.slow.test']] },
+    'mx.slow.test': { A: [slow.host] },
+    'fast.test': { MX: [[10, 'mx.fast.test']] },
+    'mx.fast.test': { A: [fast.host] },
+  })
+  t.after(() => dns.close())
+  const posthorn = await startPosthorn(t, {
+    env: {
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(fast.port),
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+      POSTHORN_RETRY_SCHEDULE: '1s',
+    },
+  })
+  const { api } = await createCaller(posthorn)
+  return { posthorn, slow, fast, api, inbox: await api.createInbox() }
+}
+
+async function send(api: Api, inbox: Inbox, to: string): Promise<Acceptance> {
+  const body = { to: [{ email: to }], subject: 'Queue', text: 'One of many.' }
+  const path = `/v1/inboxes/${inbox.id}/messages`
+  return api.want(path, {
+    method: 'POST',
+    status: 202,
+    idempotencyKey: `to-${to}-${performance.now()}`,
+    body,
+  })
+}
+
+async function sendMany(api: Api, inbox: Inbox, domain: string, count: number): Promise<void> {
+  const numbers = Array.from({ length: count }, (_, number) => number).values()
+  const worker = async () => {
+    for (const number of numbers) await send(api, inbox, `r${number}@${domain}`)
+  }
+  await Promise.all(Array.from({ length: 32 }, worker))
+}
+
+/** Milliseconds from the request to the arrival at the sink, of ten messages one after the other. */
+async function latencies(api: Api, inbox: Inbox, sink: Sink): Promise<number[]> {
+  const found: number[] = []
+  for (let number = 0; number < 10; number++) {
+    const startMs = Date.now()
+    const { message } = await send(api, inbox, `l${number}@fast.test`)
+    const copy = await until('the message to arrive', () => sink.copiesOf(message.internetMessageId)[0], {
+      everyMs: 5,
+    })
+    found.push(copy.atMs - startMs)
+  }
+  return found
+}
+
+const median = (values: number[]): number => values.toSorted((one, other) => one - other)[values.length >> 1]!
+
+const brief = (values: number[]): string => `median ${median(values)} ms, max ${Math.max(...values)} ms`
+
+/**
+ * Rows, over all tables, whose newest version was written by transaction `since` or a later one. Unlike the counters of
+ * pg_stat_user_tables, which a backend may report ten seconds late, this is exact at once.
+ */
+async function rowsWrittenSince(client: pg.Client, since: number): Promise<number> {
+  const { rows: tables } = await client.query<{ name: string }>(
+    'select relid::regclass::text as name from pg_stat_user_tables',
+  )
+  let count = 0
+  for (const { name } of tables) {
+    const newer = `select count(*)::integer as count from ${name} where xmin::text::bigint >= $1`
+    count += (await client.query(newer, [since])).rows[0].count
+  }
+  return count
+}
+
+async function nextTransaction(client: pg.Client): Promise<number> {
+  const { rows } = await client.query('select pg_snapshot_xmax(pg_current_snapshot())::text as id')
+  return Number(rows[0].id)
+}

@@ -1,0 +1,22 @@
+# Verifies with dkimpy: standard input is {"records": {name: text}, "messages": [base64]}; answers a list of booleans.
+import base64, json, sys
+import dkim
+
+
+def verifies(raw, records):
+    signature_count = raw.lower().count(b"dkim-signature:")
+    verifier = dkim.DKIM(raw)
+    answer = lambda name, timeout=5: records[name.decode().rstrip(".")].encode()
+    return all(verifier.verify(index, dnsfunc=answer) for index in range(signature_count))
+
+
+def judge(raw, records):
+    try:
+        return verifies(raw, records)
+    except dkim.DKIMException as error:
+        print(error, file=sys.stderr)
+        return False
+
+
+asked = json.load(sys.stdin)
+print(json.dumps([judge(base64.b64decode(one), asked["records"]) for one in asked["messages"]]))

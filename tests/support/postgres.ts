@@ -1,0 +1,93 @@
+// A migrated database of one's own for a test: cloned from a template on one server that the whole run shares.
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { silentLog } from '../../src/base/log.ts'
+import { Db, type DbOptions } from '../../src/store/db.ts'
+import { useEmbedded } from '../../src/store/embedded/use-embedded.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import type { Scope } from './until.ts'
+
+type Connection = DbOptions['connection']
+
+/** The advisory lock of who makes the template. */
+const templateLock = 0x74706c
+
+let ownFolder: string | null = null
+
+/**
+ * A fresh, migrated database, dropped when the scope ends. It is on the server that `POSTHORN_TEST_DATABASE_URL` names,
+ * whose role may create databases, or else on an embedded one: the run's, in the folder `POSTHORN_TEST_POSTGRES`, or
+ * this file's own.
+ */
+export async function testDatabase(scope: Scope): Promise<Connection> {
+  const server = await shareServer()
+  const name = `posthorn_test_${randomBytes(6).toString('hex')}`
+  scope.after(async () => {
+    await ask(server.connection, `drop database if exists ${name} with (force)`)
+    await server.release()
+  })
+  const template = await makeTemplate(server.connection)
+  await ask(server.connection, `create database ${name} template ${template}`)
+  return toDatabase(server.connection, name)
+}
+
+async function shareServer(): Promise<{ connection: Connection; release(): Promise<void> }> {
+  const url = process.env['POSTHORN_TEST_DATABASE_URL']
+  if (url) return { connection: { connectionString: url }, release: async () => {} }
+  return useEmbedded({
+    directory: process.env['POSTHORN_TEST_POSTGRES'] ?? folderOfThisFile(),
+    log: silentLog,
+  })
+}
+
+function folderOfThisFile(): string {
+  if (ownFolder) return ownFolder
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-test-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  ownFolder = join(folder, 'postgres')
+  return ownFolder
+}
+
+/** The migrated database that others are copied from, named after its migrations; the first to ask makes it. */
+async function makeTemplate(server: Connection): Promise<string> {
+  const name = `posthorn_template_${digestMigrations()}`
+  const client = new pg.Client(server)
+  await client.connect()
+  try {
+    await client.query('select pg_advisory_lock($1)', [templateLock])
+    const found = await client.query('select from pg_database where datname = $1', [name])
+    if (found.rowCount) return name
+    const draft = `${name}_new`
+    await client.query(`drop database if exists ${draft}`)
+    await client.query(`create database ${draft}`)
+    const db = new Db({ connection: toDatabase(server, draft) })
+    await migrate(db, silentLog).finally(() => db.close())
+    await client.query(`alter database ${draft} rename to ${name}`)
+    return name
+  } finally {
+    await client.end()
+  }
+}
+
+function digestMigrations(): string {
+  const folder = new URL('../../src/store/migrations/', import.meta.url)
+  const digest = createHash('sha256')
+  for (const name of readdirSync(folder).sort()) digest.update(readFileSync(new URL(name, folder)))
+  return digest.digest('hex').slice(0, 12)
+}
+
+function toDatabase(server: Connection, database: string): Connection {
+  if (!('connectionString' in server)) return { ...server, database }
+  const url = new URL(server.connectionString)
+  url.pathname = `/${database}`
+  return { connectionString: url.href }
+}
+
+async function ask(server: Connection, sql: string): Promise<void> {
+  const client = new pg.Client(server)
+  await client.connect()
+  await client.query(sql).finally(() => client.end())
+}

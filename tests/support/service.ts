@@ -1,0 +1,289 @@
+// Posthorn as a black box: `bin/posthorn` in a temporary folder, with ports of its own, killed and started at will.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  closeSync,
+  globSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import pg from 'pg'
+import { Api } from './api.ts'
+import { type Scope, until } from './until.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+// Another build, an installed package say, can be put before the same judges.
+const program = process.env['POSTHORN_TEST_PROGRAM'] ?? join(root, 'bin/posthorn')
+
+export interface Posthorn {
+  /** Base URLs without a trailing slash, and where SMTP listens; they change with every start. */
+  http: string
+  operator: string
+  smtp: { host: string; port: number }
+  pid: number
+  /** `POSTHORN_DATA_DIR`. */
+  folder: string
+  env: Record<string, string>
+  /** Resolves once it is ready; rejects, with the end of its log, when it ends before. */
+  start(): Promise<void>
+  /** SIGKILL; resolves once it is gone. PostgreSQL lives on. */
+  kill9(): Promise<void>
+  /** SIGTERM; resolves with the exit status once it has drained, and fails past 35 s. */
+  stop(): Promise<number | null>
+  isRunning(): boolean
+  /** Runs a command of the command line with `--json` and gives its one document; rejects unless it exits 0. */
+  cli<Answer = Record<string, unknown>>(args: string[]): Promise<Answer>
+  /** SIGKILL to the embedded PostgreSQL's postmaster; answers its pid, or null where none runs. */
+  killPostgres(): number | null
+  /** How a test reaches its database, to count what it writes; never to change anything. */
+  database(): pg.ClientConfig
+  /** The last lines of its log. */
+  log(): string
+}
+
+interface Options {
+  env?: Record<string, string>
+  roles?: string
+}
+
+/** Starts a service on a fresh data folder; it, its PostgreSQL and its folder end with the scope. */
+export async function startPosthorn(scope: Scope, { env = {}, roles }: Options = {}): Promise<Posthorn> {
+  const temporary = mkdtempSync(join(tmpdir(), 'posthorn-test-'))
+  // The embedded PostgreSQL of a service run by root belongs to another user, who must be able to pass through.
+  chmodSync(temporary, 0o755)
+  const database = env['POSTHORN_DATABASE_URL'] ? null : await externalDatabase()
+  const settings = {
+    ...inherited(),
+    POSTHORN_DATA_DIR: join(temporary, 'data'),
+    POSTHORN_HTTP: '127.0.0.1:0',
+    POSTHORN_OPERATOR: '127.0.0.1:0',
+    POSTHORN_SMTP: '127.0.0.1:0',
+    POSTHORN_SMTP_TRUSTED: '127.0.0.0/8',
+    POSTHORN_LOG_FORMAT: 'json',
+    ...(database ? { POSTHORN_DATABASE_URL: database.url } : {}),
+    ...env,
+  }
+  const posthorn = new BlackBox(temporary, settings, roles ? ['--roles', roles] : [])
+  scope.after(async () => {
+    if (posthorn.isRunning()) await posthorn.stop()
+    const postgres = endPostgres(posthorn.folder, 'SIGINT')
+    if (postgres) await until('PostgreSQL to end', () => folderOf(postgres) === null)
+    await database?.drop()
+    rmSync(temporary, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 })
+  })
+  await posthorn.start()
+  return posthorn
+}
+
+class BlackBox implements Posthorn {
+  http = ''
+  operator = ''
+  smtp = { host: '', port: 0 }
+  pid = 0
+  readonly folder: string
+  readonly env: Record<string, string>
+  readonly #temporary: string
+  readonly #args: string[]
+  #child: ChildProcess | null = null
+
+  constructor(temporary: string, env: Record<string, string>, args: string[]) {
+    this.#temporary = temporary
+    this.#args = args
+    this.env = env
+    this.folder = env['POSTHORN_DATA_DIR']!
+  }
+
+  async start(): Promise<void> {
+    const logFile = openSync(join(this.#temporary, 'log'), 'a')
+    const child = spawn(program, ['serve', '--json', ...this.#args], {
+      cwd: this.#temporary,
+      env: this.env,
+      stdio: ['ignore', 'pipe', logFile],
+    })
+    closeSync(logFile)
+    this.#child = child
+    this.pid = child.pid ?? 0
+    const ready = await this.#readyLine(child)
+    if (!ready) throw new Error(`posthorn ended before it was ready:\n${this.log()}`)
+    const { http, operator, smtp } = ready
+    this.http = http ?? ''
+    this.operator = operator ?? ''
+    const colon = smtp?.lastIndexOf(':') ?? 0
+    if (smtp) this.smtp = { host: smtp.slice(0, colon), port: Number(smtp.slice(colon + 1)) }
+  }
+
+  async #readyLine(child: ChildProcess): Promise<Record<string, string | undefined> | null> {
+    const lines = createInterface({ input: child.stdout! })
+    const timer = setTimeout(() => child.kill('SIGKILL'), 60_000)
+    try {
+      for await (const line of lines) {
+        const answer = JSON.parse(line)
+        if (answer.event === 'ready') return answer
+        throw new Error(`posthorn said on standard output what is not a ready line: ${line}`)
+      }
+      await gone(child)
+      return null
+    } finally {
+      clearTimeout(timer)
+      child.stdout!.resume()
+    }
+  }
+
+  isRunning(): boolean {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  async kill9(): Promise<void> {
+    this.#child?.kill('SIGKILL')
+    if (this.#child) await gone(this.#child)
+  }
+
+  async stop(): Promise<number | null> {
+    const child = this.#child
+    if (!child || !this.isRunning()) return child?.exitCode ?? null
+    let late = false
+    const timer = setTimeout(() => {
+      late = true
+      child.kill('SIGKILL')
+    }, 35_000)
+    child.kill('SIGTERM')
+    await gone(child)
+    clearTimeout(timer)
+    if (late) throw new Error(`posthorn had not ended 35 s after SIGTERM:\n${this.log()}`)
+    return child.exitCode
+  }
+
+  async cli<Answer>(args: string[]): Promise<Answer> {
+    const { status, stdout, stderr } = await run(program, [...args, '--json'], this.env, this.#temporary)
+    if (status !== 0) throw new Error(`posthorn ${args.join(' ')} ended with ${status}: ${stderr || stdout}`)
+    return JSON.parse(stdout)
+  }
+
+  killPostgres(): number | null {
+    return endPostgres(this.folder, 'SIGKILL')
+  }
+
+  database(): pg.ClientConfig {
+    const url = this.env['POSTHORN_DATABASE_URL']
+    if (url) return { connectionString: url }
+    const file = join(this.folder, globSync('**/postmaster.pid', { cwd: this.folder })[0]!)
+    // The pid file's fourth and fifth line are the port and the socket's folder, seen from where the file is.
+    const lines = readFileSync(file, 'utf8').split('\n')
+    const host = resolve(dirname(file), lines[4]!)
+    return { host, port: Number(lines[3]), user: 'posthorn', database: 'posthorn' }
+  }
+
+  log(): string {
+    return readFileSync(join(this.#temporary, 'log'), 'utf8').split('\n').slice(-30).join('\n')
+  }
+}
+
+async function gone(child: ChildProcess): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+}
+
+interface Finished {
+  status: number | null
+  stdout: string
+  stderr: string
+}
+
+/** Runs a program to its end, 120 s at most; its exit status is an answer, not an error. */
+export function run(
+  file: string,
+  args: string[],
+  env: Record<string, string>,
+  cwd: string,
+  input?: Buffer,
+): Promise<Finished> {
+  return new Promise((resolve) => {
+    const options = { env, cwd, timeout: 120_000, maxBuffer: 64 << 20 }
+    const child = execFile(file, args, options, (error, stdout, stderr) => {
+      const status = error ? (typeof error.code === 'number' ? error.code : null) : 0
+      resolve({ status, stdout, stderr: status === null ? `${error?.message}\n${stderr}` : stderr })
+    })
+    // A program that does not read its input has said so by its exit status.
+    child.stdin!.on('error', () => {})
+    child.stdin!.end(input)
+  })
+}
+
+/** Path, home and locale of this run, without any setting of Posthorn's. */
+export function inherited(): Record<string, string> {
+  const names = ['PATH', 'HOME', 'LANG', 'TMPDIR', 'USER']
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
+}
+
+function endPostgres(folder: string, signal: NodeJS.Signals): number | null {
+  for (const file of globSync('**/postmaster.pid', { cwd: folder })) {
+    const path = join(folder, file)
+    const pid = Number(readFileSync(path, 'utf8').split('\n')[0])
+    // A pid file outlives its postmaster: only one that lives in this very folder is ended.
+    if (!(pid > 1) || folderOf(pid) !== resolve(dirname(path))) continue
+    process.kill(pid, signal)
+    return pid
+  }
+  return null
+}
+
+function folderOf(pid: number): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`)
+  } catch {
+    // No such process: the pid file is stale.
+    return null
+  }
+}
+
+async function externalDatabase(): Promise<{ url: string; drop(): Promise<void> } | null> {
+  const server = process.env['POSTHORN_TEST_DATABASE_URL']
+  if (!server) return null
+  const name = `posthorn_box_${randomBytes(6).toString('hex')}`
+  const ask = async (sql: string) => {
+    const client = new pg.Client({ connectionString: server })
+    await client.connect()
+    await client.query(sql).finally(() => client.end())
+  }
+  await ask(`create database ${name}`)
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  return { url: url.href, drop: () => ask(`drop database if exists ${name} with (force)`) }
+}
+
+const unlimited = {
+  messagesPerMinute: 10_000_000,
+  messagesPerDay: 100_000_000,
+  recipientsPerDay: 100_000_000,
+  recipientsPerMessage: 1000,
+  inboxes: 100_000,
+  managedStarter: 100_000,
+}
+
+/** An active organization with the limits given (else beyond any test's reach), and an unrestricted key of its own. */
+export async function createCaller(
+  posthorn: Posthorn,
+  limits: Partial<Record<keyof typeof unlimited, number>> = {},
+): Promise<{ organizationId: string; keyId: string; api: Api }> {
+  const organization = await posthorn.cli<{ id: string }>(['org', 'create', '--name', 'Test', '--active'])
+  const words = Object.entries({ ...unlimited, ...limits }).map(([name, value]) => `${name}=${value}`)
+  await posthorn.cli(['org', 'limits', organization.id, ...words])
+  const named = ['key', 'create', '--org', organization.id, '--name', 'test', '--scopes', '*']
+  const key = await posthorn.cli<{ id: string; secret: string }>([
+    ...named,
+    '--requests-per-minute',
+    '10000000',
+  ])
+  return {
+    organizationId: organization.id,
+    keyId: key.id,
+    api: new Api(() => posthorn.http, key.secret),
+  }
+}
