@@ -7,6 +7,7 @@ import { createCaller, type Posthorn, startPosthorn } from '../support/service.t
 import { type Sent, sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
+const envelopeSender = 'suite@sender.test'
 const mails = publishedMails()
 const skip = mails.length === 0 ? 'the published suites are absent (POSTHORN_TESTDATA)' : false
 
@@ -95,7 +96,7 @@ async function sendAll(
   const outcomes: { mail: PublishedMail; inbox: Inbox; sent: Sent }[] = []
   for (const mail of mails) {
     const inbox = await api.createInbox()
-    const sent = await sendMail(smtp, { from: 'suite@sender.test', to: inbox.address, raw: rawOf(mail) })
+    const sent = await sendMail(smtp, { from: envelopeSender, to: inbox.address, raw: rawOf(mail) })
     outcomes.push({ mail, inbox, sent })
   }
   return outcomes
@@ -110,8 +111,8 @@ const withLastLineEnd = (raw: Buffer): Buffer =>
 function readingOf({ subject, from, to, text, attachments = [] }: Message) {
   return {
     subject,
-    // A mail without a From still has one in the answer, as a Mailbox must: it names nobody.
-    from: from.email || null,
+    // A mail without an address in From is answered with the envelope's sender, as a Mailbox must have one.
+    from: from.email === envelopeSender ? null : from.email,
     to: to.map(({ email }) => email),
     text,
     attachments: attachments.map(({ filename, size }) => ({ filename, sizeBytes: size })),

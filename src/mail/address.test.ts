@@ -1,0 +1,92 @@
+// The forms an address may have, those it may not, and which spellings are one address.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseDomain, parseEmail, sameAddressKey } from './address.ts'
+
+const accepted: [given: string, email: string, localPart: string, domain: string][] = [
+  ['Jane.Doe@Example.COM', 'Jane.Doe@example.com', 'Jane.Doe', 'example.com'],
+  ['jörg@BÜCHER.example', 'jörg@xn--bcher-kva.example', 'jörg', 'xn--bcher-kva.example'],
+  ['a@XN--BCHER-KVA.example', 'a@xn--bcher-kva.example', 'a', 'xn--bcher-kva.example'],
+  ['a@bücher。example', 'a@xn--bcher-kva.example', 'a', 'xn--bcher-kva.example'],
+  ['"john"@x.example', 'john@x.example', 'john', 'x.example'],
+  ['"john doe"@x.example', '"john doe"@x.example', 'john doe', 'x.example'],
+  ['"a\\"b\\\\c"@x.example', '"a\\"b\\\\c"@x.example', 'a"b\\c', 'x.example'],
+  ['"a@evil.example x"@good.example', '"a@evil.example x"@good.example', 'a@evil.example x', 'good.example'],
+  ['""@x.example', '""@x.example', '', 'x.example'],
+  ['user+tag@localhost', 'user+tag@localhost', 'user+tag', 'localhost'],
+  [`${'a'.repeat(64)}@x.example`, `${'a'.repeat(64)}@x.example`, 'a'.repeat(64), 'x.example'],
+]
+
+for (const [given, email, localPart, domain] of accepted) {
+  test(`check 41: parses ${given}`, () => {
+    assert.deepEqual(parseEmail(given), { email, localPart, domain })
+    assert.deepEqual(parseEmail(email), { email, localPart, domain })
+  })
+}
+
+const refused = [
+  '',
+  '@',
+  'a',
+  'a@',
+  '@x.example',
+  ' a@x.example',
+  'a@x.example ',
+  'a b@x.example',
+  'a..b@x.example',
+  '.a@x.example',
+  'a.@x.example',
+  'a@x.example.',
+  'a@x..example',
+  'a@-x.example',
+  'a@x_y.example',
+  'a@[127.0.0.1]',
+  'a@127.0.0.1',
+  'a@127.1',
+  'a@0x7f.0x1',
+  'a@１２７.0.0.1',
+  'a@ü.example/x',
+  'a@ü.example%00',
+  '<a@x.example>',
+  'Jane <a@x.example>',
+  'a@x.example (comment)',
+  'a(comment)@x.example',
+  'group: a@x.example;',
+  'a@x.example, b@x.example',
+  '@relay.example:a@x.example',
+  '"a"b"@x.example',
+  '"a\\"@x.example',
+  '"a".b@x.example',
+  'a"b@x.example',
+  'a\r\n@x.example',
+  '"a\r\nb"@x.example',
+  '"a\u0000b"@x.example',
+  'a\u0000@x.example',
+  'a\u0085@x.example',
+  'a\ud800@x.example',
+  'a\u202e@x.example',
+  'a\u00a0b@x.example',
+  `${'a'.repeat(65)}@x.example`,
+  `${'ü'.repeat(33)}@x.example`,
+  `a@${'a'.repeat(64)}.example`,
+  `a@${'a.'.repeat(127)}example`,
+  'a'.repeat(1_000_000),
+]
+
+for (const given of refused) {
+  test(`check 41: refuses ${JSON.stringify(given.slice(0, 60))}`, () => assert.equal(parseEmail(given), null))
+}
+
+test('check 46: spellings of one address have one key', () => {
+  const same = ['Jörg@BÜCHER.example', 'jo\u0308rg@xn--bcher-kva.example', '"JÖRG"@bücher.EXAMPLE']
+  assert.equal(new Set(same.map(sameAddressKey)).size, 1)
+  assert.notEqual(sameAddressKey('a+x@b.example'), sameAddressKey('a@b.example'))
+  assert.equal(sameAddressKey('  Not An Address '), 'not an address')
+})
+
+test('check 56: domains are host names in A-labels', () => {
+  assert.equal(parseDomain('Faß.example'), 'xn--fa-hia.example')
+  for (const given of ['', '.', 'a..b', 'a.', '1.2.3.4', 'a b', 'a/b', 'a@b', 'a\u0000b', 'ü'.repeat(64)]) {
+    assert.equal(parseDomain(given), null, JSON.stringify(given))
+  }
+})

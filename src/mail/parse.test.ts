@@ -1,0 +1,200 @@
+// What is read out of a message: fields, text, HTML, attachments, and what is made of damage and of limits.
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { test } from 'node:test'
+import { attachmentBytes, parseMail, plainTextView } from './parse.ts'
+
+const mail = (...lines: string[]) => Buffer.from(lines.join('\r\n'))
+const read = (...lines: string[]) => parseMail(mail(...lines))
+
+test('check 61: a field that stands twice counts where it stands first', () => {
+  const parsed = read(
+    'From: One <one@a.example>, two@a.example',
+    'From: other@a.example',
+    'Subject: first',
+    'Subject: second',
+    'Message-ID: <1@a.example>',
+    'Message-ID: <2@a.example>',
+    'Content-Type: text/plain',
+    'Content-Type: text/html',
+    '',
+    '<b>body</b>',
+  )
+  assert.deepEqual(parsed.from, { email: 'one@a.example', name: 'One' })
+  assert.equal(parsed.subject, 'first')
+  assert.equal(parsed.messageId, '<1@a.example>')
+  assert.equal(parsed.text, '<b>body</b>')
+})
+
+const senders: [field: string, from: { email: string; name?: string } | null][] = [
+  ['=?utf-8?q?evil=40bank.example?=', null],
+  ['=?utf-8?q?=3Cevil@bank.example=3E?=', null],
+  ['"evil@bank.example"', null],
+  ['(evil@bank.example)', null],
+  ['undisclosed:;', null],
+  ['evil@bank.example evil@other.example', null],
+  ['<moderator>', null],
+  [
+    '=?utf-8?q?evil=40bank.example?= <real@a.example>',
+    { email: 'real@a.example', name: 'evil@bank.example' },
+  ],
+  ['evil@bank.example <real@a.example>', { email: 'real@a.example', name: 'evil@bank.example' }],
+  [
+    '"evil@bank.example\u0000" <real@a.example>',
+    { email: 'real@a.example', name: 'evil@bank.example\uFFFD' },
+  ],
+  ['real@a.example (Real)', { email: 'real@a.example', name: 'Real' }],
+  ['<@relay.example:real@a.example>', { email: 'real@a.example' }],
+  ['"a b"@a.example', { email: '"a b"@a.example' }],
+  ['team: real@a.example, b@a.example;', { email: 'real@a.example' }],
+  ['Jörg <jörg@bücher.example>', { email: 'jörg@bücher.example', name: 'Jörg' }],
+]
+
+for (const [field, from] of senders) {
+  test(`check 61: From: ${JSON.stringify(field)}`, () =>
+    assert.deepEqual(read(`From: ${field}`, '', '').from, from))
+}
+
+const charsets: [charset: string, bytes: Buffer, text: string][] = [
+  ['utf-7', Buffer.from('Hi +AOQ-'), 'Hi ä'],
+  ['iso-2022-jp', Buffer.from('1b2442253b251b2842', 'hex'), 'セ'.slice(0, 1)],
+  ['gb18030', Buffer.from('c4e3', 'hex'), '你'],
+  ['windows-1251', Buffer.from('cff0', 'hex'), 'Пр'],
+  ['cp437', Buffer.from('81', 'hex'), 'ü'],
+  ['x-nobody-knows', Buffer.from('fc', 'hex'), 'ü'],
+  ['us-ascii', Buffer.from('ü'), 'ü'],
+  ['utf-8', Buffer.from('61ff62', 'hex'), 'a\uFFFDb'],
+  ['utf-8', Buffer.from('610062', 'hex'), 'a\uFFFDb'],
+  ['utf-16le', Buffer.from('00d8', 'hex'), '\uFFFD'],
+]
+
+for (const [charset, bytes, text] of charsets) {
+  test(`check 62: charset ${charset} of ${bytes.toString('hex')}`, () => {
+    const head = mail(`Content-Type: text/plain; charset=${charset}`, '', '')
+    assert.ok(parseMail(Buffer.concat([head, bytes])).text.startsWith(text))
+  })
+}
+
+const filenames: [field: string, filename: string][] = [
+  ['attachment; filename="../../etc/passwd"', '../../etc/passwd'],
+  ['attachment; filename="a\u0000b\u202Efdp.exe"', 'a\uFFFDbfdp.exe'],
+  ["attachment; filename*0*=utf-8''%E2%82%AC%20; filename*1=rates.pdf", '€ rates.pdf'],
+  ["attachment; filename*=iso-8859-1'en'%A3.txt; filename=fallback.txt", '£.txt'],
+  ['attachment; filename="=?utf-8?q?=C3=BC.txt?="', 'ü.txt'],
+  ['attachment; filename="say \\"hi\\".txt"', 'say "hi".txt'],
+  ['attachment; filename=two words.txt', 'two words.txt'],
+  [`attachment; filename="${'a'.repeat(4096)}"`, 'a'.repeat(255)],
+  ['attachment', 'attachment-1.pdf'],
+]
+
+for (const [field, filename] of filenames) {
+  test(`check 63: ${field.slice(0, 70)}`, () => {
+    const parsed = read('Content-Type: application/pdf', `Content-Disposition: ${field}`, '', 'x')
+    assert.equal(parsed.attachments[0]?.filename, filename)
+  })
+}
+
+test('check 67: reports, signatures, calendars, TNEF and messages are attachments, never read', () => {
+  const types = [
+    'message/delivery-status',
+    'message/rfc822',
+    'message/partial',
+    'application/ms-tnef',
+    'application/pkcs7-mime',
+    'text/calendar',
+  ]
+  const parts = types.flatMap((type) => ['--b', `Content-Type: ${type}`, '', `Subject: inside ${type}`])
+  const parsed = read(
+    'Content-Type: multipart/mixed; boundary=b',
+    '',
+    '--b',
+    '',
+    'the text',
+    ...parts,
+    '--b--',
+  )
+  assert.equal(parsed.text, 'the text')
+  assert.equal(parsed.subject, '')
+  assert.deepEqual(
+    parsed.attachments.map(({ contentType }) => contentType),
+    types,
+  )
+})
+
+test('attachments: number, size, hash and bytes go together', () => {
+  const content = Buffer.from('%PDF-1.7 \u0000 bytes')
+  const raw = mail(
+    'Content-Type: multipart/related; boundary="b"',
+    '',
+    '--b',
+    'Content-Type: text/html',
+    '',
+    '<p>Look: <img src="cid:one"></p>',
+    '--b',
+    'Content-Type: image/png; name=one.png',
+    'Content-ID: <one>',
+    '',
+    'png',
+    '--b',
+    'Content-Type: application/pdf',
+    'Content-Transfer-Encoding: BASE64',
+    '',
+    content.toString('base64'),
+    '--b--',
+    'epilogue',
+  )
+  const parsed = parseMail(raw)
+  assert.equal(parsed.text, 'Look:')
+  assert.equal(parsed.html, '<p>Look: <img src="cid:one"></p>')
+  const [image, pdf] = parsed.attachments
+  assert.deepEqual([image?.disposition, image?.contentId, image?.filename], ['inline', 'one', 'one.png'])
+  assert.deepEqual([pdf?.disposition, pdf?.contentId, pdf?.sizeBytes], ['attachment', null, content.length])
+  assert.equal(pdf?.sha256, createHash('sha256').update(content).digest('hex'))
+  assert.deepEqual(attachmentBytes(raw, 2), content)
+  for (const number of [0, 3, 1000, -1]) assert.equal(attachmentBytes(raw, number), null)
+})
+
+test('the last 100 references are kept, and a Message-ID without brackets gets them', () => {
+  const references = Array.from({ length: 1000 }, (_, index) => `<${index}@a.example>`)
+  const parsed = read(`References: ${references.join('\r\n ')}`, 'Message-ID: bare@a.example', '', '')
+  assert.deepEqual(parsed.references, references.slice(900))
+  assert.equal(parsed.messageId, '<bare@a.example>')
+})
+
+test('alternatives: each kind is read, and one stands for the other', () => {
+  const alternative = (...parts: string[]) =>
+    read(
+      'Content-Type: multipart/alternative; boundary=b',
+      '',
+      ...parts.flatMap((part) => ['--b', part]),
+      '--b--',
+    )
+  const text = 'Content-Type: text/plain\r\n\r\nplain'
+  const html = 'Content-Type: text/html\r\n\r\n<p>marked up</p>'
+  assert.deepEqual(
+    [alternative(text, html).text, alternative(text, html).html],
+    ['plain', '<p>marked up</p>'],
+  )
+  assert.deepEqual([alternative(html).text, alternative(html).html], ['marked up', '<p>marked up</p>'])
+  assert.deepEqual([alternative(text).text, alternative(text).html], ['plain', null])
+})
+
+test('check 59: a closing boundary that is missing hides no text', () => {
+  const parsed = read(
+    'Content-Type: multipart/alternative; boundary=b',
+    '',
+    '--b',
+    '',
+    'plain',
+    '--b',
+    'Content-Type: text/html',
+    '',
+    '<p>html</p>',
+  )
+  assert.deepEqual([parsed.text, parsed.html, parsed.note], ['plain', '<p>html</p>', null])
+})
+
+test('the plain view says why, and shows the text after the header', () => {
+  const view = plainTextView(mail('Subject: x', '', 'body\u0000'), 'because')
+  assert.deepEqual([view.text, view.note, view.subject], ['body\uFFFD', 'because', ''])
+})

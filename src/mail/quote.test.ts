@@ -1,0 +1,56 @@
+// What of a reply is new: the headings of many mail programs, quotes between answers, signatures.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { extractNewText } from './quote.ts'
+
+const headings = [
+  'On Tue, 1 Jul 2003 at 10:52, Jane Doe <jane@a.example> wrote:',
+  'On Tue, 1 Jul 2003 at 10:52, Jane Doe\n<jane@a.example> wrote:',
+  'Le mar. 1 juil. 2003 à 10:52, Jane <jane@a.example> a écrit :',
+  'El mar, 1 jul 2003 a las 10:52, Jane (<jane@a.example>) escribió:',
+  'Il giorno mar 1 lug 2003 alle ore 10:52 Jane <jane@a.example> ha scritto:',
+  'Em ter., 1 de jul. de 2003 às 10:52, Jane <jane@a.example> escreveu:',
+  'Am 01.07.2003 um 10:52 schrieb Jane Doe <jane@a.example>:',
+  'Am Di., 1. Juli 2003 um 10:52 Uhr schrieb Jane <\njane@a.example>:',
+  'Op di 1 jul 2003 om 10:52 schreef Jane <jane@a.example>:',
+  'W dniu 1.07.2003 o 10:52, Jane pisze:',
+  'Den tis 1 juli 2003 kl 10:52 skrev Jane <jane@a.example>:',
+  '在 2003年7月1日，10:52，Jane <jane@a.example> 写道：',
+  'Jane Doe <jane@a.example> schrieb:',
+  'Jane Doe on 1 Jul 2003 at 10:52 wrote:',
+  '-----Original Message-----',
+  'From: Jane Doe <jane@a.example>\nSent: Tuesday, July 1, 2003 10:52 AM\nTo: Joe',
+  'Von: Jane Doe <jane@a.example>\nGesendet: Dienstag, 1. Juli 2003\nAn: Joe',
+]
+
+for (const heading of headings) {
+  test(`cuts at ${JSON.stringify(heading)}`, () => {
+    assert.equal(extractNewText(`The answer.\n\n${heading}\n\nthe old text\nmore of it\n`), 'The answer.')
+    assert.equal(extractNewText(`The answer.\r\n\r\n${heading}\r\n> the old text\r\n`), 'The answer.')
+  })
+}
+
+const texts: [name: string, text: string, extracted: string][] = [
+  [
+    'nothing quoted',
+    'Hello,\n\nOn Monday we wrote code.\nFrom: the heart\n',
+    'Hello,\n\nOn Monday we wrote code.\nFrom: the heart',
+  ],
+  ['answers between quotes', '> one?\nyes\n> two?\nno', 'yes\nno'],
+  ['an answer below the quote', 'On 1 Jul 2003, Jane wrote:\n> question?\n\nAnswer.', 'Answer.'],
+  ['a signature', 'Answer.\n-- \nJane Doe\nHead of Answers', 'Answer.'],
+  ['a telephone', 'Answer.\n\nSent from my iPhone', 'Answer.'],
+  ['only a quote', '> old', ''],
+  [
+    'a forwarded message',
+    'See below.\n\n---------- Forwarded message ---------\nold',
+    'See below.\n\n---------- Forwarded message ---------\nold',
+  ],
+]
+
+for (const [name, text, extracted] of texts) test(name, () => assert.equal(extractNewText(text), extracted))
+
+test('text beyond 256 KiB comes back as it is', () => {
+  const text = `new\n> ${'old'.repeat(100_000)}`
+  assert.equal(extractNewText(text), text)
+})
