@@ -46,7 +46,7 @@ export interface Envelope {
 
 /** One message on its way in. After `end` or `abort` nothing more is called. */
 export interface Incoming {
-  /** The next bytes, dots unstuffed; a promise holds the peer back until it settles. */
+  /** The next bytes, dots unstuffed, the caller's to keep; a promise holds the peer back until it settles. */
   write(chunk: Buffer): void | Promise<void>
   /** All bytes are here; answers the final reply, a positive one only once the message is safe. */
   end(): Promise<Reply>

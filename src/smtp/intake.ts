@@ -10,6 +10,9 @@ interface IntakeOptions {
 
 /** Answers in place of a backend that failed. */
 export const localError = reply(451, '4.3.0', 'Local error, try again later')
+/** Pieces below this are gathered: a peer that sends single bytes must not cost the backend an object for each. */
+const minPieceBytes = 1024
+const maxHeldBytes = 4096
 const tooLarge = reply(552, '5.3.4', 'Message too large')
 
 /** Passes a message on until it is refused; from then on its bytes are only counted. */
@@ -18,6 +21,8 @@ export class Intake {
   #incoming: Incoming | null
   #refusal: Reply | null = null
   #sizeBytes = 0
+  #held: Buffer = Buffer.alloc(0)
+  #heldBytes = 0
 
   constructor(incoming: Incoming, options: IntakeOptions) {
     this.#incoming = incoming
@@ -34,16 +39,14 @@ export class Intake {
     // RFC 1870 6.3: the true size is checked too, whatever was announced.
     if (this.#sizeBytes > this.#options.maxSizeBytes) this.refuse(tooLarge)
     if (this.#incoming === null || content.length === 0) return
-    try {
-      return this.#incoming.write(content)?.catch((error: unknown) => this.#fail(error))
-    } catch (error) {
-      // The backend's bug must not end the session: the peer is told to try again.
-      this.#fail(error)
-    }
+    if (this.#heldBytes === 0 && content.length >= minPieceBytes) return this.#pass(content)
+    if (this.#heldBytes + content.length <= maxHeldBytes) return this.#hold(content)
+    return this.#pass(Buffer.concat([this.#takeHeld(), content]))
   }
 
   /** Answers the final reply. */
   async end(): Promise<Reply> {
+    if (this.#heldBytes > 0) await this.#pass(this.#takeHeld())
     const incoming = this.#incoming
     this.#incoming = null
     if (incoming === null) return this.#refusal ?? localError
@@ -71,6 +74,28 @@ export class Intake {
     } catch (error) {
       // The backend's bug; the message is refused all the same.
       this.#options.report(error)
+    }
+  }
+
+  #hold(content: Buffer): void {
+    if (this.#held.length === 0) this.#held = Buffer.allocUnsafe(maxHeldBytes)
+    content.copy(this.#held, this.#heldBytes)
+    this.#heldBytes += content.length
+  }
+
+  #takeHeld(): Buffer {
+    const held = this.#held.subarray(0, this.#heldBytes)
+    this.#held = Buffer.alloc(0)
+    this.#heldBytes = 0
+    return held
+  }
+
+  #pass(content: Buffer): void | Promise<void> {
+    try {
+      return this.#incoming?.write(content)?.catch((error: unknown) => this.#fail(error))
+    } catch (error) {
+      // The backend's bug must not end the session: the peer is told to try again.
+      this.#fail(error)
     }
   }
 

@@ -9,7 +9,7 @@ import { SmtpServer } from '../../src/smtp/server.ts'
 import type { SmtpServerOptions } from '../../src/smtp/server-options.ts'
 import type { Scope } from '../support/until.ts'
 
-export class Recorder implements Backend {
+class Recorder implements Backend {
   readonly got: { envelope: Envelope; content: Buffer }[] = []
   readonly asked: Path[] = []
   begun = 0

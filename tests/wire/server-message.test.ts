@@ -261,6 +261,20 @@ for (const [name, spoil] of failures) {
   })
 }
 
+test('check 8: a message sent in single bytes reaches the backend in larger pieces', async (t) => {
+  const mx = await startMx(t)
+  const pieces: Buffer[] = []
+  replaceIncoming(mx, { write: (piece: Buffer) => void pieces.push(piece) })
+  const talk = await recipientAccepted(t, mx)
+  await talk.ask('DATA')
+  const content = 'Subject: x\r\n\r\n'.padEnd(6000, 'body ')
+  for (const byte of content) await talk.push(Buffer.from(byte))
+  talk.write('\r\n.\r\n')
+  assert.match((await talk.reply())!, /^250/)
+  assert.equal(Buffer.concat(pieces).toString(), `${content}\r\n`)
+  assert.ok(pieces.length <= 3, `${pieces.length} pieces`)
+})
+
 test('a slow backend holds its peer back and gets every byte in order', async (t) => {
   const mx = await startMx(t, { maxSizeBytes: 10 << 20 })
   let writing = false
