@@ -126,6 +126,26 @@ export async function findWaitingOfRoute(db: Queryable, route: string, limit: nu
   return await db.query<DeliveryPlace>(`select ${places} from delivery where route = $1 and ${waiting} limit $2`, [route, limit])
 }
 
+/**
+ * Moves what waits in a queue that is no longer its own, as after a change of the delivery mode; answers how much.
+ * `route` is `@relay` or `@capture`, or null where each domain has its own queue.
+ */
+export async function moveToRoutes(db: Queryable, route: string | null, localDomains: string[], at: Date): Promise<number> {
+  const rows = await db.query<{ route: string }>(
+    `with misplaced as (
+      select submission_id, position, case when domain = any($2) then '@local' else coalesce($1, domain) end as route
+      from delivery where ${waiting} and route <> case when domain = any($2) then '@local' else coalesce($1, domain) end
+      order by submission_id, position limit 5000 for update skip locked
+    ), added as (
+      insert into route (key, created_at) select distinct route, $3::timestamptz from misplaced on conflict do nothing
+    )
+    update delivery d set route = m.route from misplaced m
+    where d.submission_id = m.submission_id and d.position = m.position returning d.route`,
+    [route, localDomains, at],
+  )
+  return rows.length
+}
+
 /** The submission's deliveries that wait, and how many are on the wire; locked in order. */
 export async function lockSubmissionDeliveries(
   tx: Tx,

@@ -7,6 +7,8 @@ import { EmbeddedError } from './embedded-error.ts'
 import { type Place, spawnProgram } from './place.ts'
 import { settings } from './settings.ts'
 
+const lockWriteMs = 5_000
+
 /** PostgreSQL's word on who runs a cluster, from its `postmaster.pid`. */
 export interface Postmaster {
   pid: number
@@ -96,26 +98,37 @@ export class Start {
     if (this.#ended === null) return null
     if (this.#ended.code === null) return true
     const written = (await readFile(this.#log)).subarray(this.#logOffset).toString().slice(-20_000)
-    if (/lock file|shared memory block|another (postmaster|server)/.test(written)) return true
+    if (/lock file .* (already exists|is empty)|shared memory block/.test(written)) return true
     const fatal = /(?:FATAL|PANIC): +(?!the database system is).*/.exec(written)?.[0] ?? ''
     throw new EmbeddedError(`PostgreSQL did not start (${this.#ended.reason}): see ${this.#log}. ${fatal}`)
   }
 }
 
 /**
- * Takes away a lock file whose pid lives but is not PostgreSQL's, as after a reboot, in a new container, or while nobody
- * asks for its zombie: PostgreSQL itself believes any living pid. Orphans are still found out by their shared memory.
+ * Takes away a lock file that PostgreSQL would believe and that is nobody's: its pid lives but is not PostgreSQL's (after
+ * a reboot, in a new container, a zombie), or a crash left it empty. Orphans are still found out by their shared memory.
  */
 async function dropForeignLock(path: string, cluster: string): Promise<void> {
   const before = await readFile(path, 'utf8').catch(() => null)
-  const pid = before === null ? null : parseLock(before)?.pid
-  if (before === null || !pid || !isRunning(pid) || (await runsCluster(pid, cluster))) return
+  if (before === null || (await mayBeTrue(before, path, cluster))) return
   const aside = `${path}.stale-${process.pid}`
   await rename(path, aside).catch(() => {})
   // Another start may have written its own lock in between: that one goes back.
   const taken = await readFile(aside, 'utf8').catch(() => before)
   if (taken !== before) await link(aside, path).catch(() => {})
   await rm(aside, { force: true })
+}
+
+async function mayBeTrue(lock: string, path: string, cluster: string): Promise<boolean> {
+  const postmaster = parseLock(lock)
+  // PostgreSQL itself takes away the lock of a pid that is no more.
+  if (postmaster) return !isRunning(postmaster.pid) || (await runsCluster(postmaster.pid, cluster))
+  // A start writes its lock at once: one that is still incomplete belongs to a start that crashed.
+  const writtenMs = await stat(path).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => Date.now(),
+  )
+  return Date.now() - writtenMs < lockWriteMs
 }
 
 /** Fast shutdown: open transactions roll back, the rest is checkpointed. Resolves to false when `limitMs` ran out. */

@@ -36,7 +36,8 @@ export interface EmbeddedOptions {
 const shareLock = 0x73686172
 /** Without any answer for this long we give up: orphans of a killed postmaster, or a hung one. */
 const silenceLimitMs = 30_000
-const stopLimitMs = 60_000
+/** A drain takes 30 s at most; a longer checkpoint ends without us. */
+const stopLimitMs = 10_000
 const pollMs = 20
 const retryMs = 100
 
