@@ -48,7 +48,7 @@ async function openTarget(deps: NextHopDeps, target: Target, signal: AbortSignal
   const options = { ...target, ehloName: deps.ehloName, signal }
   const opened = await connect(options)
   if ('connection' in opened) return opened
-  // RFC 3207 4.1 and RFC 7435 4: opportunistic security falls back to plaintext rather than not to send.
+  // RFC 7435 3: opportunistic security falls back to plaintext rather than not to send.
   if (opened.fault.kind === 'tls' && target.tls === 'opportunistic') {
     const plain = await connect({ ...options, tls: 'none' })
     if ('connection' in plain) return plain
@@ -58,6 +58,9 @@ async function openTarget(deps: NextHopDeps, target: Target, signal: AbortSignal
 
 async function findTargets(deps: NextHopDeps, route: string): Promise<Target[] | Exclude<Opened, { connection: SmtpConnection }>> {
   if (route === specialRoutes.local) return await ownTargets(deps, 'smtp')
+  // A queue left over from another delivery mode must not send: its mail moves to the right one.
+  const isOurs = deps.mode === 'direct' ? !route.startsWith('@') : route === specialRoutes[deps.mode]
+  if (!isOurs) return { fault: `this queue belongs to another delivery mode than ${deps.mode}` }
   if (route === specialRoutes.capture) return await ownTargets(deps, 'capture')
   if (route === specialRoutes.relay) return await relayTargets(deps)
   const hops = await deps.hopFinder.find(route)
@@ -70,6 +73,8 @@ async function findTargets(deps: NextHopDeps, route: string): Promise<Target[] |
     case 'domain_not_found':
       return { refusal: hops.status }
     case 'no_address':
+      // RFC 3463 3.5: X.4.4, unable to route; names that lead nowhere will not do so by waiting.
+      return { refusal: 'domain_not_found' }
     case 'temporary':
       return { fault: hops.reason }
   }

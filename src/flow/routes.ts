@@ -1,4 +1,7 @@
 // Which destination queue a recipient's mail goes to: the next hop decides.
+import type { Clock } from '../base/clock.ts'
+import type { Db } from '../store/db.ts'
+import { moveToRoutes } from '../store/deliveries.ts'
 
 export type DeliveryMode = 'direct' | 'relay' | 'capture'
 
@@ -15,4 +18,9 @@ export interface RoutePolicy {
 export function routeOf(policy: RoutePolicy, domain: string): string {
   if (policy.isLocal(domain)) return specialRoutes.local
   return policy.mode === 'direct' ? domain : specialRoutes[policy.mode]
+}
+
+/** Moves what waits in queues of another delivery mode, or of domains that were not ours; answers how much. */
+export async function moveDeliveries({ db, clock }: { db: Db; clock: Clock }, mode: DeliveryMode, localDomains: string[]): Promise<number> {
+  return await moveToRoutes(db, mode === 'direct' ? null : specialRoutes[mode], localDomains, clock.now())
 }
