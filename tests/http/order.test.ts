@@ -1,12 +1,12 @@
 // Who may ask, in which order a request is judged, and what every answer carries.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { ask, type CallerOptions, setStage } from './stage.ts'
 
+const stage = await setStage({ after })
 const json = { 'content-type': 'application/json' }
 
 test('check 69, check 71: the order of judgements', async (t) => {
-  const stage = await setStage(t)
   const { createCaller } = stage
   const callers = {
     good: await createCaller(),
@@ -63,7 +63,6 @@ test('check 69, check 71: the order of judgements', async (t) => {
 })
 
 test('check 69: every key that cannot authenticate is told the same', async (t) => {
-  const stage = await setStage(t)
   const good = await stage.createCaller()
   const elsewhere = await good.createKey({ allowedIps: ['203.0.113.5'] })
   const shortLived = await good.createKey({ expiresInMs: 10_000 })
@@ -122,9 +121,8 @@ test('check 69: x-forwarded-for is believed from trusted proxies, for the addres
     })
 })
 
-test('check 78: the request rate, its headers, and a 429 without side effects', async (t) => {
-  const stage = await setStage(t)
-  const { secret } = await stage.createCaller({ key: { requestsPerMinute: 5 } })
+test('check 78: the request rate, its headers, and a 429 without side effects', async () => {
+  const { secret, organizationId } = await stage.createCaller({ key: { requestsPerMinute: 5 } })
   const create = () => ask(stage, 'POST', '/v1/inboxes', { secret, headers: json, body: '{}' })
   const answers = await Promise.all(Array.from({ length: 20 }, create))
   const statuses = answers.map(({ status }) => status)
@@ -137,12 +135,12 @@ test('check 78: the request rate, its headers, and a 429 without side effects', 
     assert.equal(body.error, 'rate_limited')
     assert.match(headers.get('retry-after') ?? '', /^([1-9]|[1-5]\d|60)$/)
   }
-  const [count] = await stage.db.query<{ inboxes: number }>('select count(*) as inboxes from inbox')
+  const sql = 'select count(*) as inboxes from inbox where organization_id = $1'
+  const [count] = await stage.db.query<{ inboxes: number }>(sql, [organizationId])
   assert.equal(count?.inboxes, 5)
 })
 
 test('check 69: scopes', async (t) => {
-  const stage = await setStage(t)
   const operations = [
     ['mailbox:manage', 'POST', '/v1/inboxes'],
     ['mailbox:manage', 'DELETE', '/v1/inboxes/inb_000000000000000000000000'],

@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { Clock } from '../../src/base/clock.ts'
 import { SecretBox } from '../../src/base/secret-box.ts'
@@ -62,10 +61,7 @@ export async function setStage(scope: Scope, { trustedProxies = [] }: StageOptio
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-http-'))
   const clock = new Clock()
   const lines: string[] = []
-  const log = pino(
-    { level: 'trace' },
-    new Writable({ write: (line, _, done) => void (lines.push(String(line)), done()) }),
-  )
+  const log = pino({ level: 'trace' }, { write: (line) => void lines.push(line) })
   const [secretBox, blobs] = [new SecretBox(randomBytes(32)), new DiskBlobs(folder)]
   const routePolicy = { mode: 'capture' as const, isLocal: (domain: string) => domain === managedDomain }
   const acceptance = new Acceptance({
