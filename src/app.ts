@@ -15,7 +15,7 @@ import { purgeDeleted } from './flow/delete-inbox.ts'
 import { expireDeliveries } from './flow/end-deliveries.ts'
 import { fileSpooled } from './flow/file.ts'
 import { Receiver } from './flow/receive.ts'
-import { specialRoutes } from './flow/routes.ts'
+import { moveDeliveries, specialRoutes } from './flow/routes.ts'
 import { loadSigningKeys } from './flow/signing.ts'
 import type { Foundation } from './foundation.ts'
 import { createHttpServer } from './http/server.ts'
@@ -152,10 +152,14 @@ async function startDelivery(foundation: Foundation, wakes: Wakes, smtp: ListenA
     verbsFor: (lease, mayFinish) => courier.verbsFor(lease, mayFinish),
     maxLinesOf: (route) => (special.has(route) ? deliveryLines.special : deliveryLines.domain),
   })
+  const move = async () => (await moveDeliveries({ db, clock }, settings.delivery, [settings.managedDomain])) > 0
+  const moving = new Loop({ name: 'move to routes', run: move, intervalMs: 60_000, log })
   await engine.start()
+  moving.start()
   wakes.delivery = (routes) => engine.wake(routes)
   return {
     stop: async () => {
+      await moving.stop()
       await engine.stop(graceMs)
       await courier.drained()
     },
