@@ -10,13 +10,19 @@ import { type Scope, until } from '../tests/support/until.ts'
 /** What must be undone, last thing first. */
 export class Endings implements Scope {
   #ends: (() => void | Promise<void>)[] = []
+  #run: Promise<void> = Promise.resolve()
 
   after(end: () => void | Promise<void>): void {
     this.#ends.push(end)
   }
 
-  /** Runs every ending, whatever the others do; safe to call twice. */
-  async run(): Promise<void> {
+  /** Runs every ending, whatever the others do; called twice, both calls resolve when all has ended. */
+  run(): Promise<void> {
+    this.#run = this.#run.then(() => this.#drain())
+    return this.#run
+  }
+
+  async #drain(): Promise<void> {
     for (let end = this.#ends.pop(); end; end = this.#ends.pop()) {
       try {
         await end()

@@ -27,10 +27,12 @@ Peers are installed by bench/peers/install.sh; one that is missing is named in i
 
 const { wanted, plan } = readCommand()
 const running = new Set<Endings>()
+let interrupted = false
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop())
 
 console.log(`${await describeMachine()}\n`)
 for (const name of wanted) {
+  if (interrupted) break
   const scope = new Endings()
   running.add(scope)
   try {
@@ -40,10 +42,12 @@ for (const name of wanted) {
     process.exitCode = 1
   } finally {
     await scope.run()
+    running.delete(scope)
   }
 }
 
 async function stop(): Promise<void> {
+  interrupted = true
   for (const scope of running) await scope.run()
   process.exit(130)
 }

@@ -55,6 +55,7 @@ async function measure({ posthorn, inboxId, threadIds }: Store, plan: Plan): Pro
 async function startStore(scope: Scope, messages: number): Promise<Store> {
   const folder = temporaryFolder(scope, 'growth')
   const first = new Endings()
+  scope.after(() => first.run())
   try {
     const sink = await startSink(first, folder)
     const again = await startPosthorn(first, { relayPort: sink.port, dataFolder: folder })

@@ -2,7 +2,18 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chown, mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
+import {
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -275,4 +286,21 @@ test('embedded: a lock file that names a living stranger is stale', async (t) =>
   const server = await use(directory)
   assert.notEqual(await pidOf(directory), process.pid)
   await server.release()
+})
+
+test('embedded: an empty lock file, left by a crash, is stale', async (t) => {
+  const directory = await emptyFolder(t)
+  await (await use(directory)).release()
+  const lock = join(directory, 'cluster/postmaster.pid')
+  await writeFile(lock, '')
+  await utimes(lock, 0, 0)
+  const server = await use(directory)
+  assert.deepEqual(await ask(server, 'select 1 as one'), [{ one: 1 }])
+})
+
+test('embedded: what keeps PostgreSQL from starting is said in its own words, at once', async (t) => {
+  const directory = await emptyFolder(t)
+  await (await use(directory)).release()
+  await writeFile(join(directory, 'cluster/postgresql.conf'), 'work_mem = enormous\n')
+  await assert.rejects(use(directory), { name: 'EmbeddedError', message: /did not start.*errors/ })
 })

@@ -1,5 +1,6 @@
 // One destination's trouble is its own: a tarpit delays nobody else, and a dead destination costs no write per message.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
@@ -88,7 +89,7 @@ async function send(api: Api, inbox: Inbox, to: string): Promise<Acceptance> {
   return api.want(path, {
     method: 'POST',
     status: 202,
-    idempotencyKey: `to-${to}-${performance.now()}`,
+    idempotencyKey: randomUUID(),
     body,
   })
 }
