@@ -14,6 +14,12 @@ const accepted: [given: string, email: string, localPart: string, domain: string
   ['"a@evil.example x"@good.example', '"a@evil.example x"@good.example', 'a@evil.example x', 'good.example'],
   ['""@x.example', '""@x.example', '', 'x.example'],
   ['user+tag@localhost', 'user+tag@localhost', 'user+tag', 'localhost'],
+  [
+    `${'a'.repeat(64)}@${'a.'.repeat(91)}example`,
+    `${'a'.repeat(64)}@${'a.'.repeat(91)}example`,
+    'a'.repeat(64),
+    `${'a.'.repeat(91)}example`,
+  ],
   [`${'a'.repeat(64)}@x.example`, `${'a'.repeat(64)}@x.example`, 'a'.repeat(64), 'x.example'],
 ]
 
@@ -68,7 +74,9 @@ const refused = [
   'a\u00a0b@x.example',
   `${'a'.repeat(65)}@x.example`,
   `${'ü'.repeat(33)}@x.example`,
+  `"${'\\a'.repeat(32)}"@x.example`,
   `a@${'a'.repeat(64)}.example`,
+  `${'a'.repeat(64)}@${'a.'.repeat(92)}exampl`,
   `a@${'a.'.repeat(127)}example`,
   'a'.repeat(1_000_000),
 ]

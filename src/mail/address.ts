@@ -16,9 +16,10 @@ export interface EmailAddress {
   email: string
 }
 
-const longestCodePoints = 320
+const longestText = 320
 const longestLocalPartOctets = 64
 const longestDomainOctets = 253
+const longestPathOctets = 256
 
 // Beyond ASCII: no controls, no spaces, no lone surrogates, and no direction marks that make an address read as another.
 const beyondAscii = '[^\\x00-\\x7F\\p{Cc}\\p{Cs}\\p{Z}\\p{Bidi_Control}]'
@@ -33,16 +34,18 @@ const numericLabel = /^(?:[0-9]+|0x[0-9a-f]*)$/
  * Null for whatever cannot be an SMTP recipient. Linear in the text, which may be of any length.
  */
 export function parseEmail(text: string): EmailAddress | null {
-  if (text.length > 2 * longestCodePoints || [...text].length > longestCodePoints) return null
+  if (text.length > longestText) return null
   const at = text.lastIndexOf('@')
   if (at < 1) return null
+  // RFC 5321 4.5.3.1.1: a local part has at most 64 octets.
+  if (Buffer.byteLength(text.slice(0, at)) > longestLocalPartOctets) return null
   const localPart = parseLocalPart(text.slice(0, at))
   const domain = parseDomain(text.slice(at + 1))
   if (localPart === null || domain === null) return null
-  const written = writeLocalPart(localPart)
-  // RFC 5321 4.5.3.1.1: a local part has at most 64 octets.
-  if (Buffer.byteLength(written) > longestLocalPartOctets) return null
-  return { localPart, domain, email: `${written}@${domain}` }
+  const email = `${writeLocalPart(localPart)}@${domain}`
+  // RFC 5321 4.5.3.1.3: a path has at most 256 octets, its angle brackets among them.
+  if (Buffer.byteLength(email) > longestPathOctets - 2) return null
+  return { localPart, domain, email }
 }
 
 /**

@@ -121,6 +121,7 @@ class TextWriter {
   #isAtLineStart = true
   #preformatted = 0
   #quoteDepth = 0
+  #lastDepth = 0
   #href: string | null = null
   #linkText = ''
 
@@ -215,11 +216,14 @@ class TextWriter {
   }
 
   #startLine(): void {
-    const prefix = '> '.repeat(Math.min(this.#quoteDepth, deepestQuote))
+    const depth = Math.min(this.#quoteDepth, deepestQuote)
+    const prefix = '> '.repeat(depth)
     const isFirst = this.#pieces.length === 0
     if (this.#breaks > 0 && !isFirst) {
-      this.#pieces.push(`\n${prefix.trimEnd()}`.repeat(this.#breaks - 1), '\n')
+      const empty = `\n${'> '.repeat(Math.min(depth, this.#lastDepth)).trimEnd()}`
+      this.#pieces.push(empty.repeat(this.#breaks - 1), '\n')
     }
+    this.#lastDepth = depth
     if (this.#breaks > 0 || isFirst) {
       this.#pieces.push(prefix)
       this.#isAtLineStart = true

@@ -53,6 +53,8 @@ class Splitter {
   readonly #raw: Buffer
   readonly #open: OpenMultipart[] = []
   readonly #delimiters = new Map<string, Delimiter>()
+  /** The first bytes of all boundaries so far: few lines that begin with two hyphens need a closer look. */
+  readonly #firstBytes = new Set<number | undefined>()
   /** The part whose body is being read; null in a preamble or an epilogue. */
   #leaf: MimePart | null = null
   #partStart = 0
@@ -70,7 +72,8 @@ class Splitter {
       const lineStart = this.#nextDashes(from)
       if (lineStart < 0) break
       const lineEnd = this.#lineEnd(lineStart)
-      const delimiter = this.#findDelimiter(lineStart, lineEnd)
+      const isCandidate = this.#firstBytes.has(this.#raw[lineStart + 2])
+      const delimiter = isCandidate ? this.#findDelimiter(lineStart, lineEnd) : undefined
       from = lineEnd
       if (delimiter === undefined) continue
       this.#endBody(lineStart)
@@ -175,6 +178,7 @@ class Splitter {
     }
     const openLine = `--${bytes}`
     const closeLine = `${openLine}--`
+    this.#firstBytes.add(bytes.charCodeAt(0))
     const outer = [this.#delimiters.get(openLine), this.#delimiters.get(closeLine)]
     this.#open.push({ part, openLine, closeLine, outer })
     this.#delimiters.set(openLine, { depth: this.#open.length, isClose: false })

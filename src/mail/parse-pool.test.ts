@@ -1,0 +1,74 @@
+// Reading in threads: the same answers as without, and no mail that stops another one or the service.
+import assert from 'node:assert/strict'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { type TestContext, test } from 'node:test'
+import { parseMail } from './parse.ts'
+import { ParsePool } from './parse-pool.ts'
+
+function openPool(t: TestContext, timeoutMs = 10_000): ParsePool {
+  const pool = new ParsePool({ threads: 1, timeoutMs })
+  t.after(() => pool.close())
+  return pool
+}
+
+const withAttachment = Buffer.from(
+  'Subject: with attachment\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n' +
+    '--b\r\n\r\ntext\r\n--b\r\nContent-Type: application/pdf\r\nContent-Transfer-Encoding: base64\r\n\r\nUERG\r\n--b--\r\n',
+)
+
+/** Lines that are nearly boundaries: of all there is, this keeps the reader busy longest. */
+const slowMail = Buffer.concat([
+  Buffer.from('Content-Type: multipart/mixed; boundary=bb\r\n\r\n'),
+  Buffer.from('--bx\r\n'.repeat(4_000_000)),
+])
+
+test('reads as without a thread, in order, and leaves the bytes to their owner', async (t) => {
+  const pool = openPool(t)
+  const mails = Array.from({ length: 50 }, (_, index) =>
+    Buffer.from(`Subject: ${index}\r\n\r\nbody ${index}`),
+  )
+  const parsed = await Promise.all([...mails, withAttachment].map((raw) => pool.parse(raw)))
+  assert.deepEqual(
+    parsed,
+    [...mails, withAttachment].map((raw) => parseMail(raw)),
+  )
+  assert.equal(mails[0]?.toString(), 'Subject: 0\r\n\r\nbody 0')
+  assert.deepEqual(await pool.attachmentContent(withAttachment, 1), Buffer.from('PDF'))
+  assert.equal(await pool.attachmentContent(withAttachment, 2), null)
+})
+
+test('check 97: a mail that takes too long comes as plain text, its neighbours unharmed', async (t) => {
+  const pool = openPool(t, 100)
+  const [first, slow, attachment, last] = await Promise.all([
+    pool.parse(withAttachment),
+    pool.parse(slowMail),
+    pool.attachmentContent(slowMail, 1),
+    pool.parse(withAttachment),
+  ])
+  assert.match(slow.note ?? '', /could not be read: it took more than 100 ms/)
+  assert.ok(slow.text.startsWith('--bx\n'))
+  assert.equal(attachment, null)
+  for (const neighbour of [first, last]) assert.deepEqual(neighbour, parseMail(withAttachment))
+})
+
+test('check 59: the event loop goes on while 25 MB of the worst are read', async (t) => {
+  const pool = openPool(t)
+  await pool.parse(withAttachment)
+  const delay = monitorEventLoopDelay({ resolution: 5 })
+  delay.enable()
+  const mail = await pool.parse(slowMail)
+  delay.disable()
+  assert.match(mail.note ?? '', /a text of more than 4 MiB/)
+  t.diagnostic(`event loop delayed by ${Math.round(delay.max / 1e6)} ms at most`)
+  assert.ok(delay.max / 1e6 < 200)
+})
+
+test('closing settles what is open, and what comes later', async () => {
+  const pool = new ParsePool({ threads: 2, timeoutMs: 10_000 })
+  const open = pool.parse(slowMail)
+  await pool.close()
+  for (const mail of [await open, await pool.parse(withAttachment)]) {
+    assert.match(mail.note ?? '', /the service is stopping/)
+  }
+  assert.equal(await pool.attachmentContent(withAttachment, 1), null)
+})
