@@ -16,7 +16,9 @@ export async function selfSignedContext(hostname: string): Promise<() => SecureC
   const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   const certificate = forge.pki.createCertificate()
-  certificate.publicKey = forge.pki.publicKeyFromPem(publicKey.export({ type: 'spki', format: 'pem' }).toString())
+  certificate.publicKey = forge.pki.publicKeyFromPem(
+    publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+  )
   // RFC 5280 4.1.2.2: a positive integer of at most 20 octets.
   certificate.serialNumber = `01${randomBytes(15).toString('hex')}`
   certificate.validity.notAfter = new Date(Date.now() + validityMs)
