@@ -77,10 +77,10 @@ async function writeAll(file: FileHandle, chunk: Buffer): Promise<void> {
 }
 
 async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
+  const entry = await open(folder, 'r')
   try {
-    await handle.sync()
+    await entry.sync()
   } finally {
-    await handle.close()
+    await entry.close()
   }
 }

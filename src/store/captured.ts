@@ -10,8 +10,17 @@ export interface CapturedMail {
 }
 
 /** Stores captured mails and keeps the newest `keep`; answers the blobs that went with the older ones. */
-export async function insertCaptured(tx: Tx, mails: CapturedMail[], keep: number, at: Date): Promise<string[]> {
-  await insertRaws(tx, mails.map(({ raw }) => raw), at)
+export async function insertCaptured(
+  tx: Tx,
+  mails: CapturedMail[],
+  keep: number,
+  at: Date,
+): Promise<string[]> {
+  await insertRaws(
+    tx,
+    mails.map(({ raw }) => raw),
+    at,
+  )
   for (const { id, sender, recipients, raw } of mails) {
     await tx.query(
       'insert into captured_mail (id, sender, recipients, raw_id, captured_at) values ($1, $2, $3, $4, $5) on conflict (id) do nothing',
@@ -22,5 +31,8 @@ export async function insertCaptured(tx: Tx, mails: CapturedMail[], keep: number
     `delete from captured_mail where id in (select id from captured_mail order by id desc offset $1) returning raw_id as "rawId"`,
     [keep],
   )
-  return await deleteUnusedRaws(tx, gone.map(({ rawId }) => rawId))
+  return await deleteUnusedRaws(
+    tx,
+    gone.map(({ rawId }) => rawId),
+  )
 }

@@ -20,7 +20,10 @@ export async function commitRows<Row, Result>(
   }
 }
 
-async function writeAgain<Row, Result>(rows: Row[], write: (rows: Row[]) => Promise<Result[]>): Promise<(Result | DbFault)[]> {
+async function writeAgain<Row, Result>(
+  rows: Row[],
+  write: (rows: Row[]) => Promise<Result[]>,
+): Promise<(Result | DbFault)[]> {
   try {
     return await write(rows)
   } catch (error) {
@@ -29,7 +32,10 @@ async function writeAgain<Row, Result>(rows: Row[], write: (rows: Row[]) => Prom
   }
 }
 
-async function bisect<Row, Result>(rows: Row[], write: (rows: Row[]) => Promise<Result[]>): Promise<(Result | DbFault)[]> {
+async function bisect<Row, Result>(
+  rows: Row[],
+  write: (rows: Row[]) => Promise<Result[]>,
+): Promise<(Result | DbFault)[]> {
   const middle = rows.length >> 1
   const first = await commitRows(rows.slice(0, middle), write)
   return [...first, ...(await commitRows(rows.slice(middle), write))]

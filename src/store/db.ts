@@ -51,7 +51,9 @@ function faultKind({ code, message }: Error & { code?: string }): DbFault['kind'
   // 25P03: idle in transaction; 25006: a standby after a failover.
   if (/^(08|53|57P|58)|^(55P03|57014|25P03|25006)$/.test(code ?? '')) return 'lost'
   if (/^E[A-Z]+$/.test(code ?? '')) return 'lost'
-  return /connection|timeout exceeded|Client was closed|not queryable/i.test(message) && !code ? 'lost' : 'other'
+  return /connection|timeout exceeded|Client was closed|not queryable/i.test(message) && !code
+    ? 'lost'
+    : 'other'
 }
 
 /** A pool of connections to one database. */
@@ -117,7 +119,11 @@ export class Db implements Queryable {
   }
 }
 
-async function clientQuery<Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> {
+async function clientQuery<Row>(
+  client: pg.PoolClient,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<Row[]> {
   try {
     const { rows } = await client.query({ name: statementName(text), text, values: [...values] })
     return rows as Row[]

@@ -3,7 +3,7 @@ import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import { newUuid } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
-import type { DeliveryStatus } from './submissions.ts'
+import type { DeliveryStatus } from './status.ts'
 
 export interface ClaimedDelivery {
   submissionId: SubmissionId
@@ -46,7 +46,10 @@ export interface OutboundContent {
   createdAt: Date
 }
 
-export async function readOutboundContents(db: Queryable, submissionIds: SubmissionId[]): Promise<OutboundContent[]> {
+export async function readOutboundContents(
+  db: Queryable,
+  submissionIds: SubmissionId[],
+): Promise<OutboundContent[]> {
   return await db.query<OutboundContent>(
     `select s.id as "submissionId", m.internet_message_id as "messageId", m.in_reply_to as "inReplyTo",
       m.reference_ids as "referenceIds", m.sender, m.recipients, m.subject, m.text, m.html, m.attachments,
@@ -84,20 +87,37 @@ export interface DeliveryFact {
 /** One call a batch; answers for each result whether it counted under the lease that claimed it. */
 export async function recordResults(db: Queryable, results: DeliveryResult[], at: Date): Promise<boolean[]> {
   const rows = results.map((result, i) => ({
-    ...{ i, submission: result.submissionId, position: result.position, route: result.route, epoch: result.epoch },
-    ...{ status: result.status, due_at: result.dueAt, response: result.response, failure_code: result.failureCode },
+    ...{
+      i,
+      submission: result.submissionId,
+      position: result.position,
+      route: result.route,
+      epoch: result.epoch,
+    },
+    ...{
+      status: result.status,
+      due_at: result.dueAt,
+      response: result.response,
+      failure_code: result.failureCode,
+    },
   }))
   const facts = results.flatMap((result, i) =>
     result.facts.map((fact, step) => ({
-      ...{ i, submission: result.submissionId, position: result.position, step, id: newUuid(), enhanced: fact.enhancedStatus },
+      ...{
+        i,
+        submission: result.submissionId,
+        position: result.position,
+        step,
+        id: newUuid(),
+        enhanced: fact.enhancedStatus,
+      },
       ...fact,
     })),
   )
-  const counted = await db.query<{ i: number }>('select record_results as i from record_results($1, $2, $3)', [
-    JSON.stringify(rows),
-    JSON.stringify(facts),
-    at,
-  ])
+  const counted = await db.query<{ i: number }>(
+    'select record_results as i from record_results($1, $2, $3)',
+    [JSON.stringify(rows), JSON.stringify(facts), at],
+  )
   const places = new Set(counted.map(({ i }) => i))
   return results.map((_, i) => places.has(i))
 }
@@ -119,18 +139,32 @@ export async function findExpired(db: Queryable, at: Date, limit: number): Promi
 }
 
 export async function findWaitingOfInbox(db: Queryable, inboxId: InboxId): Promise<DeliveryPlace[]> {
-  return await db.query<DeliveryPlace>(`select ${places} from delivery where inbox_id = $1 and ${waiting}`, [inboxId])
+  return await db.query<DeliveryPlace>(`select ${places} from delivery where inbox_id = $1 and ${waiting}`, [
+    inboxId,
+  ])
 }
 
-export async function findWaitingOfRoute(db: Queryable, route: string, limit: number): Promise<DeliveryPlace[]> {
-  return await db.query<DeliveryPlace>(`select ${places} from delivery where route = $1 and ${waiting} limit $2`, [route, limit])
+export async function findWaitingOfRoute(
+  db: Queryable,
+  route: string,
+  limit: number,
+): Promise<DeliveryPlace[]> {
+  return await db.query<DeliveryPlace>(
+    `select ${places} from delivery where route = $1 and ${waiting} limit $2`,
+    [route, limit],
+  )
 }
 
 /**
  * Moves what waits in a queue that is no longer its own, as after a change of the delivery mode; answers how much.
  * `route` is `@relay` or `@capture`, or null where each domain has its own queue.
  */
-export async function moveToRoutes(db: Queryable, route: string | null, localDomains: string[], at: Date): Promise<number> {
+export async function moveToRoutes(
+  db: Queryable,
+  route: string | null,
+  localDomains: string[],
+  at: Date,
+): Promise<number> {
   const rows = await db.query<{ route: string }>(
     `with misplaced as (
       select submission_id, position, case when domain = any($2) then '@local' else coalesce($1, domain) end as route
@@ -175,7 +209,11 @@ export async function endWaiting(
   at: Date,
 ): Promise<number> {
   if (ended.length === 0) return 0
-  const rows = ended.map(({ submissionId, position }) => ({ submission: submissionId, position, id: newUuid() }))
+  const rows = ended.map(({ submissionId, position }) => ({
+    submission: submissionId,
+    position,
+    id: newUuid(),
+  }))
   const [row] = await db.query<{ count: number }>('select end_waiting($1, $2, $3, $4, $5) as count', [
     ...[JSON.stringify(rows), end.failureCode, end.eventType, end.classification, at],
   ])

@@ -36,8 +36,15 @@ export async function insertInbox(
 }
 
 /** The organization's inbox, deleted ones included. */
-export async function findInbox(db: Queryable, organizationId: OrganizationId, id: string): Promise<InboxRow | null> {
-  const [row] = await db.query<InboxRow>(`select ${columns} from inbox where id = $2 and organization_id = $1`, [organizationId, id])
+export async function findInbox(
+  db: Queryable,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<InboxRow | null> {
+  const [row] = await db.query<InboxRow>(
+    `select ${columns} from inbox where id = $2 and organization_id = $1`,
+    [organizationId, id],
+  )
   return row ?? null
 }
 
@@ -54,7 +61,11 @@ export async function findInboxByIdempotencyKey(
 }
 
 /** Whose address it is: the living inbox, or the organization that had it last. */
-export async function findAddressHolder(db: Queryable, domain: string, localPart: string): Promise<InboxRow | null> {
+export async function findAddressHolder(
+  db: Queryable,
+  domain: string,
+  localPart: string,
+): Promise<InboxRow | null> {
   const [row] = await db.query<InboxRow>(
     `select ${columns} from inbox where domain = $1 and local_part = $2 and status in ('active', 'deleted')
     order by status limit 1`,
@@ -101,7 +112,12 @@ export interface InboxFilter {
 }
 
 /** Living inboxes, newest first, after `beforeId`. */
-export async function listInboxes(db: Queryable, filter: InboxFilter, beforeId: string | null, limit: number): Promise<InboxRow[]> {
+export async function listInboxes(
+  db: Queryable,
+  filter: InboxFilter,
+  beforeId: string | null,
+  limit: number,
+): Promise<InboxRow[]> {
   return await db.query<InboxRow>(
     `select ${columns} from inbox
     where organization_id = $1 and status = 'active' and ($2::text[] is null or id = any($2))
@@ -114,7 +130,11 @@ export async function listInboxes(db: Queryable, filter: InboxFilter, beforeId: 
 }
 
 /** Locks the inbox against filing, acceptance and receiving; null when it is not there or not living. */
-export async function lockInbox(tx: Tx, organizationId: OrganizationId, id: string): Promise<InboxRow | null> {
+export async function lockInbox(
+  tx: Tx,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<InboxRow | null> {
   const [row] = await tx.query<InboxRow>(
     `select ${columns} from inbox where id = $2 and organization_id = $1 and status = 'active' for update`,
     [organizationId, id],

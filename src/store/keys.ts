@@ -36,11 +36,23 @@ export async function insertKey(tx: Tx, row: Omit<KeyRow, 'revokedAt'>, hash: Bu
       allowed_recipient_domains, expires_at, requests_per_minute, created_at)
     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
     [
-      ...[row.id, row.organizationId, row.name, row.kind, hash, row.scopes, row.inboxIds, row.allowedIps, row.sendMode],
+      ...[
+        row.id,
+        row.organizationId,
+        row.name,
+        row.kind,
+        hash,
+        row.scopes,
+        row.inboxIds,
+        row.allowedIps,
+        row.sendMode,
+      ],
       ...[row.allowedRecipientDomains, row.expiresAt, row.requestsPerMinute, row.createdAt],
     ],
   )
-  await tx.query(`insert into request_window (key_id, started_at, granted) values ($1, '-infinity', 0)`, [row.id])
+  await tx.query(`insert into request_window (key_id, started_at, granted) values ($1, '-infinity', 0)`, [
+    row.id,
+  ])
 }
 
 export async function findCaller(db: Queryable, hash: Buffer): Promise<CallerRow | null> {
@@ -53,7 +65,10 @@ export async function findCaller(db: Queryable, hash: Buffer): Promise<CallerRow
 }
 
 export async function listKeys(db: Queryable, organizationId: string): Promise<KeyRow[]> {
-  return await db.query<KeyRow>(`select ${columns} from api_key k where k.organization_id = $1 order by k.id`, [organizationId])
+  return await db.query<KeyRow>(
+    `select ${columns} from api_key k where k.organization_id = $1 order by k.id`,
+    [organizationId],
+  )
 }
 
 export async function revokeKey(tx: Tx, id: string, at: Date): Promise<KeyRow | null> {
@@ -84,5 +99,7 @@ export async function borrowRequests(
     returning b.granted as before, w.granted`,
     [key.id, windowStart, wanted, key.requestsPerMinute],
   )
-  return row ? { lent: row.granted - row.before, granted: row.granted } : { lent: 0, granted: key.requestsPerMinute }
+  return row
+    ? { lent: row.granted - row.before, granted: row.granted }
+    : { lent: 0, granted: key.requestsPerMinute }
 }

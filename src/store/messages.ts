@@ -1,7 +1,7 @@
 // Messages and threads as they are read, and the filing of received ones.
 import type { InboxId, MessageId, OrganizationId, SubmissionId, ThreadId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
-import type { SubmissionStatus } from './submissions.ts'
+import type { SubmissionStatus } from './status.ts'
 
 export interface MailboxValue {
   email: string
@@ -65,7 +65,11 @@ const columns = `m.id, m.organization_id as "organizationId", m.inbox_id as "inb
 const source = `message m join inbox b on b.id = m.inbox_id and b.status = 'active'
   left join submission s on s.id = m.submission_id`
 
-export async function findMessage(db: Queryable, organizationId: OrganizationId, id: string): Promise<MessageRow | null> {
+export async function findMessage(
+  db: Queryable,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<MessageRow | null> {
   const [row] = await db.query<MessageRow>(
     `select ${columns} from ${source} where m.id = $2 and m.organization_id = $1`,
     [organizationId, id],
@@ -83,7 +87,12 @@ export interface MessageFilter {
 }
 
 /** The inbox's messages, newest first, after `beforeId`. */
-export async function listMessages(db: Queryable, filter: MessageFilter, beforeId: string | null, limit: number): Promise<MessageRow[]> {
+export async function listMessages(
+  db: Queryable,
+  filter: MessageFilter,
+  beforeId: string | null,
+  limit: number,
+): Promise<MessageRow[]> {
   return await db.query<MessageRow>(
     `select ${columns} from ${source}
     where m.inbox_id = $1 and ($2::text is null or m.direction = $2) and ($3::text is null or lower(m.sender->>'email') = $3)
@@ -94,7 +103,12 @@ export async function listMessages(db: Queryable, filter: MessageFilter, beforeI
 }
 
 /** The inbox's messages, oldest first, after the number `afterSeq`, which is given under the inbox's lock. */
-export async function exportMessages(db: Queryable, inboxId: InboxId, afterSeq: number, limit: number): Promise<MessageRow[]> {
+export async function exportMessages(
+  db: Queryable,
+  inboxId: InboxId,
+  afterSeq: number,
+  limit: number,
+): Promise<MessageRow[]> {
   return await db.query<MessageRow>(
     `select ${columns} from ${source} where m.inbox_id = $1 and m.seq > $2 order by m.seq limit $3`,
     [inboxId, afterSeq, limit],
@@ -114,7 +128,11 @@ export interface ThreadRow {
 const threadColumns = `t.id, t.organization_id as "organizationId", t.inbox_id as "inboxId", t.subject, t.participants,
   t.message_count as "messageCount", t.last_message_at as "lastMessageAt"`
 
-export async function findThread(db: Queryable, organizationId: OrganizationId, id: string): Promise<ThreadRow | null> {
+export async function findThread(
+  db: Queryable,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<ThreadRow | null> {
   const [row] = await db.query<ThreadRow>(
     `select ${threadColumns} from thread t join inbox b on b.id = t.inbox_id and b.status = 'active'
     where t.id = $2 and t.organization_id = $1`,
@@ -124,7 +142,12 @@ export async function findThread(db: Queryable, organizationId: OrganizationId, 
 }
 
 /** The thread's messages, oldest first, after the number `afterSeq`. */
-export async function listThreadMessages(db: Queryable, threadId: ThreadId, afterSeq: number, limit: number): Promise<MessageRow[]> {
+export async function listThreadMessages(
+  db: Queryable,
+  threadId: ThreadId,
+  afterSeq: number,
+  limit: number,
+): Promise<MessageRow[]> {
   return await db.query<MessageRow>(
     `select ${columns} from ${source} where m.thread_id = $1 and m.seq > $2 order by m.seq limit $3`,
     [threadId, afterSeq, limit],
@@ -147,7 +170,10 @@ export async function listThreads(
 }
 
 /** Removes the message's row, and its thread's when it was the last; the inbox is locked. Answers its raw row's id. */
-export async function deleteMessageRow(tx: Tx, message: { id: MessageId; threadId: ThreadId }): Promise<void> {
+export async function deleteMessageRow(
+  tx: Tx,
+  message: { id: MessageId; threadId: ThreadId },
+): Promise<void> {
   await tx.query('delete from message where id = $1', [message.id])
   await tx.query(
     `update thread t set message_count = n.messages, last_message_at = coalesce(n.last, t.last_message_at)
@@ -201,6 +227,9 @@ export interface FiledMessage {
 
 /** Files the mails whose spool rows this transaction holds; answers the ids that became messages. */
 export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Promise<string[]> {
-  const rows = await tx.query<{ id: string }>('select file_messages as id from file_messages($1, $2)', [JSON.stringify(filed), at])
+  const rows = await tx.query<{ id: string }>('select file_messages as id from file_messages($1, $2)', [
+    JSON.stringify(filed),
+    at,
+  ])
   return rows.map(({ id }) => id)
 }

@@ -25,12 +25,18 @@ export async function migrate(db: Db, log: Log): Promise<string[]> {
     await client.query(`begin; set local lock_timeout = '60s'; select pg_advisory_xact_lock(${lockKey});
       create table if not exists schema_migration (version integer primary key, name text not null, checksum text not null,
         applied_at timestamptz not null default now())`)
-    const { rows } = await client.query('select version, name, checksum from schema_migration order by version')
+    const { rows } = await client.query(
+      'select version, name, checksum from schema_migration order by version',
+    )
     checkApplied(rows, migrations)
     const pending = migrations.slice(rows.length)
     for (const { version, name, checksum, sql } of pending) {
       await client.query(sql)
-      await client.query('insert into schema_migration (version, name, checksum) values ($1, $2, $3)', [version, name, checksum])
+      await client.query('insert into schema_migration (version, name, checksum) values ($1, $2, $3)', [
+        version,
+        name,
+        checksum,
+      ])
       log.info({ migration: name }, 'schema migrated')
     }
     await client.query('commit')
@@ -43,7 +49,9 @@ export async function migrate(db: Db, log: Log): Promise<string[]> {
 }
 
 function readMigrations(): Migration[] {
-  const names = readdirSync(folder).filter((name) => name.endsWith('.sql')).sort()
+  const names = readdirSync(folder)
+    .filter((name) => name.endsWith('.sql'))
+    .sort()
   return names.map((name, index) => {
     const sql = readFileSync(new URL(name, folder), 'utf8')
     return { version: index + 1, name, checksum: createHash('sha256').update(sql).digest('hex'), sql }
@@ -53,7 +61,13 @@ function readMigrations(): Migration[] {
 function checkApplied(applied: { name: string; checksum: string }[], migrations: Migration[]): void {
   for (const [index, { name, checksum }] of applied.entries()) {
     const ours = migrations[index]
-    if (!ours) throw new MigrationError(`the database has migration ${name}, which this program does not know: run the newer Posthorn`)
-    if (ours.checksum !== checksum) throw new MigrationError(`migration ${ours.name} differs from the one that was applied to this database`)
+    if (!ours)
+      throw new MigrationError(
+        `the database has migration ${name}, which this program does not know: run the newer Posthorn`,
+      )
+    if (ours.checksum !== checksum)
+      throw new MigrationError(
+        `migration ${ours.name} differs from the one that was applied to this database`,
+      )
   }
 }

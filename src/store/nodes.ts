@@ -13,7 +13,11 @@ export interface Node {
 }
 
 /** Registers this node under a new number and holds its lock on a connection of its own. */
-export async function joinNodes(db: Db, addresses: { smtp: string | null; capture: string | null }, at: Date): Promise<Node> {
+export async function joinNodes(
+  db: Db,
+  addresses: { smtp: string | null; capture: string | null },
+  at: Date,
+): Promise<Node> {
   const client = await db.dedicated()
   try {
     const { rows } = await client.query(

@@ -46,7 +46,12 @@ export async function listOrganizations(db: Queryable): Promise<OrganizationRow[
   return await db.query<OrganizationRow>(`select ${columns} from organization order by created_at, id`)
 }
 
-export async function updateOrganizationStatus(tx: Tx, id: string, status: string, at: Date): Promise<OrganizationRow | null> {
+export async function updateOrganizationStatus(
+  tx: Tx,
+  id: string,
+  status: string,
+  at: Date,
+): Promise<OrganizationRow | null> {
   const [row] = await tx.query<OrganizationRow>(
     `update organization set status = $2, updated_at = $3 where id = $1 returning ${columns}`,
     [id, status, at],
@@ -55,7 +60,12 @@ export async function updateOrganizationStatus(tx: Tx, id: string, status: strin
 }
 
 /** Merges `limits` into those that stand. */
-export async function updateLimits(tx: Tx, id: string, limits: Partial<Limits>, at: Date): Promise<OrganizationRow | null> {
+export async function updateLimits(
+  tx: Tx,
+  id: string,
+  limits: Partial<Limits>,
+  at: Date,
+): Promise<OrganizationRow | null> {
   const [row] = await tx.query<OrganizationRow>(
     `update organization set limits = limits || $2::jsonb, updated_at = $3 where id = $1 returning ${columns}`,
     [id, JSON.stringify(limits), at],
@@ -75,6 +85,9 @@ export async function takeManagedAllowance(tx: Tx, id: OrganizationId): Promise<
 
 /** Holds the organization's row, so that what is counted against its limits cannot be created beside it. */
 export async function lockOrganization(tx: Tx, id: OrganizationId): Promise<OrganizationRow | null> {
-  const [row] = await tx.query<OrganizationRow>(`select ${columns} from organization where id = $1 for no key update`, [id])
+  const [row] = await tx.query<OrganizationRow>(
+    `select ${columns} from organization where id = $1 for no key update`,
+    [id],
+  )
   return row ?? null
 }

@@ -15,7 +15,10 @@ export const maxInlineBytes = 256 * 1024
 /** Multi-row VALUES with binary parameters: a bytea within a text array costs four times as much. */
 export async function insertRaws(tx: Tx, raws: RawRow[], at: Date): Promise<void> {
   if (raws.length === 0) return
-  const rows = raws.map((_, i) => `($${i * 4 + 2}::uuid, $${i * 4 + 3}::integer, $${i * 4 + 4}::bytea, $${i * 4 + 5}::text, $1::timestamptz)`)
+  const rows = raws.map(
+    (_, i) =>
+      `($${i * 4 + 2}::uuid, $${i * 4 + 3}::integer, $${i * 4 + 4}::bytea, $${i * 4 + 5}::text, $1::timestamptz)`,
+  )
   await tx.query(
     `insert into raw (id, size_bytes, bytes, blob, created_at) values ${rows.join(', ')} on conflict (id) do nothing`,
     [at, ...raws.flatMap(({ id, sizeBytes, bytes, blob }) => [id, sizeBytes, bytes, blob])],
@@ -23,7 +26,10 @@ export async function insertRaws(tx: Tx, raws: RawRow[], at: Date): Promise<void
 }
 
 export async function findRaw(db: Queryable, id: string): Promise<RawRow | null> {
-  const [row] = await db.query<RawRow>('select id, size_bytes as "sizeBytes", bytes, blob from raw where id = $1', [id])
+  const [row] = await db.query<RawRow>(
+    'select id, size_bytes as "sizeBytes", bytes, blob from raw where id = $1',
+    [id],
+  )
   return row ?? null
 }
 

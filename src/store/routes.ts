@@ -55,7 +55,12 @@ export async function acquireRoutes(
 }
 
 /** Renews the leases that are still ours; a route that is missing from the answer has been lost. */
-export async function renewRoutes(db: Queryable, nodeId: number, held: { key: string; epoch: number }[], leaseMs: number): Promise<RouteRow[]> {
+export async function renewRoutes(
+  db: Queryable,
+  nodeId: number,
+  held: { key: string; epoch: number }[],
+  leaseMs: number,
+): Promise<RouteRow[]> {
   return await db.query<RouteRow>(
     `update route r set lease_until = now() + $4 * interval '1 ms'
     from unnest($2::text[], $3::bigint[]) as h(key, epoch)
@@ -67,7 +72,10 @@ export async function renewRoutes(db: Queryable, nodeId: number, held: { key: st
 
 /** Gives routes up at once, so that another node need not wait for the lease to run out. */
 export async function releaseRoutes(db: Queryable, nodeId: number, keys: string[]): Promise<void> {
-  await db.query('update route set owner = null, lease_until = null where owner = $1 and key = any($2)', [nodeId, keys])
+  await db.query('update route set owner = null, lease_until = null where owner = $1 and key = any($2)', [
+    nodeId,
+    keys,
+  ])
 }
 
 /** Notes a fault of the way there: the whole route waits. The only write while a destination is down. */
@@ -84,15 +92,26 @@ export async function backOffRoute(
 }
 
 export async function clearBackOff(db: Queryable, route: { key: string; epoch: number }): Promise<void> {
-  await db.query(`update route set failures = 0, not_before = null, last_fault = null where key = $1 and epoch = $2`, [route.key, route.epoch])
+  await db.query(
+    `update route set failures = 0, not_before = null, last_fault = null where key = $1 and epoch = $2`,
+    [route.key, route.epoch],
+  )
 }
 
 /**
  * Gives back what an earlier owner had on the wire when it was lost. Whether the far side took it is unknown, so each
  * is tried again; the lost attempt keeps its number and its event.
  */
-export async function reclaimOrphans(db: Queryable, route: { key: string; epoch: number }, at: Date): Promise<number> {
-  const [row] = await db.query<{ count: number }>('select reclaim_orphans($1, $2, $3) as count', [route.key, route.epoch, at])
+export async function reclaimOrphans(
+  db: Queryable,
+  route: { key: string; epoch: number },
+  at: Date,
+): Promise<number> {
+  const [row] = await db.query<{ count: number }>('select reclaim_orphans($1, $2, $3) as count', [
+    route.key,
+    route.epoch,
+    at,
+  ])
   return row!.count
 }
 
@@ -138,7 +157,10 @@ export async function listQueues(db: Queryable, key: string | null): Promise<Que
 }
 
 export async function setPaused(tx: Tx, key: string, paused: 'paused' | 'running'): Promise<boolean> {
-  const rows = await tx.query('update route set paused = $2 where key = $1 returning key', [key, paused === 'paused'])
+  const rows = await tx.query('update route set paused = $2 where key = $1 returning key', [
+    key,
+    paused === 'paused',
+  ])
   return rows.length > 0
 }
 

@@ -45,9 +45,17 @@ export interface ReceivedMail {
  * anything of it was stored. Run again with the same ids, it changes nothing.
  */
 export async function insertReceived(tx: Tx, mails: ReceivedMail[], at: Date): Promise<boolean[]> {
-  const inboxes = mails.flatMap((mail, i) => mail.inboxes.map((row) => ({ i, raw: mail.raw.id, at: mail.receivedAt, ...row })))
-  const kept = mails.flatMap((mail, i) => mail.kept.map((row) => ({ i, raw: mail.raw.id, at: mail.receivedAt, ...row })))
-  await insertRaws(tx, mails.map(({ raw }) => raw), at)
+  const inboxes = mails.flatMap((mail, i) =>
+    mail.inboxes.map((row) => ({ i, raw: mail.raw.id, at: mail.receivedAt, ...row })),
+  )
+  const kept = mails.flatMap((mail, i) =>
+    mail.kept.map((row) => ({ i, raw: mail.raw.id, at: mail.receivedAt, ...row })),
+  )
+  await insertRaws(
+    tx,
+    mails.map(({ raw }) => raw),
+    at,
+  )
   const stored = await tx.query<{ i: number }>(
     `with living as (
       select x.*, x.at as received_at from jsonb_to_recordset($1::jsonb) as x(
@@ -86,9 +94,4 @@ export async function claimSpool(tx: Tx, at: Date, limit: number): Promise<(Spoo
 /** Notes that filing failed, and when it is tried again. */
 export async function postponeSpool(db: Queryable, id: string, dueAt: Date): Promise<void> {
   await db.query('update spool set failures = failures + 1, due_at = $2 where id = $1', [id, dueAt])
-}
-
-export async function countSpool(db: Queryable): Promise<number> {
-  const [row] = await db.query<{ count: number }>('select count(*) as count from spool')
-  return row!.count
 }

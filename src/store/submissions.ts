@@ -2,9 +2,8 @@
 import type { InboxId, KeyId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
+import type { DeliveryStatus, SubmissionStatus } from './status.ts'
 
-export type SubmissionStatus = 'pending' | 'delivered' | 'partially_delivered' | 'failed'
-export type DeliveryStatus = 'pending' | 'deferred' | 'delivered' | 'bounced' | 'failed' | 'suppressed'
 export type SendOperation = 'message' | 'reply'
 
 export interface RecipientState {
@@ -39,7 +38,11 @@ const columns = `s.id, s.organization_id as "organizationId", s.inbox_id as "inb
     'updatedAt', d.updated_at, 'attempts', d.attempts) order by d.position)
     from delivery d where d.submission_id = s.id) as recipients`
 
-export async function findSubmission(db: Queryable, organizationId: OrganizationId, id: string): Promise<SubmissionRow | null> {
+export async function findSubmission(
+  db: Queryable,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<SubmissionRow | null> {
   const [row] = await db.query<SubmissionRow>(
     `select ${columns} from submission s where s.id = $2 and s.organization_id = $1`,
     [organizationId, id],
@@ -72,7 +75,14 @@ export async function listSubmissions(
       and ($7::uuid is null or s.id < $7)
     order by s.id desc limit $8`,
     [
-      ...[filter.organizationId, filter.inboxIds, filter.status, filter.recipientKey, filter.since, filter.until],
+      ...[
+        filter.organizationId,
+        filter.inboxIds,
+        filter.status,
+        filter.recipientKey,
+        filter.since,
+        filter.until,
+      ],
       ...[beforeId, limit],
     ],
   )
@@ -92,7 +102,12 @@ export interface EventRow {
 }
 
 /** The submission's events, oldest first, after the number `afterSeq` (-1 for all). The first is the submission itself. */
-export async function listEvents(db: Queryable, submissionId: SubmissionId, afterSeq: number, limit: number): Promise<EventRow[]> {
+export async function listEvents(
+  db: Queryable,
+  submissionId: SubmissionId,
+  afterSeq: number,
+  limit: number,
+): Promise<EventRow[]> {
   return await db.query<EventRow>(
     `select id, 0 as seq, 'accepted' as type, null as recipient, created_at as at, null::integer as attempt,
       null::jsonb as remote, null as response, null as "enhancedStatus", null as classification
@@ -153,17 +168,23 @@ export interface SendVerdict {
 }
 
 /** One call a batch; answers a verdict for each row, in order. */
-export async function acceptSends(db: Queryable, control: SendControl[], content: SendContent[], at: Date): Promise<SendVerdict[]> {
+export async function acceptSends(
+  db: Queryable,
+  control: SendControl[],
+  content: SendContent[],
+  at: Date,
+): Promise<SendVerdict[]> {
   const rows = await db.query<SendVerdict & { i: number }>(
     `select i, verdict, submission_id as "submissionId", retry_after as "retryAfterSeconds" from accept_sends($1, $2, $3)`,
     [JSON.stringify(control), JSON.stringify(content), at],
   )
   const byPlace = new Map(rows.map((row) => [row.i, row]))
-  return control.map(({ i, sub }) => byPlace.get(i) ?? { verdict: 'unauthorized', submissionId: sub, retryAfterSeconds: null })
+  return control.map(
+    ({ i, sub }) => byPlace.get(i) ?? { verdict: 'unauthorized', submissionId: sub, retryAfterSeconds: null },
+  )
 }
 
 /** Marks the results of the message's send as deleted: its idempotency key answers 410 from now on. */
 export async function forgetResult(tx: Tx, submissionId: SubmissionId): Promise<void> {
   await tx.query('update submission set result_deleted = true where id = $1', [submissionId])
 }
-
