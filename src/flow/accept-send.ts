@@ -26,7 +26,14 @@ import type { Caller } from './caller.ts'
 import type { Idempotency } from './idempotency.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
 import { type RoutePolicy, routeOf } from './routes.ts'
-import { attachmentEntries, draftSend, type MessageBody, type Refusal, type ReplyBody, type SendDraft } from './send-draft.ts'
+import {
+  attachmentEntries,
+  draftSend,
+  type MessageBody,
+  type Refusal,
+  type ReplyBody,
+  type SendDraft,
+} from './send-draft.ts'
 
 /** The answer to an accepted send, or to one that was accepted before. */
 export interface Accepted {
@@ -86,7 +93,12 @@ export class Acceptance {
   }
 
   /** Accepts a new message from an inbox; resolves after the commit. */
-  async acceptMessage(caller: Caller, inboxId: string, body: MessageBody, idempotency: Idempotency): Promise<Accepted> {
+  async acceptMessage(
+    caller: Caller,
+    inboxId: string,
+    body: MessageBody,
+    idempotency: Idempotency,
+  ): Promise<Accepted> {
     const sender = await this.#sender(caller, inboxId)
     const draft = draftSend(caller, { to: body.to, cc: body.cc ?? [], bcc: body.bcc ?? [] }, body)
     if (!sender) draft.refusal = { code: 'not_found' }
@@ -103,14 +115,25 @@ export class Acceptance {
   }
 
   /** Accepts a reply within a thread; resolves after the commit. */
-  async acceptReply(caller: Caller, threadId: string, body: ReplyBody, idempotency: Idempotency): Promise<Accepted> {
+  async acceptReply(
+    caller: Caller,
+    threadId: string,
+    body: ReplyBody,
+    idempotency: Idempotency,
+  ): Promise<Accepted> {
     const { db } = this.#deps
     const thread = await findThread(db, caller.organizationId, threadId)
     const target = thread && (await findMessage(db, caller.organizationId, body.targetMessageId))
     const sender = thread && (await this.#sender(caller, thread.inboxId))
     if (!sender || target?.threadId !== thread.id) {
       const draft = draftSend(caller, { to: [], cc: [], bcc: [] }, body)
-      return await this.#once(caller, nowhere(threadId as ThreadId), { ...draft, refusal: { code: 'not_found' } }, body, idempotency)
+      return await this.#once(
+        caller,
+        nowhere(threadId as ThreadId),
+        { ...draft, refusal: { code: 'not_found' } },
+        body,
+        idempotency,
+      )
     }
     const addressed = replyRecipients(target, sender.mailbox.email, body.replyAll ? 'all' : 'sender')
     const draft = draftSend(caller, { ...addressed, bcc: [] }, body)
@@ -148,7 +171,10 @@ export class Acceptance {
       await Promise.race([earlier, sleep(waitMs, undefined, { ref: false })])
     }
     const run = this.#accept(caller, frame, draft, body, idempotency)
-    this.#running.set(name, run.catch(() => {})) // whoever waits only wants to know that it is over
+    this.#running.set(
+      name,
+      run.catch(() => {}),
+    ) // whoever waits only wants to know that it is over
     try {
       return await run
     } finally {
@@ -176,7 +202,13 @@ export class Acceptance {
     throw refused(verdict, draft.refusal)
   }
 
-  #compile(caller: Caller, frame: SendFrame, draft: SendDraft, body: MessageBody | ReplyBody, idempotency: Idempotency): PendingSend {
+  #compile(
+    caller: Caller,
+    frame: SendFrame,
+    draft: SendDraft,
+    body: MessageBody | ReplyBody,
+    idempotency: Idempotency,
+  ): PendingSend {
     const { clock, routePolicy, lifetimeMs } = this.#deps
     const at = clock.now()
     const messageId = newId('message', at.getTime())
@@ -186,8 +218,17 @@ export class Acceptance {
     const replyTo = 'replyTo' in body ? body.replyTo : undefined
     const control: SendControl = {
       ...{ i: 0, org: caller.organizationId, key: caller.id, op: frame.operation, idem: idempotency.key },
-      ...{ hash: idempotency.requestHash.toString('hex'), refusal: draft.refusal?.code ?? null, inbox: frame.sender.id },
-      ...{ thread: frame.thread.id, fresh: frame.thread.kind === 'new', sub: newUuid<SubmissionId>(), recipients: recipients.length },
+      ...{
+        hash: idempotency.requestHash.toString('hex'),
+        refusal: draft.refusal?.code ?? null,
+        inbox: frame.sender.id,
+      },
+      ...{
+        thread: frame.thread.id,
+        fresh: frame.thread.kind === 'new',
+        sub: newUuid<SubmissionId>(),
+        recipients: recipients.length,
+      },
     }
     const content: SendContent = {
       i: 0,
@@ -196,7 +237,12 @@ export class Acceptance {
       irt: frame.inReplyTo,
       refs: frame.references,
       sender: frame.sender.mailbox,
-      rcpts: { to, ...(cc.length > 0 && { cc }), ...(bcc.length > 0 && { bcc }), ...(replyTo && { replyTo }) },
+      rcpts: {
+        to,
+        ...(cc.length > 0 && { cc }),
+        ...(bcc.length > 0 && { bcc }),
+        ...(replyTo && { replyTo }),
+      },
       participants: [frame.sender.mailbox, ...to, ...cc].map(({ email }) => email),
       subject: frame.subject,
       thread_subject: frame.thread.subject,
@@ -250,7 +296,8 @@ export class Acceptance {
   async #replay(caller: Caller, submissionId: SubmissionId): Promise<Accepted> {
     const { db } = this.#deps
     const submission = await findSubmission(db, caller.organizationId, submissionId)
-    const message = submission?.messageId && (await findMessage(db, caller.organizationId, submission.messageId))
+    const message =
+      submission?.messageId && (await findMessage(db, caller.organizationId, submission.messageId))
     if (!submission || !message) throw new ServiceError('idempotency_result_expired')
     return { message, submission, replayed: true }
   }
@@ -278,7 +325,10 @@ function nowhere(threadId: ThreadId): SendFrame {
   return { operation: 'reply', sender: nobody, thread, subject: '', inReplyTo: null, references: [] }
 }
 
-const unanswerable: Refusal = { code: 'invalid_request', detail: '/targetMessageId: the message has no address to reply to' }
+const unanswerable: Refusal = {
+  code: 'invalid_request',
+  detail: '/targetMessageId: the message has no address to reply to',
+}
 
 function refuseInbox(caller: Caller, inboxId: InboxId): Refusal | null {
   return caller.inboxIds && !caller.inboxIds.includes(inboxId) ? { code: 'inbox_not_allowed' } : null
@@ -303,17 +353,40 @@ function acceptedOf(caller: Caller, { control, content }: PendingSend): Accepted
   const { organizationId } = caller
   const inboxId = control.inbox as InboxId
   const shared = {
-    ...{ organizationId, inboxId, sender: content.sender, subject: content.subject, metadata: content.metadata },
+    ...{
+      organizationId,
+      inboxId,
+      sender: content.sender,
+      subject: content.subject,
+      metadata: content.metadata,
+    },
     ...{ purpose: content.purpose, failureCode: null, createdAt: content.at, updatedAt: content.at },
   }
   const message: MessageRow = {
     ...{ ...shared, id: content.id, threadId: control.thread as ThreadId, seq: 0, direction: 'outbound' },
-    ...{ internetMessageId: content.mid, inReplyTo: content.irt, referenceIds: content.refs, recipients: content.rcpts },
-    ...{ text: content.body, html: content.html, extractedText: null, attachments: content.attachments, security: null },
+    ...{
+      internetMessageId: content.mid,
+      inReplyTo: content.irt,
+      referenceIds: content.refs,
+      recipients: content.rcpts,
+    },
+    ...{
+      text: content.body,
+      html: content.html,
+      extractedText: null,
+      attachments: content.attachments,
+      security: null,
+    },
     ...{ submissionId: control.sub, submissionStatus: 'pending', rawId: content.raw },
   }
   const recipients = content.deliveries.map(({ email }) => ({
-    ...{ email, status: 'pending' as const, response: null, updatedAt: content.at.toISOString(), attempts: 0 },
+    ...{
+      email,
+      status: 'pending' as const,
+      response: null,
+      updatedAt: content.at.toISOString(),
+      attempts: 0,
+    },
   }))
   const submission: SubmissionRow = {
     ...{ ...shared, id: control.sub, messageId: content.id, recipients, status: 'pending', response: null },

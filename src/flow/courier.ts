@@ -66,7 +66,10 @@ export class Courier {
       this.#record(results)
       return { fault, delivered: results.some(({ status }) => status !== null) }
     } catch (error) {
-      this.#deps.log.error({ err: error, submission: job.content.submissionId }, 'a message could not be written')
+      this.#deps.log.error(
+        { err: error, submission: job.content.submissionId },
+        'a message could not be written',
+      )
       this.#record(unwritable(this.#deps, job))
       return { fault: null, delivered: false }
     }
@@ -86,8 +89,10 @@ export class Courier {
     for (const untilMs = performance.now() + recordForMs; performance.now() < untilMs; await sleep(500)) {
       try {
         const counted = await this.#results.add(result)
-        if (counted instanceof DbFault) log.error({ err: counted, submissionId, position }, 'a result could not be recorded')
-        else if (!counted) log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
+        if (counted instanceof DbFault)
+          log.error({ err: counted, submissionId, position }, 'a result could not be recorded')
+        else if (!counted)
+          log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
         return
       } catch (error) {
         log.warn({ reason: (error as Error).message, submissionId }, 'a result waits to be recorded')

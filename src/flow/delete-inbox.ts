@@ -20,14 +20,22 @@ export async function deleteInbox({ db, clock }: Deps, caller: Caller, inboxId: 
     if (!(await lockInbox(tx, caller.organizationId, inboxId))) return
     const at = clock.now()
     const waiting = await findWaitingOfInbox(tx, inbox.id)
-    await endWaiting(tx, waiting, { failureCode: 'inbox_deleted', eventType: 'cancelled', classification: null }, at)
+    await endWaiting(
+      tx,
+      waiting,
+      { failureCode: 'inbox_deleted', eventType: 'cancelled', classification: null },
+      at,
+    )
     if (await isInboxOnWire(tx, inbox.id)) throw new ServiceError('delivery_in_progress')
     await entombInbox(tx, inbox.id, at)
   })
 }
 
 /** Purges a chunk of what a deleted inbox left behind; false when nothing is left to purge. */
-export async function purgeDeleted({ db, blobs }: { db: Db; blobs: DiskBlobs }, limit: number): Promise<boolean> {
+export async function purgeDeleted(
+  { db, blobs }: { db: Db; blobs: DiskBlobs },
+  limit: number,
+): Promise<boolean> {
   const unused = await db.transaction(async (tx) => {
     const purged = await purgeMessages(tx, limit)
     return purged && (await deleteUnusedRaws(tx, purged.rawIds))

@@ -13,7 +13,11 @@ import { type Caller, requireInbox } from './caller.ts'
 type Deps = { db: Db; clock: Clock; blobs: DiskBlobs }
 
 /** Deletes it and cancels what waits of it. Deleting what does not exist is no fault; 409 while it is on the wire. */
-export async function deleteMessage({ db, clock, blobs }: Deps, caller: Caller, messageId: string): Promise<void> {
+export async function deleteMessage(
+  { db, clock, blobs }: Deps,
+  caller: Caller,
+  messageId: string,
+): Promise<void> {
   const message = await findMessage(db, caller.organizationId, messageId)
   if (!message) return
   requireInbox(caller, message.inboxId)

@@ -97,9 +97,26 @@ export function unwritable(deps: DeliveryDeps, job: DeliveryJob): DeliveryResult
 async function writeMessage(deps: DeliveryDeps, { content }: DeliveryJob): Promise<Buffer> {
   const { cc = [], replyTo, to } = content.recipients
   const composed = compose({
-    ...{ from: content.sender, to, cc, replyTo: replyTo ?? null, subject: content.subject, text: content.text },
-    ...{ html: content.html, messageId: content.messageId, inReplyTo: content.inReplyTo, references: content.referenceIds },
-    ...{ date: content.createdAt, headers: {}, attachments: await readAttachments(deps, content), seed: content.submissionId },
+    ...{
+      from: content.sender,
+      to,
+      cc,
+      replyTo: replyTo ?? null,
+      subject: content.subject,
+      text: content.text,
+    },
+    ...{
+      html: content.html,
+      messageId: content.messageId,
+      inReplyTo: content.inReplyTo,
+      references: content.referenceIds,
+    },
+    ...{
+      date: content.createdAt,
+      headers: {},
+      attachments: await readAttachments(deps, content),
+      seed: content.submissionId,
+    },
   })
   const signature = await signDkim(composed, deps.signingKeys, content.createdAt)
   const received = `Received: by ${deps.hostname} (Posthorn) with HTTP id ${queueIdOf(content.submissionId)};\r\n ${dateTime(content.createdAt)}\r\n`
@@ -107,26 +124,46 @@ async function writeMessage(deps: DeliveryDeps, { content }: DeliveryJob): Promi
 }
 
 /** Outbound attachments stand one after the other in the message's raw row. */
-async function readAttachments({ db, blobs }: DeliveryDeps, content: OutboundContent): Promise<DraftAttachment[]> {
+async function readAttachments(
+  { db, blobs }: DeliveryDeps,
+  content: OutboundContent,
+): Promise<DraftAttachment[]> {
   if (content.attachments.length === 0) return []
   const raw = content.rawId ? await findRaw(db, content.rawId) : null
   if (!raw) throw new Error(`the attachments of ${content.submissionId} are not there`)
   const bytes = raw.bytes ?? (await readBuffer(blobs.read(raw.blob!)))
   let offset = 0
   return content.attachments.map(({ filename, contentType, contentId, disposition, size }) => {
-    const attachment = { filename, contentType, contentId, disposition, content: bytes.subarray(offset, offset + size) }
+    const attachment = {
+      filename,
+      contentType,
+      contentId,
+      disposition,
+      content: bytes.subarray(offset, offset + size),
+    }
     offset += size
     return attachment
   })
 }
 
-function returnPath({ secretBox, returnPathHost }: DeliveryDeps, { content, deliveries }: DeliveryJob): string {
+function returnPath(
+  { secretBox, returnPathHost }: DeliveryDeps,
+  { content, deliveries }: DeliveryJob,
+): string {
   const position = deliveries.length === 1 ? deliveries[0]!.position : severalRecipients
-  return returnPathOf(secretBox, { submissionId: content.submissionId, position }, returnPathHost, content.createdAt)
+  return returnPathOf(
+    secretBox,
+    { submissionId: content.submissionId, position },
+    returnPathHost,
+    content.createdAt,
+  )
 }
 
 // RFC 6531 3.4: the transaction needs SMTPUTF8 when an address, in the envelope or in the header, is not ASCII.
-function needsUtf8({ sender, recipients: { to, cc = [], replyTo } }: OutboundContent, envelope: string[]): boolean {
+function needsUtf8(
+  { sender, recipients: { to, cc = [], replyTo } }: OutboundContent,
+  envelope: string[],
+): boolean {
   const shown = [sender, ...to, ...cc, ...(replyTo ? [replyTo] : [])].map(({ email }) => email)
   return [...envelope, ...shown].some((address) => /[^\x00-\x7f]/.test(address))
 }
@@ -142,13 +179,36 @@ function placeOf({ route, epoch }: DeliveryJob, { submissionId, position }: Clai
   return { submissionId, position, route, epoch }
 }
 
-function judge(deps: DeliveryDeps, job: DeliveryJob, delivery: ClaimedDelivery, result: RecipientResult, attempt: Attempt): DeliveryResult {
+function judge(
+  deps: DeliveryDeps,
+  job: DeliveryJob,
+  delivery: ClaimedDelivery,
+  result: RecipientResult,
+  attempt: Attempt,
+): DeliveryResult {
   const place = placeOf(job, delivery)
   if (result.outcome === 'untried' || result.outcome === 'abandoned') return { ...place, ...giveBack }
   const at = deps.clock.now()
-  const told = { recipient: delivery.email, attempt: delivery.attempts, remote: attempt.remote, response: null, enhancedStatus: null }
+  const told = {
+    recipient: delivery.email,
+    attempt: delivery.attempts,
+    remote: attempt.remote,
+    response: null,
+    enhancedStatus: null,
+  }
   const begun: DeliveryFact[] = [
-    ...(delivery.attempts === 1 ? [{ ...told, type: 'queued', at: delivery.queuedAt, attempt: null, remote: null, classification: null }] : []),
+    ...(delivery.attempts === 1
+      ? [
+          {
+            ...told,
+            type: 'queued',
+            at: delivery.queuedAt,
+            attempt: null,
+            remote: null,
+            classification: null,
+          },
+        ]
+      : []),
     { ...told, type: 'attempted', at: attempt.startedAt, classification: null },
   ]
   const deferral = { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
@@ -161,19 +221,42 @@ function judge(deps: DeliveryDeps, job: DeliveryJob, delivery: ClaimedDelivery, 
   const answered = { ...told, at, response, enhancedStatus: result.reply.enhanced }
   if (result.outcome === 'delivered') {
     const fact = { ...answered, type: 'delivered', classification: null }
-    return { ...place, status: 'delivered', dueAt: null, response, failureCode: null, facts: [...begun, fact] }
+    return {
+      ...place,
+      status: 'delivered',
+      dueAt: null,
+      response,
+      failureCode: null,
+      facts: [...begun, fact],
+    }
   }
   const meaning = classify(result.reply, result.stage)
   const { classification } = meaning
   if (!meaning.permanent) {
-    return { ...place, ...deferral, response, facts: [...begun, { ...answered, type: 'deferred', classification }] }
+    return {
+      ...place,
+      ...deferral,
+      response,
+      facts: [...begun, { ...answered, type: 'deferred', classification }],
+    }
   }
   const fact = { ...answered, type: 'bounced', classification }
-  return { ...place, status: 'bounced', dueAt: null, response, failureCode: meaning.failureCode, facts: [...begun, fact] }
+  return {
+    ...place,
+    status: 'bounced',
+    dueAt: null,
+    response,
+    failureCode: meaning.failureCode,
+    facts: [...begun, fact],
+  }
 }
 
 /** By the schedule, but never past the end of the lifetime, when it is given up. */
-function nextAttempt({ retryScheduleMs }: DeliveryDeps, { attempts, expiresAt }: ClaimedDelivery, at: Date): Date {
+function nextAttempt(
+  { retryScheduleMs }: DeliveryDeps,
+  { attempts, expiresAt }: ClaimedDelivery,
+  at: Date,
+): Date {
   return new Date(Math.min(at.getTime() + backoffMs(retryScheduleMs, attempts), expiresAt.getTime()))
 }
 

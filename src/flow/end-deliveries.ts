@@ -13,7 +13,12 @@ const chunk = 500
 export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
   const at = clock.now()
   const expired = await findExpired(db, at, chunk)
-  return await endWaiting(db, expired, { failureCode: 'soft_bounce_expired', eventType: 'failed', classification: 'expired' }, at)
+  return await endWaiting(
+    db,
+    expired,
+    { failureCode: 'soft_bounce_expired', eventType: 'failed', classification: 'expired' },
+    at,
+  )
 }
 
 /** Fails everything that waits for a destination that has said for good that it takes no mail. */
@@ -28,10 +33,18 @@ export async function failRoute(
 /** Cancels everything that waits in the queue; answers how much. */
 export async function cancelQueue(deps: Deps, route: string): Promise<number> {
   await requireQueue(deps, route)
-  return await endRoute(deps, route, { failureCode: 'cancelled', eventType: 'cancelled', classification: null })
+  return await endRoute(deps, route, {
+    failureCode: 'cancelled',
+    eventType: 'cancelled',
+    classification: null,
+  })
 }
 
-async function endRoute({ db, clock }: Deps, route: string, end: Parameters<typeof endWaiting>[2]): Promise<number> {
+async function endRoute(
+  { db, clock }: Deps,
+  route: string,
+  end: Parameters<typeof endWaiting>[2],
+): Promise<number> {
   let count = 0
   for (;;) {
     const waiting = await findWaitingOfRoute(db, route, chunk)
@@ -58,5 +71,8 @@ async function requireQueue({ db }: Deps, route: string): Promise<void> {
 }
 
 function noQueue(route: string): ServiceError {
-  return new ServiceError('not_found', `there is no queue "${route}"; "posthorn queue list" shows those there are`)
+  return new ServiceError(
+    'not_found',
+    `there is no queue "${route}"; "posthorn queue list" shows those there are`,
+  )
 }

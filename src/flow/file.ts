@@ -51,7 +51,10 @@ async function fileOneByOne(deps: FilingDeps, limit: number): Promise<number> {
       if (filed.length === 0) return count
     } catch (error) {
       if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
-      deps.log.error({ err: error, message: current.id, failures: current.failures + 1 }, 'a mail could not be filed')
+      deps.log.error(
+        { err: error, message: current.id, failures: current.failures + 1 },
+        'a mail could not be filed',
+      )
       const waitMs = backoffMs(retryMs, current.failures + 1)
       await postponeSpool(deps.db, current.id, new Date(deps.clock.nowMs() + waitMs))
     }
@@ -59,7 +62,11 @@ async function fileOneByOne(deps: FilingDeps, limit: number): Promise<number> {
   return limit
 }
 
-async function fileSome(deps: FilingDeps, limit: number, onClaimed: (spooled: Spooled[]) => void): Promise<Spooled[]> {
+async function fileSome(
+  deps: FilingDeps,
+  limit: number,
+  onClaimed: (spooled: Spooled[]) => void,
+): Promise<Spooled[]> {
   const { db, clock, blobs } = deps
   const { spooled, unused } = await db.transaction(async (tx) => {
     const spooled = await claimSpool(tx, clock.now(), limit)
@@ -77,7 +84,10 @@ async function fileSome(deps: FilingDeps, limit: number, onClaimed: (spooled: Sp
 
 async function prepare({ blobs, parsePool }: FilingDeps, row: Spooled): Promise<FiledMessage> {
   const bytes = row.bytes ?? (await readBuffer(blobs.read(row.blob!)))
-  const mail = row.failures >= maxFailures ? plainTextView(bytes, 'shown as plain text, for it could not be filed otherwise') : await parsePool.parse(bytes)
+  const mail =
+    row.failures >= maxFailures
+      ? plainTextView(bytes, 'shown as plain text, for it could not be filed otherwise')
+      : await parsePool.parse(bytes)
   return compile(row, mail)
 }
 
@@ -85,20 +95,38 @@ function compile(row: Spooled, mail: ParsedMail): FiledMessage {
   const { from, recipients, helo, remoteIp, tls, protocol, receivedBy } = row.envelope
   const references = mail.references.filter(isIndexable)
   const inReplyTo = mail.inReplyTo && isIndexable(mail.inReplyTo) ? mail.inReplyTo : null
-  const messageId = mail.messageId && isIndexable(mail.messageId) ? mail.messageId : `<${row.id.slice(4)}@${receivedBy}>`
+  const messageId =
+    mail.messageId && isIndexable(mail.messageId) ? mail.messageId : `<${row.id.slice(4)}@${receivedBy}>`
   const sender = mail.from ?? { email: from }
   const subject = mail.subject
   return {
-    ...{ id: row.id, inbox: row.inboxId, org: row.organizationId, raw: row.rawId, mid: messageId, irt: inReplyTo },
+    ...{
+      id: row.id,
+      inbox: row.inboxId,
+      org: row.organizationId,
+      raw: row.rawId,
+      mid: messageId,
+      irt: inReplyTo,
+    },
     refs: references,
     // RFC 5322 3.6.4: the parent first, then the references from the nearest to the root.
-    candidates: [...new Set([inReplyTo ?? [], ...references.toReversed()].flat())].filter((id) => id !== messageId),
+    candidates: [...new Set([inReplyTo ?? [], ...references.toReversed()].flat())].filter(
+      (id) => id !== messageId,
+    ),
     thread: newId('thread', row.receivedAt.getTime()),
     sender,
-    rcpts: { to: mail.to, ...(mail.cc.length > 0 && { cc: mail.cc }), ...(mail.replyTo && { replyTo: mail.replyTo }) },
+    rcpts: {
+      to: mail.to,
+      ...(mail.cc.length > 0 && { cc: mail.cc }),
+      ...(mail.replyTo && { replyTo: mail.replyTo }),
+    },
     participants: [sender, ...mail.to, ...mail.cc].map(({ email }) => email).filter((email) => email !== ''),
     ...{ subject, thread_subject: subject, body: mail.text, html: mail.html, extracted: mail.extractedText },
-    attachments: mail.attachments.map(({ sizeBytes, ...entry }) => ({ ...entry, size: sizeBytes, scanState: 'unscanned' as const })),
+    attachments: mail.attachments.map(({ sizeBytes, ...entry }) => ({
+      ...entry,
+      size: sizeBytes,
+      scanState: 'unscanned' as const,
+    })),
     security: {
       envelope: { from, recipients, protocol, receivedBy },
       smtp: { remoteIp, helo, tls },

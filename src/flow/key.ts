@@ -54,7 +54,10 @@ export interface KeyInput {
 }
 
 /** Makes a key of an existing organization; the secret is in the answer and nowhere else. */
-export async function createKey(deps: { db: Db; clock: Clock }, input: KeyInput): Promise<{ key: KeyRow; secret: string }> {
+export async function createKey(
+  deps: { db: Db; clock: Clock },
+  input: KeyInput,
+): Promise<{ key: KeyRow; secret: string }> {
   const { expiresInMs, requestsPerMinute, ...rest } = input
   const createdAt = deps.clock.now()
   const secret = newSecret()

@@ -44,7 +44,11 @@ export async function openRoute(deps: NextHopDeps, route: string, signal: AbortS
   return { fault }
 }
 
-async function openTarget(deps: NextHopDeps, target: Target, signal: AbortSignal): Promise<{ connection: SmtpConnection } | { fault: string }> {
+async function openTarget(
+  deps: NextHopDeps,
+  target: Target,
+  signal: AbortSignal,
+): Promise<{ connection: SmtpConnection } | { fault: string }> {
   const options = { ...target, ehloName: deps.ehloName, signal }
   const opened = await connect(options)
   if ('connection' in opened) return opened
@@ -56,7 +60,10 @@ async function openTarget(deps: NextHopDeps, target: Target, signal: AbortSignal
   return { fault: opened.fault.message }
 }
 
-async function findTargets(deps: NextHopDeps, route: string): Promise<Target[] | Exclude<Opened, { connection: SmtpConnection }>> {
+async function findTargets(
+  deps: NextHopDeps,
+  route: string,
+): Promise<Target[] | Exclude<Opened, { connection: SmtpConnection }>> {
   if (route === specialRoutes.local) return await ownTargets(deps, 'smtp')
   // A queue left over from another delivery mode must not send: its mail moves to the right one.
   const isOurs = deps.mode === 'direct' ? !route.startsWith('@') : route === specialRoutes[deps.mode]
@@ -67,7 +74,9 @@ async function findTargets(deps: NextHopDeps, route: string): Promise<Target[] |
   switch (hops.status) {
     case 'ok':
       return hops.hosts.flatMap(({ name, addresses }) =>
-        addresses.map((address): Target => ({ host: name, address, port: deps.mxPort, tls: 'opportunistic' })),
+        addresses.map(
+          (address): Target => ({ host: name, address, port: deps.mxPort, tls: 'opportunistic' }),
+        ),
       )
     case 'null_mx':
     case 'domain_not_found':
@@ -80,9 +89,13 @@ async function findTargets(deps: NextHopDeps, route: string): Promise<Target[] |
   }
 }
 
-async function ownTargets(deps: NextHopDeps, kind: 'smtp' | 'capture'): Promise<Target[] | { fault: string }> {
+async function ownTargets(
+  deps: NextHopDeps,
+  kind: 'smtp' | 'capture',
+): Promise<Target[] | { fault: string }> {
   const addresses = await deps.listAddresses(kind)
-  if (addresses.length === 0) return { fault: `no node ${kind === 'smtp' ? 'takes mail (role mx)' : 'captures mail'}` }
+  if (addresses.length === 0)
+    return { fault: `no node ${kind === 'smtp' ? 'takes mail (role mx)' : 'captures mail'}` }
   return addresses.map((text) => {
     const colon = text.lastIndexOf(':')
     const address = text.slice(0, colon).replace(/^\[|\]$/g, '')

@@ -4,7 +4,13 @@ import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { type Db, DbFault, type Tx } from '../store/db.ts'
-import { countInboxes, findAddressHolder, findInboxByIdempotencyKey, type InboxRow, insertInbox } from '../store/inboxes.ts'
+import {
+  countInboxes,
+  findAddressHolder,
+  findInboxByIdempotencyKey,
+  type InboxRow,
+  insertInbox,
+} from '../store/inboxes.ts'
 import { lockOrganization, takeManagedAllowance } from '../store/organizations.ts'
 import { type Caller, requireWholeOrganization } from './caller.ts'
 import type { Idempotency } from './idempotency.ts'
@@ -31,28 +37,43 @@ export async function openInbox(
   try {
     return await deps.db.transaction(async (tx) => {
       const organization = await lockOrganization(tx, caller.organizationId)
-      const earlier = idempotency && (await findInboxByIdempotencyKey(tx, caller.organizationId, idempotency.key))
+      const earlier =
+        idempotency && (await findInboxByIdempotencyKey(tx, caller.organizationId, idempotency.key))
       if (earlier) return replay(earlier, idempotency)
       if (input.domainId !== undefined) throw new ServiceError('not_found', 'there is no such domain')
       requireWholeOrganization(caller)
-      if (input.localPart !== undefined && isReserved(input.localPart, 'managed')) throw new ServiceError('reserved_local_part')
+      if (input.localPart !== undefined && isReserved(input.localPart, 'managed'))
+        throw new ServiceError('reserved_local_part')
       const { all } = await countInboxes(tx, caller.organizationId, null)
-      if (all >= organization!.limits.inboxes) throw new ServiceError('limit_reached', `the organization has its ${all} inboxes`)
-      if (!(await takeManagedAllowance(tx, caller.organizationId))) throw new ServiceError('managed_allowance_exhausted')
+      if (all >= organization!.limits.inboxes)
+        throw new ServiceError('limit_reached', `the organization has its ${all} inboxes`)
+      if (!(await takeManagedAllowance(tx, caller.organizationId)))
+        throw new ServiceError('managed_allowance_exhausted')
       return await insert(tx, deps, caller, input, idempotency)
     })
   } catch (error) {
-    if (error instanceof DbFault && error.constraint === 'inbox_address') throw new ServiceError('address_taken')
+    if (error instanceof DbFault && error.constraint === 'inbox_address')
+      throw new ServiceError('address_taken')
     throw error
   }
 }
 
-function replay({ requestHash, ...inbox }: InboxRow & { requestHash: Buffer }, idempotency: Idempotency): InboxRow {
-  if (inbox.status === 'deleted' || !requestHash.equals(idempotency.requestHash)) throw new ServiceError('idempotency_key_reused')
+function replay(
+  { requestHash, ...inbox }: InboxRow & { requestHash: Buffer },
+  idempotency: Idempotency,
+): InboxRow {
+  if (inbox.status === 'deleted' || !requestHash.equals(idempotency.requestHash))
+    throw new ServiceError('idempotency_key_reused')
   return inbox
 }
 
-async function insert(tx: Tx, deps: Deps, caller: Caller, input: InboxInput, idempotency: Idempotency | null): Promise<InboxRow> {
+async function insert(
+  tx: Tx,
+  deps: Deps,
+  caller: Caller,
+  input: InboxInput,
+  idempotency: Idempotency | null,
+): Promise<InboxRow> {
   const localPart = input.localPart ?? (await freeLocalPart(tx, deps.managedDomain))
   const holder = await findAddressHolder(tx, deps.managedDomain, localPart)
   if (holder && (holder.status === 'active' || holder.organizationId !== caller.organizationId)) {
@@ -88,7 +109,11 @@ const bearers = (
 
 async function freeLocalPart(tx: Tx, domain: string): Promise<string> {
   for (let tries = 0; tries < 10; tries++) {
-    const words = [qualities[randomInt(qualities.length)], bearers[randomInt(bearers.length)], randomInt(1_000, 1_000_000)]
+    const words = [
+      qualities[randomInt(qualities.length)],
+      bearers[randomInt(bearers.length)],
+      randomInt(1_000, 1_000_000),
+    ]
     const localPart = words.join('-')
     if (!(await findAddressHolder(tx, domain, localPart))) return localPart
   }

@@ -38,11 +38,19 @@ export async function createOrganization(
   return { ...row, managedUsed: 0 }
 }
 
-export async function changeOrganizationStatus({ db, clock }: Deps, id: string, status: 'active' | 'suspended'): Promise<OrganizationRow> {
+export async function changeOrganizationStatus(
+  { db, clock }: Deps,
+  id: string,
+  status: 'active' | 'suspended',
+): Promise<OrganizationRow> {
   return found(await db.transaction((tx) => updateOrganizationStatus(tx, id, status, clock.now())), id)
 }
 
-export async function changeLimits({ db, clock }: Deps, id: string, limits: Partial<Limits>): Promise<OrganizationRow> {
+export async function changeLimits(
+  { db, clock }: Deps,
+  id: string,
+  limits: Partial<Limits>,
+): Promise<OrganizationRow> {
   return found(await db.transaction((tx) => updateLimits(tx, id, limits, clock.now())), id)
 }
 

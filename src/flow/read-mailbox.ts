@@ -5,7 +5,13 @@ import { ServiceError } from '../base/errors.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import type { Db } from '../store/db.ts'
 import { findInbox, type InboxRow } from '../store/inboxes.ts'
-import { exportMessages, findMessage, findThread, type MessageRow, type ThreadRow } from '../store/messages.ts'
+import {
+  exportMessages,
+  findMessage,
+  findThread,
+  type MessageRow,
+  type ThreadRow,
+} from '../store/messages.ts'
 import { findRaw } from '../store/raws.ts'
 import { type Caller, requireInbox } from './caller.ts'
 import { traceHeader } from './trace.ts'
@@ -48,12 +54,17 @@ export async function exportPage(
   page: { afterSeq: number; limit: number },
 ): Promise<ExportPage> {
   const inbox = await findInbox(db, caller.organizationId, inboxId)
-  if (!inbox || (inbox.deletedAt && clock.nowMs() - inbox.deletedAt.getTime() > tombstoneMs)) throw new ServiceError('not_found')
+  if (!inbox || (inbox.deletedAt && clock.nowMs() - inbox.deletedAt.getTime() > tombstoneMs))
+    throw new ServiceError('not_found')
   requireInbox(caller, inbox.id)
   if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
   const rows = await exportMessages(db, inbox.id, page.afterSeq, page.limit + 1)
   const messages = rows.slice(0, page.limit)
-  const bytes = messages.reduce((sum, { text, html, extractedText }) => sum + text.length + (html?.length ?? 0) + (extractedText?.length ?? 0), 0)
+  const bytes = messages.reduce(
+    (sum, { text, html, extractedText }) =>
+      sum + text.length + (html?.length ?? 0) + (extractedText?.length ?? 0),
+    0,
+  )
   if (messages.length > 1 && bytes > maxPageBytes) throw new ServiceError('page_too_large')
   return { inbox, messages, nextSeq: rows.length > page.limit ? messages.at(-1)!.seq : null }
 }
@@ -69,7 +80,8 @@ export async function readSource(
   if (!raw || !message.security) throw new ServiceError('not_found')
   const trace = Buffer.from(traceHeader(message.security, message.id, message.createdAt))
   const sizeBytes = trace.length + raw.sizeBytes
-  if (raw.bytes) return { sizeBytes, stream: Readable.from([Buffer.concat([trace, raw.bytes])], { objectMode: false }) }
+  if (raw.bytes)
+    return { sizeBytes, stream: Readable.from([Buffer.concat([trace, raw.bytes])], { objectMode: false }) }
   return { sizeBytes, stream: Readable.from(prepend(trace, blobs.read(raw.blob!)), { objectMode: false }) }
 }
 

@@ -53,7 +53,10 @@ export class Receiver implements Backend {
   constructor(deps: ReceiverDeps) {
     this.#deps = deps
     this.#lookups = new Batch({ flush: (addresses) => this.#findInboxes(addresses) })
-    this.#commits = new Batch({ flush: (mails) => this.#commit(mails), sizeOf: ({ raw }) => raw.bytes?.length ?? 0 })
+    this.#commits = new Batch({
+      flush: (mails) => this.#commit(mails),
+      sizeOf: ({ raw }) => raw.bytes?.length ?? 0,
+    })
   }
 
   async recipient(_envelope: Envelope, to: Path): Promise<Reply | null> {
@@ -115,7 +118,13 @@ export class Receiver implements Backend {
 
   #seen({ from, peer }: Envelope, to: Path): SpoolEnvelope {
     return {
-      ...{ from: from.address, recipients: [to.address], helo: peer.helo, remoteIp: peer.address, tls: peer.tls },
+      ...{
+        from: from.address,
+        recipients: [to.address],
+        helo: peer.helo,
+        remoteIp: peer.address,
+        tls: peer.tls,
+      },
       ...{ protocol: peer.protocol, receivedBy: this.#deps.hostname },
     }
   }
@@ -130,7 +139,9 @@ export class Receiver implements Backend {
     if (name === 'postmaster' || name === 'abuse') return { kept: 'operator' }
     if (name === 'fbl') return { kept: 'feedback' }
     if (name.startsWith('bounce-')) {
-      return readReturnPath(secretBox, name, domain, clock.now()) ? { kept: 'return_path' } : { refusal: unknownMailbox }
+      return readReturnPath(secretBox, name, domain, clock.now())
+        ? { kept: 'return_path' }
+        : { refusal: unknownMailbox }
     }
     if (!/^[a-z0-9._-]{1,64}$/.test(name)) return { refusal: unknownMailbox }
     const inbox = await this.#findInbox(`${name}@${domain}`)
@@ -194,7 +205,8 @@ class Message implements Incoming {
 
   async end(): Promise<Reply> {
     const bytes = Buffer.concat(this.#chunks)
-    if (!this.#header) return await this.#receive({ id: this.#id, sizeBytes: bytes.length, bytes, blob: null }, bytes)
+    if (!this.#header)
+      return await this.#receive({ id: this.#id, sizeBytes: bytes.length, bytes, blob: null }, bytes)
     try {
       await this.#spill()
       await this.#blob!.commit()
@@ -202,7 +214,10 @@ class Message implements Incoming {
       await this.#blob?.abort()
       return storageReply(error)
     }
-    const answer = await this.#receive({ id: this.#id, sizeBytes: this.#sizeBytes, bytes: null, blob: this.#id }, this.#header)
+    const answer = await this.#receive(
+      { id: this.#id, sizeBytes: this.#sizeBytes, bytes: null, blob: this.#id },
+      this.#header,
+    )
     // 451 may hide a commit whose outcome is unknown: only a refusal for good lets go of the bytes.
     if (answer.code >= 500) await this.#blobs.delete(this.#id)
     return answer

@@ -6,7 +6,11 @@ const maxReferences = 100
 const maxSubjectLength = 998
 
 /** To whom a reply goes: the target's reply-to, else its from; for an outbound target its to; with `all`, cc too. */
-export function replyRecipients(target: MessageRow, own: string, all: 'sender' | 'all'): { to: Mailbox[]; cc: Mailbox[] } {
+export function replyRecipients(
+  target: MessageRow,
+  own: string,
+  all: 'sender' | 'all',
+): { to: Mailbox[]; cc: Mailbox[] } {
   const { to, cc = [], replyTo } = target.recipients
   const answered = target.direction === 'outbound' ? to : [replyTo ?? target.sender]
   if (all === 'sender') return { to: answered.filter(isSendable), cc: [] }
@@ -29,7 +33,10 @@ export function replySubject(threadSubject: string): string {
 
 /** RFC 5322 3.6.4: the parent's references and its own id; the first and the latest when there are too many. */
 export function replyReferences(target: MessageRow): string[] {
-  const chain = target.referenceIds.length > 0 ? target.referenceIds : target.inReplyTo ? [target.inReplyTo] : []
+  const chain =
+    target.referenceIds.length > 0 ? target.referenceIds : target.inReplyTo ? [target.inReplyTo] : []
   const references = [...chain.filter((id) => id !== target.internetMessageId), target.internetMessageId]
-  return references.length <= maxReferences ? references : [references[0]!, ...references.slice(1 - maxReferences)]
+  return references.length <= maxReferences
+    ? references
+    : [references[0]!, ...references.slice(1 - maxReferences)]
 }

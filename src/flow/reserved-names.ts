@@ -11,7 +11,17 @@ const rfc2142 = [
 ]
 
 const operational = [
-  ...['noreply', 'no-reply', 'dmarc', 'dmarc-reports', 'tls-reports', 'tlsrpt', 'root', 'admin', 'administrator'],
+  ...[
+    'noreply',
+    'no-reply',
+    'dmarc',
+    'dmarc-reports',
+    'tls-reports',
+    'tlsrpt',
+    'root',
+    'admin',
+    'administrator',
+  ],
   ...['postfix', 'daemon', 'unsubscribe'],
 ]
 

@@ -1,7 +1,8 @@
 // The return path of what we send: signed, expiring, and different for each submission, so that a report about it can
 // be believed and a forged one cannot.
-import type { SecretBox } from '../base/secret-box.ts'
+
 import type { SubmissionId } from '../base/ids.ts'
+import type { SecretBox } from '../base/secret-box.ts'
 
 const prefix = 'bounce-'
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
@@ -29,7 +30,12 @@ export function returnPathOf(secretBox: SecretBox, token: ReturnPathToken, host:
 }
 
 /** What the local part of a return path says, or null where it is forged, expired, or another host's. */
-export function readReturnPath(secretBox: SecretBox, localPart: string, host: string, at: Date): ReturnPathToken | null {
+export function readReturnPath(
+  secretBox: SecretBox,
+  localPart: string,
+  host: string,
+  at: Date,
+): ReturnPathToken | null {
   const text = localPart.toLowerCase()
   if (!text.startsWith(prefix)) return null
   const bytes = fromBase32(text.slice(prefix.length))

@@ -21,6 +21,10 @@ export function routeOf(policy: RoutePolicy, domain: string): string {
 }
 
 /** Moves what waits in queues of another delivery mode, or of domains that were not ours; answers how much. */
-export async function moveDeliveries({ db, clock }: { db: Db; clock: Clock }, mode: DeliveryMode, localDomains: string[]): Promise<number> {
+export async function moveDeliveries(
+  { db, clock }: { db: Db; clock: Clock },
+  mode: DeliveryMode,
+  localDomains: string[],
+): Promise<number> {
   return await moveToRoutes(db, mode === 'direct' ? null : specialRoutes[mode], localDomains, clock.now())
 }

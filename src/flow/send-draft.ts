@@ -81,20 +81,39 @@ export function draftSend(
     Buffer.byteLength(body.html ?? '') +
     (body.attachments ?? []).reduce((sum, { content }) => sum + content.length, 0)
   const recipients = [...seen.values()]
-  return { recipients, to, cc, bcc, contentBytes, refusal: judge(caller, recipients, contentBytes, body.purpose) }
+  return {
+    recipients,
+    to,
+    cc,
+    bcc,
+    contentBytes,
+    refusal: judge(caller, recipients, contentBytes, body.purpose),
+  }
 }
 
-function judge(caller: Caller, recipients: Recipient[], contentBytes: number, purpose: string | undefined): Refusal | null {
+function judge(
+  caller: Caller,
+  recipients: Recipient[],
+  contentBytes: number,
+  purpose: string | undefined,
+): Refusal | null {
   if (purpose === 'marketing') return { code: 'marketing_not_available' }
   const allowed = caller.allowedRecipientDomains
   const stranger = allowed && recipients.find(({ domain }) => !allowed.includes(domain))
-  if (stranger) return { code: 'recipient_domain_not_allowed', detail: `this key may not send to ${stranger.domain}` }
+  if (stranger)
+    return { code: 'recipient_domain_not_allowed', detail: `this key may not send to ${stranger.domain}` }
   const { recipientsPerMessage, messageContentBytes } = caller.limits
   if (recipients.length > recipientsPerMessage) {
-    return { code: 'too_many_recipients', detail: `${recipients.length} recipients, at most ${recipientsPerMessage}` }
+    return {
+      code: 'too_many_recipients',
+      detail: `${recipients.length} recipients, at most ${recipientsPerMessage}`,
+    }
   }
   if (contentBytes > messageContentBytes) {
-    return { code: 'message_too_large', detail: `${contentBytes} bytes of content, at most ${messageContentBytes}` }
+    return {
+      code: 'message_too_large',
+      detail: `${contentBytes} bytes of content, at most ${messageContentBytes}`,
+    }
   }
   return null
 }

@@ -9,7 +9,10 @@ import { insertDkimKey, listDkimKeys } from '../store/dkim-keys.ts'
 const purpose = 'dkim-key'
 
 /** The domain's signing keys; the first to ask makes one. */
-export async function loadSigningKeys(deps: { db: Db; clock: Clock; secretBox: SecretBox }, domain: string): Promise<DkimKey[]> {
+export async function loadSigningKeys(
+  deps: { db: Db; clock: Clock; secretBox: SecretBox },
+  domain: string,
+): Promise<DkimKey[]> {
   const { db, secretBox } = deps
   let rows = await listDkimKeys(db, domain)
   if (rows.length === 0) {
@@ -22,7 +25,10 @@ export async function loadSigningKeys(deps: { db: Db; clock: Clock; secretBox: S
   })
 }
 
-async function makeKey({ db, clock, secretBox }: { db: Db; clock: Clock; secretBox: SecretBox }, domain: string): Promise<void> {
+async function makeKey(
+  { db, clock, secretBox }: { db: Db; clock: Clock; secretBox: SecretBox },
+  domain: string,
+): Promise<void> {
   const selector = 'ph1'
   const { privatePem, publicRecord } = await generateDkimKey('rsa-sha256')
   const sealedKey = secretBox.seal(purpose, privatePem, `${selector}._domainkey.${domain}`)
@@ -33,5 +39,8 @@ async function makeKey({ db, clock, secretBox }: { db: Db; clock: Clock; secretB
 /** What is to be published for the domain: the names and values of its TXT records. */
 export async function listSigningRecords(db: Db, domain: string): Promise<{ name: string; value: string }[]> {
   const rows = await listDkimKeys(db, domain)
-  return rows.map(({ selector, publicRecord }) => ({ name: `${selector}._domainkey.${domain}`, value: publicRecord }))
+  return rows.map(({ selector, publicRecord }) => ({
+    name: `${selector}._domainkey.${domain}`,
+    value: publicRecord,
+  }))
 }

@@ -1,6 +1,6 @@
 // Every lifecycle: the values it takes, the moves that are legal, and where it ends. Everything else asks here.
 import type { SubmissionId } from '../base/ids.ts'
-import type { DeliveryStatus, SubmissionStatus } from '../store/submissions.ts'
+import type { DeliveryStatus, SubmissionStatus } from '../store/status.ts'
 
 /**
  * A recipient of a submission. `pending` has not been tried; `deferred` was, and waits for its next attempt. A DSN can
@@ -24,7 +24,9 @@ export function submissionStatusOf(recipients: readonly DeliveryStatus[]): Submi
 }
 
 /** An outbound message's `delivery.status`, from its submission's. */
-export function messageStatusOf(status: SubmissionStatus): 'submitted' | Exclude<SubmissionStatus, 'pending'> {
+export function messageStatusOf(
+  status: SubmissionStatus,
+): 'submitted' | Exclude<SubmissionStatus, 'pending'> {
   return status === 'pending' ? 'submitted' : status
 }
 

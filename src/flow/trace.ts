@@ -3,7 +3,11 @@ import type { MessageId } from '../base/ids.ts'
 import type { SecurityRecord } from '../store/messages.ts'
 
 /** Return-Path, Delivered-To, Received and Authentication-Results, each ending in CRLF. */
-export function traceHeader({ envelope, smtp, authentication }: SecurityRecord, id: MessageId, receivedAt: Date): string {
+export function traceHeader(
+  { envelope, smtp, authentication }: SecurityRecord,
+  id: MessageId,
+  receivedAt: Date,
+): string {
   const { from, recipients, protocol, receivedBy } = envelope
   const { helo, remoteIp, tls } = smtp
   const address = remoteIp.includes(':') ? `IPv6:${remoteIp}` : remoteIp
