@@ -45,8 +45,18 @@ export class DeliveryEngine<Job> {
   constructor(options: DeliveryEngineOptions<Job>) {
     this.#options = options
     const { log } = options
-    this.#acquiring = new Loop({ name: 'acquire routes', run: () => this.#acquire(), intervalMs: acquireIntervalMs, log })
-    this.#renewing = new Loop({ name: 'renew leases', run: () => this.#renew(), intervalMs: renewIntervalMs, log })
+    this.#acquiring = new Loop({
+      name: 'acquire routes',
+      run: () => this.#acquire(),
+      intervalMs: acquireIntervalMs,
+      log,
+    })
+    this.#renewing = new Loop({
+      name: 'renew leases',
+      run: () => this.#renew(),
+      intervalMs: renewIntervalMs,
+      log,
+    })
   }
 
   async start(): Promise<void> {
@@ -105,7 +115,8 @@ export class DeliveryEngine<Job> {
 
   #hold(node: Node, route: RouteRow, leaseUntilMs: number): void {
     const { verbsFor, maxLinesOf, retryScheduleMs, clock, log } = this.#options
-    const mayFinish = () => this.#held.get(route.key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs
+    const mayFinish = () =>
+      this.#held.get(route.key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs
     const worker = new RouteWorker({
       ...{ route, maxLines: maxLinesOf(route.key), lingerMs, retryScheduleMs, clock, log },
       verbs: verbsFor({ route: route.key, epoch: route.epoch }, mayFinish),
@@ -136,7 +147,9 @@ export class DeliveryEngine<Job> {
     if (!node || this.#held.size === 0) return false
     const held = [...this.#held].map(([key, { epoch }]) => ({ key, epoch }))
     const askedMs = performance.now()
-    const renewed = new Map((await renewRoutes(this.#options.db, node.id, held, leaseMs)).map((route) => [route.key, route]))
+    const renewed = new Map(
+      (await renewRoutes(this.#options.db, node.id, held, leaseMs)).map((route) => [route.key, route]),
+    )
     for (const { key, epoch } of held) {
       const current = this.#held.get(key)
       if (current?.epoch !== epoch) continue

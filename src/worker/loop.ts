@@ -52,7 +52,10 @@ export class Loop {
         failures = 0
       } catch (error) {
         waitMs = backoffMs(failureWaitMs, ++failures)
-        this.#options.log.warn({ err: error, loop: this.#options.name, failures }, 'a job failed and will be tried again')
+        this.#options.log.warn(
+          { err: error, loop: this.#options.name, failures },
+          'a job failed and will be tried again',
+        )
       }
       if (waitMs > 0) await this.#rest(waitMs, failures > 0 ? 'failed' : 'idle')
     }

@@ -152,7 +152,8 @@ export class RouteWorker<Job> {
   async #useLine(line: Line, addLine: () => void): Promise<string | null> {
     let used = false
     for (let job = await this.#next(); job; job = await this.#next()) {
-      if (this.#jobs.length > 0 && this.#lines < this.#options.maxLines && this.#lines === this.#working) addLine()
+      if (this.#jobs.length > 0 && this.#lines < this.#options.maxLines && this.#lines === this.#working)
+        addLine()
       const { fault, delivered } = await this.#options.verbs.carry(line, job)
       used ||= delivered
       if (fault) return used ? null : fault
@@ -186,7 +187,10 @@ export class RouteWorker<Job> {
     this.#failures++
     const waitMs = backoffMs(retryScheduleMs, this.#failures)
     this.#notBeforeMs = clock.nowMs() + waitMs
-    log.info({ route: route.key, fault, failures: this.#failures, waitMs }, 'the way to a destination is blocked')
+    log.info(
+      { route: route.key, fault, failures: this.#failures, waitMs },
+      'the way to a destination is blocked',
+    )
     await verbs.noteFault(this.#failures, new Date(this.#notBeforeMs), fault.slice(0, maxFaultLength))
   }
 
