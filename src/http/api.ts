@@ -31,7 +31,7 @@ export interface HttpDeps {
   acceptance: Acceptance
   blobs: Parameters<typeof readSource>[0]['blobs']
   settings: {
-    /** How the world reaches the API, without a slash at the end. */
+    /** How the world reaches the API, without a slash at the end; empty where that is not known beforehand. */
     publicUrl: string
     managedDomain: string
     /** CIDRs whose `x-forwarded-for` is believed. */

@@ -34,7 +34,7 @@ export function addOpenApi(api: Api, publicUrl: string): void {
         description: introduction,
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      servers: [{ url: publicUrl }],
+      servers: [{ url: publicUrl || '/' }],
       components: { securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' } } },
       tags: ['Account', 'Inboxes', 'Messages', 'Threads', 'Submissions'].map((name) => ({ name })),
     },

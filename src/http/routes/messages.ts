@@ -11,7 +11,7 @@ import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.t
 import { presentAccepted, presentMessage } from '../present.ts'
 import { Message, MessageList } from '../schemas/message.ts'
 import { IdempotencyHeaders, InboxParams, MessageParams } from '../schemas/params.ts'
-import { Email, Nothing, oneOf, Time } from '../schemas/scalars.ts'
+import { Email, GivenTime, Nothing, oneOf } from '../schemas/scalars.ts'
 import { Acceptance, NewMessage } from '../schemas/send.ts'
 import { readAttachments, sendRefusals } from './sending.ts'
 
@@ -59,8 +59,8 @@ const ListQuery = Type.Object(
     ...pageQuery,
     direction: Type.Optional(oneOf(['inbound', 'outbound'], 'Only received or only sent ones.')),
     from: Type.Optional({ ...Email, description: 'Only from this address.' }),
-    since: Type.Optional({ ...Time, description: 'Only from this time on.' }),
-    until: Type.Optional({ ...Time, description: 'Only from before this time.' }),
+    since: Type.Optional({ ...GivenTime, description: 'Only from this time on.' }),
+    until: Type.Optional({ ...GivenTime, description: 'Only from before this time.' }),
   },
   { additionalProperties: false },
 )

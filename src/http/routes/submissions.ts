@@ -10,7 +10,7 @@ import type { Api, HttpDeps } from '../api.ts'
 import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
 import { presentEvent, presentSubmission } from '../present.ts'
 import { SubmissionParams } from '../schemas/params.ts'
-import { Email, InboxIdText, Nothing, oneOf, Time } from '../schemas/scalars.ts'
+import { Email, GivenTime, InboxIdText, Nothing, oneOf } from '../schemas/scalars.ts'
 import { EventList, Submission, SubmissionList, submissionStatuses } from '../schemas/submission.ts'
 
 export function submissionRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
@@ -24,8 +24,8 @@ const ListQuery = Type.Object(
     ...pageQuery,
     status: Type.Optional(oneOf([...submissionStatuses], 'Only those in this state.')),
     recipient: Type.Optional({ ...Email, description: 'Only those to this address.' }),
-    since: Type.Optional({ ...Time, description: 'Only from this time on.' }),
-    until: Type.Optional({ ...Time, description: 'Only from before this time.' }),
+    since: Type.Optional({ ...GivenTime, description: 'Only from this time on.' }),
+    until: Type.Optional({ ...GivenTime, description: 'Only from before this time.' }),
     inboxId: Type.Optional({ ...InboxIdText, description: 'Only those of this inbox.' }),
   },
   { additionalProperties: false },

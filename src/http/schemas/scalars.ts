@@ -49,6 +49,11 @@ const patterns = {
   ],
   contentId: ['^[!-;=?-~]+$', 'must be a content id without angle brackets and spaces'],
   metadataKey: ['^[A-Za-z0-9_.:-]{1,40}$', 'must have names of 1 to 40 characters A-Z, a-z, 0-9, _ . : -'],
+  // Without the second 60 and the spellings that RFC 3339 allows and Date does not know.
+  time: [
+    '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-]\\d\\d:\\d\\d)$',
+    'must be a time such as 2026-11-21T09:00:00Z',
+  ],
   idempotencyKey: ['^[A-Za-z0-9._:-]+$', 'must be 8 to 200 characters A-Z, a-z, 0-9, . _ : -'],
 } as const
 
@@ -76,6 +81,7 @@ export const Email = Type.String({
   description: 'An e-mail address; internationalized ones (RFC 6531) are addresses.',
 })
 export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC, milliseconds.' })
+export const GivenTime = patterned('time', { format: 'date-time' })
 export const Count = Type.Integer({ minimum: 0 })
 
 const metadataValue = { type: ['string', 'number', 'boolean', 'null'] }
