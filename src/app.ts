@@ -65,7 +65,11 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     const release = await claimFolder(db, settings.dataDir)
     parts.push({ stop: release })
     const operator = createOperatorServer({ db, isDraining: () => draining })
-    const listening: Listening = { http: null, smtp: null, operator: await listen(operator, settings.operator) }
+    const listening: Listening = {
+      http: null,
+      smtp: null,
+      operator: await listen(operator, settings.operator),
+    }
     parts.push({ stop: () => close(operator) })
     if (roles.includes('jobs')) parts.push(startJobs(foundation, wakes))
     if (roles.includes('mx')) listening.smtp = await startMx(foundation, wakes, parts)
@@ -117,9 +121,17 @@ async function startMx(foundation: Foundation, wakes: Wakes, parts: Part[]): Pro
     ...{ db, clock, log, blobs, secretBox, hostname, isLocal: isLocal(settings) },
     wake: () => wakes.filing(),
   })
-  const secureContext = settings.smtpTls ? filesContext(settings.smtpTls, log) : await selfSignedContext(hostname)
+  const secureContext = settings.smtpTls
+    ? filesContext(settings.smtpTls, log)
+    : await selfSignedContext(hostname)
   const server = new SmtpServer({
-    ...{ hostname, listen: settings.smtp, maxSizeBytes: settings.smtpMaxSizeBytes, maxRecipients: 100, secureContext },
+    ...{
+      hostname,
+      listen: settings.smtp,
+      maxSizeBytes: settings.smtpMaxSizeBytes,
+      maxRecipients: 100,
+      secureContext,
+    },
     ...{ isTrusted: inRanges(settings.smtpTrusted), clock, log, backend: receiver },
   })
   const address = await server.listen()
@@ -132,16 +144,36 @@ async function startMx(foundation: Foundation, wakes: Wakes, parts: Part[]): Pro
   return address
 }
 
-async function startDelivery(foundation: Foundation, wakes: Wakes, smtp: ListenAddress | null, parts: Part[]): Promise<Part> {
+async function startDelivery(
+  foundation: Foundation,
+  wakes: Wakes,
+  smtp: ListenAddress | null,
+  parts: Part[],
+): Promise<Part> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
   const capture = settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
   const resolver = new Resolver({ servers: settings.dnsServers })
   const isAllowed = (ip: string) => settings.allowPrivateNetworks || isPublicUnicast(ip)
   const courier = new Courier({
-    ...{ db, clock, log, blobs, secretBox, hostname: settings.mailHost, returnPathHost: settings.managedDomain },
-    ...{ signingKeys: await loadSigningKeys(foundation, settings.managedDomain), retryScheduleMs: settings.retryScheduleMs },
+    ...{
+      db,
+      clock,
+      log,
+      blobs,
+      secretBox,
+      hostname: settings.mailHost,
+      returnPathHost: settings.managedDomain,
+    },
+    ...{
+      signingKeys: await loadSigningKeys(foundation, settings.managedDomain),
+      retryScheduleMs: settings.retryScheduleMs,
+    },
     nextHop: {
-      ...{ hopFinder: new HopFinder({ resolver, isAllowed, clock }), mode: settings.delivery, relay: settings.relay },
+      ...{
+        hopFinder: new HopFinder({ resolver, isAllowed, clock }),
+        mode: settings.delivery,
+        relay: settings.relay,
+      },
       ...{ mxPort: settings.mxPort, ehloName: settings.mailHost },
       listAddresses: (kind) => listNodeAddresses(db, kind),
     },
@@ -152,7 +184,8 @@ async function startDelivery(foundation: Foundation, wakes: Wakes, smtp: ListenA
     verbsFor: (lease, mayFinish) => courier.verbsFor(lease, mayFinish),
     maxLinesOf: (route) => (special.has(route) ? deliveryLines.special : deliveryLines.domain),
   })
-  const move = async () => (await moveDeliveries({ db, clock }, settings.delivery, [settings.managedDomain])) > 0
+  const move = async () =>
+    (await moveDeliveries({ db, clock }, settings.delivery, [settings.managedDomain])) > 0
   const moving = new Loop({ name: 'move to routes', run: move, intervalMs: 60_000, log })
   await engine.start()
   moving.start()
@@ -168,10 +201,24 @@ async function startDelivery(foundation: Foundation, wakes: Wakes, smtp: ListenA
 
 const special = new Set<string>(Object.values(specialRoutes))
 
-async function startCapture({ settings, db, clock, log, blobs }: Foundation, parts: Part[]): Promise<ListenAddress> {
+async function startCapture(
+  { settings, db, clock, log, blobs }: Foundation,
+  parts: Part[],
+): Promise<ListenAddress> {
   const server = new SmtpServer({
-    ...{ hostname: settings.mailHost, listen: { host: '127.0.0.1', port: 0 }, maxSizeBytes: 64 << 20, maxRecipients: 1000 },
-    ...{ secureContext: () => null, isTrusted: () => true, clock, log, backend: new Capture({ db, clock, blobs }) },
+    ...{
+      hostname: settings.mailHost,
+      listen: { host: '127.0.0.1', port: 0 },
+      maxSizeBytes: 64 << 20,
+      maxRecipients: 1000,
+    },
+    ...{
+      secureContext: () => null,
+      isTrusted: () => true,
+      clock,
+      log,
+      backend: new Capture({ db, clock, blobs }),
+    },
   })
   const address = await server.listen()
   parts.push({ stop: () => server.close(graceMs) })
@@ -190,7 +237,8 @@ async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Pr
     keyRing: new KeyRing({ db, clock }),
     requestRate: new RequestRate({ db, clock }),
     settings: {
-      publicUrl: settings.publicUrl ?? (settings.http.port > 0 ? `http://${formatAddress(settings.http)}` : ''),
+      publicUrl:
+        settings.publicUrl ?? (settings.http.port > 0 ? `http://${formatAddress(settings.http)}` : ''),
       managedDomain: settings.managedDomain,
       trustedProxies: settings.trustedProxies,
     },

@@ -64,7 +64,12 @@ export function readEnvironment(folder: string, environment: Environment): Envir
 
 /** Reads every setting; throws a SettingError at the first that cannot be used. */
 export function readSettings(environment: Environment): Settings {
-  const read = <Value>(name: string, fallback: Value, parse: (text: string) => Value | null, example: string): Value => {
+  const read = <Value>(
+    name: string,
+    fallback: Value,
+    parse: (text: string) => Value | null,
+    example: string,
+  ): Value => {
     const text = environment[name]?.trim()
     if (text === undefined || text === '') return fallback
     const value = parse(text)
@@ -73,7 +78,12 @@ export function readSettings(environment: Environment): Settings {
   }
   refuseUnknown(environment)
   const dataDir = resolve(read('POSTHORN_DATA_DIR', './data', string, 'a folder, such as ./data'))
-  const mailHost = read<string | null>('POSTHORN_MAIL_HOST', null, domain, 'a host name, such as mx.example.com')
+  const mailHost = read<string | null>(
+    'POSTHORN_MAIL_HOST',
+    null,
+    domain,
+    'a host name, such as mx.example.com',
+  )
   const delivery = read<DeliveryMode>(
     'POSTHORN_DELIVERY',
     mailHost ? 'direct' : 'capture',
@@ -81,34 +91,77 @@ export function readSettings(environment: Environment): Settings {
     'direct, relay or capture',
   )
   const relay = read('POSTHORN_RELAY_URL', null, relayUrl, 'smtp://user:password@host:port, or smtps://…')
-  if (delivery === 'relay' && !relay) throw new SettingError('POSTHORN_DELIVERY=relay needs POSTHORN_RELAY_URL: write smtp://host:port')
+  if (delivery === 'relay' && !relay)
+    throw new SettingError('POSTHORN_DELIVERY=relay needs POSTHORN_RELAY_URL: write smtp://host:port')
   return {
     dataDir,
-    databaseUrl: read('POSTHORN_DATABASE_URL', null, databaseUrl, 'postgres://user:password@host:5432/database'),
-    blobFolder: read('POSTHORN_BLOB_URL', resolve(dataDir, 'blobs'), fileUrl, 'file:/a/folder (s3:// is not there yet)'),
+    databaseUrl: read(
+      'POSTHORN_DATABASE_URL',
+      null,
+      databaseUrl,
+      'postgres://user:password@host:5432/database',
+    ),
+    blobFolder: read(
+      'POSTHORN_BLOB_URL',
+      resolve(dataDir, 'blobs'),
+      fileUrl,
+      'file:/a/folder (s3:// is not there yet)',
+    ),
     http: read('POSTHORN_HTTP', { host: '127.0.0.1', port: 8025 }, address, '127.0.0.1:8025'),
     publicUrl: read('POSTHORN_PUBLIC_URL', null, webUrl, 'https://mail.example.com'),
-    trustedProxies: read('POSTHORN_TRUSTED_PROXIES', [], list(cidr), '10.0.0.0/8, or several separated by commas'),
+    trustedProxies: read(
+      'POSTHORN_TRUSTED_PROXIES',
+      [],
+      list(cidr),
+      '10.0.0.0/8, or several separated by commas',
+    ),
     operator: read('POSTHORN_OPERATOR', { host: '127.0.0.1', port: 8026 }, address, '127.0.0.1:8026'),
     smtp: read('POSTHORN_SMTP', { host: '127.0.0.1', port: 2525 }, address, '127.0.0.1:2525'),
     smtpTls: readTls(environment),
     mailHost: mailHost ?? 'localhost',
     isDevelopment: mailHost === null,
-    managedDomain: read('POSTHORN_MANAGED_DOMAIN', 'inbox.localhost', domain, 'a domain, such as inbox.example.com'),
+    managedDomain: read(
+      'POSTHORN_MANAGED_DOMAIN',
+      'inbox.localhost',
+      domain,
+      'a domain, such as inbox.example.com',
+    ),
     dnsServers: read('POSTHORN_DNS', [], list(resolver), '127.0.0.1:53, or several separated by commas'),
     delivery,
     relay,
     mxPort: read('POSTHORN_MX_PORT', 25, port, 'a port, such as 25'),
     allowPrivateNetworks: read('POSTHORN_ALLOW_PRIVATE_NETWORKS', false, boolean, 'true or false'),
     smtpTrusted: read('POSTHORN_SMTP_TRUSTED', [], list(cidr), '10.0.0.0/8, or several separated by commas'),
-    smtpMaxSizeBytes: read('POSTHORN_SMTP_MAX_SIZE', 26_214_400, integer(1024, 1 << 30), 'bytes, such as 26214400'),
+    smtpMaxSizeBytes: read(
+      'POSTHORN_SMTP_MAX_SIZE',
+      26_214_400,
+      integer(1024, 1 << 30),
+      'bytes, such as 26214400',
+    ),
     retryScheduleMs: read('POSTHORN_RETRY_SCHEDULE', defaultRetryMs, list(parseDuration), '1m,5m,15m,30m,1h'),
     retryLifetimeMs: read('POSTHORN_RETRY_LIFETIME', 72 * 3_600_000, parseDuration, '72h'),
-    defaultLimits: read('POSTHORN_DEFAULT_LIMITS', defaultLimits, limits, '{"messagesPerMinute":60}, with names from GET /v1/me'),
-    secretKeyFile: resolve(read('POSTHORN_SECRET_KEY_FILE', resolve(dataDir, 'secret-key'), string, 'a file with 32 bytes')),
+    defaultLimits: read(
+      'POSTHORN_DEFAULT_LIMITS',
+      defaultLimits,
+      limits,
+      '{"messagesPerMinute":60}, with names from GET /v1/me',
+    ),
+    secretKeyFile: resolve(
+      read('POSTHORN_SECRET_KEY_FILE', resolve(dataDir, 'secret-key'), string, 'a file with 32 bytes'),
+    ),
     roles: read('POSTHORN_ROLES', [...roles], parseRoles, roles.join(',')),
-    logLevel: read('POSTHORN_LOG_LEVEL', 'info', oneOf('trace', 'debug', 'info', 'warn', 'error'), 'debug, info, warn or error'),
-    logFormat: read<LogFormat>('POSTHORN_LOG_FORMAT', 'pretty', oneOf<LogFormat>('pretty', 'json'), 'pretty or json'),
+    logLevel: read(
+      'POSTHORN_LOG_LEVEL',
+      'info',
+      oneOf('trace', 'debug', 'info', 'warn', 'error'),
+      'debug, info, warn or error',
+    ),
+    logFormat: read<LogFormat>(
+      'POSTHORN_LOG_FORMAT',
+      'pretty',
+      oneOf<LogFormat>('pretty', 'json'),
+      'pretty or json',
+    ),
   }
 }
 
@@ -131,7 +184,8 @@ const foreign = /^POSTHORN_TEST/
 function refuseUnknown(environment: Environment): void {
   for (const name of Object.keys(environment)) {
     if (!name.startsWith('POSTHORN_') || foreign.test(name) || known.has(name.slice(9))) continue
-    if (later.has(name.slice(9))) throw new SettingError(`${name} belongs to a part that is not there yet: leave it unset`)
+    if (later.has(name.slice(9)))
+      throw new SettingError(`${name} belongs to a part that is not there yet: leave it unset`)
     throw new SettingError(`${name} is not a setting: see docs/settings.md for those there are`)
   }
 }
@@ -140,7 +194,8 @@ function readTls(environment: Environment): Settings['smtpTls'] {
   const certFile = environment['POSTHORN_SMTP_TLS_CERT']
   const keyFile = environment['POSTHORN_SMTP_TLS_KEY']
   if (!certFile && !keyFile) return null
-  if (!certFile || !keyFile) throw new SettingError('POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY go together: write both')
+  if (!certFile || !keyFile)
+    throw new SettingError('POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY go together: write both')
   return { certFile: resolve(certFile), keyFile: resolve(keyFile) }
 }
 
@@ -154,7 +209,8 @@ export function parseLimits(text: string): Partial<Limits> | null {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
-    const isLimit = ([name, limit]: [string, unknown]) => name in defaultLimits && Number.isSafeInteger(limit) && (limit as number) >= 0
+    const isLimit = ([name, limit]: [string, unknown]) =>
+      name in defaultLimits && Number.isSafeInteger(limit) && (limit as number) >= 0
     return Object.entries(value).every(isLimit) ? value : null
   } catch {
     return null // not JSON
@@ -179,7 +235,8 @@ function boolean(text: string): boolean | null {
 }
 
 function integer(min: number, max: number) {
-  return (text: string) => (/^\d{1,12}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null)
+  return (text: string) =>
+    /^\d{1,12}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null
 }
 
 function port(text: string): number | null {

@@ -15,7 +15,9 @@ export async function claimFolder(db: Db, dataDir: string): Promise<() => Promis
   const { rows } = await client.query('select pg_try_advisory_lock($1, $2) as mine', [lockClass, number])
   if (!rows[0].mine) {
     client.release()
-    throw new FolderInUse(`another posthorn serves ${dataDir}: stop it first, or set POSTHORN_DATA_DIR to another folder`)
+    throw new FolderInUse(
+      `another posthorn serves ${dataDir}: stop it first, or set POSTHORN_DATA_DIR to another folder`,
+    )
   }
   client.on('error', () => {}) // the claim falls with the database; so does everything else that could be done
   return async () => client.release(true)

@@ -6,7 +6,7 @@ import { Clock } from './base/clock.ts'
 import type { Log } from './base/log.ts'
 import { SecretBox } from './base/secret-box.ts'
 import { DiskBlobs } from './blobs/disk.ts'
-import { type Settings, SettingError } from './config.ts'
+import { SettingError, type Settings } from './config.ts'
 import { Db } from './store/db.ts'
 import { useEmbedded } from './store/embedded/use-embedded.ts'
 import { migrate } from './store/migrate.ts'
@@ -24,7 +24,11 @@ export interface Foundation {
 const clockIntervalMs = 60_000
 
 /** Opens everything; starts the embedded PostgreSQL where none is named. `progress` is told what takes longer. */
-export async function openFoundation(settings: Settings, log: Log, progress: (line: string) => void): Promise<Foundation> {
+export async function openFoundation(
+  settings: Settings,
+  log: Log,
+  progress: (line: string) => void,
+): Promise<Foundation> {
   await mkdir(settings.dataDir, { recursive: true, mode: 0o700 })
   await mkdir(settings.blobFolder, { recursive: true, mode: 0o700 })
   const secretBox = new SecretBox(await readSecretKey(settings.secretKeyFile))
@@ -60,7 +64,9 @@ async function openDatabase(settings: Settings, log: Log, progress: (line: strin
 /** Database time, taken in the middle of the round trip. */
 async function synchronize(clock: Clock, db: Db): Promise<void> {
   const askedMs = Date.now()
-  const [row] = await db.query<{ ms: number }>('select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms')
+  const [row] = await db.query<{ ms: number }>(
+    'select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms',
+  )
   clock.synchronize(row!.ms, (askedMs + Date.now()) / 2)
 }
 
@@ -72,15 +78,17 @@ async function readSecretKey(file: string): Promise<Buffer> {
   const text = bytes.toString('latin1').trim()
   if (bytes.length === 32) return bytes
   if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, 'hex')
-  throw new SettingError(`POSTHORN_SECRET_KEY_FILE=${file} must hold 32 bytes, or 64 hex characters: openssl rand -hex 32`)
+  throw new SettingError(
+    `POSTHORN_SECRET_KEY_FILE=${file} must hold 32 bytes, or 64 hex characters: openssl rand -hex 32`,
+  )
 }
 
 async function makeSecretKey(file: string): Promise<void> {
   try {
-    const handle = await open(file, 'wx', 0o600)
-    await handle.writeFile(randomBytes(32).toString('hex'))
-    await handle.sync()
-    await handle.close()
+    const created = await open(file, 'wx', 0o600)
+    await created.writeFile(randomBytes(32).toString('hex'))
+    await created.sync()
+    await created.close()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }

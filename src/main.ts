@@ -11,6 +11,9 @@ import { MigrationError } from './store/migrate.ts'
 const failed = 1
 const usage = 2
 
+// `posthorn … | head` has read enough: that is no fault.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : failed))
+
 try {
   await createProgram().parseAsync()
 } catch (error) {
@@ -23,7 +26,10 @@ function report(error: unknown): number {
   const expected = [ServiceError, SettingError, FolderInUse, MigrationError, EmbeddedError]
   if (expected.some((kind) => error instanceof kind)) console.error(`posthorn: ${(error as Error).message}`)
   else if (error instanceof DbFault) console.error(`posthorn: the database: ${error.message}`)
-  else if (isAddressInUse(error)) console.error(`posthorn: ${error.address}:${error.port} is taken by another program: stop it, or set another port (0 for a free one)`)
+  else if (isAddressInUse(error))
+    console.error(
+      `posthorn: ${error.address}:${error.port} is taken by another program: stop it, or set another port (0 for a free one)`,
+    )
   else console.error(error)
   return failed
 }

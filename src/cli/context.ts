@@ -12,7 +12,9 @@ export function loadSettings(): Settings {
 }
 
 /** Runs `work` on the database, started for it where no service has it running, and lets go of it. */
-export async function withFoundation<Result>(work: (foundation: Foundation) => Promise<Result>): Promise<Result> {
+export async function withFoundation<Result>(
+  work: (foundation: Foundation) => Promise<Result>,
+): Promise<Result> {
   const settings = loadSettings()
   const log = createLog('warn', settings.logFormat)
   const foundation = await openFoundation(settings, log, (line) => console.error(line))
@@ -31,6 +33,10 @@ export function print({ json }: OutputOptions, value: unknown, text: string): vo
 /** Columns of text, each as wide as its widest cell. */
 export function table(head: string[], rows: string[][]): string {
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)))
-  const line = (cells: string[]) => cells.map((cell, i) => cell.padEnd(widths[i]!)).join('  ').trimEnd()
+  const line = (cells: string[]) =>
+    cells
+      .map((cell, i) => cell.padEnd(widths[i]!))
+      .join('  ')
+      .trimEnd()
   return [line(head), ...rows.map(line)].join('\n')
 }

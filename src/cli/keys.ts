@@ -34,7 +34,12 @@ export function addKeyCommands(program: Command): void {
     .option('--kind <kind>', 'agent, server or dashboard', oneOf('agent', 'server', 'dashboard'), 'agent')
     .option('--inbox <id...>', 'restrict it to these inboxes', each(/^inb_[a-f0-9]{24}$/, 'an inbox id'))
     .option('--ip <ip...>', 'take it only from these addresses', eachIp)
-    .option('--send-mode <mode>', 'new_and_reply or reply_only', oneOf('new_and_reply', 'reply_only'), 'new_and_reply')
+    .option(
+      '--send-mode <mode>',
+      'new_and_reply or reply_only',
+      oneOf('new_and_reply', 'reply_only'),
+      'new_and_reply',
+    )
     .option('--recipient-domain <domain...>', 'let it send to these domains only', eachDomain)
     .option('--expires-in <duration>', '30d, 12h, 90m or 10s; without it, never', parseExpiry)
     .option('--requests-per-minute <n>', "its own request rate; without it, the organization's", parseCount)
@@ -68,7 +73,11 @@ async function create(options: CreateOptions): Promise<void> {
       requestsPerMinute: options.requestsPerMinute ?? null,
     }),
   )
-  print(options, { ...key, secret }, `${key.id}  ${key.name}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`)
+  print(
+    options,
+    { ...key, secret },
+    `${key.id}  ${key.name}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
+  )
 }
 
 async function list({ org, ...options }: OutputOptions & { org: string }): Promise<void> {
@@ -89,7 +98,8 @@ async function revoke(id: string, options: OutputOptions): Promise<void> {
 function parseScopes(text: string): string[] {
   const names = text.split(',').map((name) => name.trim())
   const wrong = names.find((name) => !scopes.includes(name as Scope))
-  if (wrong !== undefined) throw new InvalidArgumentError(`"${wrong}" is no scope: there are ${scopes.join(', ')}`)
+  if (wrong !== undefined)
+    throw new InvalidArgumentError(`"${wrong}" is no scope: there are ${scopes.join(', ')}`)
   return [...new Set(names)]
 }
 

@@ -1,8 +1,18 @@
 // `posthorn org …`: organizations and their limits.
 import { type Command, InvalidArgumentError } from 'commander'
 import { ServiceError } from '../base/errors.ts'
-import { changeLimits, changeOrganizationStatus, createOrganization, defaultLimits } from '../flow/organization.ts'
-import { findOrganization, type Limits, listOrganizations, type OrganizationRow } from '../store/organizations.ts'
+import {
+  changeLimits,
+  changeOrganizationStatus,
+  createOrganization,
+  defaultLimits,
+} from '../flow/organization.ts'
+import {
+  findOrganization,
+  type Limits,
+  listOrganizations,
+  type OrganizationRow,
+} from '../store/organizations.ts'
 import { type OutputOptions, print, table, withFoundation } from './context.ts'
 
 export function addOrganizationCommands(program: Command): void {
@@ -15,7 +25,11 @@ export function addOrganizationCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(create)
   org.command('list').description('all organizations').option('--json', 'print JSON').action(list)
-  org.command('show <id>').description('one organization with its limits').option('--json', 'print JSON').action(show)
+  org
+    .command('show <id>')
+    .description('one organization with its limits')
+    .option('--json', 'print JSON')
+    .action(show)
   org
     .command('approve <id>')
     .description('let it use the service')
@@ -56,8 +70,14 @@ async function show(id: string, options: OutputOptions): Promise<void> {
   print(options, row, describe(row))
 }
 
-async function changeStatus(id: string, status: 'active' | 'suspended', options: OutputOptions): Promise<void> {
-  const row = await withFoundation((foundation) => changeOrganizationStatus(foundation, requireUuid(id), status))
+async function changeStatus(
+  id: string,
+  status: 'active' | 'suspended',
+  options: OutputOptions,
+): Promise<void> {
+  const row = await withFoundation((foundation) =>
+    changeOrganizationStatus(foundation, requireUuid(id), status),
+  )
   print(options, row, `${row.id}  ${row.name}  ${row.status}`)
 }
 
@@ -83,6 +103,7 @@ function describe({ limits, ...row }: OrganizationRow): string {
 
 /** Ids are checked here, so that a typo is told apart from an organization that is not there. */
 export function requireUuid(text: string): string {
-  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) throw new InvalidArgumentError(`"${text}" is not an id (a UUID)`)
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text))
+    throw new InvalidArgumentError(`"${text}" is not an id (a UUID)`)
   return text.toLowerCase()
 }

@@ -1,18 +1,21 @@
 // The commands and their help.
 import { Command } from 'commander'
+import packageJson from '../../package.json' with { type: 'json' }
 import { addKeyCommands } from './keys.ts'
 import { addOrganizationCommands } from './organizations.ts'
 import { addQueueCommands } from './queues.ts'
 import { addServeCommands } from './serve.ts'
 
-const intro = `Posthorn: inboxes, sending and receiving for programs and agents, in one service.
+const { version } = packageJson
 
+const intro = 'Inboxes, sending and receiving for programs and agents, in one service.'
+
+const outro = `
 Start here:
   posthorn serve            the whole service on this machine, with its own database
   posthorn demo             a guided tour: two inboxes, a message, its reply, their thread
-  posthorn doctor           what is set up, what is not, and how to mend it`
+  posthorn doctor           what is set up, what is not, and how to mend it
 
-const outro = `
 Settings come from the environment and from .env; docs/settings.md lists them.
 Every command takes --json and then prints one JSON document and nothing else.
 Exit status: 0 done, 1 failed, 2 used wrongly.`
@@ -20,6 +23,7 @@ Exit status: 0 done, 1 failed, 2 used wrongly.`
 export function createProgram(): Command {
   const program = new Command('posthorn')
     .description(intro)
+    .version(version, '-V, --version', 'the version')
     .addHelpText('after', outro)
     .helpCommand('help [command]', 'the help of a command')
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false })

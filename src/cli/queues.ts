@@ -10,8 +10,15 @@ A queue bears the name of the domain that its mail goes to. Three are special: @
 @relay (the smarthost of POSTHORN_DELIVERY=relay) and @capture (development).`
 
 export function addQueueCommands(program: Command): void {
-  const queue = program.command('queue').description('destination queues: what waits, and why').addHelpText('after', queueHelp)
-  queue.command('list').description('queues with mail, paused ones, and those with a fault').option('--json', 'print JSON').action(list)
+  const queue = program
+    .command('queue')
+    .description('destination queues: what waits, and why')
+    .addHelpText('after', queueHelp)
+  queue
+    .command('list')
+    .description('queues with mail, paused ones, and those with a fault')
+    .option('--json', 'print JSON')
+    .action(list)
   queue.command('show <domain>').description('one queue').option('--json', 'print JSON').action(show)
   queue
     .command('pause <domain>')
@@ -43,14 +50,29 @@ async function list(options: OutputOptions): Promise<void> {
 
 async function show(domain: string, options: OutputOptions): Promise<void> {
   const [queue] = await withFoundation(({ db }) => listQueues(db, domain.toLowerCase()))
-  if (!queue) throw new ServiceError('not_found', `there is no queue "${domain}"; "posthorn queue list" shows those there are`)
-  print(options, queue, table(['QUEUE', 'WAITING', 'ON THE WIRE', 'STATE', 'NEXT TRY', 'LAST FAULT'], [cells(queue)]))
+  if (!queue)
+    throw new ServiceError(
+      'not_found',
+      `there is no queue "${domain}"; "posthorn queue list" shows those there are`,
+    )
+  print(
+    options,
+    queue,
+    table(['QUEUE', 'WAITING', 'ON THE WIRE', 'STATE', 'NEXT TRY', 'LAST FAULT'], [cells(queue)]),
+  )
 }
 
 function cells(row: QueueRow): string[] {
   const state = row.paused ? 'paused' : row.failures > 0 ? `blocked, ${row.failures} tries` : 'running'
   const next = row.notBefore ?? row.oldestDueAt
-  return [row.key, String(row.waiting), String(row.onWire), state, next?.toISOString() ?? '', row.lastFault ?? '']
+  return [
+    row.key,
+    String(row.waiting),
+    String(row.onWire),
+    state,
+    next?.toISOString() ?? '',
+    row.lastFault ?? '',
+  ]
 }
 
 async function pause(domain: string, state: 'paused' | 'running', options: OutputOptions): Promise<void> {

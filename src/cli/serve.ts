@@ -1,9 +1,9 @@
 // `posthorn serve` and `posthorn migrate`.
 import { writeFile } from 'node:fs/promises'
 import { type Command, InvalidArgumentError } from 'commander'
-import { createLog } from '../base/log.ts'
 import { type App, formatAddress, type Listening, startApp } from '../app.ts'
-import { parseRoles, type Role, roles as allRoles, type Settings } from '../config.ts'
+import { createLog } from '../base/log.ts'
+import { roles as allRoles, parseRoles, type Role, type Settings } from '../config.ts'
 import { createKey } from '../flow/key.ts'
 import { createOrganization } from '../flow/organization.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
@@ -50,10 +50,18 @@ async function serve(options: ServeOptions): Promise<void> {
 
 async function migrateOnly(options: OutputOptions): Promise<void> {
   const settings = loadSettings()
-  const foundation = await openFoundation(settings, createLog('warn', settings.logFormat), (line) => console.error(line))
-  const rows = await foundation.db.query<{ name: string }>('select name from schema_migration order by version')
+  const foundation = await openFoundation(settings, createLog('warn', settings.logFormat), (line) =>
+    console.error(line),
+  )
+  const rows = await foundation.db.query<{ name: string }>(
+    'select name from schema_migration order by version',
+  )
   await foundation.close()
-  print(options, { migrations: rows.map(({ name }) => name) }, `The schema is up to date (${rows.at(-1)?.name}).`)
+  print(
+    options,
+    { migrations: rows.map(({ name }) => name) },
+    `The schema is up to date (${rows.at(-1)?.name}).`,
+  )
 }
 
 /** In development the first start makes an organization and a key that may do everything; both stay. */
@@ -62,8 +70,20 @@ async function openDevelopment(foundation: Foundation): Promise<string | null> {
   const { defaultLimits: limits, dataDir } = foundation.settings
   const organization = await createOrganization(foundation, { name: 'Development', status: 'active', limits })
   const { secret } = await createKey(foundation, {
-    ...{ organizationId: organization.id, name: 'development', kind: 'agent', scopes: ['*'], inboxIds: null, allowedIps: null },
-    ...{ sendMode: 'new_and_reply', allowedRecipientDomains: null, expiresInMs: null, requestsPerMinute: null },
+    ...{
+      organizationId: organization.id,
+      name: 'development',
+      kind: 'agent',
+      scopes: ['*'],
+      inboxIds: null,
+      allowedIps: null,
+    },
+    ...{
+      sendMode: 'new_and_reply',
+      allowedRecipientDomains: null,
+      expiresInMs: null,
+      requestsPerMinute: null,
+    },
   })
   await writeFile(`${dataDir}/development-key`, `${secret}\n`, { mode: 0o600 })
   return secret
@@ -80,7 +100,8 @@ function readyLine({ http, operator, smtp }: Listening): string {
 
 function banner(settings: Settings, { http, operator, smtp }: Listening, secret: string | null): string {
   const lines = ['', 'Posthorn is ready.', '']
-  if (http) lines.push(`  API       http://${formatAddress(http)}    its description: /docs and /openapi.json`)
+  if (http)
+    lines.push(`  API       http://${formatAddress(http)}    its description: /docs and /openapi.json`)
   if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives for ${settings.managedDomain}`)
   lines.push(`  Operator  http://${formatAddress(operator)}    /healthz, /readyz`)
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
@@ -95,7 +116,9 @@ const deliveryWords = {
 }
 
 function firstCall({ dataDir }: Settings, http: string, secret: string | null): string[] {
-  const key = secret ? [`  Your key, kept in ${dataDir}/development-key:`, `  ${secret}`] : [`  Your key is in ${dataDir}/development-key`]
+  const key = secret
+    ? [`  Your key, kept in ${dataDir}/development-key:`, `  ${secret}`]
+    : [`  Your key is in ${dataDir}/development-key`]
   const call = [
     `  curl -X POST http://${http}/v1/inboxes \\`,
     `    -H "x-api-key: $(cat ${dataDir}/development-key)" \\`,
@@ -122,6 +145,7 @@ async function stopOnSignal(app: App, foundation: Foundation): Promise<void> {
 
 function requireRoles(text: string): Role[] {
   const roles = parseRoles(text)
-  if (!roles) throw new InvalidArgumentError(`there are ${allRoles.join(', ')} (webhooks and dashboard come later)`)
+  if (!roles)
+    throw new InvalidArgumentError(`there are ${allRoles.join(', ')} (webhooks and dashboard come later)`)
   return roles
 }
