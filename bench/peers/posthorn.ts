@@ -31,7 +31,7 @@ interface StartOptions {
 const launcher = fileURLToPath(new URL('../../bin/posthorn', import.meta.url))
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-const plenty = 1_000_000_000
+const plenty = 900_000_000
 const limits = [
   'messagesPerMinute',
   'messagesPerDay',
