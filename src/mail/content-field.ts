@@ -27,7 +27,7 @@ export function parseContentField(field: string): ContentField {
   return { value: (segments[0] ?? '').replace(/\s+/g, '').toLowerCase(), parameters: joinPieces(pieces) }
 }
 
-// QUIRK: some programs leave out the semicolon before a parameter.
+// QUIRK: some programs leave out the semicolon before a parameter (mime-stalwart, malformed/017).
 const nextParameter = /\s{1,100}[a-z0-9*-]{1,40}\s?=/iy
 
 /** Cuts at the semicolons that stand outside quotes, and where one is missing. */

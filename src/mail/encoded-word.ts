@@ -42,7 +42,7 @@ function readEncodedWord(text: string, start: number): { word: EncodedWord; end:
   const match = wordStart.exec(text)
   if (match === null) return null
   const rest = text.slice(wordStart.lastIndex, wordStart.lastIndex + longestContent)
-  // QUIRK: mailers leave a bare ? inside the Q encoding; only ?= ends the word.
+  // QUIRK: mailers leave a bare ? inside the Q encoding; only ?= ends the word, as for Python's email package.
   const length = rest.indexOf('?=')
   if (length < 0) return null
   // RFC 2231 5: a language may follow the charset, after an asterisk.
@@ -57,7 +57,7 @@ function readEncodedWord(text: string, start: number): { word: EncodedWord; end:
 // RFC 2047 2 allows 75 characters; mailers write whole subjects as one word.
 const longestContent = 5000
 
-/** QUIRK: mailers split characters of several bytes between words of one charset, so those are joined as bytes. */
+/** QUIRK: mailers split characters of several bytes between words of one charset; libmime joins them as bytes too. */
 function decodeRun(run: EncodedWord[]): string {
   let decoded = ''
   for (let at = 0; at < run.length; ) {

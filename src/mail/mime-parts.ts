@@ -96,7 +96,7 @@ class Splitter {
     this.#endBody(this.#raw.length)
     const innermost = this.#open.at(-1)
     if (part === null || innermost === undefined) return
-    // QUIRK: some programs write the last boundary without the line break before it.
+    // QUIRK: some programs write the last boundary without the line break before it (mime-stalwart, thirdparty/005).
     const closeAt = part.body.lastIndexOf(innermost.closeLine, -1, 'latin1')
     if (closeAt >= 0 && part.body.toString('latin1', closeAt).trimEnd() === innermost.closeLine) {
       part.body = part.body.subarray(0, closeAt)
@@ -163,7 +163,7 @@ class Splitter {
     return part
   }
 
-  /** QUIRK: a part's header may run into the next boundary without an empty line. */
+  /** QUIRK: a part's header may run into the next boundary without an empty line (mime-stalwart, malformed/007). */
   #isDelimiter(lineStart: number, lineEnd: number): boolean {
     if (this.#raw[lineStart] !== hyphen || this.#raw[lineStart + 1] !== hyphen) return false
     return this.#delimiters.has(this.#shortLine(lineStart, lineEnd))
@@ -205,7 +205,7 @@ class Splitter {
     if (lineStart < this.#raw.length) {
       end--
       if (this.#raw[end - 1] === 0x0d) end--
-      // QUIRK: some programs write a boundary too many; a part without header and body is none.
+      // QUIRK: some programs write a boundary too many (mime-stalwart, malformed/020): nothing at all is no part.
       if (end <= this.#bodyStart && this.#bodyStart - this.#partStart <= 2)
         this.#open.at(-1)?.part.parts.pop()
     }

@@ -18,6 +18,8 @@ type Outcome = Exclude<ParseAnswer, 'ready'>
 interface Job {
   request: ParseRequest
   settle: (outcome: Outcome) => void
+  /** For what is no fault of the mail: the caller tries again later. */
+  fail: (error: Error) => void
 }
 
 /** The caller bounds how many requests it has open. Threads start with the first mail and keep no process alive. */
@@ -28,7 +30,10 @@ export class ParsePool {
     this.#threads = Array.from({ length: Math.max(1, threads) }, () => new ParseThread(timeoutMs))
   }
 
-  /** Reads `raw`, which is copied. Never rejects for what is in it: mail that cannot be read comes as text with a note. */
+  /**
+   * Reads `raw`, which is copied. Never rejects for what is in it: mail that cannot be read comes as text with a note.
+   * Rejects where no thread could read it: after `close`, or where threads do not start.
+   */
   async parse(raw: Uint8Array): Promise<ParsedMail> {
     const outcome = await this.#run({ kind: 'parse', raw })
     if ('mail' in outcome) return outcome.mail
@@ -36,22 +41,26 @@ export class ParsePool {
     return plainTextView(raw, `shown as plain text, for it could not be read: ${fault}`)
   }
 
-  /** The decoded bytes of the attachment that `parse` gives at `number - 1`, or null where there is none. */
+  /**
+   * The decoded bytes of the attachment that `parse` gives at `number - 1`, or null where there is none. Rejects where
+   * the mail cannot be read, or not now.
+   */
   async attachmentContent(raw: Uint8Array, number: number): Promise<Buffer | null> {
     const outcome = await this.#run({ kind: 'attachment', raw, number })
-    if (!('content' in outcome) || outcome.content === null) return null
+    if (!('content' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
+    if (outcome.content === null) return null
     const { buffer, byteOffset, byteLength } = outcome.content
     return Buffer.from(buffer, byteOffset, byteLength)
   }
 
-  /** Ends the threads. What is still open settles as if it could not be read. */
+  /** Ends the threads. What is still open rejects. */
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.close()))
   }
 
   #run(request: ParseRequest): Promise<Outcome> {
     const idlest = this.#threads.reduce((best, thread) => (thread.openCount < best.openCount ? thread : best))
-    return new Promise((settle) => idlest.run({ request, settle }))
+    return new Promise((settle, fail) => idlest.run({ request, settle, fail }))
   }
 }
 
@@ -74,21 +83,23 @@ class ParseThread {
   }
 
   run(job: Job): void {
-    if (this.#isClosed) job.settle({ fault: 'the service is stopping' })
-    else {
-      this.#waiting.push(job)
-      this.#send()
-    }
+    this.#waiting.push(job)
+    if (this.#isClosed) this.#failAll()
+    else this.#send()
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    const open = [...this.#sent, ...this.#waiting]
     const worker = this.#worker
+    this.#failAll()
+    await worker?.terminate()
+  }
+
+  #failAll(): void {
+    const open = [...this.#sent, ...this.#waiting]
     this.#forgetWorker()
     this.#waiting = []
-    for (const job of open) job.settle({ fault: 'the service is stopping' })
-    await worker?.terminate()
+    for (const job of open) job.fail(new Error('the threads that read mail are closed'))
   }
 
   #send(): void {
@@ -127,10 +138,12 @@ class ParseThread {
   #replace(worker: Worker, fault: string): void {
     if (worker !== this.#worker) return
     const [first, ...others] = this.#sent
+    const wasReady = this.#isReady
     this.#forgetWorker()
     void worker.terminate()
     this.#waiting.unshift(...others)
-    first?.settle({ fault })
+    if (wasReady) first?.settle({ fault })
+    else first?.fail(new Error(`the thread that reads mail did not start: ${fault}`))
     this.#send()
   }
 

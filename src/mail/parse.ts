@@ -119,7 +119,8 @@ class Reading {
     // No encoding takes more than three bytes for one.
     const bytes = decodeBody({ ...part, body: part.body.subarray(0, 3 * this.#bytesLeft) })
     const shown = bytes.subarray(0, this.#bytesLeft)
-    if (shown.length < bytes.length) this.note('a text of more than 4 MiB')
+    if (shown.length < bytes.length || part.body.length > 3 * this.#bytesLeft)
+      this.note('a text of more than 4 MiB')
     this.#bytesLeft -= shown.length
     const text = decodeText(shown, part.typeParameters.get('charset')?.trim() ?? null)
     const clean = wellFormed(text.replaceAll('\r\n', '\n'))
@@ -150,7 +151,7 @@ function readMessageId(field: string | null): string | null {
   if (field === null) return null
   const id = messageIds(field, 1)[0]
   if (id !== undefined) return wellFormed(id)
-  // QUIRK: some programs leave out the angle brackets; others answer to the identifier with them.
+  // QUIRK: some programs leave out the angle brackets (header-fields-stalwart, id); answers to them have them.
   return /^[^\s<>]{1,996}$/.test(field) ? wellFormed(`<${field}>`) : null
 }
 

@@ -65,8 +65,10 @@ function headingLength(lines: string[], at: number): number {
   return 0
 }
 
-/** A copied header, as Outlook puts it above a quote: From:, and Sent:, To: or Subject: within three lines. */
+/** A copied header, as Outlook puts it above a quote: apart, From:, and Sent:, To: or Subject: within three lines. */
 function isHeaderBlock(lines: string[], at: number): boolean {
+  const before = lines[at - 1]?.trim() ?? ''
+  if (before !== '' && !/^[-_]/.test(before)) return false
   return lines
     .slice(at + 1, at + 4)
     .some((line) => headerBlockNext.test(line.slice(0, longestHeading).trimStart()))

@@ -71,13 +71,15 @@ function decodeBase64(body: Buffer): Buffer {
   if (!isDecodable(body, 'base64')) return body
   const pieces: Buffer[] = []
   let at = 0
-  // QUIRK: some mailers join pieces that were each padded, each on its lines; Node stops at the first padding.
+  // QUIRK: some mailers join pieces that were each padded, or add a remark (mime-stalwart, thirdparty/002); Node stops
+  // at the first padding. A last piece without padding counts in whole groups of four characters.
   while (at < body.length && pieces.length < mostPaddedPieces) {
     const padding = body.indexOf(equals, at)
     const end = padding < 0 ? body.length : padding
-    if (end > at) pieces.push(Buffer.from(body.toString('latin1', at, end), 'base64'))
-    const lineEnd = padding < 0 ? -1 : body.indexOf(lf, padding)
-    at = lineEnd < 0 ? body.length : lineEnd
+    const piece = Buffer.from(body.toString('latin1', at, end), 'base64')
+    const isRemark = padding < 0 && pieces.length > 0
+    if (piece.length > 0) pieces.push(isRemark ? piece.subarray(0, piece.length - (piece.length % 3)) : piece)
+    at = end + 1
   }
   return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
 }

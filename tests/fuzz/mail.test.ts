@@ -40,7 +40,9 @@ const structures: Record<string, string> = {
 }
 
 for (const [name, structure] of Object.entries(structures)) {
-  test(`check 59: ${name}`, () => readInTime(Buffer.from(structure, 'latin1')))
+  test(`check 59: ${name}`, () => {
+    readInTime(Buffer.from(structure, 'latin1'))
+  })
 }
 
 const runs = [

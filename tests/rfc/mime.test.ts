@@ -10,6 +10,7 @@ import { decodeEncodedWords } from '../../src/mail/encoded-word.ts'
 import { scanHeader } from '../../src/mail/header-scan.ts'
 import { attachmentBytes, parseMail } from '../../src/mail/parse.ts'
 import { messageIds } from '../../src/mail/references.ts'
+import { openReaders, type ReadMail } from '../support/mail-readers.ts'
 import { compare, oracleOf, publishedMails } from '../support/oracle.ts'
 
 const mails = publishedMails()
@@ -36,7 +37,6 @@ const judged: Record<string, string> = {
   'mime-stalwart/malformed/021.eml text':
     'two Content-Type fields: the first counts, the oracle takes the last',
   'mime-stalwart/thirdparty/000.eml text': 'NUL becomes U+FFFD here, on purpose',
-  'mime-stalwart/thirdparty/002.eml text': 'what follows the padding of base64 is not decoded (RFC 2045 6.8)',
   'mime-stalwart/thirdparty/005.eml text': 'UTF-16 whose line feeds were made CRLF is broken',
   'mime-stalwart/thirdparty/007.eml from': 'a word without a domain is no address',
   'mime-stalwart/thirdparty/015.eml attachments':
@@ -60,10 +60,13 @@ test('check 58: every published mail is read within 2 s, into well-formed string
   }
 })
 
+/** What the MX refuses (checks 1 and 22) no reading is wanted of. */
+const accepted = mails.filter(({ crlf }) => !/\r(?!\n)|\0/.test(crlf.toString('latin1')))
+
 test('check 58: agrees with the published readings in 95 % of fields', { skip }, (t) => {
   let fields = 0
   const differing: string[] = []
-  for (const published of mails) {
+  for (const published of accepted) {
     const oracle = oracleOf(published)
     if (oracle === null) continue
     const mail = parseMail(published.crlf)
@@ -80,6 +83,35 @@ test('check 58: agrees with the published readings in 95 % of fields', { skip },
   t.diagnostic(`${fields - differing.length} of ${fields} fields agree (${percent.toFixed(1)} %)`)
   assert.ok(percent >= 95)
 })
+
+test('check 61: subject, sender and recipients are as one of two other parsers reads them', {
+  skip,
+}, async () => {
+  // Python's reader is made for our own mail: it ends at the first text that is not UTF-8.
+  const [mailparser, postalMime, ...others] = openReaders()
+  for (const reader of others) reader.close()
+  const readers = [mailparser!, postalMime!]
+  const differing: string[] = []
+  for (const { name, crlf } of accepted) {
+    const readings = await Promise.allSettled(readers.map((reader) => reader.read(crlf)))
+    const others = readings.flatMap((reading) => (reading.status === 'fulfilled' ? [reading.value] : []))
+    const mail = parseMail(crlf)
+    const ours = topFields({ ...mail, from: mail.from === null ? [] : [mail.from] })
+    for (const [field, value] of Object.entries(ours)) {
+      const theirs = others.map((other) => topFields(other)[field])
+      if (theirs.length > 0 && !theirs.includes(value)) differing.push(`${name} ${field}`)
+    }
+  }
+  // Of two To fields the first counts here; a word without a domain is no address.
+  assert.deepEqual(differing, ['mime-cpython/msg_25.txt to', 'mime-stalwart/thirdparty/007.eml from'])
+})
+
+type TopFields = Pick<ReadMail, 'subject'> & Record<'from' | 'to', { email: string }[]>
+
+function topFields({ subject, from, to }: TopFields): Record<string, string> {
+  const emails = (mailboxes: { email: string }[]) => mailboxes.map(({ email }) => email).join(' ')
+  return { subject: subject.replace(/\s+/g, ' ').trim(), from: emails(from.slice(0, 1)), to: emails(to) }
+}
 
 test('check 60: single header fields agree with the published ones', { skip }, (t) => {
   const measured = {
