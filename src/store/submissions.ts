@@ -1,4 +1,5 @@
 // Submissions, their recipients' states and their events.
+import { hash } from 'node:crypto'
 import type { InboxId, KeyId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
@@ -170,13 +171,21 @@ export interface SendVerdict {
 /** One call a batch; answers a verdict for each row, in order. */
 export async function acceptSends(
   db: Queryable,
-  control: SendControl[],
+  sends: SendControl[],
   content: SendContent[],
   at: Date,
 ): Promise<SendVerdict[]> {
+  const control = sends.map((send) => ({
+    ...send,
+    digest: hash('sha256', `${send.org} ${send.op} ${send.idem}`),
+  }))
   const rows = await db.query<SendVerdict & { i: number }>(
     `select i, verdict, submission_id as "submissionId", retry_after as "retryAfterSeconds" from accept_sends($1, $2, $3)`,
-    [JSON.stringify(control), JSON.stringify(content), at],
+    [
+      JSON.stringify(control),
+      JSON.stringify(content.map((row, place) => ({ ...control[place], ...row }))),
+      at,
+    ],
   )
   const byPlace = new Map(rows.map((row) => [row.i, row]))
   return control.map(

@@ -130,6 +130,8 @@ create table submission (
   organization_id uuid not null,
   operation text not null,
   idempotency_key text not null,
+  -- Of organization, operation and key together: one column, so that there is only one index that a look-up can take.
+  idempotency_digest bytea not null,
   request_hash bytea not null,
   inbox_id text,
   message_id text,
@@ -145,7 +147,7 @@ create table submission (
   created_at timestamptz not null,
   updated_at timestamptz not null
 ) with (fillfactor = 80);
-create unique index submission_idempotency on submission (organization_id, operation, idempotency_key);
+create unique index submission_idempotency on submission (idempotency_digest);
 create index submission_recent on submission (organization_id, id);
 create index submission_inbox on submission (inbox_id, id) where inbox_id is not null;
 

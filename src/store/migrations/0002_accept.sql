@@ -32,14 +32,14 @@ begin
       s.id as seen, s.request_hash as seen_hash, s.result_deleted or sb.status = 'deleted' as seen_deleted,
       u.minute_started_at, u.minute_messages, u.day, u.day_messages, u.day_recipients
     from jsonb_to_recordset(control) as c(
-      i integer, org uuid, key uuid, op text, idem text, hash text, refusal text,
+      i integer, org uuid, key uuid, digest text, hash text, refusal text,
       inbox text, thread text, fresh boolean, sub uuid, recipients integer)
     join organization o on o.id = c.org
     join usage u on u.organization_id = c.org
     left join api_key k on k.id = c.key and k.revoked_at is null and (k.expires_at is null or k.expires_at > at)
     left join inbox b on b.id = c.inbox and b.organization_id = c.org and b.status = 'active'
     left join thread t on t.id = c.thread and t.inbox_id = c.inbox
-    left join submission s on s.organization_id = c.org and s.operation = c.op and s.idempotency_key = c.idem
+    left join submission s on s.idempotency_digest = decode(c.digest, 'hex')
     left join inbox sb on sb.id = s.inbox_id
     order by c.org, c.i
   loop
@@ -103,64 +103,60 @@ begin
     where c.i = any(passed) group by c.org
   ) n
   where u.organization_id = n.org;
-  perform insert_sends(control, content, passed);
+  perform insert_sends(content, passed);
 end $$;
 
 -- Writes what accept_sends let pass, under its locks: message, thread, submission and deliveries.
-create function insert_sends(control jsonb, content jsonb, passed integer[]) returns void
+create function insert_sends(content jsonb, passed integer[]) returns void
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 begin
-  with c as materialized (
-    select * from jsonb_to_recordset(control) as c(
-      i integer, org uuid, op text, idem text, hash text, inbox text, thread text, fresh boolean, sub uuid)
-    where c.i = any(passed)
-  ), x as materialized (
+  with x as materialized (
     select * from jsonb_to_recordset(content) as x(
-      i integer, id text, mid text, irt text, refs text[], sender jsonb, rcpts jsonb, participants text[], subject text,
+      i integer, org uuid, op text, idem text, digest text, hash text, inbox text, thread text, fresh boolean, sub uuid,
+      id text, mid text, irt text, refs text[], sender jsonb, rcpts jsonb, participants text[], subject text,
       thread_subject text, body text, html text, metadata jsonb, purpose text, attachments jsonb, raw uuid,
       deliveries jsonb, at timestamptz, expires_at timestamptz)
     where x.i = any(passed)
   ), counted as (
     update inbox b set message_seq = b.message_seq + n.messages
-    from (select inbox, count(*) as messages from c group by inbox) n
+    from (select inbox, count(*) as messages from x group by inbox) n
     where b.id = n.inbox
     returning b.id, b.message_seq - n.messages as base
   ), messages as (
     insert into message (id, organization_id, inbox_id, thread_id, seq, direction, internet_message_id, in_reply_to,
       reference_ids, sender, recipients, subject, text, html, metadata, purpose, attachments, submission_id, raw_id,
       created_at, updated_at)
-    select x.id, c.org, c.inbox, c.thread, counted.base + row_number() over (partition by c.inbox order by c.i),
+    select x.id, x.org, x.inbox, x.thread, counted.base + row_number() over (partition by x.inbox order by x.i),
       'outbound', x.mid, x.irt, x.refs, x.sender, x.rcpts, x.subject, x.body, x.html, x.metadata, x.purpose,
-      x.attachments, c.sub, x.raw, x.at, x.at
-    from c join x on x.i = c.i join counted on counted.id = c.inbox
+      x.attachments, x.sub, x.raw, x.at, x.at
+    from x join counted on counted.id = x.inbox
   ), threads as (
     insert into thread (id, organization_id, inbox_id, subject, participants, message_count, last_message_at, created_at)
-    select c.thread, c.org, c.inbox, x.thread_subject, x.participants, 1, x.at, x.at
-    from c join x on x.i = c.i where c.fresh
+    select x.thread, x.org, x.inbox, x.thread_subject, x.participants, 1, x.at, x.at
+    from x where x.fresh
   ), replied as (
     update thread t set message_count = t.message_count + n.messages, last_message_at = greatest(t.last_message_at, n.latest),
       participants = join_participants(t.participants, n.participants)
     from (
-      select c.thread, count(distinct c.i) as messages, max(x.at) as latest,
-        array_agg(p.email) as participants
-      from c join x on x.i = c.i left join unnest(x.participants) p(email) on true where not c.fresh group by c.thread
+      select x.thread, count(distinct x.i) as messages, max(x.at) as latest, array_agg(p.email) as participants
+      from x left join unnest(x.participants) p(email) on true where not x.fresh group by x.thread
     ) n
     where t.id = n.thread
   ), submissions as (
-    insert into submission (id, organization_id, operation, idempotency_key, request_hash, inbox_id, message_id, sender,
+    insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, inbox_id, message_id, sender,
       subject, metadata, purpose, status, created_at, updated_at)
-    select c.sub, c.org, c.op, c.idem, decode(c.hash, 'hex'), c.inbox, x.id, x.sender, x.subject, x.metadata, x.purpose,
+    select x.sub, x.org, x.op, x.idem, decode(x.digest, 'hex'), decode(x.hash, 'hex'), x.inbox, x.id, x.sender, x.subject, x.metadata, x.purpose,
       'pending', x.at, x.at
-    from c join x on x.i = c.i
+    from x
   )
   insert into delivery (submission_id, position, organization_id, inbox_id, email, address_key, domain, route, status,
     due_at, expires_at, updated_at)
-  select c.sub, d.position, c.org, c.inbox, d.email, d.key, d.domain, d.route, 'pending', x.at, x.expires_at, x.at
-  from c join x on x.i = c.i cross join lateral jsonb_to_recordset(x.deliveries) as d(
+  select x.sub, d.position, x.org, x.inbox, d.email, d.key, d.domain, d.route, 'pending', x.at, x.expires_at, x.at
+  from x cross join lateral jsonb_to_recordset(x.deliveries) as d(
     position integer, email text, key text, domain text, route text);
 end $$;
 

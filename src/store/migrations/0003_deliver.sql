@@ -54,37 +54,40 @@ declare
   touched uuid[] := array(select distinct (f->>'submission')::uuid from jsonb_array_elements(facts) f);
 begin
   perform 1 from submission s where s.id = any(touched) order by s.id for no key update;
-  with f as materialized (
-    select * from jsonb_to_recordset(facts) as f(
-      submission uuid, position integer, step integer, id uuid, type text, recipient text, at timestamptz,
-      attempt integer, remote jsonb, response text, enhanced text, classification text)
-  ), states as (
-    select d.submission_id,
-      count(*) filter (where d.status in ('pending', 'deferred')) as waiting,
-      count(*) filter (where d.status = 'delivered') as delivered,
-      count(*) as recipients,
-      (array_agg(d.response order by d.updated_at desc, d.position) filter (where d.response is not null))[1] as response,
-      (array_agg(d.failure_code order by d.position) filter (where d.failure_code is not null))[1] as failure_code
-    from delivery d where d.submission_id = any(touched) group by d.submission_id
-  ), settled as (
-    update submission s set
-      status = case
-        when states.waiting > 0 then 'pending'
-        when states.delivered = states.recipients then 'delivered'
-        when states.delivered > 0 then 'partially_delivered'
-        else 'failed' end,
-      response = states.response,
-      failure_code = case when states.waiting > 0 then null else states.failure_code end,
-      event_seq = s.event_seq + (select count(*) from f where f.submission = s.id),
-      updated_at = at
-    from states where s.id = states.submission_id
-    returning s.id, s.organization_id, s.event_seq - (select count(*) from f where f.submission = s.id) as base
-  )
+  update submission s set
+    status = case
+      when x.waiting > 0 then 'pending'
+      when x.delivered = x.recipients then 'delivered'
+      when x.delivered > 0 then 'partially_delivered'
+      else 'failed' end,
+    response = x.response,
+    failure_code = case when x.waiting > 0 then null else x.failure_code end,
+    event_seq = s.event_seq + x.facts,
+    updated_at = at
+  from (
+    select t.submission, t.facts, states.*
+    from (
+      select f.submission, count(*) as facts from jsonb_to_recordset(facts) as f(submission uuid) group by f.submission
+    ) t
+    cross join lateral (
+      select count(*) filter (where d.status in ('pending', 'deferred')) as waiting,
+        count(*) filter (where d.status = 'delivered') as delivered,
+        count(*) as recipients,
+        (array_agg(d.response order by d.updated_at desc, d.position) filter (where d.response is not null))[1] as response,
+        (array_agg(d.failure_code order by d.position) filter (where d.failure_code is not null))[1] as failure_code
+      from delivery d where d.submission_id = t.submission
+    ) states
+  ) x
+  where s.id = x.submission;
   insert into event (submission_id, seq, id, organization_id, type, recipient, at, attempt, remote, response,
     enhanced_status, classification)
-  select s.id, s.base + row_number() over (partition by s.id order by f.at, f.position, f.step), f.id, s.organization_id,
-    f.type, f.recipient, f.at, f.attempt, f.remote, f.response, f.enhanced, f.classification
-  from f join settled s on s.id = f.submission;
+  select s.id,
+    s.event_seq - count(*) over (partition by s.id) + row_number() over (partition by s.id order by f.at, f.position, f.step),
+    f.id, s.organization_id, f.type, f.recipient, f.at, f.attempt, f.remote, f.response, f.enhanced, f.classification
+  from jsonb_to_recordset(facts) as f(
+    submission uuid, position integer, step integer, id uuid, type text, recipient text, at timestamptz,
+    attempt integer, remote jsonb, response text, enhanced text, classification text)
+  join submission s on s.id = f.submission;
 end $$;
 
 -- Records how claimed deliveries ended. A result counts only under the epoch that claimed it and still owns the route;
