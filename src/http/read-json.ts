@@ -38,11 +38,9 @@ function takesBody(request: FastifyRequest): boolean {
  * sent before would be lost to most clients, who read only once they have written.
  */
 function readBytes(payload: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  const tooLarge = new RequestFault(
-    'payload_too_large',
-    `The request body is larger than ${limitBytes} bytes.`,
-  )
-  if (Number(payload.headers['content-length']) > 2 * limitBytes) return Promise.reject(tooLarge)
+  const tooLarge = () =>
+    new RequestFault('payload_too_large', `The request body is larger than ${limitBytes} bytes.`)
+  if (Number(payload.headers['content-length']) > 2 * limitBytes) return Promise.reject(tooLarge())
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = []
     let sizeBytes = 0
@@ -50,10 +48,12 @@ function readBytes(payload: IncomingMessage, limitBytes: number): Promise<Buffer
       sizeBytes += chunk.length
       if (sizeBytes <= limitBytes) chunks.push(chunk)
       else chunks = []
-      if (sizeBytes > 2 * limitBytes) reject(tooLarge)
+      if (sizeBytes > 2 * limitBytes) reject(tooLarge())
     })
     payload.on('end', () =>
-      sizeBytes > limitBytes ? reject(tooLarge) : resolve(Buffer.concat(chunks, sizeBytes)),
+      sizeBytes > limitBytes
+        ? reject(tooLarge())
+        : resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, sizeBytes)),
     )
     // The caller went away; nobody reads this answer.
     payload.on('error', () => reject(new RequestFault('invalid_json', 'The body ended too early.')))

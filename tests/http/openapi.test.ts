@@ -165,7 +165,7 @@ test('check 71: requests made from the schemas get documented answers of the doc
         : anything(schema, name),
     )
     const content = operation.requestBody?.content['application/json'].schema
-    const body = content ? valueOf(content) : fc.constant(undefined)
+    const body = content ? arbitraryOf(content) : fc.constant(undefined)
     return fc
       .record({ given: fc.tuple(...values), body })
       .map(({ given, body }) => ({ path, method, operation, given, body }))
@@ -203,12 +203,12 @@ test('check 71: requests made from the schemas get documented answers of the doc
 function anything(schema: Schema, name: string): fc.Arbitrary<unknown> {
   if (name === 'idempotency-key')
     return fc.oneof(fc.stringMatching(/^[A-Za-z0-9._:-]{8,20}$/), fc.constantFrom(undefined, 'x'))
-  return fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, valueOf(schema), fc.string())
+  return fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, arbitraryOf(schema), fc.string())
 }
 
 /** Mostly what the schema describes, at times what it does not. */
-function valueOf(schema: Schema, depth = 0): fc.Arbitrary<unknown> {
-  if (schema.$ref) return valueOf(document.components.schemas[schema.$ref.split('/').at(-1)!]!, depth)
+function arbitraryOf(schema: Schema, depth = 0): fc.Arbitrary<unknown> {
+  if (schema.$ref) return arbitraryOf(document.components.schemas[schema.$ref.split('/').at(-1)!]!, depth)
   const stray = fc.jsonValue({ maxDepth: 2 })
   const right = rightValue(schema, depth)
   return fc.oneof({ weight: 30, arbitrary: right }, { weight: 1, arbitrary: stray })
@@ -224,16 +224,16 @@ function rightValue(schema: Schema, depth: number): fc.Arbitrary<unknown> {
   if (schema.type === 'integer') return fc.integer({ min: -5, max: 110 })
   if (schema.type === 'boolean') return fc.boolean()
   if (schema.type === 'array')
-    return fc.array(valueOf(schema.items!, depth + 1), { minLength: 1, maxLength: 4 })
+    return fc.array(arbitraryOf(schema.items!, depth + 1), { minLength: 1, maxLength: 4 })
   if (schema.type === 'object' && schema.properties) {
     const members = Object.entries(schema.properties).map(
-      ([name, member]) => [name, valueOf(member, depth + 1)] as const,
+      ([name, member]) => [name, arbitraryOf(member, depth + 1)] as const,
     )
     return fc.record(Object.fromEntries(members), { requiredKeys: schema.required ?? [] })
   }
   if (schema.type === 'object')
     return fc.dictionary(fc.string({ maxLength: 5 }), fc.jsonValue({ maxDepth: 0 }), { maxKeys: 3 })
-  return fc.string({ unit: 'grapheme', minLength: 1 })
+  return fc.oneof(fc.string({ unit: 'grapheme', minLength: 1 }), fc.string({ unit: 'binary' }))
 }
 
 test('check 65: the page at /docs loads nothing from anywhere else', async () => {
