@@ -23,6 +23,7 @@ import { ParsePool } from './mail/parse-pool.ts'
 import { createOperatorServer } from './operator/server.ts'
 import { filesContext, selfSignedContext } from './smtp/certificate.ts'
 import { SmtpServer } from './smtp/server.ts'
+import { analyzeGrown } from './store/analyze.ts'
 import { listNodeAddresses } from './store/nodes.ts'
 import { DeliveryEngine } from './worker/delivery-engine.ts'
 import { Loop } from './worker/loop.ts'
@@ -102,6 +103,7 @@ function startJobs({ db, clock, log, blobs }: Foundation, wakes: Wakes): Part {
   const loops = [
     ...filing,
     new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
+    new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
     new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
   ]
   wakes.filing = () => filing.forEach((loop) => void loop.wake())

@@ -12,7 +12,9 @@ const failed = 1
 const usage = 2
 
 // `posthorn … | head` has read enough: that is no fault.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : failed))
+process.stdout.on('error', (error: NodeJS.ErrnoException) =>
+  process.exit(error.code === 'EPIPE' ? 0 : failed),
+)
 
 try {
   await createProgram().parseAsync()

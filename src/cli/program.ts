@@ -1,6 +1,8 @@
 // The commands and their help.
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
+import { addDemoCommand } from './demo.ts'
+import { addDoctorCommand } from './doctor.ts'
 import { addKeyCommands } from './keys.ts'
 import { addOrganizationCommands } from './organizations.ts'
 import { addQueueCommands } from './queues.ts'
@@ -30,6 +32,8 @@ export function createProgram(): Command {
     .exitOverride()
     .showHelpAfterError('(posthorn --help shows the commands)')
   addServeCommands(program)
+  addDemoCommand(program)
+  addDoctorCommand(program)
   addOrganizationCommands(program)
   addKeyCommands(program)
   addQueueCommands(program)

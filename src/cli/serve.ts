@@ -65,7 +65,7 @@ async function migrateOnly(options: OutputOptions): Promise<void> {
 }
 
 /** In development the first start makes an organization and a key that may do everything; both stay. */
-async function openDevelopment(foundation: Foundation): Promise<string | null> {
+export async function openDevelopment(foundation: Foundation): Promise<string | null> {
   if ((await listOrganizations(foundation.db)).length > 0) return null
   const { defaultLimits: limits, dataDir } = foundation.settings
   const organization = await createOrganization(foundation, { name: 'Development', status: 'active', limits })

@@ -1,0 +1,71 @@
+// Where the tour takes place: the running development service of the data folder, or a fresh one that ends with the tour.
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { formatAddress, startApp } from '../app.ts'
+import { createLog } from '../base/log.ts'
+import { type ListenAddress, readSettings, type Settings } from '../config.ts'
+import { openFoundation } from '../foundation.ts'
+import { openDevelopment } from './serve.ts'
+
+export interface TourPlace {
+  origin: 'running' | 'fresh'
+  /** Base URL of the API, without a trailing slash. */
+  http: string
+  secret: string
+  /** Ends what was started for the tour. */
+  leave(): Promise<void>
+}
+
+const answerLimitMs = 3_000
+
+/** The service of these settings, if it runs, is a development one, and takes the development key; else null. */
+export async function findRunning(settings: Settings): Promise<TourPlace | null> {
+  if (!settings.isDevelopment || settings.http.port === 0) return null
+  const secret = await readFile(join(settings.dataDir, 'development-key'), 'utf8').catch(() => null) // no key: no service yet
+  if (secret === null) return null
+  const http = `http://${formatAddress(reachable(settings.http))}`
+  const headers = { 'x-api-key': secret.trim() }
+  const profile = await fetch(`${http}/v1/me`, { headers, signal: AbortSignal.timeout(answerLimitMs) }).catch(
+    () => null,
+  ) // nobody there
+  await profile?.body?.cancel()
+  return profile?.status === 200
+    ? { origin: 'running', http, secret: secret.trim(), leave: async () => {} }
+    : null
+}
+
+/** A listener on every address is reached on this machine's own. */
+export function reachable({ host, port }: ListenAddress): ListenAddress {
+  const own: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+  return { host: own[host] ?? host, port }
+}
+
+/** Starts a service in a temporary folder, on free ports, with its own database; nothing of it stays. */
+export async function startFresh(): Promise<TourPlace> {
+  const folder = await mkdtemp(join(tmpdir(), 'posthorn-demo-'))
+  const anyPort = '127.0.0.1:0'
+  const settings = readSettings({
+    POSTHORN_DATA_DIR: folder,
+    POSTHORN_HTTP: anyPort,
+    POSTHORN_OPERATOR: anyPort,
+    POSTHORN_SMTP: anyPort,
+  })
+  const endings: (() => Promise<void>)[] = [
+    () => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
+  ]
+  const leave = async () => {
+    for (const end of endings.splice(0).reverse()) await end()
+  }
+  try {
+    const foundation = await openFoundation(settings, createLog('error', 'pretty'), () => {})
+    endings.push(() => foundation.close())
+    const app = await startApp(foundation, settings.roles)
+    endings.push(() => app.stop())
+    const secret = await openDevelopment(foundation)
+    return { origin: 'fresh', http: `http://${formatAddress(app.listening.http!)}`, secret: secret!, leave }
+  } catch (error) {
+    await leave()
+    throw error
+  }
+}

@@ -1,0 +1,174 @@
+// `posthorn doctor`: what is set up, what is not, and how to mend it, one line each.
+import { styleText } from 'node:util'
+import type { Command } from 'commander'
+import { silentLog } from '../base/log.ts'
+import { type ListenAddress, SettingError, type Settings } from '../config.ts'
+import { Resolver } from '../dns/resolver.ts'
+import { listSigningRecords, loadSigningKeys } from '../flow/signing.ts'
+import { type Foundation, openFoundation } from '../foundation.ts'
+import { loadSettings, type OutputOptions, print } from './context.ts'
+import {
+  type Check,
+  checkBlobs,
+  checkCertificate,
+  checkDatabase,
+  checkFolder,
+  checkListeners,
+  failed,
+  ok,
+  readGreeting,
+  skipped,
+  warning,
+} from './doctor-checks.ts'
+import { checkRecords, type ManagedDomain, recordsOf } from './doctor-dns.ts'
+
+const doctorHelp = `
+✓ works, ! works but could be better, ✗ does not work, - has nothing to check here. Exit status 1 when there is a ✗.
+It may run beside the service. Like the service, it makes the data folder, the database and the DKIM key that are missing.
+With direct delivery it connects to one mail server of gmail.com, to see whether this network lets port 25 out.`
+
+export function addDoctorCommand(program: Command): void {
+  program
+    .command('doctor')
+    .description('what is set up, what is not, and how to mend it')
+    .option('--json', 'print JSON, with the DNS records to publish')
+    .addHelpText('after', doctorHelp)
+    .action(doctor)
+}
+
+async function doctor(options: OutputOptions): Promise<void> {
+  const { checks, managedDomain } = await examine()
+  const isWell = checks.every(({ status }) => status !== 'failed')
+  print(
+    options,
+    { status: isWell ? 'ok' : 'failed', checks, managedDomain },
+    checks.map((check) => formatCheck(check, paint)).join('\n'),
+  )
+  if (!isWell) process.exitCode = 1
+}
+
+interface Findings {
+  checks: Check[]
+  /** What is to be published; null where the settings or the database cannot be read. */
+  managedDomain: ManagedDomain | null
+}
+
+async function examine(): Promise<Findings> {
+  const settings = readable()
+  if (settings instanceof SettingError)
+    return { checks: [failed('settings', settings.message, 'mend it, then ask again')], managedDomain: null }
+  const { checks: local, managedDomain } = await examineStore(settings)
+  const listeners = await checkListeners(settings)
+  const certificate = await checkCertificate(settings, new Date())
+  const clamd = skipped('clamd', 'scanning is not there yet: attachments stay unscanned')
+  const world = await examineWorld(settings, managedDomain)
+  return {
+    checks: [describeSettings(settings), ...local, ...listeners, certificate, ...world, clamd],
+    managedDomain,
+  }
+}
+
+function readable(): Settings | SettingError {
+  try {
+    return loadSettings()
+  } catch (error) {
+    if (error instanceof SettingError) return error
+    throw error
+  }
+}
+
+function describeSettings({ isDevelopment, delivery, mailHost, managedDomain }: Settings): Check {
+  const mode = isDevelopment ? 'development (POSTHORN_MAIL_HOST is unset)' : `mail host ${mailHost}`
+  return ok('settings', `${mode}, managed domain ${managedDomain}, delivery ${delivery}`)
+}
+
+/** Folder, database, blobs and the keys in it. */
+async function examineStore(settings: Settings): Promise<Findings> {
+  const folder = await checkFolder(settings)
+  if (folder.status === 'failed') return { checks: [folder], managedDomain: null }
+  let foundation: Foundation
+  try {
+    foundation = await openFoundation(settings, silentLog, (line) => console.error(line))
+  } catch (error) {
+    // Whatever hinders the database hinders the service: its own words say more than ours could.
+    const mend = settings.databaseUrl
+      ? 'see that POSTHORN_DATABASE_URL is right and the server runs'
+      : 'see the message, then ask again'
+    return { checks: [folder, failed('database', (error as Error).message, mend)], managedDomain: null }
+  }
+  try {
+    const { db, blobs } = foundation
+    await loadSigningKeys(foundation, settings.managedDomain)
+    const managedDomain = recordsOf(settings, await listSigningRecords(db, settings.managedDomain))
+    return {
+      checks: [folder, await checkDatabase(db, settings), await checkBlobs(blobs, settings)],
+      managedDomain,
+    }
+  } finally {
+    await foundation.close()
+  }
+}
+
+/** DNS and the way out. */
+async function examineWorld(settings: Settings, managedDomain: ManagedDomain | null): Promise<Check[]> {
+  const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 2_000, tries: 2 })
+  const wayOut = await checkWayOut(settings, resolver)
+  if (settings.isDevelopment) return [skipped('DNS', 'not needed in development'), wayOut]
+  if (!managedDomain) return [skipped('DNS', 'cannot be compared without the database'), wayOut]
+  return [...(await checkRecords(managedDomain, resolver)), wayOut]
+}
+
+const wayOutLimitMs = 3_000
+const wellKnownDomain = 'gmail.com'
+
+/** Whether mail can leave: the smarthost's greeting, or that of a well-known mail server. */
+async function checkWayOut(
+  { delivery, relay, isDevelopment, mxPort, allowPrivateNetworks }: Settings,
+  resolver: Resolver,
+): Promise<Check> {
+  if (delivery === 'relay')
+    return checkGreeting('relay', relay!, 'see that POSTHORN_RELAY_URL is right and the server runs')
+  const name = 'port 25 out'
+  if (delivery === 'capture') return skipped(name, 'not needed: nothing leaves this machine (capture)')
+  if (isDevelopment || mxPort !== 25 || allowPrivateNetworks)
+    return skipped(name, 'not tried: this is a test or a development set-up')
+  const answer = await resolver.resolve('MX', wellKnownDomain)
+  if (answer.status !== 'ok' || !answer.records[0]?.exchange) {
+    return warning(
+      name,
+      `could not be tried: DNS has no mail server of ${wellKnownDomain}`,
+      'see that POSTHORN_DNS is right',
+    )
+  }
+  const mend = 'ask your network provider to open it, or set POSTHORN_DELIVERY=relay and POSTHORN_RELAY_URL'
+  return checkGreeting(name, { host: answer.records[0].exchange, port: 25 }, mend)
+}
+
+async function checkGreeting(name: string, { host, port }: ListenAddress, mend: string): Promise<Check> {
+  try {
+    await readGreeting({ host, port }, wayOutLimitMs)
+    return ok(name, `${host}:${port} answers`)
+  } catch (error) {
+    return failed(name, `${host}:${port}: ${(error as Error).message}`, mend)
+  }
+}
+
+type Paint = (style: 'green' | 'yellow' | 'red' | 'dim', text: string) => string
+
+/** Colours for a terminal that shows them; NO_COLOR is heeded. */
+const paint: Paint = (style, text) => styleText(style, text, { stream: process.stdout })
+
+const signs = {
+  ok: ['green', '✓'],
+  warning: ['yellow', '!'],
+  failed: ['red', '✗'],
+  skipped: ['dim', '-'],
+} as const
+
+const nameWidth = 16
+
+/** `✓ database          PostgreSQL 18.4, …`, with what to do on the same line. */
+export function formatCheck({ name, status, detail, mend }: Check, paint: Paint): string {
+  const [style, sign] = signs[status]
+  return `${paint(style, sign)} ${name.padEnd(nameWidth)}  ${detail}${mend ? `. Mend: ${mend}` : ''}`
+}
