@@ -9,6 +9,7 @@ import { programsIn, treeOf } from '../usage.ts'
 
 export interface Posthorn {
   http: string
+  /** 0 where the roles leave SMTP out. */
   smtpPort: number
   /** An API key without limits that matter. */
   key: string
@@ -55,7 +56,7 @@ export async function startPosthorn(scope: Scope, options: StartOptions = {}): P
   const databasePids = () => programsIn(dataFolder, 'postgres')
   return {
     http: ready.http,
-    smtpPort: Number(ready.smtp.split(':').at(-1)),
+    smtpPort: Number(ready.smtp?.split(':').at(-1) ?? 0),
     key,
     dataFolder,
     databasePids,
@@ -113,7 +114,7 @@ function settings(dataFolder: string, options: StartOptions): Record<string, str
   }
 }
 
-function readyLine(child: Child): { http: string; smtp: string } | null {
+function readyLine(child: Child): { http: string; smtp: string | null } | null {
   const line = child
     .output()
     .split('\n')
