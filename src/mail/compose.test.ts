@@ -1,3 +1,4 @@
+// Composed messages, line by line.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compose, type Draft, type DraftAttachment } from './compose.ts'

@@ -1,4 +1,4 @@
-// RFC 2047 encoded words in header fields: decoded in linear time, bytes of neighbours joined before they are read.
+// Encoded words in header fields (RFC 2047): decoded in linear time, bytes of neighbours joined before they are read.
 import { decodeText } from './charset.ts'
 import { decodeQuotedPrintable } from './transfer-encoding.ts'
 
@@ -54,7 +54,7 @@ function readEncodedWord(text: string, start: number): { word: EncodedWord; end:
   }
 }
 
-// RFC 2047 2 allows 75 characters; mailers write whole subjects as one word.
+// QUIRK: RFC 2047 allows an encoded word 75 characters; mailers write whole subjects as one word.
 const longestContent = 5000
 
 /** QUIRK: mailers split characters of several bytes between words of one charset; libmime joins them as bytes too. */
