@@ -1,3 +1,4 @@
+// Finding mail servers against a DNS server of our own, faults included.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { DnsServer } from '../../tests/support/dns-server.ts'

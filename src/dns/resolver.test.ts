@@ -1,3 +1,4 @@
+// DNS answers and faults as values, against a DNS server of our own.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { DnsServer } from '../../tests/support/dns-server.ts'
