@@ -1,3 +1,4 @@
+// DKIM canonicalization and signatures, against the RFC's own examples and an independent verifier.
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { before, test } from 'node:test'
