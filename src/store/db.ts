@@ -76,6 +76,9 @@ export class Db implements Queryable {
     })
     // An idle connection that breaks is replaced at the next query, which meets the fault if it lasts.
     this.#pool.on('error', () => {})
+    // One that breaks within a transaction tells of it once or twice, and the next statement meets the fault; without a
+    // listener the first telling would end the service.
+    this.#pool.on('connect', (client) => client.on('error', () => {}))
   }
 
   async query<Row = Record<string, unknown>>(text: string, values: readonly unknown[] = []): Promise<Row[]> {

@@ -45,6 +45,7 @@ function whenLost(client: PoolClient): Promise<never> {
   return lost
 }
 
+/** Gives the connection back once, whether it still lives or not. */
 async function leave(client: PoolClient, id: number): Promise<void> {
   await client.query('delete from node where id = $1', [id]).catch(() => {})
   client.release(true)
