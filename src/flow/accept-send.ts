@@ -28,6 +28,7 @@ import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts
 import { type RoutePolicy, routeOf } from './routes.ts'
 import {
   attachmentEntries,
+  canonical,
   draftSend,
   type MessageBody,
   type Refusal,
@@ -241,7 +242,7 @@ export class Acceptance {
         to,
         ...(cc.length > 0 && { cc }),
         ...(bcc.length > 0 && { bcc }),
-        ...(replyTo && { replyTo }),
+        ...(replyTo && { replyTo: canonical(replyTo).mailbox }),
       },
       participants: [frame.sender.mailbox, ...to, ...cc].map(({ email }) => email),
       subject: frame.subject,

@@ -67,13 +67,11 @@ export function draftSend(
 ): SendDraft {
   const seen = new Map<string, Recipient>()
   const take = (mailboxes: Mailbox[]): Mailbox[] =>
-    mailboxes.flatMap((mailbox) => {
-      const parsed = parseEmail(mailbox.email)
-      if (!parsed) throw new Error('an address that the schema let through does not parse')
-      const key = sameAddressKey(parsed.email)
+    mailboxes.flatMap((given) => {
+      const { mailbox, key, domain } = canonical(given)
       if (seen.has(key)) return []
-      seen.set(key, { email: parsed.email, key, domain: parsed.domain })
-      return [{ ...mailbox, email: parsed.email }]
+      seen.set(key, { email: mailbox.email, key, domain })
+      return [mailbox]
     })
   const [to, cc, bcc] = [take(addressed.to), take(addressed.cc), take(addressed.bcc)]
   const contentBytes =
@@ -88,6 +86,17 @@ export function draftSend(
     bcc,
     contentBytes,
     refusal: judge(caller, recipients, contentBytes, body.purpose),
+  }
+}
+
+/** The mailbox with its address in the one form that everything else sees. */
+export function canonical(given: Mailbox): { mailbox: Mailbox; key: string; domain: string } {
+  const parsed = parseEmail(given.email)
+  if (!parsed) throw new Error('an address that the schema let through does not parse')
+  return {
+    mailbox: { ...given, email: parsed.email },
+    key: sameAddressKey(parsed.email),
+    domain: parsed.domain,
   }
 }
 
