@@ -1,3 +1,4 @@
+// The one error table and what becomes of every kind of failure.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BatchFull } from '../base/batch.ts'

@@ -1,3 +1,4 @@
+// Cursors: opaque, bound to their list and organization, refused when altered.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ServiceError } from '../base/errors.ts'

@@ -1,3 +1,4 @@
+// Rows as the API shows them, field by field.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AttachmentEntry, MessageRow } from '../store/messages.ts'

@@ -1,3 +1,4 @@
+// JSON bodies, honest and hostile.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { RequestFault } from './errors.ts'

@@ -27,7 +27,7 @@ export function readAttachments(
 ): AttachmentBody[] | undefined {
   return given?.map(({ content, ...attachment }, index) => {
     const bytes = Buffer.from(content, 'base64')
-    // RFC 4648 3.3 and 3.5: foreign characters, missing padding and stray bits are refused; the decoder skips them.
+    // RFC 4648 3.5: foreign characters, missing padding and stray bits are refused; the decoder skips them.
     if (bytes.toString('base64') !== content) {
       throw new RequestFault('invalid_request', `/attachments/${index}/content must be base64 with padding`)
     }

@@ -1,0 +1,35 @@
+// Sends and replies over the API, each with an idempotency key of its own.
+import type { Acceptance, Api, Inbox } from '../support/api.ts'
+
+let keys = 0
+
+/** An idempotency key that this run has not used. */
+export function nextKey(): string {
+  return `sending-key-${++keys}`
+}
+
+/** Sends a message from the inbox; it must be accepted. */
+export async function send(api: Api, inbox: Inbox, change: object = {}): Promise<Acceptance> {
+  const body = {
+    to: [{ email: 'someone@far.test', name: 'Someone' }],
+    subject: 'Hello',
+    text: 'There',
+    ...change,
+  }
+  return api.want(`/v1/inboxes/${inbox.id}/messages`, {
+    method: 'POST',
+    idempotencyKey: nextKey(),
+    body,
+    status: 202,
+  })
+}
+
+/** Replies; the answer is for the caller to judge. */
+export function reply(api: Api, threadId: string, targetMessageId: string) {
+  const call = {
+    method: 'POST',
+    idempotencyKey: nextKey(),
+    body: { targetMessageId, text: 'Answer' },
+  }
+  return api.call<Acceptance & { error: string }>(`/v1/threads/${threadId}/replies`, call)
+}
