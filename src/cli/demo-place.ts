@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { formatAddress, startApp } from '../app.ts'
 import { createLog } from '../base/log.ts'
-import { type ListenAddress, readSettings, type Settings } from '../config.ts'
+import { readSettings, type Settings } from '../config.ts'
 import { openFoundation } from '../foundation.ts'
+import type { ListenAddress } from '../setting-values.ts'
 import { openDevelopment } from './serve.ts'
 
 export interface TourPlace {

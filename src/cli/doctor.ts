@@ -2,10 +2,11 @@
 import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import { silentLog } from '../base/log.ts'
-import { type ListenAddress, SettingError, type Settings } from '../config.ts'
+import { SettingError, type Settings } from '../config.ts'
 import { Resolver } from '../dns/resolver.ts'
 import { listSigningRecords, loadSigningKeys } from '../flow/signing.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
+import type { ListenAddress } from '../setting-values.ts'
 import { loadSettings, type OutputOptions, print } from './context.ts'
 import {
   type Check,
