@@ -139,9 +139,11 @@ export async function findExpired(db: Queryable, at: Date, limit: number): Promi
 }
 
 export async function findWaitingOfInbox(db: Queryable, inboxId: InboxId): Promise<DeliveryPlace[]> {
-  return await db.query<DeliveryPlace>(`select ${places} from delivery where inbox_id = $1 and ${waiting}`, [
-    inboxId,
-  ])
+  return await db.query<DeliveryPlace>(
+    `select d.submission_id as "submissionId", d.position from submission s join delivery d on d.submission_id = s.id
+    where s.inbox_id = $1 and s.status = 'pending' and d.claim_epoch is null and d.status in ('pending', 'deferred')`,
+    [inboxId],
+  )
 }
 
 export async function findWaitingOfRoute(
@@ -195,7 +197,8 @@ export async function lockSubmissionDeliveries(
 /** Whether any delivery of the inbox is on the wire. */
 export async function isInboxOnWire(db: Queryable, inboxId: InboxId): Promise<boolean> {
   const rows = await db.query(
-    `select from delivery where inbox_id = $1 and status in ('pending', 'deferred') and claim_epoch is not null limit 1`,
+    `select from submission s join delivery d on d.submission_id = s.id
+    where s.inbox_id = $1 and s.status = 'pending' and d.claim_epoch is not null limit 1`,
     [inboxId],
   )
   return rows.length > 0

@@ -92,8 +92,9 @@ export async function borrowRequests(
   const [row] = await db.query<{ before: number; granted: number }>(
     `update request_window w set started_at = b.started_at, granted = least(b.granted + $3::integer, greatest(b.granted, $4::integer))
     from (
-      select key_id, greatest(started_at, $2) as started_at, case when started_at >= $2 then granted else 0 end as granted
-      from request_window where key_id = $1 for update
+      select key_id, case when is_current then started_at else $2 end as started_at, case when is_current then granted else 0 end as granted
+      from request_window, lateral (select started_at >= $2 and started_at < $2 + interval '2 minutes' as is_current) c
+      where key_id = $1 for update of request_window
     ) b
     where w.key_id = b.key_id
     returning b.granted as before, w.granted`,

@@ -1,4 +1,5 @@
 // Messages and threads as they are read, and the filing of received ones.
+import { ServiceError } from '../base/errors.ts'
 import type { InboxId, MessageId, OrganizationId, SubmissionId, ThreadId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { SubmissionStatus } from './status.ts'
@@ -62,8 +63,7 @@ const columns = `m.id, m.organization_id as "organizationId", m.inbox_id as "inb
   greatest(m.updated_at, s.updated_at) as "updatedAt"`
 
 // Mail of a deleted inbox is gone from every read at once, though it is purged later.
-const source = `message m join inbox b on b.id = m.inbox_id and b.status = 'active'
-  left join submission s on s.id = m.submission_id`
+const itsInbox = `join inbox b on b.id = m.inbox_id and b.status = 'active' left join submission s on s.id = m.submission_id`
 
 export async function findMessage(
   db: Queryable,
@@ -71,10 +71,39 @@ export async function findMessage(
   id: string,
 ): Promise<MessageRow | null> {
   const [row] = await db.query<MessageRow>(
-    `select ${columns} from ${source} where m.id = $2 and m.organization_id = $1`,
+    `select ${columns} from message m ${itsInbox} where m.id = $2 and m.organization_id = $1`,
     [organizationId, id],
   )
   return row ?? null
+}
+
+/** Text that a page holds at most; a page of one message holds whatever that has. */
+const maxPageBytes = 16 << 20
+
+/**
+ * Reads what `where` picks of `message m`, at most `limit`, the last of which is only looked at to see whether there is
+ * more. Weighs the page before it is read: one that is too large is refused, for it would take the memory of everybody.
+ */
+async function readPage(
+  db: Queryable,
+  picked: { where: string; order: string },
+  values: unknown[],
+  limit: number,
+): Promise<MessageRow[]> {
+  const place = (n: number) => `$${values.length + n}`
+  const rows = await db.query<MessageRow & { isTooLarge: boolean }>(
+    `select ${columns}, m.bytes > ${place(2)}::bigint and ${place(1)} > 2 as "isTooLarge" from (
+      select n.*, sum(n.text_bytes) filter (where n.place < ${place(1)}) over () as bytes from (
+        select m.*, row_number() over (order by ${picked.order}) as place,
+          octet_length(m.text) + coalesce(octet_length(m.html), 0) + coalesce(octet_length(m.extracted_text), 0) as text_bytes
+        from message m where ${picked.where} order by ${picked.order} limit ${place(1)}
+      ) n
+    ) m ${itsInbox}
+    where m.place = 1 or m.bytes <= ${place(2)}::bigint or ${place(1)} <= 2 order by m.place`,
+    [...values, limit, maxPageBytes],
+  )
+  if (rows[0]?.isTooLarge) throw new ServiceError('page_too_large')
+  return rows.map(({ isTooLarge, ...row }) => row)
 }
 
 export interface MessageFilter {
@@ -93,13 +122,10 @@ export async function listMessages(
   beforeId: string | null,
   limit: number,
 ): Promise<MessageRow[]> {
-  return await db.query<MessageRow>(
-    `select ${columns} from ${source}
-    where m.inbox_id = $1 and ($2::text is null or m.direction = $2) and ($3::text is null or lower(m.sender->>'email') = $3)
-      and m.id >= coalesce($4, 'msg_') and m.id < least(coalesce($5, 'msg_g'), coalesce($6, 'msg_g'))
-    order by m.id desc limit $7`,
-    [filter.inboxId, filter.direction, filter.from, filter.sinceId, filter.untilId, beforeId, limit],
-  )
+  const where = `m.inbox_id = $1 and ($2::text is null or m.direction = $2) and ($3::text is null or lower(m.sender->>'email') = $3)
+    and m.id >= coalesce($4, 'msg_') and m.id < least(coalesce($5, 'msg_g'), coalesce($6, 'msg_g'))`
+  const values = [filter.inboxId, filter.direction, filter.from, filter.sinceId, filter.untilId, beforeId]
+  return await readPage(db, { where, order: 'm.id desc' }, values, limit)
 }
 
 /** The inbox's messages, oldest first, after the number `afterSeq`, which is given under the inbox's lock. */
@@ -109,9 +135,11 @@ export async function exportMessages(
   afterSeq: number,
   limit: number,
 ): Promise<MessageRow[]> {
-  return await db.query<MessageRow>(
-    `select ${columns} from ${source} where m.inbox_id = $1 and m.seq > $2 order by m.seq limit $3`,
-    [inboxId, afterSeq, limit],
+  return await readPage(
+    db,
+    { where: 'm.inbox_id = $1 and m.seq > $2', order: 'm.seq' },
+    [inboxId, afterSeq],
+    limit,
   )
 }
 
@@ -148,9 +176,11 @@ export async function listThreadMessages(
   afterSeq: number,
   limit: number,
 ): Promise<MessageRow[]> {
-  return await db.query<MessageRow>(
-    `select ${columns} from ${source} where m.thread_id = $1 and m.seq > $2 order by m.seq limit $3`,
-    [threadId, afterSeq, limit],
+  return await readPage(
+    db,
+    { where: 'm.thread_id = $1 and m.seq > $2', order: 'm.seq' },
+    [threadId, afterSeq],
+    limit,
   )
 }
 
@@ -169,7 +199,7 @@ export async function listThreads(
   )
 }
 
-/** Removes the message's row, and its thread's when it was the last; the inbox is locked. Answers its raw row's id. */
+/** Removes the message's row, and its thread's when it was the last; the inbox is locked. */
 export async function deleteMessageRow(
   tx: Tx,
   message: { id: MessageId; threadId: ThreadId },

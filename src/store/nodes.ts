@@ -4,11 +4,15 @@ import { type Db, DbFault, type Queryable } from './db.ts'
 
 /** The class of the advisory locks that nodes hold. */
 export const nodeLockClass = 0x6e6f6465 // "node"
+/** An advisory lock `l` of two numbers; the server shows those of all its databases. */
+export const isNodeLock = `l.locktype = 'advisory' and l.objsubid = 2
+  and l.database = (select oid from pg_database where datname = current_database())`
 
 export interface Node {
   id: number
-  /** Rejects when the connection that holds the lock is lost: the node may be taken for dead. */
+  /** Rejects when the connection that holds the lock is lost: the node may be taken for dead, and has to leave. */
   lost: Promise<never>
+  /** Gives the lock up, and its connection back; to be called once. */
   leave(): Promise<void>
 }
 
@@ -19,6 +23,7 @@ export async function joinNodes(
   at: Date,
 ): Promise<Node> {
   const client = await db.dedicated()
+  const lost = whenLost(client)
   try {
     const { rows } = await client.query(
       `insert into node (id, smtp_address, capture_address, started_at) values (nextval('node_id'), $1, $2, $3) returning id`,
@@ -28,11 +33,11 @@ export async function joinNodes(
     await client.query('select pg_advisory_lock($1, $2)', [nodeLockClass, id])
     await db.query(
       `delete from node n where n.id <> $2 and not exists (
-        select from pg_locks l where l.locktype = 'advisory' and l.classid = $1 and l.objid = n.id and l.objsubid = 2)
+        select from pg_locks l where ${isNodeLock} and l.classid = $1 and l.objid = n.id)
         and n.started_at < now() - interval '1 minute'`,
       [nodeLockClass, id],
     )
-    return { id, lost: whenLost(client), leave: () => leave(client, id) }
+    return { id, lost, leave: () => leave(client, id) }
   } catch (error) {
     client.release(true)
     throw error instanceof DbFault ? error : new DbFault(error as Error)
@@ -45,7 +50,6 @@ function whenLost(client: PoolClient): Promise<never> {
   return lost
 }
 
-/** Gives the connection back once, whether it still lives or not. */
 async function leave(client: PoolClient, id: number): Promise<void> {
   await client.query('delete from node where id = $1', [id]).catch(() => {})
   client.release(true)
@@ -55,7 +59,7 @@ async function leave(client: PoolClient, id: number): Promise<void> {
 export async function listNodeAddresses(db: Queryable, kind: 'smtp' | 'capture'): Promise<string[]> {
   const rows = await db.query<{ address: string | null }>(
     `select case $2 when 'smtp' then n.smtp_address else n.capture_address end as address from node n where exists (
-      select from pg_locks l where l.locktype = 'advisory' and l.classid = $1 and l.objid = n.id and l.objsubid = 2)`,
+      select from pg_locks l where ${isNodeLock} and l.classid = $1 and l.objid = n.id)`,
     [nodeLockClass, kind],
   )
   return rows.flatMap(({ address }) => address ?? [])

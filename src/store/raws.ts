@@ -36,6 +36,8 @@ export async function findRaw(db: Queryable, id: string): Promise<RawRow | null>
 /** Deletes those of the raw rows that nothing refers to any more; answers the blobs they named. */
 export async function deleteUnusedRaws(tx: Tx, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return []
+  // Two that delete the last two references at once would each leave the bytes to the other, and nobody would take them.
+  await tx.query('select from raw where id = any($1::uuid[]) order by id for update', [ids])
   const rows = await tx.query<{ blob: string | null }>(
     `delete from raw r where r.id = any($1::uuid[])
       and not exists (select from message m where m.raw_id = r.id)

@@ -1,10 +1,13 @@
 // Destination queues: the routes, who owns them, and what operators say about them.
 import type { Queryable, Tx } from './db.ts'
+import { isNodeLock } from './nodes.ts'
 
 /** Adds routes that are not there yet; acceptance asks once a route and remembers. */
 export async function addRoutes(db: Queryable, keys: string[], at: Date): Promise<void> {
   await db.query(
-    'insert into route (key, created_at) select distinct key, $2::timestamptz from unnest($1::text[]) key on conflict do nothing',
+    // In order, so that two that add the same routes never wait for each other.
+    `insert into route (key, created_at) select distinct key, $2::timestamptz from unnest($1::text[]) key order by key
+    on conflict do nothing`,
     [keys, at],
   )
 }
@@ -16,41 +19,61 @@ export interface RouteRow {
   failures: number
   notBefore: Date | null
   lastFault: string | null
-  flushes: number
 }
 
-const columns = `r.key, r.epoch, r.paused, r.failures, r.not_before as "notBefore", r.last_fault as "lastFault", r.flushes`
+const columns = `r.key, r.epoch, r.paused, r.failures, r.not_before as "notBefore", r.last_fault as "lastFault"`
 const waiting = `d.claim_epoch is null and d.status in ('pending', 'deferred')`
 
+/** The first due delivery of every organization in every queue, found by one look at the index for each. */
+const heads = `heads as (
+  (select d.route, d.organization_id, d.due_at from delivery d where ${waiting}
+    order by d.route, d.organization_id, d.due_at limit 1)
+  union all
+  select next.* from heads cross join lateral (
+    select d.route, d.organization_id, d.due_at from delivery d
+    where ${waiting} and (d.route, d.organization_id) > (heads.route, heads.organization_id)
+    order by d.route, d.organization_id, d.due_at limit 1) next
+)`
+
+/** Every queue with something on the wire, found likewise. */
+const claimed = `claimed as (
+  (select d.route from delivery d where d.claim_epoch is not null order by d.route limit 1)
+  union all
+  select next.route from claimed cross join lateral (
+    select d.route from delivery d where d.claim_epoch is not null and d.route > claimed.route order by d.route limit 1) next
+)`
+
 /**
- * Takes over routes with due deliveries that nobody alive owns: the lease has run out, or its owner's advisory lock is
- * gone, as after a kill -9. Each take-over begins a new epoch, which fences the old owner's results.
+ * Takes over routes that nobody alive owns: those with due deliveries, and those whose lost owner left something on the
+ * wire. An owner is lost when its lease has run out or its advisory lock is gone, as after a kill -9. Each take-over
+ * begins a new epoch, which fences the old owner's claims and results. `among` confines the look to routes that are
+ * known to have work; null looks through all queues. Those that work come before those that failed.
  */
 export async function acquireRoutes(
   db: Queryable,
   owner: { nodeId: number; leaseMs: number; lockClass: number },
   at: Date,
-  limit: number,
+  { among, limit }: { among: string[] | null; limit: number },
 ): Promise<RouteRow[]> {
+  const candidates = among
+    ? `candidate as (select key, false as orphaned from unnest($6::text[]) key)`
+    : `${heads}, ${claimed}, candidate as (
+      select route as key, bool_or(orphaned) as orphaned from (
+        select route, false as orphaned from heads where due_at <= $3 union all select route, true from claimed
+      ) found group by route
+    )`
   return await db.query<RouteRow>(
-    `with recursive busy as (
-      (select d.route from delivery d where ${waiting} order by d.route limit 1)
-      union all
-      select (select d.route from delivery d where ${waiting} and d.route > busy.route order by d.route limit 1)
-      from busy where busy.route is not null
-    ), free as (
-      select r.key from route r
-      where (r.key in (select route from busy)
-          or exists (select from delivery d where d.route = r.key and d.claim_epoch is not null))
-        and not r.paused and (r.not_before is null or r.not_before <= $3)
+    `with recursive ${candidates}, free as (
+      select r.key from candidate c join route r on r.key = c.key
+      where (c.orphaned or (not r.paused and (r.not_before is null or r.not_before <= $3)))
         and (r.owner is null or r.lease_until < now() or (r.owner <> $1 and not exists (
-          select from pg_locks l where l.locktype = 'advisory' and l.classid = $4 and l.objid = r.owner and l.objsubid = 2)))
-      order by r.key limit $5 for update of r skip locked
+          select from pg_locks l where ${isNodeLock} and l.classid = $4 and l.objid = r.owner)))
+      order by r.failures, r.key limit $5 for update of r skip locked
     )
     update route r set owner = $1, epoch = r.epoch + 1, lease_until = now() + $2 * interval '1 ms'
     from free where r.key = free.key
     returning ${columns}`,
-    [owner.nodeId, owner.leaseMs, at, owner.lockClass, limit],
+    [owner.nodeId, owner.leaseMs, at, owner.lockClass, limit, ...(among ? [among] : [])],
   )
 }
 
@@ -62,20 +85,26 @@ export async function renewRoutes(
   leaseMs: number,
 ): Promise<RouteRow[]> {
   return await db.query<RouteRow>(
-    `update route r set lease_until = now() + $4 * interval '1 ms'
-    from unnest($2::text[], $3::bigint[]) as h(key, epoch)
-    where r.key = h.key and r.epoch = h.epoch and r.owner = $1
+    `with ours as (
+      select r.key from route r join unnest($2::text[], $3::bigint[]) as h(key, epoch) on r.key = h.key and r.epoch = h.epoch
+      where r.owner = $1 order by r.key for no key update of r
+    )
+    update route r set lease_until = now() + $4 * interval '1 ms' from ours where r.key = ours.key
     returning ${columns}`,
     [nodeId, held.map(({ key }) => key), held.map(({ epoch }) => epoch), leaseMs],
   )
 }
 
-/** Gives routes up at once, so that another node need not wait for the lease to run out. */
-export async function releaseRoutes(db: Queryable, nodeId: number, keys: string[]): Promise<void> {
-  await db.query('update route set owner = null, lease_until = null where owner = $1 and key = any($2)', [
-    nodeId,
-    keys,
-  ])
+/** Gives a route up at once, so that another node need not wait for the lease to run out. */
+export async function releaseRoute(
+  db: Queryable,
+  nodeId: number,
+  { key, epoch }: { key: string; epoch: number },
+): Promise<void> {
+  await db.query(
+    'update route set owner = null, lease_until = null where owner = $1 and key = $2 and epoch = $3',
+    [nodeId, key, epoch],
+  )
 }
 
 /** Notes a fault of the way there: the whole route waits. The only write while a destination is down. */
@@ -115,8 +144,8 @@ export async function reclaimOrphans(
   return row!.count
 }
 
-/** When the route's next delivery falls due, or null when none waits. */
-export async function nextDue(db: Queryable, key: string): Promise<Date | null> {
+/** When the route's next delivery falls due, or null when none waits; what has outlived its time only waits to be ended. */
+export async function nextDue(db: Queryable, key: string, at: Date): Promise<Date | null> {
   const [row] = await db.query<{ dueAt: Date | null }>(
     `with recursive o as (
       (select d.organization_id from delivery d where d.route = $1 and ${waiting} order by d.organization_id limit 1)
@@ -126,8 +155,9 @@ export async function nextDue(db: Queryable, key: string): Promise<Date | null> 
     )
     select min(first.due_at) as "dueAt" from o cross join lateral (
       select d.due_at from delivery d where d.route = $1 and d.organization_id = o.organization_id and ${waiting}
+        and d.expires_at > $2
       order by d.due_at limit 1) first where o.organization_id is not null`,
-    [key],
+    [key, at],
   )
   return row?.dueAt ?? null
 }
@@ -143,13 +173,18 @@ export interface QueueRow extends RouteRow {
 /** What operators see: every route where something waits, is paused or failed; or the one with `key`. */
 export async function listQueues(db: Queryable, key: string | null): Promise<QueueRow[]> {
   return await db.query<QueueRow>(
-    `select ${columns}, r.owner, r.last_fault_at as "lastFaultAt", coalesce(n.waiting, 0)::integer as waiting,
+    `with n as (
+      select route, sum(waiting) as waiting, sum(on_wire) as on_wire, min(oldest) as oldest from (
+        select d.route, count(*) as waiting, 0 as on_wire, min(d.due_at) as oldest from delivery d
+        where ${waiting} and ($1::text is null or d.route = $1) group by d.route
+        union all
+        select d.route, 0, count(*), null from delivery d
+        where d.claim_epoch is not null and ($1::text is null or d.route = $1) group by d.route
+      ) counted group by route
+    )
+    select ${columns}, r.owner, r.last_fault_at as "lastFaultAt", coalesce(n.waiting, 0)::integer as waiting,
       coalesce(n.on_wire, 0)::integer as "onWire", n.oldest as "oldestDueAt"
-    from route r left join (
-      select d.route, count(*) filter (where d.claim_epoch is null) as waiting,
-        count(*) filter (where d.claim_epoch is not null) as on_wire, min(d.due_at) as oldest
-      from delivery d where d.status in ('pending', 'deferred') and ($1::text is null or d.route = $1) group by d.route
-    ) n on n.route = r.key
+    from route r left join n on n.route = r.key
     where ($1::text is null and (n.route is not null or r.paused or r.last_fault is not null)) or r.key = $1
     order by n.waiting desc nulls last, r.key`,
     [key],
@@ -167,7 +202,7 @@ export async function setPaused(tx: Tx, key: string, paused: 'paused' | 'running
 /** Makes everything that waits due at once, whatever its back-off; answers how much. Null: no such route. */
 export async function flushRoute(tx: Tx, key: string, at: Date): Promise<number | null> {
   const routes = await tx.query(
-    'update route set failures = 0, not_before = null, flushes = flushes + 1 where key = $1 returning key',
+    'update route set failures = 0, not_before = null where key = $1 returning key',
     [key],
   )
   if (routes.length === 0) return null

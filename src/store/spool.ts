@@ -80,15 +80,33 @@ export async function insertReceived(tx: Tx, mails: ReceivedMail[], at: Date): P
   return mails.map((_, i) => places.has(i))
 }
 
-/** Takes due mail with its bytes; the row locks are the claim, and fall with the transaction. */
-export async function claimSpool(tx: Tx, at: Date, limit: number): Promise<(SpoolRow & RawRow)[]> {
+/**
+ * Takes up to `limit` due mails with their bytes, and no more than weigh `maxBytes` together unless it is a single one;
+ * the row locks are the claim, and fall with the transaction.
+ */
+export async function claimSpool(
+  tx: Tx,
+  at: Date,
+  { limit, maxBytes }: { limit: number; maxBytes: number },
+): Promise<(SpoolRow & RawRow)[]> {
   return await tx.query<SpoolRow & RawRow>(
-    `select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
+    `with claimed as materialized (
+      select s.*, r.size_bytes from spool s join raw r on r.id = s.raw_id where s.due_at <= $1
+      order by s.due_at limit $2 for update of s skip locked
+    ), weighed as (
+      select *, sum(size_bytes) over (order by due_at, id) as bytes_so_far from claimed
+    )
+    select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
       s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.bytes, r.blob
-    from spool s join raw r on r.id = s.raw_id where s.due_at <= $1
-    order by s.due_at limit $2 for update of s skip locked`,
-    [at, limit],
+    from weighed s join raw r on r.id = s.raw_id where s.bytes_so_far - s.size_bytes = 0 or s.bytes_so_far <= $3
+    order by s.due_at, s.id`,
+    [at, limit, maxBytes],
   )
+}
+
+/** Lets the transaction that holds the claims stay idle for as long as reading the mails may take at worst. */
+export async function keepClaims(tx: Tx): Promise<void> {
+  await tx.query(`set local idle_in_transaction_session_timeout = '300s'`)
 }
 
 /** Notes that filing failed, and when it is tried again. */

@@ -1,6 +1,6 @@
 // Submissions, their recipients' states and their events.
 import { hash } from 'node:crypto'
-import type { InboxId, KeyId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
+import type { InboxId, KeyId, MessageId, OrganizationId, SubmissionId, ThreadId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import type { DeliveryStatus, SubmissionStatus } from './status.ts'
@@ -121,26 +121,24 @@ export async function listEvents(
   )
 }
 
-/** A send's identity and what decides over it; small, for every row of a batch is read under the lock. */
-export interface SendControl {
-  i: number
+/** One send as `accept_sends` takes it: first what decides over it, then what is written when it passes. */
+export interface NewSend {
   org: OrganizationId
   key: KeyId
   op: SendOperation
   idem: string
+  /** SHA-256 of the request, in hex. */
   hash: string
   /** A refusal found beforehand; it counts only when the key has no earlier result and the inbox lives. */
   refusal: string | null
-  inbox: string
-  thread: string
+  inbox: InboxId
+  thread: ThreadId
+  /** Whether the thread is new. */
   fresh: boolean
   sub: SubmissionId
+  /** How many recipients count against the limits. */
   recipients: number
-}
 
-/** What is written when it passes. */
-export interface SendContent {
-  i: number
   id: MessageId
   mid: string
   irt: string | null
@@ -168,28 +166,26 @@ export interface SendVerdict {
   retryAfterSeconds: number | null
 }
 
-/** One call a batch; answers a verdict for each row, in order. */
-export async function acceptSends(
-  db: Queryable,
-  sends: SendControl[],
-  content: SendContent[],
-  at: Date,
-): Promise<SendVerdict[]> {
-  const control = sends.map((send) => ({
-    ...send,
+/** One call a batch; answers a verdict for each send, in order. */
+export async function acceptSends(db: Queryable, sends: NewSend[], at: Date): Promise<SendVerdict[]> {
+  const rows = sends.map((send, i) => ({
+    i,
     digest: hash('sha256', `${send.org} ${send.op} ${send.idem}`),
+    ...send,
   }))
-  const rows = await db.query<SendVerdict & { i: number }>(
-    `select i, verdict, submission_id as "submissionId", retry_after as "retryAfterSeconds" from accept_sends($1, $2, $3)`,
+  const verdicts = await db.query<SendVerdict & { i: number }>(
+    `select i, verdict, submission_id as "submissionId", retry_after as "retryAfterSeconds"
+    from accept_sends($1, $2, $3, $4)`,
     [
-      JSON.stringify(control),
-      JSON.stringify(content.map((row, place) => ({ ...control[place], ...row }))),
+      JSON.stringify(rows),
+      [...new Set(sends.map(({ org }) => org))],
+      [...new Set(sends.map(({ inbox }) => inbox))],
       at,
     ],
   )
-  const byPlace = new Map(rows.map((row) => [row.i, row]))
-  return control.map(
-    ({ i, sub }) => byPlace.get(i) ?? { verdict: 'unauthorized', submissionId: sub, retryAfterSeconds: null },
+  const byPlace = new Map(verdicts.map((verdict) => [verdict.i, verdict]))
+  return sends.map(
+    ({ sub }, i) => byPlace.get(i) ?? { verdict: 'unauthorized', submissionId: sub, retryAfterSeconds: null },
   )
 }
 

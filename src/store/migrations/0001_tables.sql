@@ -177,7 +177,6 @@ create index delivery_waiting on delivery (route, organization_id, due_at)
 create index delivery_expiring on delivery (expires_at) where claim_epoch is null and status in ('pending', 'deferred');
 create index delivery_claimed on delivery (route, claim_epoch) where claim_epoch is not null;
 create index delivery_address on delivery (organization_id, address_key, submission_id);
-create index delivery_inbox on delivery (inbox_id) where inbox_id is not null and status in ('pending', 'deferred');
 
 -- Facts told to customers. Sequence 0, accepted, is the submission itself.
 create table event (
@@ -207,7 +206,6 @@ create table route (
   not_before timestamptz,
   last_fault text,
   last_fault_at timestamptz,
-  flushes integer not null default 0,
   created_at timestamptz not null
 ) with (fillfactor = 50);
 

@@ -1,8 +1,17 @@
 -- Acceptance: one call a batch. Limits and idempotency are exact across nodes, with no client inside the lock.
 -- Lock order everywhere: usage (by organization), inbox (by id), route (by key), delivery, submission (by id).
 
+-- Whether a window of 60 s runs. One that begins in the future is left over from a clock that was wrong; the clocks of
+-- nodes differ by less than a minute.
+create function is_running(started_at timestamptz, at timestamptz) returns boolean
+language sql immutable
+as $$
+  select started_at > at - interval '60 s' and started_at < at + interval '60 s'
+$$;
+
 -- Joins of a small batch to large tables must use their indexes whatever the statistics said when the plan was cached.
-create function accept_sends(control jsonb, content jsonb, at timestamptz)
+-- `organizations` and `inboxes` are those of `sends`, each once.
+create function accept_sends(sends jsonb, organizations uuid[], inboxes text[], at timestamptz)
 returns table (i integer, verdict text, submission_id uuid, retry_after integer)
 language plpgsql
 set enable_seqscan = off
@@ -19,19 +28,15 @@ declare
   today date := (at at time zone 'UTC')::date;
   passed integer[] := '{}';
 begin
-  perform 1 from usage u
-    where u.organization_id in (select (c->>'org')::uuid from jsonb_array_elements(control) c)
-    order by u.organization_id for update;
-  perform 1 from inbox b
-    where b.id in (select c->>'inbox' from jsonb_array_elements(control) c)
-    order by b.id for no key update;
+  perform 1 from usage u where u.organization_id = any(organizations) order by u.organization_id for update;
+  perform 1 from inbox b where b.id = any(inboxes) order by b.id for no key update;
 
   for r in
     select c.*, o.status as organization_status, o.limits, k.id as live_key,
       b.id as live_inbox, t.id as live_thread,
       s.id as seen, s.request_hash as seen_hash, s.result_deleted or sb.status = 'deleted' as seen_deleted,
       u.minute_started_at, u.minute_messages, u.day, u.day_messages, u.day_recipients
-    from jsonb_to_recordset(control) as c(
+    from jsonb_to_recordset(sends) as c(
       i integer, org uuid, key uuid, digest text, hash text, refusal text,
       inbox text, thread text, fresh boolean, sub uuid, recipients integer)
     join organization o on o.id = c.org
@@ -47,7 +52,7 @@ begin
       org := r.org;
       minute_started := r.minute_started_at;
       minute_count := r.minute_messages;
-      if at >= minute_started + interval '60 s' then
+      if not is_running(minute_started, at) then
         minute_started := null;
         minute_count := 0;
       end if;
@@ -92,22 +97,22 @@ begin
   if passed = '{}' then return; end if;
 
   update usage u set
-    minute_started_at = case when at >= u.minute_started_at + interval '60 s' then at else u.minute_started_at end,
-    minute_messages = case when at >= u.minute_started_at + interval '60 s' then 0 else u.minute_messages end + n.messages,
+    minute_started_at = case when is_running(u.minute_started_at, at) then u.minute_started_at else at end,
+    minute_messages = case when is_running(u.minute_started_at, at) then u.minute_messages else 0 end + n.messages,
     day = today,
     day_messages = case when u.day = today then u.day_messages else 0 end + n.messages,
     day_recipients = case when u.day = today then u.day_recipients else 0 end + n.recipients
   from (
     select c.org, count(*) as messages, sum(c.recipients) as recipients
-    from jsonb_to_recordset(control) as c(i integer, org uuid, recipients integer)
+    from jsonb_to_recordset(sends) as c(i integer, org uuid, recipients integer)
     where c.i = any(passed) group by c.org
   ) n
   where u.organization_id = n.org;
-  perform insert_sends(content, passed);
+  perform insert_sends(sends, passed);
 end $$;
 
 -- Writes what accept_sends let pass, under its locks: message, thread, submission and deliveries.
-create function insert_sends(content jsonb, passed integer[]) returns void
+create function insert_sends(sends jsonb, passed integer[]) returns void
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -115,7 +120,7 @@ set enable_mergejoin = off
 as $$
 begin
   with x as materialized (
-    select * from jsonb_to_recordset(content) as x(
+    select * from jsonb_to_recordset(sends) as x(
       i integer, org uuid, op text, idem text, digest text, hash text, inbox text, thread text, fresh boolean, sub uuid,
       id text, mid text, irt text, refs text[], sender jsonb, rcpts jsonb, participants text[], subject text,
       thread_subject text, body text, html text, metadata jsonb, purpose text, attachments jsonb, raw uuid,

@@ -1,15 +1,19 @@
 -- Delivery: claims, results and endings, each one call a batch.
 
 -- Takes up to `wanted` due deliveries of a route onto the wire. Organizations with due mail take turns, so that one
--- with a long queue delays nobody else's single message. Claiming is the attempt's record.
+-- with a long queue delays nobody else's single message. Claiming is the attempt's record. Nothing is taken under an
+-- epoch that has passed; the lock on the route keeps it from passing meanwhile.
 create function claim_deliveries(route_key text, lease_epoch bigint, at timestamptz, wanted integer)
 returns setof delivery
 language sql
 set enable_seqscan = off
 as $$
-  with recursive organizations as (
+  with recursive lease as materialized (
+    select from route r where r.key = route_key and r.epoch = lease_epoch for share
+  ), organizations as (
     (select d.organization_id from delivery d
       where d.route = route_key and d.claim_epoch is null and d.status in ('pending', 'deferred')
+        and exists (select from lease)
       order by d.organization_id limit 1)
     union all
     select (select d.organization_id from delivery d

@@ -25,6 +25,8 @@ begin
   loop
     delete from spool s where s.id = r.id;
     continue when not found;
+    -- A receive with an unknown end ran again, after what it had stored was filed.
+    continue when exists (select from message m where m.id = r.id);
     update inbox b set message_seq = b.message_seq + 1 where b.id = r.inbox and b.status = 'active'
       returning b.message_seq into place;
     continue when not found;
@@ -33,7 +35,7 @@ begin
     if r.candidates <> '{}' then
       select m.thread_id into joined from unnest(r.candidates) with ordinality c(mid, nearness)
         join message m on m.inbox_id = r.inbox and m.internet_message_id = c.mid
-        order by c.nearness limit 1;
+        order by c.nearness, m.seq limit 1;
     end if;
     if joined is null then
       insert into thread (id, organization_id, inbox_id, subject, participants, message_count, last_message_at, created_at)
@@ -49,8 +51,7 @@ begin
       raw_id, filing_note, created_at, updated_at)
     values (r.id, r.org, r.inbox, coalesce(joined, r.thread), place, 'inbound', r.mid, r.irt, r.refs, r.sender, r.rcpts,
       r.subject, r.body, r.html, r.extracted, '{}', 'unclassified', r.attachments, r.security, r.raw, r.note,
-      r.received_at, at)
-    on conflict (id) do nothing;
+      r.received_at, at);
     return next r.id;
   end loop;
 end $$;
