@@ -3,10 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch } from '../base/batch.ts'
 import type { Clock } from '../base/clock.ts'
 import { type RefusalCode, ServiceError } from '../base/errors.ts'
-import { type InboxId, newId, newUuid, type SubmissionId, type ThreadId } from '../base/ids.ts'
+import { type InboxId, newId, type SubmissionId, type ThreadId } from '../base/ids.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
-import type { Mailbox } from '../mail/address.ts'
-import { htmlToText } from '../mail/html-text.ts'
 import { commitRows } from '../store/commit.ts'
 import { type Db, DbFault } from '../store/db.ts'
 import { findInbox } from '../store/inboxes.ts'
@@ -16,25 +14,24 @@ import { addRoutes } from '../store/routes.ts'
 import {
   acceptSends,
   findSubmission,
-  type SendContent,
-  type SendControl,
-  type SendOperation,
+  type NewSend,
   type SendVerdict,
   type SubmissionRow,
 } from '../store/submissions.ts'
 import type { Caller } from './caller.ts'
+import {
+  acceptedOf,
+  attachmentBytes,
+  compileSend,
+  nobody,
+  nowhere,
+  type Sender,
+  type SendFrame,
+} from './compile-send.ts'
 import type { Idempotency } from './idempotency.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
-import { type RoutePolicy, routeOf } from './routes.ts'
-import {
-  attachmentEntries,
-  canonical,
-  draftSend,
-  type MessageBody,
-  type Refusal,
-  type ReplyBody,
-  type SendDraft,
-} from './send-draft.ts'
+import type { RoutePolicy } from './routes.ts'
+import { draftSend, type MessageBody, type Refusal, type ReplyBody, type SendDraft } from './send-draft.ts'
 
 /** The answer to an accepted send, or to one that was accepted before. */
 export interface Accepted {
@@ -55,26 +52,10 @@ export interface AcceptanceDeps {
 
 /** A send on its way into a batch. */
 interface PendingSend {
-  control: SendControl
-  content: SendContent
+  send: NewSend
+  /** The bytes of its attachments. */
   raw: RawRow | null
   sizeBytes: number
-}
-
-interface Sender {
-  id: InboxId
-  mailbox: Mailbox
-  domain: string
-}
-
-/** What differs between a new message and a reply. */
-interface SendFrame {
-  operation: SendOperation
-  sender: Sender
-  thread: { id: ThreadId; kind: 'new' | 'known'; subject: string }
-  subject: string
-  inReplyTo: string | null
-  references: string[]
 }
 
 const runningWaitMs = 5_000
@@ -90,7 +71,13 @@ export class Acceptance {
 
   constructor(deps: AcceptanceDeps) {
     this.#deps = deps
-    this.#batch = new Batch({ flush: (sends) => this.#flush(sends), sizeOf: ({ sizeBytes }) => sizeBytes })
+    this.#batch = new Batch({
+      flush: (sends) => this.#flush(sends),
+      sizeOf: ({ sizeBytes }) => sizeBytes,
+      // Batches take turns at the usage rows: a second one in flight would only leave early, with few rows. Measured:
+      // a third more with one.
+      maxFlights: 1,
+    })
   }
 
   /** Accepts a new message from an inbox; resolves after the commit. */
@@ -190,76 +177,26 @@ export class Acceptance {
     body: MessageBody | ReplyBody,
     idempotency: Idempotency,
   ): Promise<Accepted> {
-    const send = this.#compile(caller, frame, draft, body, idempotency)
-    if (!draft.refusal) await Promise.all([this.#keepLarge(send.raw), this.#addRoutes(send.content)])
-    const verdict = await this.#batch.add(send)
+    const { clock, routePolicy, lifetimeMs, blobs, wake } = this.#deps
+    const raw = attachmentBytes(body)
+    const send = compileSend(caller, frame, draft, body, {
+      idempotency,
+      raw,
+      routePolicy,
+      lifetimeMs,
+      at: clock.now(),
+    })
+    if (!draft.refusal) await Promise.all([this.#keepLarge(raw), this.#addRoutes(send)])
+    const sizeBytes = 2_000 + draft.contentBytes + 300 * draft.recipients.length
+    const verdict = await this.#batch.add({ send, raw, sizeBytes })
     if (verdict instanceof DbFault) throw verdict
     if (verdict.verdict === 'accepted') {
-      this.#deps.wake(send.content.deliveries.map(({ route }) => route))
+      wake(send.deliveries.map(({ route }) => route))
       return acceptedOf(caller, send)
     }
-    if (send.raw?.blob) await this.#deps.blobs.delete(send.raw.blob)
+    if (raw?.blob) await blobs.delete(raw.blob)
     if (verdict.verdict === 'replayed') return await this.#replay(caller, verdict.submissionId)
     throw refused(verdict, draft.refusal)
-  }
-
-  #compile(
-    caller: Caller,
-    frame: SendFrame,
-    draft: SendDraft,
-    body: MessageBody | ReplyBody,
-    idempotency: Idempotency,
-  ): PendingSend {
-    const { clock, routePolicy, lifetimeMs } = this.#deps
-    const at = clock.now()
-    const messageId = newId('message', at.getTime())
-    const attachments = body.attachments ?? []
-    const raw = attachments.length > 0 ? rawOf(attachments.map(({ content }) => content)) : null
-    const { to, cc, bcc, recipients } = draft
-    const replyTo = 'replyTo' in body ? body.replyTo : undefined
-    const control: SendControl = {
-      ...{ i: 0, org: caller.organizationId, key: caller.id, op: frame.operation, idem: idempotency.key },
-      ...{
-        hash: idempotency.requestHash.toString('hex'),
-        refusal: draft.refusal?.code ?? null,
-        inbox: frame.sender.id,
-      },
-      ...{
-        thread: frame.thread.id,
-        fresh: frame.thread.kind === 'new',
-        sub: newUuid<SubmissionId>(),
-        recipients: recipients.length,
-      },
-    }
-    const content: SendContent = {
-      i: 0,
-      id: messageId,
-      mid: `<${messageId.slice(4)}@${frame.sender.domain}>`,
-      irt: frame.inReplyTo,
-      refs: frame.references,
-      sender: frame.sender.mailbox,
-      rcpts: {
-        to,
-        ...(cc.length > 0 && { cc }),
-        ...(bcc.length > 0 && { bcc }),
-        ...(replyTo && { replyTo: canonical(replyTo).mailbox }),
-      },
-      participants: [frame.sender.mailbox, ...to, ...cc].map(({ email }) => email),
-      subject: frame.subject,
-      thread_subject: frame.thread.subject,
-      body: body.text ?? htmlToText(body.html ?? ''),
-      html: body.html ?? null,
-      metadata: body.metadata ?? {},
-      purpose: body.purpose ?? 'unclassified',
-      attachments: attachmentEntries(attachments),
-      raw: raw?.id ?? null,
-      deliveries: recipients.map(({ email, key, domain }, position) => ({
-        ...{ position, email, key, domain, route: routeOf(routePolicy, domain) },
-      })),
-      at,
-      expires_at: new Date(at.getTime() + lifetimeMs),
-    }
-    return { control, content, raw, sizeBytes: 2_000 + draft.contentBytes + 300 * recipients.length }
   }
 
   /** Bytes too large for a row go to the blob store, flushed, before the commit that names them. */
@@ -270,7 +207,7 @@ export class Acceptance {
     raw.bytes = null
   }
 
-  async #addRoutes({ deliveries }: SendContent): Promise<void> {
+  async #addRoutes({ deliveries }: NewSend): Promise<void> {
     const unknown = deliveries.map(({ route }) => route).filter((route) => !this.#knownRoutes.has(route))
     if (unknown.length === 0) return
     await addRoutes(this.#deps.db, unknown, this.#deps.clock.now())
@@ -281,12 +218,11 @@ export class Acceptance {
   async #flush(sends: PendingSend[]): Promise<(SendVerdict | DbFault)[]> {
     const { db, clock } = this.#deps
     return await commitRows(sends, async (rows) => {
-      const control = rows.map((send, i) => ({ ...send.control, i }))
-      const content = rows.map((send, i) => ({ ...send.content, i }))
+      const news = rows.map(({ send }) => send)
       const at = clock.now()
-      if (!rows.some(({ raw }) => raw)) return await acceptSends(db, control, content, at)
+      if (!rows.some(({ raw }) => raw)) return await acceptSends(db, news, at)
       return await db.transaction(async (tx) => {
-        const verdicts = await acceptSends(tx, control, content, at)
+        const verdicts = await acceptSends(tx, news, at)
         const raws = rows.flatMap(({ raw }, i) => (raw && verdicts[i]?.verdict === 'accepted' ? [raw] : []))
         await insertRaws(tx, raws, at)
         return verdicts
@@ -318,14 +254,6 @@ export class Acceptance {
   }
 }
 
-const nobody: Sender = { id: '' as InboxId, mailbox: { email: '' }, domain: '' }
-
-/** The frame of a reply to what does not exist: it can only turn out to be a replay. */
-function nowhere(threadId: ThreadId): SendFrame {
-  const thread = { id: threadId, kind: 'known' as const, subject: '' }
-  return { operation: 'reply', sender: nobody, thread, subject: '', inReplyTo: null, references: [] }
-}
-
 const unanswerable: Refusal = {
   code: 'invalid_request',
   detail: '/targetMessageId: the message has no address to reply to',
@@ -339,58 +267,7 @@ function refuseNew(caller: Caller): Refusal | null {
   return caller.sendMode === 'reply_only' ? { code: 'send_mode_reply_only' } : null
 }
 
-function rawOf(contents: Buffer[]): RawRow {
-  const bytes = Buffer.concat(contents)
-  return { id: newUuid(), sizeBytes: bytes.length, bytes, blob: null }
-}
-
 function refused({ verdict, retryAfterSeconds }: SendVerdict, refusal: Refusal | null): ServiceError {
   const detail = refusal?.code === verdict ? refusal.detail : undefined
   return new ServiceError(verdict as RefusalCode, detail, retryAfterSeconds ?? undefined)
-}
-
-/** The answer's rows, from what was just written. */
-function acceptedOf(caller: Caller, { control, content }: PendingSend): Accepted {
-  const { organizationId } = caller
-  const inboxId = control.inbox as InboxId
-  const shared = {
-    ...{
-      organizationId,
-      inboxId,
-      sender: content.sender,
-      subject: content.subject,
-      metadata: content.metadata,
-    },
-    ...{ purpose: content.purpose, failureCode: null, createdAt: content.at, updatedAt: content.at },
-  }
-  const message: MessageRow = {
-    ...{ ...shared, id: content.id, threadId: control.thread as ThreadId, seq: 0, direction: 'outbound' },
-    ...{
-      internetMessageId: content.mid,
-      inReplyTo: content.irt,
-      referenceIds: content.refs,
-      recipients: content.rcpts,
-    },
-    ...{
-      text: content.body,
-      html: content.html,
-      extractedText: null,
-      attachments: content.attachments,
-      security: null,
-    },
-    ...{ submissionId: control.sub, submissionStatus: 'pending', rawId: content.raw },
-  }
-  const recipients = content.deliveries.map(({ email }) => ({
-    ...{
-      email,
-      status: 'pending' as const,
-      response: null,
-      updatedAt: content.at.toISOString(),
-      attempts: 0,
-    },
-  }))
-  const submission: SubmissionRow = {
-    ...{ ...shared, id: control.sub, messageId: content.id, recipients, status: 'pending', response: null },
-  }
-  return { message, submission, replayed: false }
 }

@@ -23,7 +23,6 @@ const recordForMs = 120_000
 export class Courier {
   readonly #deps: CourierDeps
   readonly #results: Batch<DeliveryResult, boolean | DbFault>
-  readonly #recording = new Set<Promise<void>>()
 
   constructor(deps: CourierDeps) {
     this.#deps = deps
@@ -35,21 +34,26 @@ export class Courier {
   verbsFor(lease: { route: string; epoch: number }, mayFinish: () => boolean) {
     const { db, clock, nextHop } = this.#deps
     const route = { key: lease.route, epoch: lease.epoch }
+    const recording = new Set<Promise<void>>()
+    const record = (results: DeliveryResult[]) => {
+      for (const result of results) {
+        const recorded = this.#record(result).finally(() => recording.delete(recorded))
+        recording.add(recorded)
+      }
+    }
     return {
       open: (signal: AbortSignal) => this.#open(nextHop, lease.route, signal),
       claim: (wanted: number) => claimJobs(this.#deps, lease, wanted),
-      carry: (line: SmtpConnection, job: DeliveryJob) => this.#carry(line, job, mayFinish),
-      giveBack: (jobs: DeliveryJob[]) => this.#record(jobs.flatMap(untried)),
-      nextDue: () => nextDue(db, lease.route),
+      carry: (line: SmtpConnection, job: DeliveryJob) => this.#carry(line, job, mayFinish, record),
+      giveBack: (jobs: DeliveryJob[]) => record(jobs.flatMap(untried)),
+      nextDue: () => nextDue(db, lease.route, clock.now()),
       noteFault: (failures: number, notBefore: Date, text: string) =>
         backOffRoute(db, route, { failures, notBefore, text }, clock.now()),
       clearFault: () => clearBackOff(db, route),
+      recorded: async () => {
+        while (recording.size > 0) await Promise.all(recording)
+      },
     }
-  }
-
-  /** Resolves when every result is recorded, or given up. */
-  async drained(): Promise<void> {
-    while (this.#recording.size > 0) await Promise.all(this.#recording)
   }
 
   async #open(nextHop: NextHopDeps, route: string, signal: AbortSignal) {
@@ -60,30 +64,28 @@ export class Courier {
     return { refused: true as const }
   }
 
-  async #carry(line: SmtpConnection, job: DeliveryJob, mayFinish: () => boolean) {
+  async #carry(
+    line: SmtpConnection,
+    job: DeliveryJob,
+    mayFinish: () => boolean,
+    record: (results: DeliveryResult[]) => void,
+  ) {
     try {
       const { results, fault } = await deliver(this.#deps, line, job, mayFinish)
-      this.#record(results)
-      return { fault, delivered: results.some(({ status }) => status !== null) }
+      record(results)
+      return { fault, decided: results.some(({ status }) => status === 'delivered' || status === 'bounced') }
     } catch (error) {
       this.#deps.log.error(
         { err: error, submission: job.content.submissionId },
         'a message could not be written',
       )
-      this.#record(unwritable(this.#deps, job))
-      return { fault: null, delivered: false }
-    }
-  }
-
-  #record(results: DeliveryResult[]): void {
-    for (const result of results) {
-      const recording = this.#recordOne(result).finally(() => this.#recording.delete(recording))
-      this.#recording.add(recording)
+      record(unwritable(this.#deps, job))
+      return { fault: null, decided: false }
     }
   }
 
   /** Tries until it is recorded: the epoch makes a late result harmless, and a forgotten one is a message sent twice. */
-  async #recordOne(result: DeliveryResult): Promise<void> {
+  async #record(result: DeliveryResult): Promise<void> {
     const { log } = this.#deps
     const { submissionId, position, route, status } = result
     for (const untilMs = performance.now() + recordForMs; performance.now() < untilMs; await sleep(500)) {

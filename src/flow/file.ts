@@ -10,7 +10,7 @@ import type { ParsePool } from '../mail/parse-pool.ts'
 import { type Db, DbFault } from '../store/db.ts'
 import { type FiledMessage, fileMessages } from '../store/messages.ts'
 import { deleteUnusedRaws, type RawRow } from '../store/raws.ts'
-import { claimSpool, postponeSpool, type SpoolRow } from '../store/spool.ts'
+import { claimSpool, keepClaims, postponeSpool, type SpoolRow } from '../store/spool.ts'
 
 export interface FilingDeps {
   db: Db
@@ -25,6 +25,11 @@ type Spooled = SpoolRow & RawRow
 /** After so many failures a mail is filed as plain text, without asking the parser. */
 const maxFailures = 5
 const retryMs = [1_000, 5_000, 30_000, 60_000]
+/** Bytes of mail read at once: what comes in is not ours to bound, what is taken up is. */
+const maxBytes = 16 << 20
+/** Mails that the parser has at once; no further one is begun past `readingMs`, so that slow ones hold up few others. */
+const readAtOnce = 8
+const readingMs = 5_000
 /** Longer Message-IDs do not fit an index, and no honest mail has one. */
 const maxMessageIdBytes = 998
 
@@ -69,10 +74,11 @@ async function fileSome(
 ): Promise<Spooled[]> {
   const { db, clock, blobs } = deps
   const { spooled, unused } = await db.transaction(async (tx) => {
-    const spooled = await claimSpool(tx, clock.now(), limit)
+    const spooled = await claimSpool(tx, clock.now(), { limit, maxBytes })
     onClaimed(spooled)
     if (spooled.length === 0) return { spooled, unused: [] }
-    const filed = await Promise.all(spooled.map((row) => prepare(deps, row)))
+    await keepClaims(tx)
+    const filed = await prepareAll(deps, spooled)
     const kept = new Set(await fileMessages(tx, filed, clock.now()))
     // What was received for an inbox that has been deleted meanwhile goes with it.
     const dropped = filed.filter(({ id }) => !kept.has(id)).map(({ raw }) => raw)
@@ -80,6 +86,21 @@ async function fileSome(
   })
   for (const blob of unused) await blobs.delete(blob)
   return spooled
+}
+
+/** Reads as many as there is time for; the others stay in the spool for the next batch. */
+async function prepareAll(deps: FilingDeps, spooled: Spooled[]): Promise<FiledMessage[]> {
+  const filed: FiledMessage[] = []
+  const rows = spooled.values()
+  const untilMs = performance.now() + readingMs
+  const read = async () => {
+    for (const row of rows) {
+      filed.push(await prepare(deps, row))
+      if (performance.now() > untilMs) return
+    }
+  }
+  await Promise.all(Array.from({ length: readAtOnce }, read))
+  return filed
 }
 
 async function prepare({ blobs, parsePool }: FilingDeps, row: Spooled): Promise<FiledMessage> {

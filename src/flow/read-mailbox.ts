@@ -17,7 +17,6 @@ import { type Caller, requireInbox } from './caller.ts'
 import { traceHeader } from './trace.ts'
 
 const tombstoneMs = 30 * 86_400_000
-const maxPageBytes = 32 << 20
 
 export async function readInbox(db: Db, caller: Caller, id: string): Promise<InboxRow> {
   const inbox = await findInbox(db, caller.organizationId, id)
@@ -60,12 +59,6 @@ export async function exportPage(
   if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
   const rows = await exportMessages(db, inbox.id, page.afterSeq, page.limit + 1)
   const messages = rows.slice(0, page.limit)
-  const bytes = messages.reduce(
-    (sum, { text, html, extractedText }) =>
-      sum + text.length + (html?.length ?? 0) + (extractedText?.length ?? 0),
-    0,
-  )
-  if (messages.length > 1 && bytes > maxPageBytes) throw new ServiceError('page_too_large')
   return { inbox, messages, nextSeq: rows.length > page.limit ? messages.at(-1)!.seq : null }
 }
 

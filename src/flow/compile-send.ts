@@ -1,0 +1,168 @@
+// Puts a send into the form in which it is stored; pure.
+import { type InboxId, newId, newUuid, type SubmissionId, type ThreadId } from '../base/ids.ts'
+import type { Mailbox } from '../mail/address.ts'
+import { htmlToText } from '../mail/html-text.ts'
+import type { MessageRow } from '../store/messages.ts'
+import type { RawRow } from '../store/raws.ts'
+import type { NewSend, SendOperation, SubmissionRow } from '../store/submissions.ts'
+import type { Caller } from './caller.ts'
+import type { Idempotency } from './idempotency.ts'
+import { type RoutePolicy, routeOf } from './routes.ts'
+import {
+  attachmentEntries,
+  canonical,
+  type MessageBody,
+  type ReplyBody,
+  type SendDraft,
+} from './send-draft.ts'
+
+export interface Sender {
+  id: InboxId
+  mailbox: Mailbox
+  domain: string
+}
+
+/** What differs between a new message and a reply. */
+export interface SendFrame {
+  operation: SendOperation
+  sender: Sender
+  thread: { id: ThreadId; kind: 'new' | 'known'; subject: string }
+  subject: string
+  inReplyTo: string | null
+  references: string[]
+}
+
+/** Stands where there is no inbox: such a send can only turn out to be a replay. */
+export const nobody: Sender = { id: '' as InboxId, mailbox: { email: '' }, domain: '' }
+
+/** The frame of a reply to what does not exist. */
+export function nowhere(threadId: ThreadId): SendFrame {
+  const thread = { id: threadId, kind: 'known' as const, subject: '' }
+  return { operation: 'reply', sender: nobody, thread, subject: '', inReplyTo: null, references: [] }
+}
+
+/** The attachments' bytes, one after the other, or null where there are none. */
+export function attachmentBytes({ attachments = [] }: MessageBody | ReplyBody): RawRow | null {
+  if (attachments.length === 0) return null
+  const bytes = Buffer.concat(attachments.map(({ content }) => content))
+  return { id: newUuid(), sizeBytes: bytes.length, bytes, blob: null }
+}
+
+export interface Circumstances {
+  idempotency: Idempotency
+  raw: RawRow | null
+  routePolicy: RoutePolicy
+  lifetimeMs: number
+  at: Date
+}
+
+export function compileSend(
+  caller: Caller,
+  frame: SendFrame,
+  draft: SendDraft,
+  body: MessageBody | ReplyBody,
+  { idempotency, raw, routePolicy, lifetimeMs, at }: Circumstances,
+): NewSend {
+  const { sender, thread } = frame
+  const id = newId('message', at.getTime())
+  return {
+    org: caller.organizationId,
+    key: caller.id,
+    op: frame.operation,
+    idem: idempotency.key,
+    hash: idempotency.requestHash.toString('hex'),
+    refusal: draft.refusal?.code ?? null,
+    inbox: sender.id,
+    thread: thread.id,
+    fresh: thread.kind === 'new',
+    sub: newUuid<SubmissionId>(),
+    recipients: draft.recipients.length,
+    id,
+    mid: `<${id.slice(4)}@${sender.domain}>`,
+    irt: frame.inReplyTo,
+    refs: frame.references,
+    sender: sender.mailbox,
+    rcpts: shownRecipients(draft, 'replyTo' in body ? body.replyTo : undefined),
+    participants: [sender.mailbox, ...draft.to, ...draft.cc].map(({ email }) => email),
+    subject: frame.subject,
+    thread_subject: thread.subject,
+    body: body.text ?? htmlToText(body.html ?? ''),
+    html: body.html ?? null,
+    metadata: body.metadata ?? {},
+    purpose: body.purpose ?? 'unclassified',
+    attachments: attachmentEntries(body.attachments ?? []),
+    raw: raw?.id ?? null,
+    deliveries: draft.recipients.map(({ email, key, domain }, position) => {
+      return { position, email, key, domain, route: routeOf(routePolicy, domain) }
+    }),
+    at,
+    expires_at: new Date(at.getTime() + lifetimeMs),
+  }
+}
+
+function shownRecipients({ to, cc, bcc }: SendDraft, replyTo: Mailbox | undefined): MessageRow['recipients'] {
+  return {
+    to,
+    ...(cc.length > 0 && { cc }),
+    ...(bcc.length > 0 && { bcc }),
+    ...(replyTo && { replyTo: canonical(replyTo).mailbox }),
+  }
+}
+
+/** The rows of an accepted send, as they were just written. */
+export function acceptedOf(
+  caller: Caller,
+  send: NewSend,
+): { message: MessageRow; submission: SubmissionRow; replayed: false } {
+  const message: MessageRow = {
+    id: send.id,
+    organizationId: caller.organizationId,
+    inboxId: send.inbox,
+    threadId: send.thread,
+    seq: 0,
+    direction: 'outbound',
+    internetMessageId: send.mid,
+    inReplyTo: send.irt,
+    referenceIds: send.refs,
+    sender: send.sender,
+    recipients: send.rcpts,
+    subject: send.subject,
+    text: send.body,
+    html: send.html,
+    extractedText: null,
+    metadata: send.metadata,
+    purpose: send.purpose,
+    attachments: send.attachments,
+    security: null,
+    submissionId: send.sub,
+    submissionStatus: 'pending',
+    failureCode: null,
+    rawId: send.raw,
+    createdAt: send.at,
+    updatedAt: send.at,
+  }
+  const updatedAt = send.at.toISOString()
+  const submission: SubmissionRow = {
+    id: send.sub,
+    organizationId: caller.organizationId,
+    inboxId: send.inbox,
+    messageId: send.id,
+    sender: send.sender,
+    recipients: send.deliveries.map(({ email }) => ({
+      email,
+      status: 'pending',
+      response: null,
+      updatedAt,
+      attempts: 0,
+    })),
+    subject: send.subject,
+    metadata: send.metadata,
+    purpose: send.purpose,
+    status: 'pending',
+    response: null,
+    failureCode: null,
+    createdAt: send.at,
+    updatedAt: send.at,
+  }
+  return { message, submission, replayed: false }
+}
