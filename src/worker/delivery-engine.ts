@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Db } from '../store/db.ts'
 import { joinNodes, type Node, nodeLockClass } from '../store/nodes.ts'
-import { acquireRoutes, type RouteRow, reclaimOrphans, releaseRoutes, renewRoutes } from '../store/routes.ts'
+import { acquireRoutes, type RouteRow, reclaimOrphans, releaseRoute, renewRoutes } from '../store/routes.ts'
 import { Loop } from './loop.ts'
 import { type RouteVerbs, RouteWorker } from './route-worker.ts'
 
@@ -30,6 +30,8 @@ const renewIntervalMs = 3_000
 /** A message is not finished when less than this is left of the lease. */
 const leaseMarginMs = 2_000
 const acquireIntervalMs = 1_000
+/** How long after a look through all queues only those are looked at that are known to have work. */
+const lookAgainMs = 900
 const acquireAtOnce = 50
 const maxRoutes = 500
 const lingerMs = 1_000
@@ -40,6 +42,8 @@ export class DeliveryEngine<Job> {
   readonly #held = new Map<string, Held<Job>>()
   readonly #acquiring: Loop
   readonly #renewing: Loop
+  readonly #hinted = new Set<string>()
+  #lookedAtMs = Number.NEGATIVE_INFINITY
   #node: Node | null = null
 
   constructor(options: DeliveryEngineOptions<Job>) {
@@ -70,8 +74,13 @@ export class DeliveryEngine<Job> {
     for (const route of routes) {
       const held = this.#held.get(route)
       if (held) held.worker.wake()
-      else this.#acquiring.wake()
+      else this.#hint(route)
     }
+  }
+
+  #hint(route: string): void {
+    this.#hinted.add(route)
+    this.#acquiring.wake()
   }
 
   /** Takes no new work; what is on the wire ends within `graceMs` or is cut. Routes are given up at once after. */
@@ -83,7 +92,9 @@ export class DeliveryEngine<Job> {
     await Promise.all(held.map(({ ended }) => ended))
     clearTimeout(cut)
     await this.#renewing.stop()
-    await this.#node?.leave()
+    const node = this.#node
+    this.#node = null
+    await node?.leave()
   }
 
   async #join(): Promise<Node> {
@@ -93,6 +104,7 @@ export class DeliveryEngine<Job> {
     this.#node = node
     node.lost.catch((error) => {
       if (this.#node !== node) return
+      void node.leave()
       // Others see our lock gone and take over: nothing of ours may go on under the old number.
       log.warn({ node: node.id, reason: error.message }, 'the connection that stands for this node was lost')
       this.#node = null
@@ -101,45 +113,55 @@ export class DeliveryEngine<Job> {
     return node
   }
 
+  /** Looks through all queues once a second; in between only at those that are known to have work. */
   async #acquire(): Promise<boolean> {
     const node = await this.#join()
-    const room = maxRoutes - this.#held.size
-    if (room <= 0) return false
+    const limit = Math.min(maxRoutes - this.#held.size, acquireAtOnce)
+    if (limit <= 0) return false
     const { db, clock } = this.#options
     const askedMs = performance.now()
+    const among = askedMs - this.#lookedAtMs < lookAgainMs ? [...this.#hinted] : null
+    if (among?.length === 0) return false
+    this.#hinted.clear()
     const owner = { nodeId: node.id, leaseMs, lockClass: nodeLockClass }
-    const routes = await acquireRoutes(db, owner, clock.now(), Math.min(room, acquireAtOnce))
+    const routes = await acquireRoutes(db, owner, clock.now(), { among, limit })
+    const isMore = routes.length === limit
+    if (isMore) this.#lookedAtMs = Number.NEGATIVE_INFINITY
+    else if (!among) this.#lookedAtMs = askedMs
     for (const route of routes) this.#hold(node, route, askedMs + leaseMs)
-    return routes.length === acquireAtOnce
+    return isMore || this.#hinted.size > 0
   }
 
   #hold(node: Node, route: RouteRow, leaseUntilMs: number): void {
     const { verbsFor, maxLinesOf, retryScheduleMs, clock, log } = this.#options
     const mayFinish = () =>
       this.#held.get(route.key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs
+    const verbs = verbsFor({ route: route.key, epoch: route.epoch }, mayFinish)
     const worker = new RouteWorker({
-      ...{ route, maxLines: maxLinesOf(route.key), lingerMs, retryScheduleMs, clock, log },
-      verbs: verbsFor({ route: route.key, epoch: route.epoch }, mayFinish),
+      ...{ route, maxLines: maxLinesOf(route.key), lingerMs, retryScheduleMs, clock, log, verbs },
     })
     const held: Held<Job> = { epoch: route.epoch, leaseUntilMs, worker, ended: Promise.resolve() }
+    // An own lease that had run out: what still goes on under its epoch is void.
+    this.#held.get(route.key)?.worker.cut()
     this.#held.set(route.key, held)
-    held.ended = this.#work(node, route, held)
+    held.ended = this.#work(node, route, held, verbs)
   }
 
-  async #work(node: Node, route: RouteRow, held: Held<Job>): Promise<void> {
+  async #work(node: Node, route: RouteRow, held: Held<Job>, verbs: RouteVerbs<Job>): Promise<void> {
     const { db, clock, log } = this.#options
     try {
       const orphans = await reclaimOrphans(db, route, clock.now())
       if (orphans > 0) log.info({ route: route.key, orphans }, 'took back what a lost owner had on the wire')
       await held.worker.run()
-      if (this.#node === node) await releaseRoutes(db, node.id, [route.key])
     } catch (error) {
       log.warn({ err: error, route: route.key }, 'a destination queue was interrupted')
-      await releaseRoutes(db, node.id, [route.key]).catch(() => {}) // the lease runs out by itself
-    } finally {
-      if (this.#held.get(route.key) === held) this.#held.delete(route.key)
-      this.#acquiring.wake() // what came while it was ending
     }
+    // Let go of before its results are recorded, the route's next owner would send those messages again.
+    await verbs.recorded()
+    if (this.#node === node) await releaseRoute(db, node.id, route).catch(() => {}) // the lease runs out by itself
+    if (this.#held.get(route.key) !== held) return
+    this.#held.delete(route.key)
+    if (held.worker.isWoken) this.#hint(route.key)
   }
 
   async #renew(): Promise<boolean> {

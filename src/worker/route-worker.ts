@@ -11,10 +11,10 @@ export interface Line {
   destroy(): void
 }
 
-/** How one job went: `fault` is the connection's, so the route's; `delivered` tells whether the line has been of use. */
+/** How one job went: `fault` is the connection's, so the route's; `decided`: for good, so that the line has been of use. */
 export interface Carried {
   fault: string | null
-  delivered: boolean
+  decided: boolean
 }
 
 /** What the worker is handed: the verbs of the flow, bound to this route's lease. */
@@ -28,6 +28,8 @@ export interface RouteVerbs<Job> {
   nextDue(): Promise<Date | null>
   noteFault(failures: number, notBefore: Date, text: string): Promise<void>
   clearFault(): Promise<void>
+  /** Resolves when every result is recorded or given up; never rejects. Before it a lease must not be let go. */
+  recorded(): Promise<void>
 }
 
 export interface RouteWorkerOptions<Job> {
@@ -42,16 +44,18 @@ export interface RouteWorkerOptions<Job> {
 }
 
 const maxFaultLength = 500
-const lookAgainMs = 1_000
+const longestRestMs = 1_000
 
-/** Runs until it has nothing to do for a while, has lost its lease, or is stopped; `run` then resolves. */
+/**
+ * Runs until nothing falls due for a while, the way is blocked, the queue is paused, the lease is lost, or it is
+ * stopped; `run` then resolves. A queue that only waits has no worker: it must not take the place of one that could send.
+ */
 export class RouteWorker<Job> {
   readonly #options: RouteWorkerOptions<Job>
   readonly #abort = new AbortController()
   #paused: boolean
   #failures: number
   #notBeforeMs: number
-  #flushes: number
   #stopping = false
   #jobs: Job[] = []
   #claiming: Promise<void> | null = null
@@ -59,14 +63,19 @@ export class RouteWorker<Job> {
   #working = 0
   #rousers = new Set<() => void>()
   #work = 0
+  #seen = 0
 
   constructor(options: RouteWorkerOptions<Job>) {
     this.#options = options
-    const { paused, failures, notBefore, flushes } = options.route
+    const { paused, failures, notBefore } = options.route
     this.#paused = paused
     this.#failures = failures
     this.#notBeforeMs = notBefore?.getTime() ?? 0
-    this.#flushes = flushes
+  }
+
+  /** It was woken after it last looked for work. */
+  get isWoken(): boolean {
+    return this.#work !== this.#seen
   }
 
   /** There may be work. */
@@ -76,13 +85,9 @@ export class RouteWorker<Job> {
   }
 
   /** Takes over what operators have said, as read at each renewal of the lease. */
-  heed({ paused, flushes }: RouteRow): void {
-    if (flushes !== this.#flushes) {
-      this.#failures = 0
-      this.#notBeforeMs = 0
-    } else if (paused === this.#paused) return
+  heed({ paused }: RouteRow): void {
+    if (paused === this.#paused) return
     this.#paused = paused
-    this.#flushes = flushes
     this.wake()
   }
 
@@ -100,15 +105,13 @@ export class RouteWorker<Job> {
 
   async run(): Promise<void> {
     const { clock, verbs } = this.#options
-    while (!this.#stopping) {
-      const seen = this.#work
-      if (this.#paused || this.#notBeforeMs > clock.nowMs()) {
-        await this.#restUntil(this.#paused ? Number.POSITIVE_INFINITY : this.#notBeforeMs, seen)
-        continue
-      }
+    for (;;) {
+      this.#seen = this.#work
+      if (this.#stopping || this.#paused || this.#notBeforeMs > clock.nowMs()) return
       const dueAt = await verbs.nextDue()
-      if (!dueAt) return
-      if (dueAt.getTime() > clock.nowMs()) await this.#restUntil(dueAt.getTime(), seen)
+      const waitMs = dueAt ? dueAt.getTime() - clock.nowMs() : Number.POSITIVE_INFINITY
+      if (waitMs > longestRestMs) return
+      if (waitMs > 0) await this.#rest(waitMs, this.#seen)
       else await this.#drive()
     }
   }
@@ -134,18 +137,15 @@ export class RouteWorker<Job> {
     if ('fault' in opened) return await this.#blocked(opened.fault)
     const { line } = opened
     this.#working++
+    let fault: string | null
     try {
-      if (this.#failures > 0) await this.#recovered()
-      const fault = await this.#useLine(line, addLine)
-      this.#working--
-      if (fault) await this.#blocked(fault)
-    } catch (error) {
-      this.#working--
-      throw error
+      fault = await this.#useLine(line, addLine)
     } finally {
+      this.#working--
       if (line.usable && !this.#abort.signal.aborted) void line.quit()
       else line.destroy()
     }
+    if (fault) await this.#blocked(fault)
   }
 
   /** Carries jobs until there are none; answers the fault that ended it before it had been of any use. */
@@ -154,8 +154,9 @@ export class RouteWorker<Job> {
     for (let job = await this.#next(); job; job = await this.#next()) {
       if (this.#jobs.length > 0 && this.#lines < this.#options.maxLines && this.#lines === this.#working)
         addLine()
-      const { fault, delivered } = await this.#options.verbs.carry(line, job)
-      used ||= delivered
+      const { fault, decided } = await this.#options.verbs.carry(line, job)
+      used ||= decided
+      if (this.#failures > 0 && (used || !fault)) await this.#recovered()
       if (fault) return used ? null : fault
       if (!line.usable) return null
     }
@@ -198,14 +199,6 @@ export class RouteWorker<Job> {
     this.#failures = 0
     this.#notBeforeMs = 0
     await this.#options.verbs.clearFault()
-  }
-
-  /** Waits for the clock, which may be moved, or for a wake-up. */
-  async #restUntil(untilMs: number, seen: number): Promise<void> {
-    const { clock } = this.#options
-    while (clock.nowMs() < untilMs && this.#work === seen && !this.#stopping) {
-      await this.#rest(Math.min(untilMs - clock.nowMs(), lookAgainMs), seen)
-    }
   }
 
   /** Waits for a wake-up; one that came since `seen` was read counts. */
