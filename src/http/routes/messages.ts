@@ -70,7 +70,10 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
     '/v1/inboxes/:inboxId/messages',
     {
       preValidation: readLimit,
-      config: { scope: 'mailbox:read', refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found'] },
+      config: {
+        scope: 'mailbox:read',
+        refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found', 'page_too_large'],
+      },
       schema: {
         operationId: 'listMessages',
         tags: ['Messages'],

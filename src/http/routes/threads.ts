@@ -62,7 +62,10 @@ function addShow(api: Api, { db }: HttpDeps, cursors: Cursors): void {
     '/v1/threads/:threadId',
     {
       preValidation: readLimit,
-      config: { scope: 'mailbox:read', refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found'] },
+      config: {
+        scope: 'mailbox:read',
+        refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found', 'page_too_large'],
+      },
       schema: {
         operationId: 'getThread',
         tags: ['Threads'],
