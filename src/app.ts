@@ -197,7 +197,6 @@ async function startDelivery(
     stop: async () => {
       await moving.stop()
       await engine.stop(graceMs)
-      await courier.drained()
     },
   }
 }

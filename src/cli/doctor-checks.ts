@@ -190,6 +190,21 @@ export function readGreeting({ host, port }: ListenAddress, limitMs = answerLimi
   })
 }
 
+/** Connects and says nothing; answers why it could not, or null where it could. */
+export function tryConnecting({ host, port }: ListenAddress, limitMs: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port })
+    const settle = (reason: string | null) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(reason)
+    }
+    const timer = setTimeout(() => settle(`no answer within ${limitMs / 1000} s`), limitMs)
+    socket.on('connect', () => settle(null))
+    socket.on('error', (error) => settle(error.message))
+  })
+}
+
 const renewalMs = 14 * 86_400_000
 
 /** The certificate of the SMTP listener: its files, their match, the name and the time it is for. */

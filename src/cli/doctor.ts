@@ -17,8 +17,8 @@ import {
   checkListeners,
   failed,
   ok,
-  readGreeting,
   skipped,
+  tryConnecting,
   warning,
 } from './doctor-checks.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './doctor-dns.ts'
@@ -95,18 +95,34 @@ async function examineStore(settings: Settings): Promise<Findings> {
     const mend = settings.databaseUrl
       ? 'see that POSTHORN_DATABASE_URL is right and the server runs'
       : 'see the message, then ask again'
-    return { checks: [folder, failed('database', (error as Error).message, mend)], managedDomain: null }
+    const name = error instanceof SettingError ? 'settings' : 'database'
+    return { checks: [folder, failed(name, (error as Error).message, mend)], managedDomain: null }
   }
   try {
     const { db, blobs } = foundation
-    await loadSigningKeys(foundation, settings.managedDomain)
+    const signing = await checkSigning(foundation)
     const managedDomain = recordsOf(settings, await listSigningRecords(db, settings.managedDomain))
-    return {
-      checks: [folder, await checkDatabase(db, settings), await checkBlobs(blobs, settings)],
-      managedDomain,
-    }
+    const checks = [folder, await checkDatabase(db, settings), await checkBlobs(blobs, settings), signing]
+    return { checks, managedDomain }
   } finally {
     await foundation.close()
+  }
+}
+
+/** Whether the keys in the database open; the first look makes one. */
+async function checkSigning(foundation: Foundation): Promise<Check> {
+  const name = 'signing key'
+  const { managedDomain, secretKeyFile } = foundation.settings
+  try {
+    const keys = await loadSigningKeys(foundation, managedDomain)
+    return ok(name, `${keys.map(({ selector }) => selector).join(', ')} of ${managedDomain} can be opened`)
+  } catch (error) {
+    // A key that does not open was sealed with another secret key; the database's own faults come the same way.
+    return failed(
+      name,
+      (error as Error).message,
+      `put back the secret key that it was sealed with (${secretKeyFile})`,
+    )
   }
 }
 
@@ -128,7 +144,7 @@ async function checkWayOut(
   resolver: Resolver,
 ): Promise<Check> {
   if (delivery === 'relay')
-    return checkGreeting('relay', relay!, 'see that POSTHORN_RELAY_URL is right and the server runs')
+    return checkConnection('relay', relay!, 'see that POSTHORN_RELAY_URL is right and the server runs')
   const name = 'port 25 out'
   if (delivery === 'capture') return skipped(name, 'not needed: nothing leaves this machine (capture)')
   if (isDevelopment || mxPort !== 25 || allowPrivateNetworks)
@@ -142,16 +158,14 @@ async function checkWayOut(
     )
   }
   const mend = 'ask your network provider to open it, or set POSTHORN_DELIVERY=relay and POSTHORN_RELAY_URL'
-  return checkGreeting(name, { host: answer.records[0].exchange, port: 25 }, mend)
+  return checkConnection(name, { host: answer.records[0].exchange, port: 25 }, mend)
 }
 
-async function checkGreeting(name: string, { host, port }: ListenAddress, mend: string): Promise<Check> {
-  try {
-    await readGreeting({ host, port }, wayOutLimitMs)
-    return ok(name, `${host}:${port} answers`)
-  } catch (error) {
-    return failed(name, `${host}:${port}: ${(error as Error).message}`, mend)
-  }
+async function checkConnection(name: string, { host, port }: ListenAddress, mend: string): Promise<Check> {
+  const reason = await tryConnecting({ host, port }, wayOutLimitMs)
+  return reason === null
+    ? ok(name, `${host}:${port} answers`)
+    : failed(name, `${host}:${port}: ${reason}`, mend)
 }
 
 type Paint = (style: 'green' | 'yellow' | 'red' | 'dim', text: string) => string

@@ -52,7 +52,8 @@ export function addKeyCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(list)
   key
-    .command('revoke <id>')
+    .command('revoke')
+    .argument('<id>', 'its id', requireUuid)
     .description('end a key; no node takes it any more once this has returned')
     .option('--json', 'print JSON')
     .action(revoke)
@@ -91,7 +92,7 @@ async function list({ org, ...options }: OutputOptions & { org: string }): Promi
 }
 
 async function revoke(id: string, options: OutputOptions): Promise<void> {
-  const key = await withFoundation((foundation) => endKey(foundation, requireUuid(id)))
+  const key = await withFoundation((foundation) => endKey(foundation, id))
   print(options, key, `${key.id}  ${key.name}  revoked`)
 }
 

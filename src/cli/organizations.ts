@@ -26,23 +26,28 @@ export function addOrganizationCommands(program: Command): void {
     .action(create)
   org.command('list').description('all organizations').option('--json', 'print JSON').action(list)
   org
-    .command('show <id>')
+    .command('show')
+    .argument('<id>', 'its id', requireUuid)
     .description('one organization with its limits')
     .option('--json', 'print JSON')
     .action(show)
   org
-    .command('approve <id>')
+    .command('approve')
+    .argument('<id>', 'its id', requireUuid)
     .description('let it use the service')
     .option('--json', 'print JSON')
     .action((id, options) => changeStatus(id, 'active', options))
   org
-    .command('suspend <id>')
+    .command('suspend')
+    .argument('<id>', 'its id', requireUuid)
     .description('refuse all its calls until it is approved again')
     .option('--json', 'print JSON')
     .action((id, options) => changeStatus(id, 'suspended', options))
   org
-    .command('limits <id> <key=value...>')
-    .description(`change limits: ${Object.keys(defaultLimits).join(', ')}`)
+    .command('limits')
+    .description('change its limits')
+    .argument('<id>', 'its id', requireUuid)
+    .argument('<key=value...>', `out of ${Object.keys(defaultLimits).join(', ')}`, eachLimit)
     .option('--json', 'print JSON')
     .action((id, changes, options) => limit(id, changes, options))
 }
@@ -65,7 +70,7 @@ async function list(options: OutputOptions): Promise<void> {
 }
 
 async function show(id: string, options: OutputOptions): Promise<void> {
-  const row = await withFoundation(({ db }) => findOrganization(db, requireUuid(id)))
+  const row = await withFoundation(({ db }) => findOrganization(db, id))
   if (!row) throw new ServiceError('not_found', `there is no organization ${id}`)
   print(options, row, describe(row))
 }
@@ -75,25 +80,22 @@ async function changeStatus(
   status: 'active' | 'suspended',
   options: OutputOptions,
 ): Promise<void> {
-  const row = await withFoundation((foundation) =>
-    changeOrganizationStatus(foundation, requireUuid(id), status),
-  )
+  const row = await withFoundation((foundation) => changeOrganizationStatus(foundation, id, status))
   print(options, row, `${row.id}  ${row.name}  ${row.status}`)
 }
 
-async function limit(id: string, changes: string[], options: OutputOptions): Promise<void> {
-  const limits = Object.fromEntries(changes.map(parseLimit))
-  const row = await withFoundation((foundation) => changeLimits(foundation, requireUuid(id), limits))
+async function limit(id: string, limits: Partial<Limits>, options: OutputOptions): Promise<void> {
+  const row = await withFoundation((foundation) => changeLimits(foundation, id, limits))
   print(options, row, describe(row))
 }
 
-function parseLimit(change: string): [keyof Limits, number] {
+function eachLimit(change: string, earlier: Partial<Limits> = {}): Partial<Limits> {
   const [key = '', value = ''] = change.split('=', 2)
-  if (!(key in defaultLimits)) {
+  if (!Object.hasOwn(defaultLimits, key)) {
     throw new InvalidArgumentError(`"${key}" is no limit: there are ${Object.keys(defaultLimits).join(', ')}`)
   }
   if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError(`"${change}" needs a whole number: ${key}=100`)
-  return [key as keyof Limits, Number(value)]
+  return { ...earlier, [key]: Number(value) }
 }
 
 function describe({ limits, ...row }: OrganizationRow): string {
