@@ -10,6 +10,7 @@ const flowParts = [
   'limits',
   'suppress',
   'caller',
+  'compile-send',
   'idempotency',
   'key',
   'next-hop',

@@ -138,7 +138,7 @@ export async function untilStates(api: Api, submissionId: string, ...states: str
   return await until(`the recipients of ${submissionId} to be ${wanted}`, async () => {
     const submission = await api.want<Submission>(`/v1/submissions/${submissionId}`)
     seen = submission.recipients.map(({ status }) => status).join(' ')
-    return seen === wanted && submission
+    return seen === wanted ? submission : null
   }).catch((error) => {
     throw new Error(`${error.message}; they were ${seen}`)
   })

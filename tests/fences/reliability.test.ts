@@ -1,0 +1,47 @@
+// docs/reliability.md tells the truth: each number's files are those whose tests name it.
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { readSources, root } from './source.ts'
+
+const page = join(root, 'docs/reliability.md')
+const row = /^\| (\d+a?) \| ([^|]+) \| ([^|]*) \| ([^|]*) \|$/
+
+/** The files whose tests name a number: `check 49: …`, or `check 39, 63: …`. */
+function filesByNumber(): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>()
+  for (const { path, text } of readSources('{src,tests}/**/*.test.ts')) {
+    for (const [, numbers = ''] of text.matchAll(/\bcheck (\d+a?(?:(?:, | and )\d+a?)*):/g)) {
+      for (const number of numbers.split(/, | and /))
+        found.set(number, (found.get(number) ?? new Set()).add(path))
+    }
+  }
+  return found
+}
+
+test('fences: docs/reliability.md lists the tests of every number, as they are', () => {
+  const files = filesByNumber()
+  const before = readFileSync(page, 'utf8')
+  const listed = new Set<string>()
+  const lines = before.split('\n').map((line) => {
+    const [, number = '', demand, , note] = row.exec(line) ?? []
+    if (!number) return line
+    listed.add(number)
+    const paths = [...(files.get(number) ?? [])].sort().map((path) => `\`${path}\``)
+    return `| ${number} | ${demand} | ${paths.join(', ')} | ${note} |`
+  })
+  assert.deepEqual(
+    [...files.keys()].filter((number) => !listed.has(number)),
+    [],
+    'these numbers have tests and no row',
+  )
+  const after = lines.join('\n')
+  if (process.env['POSTHORN_TEST_REWRITE'] === '1') writeFileSync(page, after)
+  else
+    assert.equal(
+      before,
+      after,
+      'POSTHORN_TEST_REWRITE=1 npm test -- tests/fences/reliability.test.ts mends it',
+    )
+})

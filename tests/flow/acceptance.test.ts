@@ -1,0 +1,256 @@
+// Acceptance on two nodes at once: limits and idempotency are exact, a bad row is its own, and nothing waits in a ring.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { Clock } from '../../src/base/clock.ts'
+import { ServiceError } from '../../src/base/errors.ts'
+import { DiskBlobs } from '../../src/blobs/disk.ts'
+import { Acceptance } from '../../src/flow/accept-send.ts'
+import { KeyRing, RequestRate } from '../../src/flow/authenticate.ts'
+import type { Caller } from '../../src/flow/caller.ts'
+import { deleteInbox } from '../../src/flow/delete-inbox.ts'
+import { deleteMessage } from '../../src/flow/delete-message.ts'
+import { requestHash } from '../../src/flow/idempotency.ts'
+import { createKey, hashSecret } from '../../src/flow/key.ts'
+import { openInbox } from '../../src/flow/open-inbox.ts'
+import { createOrganization, defaultLimits } from '../../src/flow/organization.ts'
+import type { MessageBody } from '../../src/flow/send-draft.ts'
+import { Db, DbFault, type DbOptions } from '../../src/store/db.ts'
+import type { InboxRow } from '../../src/store/inboxes.ts'
+import { findCaller } from '../../src/store/keys.ts'
+import type { Limits } from '../../src/store/organizations.ts'
+import { makePlace, type Place } from '../support/node.ts'
+
+class Node {
+  readonly db: Db
+  readonly clock: Clock
+  readonly acceptance: Acceptance
+  readonly keyRing: KeyRing
+  readonly requestRate: RequestRate
+
+  constructor(t: TestContext, { folder }: Place, db: Db, clock: Clock) {
+    this.db = db
+    this.clock = clock
+    t.after(() => db.close())
+    this.acceptance = new Acceptance({
+      ...{ db, clock, blobs: new DiskBlobs(folder), lifetimeMs: 72 * 3_600_000, wake: () => {} },
+      routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test' },
+    })
+    this.keyRing = new KeyRing({ db, clock })
+    this.requestRate = new RequestRate({ db, clock })
+  }
+}
+
+interface Stage {
+  place: Place
+  one: Node
+  two: Node
+}
+
+async function setStage(t: TestContext, connect = (options: DbOptions) => new Db(options)): Promise<Stage> {
+  const place = await makePlace(t)
+  const clock = new Clock()
+  const start = () => new Node(t, place, connect({ connection: place.connection, maxConnections: 8 }), clock)
+  return { place, one: start(), two: start() }
+}
+
+const unlimited: Limits = {
+  ...defaultLimits,
+  ...{
+    messagesPerMinute: 1_000_000,
+    messagesPerDay: 1_000_000,
+    recipientsPerDay: 1_000_000,
+    managedStarter: 100,
+  },
+}
+
+interface Sender {
+  caller: Caller
+  secret: string
+  inbox: InboxRow
+}
+
+async function makeSender({ one }: Stage, limits: Partial<Limits> = {}): Promise<Sender> {
+  const organization = await createOrganization(one, {
+    ...{ name: 'Test', status: 'active', limits: { ...unlimited, ...limits } },
+  })
+  const { secret } = await createKey(one, {
+    ...{ organizationId: organization.id, name: 'test', kind: 'agent', scopes: ['*'], inboxIds: null },
+    ...{ allowedIps: null, sendMode: 'new_and_reply', allowedRecipientDomains: null, expiresInMs: null },
+    ...{ requestsPerMinute: null },
+  })
+  const caller = (await findCaller(one.db, hashSecret(secret)))!
+  const inbox = await openInbox({ ...one, managedDomain: 'inbox.test' }, caller, {}, null)
+  return { caller, secret, inbox }
+}
+
+const message: MessageBody = { to: [{ email: 'someone@far.test' }], subject: 'Test', text: 'Hello.' }
+
+function send({ acceptance }: Node, { caller, inbox }: Sender, key: string = randomUUID(), body = message) {
+  const idempotency = { key, requestHash: requestHash(`/${inbox.id}`, body) }
+  return acceptance.acceptMessage(caller, inbox.id, body, idempotency)
+}
+
+async function codesOf(sends: Promise<unknown>[]): Promise<string[]> {
+  const settled = await Promise.allSettled(sends)
+  return settled.map((end) => {
+    if (end.status === 'fulfilled') return 'accepted'
+    return end.reason instanceof ServiceError ? end.reason.code : String(end.reason)
+  })
+}
+
+const tally = (codes: string[]) =>
+  Object.fromEntries(
+    Object.entries(Object.groupBy(codes, (code) => code)).map(([code, all]) => [code, all!.length]),
+  )
+
+async function countDeadlocks({ one }: Stage): Promise<number> {
+  const [row] = await one.db.query<{ deadlocks: number }>(
+    `select deadlocks, pg_stat_clear_snapshot() from pg_stat_database where datname = current_database()`,
+  )
+  return row!.deadlocks
+}
+
+test('check 50, check 95: limits are exact under 50 parallel sends over two nodes', async (t) => {
+  const stage = await setStage(t)
+  const nodes = [stage.one, stage.two]
+  const spread = (sender: Sender, body = message) =>
+    codesOf(Array.from({ length: 50 }, (_, i) => send(nodes[i % 2]!, sender, undefined, body)))
+  const to = [1, 2, 3].map((n) => ({ email: `r${n}@far.test` }))
+
+  const perMinute = await makeSender(stage, { messagesPerMinute: 7 })
+  assert.deepEqual(tally(await spread(perMinute)), { accepted: 7, send_limit_exceeded: 43 })
+  stage.one.clock.advance(61_000)
+  assert.deepEqual(tally(await spread(perMinute)), { accepted: 7, send_limit_exceeded: 43 })
+
+  const perDay = await makeSender(stage, { messagesPerDay: 11 })
+  assert.deepEqual(tally(await spread(perDay)), { accepted: 11, send_limit_exceeded: 39 })
+  stage.one.clock.advance(86_400_000)
+  assert.deepEqual(tally(await spread(perDay)), { accepted: 11, send_limit_exceeded: 39 })
+
+  const recipients = await makeSender(stage, { recipientsPerDay: 20 })
+  assert.deepEqual(tally(await spread(recipients, { ...message, to })), {
+    accepted: 6,
+    send_limit_exceeded: 44,
+  })
+})
+
+test('check 89: a clock that was a day ahead leaves no limit behind that lasts a day', async (t) => {
+  const stage = await setStage(t)
+  const { one } = stage
+  const sender = await makeSender(stage, { messagesPerMinute: 1, requestsPerMinute: 1 })
+  one.clock.advance(86_400_000)
+  await send(one, sender)
+  assert.equal((await one.requestRate.admit(sender.caller)).allowed, true)
+  assert.deepEqual(await codesOf([send(one, sender)]), ['send_limit_exceeded'])
+  one.clock.advance(-86_400_000)
+  assert.deepEqual(await codesOf([send(one, sender)]), ['accepted'])
+  assert.equal((await one.requestRate.admit(sender.caller)).allowed, true)
+})
+
+test('check 72, check 95: 100 parallel sends with one key over two nodes are one submission', async (t) => {
+  const stage = await setStage(t)
+  const sender = await makeSender(stage)
+  const nodes = [stage.one, stage.two]
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, (_, i) => send(nodes[i % 2]!, sender, 'one-key-1')),
+  )
+  assert.equal(new Set(answers.map(({ message, submission }) => message.id + submission.id)).size, 1)
+  assert.equal(answers.filter(({ replayed }) => !replayed).length, 1)
+  const [row] = await stage.one.db.query<{ count: number }>('select count(*) from message')
+  assert.equal(row!.count, 1)
+  const other = await codesOf([send(stage.two, sender, 'one-key-1', { ...message, text: 'Other.' })])
+  assert.deepEqual(other, ['idempotency_key_reused'])
+})
+
+/** Loses the answer of one acceptance after it was committed, as a connection that breaks at that moment does. */
+class ForgetfulDb extends Db {
+  forgets = 0
+
+  override async query<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    const rows = await super.query<Row>(text, values)
+    if (this.forgets === 0 || !text.includes('accept_sends')) return rows
+    this.forgets--
+    throw new DbFault(Object.assign(new Error('the connection was lost'), { code: '08006' }))
+  }
+}
+
+test('check 72, check 85a: an acceptance whose answer was lost runs again with the same ids, once', async (t) => {
+  const stage = await setStage(t, (options) => new ForgetfulDb(options))
+  const sender = await makeSender(stage, { messagesPerDay: 2 })
+  const db = stage.one.db as ForgetfulDb
+  db.forgets = 1
+  const first = await send(stage.one, sender, 'lost-once')
+  assert.equal(first.replayed, false)
+  db.forgets = 2
+  assert.match((await codesOf([send(stage.one, sender, 'lost-twice')]))[0]!, /DbFault/)
+  const again = await send(stage.two, sender, 'lost-twice')
+  assert.equal(again.replayed, true)
+  const ids = await stage.one.db.query<{ id: string }>('select id from message order by id')
+  assert.deepEqual(ids.map(({ id }) => id).sort(), [first.message.id, again.message.id].sort())
+})
+
+test('a bad row is refused alone, and its neighbours in the batch are accepted', async (t) => {
+  const stage = await setStage(t)
+  const sender = await makeSender(stage)
+  // The API lets no NUL through; PostgreSQL takes none, so that this row breaks its batch.
+  const bad = { ...message, subject: 'a\0b' }
+  const codes = await codesOf(
+    Array.from({ length: 60 }, (_, i) => send(stage.one, sender, undefined, i % 25 === 3 ? bad : message)),
+  )
+  assert.equal(codes.filter((code) => code === 'accepted').length, 57)
+  assert.equal(codes.filter((code) => /DbFault/.test(code)).length, 3)
+})
+
+test('check 69: a key that is revoked after it was looked up is refused by the acceptance itself', async (t) => {
+  const stage = await setStage(t)
+  const { one, two } = stage
+  const sender = await makeSender(stage)
+  const caller = await one.keyRing.authenticate(sender.secret, '127.0.0.1')
+  await two.db.query('update api_key set revoked_at = now() where id = $1', [sender.caller.id])
+  assert.deepEqual(await codesOf([send(one, { ...sender, caller: caller! })]), ['unauthorized'])
+  one.clock.advance(1_001)
+  assert.equal(await one.keyRing.authenticate(sender.secret, '127.0.0.1'), null)
+})
+
+test('nothing waits in a ring: 30 organizations in opposite orders, beside deletions, on two nodes', async (t) => {
+  const stage = await setStage(t)
+  const { one, two, place } = stage
+  const senders = await Promise.all(Array.from({ length: 30 }, () => makeSender(stage)))
+  const blobs = new DiskBlobs(place.folder)
+  const before = await countDeadlocks(stage)
+  const work = Array.from({ length: 12 }, async (_, round) => {
+    const order = round % 2 ? senders : senders.toReversed()
+    const node = round % 4 < 2 ? one : two
+    const bodies = order.map((_, i) => ({
+      ...message,
+      to: [{ email: `x@d${round % 3 ? i : 30 - i}-${round >> 2}.test` }],
+    }))
+    const sent = await Promise.all(order.map((sender, i) => send(node, sender, undefined, bodies[i])))
+    await Promise.all(
+      sent
+        .slice(0, 10)
+        .map(({ message }, i) => deleteMessage({ ...node, blobs }, order[i]!.caller, message.id)),
+    )
+  })
+  await Promise.all(work)
+  await Promise.all(senders.slice(0, 5).map(({ caller, inbox }) => deleteInbox(one, caller, inbox.id)))
+  assert.equal(await countDeadlocks(stage), before)
+  const [row] = await one.db.query<{ used: number }>('select sum(day_messages) as used from usage')
+  assert.equal(row!.used, 360)
+})
+
+test('check 78: the request rate of a key is one, whatever number of nodes it is used at', async (t) => {
+  const stage = await setStage(t)
+  const { caller } = await makeSender(stage, { requestsPerMinute: 200 })
+  const { one, two } = stage
+  // The window begins with the minute: stay clear of its end.
+  one.clock.advance(60_000 - (one.clock.nowMs() % 60_000))
+  const nodes = [one, two]
+  const admit = (count: number) =>
+    Promise.all(Array.from({ length: count }, (_, i) => nodes[i % 2]!.requestRate.admit(caller)))
+  const allowed = (await admit(1_000)).filter((admission) => admission.allowed).length
+  assert.ok(allowed <= 200 && allowed >= 190, `${allowed} of 200`)
+  one.clock.advance(60_000)
+  assert.ok((await admit(10)).every((admission) => admission.allowed))
+})

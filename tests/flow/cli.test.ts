@@ -1,0 +1,210 @@
+// The command line as an operator meets it: help, exit statuses, one JSON document a command, one line for what is wrong.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { test } from 'node:test'
+import { inherited, run, startPosthorn } from '../support/service.ts'
+import type { Scope } from '../support/until.ts'
+
+const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
+const nowhere = '00000000-0000-7000-8000-000000000000'
+
+/** A folder in which no command may leave anything behind. */
+function emptyFolder(scope: Scope): string {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-cli-'))
+  scope.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const commands = ['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue']
+
+test('help names every command, and every command has help of its own', async (t) => {
+  const folder = emptyFolder(t)
+  const main = await run(program, ['--help'], inherited(), folder)
+  assert.equal(main.status, 0)
+  for (const command of commands) assert.match(main.stdout, new RegExp(`^ +(posthorn )?${command}\\b`, 'm'))
+  for (const command of commands) {
+    const { status, stdout } = await run(program, [command, '--help'], inherited(), folder)
+    assert.equal(status, 0, command)
+    assert.match(stdout, new RegExp(`^Usage: posthorn ${command}`), command)
+  }
+})
+
+const wrongUses: [string[], RegExp][] = [
+  [['frobnicate'], /frobnicate/],
+  [['serve', '--roles', 'cook'], /api, mx, delivery, jobs/],
+  [['serve', '--colour'], /--colour/],
+  [['org', 'create'], /--name/],
+  [['org', 'show', 'one'], /not an id/],
+  [['org', 'limits', nowhere, 'messagesPerYear=1'], /messagesPerMinute/],
+  [['org', 'limits', nowhere, 'inboxes=many'], /whole number/],
+  [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', 'mailbox:eat'], /mailbox:read/],
+  [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', '*', '--expires-in', 'soon'], /30d/],
+  [['queue', 'show'], /domain/],
+]
+
+for (const [words, complaint] of wrongUses)
+  test(`posthorn ${words.join(' ')} is wrong use: 2`, async (t) => {
+    const { status, stdout, stderr } = await run(program, words, inherited(), emptyFolder(t))
+    assert.equal(status, 2, stderr)
+    assert.equal(stdout, '')
+    assert.match(stderr, complaint)
+  })
+
+const wrongSettings: [string, string, RegExp][] = [
+  ['POSTHORN_HTTP', 'here', /write 127\.0\.0\.1:8025/],
+  ['POSTHORN_SMTP', '127.0.0.1:70000', /write 127\.0\.0\.1:2525/],
+  ['POSTHORN_DELIVERY', 'pigeon', /direct, relay or capture/],
+  ['POSTHORN_DELIVERY', 'relay', /POSTHORN_RELAY_URL/],
+  ['POSTHORN_RETRY_SCHEDULE', '1m,later', /1m,5m/],
+  ['POSTHORN_DEFAULT_LIMITS', '{"inboxes":-1}', /messagesPerMinute/],
+  ['POSTHORN_HTPP', '127.0.0.1:1', /POSTHORN_HTPP/],
+  ['POSTHORN_CLAMD', 'localhost:3310', /not there yet/],
+]
+
+for (const [name, value, words] of wrongSettings)
+  test(`${name}=${value} stops the start with one line`, async (t) => {
+    const env = { ...inherited(), [name]: value }
+    const { status, stdout, stderr } = await run(program, ['serve', '--json'], env, emptyFolder(t))
+    assert.equal(status, 1, stderr)
+    assert.equal(stdout, '')
+    assert.match(stderr, /^posthorn: [^\n]+\n$/)
+    assert.match(stderr, words)
+  })
+
+test('a running service', async (t) => {
+  const posthorn = await startPosthorn(t)
+  const organization = await posthorn.cli<{ id: string }>(['org', 'create', '--name', 'Acme'])
+  const attempt = (words: string[]) => run(program, words, posthorn.env, tmpdir())
+
+  await t.test('organizations are made, shown, approved, limited, suspended', async () => {
+    const { organizations } = await posthorn.cli<{ organizations: { id: string; status: string }[] }>([
+      'org',
+      'list',
+    ])
+    assert.equal(organizations.find(({ id }) => id === organization.id)?.status, 'pending')
+    assert.equal((await posthorn.cli(['org', 'approve', organization.id]))['status'], 'active')
+    const limited = await posthorn.cli<{ limits: Record<string, number> }>([
+      'org',
+      'limits',
+      organization.id,
+      'inboxes=7',
+      'managedStarter=9',
+    ])
+    assert.deepEqual([limited.limits['inboxes'], limited.limits['managedStarter']], [7, 9])
+    assert.equal((await posthorn.cli(['org', 'suspend', organization.id]))['status'], 'suspended')
+    assert.equal((await posthorn.cli(['org', 'show', organization.id]))['name'], 'Acme')
+  })
+
+  await t.test('keys are made with their restrictions, listed without their secrets, revoked', async () => {
+    const made = await posthorn.cli<Record<string, unknown>>([
+      ...['key', 'create', '--org', organization.id, '--name', 'narrow', '--scopes', 'mailbox:read'],
+      ...['--ip', '127.0.0.1', '--recipient-domain', 'Example.com', '--expires-in', '90m'],
+    ])
+    assert.match(String(made['secret']), /^ph_[0-9A-Za-z]{49}$/)
+    assert.deepEqual(made['allowedRecipientDomains'], ['example.com'])
+    const { stdout } = await attempt(['key', 'list', '--org', organization.id, '--json'])
+    assert.equal(JSON.parse(stdout).keys[0].id, made['id'])
+    assert.ok(!stdout.includes(String(made['secret'])))
+    assert.notEqual((await posthorn.cli(['key', 'revoke', String(made['id'])]))['revokedAt'], null)
+  })
+
+  await t.test('queues: nothing waits, and what is not there is said in one line', async () => {
+    assert.deepEqual(await posthorn.cli(['queue', 'list']), { queues: [] })
+    for (const verb of ['show', 'pause', 'resume', 'flush', 'cancel']) {
+      const { status, stdout, stderr } = await attempt(['queue', verb, 'example.com'])
+      assert.equal(status, 1, verb)
+      assert.equal(stdout, '')
+      assert.match(stderr, /^posthorn: there is no queue "example\.com"[^\n]*\n$/)
+    }
+  })
+
+  await t.test('what is not there is 1, in one line', async () => {
+    for (const words of [
+      ['org', 'show', nowhere],
+      ['org', 'approve', nowhere],
+      ['key', 'revoke', nowhere],
+    ]) {
+      const { status, stderr } = await attempt(words)
+      assert.equal(status, 1, words.join(' '))
+      assert.match(stderr, /^posthorn: there is no [^\n]+\n$/)
+    }
+  })
+
+  await t.test('migrate says which migrations there are', async () => {
+    const { migrations } = await posthorn.cli<{ migrations: string[] }>(['migrate'])
+    assert.equal(migrations[0], '0001_tables.sql')
+  })
+
+  await t.test('doctor is content beside the service and knows the records to publish', async () => {
+    const { status, checks, managedDomain } = await posthorn.cli<{
+      status: string
+      checks: { name: string; status: string; mend: string | null }[]
+      managedDomain: { domain: string; dkim: { name: string; value: string }[] }
+    }>(['doctor'])
+    assert.equal(status, 'ok')
+    assert.deepEqual(
+      checks.filter(({ mend }) => mend !== null),
+      [],
+    )
+    for (const name of ['settings', 'data folder', 'database', 'blobs', 'SMTP port', 'TLS certificate'])
+      assert.ok(
+        checks.some((check) => check.name === name && check.status === 'ok'),
+        name,
+      )
+    assert.equal(managedDomain.dkim[0]!.name, `ph1._domainkey.${managedDomain.domain}`)
+    assert.match(managedDomain.dkim[0]!.value, /^v=DKIM1;.*p=[A-Za-z0-9+/]{300,}/)
+  })
+
+  await t.test('doctor knows our listeners, another program there, and a wrong setting', async () => {
+    const { port: smtpPort, host } = posthorn.smtp
+    const env = {
+      ...posthorn.env,
+      POSTHORN_HTTP: posthorn.http.replace('http://', ''),
+      POSTHORN_OPERATOR: posthorn.http.replace('http://', ''),
+      POSTHORN_SMTP: `${host}:${smtpPort}`,
+    }
+    const { status, stdout } = await run(program, ['doctor', '--json'], env, tmpdir())
+    assert.equal(status, 1)
+    const found = new Map<string, string>(
+      JSON.parse(stdout).checks.map((check: { name: string; status: string }) => [check.name, check.status]),
+    )
+    assert.deepEqual(
+      ['HTTP port', 'operator port', 'SMTP port'].map((name) => found.get(name)),
+      ['ok', 'failed', 'ok'],
+    )
+    const wrong = await run(
+      program,
+      ['doctor', '--json'],
+      { ...posthorn.env, POSTHORN_MX_PORT: 'x' },
+      tmpdir(),
+    )
+    assert.equal(wrong.status, 1)
+    assert.equal(JSON.parse(wrong.stdout).checks[0].name, 'settings')
+  })
+
+  await t.test('a second serve on the folder says so and ends with 1', async () => {
+    const { status, stdout, stderr } = await attempt(['serve', '--json'])
+    assert.equal(status, 1)
+    assert.equal(stdout, '')
+    assert.match(stderr, /another posthorn serves/)
+  })
+
+  await t.test('the demo uses the service that runs, and its inboxes again', async () => {
+    const env = { ...posthorn.env, POSTHORN_HTTP: posthorn.http.replace('http://', '') }
+    const inboxes: unknown[] = []
+    for (const _tour of ['first', 'second']) {
+      const { status, stdout, stderr } = await run(program, ['demo', '--json'], env, tmpdir())
+      assert.equal(status, 0, stderr)
+      const { service, steps } = JSON.parse(stdout)
+      assert.deepEqual(service, { origin: 'running', http: posthorn.http })
+      inboxes.push(
+        steps.slice(0, 2).map(({ answer }: { answer: { id?: string; inboxes?: { id: string }[] } }) => {
+          return answer.id ?? answer.inboxes![0]!.id
+        }),
+      )
+    }
+    assert.deepEqual(inboxes[0], inboxes[1])
+  })
+})

@@ -1,0 +1,262 @@
+// What becomes of a send when the far side refuses, stalls, hangs up, or is not there: by the clock, to the end.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { cancelQueue, flushQueue, pauseQueue } from '../../src/flow/end-deliveries.ts'
+import { listQueues } from '../../src/store/routes.ts'
+import type { Api, Inbox, Submission } from '../support/api.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { type Rule, type Sink, startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
+
+const [minuteMs, hourMs] = [60_000, 3_600_000]
+
+interface Stage {
+  node: TestNode
+  sink: Sink
+  api: Api
+  inbox: Inbox
+}
+
+/** A node that sends everything through one smarthost, which answers as the test says. */
+async function setStage(t: TestContext, rule: Rule, env: Record<string, string> = {}): Promise<Stage> {
+  const sink = await startSink(t, { rule })
+  const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  const node = await startNode(t, await makePlace(t), { env: { ...relay, ...env } })
+  const { api } = await node.createCaller()
+  return { node, sink, api, inbox: await api.createInbox() }
+}
+
+interface DeliveryState {
+  status: string
+  attempts: number
+  dueInMs: number
+}
+
+async function readDelivery({ node: { foundation } }: Stage, submissionId: string): Promise<DeliveryState> {
+  const [row] = await foundation.db.query<{ status: string; attempts: number; due: Date; updated: Date }>(
+    `select case when claim_epoch is null then status else 'on the wire' end as status, attempts, due_at as due,
+      updated_at as updated from delivery where submission_id = $1`,
+    [submissionId],
+  )
+  const { status, attempts, due, updated } = row!
+  return { status, attempts, dueInMs: due.getTime() - updated.getTime() }
+}
+
+function untilAttempt(stage: Stage, submissionId: string, attempts: number): Promise<DeliveryState> {
+  return until(`attempt ${attempts}`, async () => {
+    const state = await readDelivery(stage, submissionId)
+    return state.attempts === attempts && state.status === 'deferred' ? state : null
+  })
+}
+
+async function eventTypes({ api }: Stage, submissionId: string): Promise<string[]> {
+  const path = `/v1/submissions/${submissionId}/events?limit=100`
+  const { events } = await api.want<{ events: { type: string }[] }>(path)
+  return events.map(({ type }) => type)
+}
+
+test('check 29, check 38: a recipient refused for now is tried by the schedule to the end of its lifetime, then never again', async (t) => {
+  const rule: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null)
+  const stage = await setStage(t, rule, { POSTHORN_RETRY_SCHEDULE: '1m,5m,20h' })
+  const { node, sink, api, inbox } = stage
+  let asked = 0
+  sink.rule = (step) => {
+    if (step.stage === 'rcpt') asked++
+    return rule(step)
+  }
+  const { submission } = await send(api, inbox, ['someone@far.test'])
+  const dues: number[] = []
+  for (const attempt of [1, 2, 3, 4, 5, 6]) {
+    const { dueInMs } = await untilAttempt(stage, submission.id, attempt)
+    dues.push(dueInMs)
+    assert.equal(asked, attempt)
+    node.foundation.clock.advance(dueInMs)
+  }
+  for (const [index, stepMs] of [minuteMs, 5 * minuteMs, 20 * hourMs, 20 * hourMs].entries())
+    assert.ok(Math.abs(dues[index]! / stepMs - 1) <= 0.11, `step ${index} took ${dues[index]} ms`)
+  const ended = await untilStates(api, submission.id, 'failed')
+  assert.equal(ended.status, 'failed')
+  assert.equal((ended as Submission & { failureCode: string }).failureCode, 'soft_bounce_expired')
+  assert.equal(ended.recipients[0]!.response, '450 4.2.1 not now')
+  const last = (await eventTypes(stage, submission.id)).slice(-2)
+  assert.deepEqual(last, ['deferred', 'failed'])
+  node.foundation.clock.advance(48 * hourMs)
+  const later = await send(api, inbox, ['other@far.test'])
+  await untilAttempt(stage, later.submission.id, 1)
+  assert.equal(asked, 7)
+})
+
+test('check 29: of several recipients each has its own end', async (t) => {
+  const answers: Record<string, string> = {
+    'gone@far.test': '550 5.1.1 no such user',
+    'busy@far.test': '452 4.2.2 mailbox full',
+  }
+  const rule: Rule = ({ stage, command }) =>
+    (stage === 'rcpt' && answers[/<([^>]*)>/.exec(command)![1]!]) || null
+  const stage = await setStage(t, rule)
+  const { submission, message } = await send(stage.api, stage.inbox, [
+    'fine@far.test',
+    'gone@far.test',
+    'busy@far.test',
+  ])
+  const seen = await untilStates(stage.api, submission.id, 'delivered', 'bounced', 'deferred')
+  assert.equal(seen.status, 'pending')
+  assert.deepEqual(seen.recipients.map(({ response }) => response).slice(1), [
+    '550 5.1.1 no such user',
+    '452 4.2.2 mailbox full',
+  ])
+  stage.sink.rule = () => null
+  stage.node.foundation.clock.advance(2 * minuteMs)
+  const ended = await untilStates(stage.api, submission.id, 'delivered', 'bounced', 'delivered')
+  assert.equal(ended.status, 'partially_delivered')
+  const copies = stage.sink.copiesOf(message.internetMessageId).map(({ recipient }) => recipient)
+  assert.deepEqual(copies.sort(), ['busy@far.test', 'fine@far.test'])
+})
+
+test('check 30: a connection lost after the dot is tried again, and never taken for delivered', async (t) => {
+  const stage = await setStage(t, ({ stage }) => (stage === 'message' ? 'cut' : null))
+  const { submission, message } = await send(stage.api, stage.inbox, ['someone@far.test'])
+  await untilStates(stage.api, submission.id, 'deferred')
+  assert.deepEqual(await eventTypes(stage, submission.id), ['accepted', 'queued', 'attempted', 'deferred'])
+  stage.sink.rule = () => null
+  stage.node.foundation.clock.advance(2 * minuteMs)
+  await untilStates(stage.api, submission.id, 'delivered')
+  assert.equal(stage.sink.copiesOf(message.internetMessageId).length, 1)
+})
+
+test('check 29: who is told 421 waits, and so does the whole destination, which nobody hammers', async (t) => {
+  const stage = await setStage(t, ({ stage }) => (stage === 'mail' ? '421 4.7.0 too much' : null))
+  const { node, sink, api, inbox } = stage
+  const sent = await Promise.all(Array.from({ length: 30 }, (_, i) => send(api, inbox, [`r${i}@far.test`])))
+  const route = await until('the queue to back off', async () => {
+    const [row] = await listQueues(node.foundation.db, '@relay')
+    return row?.notBefore ? row : null
+  })
+  assert.match(route.lastFault!, /421/)
+  await until('the connections to end', () => sink.open === 0)
+  const tried = sink.connections
+  assert.ok(tried <= 3, `${tried} connections`)
+  for (const [stepMs, failures] of [
+    [minuteMs, 2],
+    [5 * minuteMs, 3],
+  ] as const) {
+    node.foundation.clock.advance(stepMs * 1.2)
+    await until(`failure ${failures}`, async () => {
+      const [row] = await listQueues(node.foundation.db, '@relay')
+      return row!.failures === failures
+    })
+  }
+  sink.rule = () => null
+  node.foundation.clock.advance(20 * minuteMs)
+  for (const { submission } of sent) await untilStates(api, submission.id, 'delivered')
+  const [row] = await listQueues(node.foundation.db, '@relay')
+  assert.deepEqual([row!.failures, row!.notBefore, row!.lastFault], [0, null, null])
+})
+
+test('check 29: a fault of the way leaves the untried pending, without an event or a write, and backs off the queue', async (t) => {
+  const stage = await setStage(t, ({ stage }) => (stage === 'banner' ? '554 5.3.2 go away' : null))
+  const { node, api, inbox } = stage
+  const { submission } = await send(api, inbox, ['someone@far.test'])
+  const { db, clock } = node.foundation
+  for (const [failures, stepMs] of [
+    [1, minuteMs],
+    [2, 5 * minuteMs],
+    [3, 15 * minuteMs],
+  ] as const) {
+    const row = await until(`failure ${failures}`, async () => {
+      const [found] = await listQueues(db, '@relay')
+      return found?.failures === failures ? found : null
+    })
+    const waitMs = row.notBefore!.getTime() - row.lastFaultAt!.getTime()
+    assert.ok(Math.abs(waitMs / stepMs - 1) <= 0.11, `failure ${failures}: ${waitMs} ms`)
+    clock.advance(waitMs)
+  }
+  const state = await readDelivery(stage, submission.id)
+  assert.deepEqual([state.status, state.attempts], ['pending', 0])
+  assert.deepEqual(await eventTypes(stage, submission.id), ['accepted'])
+  await flushQueue(node.foundation, '@relay')
+  stage.sink.rule = () => null
+  await untilStates(api, submission.id, 'delivered')
+})
+
+test('operators pause, resume, flush and cancel a queue', async (t) => {
+  const stage = await setStage(t, () => null)
+  const { node, sink, api, inbox } = stage
+  const { foundation } = node
+  await send(api, inbox, ['first@far.test'])
+  await until('the first mail', () => sink.copies.length === 1)
+
+  await pauseQueue(foundation, '@relay', 'paused')
+  await until(
+    'the queue to be let go',
+    async () => (await listQueues(foundation.db, '@relay'))[0]!.owner === null,
+  )
+  const held = await send(api, inbox, ['held@far.test'])
+  foundation.clock.advance(hourMs)
+  await pauseQueue(foundation, '@relay', 'running')
+  await untilStates(api, held.submission.id, 'delivered')
+
+  sink.rule = ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 greylisted' : null)
+  const grey = await send(api, inbox, ['grey@far.test'])
+  await untilStates(api, grey.submission.id, 'deferred')
+  sink.rule = () => null
+  assert.equal(await flushQueue(foundation, '@relay'), 1)
+  await untilStates(api, grey.submission.id, 'delivered')
+
+  sink.rule = ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 greylisted' : null)
+  const doomed = await send(api, inbox, ['doomed@far.test'])
+  await untilStates(api, doomed.submission.id, 'deferred')
+  assert.equal(await cancelQueue(foundation, '@relay'), 1)
+  await untilStates(api, doomed.submission.id, 'failed')
+  assert.equal((await eventTypes(stage, doomed.submission.id)).at(-1), 'cancelled')
+  await assert.rejects(cancelQueue(foundation, 'nowhere.test'), { code: 'not_found' })
+})
+
+test('a queue of another delivery mode moves to the one that is set, and goes out there', async (t) => {
+  const place = await makePlace(t)
+  const sink = await startSink(t)
+  const before = await startNode(t, place, { env: { POSTHORN_DELIVERY: 'capture' }, roles: ['api'] })
+  const caller = await before.createCaller()
+  const inbox = await caller.api.createInbox()
+  const { submission } = await send(caller.api, inbox, ['someone@far.test'])
+  await before.stop()
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  const after = await startNode(t, place, { env })
+  await untilStates(after.meet(caller), submission.id, 'delivered')
+  assert.equal(sink.copies.length, 1)
+})
+
+test('check 49: queues that only wait do not keep others from going out', async (t) => {
+  const sink = await startSink(t, { host: '127.0.0.4' })
+  const dead = Array.from({ length: 600 }, (_, i) => `dead${String(i).padStart(3, '0')}.test`)
+  const dns = await DnsServer.start({ 'live.test': { A: [sink.host] } })
+  t.after(() => dns.close())
+  for (const name of dead) dns.fail(name, 'SERVFAIL')
+  const node = await startNode(t, await makePlace(t), {
+    env: {
+      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(sink.port) },
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    },
+  })
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox()
+  await send(
+    api,
+    inbox,
+    dead.map((name) => `someone@${name}`),
+  )
+  const count = async () => {
+    const [row] = await node.foundation.db.query<{ count: number }>(
+      'select count(*) from route where failures > 0',
+    )
+    return row!.count
+  }
+  await until('every dead destination to back off', async () => (await count()) === dead.length, {
+    timeoutMs: 60_000,
+  })
+  const startMs = performance.now()
+  const { submission } = await send(api, inbox, ['someone@live.test'])
+  await untilStates(api, submission.id, 'delivered')
+  assert.ok(performance.now() - startMs < 5_000)
+})
