@@ -12,16 +12,29 @@ export interface RawRow {
 /** Bytes above this go to the blob store. */
 export const maxInlineBytes = 256 * 1024
 
-/** Multi-row VALUES with binary parameters: a bytea within a text array costs four times as much. */
+/**
+ * The rows of a VALUES list, with parameters numbered from `first`, and the parameters. Bytes go as binary ones: a bytea
+ * within a text array costs four times as much.
+ */
+export function rawValues(raws: RawRow[], first: number): { rows: string; values: unknown[] } {
+  const rows = raws.map((_, i) => {
+    const place = first + i * 4
+    return `($${place}::uuid, $${place + 1}::integer, $${place + 2}::bytea, $${place + 3}::text)`
+  })
+  return {
+    rows: rows.join(', '),
+    values: raws.flatMap(({ id, sizeBytes, bytes, blob }) => [id, sizeBytes, bytes, blob]),
+  }
+}
+
 export async function insertRaws(tx: Tx, raws: RawRow[], at: Date): Promise<void> {
   if (raws.length === 0) return
-  const rows = raws.map(
-    (_, i) =>
-      `($${i * 4 + 2}::uuid, $${i * 4 + 3}::integer, $${i * 4 + 4}::bytea, $${i * 4 + 5}::text, $1::timestamptz)`,
-  )
+  const { rows, values } = rawValues(raws, 2)
   await tx.query(
-    `insert into raw (id, size_bytes, bytes, blob, created_at) values ${rows.join(', ')} on conflict (id) do nothing`,
-    [at, ...raws.flatMap(({ id, sizeBytes, bytes, blob }) => [id, sizeBytes, bytes, blob])],
+    `insert into raw (id, size_bytes, bytes, blob, created_at)
+    select id, size_bytes, bytes, blob, $1 from (values ${rows}) given (id, size_bytes, bytes, blob)
+    on conflict (id) do nothing`,
+    [at, ...values],
   )
 }
 

@@ -1,7 +1,7 @@
 // Received mail between its 250 and its filing, and the mail kept for the service itself.
 import type { InboxId, MessageId, OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
-import { insertRaws, type RawRow } from './raws.ts'
+import { type RawRow, rawValues } from './raws.ts'
 
 /** What is known of a received message beyond its bytes. */
 export interface SpoolEnvelope {
@@ -41,42 +41,42 @@ export interface ReceivedMail {
 }
 
 /**
- * Stores received mails together. An inbox that was deleted meanwhile gets nothing; answers for each mail whether
- * anything of it was stored. Run again with the same ids, it changes nothing.
+ * Stores received mails together, in one statement. An inbox that was deleted meanwhile gets nothing; answers for each
+ * mail whether anything of it was stored. Run again with the same ids, it changes nothing.
  */
-export async function insertReceived(tx: Tx, mails: ReceivedMail[], at: Date): Promise<boolean[]> {
+export async function insertReceived(db: Queryable, mails: ReceivedMail[], at: Date): Promise<boolean[]> {
   const inboxes = mails.flatMap((mail, i) =>
-    mail.inboxes.map((row) => ({ i, raw: mail.raw.id, at: mail.receivedAt, ...row })),
+    mail.inboxes.map((row) => ({ i, ...row, raw: mail.raw.id, at: mail.receivedAt })),
   )
   const kept = mails.flatMap((mail, i) =>
-    mail.kept.map((row) => ({ i, raw: mail.raw.id, at: mail.receivedAt, ...row })),
+    mail.kept.map((row) => ({ i, ...row, raw: mail.raw.id, at: mail.receivedAt })),
   )
-  await insertRaws(
-    tx,
+  const raws = rawValues(
     mails.map(({ raw }) => raw),
-    at,
+    4,
   )
-  const stored = await tx.query<{ i: number }>(
-    `with living as (
-      select x.*, x.at as received_at from jsonb_to_recordset($1::jsonb) as x(
+  const stored = await db.query<{ i: number }>(
+    `with given (id, size_bytes, bytes, blob) as (values ${raws.rows}), living as (
+      select x.* from jsonb_to_recordset($1::jsonb) as x(
         i integer, id text, "organizationId" uuid, "inboxId" text, raw uuid, envelope jsonb, at timestamptz)
       join inbox b on b.id = x."inboxId" and b.status = 'active' order by b.id for key share of b
+    ), needed as (
+      select * from jsonb_to_recordset($2::jsonb) as x(
+        i integer, id text, purpose text, address text, raw uuid, envelope jsonb, at timestamptz)
+    ), stored as (
+      insert into raw (id, size_bytes, bytes, blob, created_at) select id, size_bytes, bytes, blob, $3 from given
+      where id in (select raw from living union all select raw from needed) on conflict (id) do nothing
     ), spooled as (
       insert into spool (id, organization_id, inbox_id, raw_id, envelope, received_at, due_at)
-      select id, "organizationId", "inboxId", raw, envelope, received_at, received_at from living
-      on conflict (id) do nothing
+      select id, "organizationId", "inboxId", raw, envelope, at, at from living on conflict (id) do nothing
     ), kept as (
       insert into kept_mail (id, purpose, address, raw_id, envelope, received_at)
-      select id, purpose, address, raw, envelope, at from jsonb_to_recordset($2::jsonb) as x(
-        id text, purpose text, address text, raw uuid, envelope jsonb, at timestamptz)
-      on conflict (id) do nothing
+      select id, purpose, address, raw, envelope, at from needed on conflict (id) do nothing
     )
-    select distinct i from living union select (k->>'i')::integer from jsonb_array_elements($2::jsonb) k`,
-    [JSON.stringify(inboxes), JSON.stringify(kept)],
+    select i from living union select i from needed`,
+    [JSON.stringify(inboxes), JSON.stringify(kept), at, ...raws.values],
   )
   const places = new Set(stored.map(({ i }) => i))
-  const unstored = mails.filter((_, i) => !places.has(i)).map(({ raw }) => raw.id)
-  if (unstored.length > 0) await tx.query('delete from raw where id = any($1::uuid[])', [unstored])
   return mails.map((_, i) => places.has(i))
 }
 
