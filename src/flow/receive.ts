@@ -169,7 +169,7 @@ export class Receiver implements Backend {
 
   async #commit(mails: ReceivedMail[]): Promise<(boolean | DbFault)[]> {
     const { db, clock } = this.#deps
-    return await commitRows(mails, (rows) => db.transaction((tx) => insertReceived(tx, rows, clock.now())))
+    return await commitRows(mails, (rows) => insertReceived(db, rows, clock.now()))
   }
 }
 
