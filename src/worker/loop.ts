@@ -8,6 +8,8 @@ export interface LoopOptions {
   run(): Promise<boolean>
   /** How long to wait for a wake-up before looking anyway. */
   intervalMs: number
+  /** How long to let work gather after a run that did not fill up; 0 to run at the first wake-up. */
+  gatherMs?: number
   log: Log
 }
 
@@ -46,28 +48,27 @@ export class Loop {
     let failures = 0
     while (!this.#stopping) {
       this.#woken = false
-      let waitMs = this.#options.intervalMs
       try {
-        if (await this.#options.run()) waitMs = 0
+        const more = await this.#options.run()
         failures = 0
+        if (more) continue
+        await this.#rest(this.#options.gatherMs ?? 0, 'stop')
+        await this.#rest(this.#options.intervalMs, 'wake')
       } catch (error) {
-        waitMs = backoffMs(failureWaitMs, ++failures)
-        this.#options.log.warn(
-          { err: error, loop: this.#options.name, failures },
-          'a job failed and will be tried again',
-        )
+        const { log, name } = this.#options
+        log.warn({ err: error, loop: name, failures: ++failures }, 'a job failed and will be tried again')
+        await this.#rest(backoffMs(failureWaitMs, failures), 'stop')
       }
-      if (waitMs > 0) await this.#rest(waitMs, failures > 0 ? 'failed' : 'idle')
     }
   }
 
-  /** A wake-up ends the rest, unless the last run failed: then waiting is the point. */
-  async #rest(waitMs: number, after: 'idle' | 'failed'): Promise<void> {
-    if (this.#stopping || (this.#woken && after === 'idle')) return
+  /** Waits until the time is over, or for what ends it: a wake-up, or only the end of the loop. */
+  async #rest(waitMs: number, endedBy: 'wake' | 'stop'): Promise<void> {
+    if (waitMs === 0 || this.#stopping || (this.#woken && endedBy === 'wake')) return
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, waitMs)
       this.#rouse = () => {
-        if (after === 'failed' && !this.#stopping) return
+        if (endedBy === 'stop' && !this.#stopping) return
         clearTimeout(timer)
         resolve()
       }
