@@ -50,6 +50,8 @@ interface Part {
 const graceMs = 20_000
 const filingBatch = 64
 const filingLoops = 2
+/** Mail that arrives within this time is filed together: a batch costs as much as several mails. */
+const filingGatherMs = 25
 const purgeBatch = 500
 const deliveryLines = { domain: 10, special: 20 }
 
@@ -96,8 +98,9 @@ function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
 function startJobs({ db, clock, log, blobs }: Foundation, wakes: Wakes): Part {
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const filing = Array.from({ length: filingLoops }, () => {
-    const run = async () => (await fileSpooled({ db, clock, log, blobs, parsePool }, filingBatch)) > 0
-    return new Loop({ name: 'file', run, intervalMs: 1_000, log })
+    const run = async () =>
+      (await fileSpooled({ db, clock, log, blobs, parsePool }, filingBatch)) === filingBatch
+    return new Loop({ name: 'file', run, intervalMs: 1_000, gatherMs: filingGatherMs, log })
   })
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)

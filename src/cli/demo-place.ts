@@ -14,7 +14,7 @@ export interface TourPlace {
   /** Base URL of the API, without a trailing slash. */
   http: string
   secret: string
-  /** Ends what was started for the tour. */
+  /** Ends what was started for the tour; resolves once it is gone, however often it is asked. */
   leave(): Promise<void>
 }
 
@@ -55,9 +55,11 @@ export async function startFresh(): Promise<TourPlace> {
   const endings: (() => Promise<void>)[] = [
     () => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
   ]
-  const leave = async () => {
-    for (const end of endings.splice(0).reverse()) await end()
+  const endAll = async () => {
+    for (const end of endings.reverse()) await end()
   }
+  let leaving: Promise<void> | null = null
+  const leave = () => (leaving ??= endAll())
   try {
     const foundation = await openFoundation(settings, createLog('error', 'pretty'), () => {})
     endings.push(() => foundation.close())

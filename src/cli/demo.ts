@@ -28,9 +28,12 @@ async function demo(options: DemoOptions): Promise<void> {
   const say = options.json ? () => {} : (text: string) => console.log(text)
   const running = options.fresh ? null : await findRunning(loadSettings())
   if (!running) say('\nStarting a service for this tour, with its own database; this takes a few seconds …')
-  const place = running ?? (await startFresh())
-  const interrupted = () => void place.leave().finally(() => process.exit(1))
+  const starting = running ? Promise.resolve(running) : startFresh()
+  // What was started must not outlive an interrupted tour, nor an interrupted start.
+  const end = () => starting.then((place) => place.leave())
+  const interrupted = () => void end().finally(() => process.exit(1))
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted)
+  const place = await starting
   const steps: Step[] = []
   try {
     say(introduce(place))
