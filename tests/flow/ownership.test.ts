@@ -1,0 +1,199 @@
+// A destination queue has one owner: what an earlier one claimed or sent does not count, and what it left is taken up.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { SubmissionId } from '../../src/base/ids.ts'
+import type { Role } from '../../src/config.ts'
+import type { Db } from '../../src/store/db.ts'
+import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/deliveries.ts'
+import { joinNodes, nodeLockClass } from '../../src/store/nodes.ts'
+import { acquireRoutes, reclaimOrphans, releaseRoute, renewRoutes } from '../../src/store/routes.ts'
+import type { Api, Inbox } from '../support/api.ts'
+import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { type Sink, startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
+
+interface Stage {
+  place: Place
+  sink: Sink
+  node: TestNode
+  api: Api
+  inbox: Inbox
+  start(roles?: Role[]): Promise<TestNode>
+}
+
+async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
+  const place = await makePlace(t)
+  const sink = await startSink(t)
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  const start = (only?: Role[]) => startNode(t, place, { env, ...(only && { roles: only }) })
+  const node = await start(roles)
+  const { api } = await node.createCaller()
+  return { place, sink, node, api, inbox: await api.createInbox(), start }
+}
+
+const leaseMs = 15_000
+const owner = (nodeId: number) => ({ nodeId, leaseMs, lockClass: nodeLockClass })
+const nowhere = { smtp: null, capture: null }
+
+async function acquire(db: Db, nodeId: number, among: string[] | null = null) {
+  return await acquireRoutes(db, owner(nodeId), new Date(), { among, limit: 10 })
+}
+
+function delivered(
+  claim: { submissionId: SubmissionId; position: number; email: string },
+  epoch: number,
+): DeliveryResult {
+  const told = { recipient: claim.email, at: new Date(), attempt: 1, remote: null, enhancedStatus: null }
+  return {
+    ...{ submissionId: claim.submissionId, position: claim.position, route: '@relay', epoch },
+    ...{ status: 'delivered', dueAt: null, response: '250 ok', failureCode: null },
+    facts: [{ ...told, type: 'delivered', response: '250 ok', classification: null }],
+  }
+}
+
+test('check 93: under an epoch that has passed nothing is claimed, recorded, renewed or let go', async (t) => {
+  const { node, api, inbox } = await setStage(t, ['api'])
+  const { db } = node.foundation
+  const { submission } = await send(api, inbox, ['a@far.test', 'b@far.test'])
+  const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
+  t.after(() => second.leave())
+  const [route] = await acquire(db, first.id)
+  assert.deepEqual([route!.key, route!.epoch], ['@relay', 1])
+  assert.deepEqual(await acquire(db, second.id), [])
+  assert.deepEqual(await acquire(db, second.id, ['@relay']), [])
+  const claim = (epoch: number, wanted: number) =>
+    claimDeliveries(db, { route: '@relay', epoch, wanted }, new Date())
+  const [claimed] = await claim(1, 1)
+  assert.equal(claimed!.attempts, 1)
+
+  // Its lock falls, as at a kill -9: the queue is taken over at once, whatever is left of the lease.
+  await first.leave()
+  const [taken] = await acquire(db, second.id)
+  assert.deepEqual([taken!.key, taken!.epoch], ['@relay', 2])
+  assert.equal(await reclaimOrphans(db, taken!, new Date()), 1)
+  assert.deepEqual(await claim(1, 5), [])
+  assert.deepEqual(await recordResults(db, [delivered(claimed!, 1)], new Date()), [false])
+  assert.deepEqual(await renewRoutes(db, first.id, [route!], leaseMs), [])
+  await releaseRoute(db, first.id, route!)
+  assert.equal((await renewRoutes(db, second.id, [taken!], leaseMs)).length, 1)
+  await releaseRoute(db, second.id, { key: '@relay', epoch: 1 })
+  assert.equal((await renewRoutes(db, second.id, [taken!], leaseMs)).length, 1)
+
+  const again = await claim(2, 5)
+  assert.deepEqual(again.map(({ attempts }) => attempts).sort(), [1, 2])
+  const both = again.map((one) => delivered(one, 2))
+  assert.deepEqual(await recordResults(db, both, new Date()), [true, true])
+  assert.deepEqual(await recordResults(db, both, new Date()), [false, false])
+  await untilStates(api, submission.id, 'delivered', 'delivered')
+  const { events } = await api.want<{ events: { type: string }[] }>(`/v1/submissions/${submission.id}/events`)
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    ['accepted', 'attempted', 'delivered', 'delivered'],
+  )
+})
+
+test('check 93: what a killed owner left on a paused queue is given back, so that it can be cancelled', async (t) => {
+  const { node, api, inbox } = await setStage(t, ['api'])
+  const { db } = node.foundation
+  await send(api, inbox, ['a@far.test'])
+  const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
+  t.after(() => second.leave())
+  await acquire(db, first.id)
+  await claimDeliveries(db, { route: '@relay', epoch: 1, wanted: 5 }, new Date())
+  await db.query('update route set paused = true')
+  await first.leave()
+  const [route] = await acquire(db, second.id)
+  assert.equal(await reclaimOrphans(db, route!, new Date()), 1)
+  await releaseRoute(db, second.id, route!)
+  assert.deepEqual(await acquire(db, second.id), [])
+})
+
+test('check 96: mail accepted by one node goes out at once through another, though older mail there waits for hours', async (t) => {
+  const stage = await setStage(t, ['api'])
+  const { sink, node, api, inbox } = stage
+  await stage.start(['delivery'])
+  sink.rule = ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 greylisted' : null)
+  for (let i = 0; i < 12; i++) {
+    const { submission } = await send(api, inbox, ['slow@far.test'])
+    await untilStates(api, submission.id, 'deferred')
+    await node.foundation.db.query(
+      `update delivery set due_at = due_at + interval '6 hours' where status = 'deferred'`,
+    )
+  }
+  sink.rule = () => null
+  const startMs = performance.now()
+  const { submission } = await send(api, inbox, ['quick@far.test'])
+  await untilStates(api, submission.id, 'delivered')
+  assert.ok(performance.now() - startMs < 5_000)
+})
+
+test('check 93: two nodes over one queue deliver each message once, while peers hang up after each', async (t) => {
+  const stage = await setStage(t)
+  const { sink, api, inbox } = stage
+  await stage.start(['delivery'])
+  // A peer that takes one message a connection: each line ends with a result still on its way to the database.
+  let taken = 0
+  sink.rule = ({ stage }) => (stage === 'mail' && ++taken % 2 === 0 ? '421 4.7.0 one is enough' : null)
+  const sent = await Promise.all(Array.from({ length: 60 }, (_, i) => send(api, inbox, [`r${i}@far.test`])))
+  await until('everything to be delivered', async () => {
+    stage.node.foundation.clock.advance(60_000)
+    await stage.node.foundation.db.query('update route set not_before = null')
+    await stage.node.foundation.db.query(
+      `update delivery set due_at = created.at from (select now() as at) created where status = 'deferred'`,
+    )
+    return sink.copies.length >= sent.length
+  })
+  for (const { submission } of sent) await untilStates(api, submission.id, 'delivered')
+  for (const { message } of sent) assert.equal(sink.copiesOf(message.internetMessageId).length, 1)
+})
+
+test('check 91: a node that stops hands over what it has not sent, and nothing is sent twice', async (t) => {
+  const stage = await setStage(t)
+  const { sink, api, inbox, node } = stage
+  const other = await stage.start(['delivery'])
+  sink.rule = async ({ stage }) =>
+    stage === 'rcpt' ? new Promise((done) => setTimeout(done, 20, null)) : null
+  const sent = await Promise.all(Array.from({ length: 80 }, (_, i) => send(api, inbox, [`r${i}@far.test`])))
+  await until('some to be delivered', () => sink.copies.length > 10)
+  await other.stop()
+  for (const { submission } of sent) await untilStates(api, submission.id, 'delivered')
+  for (const { message } of sent) assert.equal(sink.copiesOf(message.internetMessageId).length, 1)
+  const [row] = await node.foundation.db.query<{ nodes: number }>('select count(*) as nodes from node')
+  assert.equal(row!.nodes, 1)
+})
+
+test('check 49: one organization with 2,000 waiting does not delay another on the same queue', async (t) => {
+  const stage = await setStage(t)
+  const { sink, node, api, inbox } = stage
+  sink.rule = ({ stage }) => (stage === 'banner' ? '421 4.3.2 closed' : null)
+  const to = Array.from({ length: 1_000 }, (_, i) => `r${i}@far.test`)
+  await send(api, inbox, to)
+  await send(api, inbox, to)
+  const other = await node.createCaller()
+  const single = await send(other.api, await other.api.createInbox(), ['single@far.test'])
+  let before = 0
+  sink.rule = async ({ stage, command }) => {
+    if (stage === 'rcpt' && command.includes('single@')) before = sink.copies.length
+    if (stage === 'message') await new Promise((done) => setTimeout(done, 10))
+    return null
+  }
+  await node.foundation.db.query('update route set not_before = null')
+  await untilStates(other.api, single.submission.id, 'delivered')
+  assert.ok(before < 200, `${before} went before it`)
+})
+
+test('what a node does not know: the lock of another database is none of ours', async (t) => {
+  const [here, there] = [await setStage(t, ['api']), await setStage(t, ['api'])]
+  const [{ db }, { db: foreign }] = [here.node.foundation, there.node.foundation]
+  await send(here.api, here.inbox, ['a@far.test'])
+  const [dead, alive] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
+  const namesake = await joinNodes(foreign, nowhere, new Date())
+  t.after(async () => {
+    await alive.leave()
+    await namesake.leave()
+  })
+  assert.equal(namesake.id, dead.id)
+  assert.equal((await acquire(db, dead.id)).length, 1)
+  await dead.leave()
+  assert.equal((await acquire(db, alive.id)).length, 1)
+})

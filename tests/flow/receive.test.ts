@@ -1,0 +1,328 @@
+// Mail comes in: who gets it, what stays of it, which thread it joins, and what happens when something is in the way.
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, renameSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import type { Role } from '../../src/config.ts'
+import { fileSpooled } from '../../src/flow/file.ts'
+import { returnPathOf } from '../../src/flow/return-path.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
+import { claimSpool, insertReceived } from '../../src/store/spool.ts'
+import type { Api, Inbox, Message } from '../support/api.ts'
+import { makePlace, type Place, startNode, type TestNode } from '../support/node.ts'
+import { type Scope, until } from '../support/until.ts'
+import { stuff, Wire } from '../support/wire.ts'
+
+interface Stage {
+  place: Place
+  node: TestNode
+  api: Api
+}
+
+async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
+  const place = await makePlace(t)
+  const node = await startNode(t, place, { env: { POSTHORN_DELIVERY: 'capture' }, ...(roles && { roles }) })
+  return { place, node, api: (await node.createCaller()).api }
+}
+
+/** Sends one message to several recipients; answers the replies to each RCPT and, where any was 250, to the message. */
+async function deliver(
+  node: TestNode,
+  to: string[],
+  raw: string | Buffer,
+  from = 'someone@far.test',
+): Promise<string[]> {
+  const socket = connect({ ...node.smtp, noDelay: true })
+  const wire = new Wire(socket)
+  const ask = async (words: string | Buffer) => {
+    await wire.write(words)
+    return (await wire.reply()) ?? 'lost'
+  }
+  try {
+    await wire.reply()
+    await ask('EHLO sender.test\r\n')
+    await ask(`MAIL FROM:<${from}>\r\n`)
+    const replies: string[] = []
+    for (const address of to) replies.push(await ask(`RCPT TO:<${address}>\r\n`))
+    if (!replies.some((reply) => reply.startsWith('250'))) return replies
+    await ask('DATA\r\n')
+    return [...replies, await ask(stuff(Buffer.from(raw)))]
+  } finally {
+    socket.destroy()
+  }
+}
+
+function mail(fields: Record<string, string>, body = 'Hello.'): string {
+  const all = { From: 'someone@far.test', Subject: 'Test', ...fields }
+  return `${Object.entries(all)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')}\r\n${body}\r\n`
+}
+
+async function messagesOf(api: Api, { id }: Inbox, count: number): Promise<Message[]> {
+  return await until(`${count} messages`, async () => {
+    const messages = await api.exported(id)
+    return messages.length >= count ? messages : null
+  })
+}
+
+async function count({ node }: Stage, table: string): Promise<number> {
+  const [row] = await node.foundation.db.query<{ count: number }>(`select count(*) as count from ${table}`)
+  return row!.count
+}
+
+const blobsIn = ({ place }: Stage): string[] => {
+  const folder = join(place.folder, 'blobs')
+  return existsSync(folder)
+    ? (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.includes('/'))
+    : []
+}
+
+/** What files the spool when it is told to, and not by itself. */
+function makeFiler(scope: Scope, { node }: Stage): () => Promise<number> {
+  const { db, clock, log, blobs } = node.foundation
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  scope.after(() => parsePool.close())
+  return () => fileSpooled({ db, clock, log, blobs, parsePool }, 64)
+}
+
+test('check 13: one envelope for two organizations is a message for each, with its own recipients alone', async (t) => {
+  const stage = await setStage(t)
+  const other = await stage.node.createCaller()
+  const [mine, theirs] = [await stage.api.createInbox('mine'), await other.api.createInbox('theirs')]
+  const to = [
+    'mine+a@inbox.test',
+    'THEIRS@inbox.test',
+    'Mine+b@inbox.test',
+    'nobody@inbox.test',
+    'x@elsewhere.test',
+  ]
+  const replies = await deliver(stage.node, to, mail({ 'Message-ID': '<one@far.test>', To: 'list@far.test' }))
+  assert.deepEqual(
+    replies.map((reply) => reply.slice(0, 9)),
+    ['250 2.1.5', '250 2.1.5', '250 2.1.5', '550 5.1.1', '550 5.7.1', '250 2.0.0'],
+  )
+  const [ours] = await messagesOf(stage.api, mine, 1)
+  const [their] = await messagesOf(other.api, theirs, 1)
+  assert.notEqual(ours!.id, their!.id)
+  const source = (await stage.api.bytes(`/v1/messages/${ours!.id}/source`)).toString()
+  assert.match(
+    source,
+    /^Return-Path: <someone@far.test>\r\nDelivered-To: mine\+a@inbox.test\r\nDelivered-To: Mine\+b@inbox.test\r\n/,
+  )
+  assert.doesNotMatch(source, /theirs/i)
+  const otherSource = (await other.api.bytes(`/v1/messages/${their!.id}/source`)).toString()
+  assert.match(otherSource, /\r\nDelivered-To: THEIRS@inbox.test\r\n/)
+  assert.doesNotMatch(otherSource, /mine/i)
+  assert.equal((await stage.api.call(`/v1/messages/${their!.id}`)).status, 404)
+  assert.deepEqual([await count(stage, 'raw'), await count(stage, 'message')], [1, 2])
+})
+
+test('check 23: mail that goes round in circles is refused', async (t) => {
+  const stage = await setStage(t)
+  await stage.api.createInbox('loop')
+  const hops = (n: number) =>
+    `${'Received: from a by b; Sat, 21 Nov 2026 10:00:00 +0000\r\n'.repeat(n)}${mail({})}`
+  const answer = async (raw: string, to = 'loop@inbox.test') =>
+    (await deliver(stage.node, [to], raw)).at(-1)!.slice(0, 9)
+  assert.equal(await answer(hops(50)), '250 2.0.0')
+  assert.equal(await answer(hops(51)), '554 5.4.6')
+  assert.equal(await answer(mail({ 'Delivered-To': 'Loop@inbox.test' })), '554 5.4.6')
+  assert.equal(await answer(mail({ 'Delivered-To': 'other@inbox.test' })), '250 2.0.0')
+  assert.equal(await answer(mail({}, 'Delivered-To: loop@inbox.test')), '250 2.0.0')
+})
+
+test('check 48: a return path is taken as it was made, and a forged one is nobody', async (t) => {
+  const stage = await setStage(t)
+  const { clock, secretBox } = stage.node.foundation
+  const make = (host: string) =>
+    returnPathOf(secretBox, { submissionId: newUuid<SubmissionId>(), position: 0 }, host, clock.now())
+  const code = async (to: string) => (await deliver(stage.node, [to], mail({}), ''))[0]!.slice(0, 9)
+  const address = make('inbox.test')
+  assert.equal(await code(address.toUpperCase().replace('INBOX.TEST', 'inbox.test')), '250 2.1.5')
+  assert.equal(await code(address.replace(/.@/, (end) => (end === 'a@' ? 'b@' : 'a@'))), '550 5.1.1')
+  assert.equal(await code(make('other.test').replace('other.test', 'inbox.test')), '550 5.1.1')
+  assert.equal(await code('bounce-@inbox.test'), '550 5.1.1')
+  clock.advance(31 * 86_400_000)
+  assert.equal(await code(address), '550 5.1.1')
+  assert.equal(await count(stage, 'kept_mail'), 1)
+})
+
+test('check 66: a message joins its nearest known ancestor in its inbox, and nothing by its subject', async (t) => {
+  const stage = await setStage(t)
+  const [inbox, elsewhere] = [await stage.api.createInbox('here'), await stage.api.createInbox('elsewhere')]
+  const steps: [id: string, fields: Record<string, string>, joins: string | null][] = [
+    ['root', {}, null],
+    ['same-subject', { Subject: 'Re: Test' }, null],
+    ['child', { 'In-Reply-To': '<root@far.test>' }, 'root'],
+    [
+      'by-references',
+      { References: '<root@far.test> <same-subject@far.test> <lost@far.test>' },
+      'same-subject',
+    ],
+    ['parent-first', { 'In-Reply-To': '<root@far.test>', References: '<same-subject@far.test>' }, 'root'],
+    ['itself', { 'In-Reply-To': '<itself@far.test>', References: '<itself@far.test>' }, null],
+    ['grandchild', { 'In-Reply-To': '<unknown@far.test>', References: '<child@far.test>' }, 'root'],
+  ]
+  const threads = new Map<string, string>()
+  for (const [index, [id, fields, joins]] of steps.entries()) {
+    await deliver(stage.node, ['here@inbox.test'], mail({ 'Message-ID': `<${id}@far.test>`, ...fields }))
+    const message = (await messagesOf(stage.api, inbox, index + 1)).at(-1)!
+    assert.equal(message.internetMessageId, `<${id}@far.test>`)
+    if (joins) assert.equal(message.threadId, threads.get(joins), `${id} joins ${joins}`)
+    else assert.ok(![...threads.values()].includes(message.threadId), `${id} begins a thread`)
+    threads.set(id, message.threadId)
+  }
+  await deliver(stage.node, ['elsewhere@inbox.test'], mail({ 'In-Reply-To': '<root@far.test>' }))
+  const [foreign] = await messagesOf(stage.api, elsewhere, 1)
+  assert.ok(![...threads.values()].includes(foreign!.threadId))
+  const thread = await stage.api.want<{ messageCount: number; messages: Message[] }>(
+    `/v1/threads/${threads.get('root')}`,
+  )
+  assert.equal(thread.messageCount, 4)
+  assert.equal(thread.messages.length, 4)
+})
+
+test('filing is exactly once, with two at it and a receive that ran twice', async (t) => {
+  const stage = await setStage(t, ['api', 'mx'])
+  const inbox = await stage.api.createInbox('busy')
+  const file = [makeFiler(t, stage), makeFiler(t, stage)]
+  const sent = Array.from({ length: 120 }, (_, i) =>
+    mail({ 'Message-ID': `<m${i}@far.test>`, ...(i > 0 && { 'In-Reply-To': `<m${i % 3}@far.test>` }) }),
+  )
+  for (const raw of sent.slice(0, 3)) await deliver(stage.node, ['busy@inbox.test'], raw)
+  await file[0]!()
+  await Promise.all(sent.slice(3).map((raw) => deliver(stage.node, ['busy@inbox.test'], raw)))
+  const { db, clock } = stage.node.foundation
+  const spooled = await db.transaction((tx) => claimSpool(tx, clock.now(), { limit: 1, maxBytes: 1 << 20 }))
+  const [{ id, organizationId, inboxId, envelope, receivedAt, rawId, sizeBytes, bytes, blob }] = spooled as [
+    (typeof spooled)[number],
+  ]
+  while ((await Promise.all(file.map((run) => run()))).some((taken) => taken > 0));
+  const again = { raw: { id: rawId, sizeBytes, bytes, blob }, receivedAt, kept: [] }
+  const row = { id, organizationId, inboxId, envelope }
+  assert.deepEqual(
+    await db.transaction((tx) => insertReceived(tx, [{ ...again, inboxes: [row] }], clock.now())),
+    [true],
+  )
+  await file[0]!()
+  const messages = await stage.api.exported(inbox.id)
+  assert.equal(new Set(messages.map(({ internetMessageId }) => internetMessageId)).size, 120)
+  assert.equal(messages.length, 120)
+  const threads = await db.query<{ counted: number; messages: number }>(
+    `select t.message_count as messages, (select count(*) from message m where m.thread_id = t.id) as counted from thread t`,
+  )
+  for (const { messages, counted } of threads) assert.equal(messages, counted)
+  assert.equal(await count(stage, 'spool'), 0)
+})
+
+test('check 97: a mail that cannot be filed waits, holds up nobody, and is shown as text in the end', async (t) => {
+  const stage = await setStage(t, ['api', 'mx'])
+  const inbox = await stage.api.createInbox('poison')
+  const file = makeFiler(t, stage)
+  await deliver(
+    stage.node,
+    ['poison@inbox.test'],
+    mail({ Subject: 'Large' }, 'x'.repeat(70).concat('\r\n').repeat(5_000)),
+  )
+  for (let i = 0; i < 5; i++)
+    await deliver(stage.node, ['poison@inbox.test'], mail({ Subject: `Small ${i}` }))
+  // Its bytes cannot be read for the moment.
+  const blob = join(stage.place.folder, 'blobs', blobsIn(stage)[0]!)
+  renameSync(blob, `${blob}.away`)
+  await file()
+  assert.equal((await stage.api.exported(inbox.id)).length, 5)
+  assert.equal(await file(), 0)
+  for (let failures = 2; failures <= 5; failures++) {
+    stage.node.foundation.clock.advance(70_000)
+    await file()
+  }
+  renameSync(`${blob}.away`, blob)
+  stage.node.foundation.clock.advance(70_000)
+  await file()
+  const messages = await stage.api.exported(inbox.id)
+  assert.equal(messages.length, 6)
+  assert.match(messages[5]!.text, /^x{70}\n/)
+  const [row] = await stage.node.foundation.db.query<{ note: string }>(
+    'select filing_note as note from message where filing_note is not null',
+  )
+  assert.match(row!.note, /plain text/)
+})
+
+test('what files takes up no more bytes at once than it may, and at least one mail', async (t) => {
+  const stage = await setStage(t, ['api', 'mx'])
+  await stage.api.createInbox('heavy')
+  for (let i = 0; i < 4; i++) await deliver(stage.node, ['heavy@inbox.test'], mail({}, 'y'.repeat(900)))
+  const { db, clock } = stage.node.foundation
+  const taken = (maxBytes: number) =>
+    db.transaction(async (tx) => (await claimSpool(tx, clock.now(), { limit: 10, maxBytes })).length)
+  assert.deepEqual([await taken(10_000), await taken(2_500), await taken(10)], [4, 2, 1])
+})
+
+test('check 77: mail whose inbox is deleted before it is filed goes with it, bytes and all', async (t) => {
+  const stage = await setStage(t, ['api', 'mx'])
+  const inbox = await stage.api.createInbox('brief')
+  const large = mail({}, 'z'.repeat(70).concat('\r\n').repeat(5_000))
+  for (const raw of [mail({}), large]) await deliver(stage.node, ['brief@inbox.test'], raw)
+  assert.equal(blobsIn(stage).length, 1)
+  await stage.api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
+  await until('the address to be gone', async () => {
+    return (await deliver(stage.node, ['brief@inbox.test'], mail({}))).at(-1)!.startsWith('550 5.1.1')
+  })
+  while ((await makeFiler(t, stage)()) > 0);
+  for (const table of ['spool', 'raw', 'message', 'thread']) assert.equal(await count(stage, table), 0, table)
+  assert.deepEqual(blobsIn(stage), [])
+})
+
+test('check 22: a large message is kept in a blob, comes back byte for byte, and goes with its last message', async (t) => {
+  const stage = await setStage(t)
+  const inboxes = [await stage.api.createInbox('one'), await stage.api.createInbox('two')]
+  for (let round = 0; round < 8; round++) {
+    const body = Array.from({ length: 9_000 }, (_, i) => `..${i} é ${'=20'.repeat(i % 20)}`).join('\r\n')
+    const raw = Buffer.from(mail({ 'X-Round': String(round) }, body), 'latin1')
+    await deliver(stage.node, ['one@inbox.test', 'two@inbox.test'], raw)
+    const messages = await Promise.all(inboxes.map((inbox) => messagesOf(stage.api, inbox, 1)))
+    assert.equal(blobsIn(stage).length, 1)
+    for (const [message] of messages) {
+      const source = await stage.api.bytes(`/v1/messages/${message!.id}/source`)
+      assert.deepEqual(source.subarray(-raw.length), raw)
+    }
+    // Both at once: neither may leave the bytes to the other.
+    const gone = messages.map(([message]) =>
+      stage.api.call(`/v1/messages/${message!.id}`, { method: 'DELETE' }),
+    )
+    assert.deepEqual(
+      (await Promise.all(gone)).map(({ status }) => status),
+      [204, 204],
+    )
+    assert.equal(await count(stage, 'raw'), 0)
+    assert.deepEqual(blobsIn(stage), [])
+  }
+})
+
+test('check 76: an export read beside writers has every message, each once', async (t) => {
+  const stage = await setStage(t)
+  const inbox = await stage.api.createInbox('export')
+  let isOver = false
+  const writers = Array.from({ length: 4 }, async (_, writer) => {
+    for (let i = 0; i < 30; i++)
+      await deliver(stage.node, ['export@inbox.test'], mail({ 'Message-ID': `<${writer}-${i}@far.test>` }))
+  })
+  const writing = Promise.all(writers).then(() => (isOver = true))
+  const seen: string[] = []
+  for (let cursor = ''; !isOver || seen.length < 120; ) {
+    const path = `/v1/inboxes/${inbox.id}/export?limit=7${cursor && `&cursor=${cursor}`}`
+    const page = await stage.api.want<{ messages: Message[]; nextCursor: string | null }>(path)
+    // Without a next cursor the page is read again from where it began: only what is new in it counts.
+    seen.push(...page.messages.map(({ id }) => id).filter((id) => !seen.includes(id)))
+    cursor = page.nextCursor ?? cursor
+  }
+  await writing
+  assert.equal(seen.length, 120)
+  assert.deepEqual(
+    seen,
+    (await stage.api.exported(inbox.id)).map(({ id }) => id),
+  )
+})
