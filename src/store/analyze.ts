@@ -1,18 +1,27 @@
-// Keeps the planner's picture of growing tables true, sooner than autovacuum would.
-import type { Queryable } from './db.ts'
+// Keeps the planner's picture of young tables true, sooner than autovacuum would.
+import type { Db } from './db.ts'
 
-const fewRows = 500
+const fewRows = 1_000
+/** Beyond it autovacuum's own pace is soon enough. */
+const manyRows = 200_000
 
 /**
- * Analyzes tables that have doubled since they were last looked at. Plans that were made while a table was empty stay
- * until then, and can pick an index that only suits an empty table. Answers false: there is never more to do at once.
+ * Analyzes tables that have more than doubled since they were last looked at. Plans that were made while a table was
+ * empty stay until then, and can pick an index that only suits an empty table. A small sample tells as much as is needed.
+ * Answers false: there is never more to do at once.
  */
-export async function analyzeGrown(db: Queryable): Promise<false> {
+export async function analyzeGrown(db: Db): Promise<false> {
   const grown = await db.query<{ name: string }>(
     `select t.relname as name from pg_stat_user_tables t join pg_class c on c.oid = t.relid
-    where t.schemaname = current_schema() and t.n_mod_since_analyze > greatest($1, c.reltuples)`,
-    [fewRows],
+    where t.schemaname = current_schema() and c.reltuples < $2 and t.n_live_tup > $1
+      and t.n_mod_since_analyze > greatest($1, c.reltuples)`,
+    [fewRows, manyRows],
   )
-  for (const { name } of grown) await db.query(`analyze "${name}"`)
+  const client = grown.length > 0 ? await db.dedicated() : null
+  try {
+    for (const { name } of grown) await client?.query(`set default_statistics_target = 10; analyze "${name}"`)
+  } finally {
+    client?.release(true)
+  }
   return false
 }

@@ -72,7 +72,7 @@ export class Db implements Queryable {
       keepAlive: true,
       application_name: 'posthorn',
       // Every statement has its index; a plan made while tables were empty must not scan them when they are large.
-      options: '-c jit=off -c enable_seqscan=off',
+      options: '-c jit=off -c enable_seqscan=off -c plan_cache_mode=force_generic_plan',
     })
     // An idle connection that breaks is replaced at the next query, which meets the fault if it lasts.
     this.#pool.on('error', () => {})

@@ -57,7 +57,8 @@ export interface MessageRow {
 
 const columns = `m.id, m.organization_id as "organizationId", m.inbox_id as "inboxId", m.thread_id as "threadId", m.seq,
   m.direction, m.internet_message_id as "internetMessageId", m.in_reply_to as "inReplyTo", m.reference_ids as "referenceIds",
-  m.sender, m.recipients, m.subject, m.text, m.html, m.extracted_text as "extractedText", m.metadata, m.purpose,
+  m.sender, m.recipients, m.subject, m.text, m.html, 
+  coalesce(m.extracted_text, btrim(m.text, E' \\t\\r\\n')) as "extractedText", m.metadata, m.purpose,
   m.attachments, m.security, m.submission_id as "submissionId", s.status as "submissionStatus",
   s.failure_code as "failureCode", m.raw_id as "rawId", m.created_at as "createdAt",
   greatest(m.updated_at, s.updated_at) as "updatedAt"`
@@ -245,10 +246,10 @@ export interface FiledMessage {
   rcpts: MessageRow['recipients']
   participants: string[]
   subject: string
-  thread_subject: string
   body: string
   html: string | null
-  extracted: string
+  /** Null where it is the text without the white space around it. */
+  extracted: string | null
   attachments: AttachmentEntry[]
   security: SecurityRecord
   note: string | null
@@ -257,9 +258,11 @@ export interface FiledMessage {
 
 /** Files the mails whose spool rows this transaction holds; answers the ids that became messages. */
 export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Promise<string[]> {
-  const rows = await tx.query<{ id: string }>('select file_messages as id from file_messages($1, $2)', [
-    JSON.stringify(filed),
-    at,
-  ])
+  const ids = filed.map(({ id }) => id)
+  const inboxes = [...new Set(filed.map(({ inbox }) => inbox))]
+  const rows = await tx.query<{ id: string }>(
+    'select file_messages as id from file_messages($1, $2, $3, $4)',
+    [JSON.stringify(filed), ids, inboxes, at],
+  )
   return rows.map(({ id }) => id)
 }

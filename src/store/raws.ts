@@ -13,28 +13,34 @@ export interface RawRow {
 export const maxInlineBytes = 256 * 1024
 
 /**
- * The rows of a VALUES list, with parameters numbered from `first`, and the parameters. Bytes go as binary ones: a bytea
- * within a text array costs four times as much.
+ * Raw rows as two parameters: their bytes in one piece, as a binary parameter, and where each one's lie in it. A bytea
+ * within a text array costs four times as much, and a list of VALUES makes another statement for each length.
  */
-export function rawValues(raws: RawRow[], first: number): { rows: string; values: unknown[] } {
-  const rows = raws.map((_, i) => {
-    const place = first + i * 4
-    return `($${place}::uuid, $${place + 1}::integer, $${place + 2}::bytea, $${place + 3}::text)`
+export function packRaws(raws: RawRow[]): { rows: string; bytes: Buffer } {
+  let offset = 0
+  const rows = raws.map(({ id, sizeBytes, bytes, blob }) => {
+    const start = bytes ? offset : null
+    offset += bytes?.length ?? 0
+    return { id, size: sizeBytes, start, blob }
   })
   return {
-    rows: rows.join(', '),
-    values: raws.flatMap(({ id, sizeBytes, bytes, blob }) => [id, sizeBytes, bytes, blob]),
+    rows: JSON.stringify(rows),
+    bytes: Buffer.concat(raws.map(({ bytes }) => bytes ?? Buffer.alloc(0))),
   }
+}
+
+/** The rows that `packRaws` packed, as a query over these parameters, for an insert into raw. */
+export function selectRaws(rows: string, bytes: string, at: string): string {
+  return `select x.id, x.size, substring(${bytes}::bytea from x.start + 1 for x.size), x.blob, ${at}::timestamptz
+    from jsonb_to_recordset(${rows}::jsonb) as x(id uuid, size integer, start integer, blob text)`
 }
 
 export async function insertRaws(tx: Tx, raws: RawRow[], at: Date): Promise<void> {
   if (raws.length === 0) return
-  const { rows, values } = rawValues(raws, 2)
+  const { rows, bytes } = packRaws(raws)
   await tx.query(
-    `insert into raw (id, size_bytes, bytes, blob, created_at)
-    select id, size_bytes, bytes, blob, $1 from (values ${rows}) given (id, size_bytes, bytes, blob)
-    on conflict (id) do nothing`,
-    [at, ...values],
+    `insert into raw (id, size_bytes, bytes, blob, created_at) ${selectRaws('$1', '$2', '$3')} on conflict (id) do nothing`,
+    [rows, bytes, at],
   )
 }
 

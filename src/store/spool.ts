@@ -1,7 +1,7 @@
 // Received mail between its 250 and its filing, and the mail kept for the service itself.
 import type { InboxId, MessageId, OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
-import { type RawRow, rawValues } from './raws.ts'
+import { packRaws, type RawRow, selectRaws } from './raws.ts'
 
 /** What is known of a received message beyond its bytes. */
 export interface SpoolEnvelope {
@@ -51,12 +51,9 @@ export async function insertReceived(db: Queryable, mails: ReceivedMail[], at: D
   const kept = mails.flatMap((mail, i) =>
     mail.kept.map((row) => ({ i, ...row, raw: mail.raw.id, at: mail.receivedAt })),
   )
-  const raws = rawValues(
-    mails.map(({ raw }) => raw),
-    4,
-  )
+  const { rows, bytes } = packRaws(mails.map(({ raw }) => raw))
   const stored = await db.query<{ i: number }>(
-    `with given (id, size_bytes, bytes, blob) as (values ${raws.rows}), living as (
+    `with living as (
       select x.* from jsonb_to_recordset($1::jsonb) as x(
         i integer, id text, "organizationId" uuid, "inboxId" text, raw uuid, envelope jsonb, at timestamptz)
       join inbox b on b.id = x."inboxId" and b.status = 'active' order by b.id for key share of b
@@ -64,8 +61,8 @@ export async function insertReceived(db: Queryable, mails: ReceivedMail[], at: D
       select * from jsonb_to_recordset($2::jsonb) as x(
         i integer, id text, purpose text, address text, raw uuid, envelope jsonb, at timestamptz)
     ), stored as (
-      insert into raw (id, size_bytes, bytes, blob, created_at) select id, size_bytes, bytes, blob, $3 from given
-      where id in (select raw from living union all select raw from needed) on conflict (id) do nothing
+      insert into raw (id, size_bytes, bytes, blob, created_at) ${selectRaws('$3', '$4', '$5')}
+      where x.id in (select raw from living union all select raw from needed) on conflict (id) do nothing
     ), spooled as (
       insert into spool (id, organization_id, inbox_id, raw_id, envelope, received_at, due_at)
       select id, "organizationId", "inboxId", raw, envelope, at, at from living on conflict (id) do nothing
@@ -74,7 +71,7 @@ export async function insertReceived(db: Queryable, mails: ReceivedMail[], at: D
       select id, purpose, address, raw, envelope, at from needed on conflict (id) do nothing
     )
     select i from living union select i from needed`,
-    [JSON.stringify(inboxes), JSON.stringify(kept), at, ...raws.values],
+    [JSON.stringify(inboxes), JSON.stringify(kept), rows, bytes, at],
   )
   const places = new Set(stored.map(({ i }) => i))
   return mails.map((_, i) => places.has(i))

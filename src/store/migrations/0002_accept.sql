@@ -169,7 +169,7 @@ end $$;
 create function join_participants(known text[], added text[]) returns text[]
 language sql immutable
 as $$
-  select array_agg(email order by first)
+  select coalesce(array_agg(email order by first), '{}')
   from (
     select email, min(place) as first from unnest(known || added) with ordinality p(email, place)
     where email is not null group by email order by min(place) limit 500
