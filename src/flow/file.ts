@@ -119,16 +119,13 @@ function compile(row: Spooled, mail: ParsedMail): FiledMessage {
   const messageId =
     mail.messageId && isIndexable(mail.messageId) ? mail.messageId : `<${row.id.slice(4)}@${receivedBy}>`
   const sender = mail.from ?? { email: from }
-  const subject = mail.subject
   return {
-    ...{
-      id: row.id,
-      inbox: row.inboxId,
-      org: row.organizationId,
-      raw: row.rawId,
-      mid: messageId,
-      irt: inReplyTo,
-    },
+    id: row.id,
+    inbox: row.inboxId,
+    org: row.organizationId,
+    raw: row.rawId,
+    mid: messageId,
+    irt: inReplyTo,
     refs: references,
     // RFC 5322 3.6.4: the parent first, then the references from the nearest to the root.
     candidates: [...new Set([inReplyTo ?? [], ...references.toReversed()].flat())].filter(
@@ -142,7 +139,10 @@ function compile(row: Spooled, mail: ParsedMail): FiledMessage {
       ...(mail.replyTo && { replyTo: mail.replyTo }),
     },
     participants: [sender, ...mail.to, ...mail.cc].map(({ email }) => email).filter((email) => email !== ''),
-    ...{ subject, thread_subject: subject, body: mail.text, html: mail.html, extracted: mail.extractedText },
+    subject: mail.subject,
+    body: mail.text,
+    html: mail.html,
+    extracted: mail.extractedText === withoutMargins(mail.text) ? null : mail.extractedText,
     attachments: mail.attachments.map(({ sizeBytes, ...entry }) => ({
       ...entry,
       size: sizeBytes,
@@ -160,4 +160,17 @@ function compile(row: Spooled, mail: ParsedMail): FiledMessage {
 
 function isIndexable(id: string): boolean {
   return Buffer.byteLength(id) <= maxMessageIdBytes
+}
+
+/** The text without spaces, tabs and line ends around it; linear, whatever is in it. */
+function withoutMargins(text: string): string {
+  let start = 0
+  let end = text.length
+  while (start < end && isMargin(text.charCodeAt(start))) start++
+  while (end > start && isMargin(text.charCodeAt(end - 1))) end--
+  return text.slice(start, end)
+}
+
+function isMargin(code: number): boolean {
+  return code === 0x20 || code === 0x09 || code === 0x0d || code === 0x0a
 }
