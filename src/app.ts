@@ -48,10 +48,9 @@ interface Part {
 }
 
 const graceMs = 20_000
-const filingBatch = 64
-const filingLoops = 2
+const filingBatch = 128
 /** Mail that arrives within this time is filed together: a batch costs as much as several mails. */
-const filingGatherMs = 25
+const filingGatherMs = 50
 const purgeBatch = 500
 const deliveryLines = { domain: 10, special: 20 }
 
@@ -97,20 +96,18 @@ function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
 
 function startJobs({ db, clock, log, blobs }: Foundation, wakes: Wakes): Part {
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
-  const filing = Array.from({ length: filingLoops }, () => {
-    const run = async () =>
-      (await fileSpooled({ db, clock, log, blobs, parsePool }, filingBatch)) === filingBatch
-    return new Loop({ name: 'file', run, intervalMs: 1_000, gatherMs: filingGatherMs, log })
-  })
+  const file = async () =>
+    (await fileSpooled({ db, clock, log, blobs, parsePool }, filingBatch)) === filingBatch
+  const filing = new Loop({ name: 'file', run: file, intervalMs: 1_000, gatherMs: filingGatherMs, log })
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
   const loops = [
-    ...filing,
+    filing,
     new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
     new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
     new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
   ]
-  wakes.filing = () => filing.forEach((loop) => void loop.wake())
+  wakes.filing = () => filing.wake()
   for (const loop of loops) loop.start()
   return {
     stop: async () => {
