@@ -28,10 +28,10 @@ class Node {
   readonly keyRing: KeyRing
   readonly requestRate: RequestRate
 
-  constructor(t: TestContext, { folder }: Place, db: Db, clock: Clock) {
+  constructor({ folder, after }: Place, db: Db, clock: Clock) {
     this.db = db
     this.clock = clock
-    t.after(() => db.close())
+    after(() => db.close())
     this.acceptance = new Acceptance({
       ...{ db, clock, blobs: new DiskBlobs(folder), lifetimeMs: 72 * 3_600_000, wake: () => {} },
       routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test' },
@@ -50,7 +50,7 @@ interface Stage {
 async function setStage(t: TestContext, connect = (options: DbOptions) => new Db(options)): Promise<Stage> {
   const place = await makePlace(t)
   const clock = new Clock()
-  const start = () => new Node(t, place, connect({ connection: place.connection, maxConnections: 8 }), clock)
+  const start = () => new Node(place, connect({ connection: place.connection, maxConnections: 8 }), clock)
   return { place, one: start(), two: start() }
 }
 

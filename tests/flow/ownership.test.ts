@@ -25,7 +25,7 @@ async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
   const place = await makePlace(t)
   const sink = await startSink(t)
   const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const start = (only?: Role[]) => startNode(t, place, { env, ...(only && { roles: only }) })
+  const start = (only?: Role[]) => startNode(place, { env, ...(only && { roles: only }) })
   const node = await start(roles)
   const { api } = await node.createCaller()
   return { place, sink, node, api, inbox: await api.createInbox(), start }
@@ -52,11 +52,11 @@ function delivered(
 }
 
 test('check 93: under an epoch that has passed nothing is claimed, recorded, renewed or let go', async (t) => {
-  const { node, api, inbox } = await setStage(t, ['api'])
+  const { place, node, api, inbox } = await setStage(t, ['api'])
   const { db } = node.foundation
   const { submission } = await send(api, inbox, ['a@far.test', 'b@far.test'])
   const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
-  t.after(() => second.leave())
+  place.after(() => second.leave())
   const [route] = await acquire(db, first.id)
   assert.deepEqual([route!.key, route!.epoch], ['@relay', 1])
   assert.deepEqual(await acquire(db, second.id), [])
@@ -93,11 +93,11 @@ test('check 93: under an epoch that has passed nothing is claimed, recorded, ren
 })
 
 test('check 93: what a killed owner left on a paused queue is given back, so that it can be cancelled', async (t) => {
-  const { node, api, inbox } = await setStage(t, ['api'])
+  const { place, node, api, inbox } = await setStage(t, ['api'])
   const { db } = node.foundation
   await send(api, inbox, ['a@far.test'])
   const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
-  t.after(() => second.leave())
+  place.after(() => second.leave())
   await acquire(db, first.id)
   await claimDeliveries(db, { route: '@relay', epoch: 1, wanted: 5 }, new Date())
   await db.query('update route set paused = true')
@@ -113,7 +113,7 @@ test('check 96: mail accepted by one node goes out at once through another, thou
   const { sink, node, api, inbox } = stage
   await stage.start(['delivery'])
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 greylisted' : null)
-  for (let i = 0; i < 12; i++) {
+  for (let i = 0; i < 2; i++) {
     const { submission } = await send(api, inbox, ['slow@far.test'])
     await untilStates(api, submission.id, 'deferred')
     await node.foundation.db.query(
@@ -188,10 +188,8 @@ test('what a node does not know: the lock of another database is none of ours', 
   await send(here.api, here.inbox, ['a@far.test'])
   const [dead, alive] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
   const namesake = await joinNodes(foreign, nowhere, new Date())
-  t.after(async () => {
-    await alive.leave()
-    await namesake.leave()
-  })
+  here.place.after(() => alive.leave())
+  there.place.after(() => namesake.leave())
   assert.equal(namesake.id, dead.id)
   assert.equal((await acquire(db, dead.id)).length, 1)
   await dead.leave()

@@ -23,7 +23,7 @@ interface Stage {
 
 async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
   const place = await makePlace(t)
-  const node = await startNode(t, place, { env: { POSTHORN_DELIVERY: 'capture' }, ...(roles && { roles }) })
+  const node = await startNode(place, { env: { POSTHORN_DELIVERY: 'capture' }, ...(roles && { roles }) })
   return { place, node, api: (await node.createCaller()).api }
 }
 

@@ -15,8 +15,8 @@ import { type Acceptance, Api, type Inbox, type Submission } from './api.ts'
 import { testDatabase } from './postgres.ts'
 import { type Scope, until } from './until.ts'
 
-/** Where a database is; nodes that are given the same one are one deployment. */
-export interface Place {
+/** Where a database is; nodes that are given the same one are one deployment. What is begun last in it ends first. */
+export interface Place extends Scope {
   connection: DbOptions['connection']
   /** Holds the secret key that the nodes share, and a data folder for each. */
   folder: string
@@ -61,12 +61,16 @@ const unlimited: Limits = {
 /** A fresh database and a folder beside it; both are gone when the scope ends. */
 export async function makePlace(scope: Scope): Promise<Place> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-node-'))
-  scope.after(() => rmSync(folder, { recursive: true, force: true }))
-  return { connection: await testDatabase(scope), folder }
+  const endings = [() => rmSync(folder, { recursive: true, force: true })] as (() => void | Promise<void>)[]
+  const after = (end: () => void | Promise<void>) => void endings.push(end)
+  scope.after(async () => {
+    for (const end of endings.reverse()) await end()
+  })
+  return { connection: await testDatabase({ after }), folder, after }
 }
 
-/** Starts a node; it has stopped when the scope ends. */
-export async function startNode(scope: Scope, place: Place, options: NodeOptions = {}): Promise<TestNode> {
+/** Starts a node; it has stopped before its place ends. */
+export async function startNode(place: Place, options: NodeOptions = {}): Promise<TestNode> {
   const settings = readSettings({
     POSTHORN_DATA_DIR: join(place.folder, randomUUID()),
     POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`,
@@ -88,15 +92,22 @@ export async function startNode(scope: Scope, place: Place, options: NodeOptions
   })
   let stopping: Promise<void> | null = null
   const stop = () => (stopping ??= app.stop().then(() => foundation.close()))
-  scope.after(stop)
+  place.after(stop)
   const { http, smtp } = app.listening
   const meet = ({ secret }: { secret: string }) => new Api(() => `http://${http?.host}:${http?.port}`, secret)
   const createCaller = async (asked: CallerOptions = {}) => {
     const made = await makeCaller(foundation, asked)
     return { ...made, api: meet(made) }
   }
-  const log_ = () => lines.join('')
-  return { app, foundation, smtp: smtp ?? { host: '', port: 0 }, log: log_, createCaller, meet, stop }
+  return {
+    app,
+    foundation,
+    smtp: smtp ?? { host: '', port: 0 },
+    log: () => lines.join(''),
+    createCaller,
+    meet,
+    stop,
+  }
 }
 
 /** An organization with limits beyond any test's reach unless it names them, and a key that may do everything. */
