@@ -79,14 +79,14 @@ export async function insertReceived(db: Queryable, mails: ReceivedMail[], at: D
 
 /**
  * Takes up to `limit` due mails with their bytes, and no more than weigh `maxBytes` together unless it is a single one;
- * the row locks are the claim, and fall with the transaction.
+ * the row locks are the claim, and fall with the transaction. Answers whether more was due.
  */
 export async function claimSpool(
   tx: Tx,
   at: Date,
   { limit, maxBytes }: { limit: number; maxBytes: number },
-): Promise<(SpoolRow & RawRow)[]> {
-  return await tx.query<SpoolRow & RawRow>(
+): Promise<{ taken: (SpoolRow & RawRow)[]; isMore: boolean }> {
+  const rows = await tx.query<SpoolRow & RawRow & { due: number }>(
     `with claimed as materialized (
       select s.*, r.size_bytes from spool s join raw r on r.id = s.raw_id where s.due_at <= $1
       order by s.due_at limit $2 for update of s skip locked
@@ -94,11 +94,14 @@ export async function claimSpool(
       select *, sum(size_bytes) over (order by due_at, id) as bytes_so_far from claimed
     )
     select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
-      s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.bytes, r.blob
+      s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.bytes, r.blob,
+      (select count(*) from claimed) as due
     from weighed s join raw r on r.id = s.raw_id where s.bytes_so_far - s.size_bytes = 0 or s.bytes_so_far <= $3
     order by s.due_at, s.id`,
     [at, limit, maxBytes],
   )
+  const due = rows[0]?.due ?? 0
+  return { taken: rows.map(({ due, ...row }) => row), isMore: due === limit || due > rows.length }
 }
 
 /** Lets the transaction that holds the claims stay idle for as long as reading the mails may take at worst. */
