@@ -34,12 +34,12 @@ const readingMs = 5_000
 const maxMessageIdBytes = 998
 
 /**
- * Files up to `limit` spooled mails; answers how many it took up. Their rows stay locked meanwhile, which is the claim:
- * other nodes pass over them, and a crash lets go of them.
+ * Files up to `limit` spooled mails; answers whether there is more to do at once. Their rows stay locked meanwhile, which
+ * is the claim: other nodes pass over them, and a crash lets go of them.
  */
-export async function fileSpooled(deps: FilingDeps, limit: number): Promise<number> {
+export async function fileSpooled(deps: FilingDeps, limit: number): Promise<boolean> {
   try {
-    return (await fileSome(deps, limit, () => {})).length
+    return await fileSome(deps, limit, () => {})
   } catch (error) {
     if (error instanceof DbFault && error.kind === 'lost') throw error
     deps.log.warn({ err: error }, 'a batch could not be filed; its mails are tried one by one')
@@ -48,12 +48,12 @@ export async function fileSpooled(deps: FilingDeps, limit: number): Promise<numb
 }
 
 /** A mail that cannot be filed waits, so that it never holds up the others. */
-async function fileOneByOne(deps: FilingDeps, limit: number): Promise<number> {
+async function fileOneByOne(deps: FilingDeps, limit: number): Promise<boolean> {
   for (let count = 0; count < limit; count++) {
     let current: Spooled | undefined
     try {
-      const filed = await fileSome(deps, 1, ([claimed]) => (current = claimed))
-      if (filed.length === 0) return count
+      const isMore = await fileSome(deps, 1, ([claimed]) => (current = claimed))
+      if (!isMore) return false
     } catch (error) {
       if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
       deps.log.error(
@@ -64,28 +64,28 @@ async function fileOneByOne(deps: FilingDeps, limit: number): Promise<number> {
       await postponeSpool(deps.db, current.id, new Date(deps.clock.nowMs() + waitMs))
     }
   }
-  return limit
+  return true
 }
 
 async function fileSome(
   deps: FilingDeps,
   limit: number,
   onClaimed: (spooled: Spooled[]) => void,
-): Promise<Spooled[]> {
+): Promise<boolean> {
   const { db, clock, blobs } = deps
-  const { spooled, unused } = await db.transaction(async (tx) => {
-    const spooled = await claimSpool(tx, clock.now(), { limit, maxBytes })
-    onClaimed(spooled)
-    if (spooled.length === 0) return { spooled, unused: [] }
+  const { more, unused } = await db.transaction(async (tx) => {
+    const { taken, isMore } = await claimSpool(tx, clock.now(), { limit, maxBytes })
+    onClaimed(taken)
+    if (taken.length === 0) return { more: false, unused: [] }
     await keepClaims(tx)
-    const filed = await prepareAll(deps, spooled)
+    const filed = await prepareAll(deps, taken)
     const kept = new Set(await fileMessages(tx, filed, clock.now()))
     // What was received for an inbox that has been deleted meanwhile goes with it.
     const dropped = filed.filter(({ id }) => !kept.has(id)).map(({ raw }) => raw)
-    return { spooled, unused: await deleteUnusedRaws(tx, dropped) }
+    return { more: isMore || filed.length < taken.length, unused: await deleteUnusedRaws(tx, dropped) }
   })
   for (const blob of unused) await blobs.delete(blob)
-  return spooled
+  return more
 }
 
 /** Reads as many as there is time for; the others stay in the spool for the next batch. */

@@ -202,7 +202,8 @@ class Message implements Incoming {
   write(chunk: Buffer): void | Promise<void> {
     this.#sizeBytes += chunk.length
     this.#chunks.push(chunk)
-    if (this.#sizeBytes > maxInlineBytes) return this.#spill()
+    // What cannot be written is said at the end, in the words that it deserves.
+    if (this.#sizeBytes > maxInlineBytes) return this.#spill().catch(() => {})
   }
 
   async end(): Promise<Reply> {
