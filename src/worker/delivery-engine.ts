@@ -2,16 +2,17 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Db } from '../store/db.ts'
-import { joinNodes, type Node, nodeLockClass } from '../store/nodes.ts'
+import { nodeLockClass } from '../store/nodes.ts'
 import { acquireRoutes, type RouteRow, reclaimOrphans, releaseRoute, renewRoutes } from '../store/routes.ts'
 import { Loop } from './loop.ts'
+import type { Membership } from './membership.ts'
 import { type RouteVerbs, RouteWorker } from './route-worker.ts'
 
 export interface DeliveryEngineOptions<Job> {
   db: Db
   clock: Clock
   log: Log
-  addresses: { smtp: string | null; capture: string | null }
+  membership: Membership
   /** The verbs for one route under one lease; `mayFinish` turns false before the lease runs out. */
   verbsFor(lease: { route: string; epoch: number }, mayFinish: () => boolean): RouteVerbs<Job>
   maxLinesOf(route: string): number
@@ -44,11 +45,12 @@ export class DeliveryEngine<Job> {
   readonly #renewing: Loop
   readonly #hinted = new Set<string>()
   #lookedAtMs = Number.NEGATIVE_INFINITY
-  #node: Node | null = null
 
   constructor(options: DeliveryEngineOptions<Job>) {
     this.#options = options
-    const { log } = options
+    const { log, membership } = options
+    // Others see our lock gone and take over: nothing of ours may go on under the old number.
+    membership.onLost(() => this.#held.forEach(({ worker }) => void worker.cut()))
     this.#acquiring = new Loop({
       name: 'acquire routes',
       run: () => this.#acquire(),
@@ -63,8 +65,7 @@ export class DeliveryEngine<Job> {
     })
   }
 
-  async start(): Promise<void> {
-    await this.#join()
+  start(): void {
     this.#acquiring.start()
     this.#renewing.start()
   }
@@ -92,47 +93,29 @@ export class DeliveryEngine<Job> {
     await Promise.all(held.map(({ ended }) => ended))
     clearTimeout(cut)
     await this.#renewing.stop()
-    const node = this.#node
-    this.#node = null
-    await node?.leave()
-  }
-
-  async #join(): Promise<Node> {
-    if (this.#node) return this.#node
-    const { db, clock, log, addresses } = this.#options
-    const node = await joinNodes(db, addresses, clock.now())
-    this.#node = node
-    node.lost.catch((error) => {
-      if (this.#node !== node) return
-      void node.leave()
-      // Others see our lock gone and take over: nothing of ours may go on under the old number.
-      log.warn({ node: node.id, reason: error.message }, 'the connection that stands for this node was lost')
-      this.#node = null
-      for (const { worker } of this.#held.values()) worker.cut()
-    })
-    return node
   }
 
   /** Looks through all queues once a second; in between only at those that are known to have work. */
   async #acquire(): Promise<boolean> {
-    const node = await this.#join()
+    const { db, clock, membership } = this.#options
+    const { nodeId } = membership
     const limit = Math.min(maxRoutes - this.#held.size, acquireAtOnce)
-    if (limit <= 0) return false
-    const { db, clock } = this.#options
+    if (nodeId === null || limit <= 0) return false
     const askedMs = performance.now()
     const among = askedMs - this.#lookedAtMs < lookAgainMs ? [...this.#hinted] : null
     if (among?.length === 0) return false
     this.#hinted.clear()
-    const owner = { nodeId: node.id, leaseMs, lockClass: nodeLockClass }
+    const owner = { nodeId, leaseMs, lockClass: nodeLockClass }
     const routes = await acquireRoutes(db, owner, clock.now(), { among, limit })
+    if (membership.nodeId !== nodeId) return true
     const isMore = routes.length === limit
     if (isMore) this.#lookedAtMs = Number.NEGATIVE_INFINITY
     else if (!among) this.#lookedAtMs = askedMs
-    for (const route of routes) this.#hold(node, route, askedMs + leaseMs)
+    for (const route of routes) this.#hold(nodeId, route, askedMs + leaseMs)
     return isMore || this.#hinted.size > 0
   }
 
-  #hold(node: Node, route: RouteRow, leaseUntilMs: number): void {
+  #hold(nodeId: number, route: RouteRow, leaseUntilMs: number): void {
     const { verbsFor, maxLinesOf, retryScheduleMs, clock, log } = this.#options
     const mayFinish = () =>
       this.#held.get(route.key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs
@@ -144,10 +127,10 @@ export class DeliveryEngine<Job> {
     // An own lease that had run out: what still goes on under its epoch is void.
     this.#held.get(route.key)?.worker.cut()
     this.#held.set(route.key, held)
-    held.ended = this.#work(node, route, held, verbs)
+    held.ended = this.#work(nodeId, route, held, verbs)
   }
 
-  async #work(node: Node, route: RouteRow, held: Held<Job>, verbs: RouteVerbs<Job>): Promise<void> {
+  async #work(nodeId: number, route: RouteRow, held: Held<Job>, verbs: RouteVerbs<Job>): Promise<void> {
     const { db, clock, log } = this.#options
     try {
       const orphans = await reclaimOrphans(db, route, clock.now())
@@ -158,19 +141,19 @@ export class DeliveryEngine<Job> {
     }
     // Let go of before its results are recorded, the route's next owner would send those messages again.
     await verbs.recorded()
-    if (this.#node === node) await releaseRoute(db, node.id, route).catch(() => {}) // the lease runs out by itself
+    await releaseRoute(db, nodeId, route).catch(() => {}) // the lease runs out by itself
     if (this.#held.get(route.key) !== held) return
     this.#held.delete(route.key)
     if (held.worker.isWoken) this.#hint(route.key)
   }
 
   async #renew(): Promise<boolean> {
-    const node = this.#node
-    if (!node || this.#held.size === 0) return false
+    const { nodeId } = this.#options.membership
+    if (nodeId === null || this.#held.size === 0) return false
     const held = [...this.#held].map(([key, { epoch }]) => ({ key, epoch }))
     const askedMs = performance.now()
     const renewed = new Map(
-      (await renewRoutes(this.#options.db, node.id, held, leaseMs)).map((route) => [route.key, route]),
+      (await renewRoutes(this.#options.db, nodeId, held, leaseMs)).map((route) => [route.key, route]),
     )
     for (const { key, epoch } of held) {
       const current = this.#held.get(key)

@@ -1,4 +1,5 @@
 // Owns one destination queue: how many connections, when to try, when to wait. Nobody else sends to this route meanwhile.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
@@ -44,6 +45,7 @@ export interface RouteWorkerOptions<Job> {
 }
 
 const maxFaultLength = 500
+const gatherMs = 15
 const longestRestMs = 1_000
 
 /**
@@ -64,6 +66,7 @@ export class RouteWorker<Job> {
   #rousers = new Set<() => void>()
   #work = 0
   #seen = 0
+  #gatherUntilMs = 0
 
   constructor(options: RouteWorkerOptions<Job>) {
     this.#options = options
@@ -76,6 +79,10 @@ export class RouteWorker<Job> {
   /** It was woken after it last looked for work. */
   get isWoken(): boolean {
     return this.#work !== this.#seen
+  }
+
+  get #isBlocked(): boolean {
+    return this.#notBeforeMs > this.#options.clock.nowMs()
   }
 
   /** There may be work. */
@@ -107,7 +114,7 @@ export class RouteWorker<Job> {
     const { clock, verbs } = this.#options
     for (;;) {
       this.#seen = this.#work
-      if (this.#stopping || this.#paused || this.#notBeforeMs > clock.nowMs()) return
+      if (this.#stopping || this.#paused || this.#isBlocked) return
       const dueAt = await verbs.nextDue()
       const waitMs = dueAt ? dueAt.getTime() - clock.nowMs() : Number.POSITIVE_INFINITY
       if (waitMs > longestRestMs) return
@@ -136,6 +143,8 @@ export class RouteWorker<Job> {
     if ('refused' in opened) return
     if ('fault' in opened) return await this.#blocked(opened.fault)
     const { line } = opened
+    // Another line has met a fault while this one was opening: it would only meet the same.
+    if (this.#isBlocked) return void line.quit()
     this.#working++
     let fault: string | null
     try {
@@ -176,14 +185,22 @@ export class RouteWorker<Job> {
     }
   }
 
-  /** Takes only what goes on the wire now: one job for each line, and one more to keep it busy meanwhile. */
+  /**
+   * Takes only what goes on the wire now: one job for each line, and one more to keep it busy meanwhile. After a claim
+   * that came back short work gathers for a moment, for a claim costs as much as several deliveries.
+   */
   async #claim(): Promise<void> {
-    this.#jobs.push(...(await this.#options.verbs.claim(this.#lines * 2 + 2)))
+    const waitMs = this.#gatherUntilMs - performance.now()
+    if (waitMs > 0) await sleep(waitMs)
+    const wanted = this.#lines * 2 + 2
+    const jobs = await this.#options.verbs.claim(wanted)
+    if (jobs.length < wanted / 2) this.#gatherUntilMs = performance.now() + gatherMs
+    this.#jobs.push(...jobs)
   }
 
   async #blocked(fault: string): Promise<void> {
     // Where other lines work, the peer only wants no more of them.
-    if (this.#stopping || this.#working > 0) return
+    if (this.#stopping || this.#working > 0 || this.#isBlocked) return
     const { clock, verbs, retryScheduleMs, log, route } = this.#options
     this.#failures++
     const waitMs = backoffMs(retryScheduleMs, this.#failures)

@@ -1,0 +1,66 @@
+// This node among the others: joined under a number of its own, and under a new one when that is lost.
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Db } from '../store/db.ts'
+import { joinNodes, type Node } from '../store/nodes.ts'
+import { Loop } from './loop.ts'
+
+export interface MembershipOptions {
+  db: Db
+  clock: Clock
+  log: Log
+  /** Where this node takes mail for our own domains, and where it captures mail. */
+  addresses: { smtp: string | null; capture: string | null }
+}
+
+/** Keeps this node known to the others from `start` to `stop`, as long as the database can be reached. */
+export class Membership {
+  readonly #options: MembershipOptions
+  readonly #joining: Loop
+  #node: Node | null = null
+  #tellLost = () => {}
+
+  constructor(options: MembershipOptions) {
+    this.#options = options
+    const { log } = options
+    this.#joining = new Loop({ name: 'join nodes', run: () => this.#join(), intervalMs: 1_000, log })
+  }
+
+  async start(): Promise<void> {
+    await this.#join()
+    this.#joining.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#joining.stop()
+    const node = this.#node
+    this.#node = null
+    await node?.leave()
+  }
+
+  /** The number that this node has now; null while it has none. */
+  get nodeId(): number | null {
+    return this.#node?.id ?? null
+  }
+
+  /** `tell` is called when the number is lost: others take this node for dead, and nothing may go on under it. */
+  onLost(tell: () => void): void {
+    this.#tellLost = tell
+  }
+
+  async #join(): Promise<false> {
+    if (this.#node) return false
+    const { db, clock, log, addresses } = this.#options
+    const node = await joinNodes(db, addresses, clock.now())
+    this.#node = node
+    node.lost.catch((error) => {
+      if (this.#node !== node) return
+      this.#node = null
+      void node.leave()
+      log.warn({ node: node.id, reason: error.message }, 'the connection that stands for this node was lost')
+      this.#tellLost()
+      this.#joining.wake()
+    })
+    return false
+  }
+}
