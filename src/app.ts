@@ -28,6 +28,7 @@ import { analyzeGrown } from './store/analyze.ts'
 import { listNodeAddresses } from './store/nodes.ts'
 import { DeliveryEngine } from './worker/delivery-engine.ts'
 import { Loop } from './worker/loop.ts'
+import { Membership } from './worker/membership.ts'
 
 /** Where the service listens; null where the role is not run here. */
 export interface Listening {
@@ -76,7 +77,11 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push({ stop: () => close(operator) })
     if (roles.includes('jobs')) parts.push(startJobs(foundation, wakes))
     if (roles.includes('mx')) listening.smtp = await startMx(foundation, wakes, parts)
-    if (roles.includes('delivery')) parts.push(await startDelivery(foundation, wakes, listening.smtp, parts))
+    const sends = roles.includes('delivery')
+    const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
+    const membership = await startMembership(foundation, listening.smtp, capture)
+    parts.push(membership)
+    if (sends) parts.push(await startDelivery(foundation, wakes, membership))
     if (roles.includes('api')) listening.http = await startApi(foundation, wakes, parts)
     return { listening, stop }
   } catch (error) {
@@ -96,8 +101,7 @@ function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
 
 function startJobs({ db, clock, log, blobs }: Foundation, wakes: Wakes): Part {
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
-  const file = async () =>
-    (await fileSpooled({ db, clock, log, blobs, parsePool }, filingBatch)) === filingBatch
+  const file = () => fileSpooled({ db, clock, log, blobs, parsePool }, filingBatch)
   const filing = new Loop({ name: 'file', run: file, intervalMs: 1_000, gatherMs: filingGatherMs, log })
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
@@ -147,14 +151,20 @@ async function startMx(foundation: Foundation, wakes: Wakes, parts: Part[]): Pro
   return address
 }
 
-async function startDelivery(
-  foundation: Foundation,
-  wakes: Wakes,
+/** Makes this node known, so that those that send find those that take mail, whatever roles each of them has. */
+async function startMembership(
+  { db, clock, log }: Foundation,
   smtp: ListenAddress | null,
-  parts: Part[],
-): Promise<Part> {
+  capture: ListenAddress | null,
+): Promise<Membership> {
+  const addresses = { smtp: smtp && formatAddress(smtp), capture: capture && formatAddress(capture) }
+  const membership = new Membership({ db, clock, log, addresses })
+  await membership.start()
+  return membership
+}
+
+async function startDelivery(foundation: Foundation, wakes: Wakes, membership: Membership): Promise<Part> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
-  const capture = settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
   const resolver = new Resolver({ servers: settings.dnsServers })
   const isAllowed = (ip: string) => settings.allowPrivateNetworks || isPublicUnicast(ip)
   const courier = new Courier({
@@ -182,15 +192,14 @@ async function startDelivery(
     },
   })
   const engine = new DeliveryEngine({
-    ...{ db, clock, log, retryScheduleMs: settings.retryScheduleMs },
-    addresses: { smtp: smtp && formatAddress(smtp), capture: capture && formatAddress(capture) },
+    ...{ db, clock, log, membership, retryScheduleMs: settings.retryScheduleMs },
     verbsFor: (lease, mayFinish) => courier.verbsFor(lease, mayFinish),
     maxLinesOf: (route) => (special.has(route) ? deliveryLines.special : deliveryLines.domain),
   })
   const move = async () =>
     (await moveDeliveries({ db, clock }, settings.delivery, [settings.managedDomain])) > 0
   const moving = new Loop({ name: 'move to routes', run: move, intervalMs: 60_000, log })
-  await engine.start()
+  engine.start()
   moving.start()
   wakes.delivery = (routes) => engine.wake(routes)
   return {
