@@ -111,7 +111,7 @@ async function countDeadlocks({ one }: Stage): Promise<number> {
   return row!.deadlocks
 }
 
-test('check 50, check 95: limits are exact under 50 parallel sends over two nodes', async (t) => {
+test('check 50, 95: limits are exact under 50 parallel sends over two nodes', async (t) => {
   const stage = await setStage(t)
   const nodes = [stage.one, stage.two]
   const spread = (sender: Sender, body = message) =>
@@ -148,7 +148,7 @@ test('check 89: a clock that was a day ahead leaves no limit behind that lasts a
   assert.equal((await one.requestRate.admit(sender.caller)).allowed, true)
 })
 
-test('check 72, check 95: 100 parallel sends with one key over two nodes are one submission', async (t) => {
+test('check 72, 95: 100 parallel sends with one key over two nodes are one submission', async (t) => {
   const stage = await setStage(t)
   const sender = await makeSender(stage)
   const nodes = [stage.one, stage.two]
@@ -175,7 +175,7 @@ class ForgetfulDb extends Db {
   }
 }
 
-test('check 72, check 85a: an acceptance whose answer was lost runs again with the same ids, once', async (t) => {
+test('check 72, 85a: an acceptance whose answer was lost runs again with the same ids, once', async (t) => {
   const stage = await setStage(t, (options) => new ForgetfulDb(options))
   const sender = await makeSender(stage, { messagesPerDay: 2 })
   const db = stage.one.db as ForgetfulDb

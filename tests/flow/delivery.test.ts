@@ -56,7 +56,7 @@ async function eventTypes({ api }: Stage, submissionId: string): Promise<string[
   return events.map(({ type }) => type)
 }
 
-test('check 29, check 38: a recipient refused for now is tried by the schedule to the end of its lifetime, then never again', async (t) => {
+test('check 29, 38: a recipient refused for now is tried by the schedule to the end of its lifetime, then never again', async (t) => {
   const rule: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null)
   const stage = await setStage(t, rule, { POSTHORN_RETRY_SCHEDULE: '1m,5m,20h' })
   const { node, sink, api, inbox } = stage

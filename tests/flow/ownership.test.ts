@@ -8,6 +8,7 @@ import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/s
 import { joinNodes, nodeLockClass } from '../../src/store/nodes.ts'
 import { acquireRoutes, reclaimOrphans, releaseRoute, renewRoutes } from '../../src/store/routes.ts'
 import type { Api, Inbox } from '../support/api.ts'
+import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
@@ -113,14 +114,13 @@ test('check 96: mail accepted by one node goes out at once through another, thou
   const { sink, node, api, inbox } = stage
   await stage.start(['delivery'])
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 greylisted' : null)
-  for (let i = 0; i < 2; i++) {
-    const { submission } = await send(api, inbox, ['slow@far.test'])
-    await untilStates(api, submission.id, 'deferred')
-    await node.foundation.db.query(
-      `update delivery set due_at = due_at + interval '6 hours' where status = 'deferred'`,
-    )
-  }
+  const waiting = await send(api, inbox, ['slow@far.test'])
+  await untilStates(api, waiting.submission.id, 'deferred')
+  await node.foundation.db.query(
+    `update delivery set due_at = due_at + interval '6 hours' where status = 'deferred'`,
+  )
   sink.rule = () => null
+  await until('its line to be closed', () => sink.open === 0)
   const startMs = performance.now()
   const { submission } = await send(api, inbox, ['quick@far.test'])
   await untilStates(api, submission.id, 'delivered')
@@ -194,4 +194,57 @@ test('what a node does not know: the lock of another database is none of ours', 
   assert.equal((await acquire(db, dead.id)).length, 1)
   await dead.leave()
   assert.equal((await acquire(db, alive.id)).length, 1)
+})
+
+test('check 93: a queue is not let go of before its results are recorded, however long that takes', async (t) => {
+  const place = await makePlace(t)
+  const one = await startSink(t, { host: '127.0.0.5' })
+  const slow = await startSink(t, { host: '127.0.0.6', port: one.port })
+  const dns = await DnsServer.start({ 'one.test': { A: [one.host] }, 'slow.test': { A: [slow.host] } })
+  place.after(() => dns.close())
+  const node = await startNode(place, {
+    env: {
+      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(one.port) },
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    },
+  })
+  const { db } = node.foundation
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox()
+  let release = () => {}
+  const held = new Promise<null>((resolve) => (release = () => resolve(null)))
+  slow.rule = ({ stage }) => (stage === 'message' ? held : null)
+  const blocking = await Promise.all([1, 2, 3].map((n) => send(api, inbox, [`r${n}@slow.test`])))
+  await until('them to be on the wire', () => slow.open >= 1)
+  const copies = await db.transaction(async (tx) => {
+    // Results are recorded in groups: those of this queue hold up the ones that come after them.
+    await tx.query('select from submission where id = any($1::uuid[]) for update', [
+      blocking.map(({ submission }) => submission.id),
+    ])
+    release()
+    await until('one to be on its way into the database', async () => {
+      const [row] = await db.query<{ count: number }>(
+        `select count(*) as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return row!.count > 0
+    })
+    const { submission, message } = await send(api, inbox, ['someone@one.test'])
+    await until('it to arrive', () => one.copies.length > 0)
+    await until('its line to end', () => one.open === 0)
+    const startMs = performance.now()
+    await until('a take-over to have had its time', () => performance.now() - startMs > 3_000)
+    return { submission, count: () => one.copiesOf(message.internetMessageId).length }
+  })
+  await untilStates(api, copies.submission.id, 'delivered')
+  assert.equal(copies.count(), 1)
+})
+
+test('mail for our own domains finds the node that takes it, when another one sends', async (t) => {
+  const place = await makePlace(t)
+  const taking = await startNode(place, { roles: ['mx', 'api', 'jobs'] })
+  await startNode(place, { roles: ['delivery'] })
+  const { api } = await taking.createCaller()
+  const inbox = await api.createInbox('self')
+  const { submission } = await send(api, inbox, ['self@inbox.test'])
+  await untilStates(api, submission.id, 'delivered')
 })

@@ -81,7 +81,7 @@ const blobsIn = ({ place }: Stage): string[] => {
 }
 
 /** What files the spool when it is told to, and not by itself. */
-function makeFiler(scope: Scope, { node }: Stage): () => Promise<number> {
+function makeFiler(scope: Scope, { node }: Stage): () => Promise<boolean> {
   const { db, clock, log, blobs } = node.foundation
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   scope.after(() => parsePool.close())
@@ -196,11 +196,11 @@ test('filing is exactly once, with two at it and a receive that ran twice', asyn
   await file[0]!()
   await Promise.all(sent.slice(3).map((raw) => deliver(stage.node, ['busy@inbox.test'], raw)))
   const { db, clock } = stage.node.foundation
-  const spooled = await db.transaction((tx) => claimSpool(tx, clock.now(), { limit: 1, maxBytes: 1 << 20 }))
-  const [{ id, organizationId, inboxId, envelope, receivedAt, rawId, sizeBytes, bytes, blob }] = spooled as [
-    (typeof spooled)[number],
+  const { taken } = await db.transaction((tx) => claimSpool(tx, clock.now(), { limit: 1, maxBytes: 1 << 20 }))
+  const [{ id, organizationId, inboxId, envelope, receivedAt, rawId, sizeBytes, bytes, blob }] = taken as [
+    (typeof taken)[number],
   ]
-  while ((await Promise.all(file.map((run) => run()))).some((taken) => taken > 0));
+  while ((await Promise.all(file.map((run) => run()))).some((isMore) => isMore));
   const again = { raw: { id: rawId, sizeBytes, bytes, blob }, receivedAt, kept: [] }
   const row = { id, organizationId, inboxId, envelope }
   assert.deepEqual(
@@ -234,7 +234,7 @@ test('check 97: a mail that cannot be filed waits, holds up nobody, and is shown
   renameSync(blob, `${blob}.away`)
   await file()
   assert.equal((await stage.api.exported(inbox.id)).length, 5)
-  assert.equal(await file(), 0)
+  assert.equal(await file(), false)
   for (let failures = 2; failures <= 5; failures++) {
     stage.node.foundation.clock.advance(70_000)
     await file()
@@ -257,8 +257,13 @@ test('what files takes up no more bytes at once than it may, and at least one ma
   for (let i = 0; i < 4; i++) await deliver(stage.node, ['heavy@inbox.test'], mail({}, 'y'.repeat(900)))
   const { db, clock } = stage.node.foundation
   const taken = (maxBytes: number) =>
-    db.transaction(async (tx) => (await claimSpool(tx, clock.now(), { limit: 10, maxBytes })).length)
-  assert.deepEqual([await taken(10_000), await taken(2_500), await taken(10)], [4, 2, 1])
+    db.transaction(async (tx) => {
+      const { taken, isMore } = await claimSpool(tx, clock.now(), { limit: 10, maxBytes })
+      return [taken.length, isMore]
+    })
+  assert.deepEqual(await taken(10_000), [4, false])
+  assert.deepEqual(await taken(2_500), [2, true])
+  assert.deepEqual(await taken(10), [1, true])
 })
 
 test('check 77: mail whose inbox is deleted before it is filed goes with it, bytes and all', async (t) => {
@@ -271,7 +276,7 @@ test('check 77: mail whose inbox is deleted before it is filed goes with it, byt
   await until('the address to be gone', async () => {
     return (await deliver(stage.node, ['brief@inbox.test'], mail({}))).at(-1)!.startsWith('550 5.1.1')
   })
-  while ((await makeFiler(t, stage)()) > 0);
+  await makeFiler(t, stage)()
   for (const table of ['spool', 'raw', 'message', 'thread']) assert.equal(await count(stage, table), 0, table)
   assert.deepEqual(blobsIn(stage), [])
 })
@@ -325,4 +330,32 @@ test('check 76: an export read beside writers has every message, each once', asy
     seen,
     (await stage.api.exported(inbox.id)).map(({ id }) => id),
   )
+})
+
+test('a page that would weigh too much is refused before it is read, and a smaller one is not', async (t) => {
+  const stage = await setStage(t)
+  const inbox = await stage.api.createInbox('heavy')
+  const fields = (i: number): Record<string, string> => ({
+    'Message-ID': `<${i}@far.test>`,
+    ...(i > 0 && { 'In-Reply-To': '<0@far.test>' }),
+  })
+  for (let i = 0; i < 5; i++) await deliver(stage.node, ['heavy@inbox.test'], mail(fields(i)))
+  const [message] = await messagesOf(stage.api, inbox, 5)
+  await stage.node.foundation.db.query(`update message set text = repeat('x', 5000000)`)
+  for (const path of [
+    `inboxes/${inbox.id}/messages`,
+    `inboxes/${inbox.id}/export`,
+    `threads/${message!.threadId}`,
+  ]) {
+    const refused = await stage.api.call(`/v1/${path}?limit=5`)
+    assert.deepEqual([refused.status, refused.body.error], [413, 'page_too_large'], path)
+    const page = await stage.api.want<{ messages: Message[]; nextCursor: string | null }>(
+      `/v1/${path}?limit=3`,
+    )
+    assert.equal(page.messages.length, 3)
+    assert.ok(page.nextCursor)
+  }
+  await stage.node.foundation.db.query(`update message set text = repeat('x', 20000000) where seq = 5`)
+  const page = await stage.api.want<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/messages?limit=1`)
+  assert.equal(page.messages.length, 1)
 })
