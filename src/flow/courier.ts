@@ -27,8 +27,6 @@ export class Courier {
   constructor(deps: CourierDeps) {
     this.#deps = deps
     this.#results = new Batch({
-      // One fuller batch costs less than two that leave early.
-      maxFlights: 1,
       flush: (results) => commitRows(results, (rows) => recordResults(deps.db, rows, deps.clock.now())),
     })
   }

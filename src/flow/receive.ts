@@ -56,8 +56,6 @@ export class Receiver implements Backend {
     this.#commits = new Batch({
       flush: (mails) => this.#commit(mails),
       sizeOf: ({ raw }) => raw.bytes?.length ?? 0,
-      // Few peers wait for their 250 at once: one fuller batch costs less than two that leave early.
-      maxFlights: 1,
     })
   }
 
