@@ -38,6 +38,8 @@ export class Batch<Row, Result> {
   #waiting: Waiting<Row, Result>[] = []
   #waitingBytes = 0
   #flights = 0
+  #rowsFlying = 0
+  #looking = false
   #idle: (() => void)[] = []
 
   constructor(options: BatchOptions<Row, Result>) {
@@ -61,8 +63,7 @@ export class Batch<Row, Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ row, sizeBytes, resolve, reject })
       this.#waitingBytes += sizeBytes
-      // Rows that arrive in the same turn of the event loop leave together.
-      if (this.#waiting.length === 1) setImmediate(() => this.#depart())
+      this.#look()
     })
   }
 
@@ -73,9 +74,25 @@ export class Batch<Row, Result> {
   }
 
   #depart(): void {
-    while (this.#flights < this.#options.maxFlights && this.#waiting.length > 0) void this.#fly(this.#load())
+    while (this.#mayDepart()) void this.#fly(this.#load())
     if (this.#waiting.length > 0 || this.#flights > 0) return
     for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  /** Rows that arrive in the same turn of the event loop leave together. */
+  #look(): void {
+    if (this.#looking) return
+    this.#looking = true
+    setImmediate(() => {
+      this.#looking = false
+      this.#depart()
+    })
+  }
+
+  /** A further batch leaves only half as full as what is under way: an almost empty one costs nearly as much. */
+  #mayDepart(): boolean {
+    if (this.#waiting.length === 0 || this.#flights >= this.#options.maxFlights) return false
+    return this.#flights === 0 || this.#waiting.length * 2 >= this.#rowsFlying
   }
 
   #load(): Waiting<Row, Result>[] {
@@ -92,6 +109,7 @@ export class Batch<Row, Result> {
 
   async #fly(load: Waiting<Row, Result>[]): Promise<void> {
     this.#flights++
+    this.#rowsFlying += load.length
     try {
       const results = await this.#options.flush(load.map(({ row }) => row))
       for (const [index, { resolve, reject }] of load.entries()) {
@@ -102,6 +120,7 @@ export class Batch<Row, Result> {
       for (const { reject } of load) reject(error)
     } finally {
       this.#flights--
+      this.#rowsFlying -= load.length
       this.#depart()
     }
   }

@@ -1,5 +1,6 @@
 // `posthorn serve` and `posthorn migrate`.
 import { writeFile } from 'node:fs/promises'
+import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError } from 'commander'
 import { type App, formatAddress, type Listening, startApp } from '../app.ts'
 import { createLog } from '../base/log.ts'
@@ -45,6 +46,7 @@ async function serve(options: ServeOptions): Promise<void> {
   }
   const secret = settings.isDevelopment ? await openDevelopment(foundation) : null
   console.log(asJson ? readyLine(app.listening) : banner(settings, app.listening, secret))
+  flushCompileCache() // now, for a service that is killed never gets to it at its end
   await stopOnSignal(app, foundation)
 }
 
