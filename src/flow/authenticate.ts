@@ -49,6 +49,8 @@ export class KeyRing {
 }
 
 const windowMs = 60_000
+/** What a node has borrowed is gone when it is killed: never more than this many requests. */
+const maxSlice = 1_000
 
 interface Slice {
   windowStartMs: number
@@ -99,7 +101,7 @@ export class RequestRate {
   }
 
   async #borrow(caller: Caller, slice: Slice): Promise<void> {
-    const wanted = Math.max(1, Math.ceil(caller.requestsPerMinute * 0.05))
+    const wanted = Math.min(maxSlice, Math.max(1, Math.ceil(caller.requestsPerMinute * 0.05)))
     const { lent, granted } = await borrowRequests(this.#db, caller, new Date(slice.windowStartMs), wanted)
     slice.left += lent
     slice.granted = lent === 0 ? caller.requestsPerMinute : granted
