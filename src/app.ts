@@ -125,21 +125,28 @@ async function startMx(foundation: Foundation, wakes: Wakes, parts: Part[]): Pro
   const { settings, db, clock, log, blobs, secretBox } = foundation
   const hostname = settings.mailHost
   const receiver = new Receiver({
-    ...{ db, clock, log, blobs, secretBox, hostname, isLocal: isLocal(settings) },
+    db,
+    clock,
+    log,
+    blobs,
+    secretBox,
+    hostname,
+    isLocal: isLocal(settings),
     wake: () => wakes.filing(),
   })
   const secureContext = settings.smtpTls
     ? filesContext(settings.smtpTls, log)
     : await selfSignedContext(hostname)
   const server = new SmtpServer({
-    ...{
-      hostname,
-      listen: settings.smtp,
-      maxSizeBytes: settings.smtpMaxSizeBytes,
-      maxRecipients: 100,
-      secureContext,
-    },
-    ...{ isTrusted: inRanges(settings.smtpTrusted), clock, log, backend: receiver },
+    hostname,
+    listen: settings.smtp,
+    maxSizeBytes: settings.smtpMaxSizeBytes,
+    maxRecipients: 100,
+    secureContext,
+    isTrusted: inRanges(settings.smtpTrusted),
+    clock,
+    log,
+    backend: receiver,
   })
   const address = await server.listen()
   parts.push({
@@ -168,31 +175,30 @@ async function startDelivery(foundation: Foundation, wakes: Wakes, membership: M
   const resolver = new Resolver({ servers: settings.dnsServers })
   const isAllowed = (ip: string) => settings.allowPrivateNetworks || isPublicUnicast(ip)
   const courier = new Courier({
-    ...{
-      db,
-      clock,
-      log,
-      blobs,
-      secretBox,
-      hostname: settings.mailHost,
-      returnPathHost: settings.managedDomain,
-    },
-    ...{
-      signingKeys: await loadSigningKeys(foundation, settings.managedDomain),
-      retryScheduleMs: settings.retryScheduleMs,
-    },
+    db,
+    clock,
+    log,
+    blobs,
+    secretBox,
+    hostname: settings.mailHost,
+    returnPathHost: settings.managedDomain,
+    signingKeys: await loadSigningKeys(foundation, settings.managedDomain),
+    retryScheduleMs: settings.retryScheduleMs,
     nextHop: {
-      ...{
-        hopFinder: new HopFinder({ resolver, isAllowed, clock }),
-        mode: settings.delivery,
-        relay: settings.relay,
-      },
-      ...{ mxPort: settings.mxPort, ehloName: settings.mailHost },
+      hopFinder: new HopFinder({ resolver, isAllowed, clock }),
+      mode: settings.delivery,
+      relay: settings.relay,
+      mxPort: settings.mxPort,
+      ehloName: settings.mailHost,
       listAddresses: (kind) => listNodeAddresses(db, kind),
     },
   })
   const engine = new DeliveryEngine({
-    ...{ db, clock, log, membership, retryScheduleMs: settings.retryScheduleMs },
+    db,
+    clock,
+    log,
+    membership,
+    retryScheduleMs: settings.retryScheduleMs,
     verbsFor: (lease, mayFinish) => courier.verbsFor(lease, mayFinish),
     maxLinesOf: (route) => (special.has(route) ? deliveryLines.special : deliveryLines.domain),
   })
@@ -217,19 +223,15 @@ async function startCapture(
   parts: Part[],
 ): Promise<ListenAddress> {
   const server = new SmtpServer({
-    ...{
-      hostname: settings.mailHost,
-      listen: { host: '127.0.0.1', port: 0 },
-      maxSizeBytes: 64 << 20,
-      maxRecipients: 1000,
-    },
-    ...{
-      secureContext: () => null,
-      isTrusted: () => true,
-      clock,
-      log,
-      backend: new Capture({ db, clock, blobs }),
-    },
+    hostname: settings.mailHost,
+    listen: { host: '127.0.0.1', port: 0 },
+    maxSizeBytes: 64 << 20,
+    maxRecipients: 1000,
+    secureContext: () => null,
+    isTrusted: () => true,
+    clock,
+    log,
+    backend: new Capture({ db, clock, blobs }),
   })
   const address = await server.listen()
   parts.push({ stop: () => server.close(graceMs) })
@@ -239,12 +241,20 @@ async function startCapture(
 async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Promise<ListenAddress> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
   const acceptance = new Acceptance({
-    ...{ db, clock, blobs, lifetimeMs: settings.retryLifetimeMs },
+    db,
+    clock,
+    blobs,
+    lifetimeMs: settings.retryLifetimeMs,
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
     wake: (routes) => wakes.delivery(routes),
   })
   const server = createHttpServer({
-    ...{ db, clock, log, secretBox, blobs, acceptance },
+    db,
+    clock,
+    log,
+    secretBox,
+    blobs,
+    acceptance,
     keyRing: new KeyRing({ db, clock }),
     requestRate: new RequestRate({ db, clock }),
     settings: {

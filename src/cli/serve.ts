@@ -72,20 +72,16 @@ export async function openDevelopment(foundation: Foundation): Promise<string | 
   const { defaultLimits: limits, dataDir } = foundation.settings
   const organization = await createOrganization(foundation, { name: 'Development', status: 'active', limits })
   const { secret } = await createKey(foundation, {
-    ...{
-      organizationId: organization.id,
-      name: 'development',
-      kind: 'agent',
-      scopes: ['*'],
-      inboxIds: null,
-      allowedIps: null,
-    },
-    ...{
-      sendMode: 'new_and_reply',
-      allowedRecipientDomains: null,
-      expiresInMs: null,
-      requestsPerMinute: null,
-    },
+    organizationId: organization.id,
+    name: 'development',
+    kind: 'agent',
+    scopes: ['*'],
+    inboxIds: null,
+    allowedIps: null,
+    sendMode: 'new_and_reply',
+    allowedRecipientDomains: null,
+    expiresInMs: null,
+    requestsPerMinute: null,
   })
   await writeFile(`${dataDir}/development-key`, `${secret}\n`, { mode: 0o600 })
   return secret

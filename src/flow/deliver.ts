@@ -97,26 +97,20 @@ export function unwritable(deps: DeliveryDeps, job: DeliveryJob): DeliveryResult
 async function writeMessage(deps: DeliveryDeps, { content }: DeliveryJob): Promise<Buffer> {
   const { cc = [], replyTo, to } = content.recipients
   const composed = compose({
-    ...{
-      from: content.sender,
-      to,
-      cc,
-      replyTo: replyTo ?? null,
-      subject: content.subject,
-      text: content.text,
-    },
-    ...{
-      html: content.html,
-      messageId: content.messageId,
-      inReplyTo: content.inReplyTo,
-      references: content.referenceIds,
-    },
-    ...{
-      date: content.createdAt,
-      headers: {},
-      attachments: await readAttachments(deps, content),
-      seed: content.submissionId,
-    },
+    from: content.sender,
+    to,
+    cc,
+    replyTo: replyTo ?? null,
+    subject: content.subject,
+    text: content.text,
+    html: content.html,
+    messageId: content.messageId,
+    inReplyTo: content.inReplyTo,
+    references: content.referenceIds,
+    date: content.createdAt,
+    headers: {},
+    attachments: await readAttachments(deps, content),
+    seed: content.submissionId,
   })
   const signature = await signDkim(composed, deps.signingKeys, content.createdAt)
   const received = `Received: by ${deps.hostname} (Posthorn) with HTTP id ${queueIdOf(content.submissionId)};\r\n ${dateTime(content.createdAt)}\r\n`

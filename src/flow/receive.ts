@@ -118,14 +118,13 @@ export class Receiver implements Backend {
 
   #seen({ from, peer }: Envelope, to: Path): SpoolEnvelope {
     return {
-      ...{
-        from: from.address,
-        recipients: [to.address],
-        helo: peer.helo,
-        remoteIp: peer.address,
-        tls: peer.tls,
-      },
-      ...{ protocol: peer.protocol, receivedBy: this.#deps.hostname },
+      from: from.address,
+      recipients: [to.address],
+      helo: peer.helo,
+      remoteIp: peer.address,
+      tls: peer.tls,
+      protocol: peer.protocol,
+      receivedBy: this.#deps.hostname,
     }
   }
 

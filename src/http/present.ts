@@ -146,7 +146,10 @@ export function presentSubmission(row: SubmissionRow): Shown<typeof Submission> 
     id: row.id,
     from: presentMailbox(row.sender),
     recipients: row.recipients.map(({ email, status, response, updatedAt }) => ({
-      ...{ email, status, response, updatedAt: new Date(updatedAt).toISOString() },
+      email,
+      status,
+      response,
+      updatedAt: new Date(updatedAt).toISOString(),
     })),
     subject: row.subject,
     metadata: row.metadata,
@@ -167,7 +170,15 @@ export function presentAccepted({ message, submission, replayed }: Accepted): Sh
 export function presentEvent(row: EventRow, submissionId: string): Shown<typeof EventList>['events'][number] {
   const { id, recipient, attempt, remote, response, enhancedStatus, classification } = row
   return {
-    ...{ id, submissionId, recipient, type: row.type, at: row.at.toISOString() },
-    ...{ attempt, remote, response, enhancedStatus, classification },
+    id,
+    submissionId,
+    recipient,
+    type: row.type,
+    at: row.at.toISOString(),
+    attempt,
+    remote,
+    response,
+    enhancedStatus,
+    classification,
   }
 }

@@ -78,8 +78,12 @@ function createApi(trustedProxies: string[]): Api {
     routerOptions: { maxParamLength: 16_384 },
     ajv: {
       customOptions: {
-        ...{ removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false },
-        ...{ allowUnionTypes: true, strictTypes: false },
+        removeAdditional: false,
+        coerceTypes: false,
+        useDefaults: false,
+        allErrors: false,
+        allowUnionTypes: true,
+        strictTypes: false,
         formats: { 'idn-email': (text: string) => parseEmail(text) !== null },
       },
     },

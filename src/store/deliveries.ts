@@ -87,30 +87,24 @@ export interface DeliveryFact {
 /** One call a batch; answers for each result whether it counted under the lease that claimed it. */
 export async function recordResults(db: Queryable, results: DeliveryResult[], at: Date): Promise<boolean[]> {
   const rows = results.map((result, i) => ({
-    ...{
-      i,
-      submission: result.submissionId,
-      position: result.position,
-      route: result.route,
-      epoch: result.epoch,
-    },
-    ...{
-      status: result.status,
-      due_at: result.dueAt,
-      response: result.response,
-      failure_code: result.failureCode,
-    },
+    i,
+    submission: result.submissionId,
+    position: result.position,
+    route: result.route,
+    epoch: result.epoch,
+    status: result.status,
+    due_at: result.dueAt,
+    response: result.response,
+    failure_code: result.failureCode,
   }))
   const facts = results.flatMap((result, i) =>
     result.facts.map((fact, step) => ({
-      ...{
-        i,
-        submission: result.submissionId,
-        position: result.position,
-        step,
-        id: newUuid(),
-        enhanced: fact.enhancedStatus,
-      },
+      i,
+      submission: result.submissionId,
+      position: result.position,
+      step,
+      id: newUuid(),
+      enhanced: fact.enhancedStatus,
       ...fact,
     })),
   )

@@ -121,7 +121,13 @@ export class DeliveryEngine<Job> {
       this.#held.get(route.key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs
     const verbs = verbsFor({ route: route.key, epoch: route.epoch }, mayFinish)
     const worker = new RouteWorker({
-      ...{ route, maxLines: maxLinesOf(route.key), lingerMs, retryScheduleMs, clock, log, verbs },
+      route,
+      maxLines: maxLinesOf(route.key),
+      lingerMs,
+      retryScheduleMs,
+      clock,
+      log,
+      verbs,
     })
     const held: Held<Job> = { epoch: route.epoch, leaseUntilMs, worker, ended: Promise.resolve() }
     // An own lease that had run out: what still goes on under its epoch is void.
