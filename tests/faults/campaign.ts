@@ -1,4 +1,7 @@
 // A fault campaign: load, deaths at random moments, a start after each, one last drain, and the reckoning.
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Api, Inbox, Submission } from '../support/api.ts'
 import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
@@ -49,6 +52,8 @@ async function setStage(scope: Scope, seed: number): Promise<Stage> {
   const sink = await startSink(scope)
   const posthorn = await startPosthorn(scope, {
     env: {
+      POSTHORN_HTTP: await ownAddress(),
+      POSTHORN_SMTP: await ownAddress(),
       POSTHORN_DELIVERY: 'relay',
       POSTHORN_RELAY_URL: sink.url,
       POSTHORN_RETRY_SCHEDULE: '1s,2s',
@@ -61,6 +66,20 @@ async function setStage(scope: Scope, seed: number): Promise<Stage> {
     (stage === 'rcpt' || stage === 'message') && random() < 0.02 ? '451 4.7.1 not just now' : null
   const load = startLoad({ api, inboxes, random, smtp: () => posthorn.smtp })
   return { posthorn, sink, api, inboxes, load, kills: [], random }
+}
+
+/** A free port below those that are given out by number 0, so that nobody else's service gets it while ours is dead. */
+async function ownAddress(): Promise<string> {
+  for (;;) {
+    const port = randomInt(20_000, 32_000)
+    const server = createServer().listen(port, '127.0.0.1')
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    server.close()
+    if (isFree) return `127.0.0.1:${port}`
+  }
 }
 
 function plan({ kills, postgresKills }: Options): Kill['victim'][] {
