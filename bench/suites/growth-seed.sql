@@ -52,7 +52,8 @@ cross join lateral jsonb_populate_record(e.message, jsonb_build_object(
 insert into submission
 select r.* from seed s join template e on e.direction = s.direction
 cross join lateral jsonb_populate_record(e.submission, jsonb_build_object(
-  'id', s.submission_id, 'idempotency_key', 'seed-' || s.i, 'inbox_id', s.inbox_id, 'message_id', s.message_id,
+  'id', s.submission_id, 'idempotency_key', 'seed-' || s.i,
+  'idempotency_digest', '\x' || md5('digest' || s.submission_id), 'inbox_id', s.inbox_id, 'message_id', s.message_id,
   'created_at', s.at, 'updated_at', s.at)) r
 where s.direction = 'outbound';
 
