@@ -1,6 +1,9 @@
 // Group commit without a timer: what arrives while a batch is in flight makes the next one.
+import { meters } from './meters.ts'
 
 export interface BatchOptions<Row, Result> {
+  /** What its measurements are called. */
+  name: string
   /** Writes the rows and answers one result a row, in order. A rejection reaches every row of the batch. */
   flush: (rows: Row[]) => Promise<Result[]>
   /** Bytes that a row weighs; a batch stops growing past `maxBytes`. */
@@ -110,6 +113,7 @@ export class Batch<Row, Result> {
   async #fly(load: Waiting<Row, Result>[]): Promise<void> {
     this.#flights++
     this.#rowsFlying += load.length
+    const startedMs = performance.now()
     try {
       const results = await this.#options.flush(load.map(({ row }) => row))
       for (const [index, { resolve, reject }] of load.entries()) {
@@ -119,6 +123,9 @@ export class Batch<Row, Result> {
     } catch (error) {
       for (const { reject } of load) reject(error)
     } finally {
+      const { name: batch } = this.#options
+      meters.batchRows.observe({ batch }, load.length)
+      meters.batchSeconds.observe({ batch }, (performance.now() - startedMs) / 1000)
       this.#flights--
       this.#rowsFlying -= load.length
       this.#depart()

@@ -10,11 +10,13 @@ export type InboxId = Branded<'inbox'>
 export type ThreadId = Branded<'thread'>
 export type MessageId = Branded<'message'>
 export type SubmissionId = Branded<'submission'>
+export type WebhookId = Branded<'webhook'>
+export type DomainId = Branded<'domain'>
 
-const prefixes = { inbox: 'inb_', thread: 'thr_', message: 'msg_' } as const
-type PrefixedId = { inbox: InboxId; thread: ThreadId; message: MessageId }
+const prefixes = { inbox: 'inb_', thread: 'thr_', message: 'msg_', webhook: 'whk_' } as const
+type PrefixedId = { inbox: InboxId; thread: ThreadId; message: MessageId; webhook: WebhookId }
 
-/** A new `inb_`, `thr_` or `msg_` id: 48 bits of Unix milliseconds, then 48 random bits, so that ids sort by creation. */
+/** A new `inb_`, `thr_`, `msg_` or `whk_` id: 48 bits of Unix milliseconds, then 48 random bits, so that ids sort by creation. */
 export function newId<Kind extends keyof PrefixedId>(kind: Kind, atMs: number): PrefixedId[Kind] {
   const time = Math.floor(atMs).toString(16).padStart(12, '0')
   return (prefixes[kind] + time + randomHex6()) as PrefixedId[Kind]

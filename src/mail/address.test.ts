@@ -1,7 +1,7 @@
 // The forms an address may have, those it may not, and which spellings are one address.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseDomain, parseEmail, sameAddressKey } from './address.ts'
+import { isWrittenAsEmail, parseDomain, parseEmail, sameAddressKey } from './address.ts'
 
 const accepted: [given: string, email: string, localPart: string, domain: string][] = [
   ['Jane.Doe@Example.COM', 'Jane.Doe@example.com', 'Jane.Doe', 'example.com'],
@@ -72,6 +72,11 @@ const refused = [
   'a\ud800@x.example',
   'a\u202e@x.example',
   'a\u00a0b@x.example',
+  'a\u200bb@x.example',
+  '\ufeff@x.example',
+  'a@-ü.example',
+  'a@ü-.example',
+  'a@ü-。example',
   `${'a'.repeat(65)}@x.example`,
   `${'ü'.repeat(33)}@x.example`,
   `"${'\\a'.repeat(32)}"@x.example`,
@@ -84,6 +89,20 @@ const refused = [
 for (const given of refused) {
   test(`check 41: refuses ${JSON.stringify(given.slice(0, 60))}`, () => assert.equal(parseEmail(given), null))
 }
+
+test('check 79: an address that is too long, or on no host, is still written as one', () => {
+  const written = [...accepted.map(([given]) => given), `${'a'.repeat(65)}@${'b'.repeat(255)}`, 'a@1.2.3.4']
+  for (const given of written) assert.ok(isWrittenAsEmail(given), given)
+  const others = ['', '@', 'a', 'a@', '@x.example', 'a b@x.example', 'a@x..example', 'a@x.example.', 'a@b c']
+  const more = [
+    'a@[127.0.0.1]',
+    'Jane <a@x.example>',
+    'a@x.example (comment)',
+    'a..b@x.example',
+    'a@x_y.example',
+  ]
+  for (const given of [...others, ...more]) assert.ok(!isWrittenAsEmail(given), given)
+})
 
 test('check 46: spellings of one address have one key', () => {
   const same = ['Jörg@BÜCHER.example', 'jo\u0308rg@xn--bcher-kva.example', '"JÖRG"@bücher.EXAMPLE']

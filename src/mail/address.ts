@@ -21,12 +21,16 @@ const longestLocalPartOctets = 64
 const longestDomainOctets = 253
 const longestPathOctets = 256
 
-// Beyond ASCII: no controls, no spaces, no lone surrogates, and no direction marks that make an address read as another.
-const beyondAscii = '[^\\x00-\\x7F\\p{Cc}\\p{Cs}\\p{Z}\\p{Bidi_Control}]'
+// Beyond ASCII: no controls, no spaces, no lone surrogates, and nothing that makes an address read as another: direction
+// marks, and what is invisible (soft hyphen, zero-width space, word joiner, byte order mark, tags).
+const invisible = '\\u00AD\\u200B\\u2060-\\u206F\\uFEFF\\u{E0000}-\\u{E0FFF}'
+const beyondAscii = `[^\\x00-\\x7F\\p{Cc}\\p{Cs}\\p{Z}\\p{Bidi_Control}${invisible}]`
 const atom = new RegExp(`^(?:[a-zA-Z0-9!#$%&'*+/=?^_\`{|}~-]|${beyondAscii})+$`, 'u')
 const quotedContent = new RegExp(`^(?:[ !#-\\[\\]-~]|\\\\[ -~]|${beyondAscii})*$`, 'u')
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const labelsBeforeIdna = /^(?:[a-zA-Z0-9.-]|[^\x00-\x7F])+$/
+const hyphenAtEdge = /(?:^|[.\u3002\uff0e\uff61])-|-(?:$|[.\u3002\uff0e\uff61])/
+const labelOfAnyLength = /^(?:[a-zA-Z0-9-]|[^\x00-\x7F])+$/
 const numericLabel = /^(?:[0-9]+|0x[0-9a-f]*)$/
 
 /**
@@ -46,6 +50,20 @@ export function parseEmail(text: string): EmailAddress | null {
   // RFC 5321 4.5.3.1.3: a path has at most 256 octets, its angle brackets among them.
   if (Buffer.byteLength(email) > longestPathOctets - 2) return null
   return { localPart, domain, email }
+}
+
+/**
+ * Whether the text is written as an address is. It may still be none that `parseEmail` reads: its parts too long, its
+ * domain no host name. Linear in the text.
+ */
+export function isWrittenAsEmail(text: string): boolean {
+  const at = text.lastIndexOf('@')
+  const labels = text.slice(at + 1).split('.')
+  return (
+    at > 0 &&
+    parseLocalPart(text.slice(0, at)) !== null &&
+    labels.every((part) => labelOfAnyLength.test(part))
+  )
 }
 
 /**
@@ -81,6 +99,8 @@ export function parseDomain(given: string): string | null {
   // IDNA mapping reads its input as part of a URL: only letters, digits, hyphens and dots may reach it.
   if (given.length > longestDomainOctets || !labelsBeforeIdna.test(given)) return null
   const domain = /^[\x00-\x7F]*$/.test(given) ? given.toLowerCase() : domainToASCII(given)
+  // RFC 5891 4.2.3.1: no label begins or ends with a hyphen, which the conversion lets pass.
+  if (hyphenAtEdge.test(given)) return null
   // RFC 5321 4.5.3.1.2: the RFC allows 255 octets, the DNS (RFC 1035) 253 of them as text.
   if (domain.length > longestDomainOctets) return null
   const labels = domain.split('.')

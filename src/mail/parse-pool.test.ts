@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { type TestContext, test } from 'node:test'
-import { parseMail } from './parse.ts'
+import { attachmentContents, parseMail } from './parse.ts'
 import { ParsePool } from './parse-pool.ts'
 
 function openPool(t: TestContext, timeoutMs = 10_000): ParsePool {
@@ -33,16 +33,18 @@ test('reads as without a thread, in order, and leaves the bytes to their owner',
     [...mails, withAttachment].map((raw) => parseMail(raw)),
   )
   assert.equal(mails[0]?.toString(), 'Subject: 0\r\n\r\nbody 0')
-  assert.deepEqual(await pool.attachmentContent(withAttachment, 1), Buffer.from('PDF'))
-  assert.equal(await pool.attachmentContent(withAttachment, 2), null)
+  assert.deepEqual(await pool.attachmentContents(withAttachment), attachmentContents(withAttachment))
+  assert.deepEqual(attachmentContents(withAttachment)[0]?.bytes, Buffer.from('PDF'))
+  assert.deepEqual(await pool.attachmentContents(mails[0]!), [])
 })
 
 test('check 97: a mail that takes too long comes as plain text, its neighbours unharmed', async (t) => {
   const pool = openPool(t, 100)
-  const [first, slow, , last] = await Promise.all([
+  const [first, slow, , , last] = await Promise.all([
     pool.parse(withAttachment),
     pool.parse(slowMail),
-    assert.rejects(pool.attachmentContent(slowMail, 1), /it took more than 100 ms/),
+    assert.rejects(pool.attachmentContents(slowMail), /it took more than 100 ms/),
+    assert.rejects(pool.report(slowMail), /it took more than 100 ms/),
     pool.parse(withAttachment),
   ])
   assert.match(slow.note ?? '', /could not be read: it took more than 100 ms/)
@@ -68,5 +70,5 @@ test('closing rejects what is open, and what comes later: no mail is filed as te
   await pool.close()
   await open
   await assert.rejects(pool.parse(withAttachment), /closed/)
-  await assert.rejects(pool.attachmentContent(withAttachment, 1), /closed/)
+  await assert.rejects(pool.attachmentContents(withAttachment), /closed/)
 })

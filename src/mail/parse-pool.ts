@@ -1,7 +1,8 @@
 // Reads mail in worker threads, so that no mail stops the service or another mail, whatever is in it.
 import { Worker } from 'node:worker_threads'
-import { type ParsedMail, plainTextView } from './parse.ts'
+import { type AttachmentContent, type ParsedMail, plainTextView } from './parse.ts'
 import type { ParseAnswer, ParseRequest } from './parse-worker.ts'
+import type { Report } from './report.ts'
 
 export interface ParsePoolOptions {
   threads: number
@@ -42,15 +43,20 @@ export class ParsePool {
   }
 
   /**
-   * The decoded bytes of the attachment that `parse` gives at `number - 1`, or null where there is none. Rejects where
-   * the mail cannot be read, or not now.
+   * The contents of the attachments that `parse` gives, in their order. Rejects where the mail cannot be read, or not
+   * now.
    */
-  async attachmentContent(raw: Uint8Array, number: number): Promise<Buffer | null> {
-    const outcome = await this.#run({ kind: 'attachment', raw, number })
-    if (!('content' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
-    if (outcome.content === null) return null
-    const { buffer, byteOffset, byteLength } = outcome.content
-    return Buffer.from(buffer, byteOffset, byteLength)
+  async attachmentContents(raw: Uint8Array): Promise<AttachmentContent[]> {
+    const outcome = await this.#run({ kind: 'attachments', raw })
+    if (!('contents' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
+    return outcome.contents.map(({ bytes, ...content }) => ({ ...content, bytes: Buffer.from(bytes.buffer) }))
+  }
+
+  /** What the mail reports; null where it is no report. Rejects where it cannot be read, or not now. */
+  async report(raw: Uint8Array): Promise<Report | null> {
+    const outcome = await this.#run({ kind: 'report', raw })
+    if (!('report' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
+    return outcome.report
   }
 
   /** Ends the threads. What is still open rejects. */

@@ -1,12 +1,22 @@
 // The thread in which mail is read: one request in, one answer out, in order.
 import { parentPort } from 'node:worker_threads'
-import { attachmentBytes, type ParsedMail, parseMail } from './parse.ts'
+import { type AttachmentContent, attachmentContents, type ParsedMail, parseMail } from './parse.ts'
+import { type Report, readReport } from './report.ts'
 
-export type ParseRequest =
-  | { kind: 'parse'; raw: Uint8Array }
-  | { kind: 'attachment'; raw: Uint8Array; number: number }
+export interface ParseRequest {
+  kind: 'parse' | 'attachments' | 'report'
+  raw: Uint8Array
+}
 /** `ready` comes once, before the answers: what is late from then on is late because of a mail. */
-export type ParseAnswer = 'ready' | { mail: ParsedMail } | { content: Uint8Array | null } | { fault: string }
+export type ParseAnswer =
+  | 'ready'
+  | { mail: ParsedMail }
+  | { contents: PassedContent[] }
+  | { report: Report | null }
+  | { fault: string }
+
+/** A content as it passes between threads, which makes a plain array of a Buffer. */
+type PassedContent = Omit<AttachmentContent, 'bytes'> & { bytes: Uint8Array<ArrayBuffer> }
 
 const port = parentPort
 port?.on('message', (request: ParseRequest) => {
@@ -24,7 +34,14 @@ function answer(request: ParseRequest): void {
     port?.postMessage({ mail: parseMail(request.raw) } satisfies ParseAnswer)
     return
   }
-  const bytes = attachmentBytes(request.raw, request.number)
-  const content = bytes === null ? null : new Uint8Array(bytes)
-  port?.postMessage({ content } satisfies ParseAnswer, content === null ? [] : [content.buffer])
+  if (request.kind === 'report') {
+    port?.postMessage({ report: readReport(request.raw) } satisfies ParseAnswer)
+    return
+  }
+  const contents = attachmentContents(request.raw).map((content) => ({
+    ...content,
+    bytes: new Uint8Array(content.bytes),
+  }))
+  const moved = contents.map(({ bytes }) => bytes.buffer)
+  port?.postMessage({ contents } satisfies ParseAnswer, moved)
 }

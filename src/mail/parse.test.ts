@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { attachmentBytes, parseMail, plainTextView } from './parse.ts'
+import { attachmentContents, parseMail, plainTextView } from './parse.ts'
 
 const mail = (...lines: string[]) => Buffer.from(lines.join('\r\n'))
 const read = (...lines: string[]) => parseMail(mail(...lines))
@@ -150,8 +150,19 @@ test('attachments: number, size, hash and bytes go together', () => {
   assert.deepEqual([image?.disposition, image?.contentId, image?.filename], ['inline', 'one', 'one.png'])
   assert.deepEqual([pdf?.disposition, pdf?.contentId, pdf?.sizeBytes], ['attachment', null, content.length])
   assert.equal(pdf?.sha256, createHash('sha256').update(content).digest('hex'))
-  assert.deepEqual(attachmentBytes(raw, 2), content)
-  for (const number of [0, 3, 1000, -1]) assert.equal(attachmentBytes(raw, number), null)
+  const contents = attachmentContents(raw)
+  assert.deepEqual(
+    contents.map(({ bytes, place }) => [bytes, place.encoding]),
+    [
+      [Buffer.from('png'), 'none'],
+      [content, 'base64'],
+    ],
+  )
+  for (const [index, { sha256, place }] of contents.entries()) {
+    assert.equal(sha256, parsed.attachments[index]?.sha256)
+    const stored = raw.subarray(place.start, place.start + place.length).toString()
+    assert.equal(stored, ['png', content.toString('base64')][index])
+  }
 })
 
 test('the last 100 references are kept, and a Message-ID without brackets gets them', () => {

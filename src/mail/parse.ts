@@ -11,7 +11,7 @@ import { type MimePart, splitMime } from './mime-parts.ts'
 import { extractNewText } from './quote.ts'
 import { messageIds } from './references.ts'
 import { selectBodies } from './select-bodies.ts'
-import { decodeTransferEncoding } from './transfer-encoding.ts'
+import { decodeTransferEncoding, type TransferEncoding, transferEncoding } from './transfer-encoding.ts'
 
 const mostAttachments = 999
 const mostReferences = 100
@@ -75,11 +75,24 @@ export function parseMail(raw: Uint8Array): ParsedMail {
   }
 }
 
-/** The decoded bytes of attachment `number`, counted from 1 as in `ParsedMail.attachments`; null where there is none. */
-export function attachmentBytes(raw: Uint8Array, number: number): Buffer | null {
-  if (number > mostAttachments) return null
-  const part = selectBodies(splitMime(raw).root).attachments[number - 1]
-  return part === undefined ? null : decodeBody(part)
+export interface AttachmentContent {
+  bytes: Buffer
+  /** In lower-case hex. */
+  sha256: string
+  /** Where it stands in the message, still encoded. */
+  place: { start: number; length: number; encoding: TransferEncoding }
+}
+
+/** The contents of all attachments, in the order of `ParsedMail.attachments`; together no larger than the message. */
+export function attachmentContents(raw: Uint8Array): AttachmentContent[] {
+  const parts = selectBodies(splitMime(raw).root).attachments.slice(0, mostAttachments)
+  return parts.map((part) => {
+    const bytes = decodeBody(part)
+    const field = part.header.first('content-transfer-encoding') ?? ''
+    const encoding = bytes === part.body ? 'none' : transferEncoding(field)
+    const start = part.body.length === 0 ? 0 : part.body.byteOffset - raw.byteOffset
+    return { bytes, sha256: sha256(bytes), place: { start, length: part.body.length, encoding } }
+  })
 }
 
 /** The message as plain text, for when reading it failed: `note` says why. Looks at 256 KiB at most. */
@@ -191,6 +204,10 @@ function decodeBody(part: MimePart): Buffer {
   return part.contentType.startsWith('multipart/') ? part.body : decodeTransferEncoding(part.body, encoding)
 }
 
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
 function describeAttachment(part: MimePart, index: number): ParsedAttachment {
   const bytes = decodeBody(part)
   const contentId = part.header.first('content-id')?.replace(/^<|>$/g, '') || null
@@ -202,7 +219,7 @@ function describeAttachment(part: MimePart, index: number): ParsedAttachment {
     sizeBytes: bytes.length,
     disposition: isInline ? 'inline' : 'attachment',
     contentId: contentId === null ? null : wellFormed(contentId.slice(0, longestFilename)),
-    sha256: createHash('sha256').update(bytes).digest('hex'),
+    sha256: sha256(bytes),
   }
 }
 

@@ -4,22 +4,39 @@ const equals = 0x3d
 const lf = 0x0a
 const cr = 0x0d
 
-/** The decoded bytes of a body. An encoding that nobody knows leaves them as they are. */
-export function decodeTransferEncoding(body: Buffer, encoding: string): Buffer {
+/** How bytes are written in a body; `none` where they stand as they are. */
+export type TransferEncoding = 'base64' | 'quoted-printable' | 'none'
+
+/** The encoding that a Content-Transfer-Encoding names. One that nobody knows changes nothing. */
+export function transferEncoding(field: string): TransferEncoding {
   // RFC 2045 6.1: the names compare without case.
-  const name = encoding.toLowerCase()
-  if (name === 'base64') return decodeBase64(body)
-  return name === 'quoted-printable' ? decodeQuotedPrintable(body) : body
+  const name = field.toLowerCase()
+  return name === 'base64' || name === 'quoted-printable' ? name : 'none'
+}
+
+/** The decoded bytes of a body; the body itself where its encoding is none, or not what it says. */
+export function decodeTransferEncoding(body: Buffer, field: string): Buffer {
+  const encoding = transferEncoding(field)
+  if (encoding === 'base64') return decodeBase64(body)
+  return encoding === 'quoted-printable' ? decodeQuotedPrintable(body) : body
 }
 
 /** Quoted-printable undone; an `=` that starts nothing valid stays in the text. */
 export function decodeQuotedPrintable(body: Buffer): Buffer {
+  return decodeQuoted(body, 0).decoded
+}
+
+/** What an `=` is the start of shows within so many bytes. */
+export const longestEscape = 104
+
+/** Decodes up to the first `=` with fewer than `ahead` bytes from it on; `usedBytes` says how far that was. */
+export function decodeQuoted(body: Buffer, ahead: number): { decoded: Buffer; usedBytes: number } {
   let equalsAt = body.indexOf(equals)
-  if (equalsAt < 0) return body
+  if (equalsAt < 0) return { decoded: body, usedBytes: body.length }
   const decoded = Buffer.allocUnsafe(body.length)
   let length = 0
   let at = 0
-  while (equalsAt >= 0) {
+  while (equalsAt >= 0 && body.length - equalsAt >= ahead) {
     if (equalsAt > at) length += body.copy(decoded, length, at, equalsAt)
     const byte = hexByte(body[equalsAt + 1], body[equalsAt + 2])
     if (byte >= 0) {
@@ -32,8 +49,9 @@ export function decodeQuotedPrintable(body: Buffer): Buffer {
     }
     equalsAt = body[at] === equals ? at : body.indexOf(equals, at)
   }
-  length += body.copy(decoded, length, at)
-  return decoded.subarray(0, length)
+  const usedBytes = equalsAt < 0 ? body.length : equalsAt
+  length += body.copy(decoded, length, at, usedBytes)
+  return { decoded: decoded.subarray(0, length), usedBytes }
 }
 
 function hexByte(high: number | undefined, low: number | undefined): number {
@@ -71,17 +89,20 @@ function decodeBase64(body: Buffer): Buffer {
   if (!isDecodable(body, 'base64')) return body
   const pieces: Buffer[] = []
   let at = 0
+  let paddings = 0
   // QUIRK: some mailers join pieces that were each padded, or add a remark (mime-stalwart, thirdparty/002); Node stops
   // at the first padding. A last piece without padding counts in whole groups of four characters.
-  while (at < body.length && pieces.length < mostPaddedPieces) {
+  while (at < body.length && paddings < mostPaddings) {
     const padding = body.indexOf(equals, at)
     const end = padding < 0 ? body.length : padding
     const piece = Buffer.from(body.toString('latin1', at, end), 'base64')
     const isRemark = padding < 0 && pieces.length > 0
     if (piece.length > 0) pieces.push(isRemark ? piece.subarray(0, piece.length - (piece.length % 3)) : piece)
     at = end + 1
+    paddings++
   }
   return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
 }
 
-const mostPaddedPieces = 100_000
+/** Each costs as much as a hundred characters: 25 MB of nothing else would take 5 s. */
+export const mostPaddings = 200_000

@@ -1,0 +1,63 @@
+// What this program counts of itself for Prometheus; labels take few values, whatever comes from outside.
+import { Counter, Histogram, Registry } from 'prom-client'
+
+export const registry = new Registry()
+const registers = [registry]
+
+const quickSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const longSeconds = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200]
+
+export const meters = {
+  httpSeconds: new Histogram({
+    ...{ name: 'posthorn_http_request_seconds', help: 'HTTP requests by operation and class of status.' },
+    ...{ labelNames: ['operation', 'status'] as const, buckets: quickSeconds, registers },
+  }),
+  querySeconds: new Histogram({
+    ...{
+      name: 'posthorn_database_query_seconds',
+      help: 'Statements outside transactions, waiting for a connection included.',
+    },
+    ...{ buckets: quickSeconds, registers },
+  }),
+  batchRows: new Histogram({
+    ...{ name: 'posthorn_batch_rows', help: 'Rows that were committed together.' },
+    ...{ labelNames: ['batch'] as const, buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256], registers },
+  }),
+  batchSeconds: new Histogram({
+    ...{ name: 'posthorn_batch_seconds', help: 'How long a batch took to be committed.' },
+    ...{ labelNames: ['batch'] as const, buckets: quickSeconds, registers },
+  }),
+  accepted: new Counter({
+    ...{ name: 'posthorn_sends_accepted_total', help: 'Sends accepted, replays not among them.', registers },
+  }),
+  received: new Counter({
+    ...{ name: 'posthorn_mails_received_total', help: 'Mails that were answered with 250.', registers },
+  }),
+  filed: new Counter({
+    ...{ name: 'posthorn_messages_filed_total', help: 'Received mails that became messages.', registers },
+  }),
+  attempts: new Counter({
+    ...{
+      name: 'posthorn_attempts_total',
+      help: 'Attempts at recipients by class of destination and outcome.',
+    },
+    ...{ labelNames: ['class', 'outcome'] as const, registers },
+  }),
+  deliverySeconds: new Histogram({
+    ...{ name: 'posthorn_delivery_seconds', help: 'From accepted to delivered, by class of destination.' },
+    ...{ labelNames: ['class'] as const, buckets: longSeconds, registers },
+  }),
+  webhookSeconds: new Histogram({
+    ...{ name: 'posthorn_webhook_call_seconds', help: 'Webhook calls by outcome.' },
+    ...{ labelNames: ['outcome'] as const, buckets: quickSeconds, registers },
+  }),
+  jobFailures: new Counter({
+    ...{ name: 'posthorn_job_failures_total', help: 'Runs of a job that failed and were tried again.' },
+    ...{ labelNames: ['name'] as const, registers },
+  }),
+}
+
+/** The class of a destination queue: `local`, `relay`, `capture`, or `domain` for each domain that has its own. */
+export function classOf(route: string): string {
+  return route.startsWith('@') ? route.slice(1) : 'domain'
+}

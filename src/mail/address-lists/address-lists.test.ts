@@ -1,0 +1,117 @@
+// What the lists say of domains and local parts, the operator's changes included.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { type ListChanges, loadAddressLists } from './address-lists.ts'
+import { suggestProvider } from './suggest-provider.ts'
+
+const none = { added: new Set<string>(), removed: new Set<string>() }
+const unchanged: ListChanges = { disposable: none, freeProviders: none, roles: none }
+const lists = await loadAddressLists(unchanged)
+
+const domains: [domain: string, isDisposable: boolean, isFreeProvider: boolean][] = [
+  ['gmail.com', false, true],
+  ['web.de', false, true],
+  ['tuta.com', false, true],
+  ['example.com', false, false],
+  ['mailinator.com', true, false],
+  ['deep.under.mailinator.com', true, false],
+  ['mailinator.com.example.com', false, false],
+  ['com', false, false],
+  ['localhost', false, false],
+  // It is on the list, and a public suffix: what is under it belongs to others.
+  ['ddns.net', true, false],
+  ['somebody.ddns.net', false, false],
+  ['mail.gmail.com', false, false],
+]
+
+for (const [domain, isDisposable, isFreeProvider] of domains)
+  test(`check 79: ${domain}: disposable ${isDisposable}, free ${isFreeProvider}`, () => {
+    assert.equal(lists.isDisposable(domain), isDisposable)
+    assert.equal(lists.isFreeProvider(domain), isFreeProvider)
+  })
+
+const localParts: [localPart: string, isRole: boolean][] = [
+  ['postmaster', true],
+  ['Info', true],
+  ['no-reply', true],
+  ['noreply+list', true],
+  ['do.not_reply', true],
+  ['ada', false],
+  ['information', false],
+  ['ada+info', false],
+  ['', false],
+]
+
+for (const [localPart, isRole] of localParts)
+  test(`check 79: "${localPart}" is ${isRole ? 'a' : 'no'} role`, () => {
+    assert.equal(lists.isRole(localPart), isRole)
+  })
+
+const meant: [domain: string, provider: string | null][] = [
+  ['gmail.con', 'gmail.com'],
+  ['gmail.co', 'gmail.com'],
+  ['gmial.com', 'gmail.com'],
+  ['gamil.com', 'gmail.com'],
+  ['mgail.com', 'gmail.com'],
+  ['gmailcom', 'gmail.com'],
+  ['yahooo.com', 'yahoo.com'],
+  ['yaho.co.uk', 'yahoo.co.uk'],
+  ['hotmal.co', 'hotmail.com'],
+  ['outlok.com', 'outlook.com'],
+  ['protonmial.com', 'protonmail.com'],
+  // gmaıl.com with a dotless i
+  ['xn--gmal-nza.com', 'gmail.com'],
+  // Domains that are somebody's, though a letter away.
+  ['gmail.com', null],
+  ['mail.com', null],
+  ['ymail.com', null],
+  ['hotmail.se', null],
+  ['yahoo.com.au', null],
+  ['cloud.com', null],
+  ['outback.com', null],
+  ['me.com', null],
+  ['gmx.ch', null],
+  ['example.com', null],
+  ['a'.repeat(60), null],
+]
+
+for (const [domain, provider] of meant)
+  test(`check 79: ${domain} is ${provider ? `a slip of ${provider}` : 'no slip'}`, () => {
+    assert.equal(lists.suggestDomain(domain), provider)
+  })
+
+test('check 79: what the operator adds is on the lists, what is taken out is not, nor what is under it', async () => {
+  const changed = await loadAddressLists({
+    disposable: { added: new Set(['throw.example']), removed: new Set(['mailinator.com']) },
+    freeProviders: { added: new Set(['free.example']), removed: new Set(['web.de']) },
+    roles: { added: new Set(['frontdesk']), removed: new Set(['info']) },
+  })
+  const disposable = ['throw.example', 'x.throw.example', 'mailinator.com', 'x.mailinator.com', 'yopmail.com']
+  assert.deepEqual(
+    disposable.map((domain) => changed.isDisposable(domain)),
+    [true, true, false, false, true],
+  )
+  assert.deepEqual(
+    ['free.example', 'web.de', 'gmx.de'].map((domain) => changed.isFreeProvider(domain)),
+    [true, false, true],
+  )
+  assert.deepEqual(
+    ['front-desk', 'info', 'sales'].map((localPart) => changed.isRole(localPart)),
+    [true, false, true],
+  )
+  assert.equal(changed.suggestDomain('web.de'), null)
+})
+
+test('check 79: a suggestion is never the domain itself, and is one that needs none', () => {
+  const letters = fc.string({ unit: fc.constantFrom(...'gmailyhotoukcde.-1'), maxLength: 260 })
+  fc.assert(
+    fc.property(fc.oneof(letters, fc.domain()), (domain) => {
+      const provider = suggestProvider(domain)
+      if (provider === null) return
+      assert.notEqual(provider, domain)
+      assert.equal(suggestProvider(provider), null)
+    }),
+    { numRuns: 2000 },
+  )
+})

@@ -1,0 +1,77 @@
+// What lists say of an address: a throwaway domain, a provider of free mailboxes, a role, a slip of a provider's name.
+import { getPublicSuffix } from 'tldts'
+import { foldRole, roleNames } from './roles.ts'
+import { suggestProvider } from './suggest-provider.ts'
+
+/** What the operator puts into a list and takes out of it. Domains in A-labels, roles as `foldRole` writes them. */
+export interface ListChange {
+  added: ReadonlySet<string>
+  removed: ReadonlySet<string>
+}
+
+export interface ListChanges {
+  disposable: ListChange
+  freeProviders: ListChange
+  roles: ListChange
+}
+
+type Names = ReadonlySet<string>
+
+export class AddressLists {
+  readonly #disposable: Names[]
+  readonly #freeProviders: Names[]
+  readonly #changes: ListChanges
+
+  /** For `loadAddressLists`, which has the lists. */
+  constructor(disposable: Names[], freeProviders: Names, changes: ListChanges) {
+    this.#disposable = [...disposable, changes.disposable.added]
+    this.#freeProviders = [freeProviders, changes.freeProviders.added]
+    this.#changes = changes
+  }
+
+  /** Whether the domain, or one that it is under, gives mailboxes to throw away. What is taken out of the list is never one. */
+  isDisposable(domain: string): boolean {
+    for (const name of withParents(domain)) {
+      if (this.#changes.disposable.removed.has(name)) return false
+      if (this.#disposable.some((list) => list.has(name))) return true
+    }
+    return false
+  }
+
+  isFreeProvider(domain: string): boolean {
+    return has(this.#freeProviders, this.#changes.freeProviders, domain)
+  }
+
+  isRole(localPart: string): boolean {
+    return has([roleNames, this.#changes.roles.added], this.#changes.roles, foldRole(localPart))
+  }
+
+  /** The provider's domain that was probably meant, or null. Slips that strangers have registered are mostly disposable too. */
+  suggestDomain(domain: string): string | null {
+    return this.isFreeProvider(domain) ? null : suggestProvider(domain)
+  }
+}
+
+function has(lists: Names[], { removed }: ListChange, name: string): boolean {
+  return !removed.has(name) && lists.some((list) => list.has(name))
+}
+
+/** The domain and what it is under, nearest first, but no public suffix: names of strangers stand beside each other there. */
+function* withParents(domain: string): Generator<string> {
+  yield domain
+  const suffixLength = getPublicSuffix(domain, { allowPrivateDomains: true })?.length ?? 0
+  for (let dot = domain.indexOf('.'); dot !== -1; dot = domain.indexOf('.', dot + 1)) {
+    if (domain.length - dot - 1 > suffixLength) yield domain.slice(dot + 1)
+  }
+}
+
+/** Loads the lists, 66,000 names: a megabyte of program that takes a moment and stays, so only who needs them asks. */
+export async function loadAddressLists(changes: ListChanges): Promise<AddressLists> {
+  const [{ default: mailchecker }, { disposableEmailBlocklistSet }, { default: free }] = await Promise.all([
+    import('mailchecker'),
+    import('disposable-email-domains-js'),
+    import('./free-providers.json', { with: { type: 'json' } }),
+  ])
+  const disposable = [mailchecker.blacklist(), disposableEmailBlocklistSet()]
+  return new AddressLists(disposable, new Set(free.domains), changes)
+}
