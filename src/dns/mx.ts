@@ -59,13 +59,13 @@ export class HopFinder {
 
   /** The hops of `domain` (A-labels), hosts of equal preference in a new order each time. Never rejects. */
   async find(domain: string): Promise<Hops> {
-    const key = domain.toLowerCase().replace(/\.$/, '')
-    const hops = this.#recall(key) ?? (await this.#askOnce(key))
+    const hops = this.recall(domain) ?? (await this.#askOnce(cacheKey(domain)))
     return hops.status === 'ok' ? { status: 'ok', hosts: shuffle(hops.hosts, this.#options.random) } : hops
   }
 
-  #recall(key: string): Hops | null {
-    const cached = this.#cache.get(key)
+  /** What is remembered of `domain`, without asking. */
+  recall(domain: string): Hops | null {
+    const cached = this.#cache.get(cacheKey(domain))
     return cached && cached.untilMs > this.#options.clock.monotonicMs() ? cached.hops : null
   }
 
@@ -92,6 +92,10 @@ export class HopFinder {
     if (this.#cache.size >= this.#options.maxCached) this.#cache.delete(this.#cache.keys().next().value!)
     this.#cache.set(key, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
   }
+}
+
+function cacheKey(domain: string): string {
+  return domain.toLowerCase().replace(/\.$/, '')
 }
 
 async function within(deadlineMs: number, finding: Promise<Found>): Promise<Found> {

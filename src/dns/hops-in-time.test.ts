@@ -1,0 +1,72 @@
+// Many domains before one deadline, against a DNS server of our own.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { DnsServer } from '../../tests/support/dns-server.ts'
+import { until } from '../../tests/support/until.ts'
+import { HopsInTime, type HopsInTimeOptions } from './hops-in-time.ts'
+import { HopFinder } from './mx.ts'
+import { Resolver } from './resolver.ts'
+
+let server: DnsServer
+const silent = Array.from({ length: 6 }, (_, index) => `silent${index}.example`)
+
+before(async () => {
+  server = await DnsServer.start({ 'plain.example': { A: ['8.8.2.1'] }, 'other.example': { A: ['8.8.2.2'] } })
+  for (const name of silent) {
+    server.set(name, { A: ['8.8.2.3'] })
+    server.fail(name, 'silent')
+  }
+})
+after(() => server.close())
+
+function inTime(options: Partial<HopsInTimeOptions> = {}, timeoutMs = 300): HopsInTime {
+  const resolver = new Resolver({ servers: [server.address], timeoutMs, tries: 1 })
+  return new HopsInTime({ hopFinder: new HopFinder({ resolver, isAllowed: () => true }), ...options })
+}
+
+const statuses = async (finding: Promise<Map<string, { status: string }>>) =>
+  [...(await finding)].map(([domain, { status }]) => [domain, status])
+
+test('check 79: what is answered by the deadline is told, the rest is temporary', async () => {
+  const found = inTime().find('one', ['plain.example', ...silent, 'plain.example', 'missing.example'], 100)
+  assert.deepEqual(await statuses(found), [
+    ['plain.example', 'ok'],
+    ...silent.map((name) => [name, 'temporary']),
+    ['missing.example', 'domain_not_found'],
+  ])
+})
+
+test('check 79: nothing is waited for where there is nothing to ask', async () => {
+  assert.equal((await inTime().find('one', [], 60_000)).size, 0)
+})
+
+test('check 79: what was answered too late is remembered for who asks again', async () => {
+  const resolver = new Resolver({ servers: [server.address], timeoutMs: 200, tries: 20 })
+  const hopFinder = new HopFinder({ resolver, isAllowed: () => true })
+  server.set('late.example', { A: ['8.8.2.4'] })
+  server.fail('late.example', 'silent')
+  const found = await new HopsInTime({ hopFinder }).find('one', ['late.example'], 50)
+  assert.equal(found.get('late.example')?.status, 'temporary')
+  assert.equal(hopFinder.recall('late.example'), null)
+  server.fail('late.example', null)
+  await until('the late answer', () => hopFinder.recall('late.example')?.status === 'ok')
+})
+
+test('check 79: one asker with many silent domains leaves room for the others', async () => {
+  const finder = inTime({ maxLookUps: 3, maxOfAsker: 2 }, 30_000)
+  const before = server.asked.length
+  const stuck = finder.find('one', silent, 200)
+  assert.equal((await finder.find('other', ['other.example'], 20_000)).get('other.example')?.status, 'ok')
+  assert.deepEqual(new Set((await stuck).values()).size, 1)
+  const asked = server.asked.slice(before).map(({ name }) => name)
+  assert.deepEqual(new Set(asked), new Set([...silent.slice(0, 2), 'other.example']))
+})
+
+test('check 79: past the room to wait the answer comes at once', async () => {
+  const finder = inTime({ maxLookUps: 1, maxWaiting: 1 })
+  const found = await finder.find('one', silent.slice(0, 3), 50)
+  assert.deepEqual(
+    [...found.values()].map((hops) => hops.status === 'temporary' && hops.reason),
+    ['DNS did not answer in time', 'DNS did not answer in time', 'too many look-ups are under way'],
+  )
+})

@@ -1,0 +1,93 @@
+// Finds the hops of many domains before a deadline, with bounds on the look-ups under way for one asker and for all.
+import type { HopFinder, Hops } from './mx.ts'
+
+export interface HopsInTimeOptions {
+  hopFinder: Pick<HopFinder, 'find' | 'recall'>
+  /** Domains looked up at once. */
+  maxLookUps?: number
+  /** Of these for one asker, so that one with many silent domains leaves room for the others. */
+  maxOfAsker?: number
+  /** Domains that wait for their turn; past these the answer is that it cannot be known now. */
+  maxWaiting?: number
+}
+
+interface Wanted {
+  asker: string
+  domain: string
+  found: (hops: Hops) => void
+}
+
+const unanswered: Hops = { status: 'temporary', reason: 'DNS did not answer in time' }
+const tooMany: Hops = { status: 'temporary', reason: 'too many look-ups are under way' }
+
+export class HopsInTime {
+  readonly #options: Required<HopsInTimeOptions>
+  /** In the order in which they were asked for. */
+  readonly #waiting = new Set<Wanted>()
+  readonly #underWay = new Map<string, number>()
+  #lookUps = 0
+
+  constructor(options: HopsInTimeOptions) {
+    this.#options = { maxLookUps: 512, maxOfAsker: 128, maxWaiting: 10_000, ...options }
+  }
+
+  /**
+   * The hops of every domain; `temporary` for those that DNS has not answered within `deadlineMs`. Look-ups that have
+   * begun go on after it and are remembered, so that who asks again is answered. Never rejects.
+   */
+  async find(asker: string, domains: Iterable<string>, deadlineMs: number): Promise<Map<string, Hops>> {
+    const hops = new Map<string, Hops>()
+    const wanted: Wanted[] = []
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    for (const domain of new Set(domains)) {
+      const known = this.#options.hopFinder.recall(domain)
+      hops.set(domain, known ?? unanswered)
+      if (known) continue
+      const found = (answer: Hops) => {
+        hops.set(domain, answer)
+        if (--open === 0) resolve()
+      }
+      wanted.push({ asker, domain, found })
+    }
+    let open = wanted.length
+    if (open === 0) return hops
+    const timer = setTimeout(resolve, deadlineMs)
+    for (const one of wanted) this.#want(one)
+    await late
+    clearTimeout(timer)
+    for (const one of wanted) this.#waiting.delete(one)
+    return new Map(hops)
+  }
+
+  #want(wanted: Wanted): void {
+    if (this.#waiting.size >= this.#options.maxWaiting) {
+      wanted.found(tooMany)
+      return
+    }
+    this.#waiting.add(wanted)
+    this.#depart()
+  }
+
+  #depart(): void {
+    for (const wanted of this.#waiting) {
+      if (this.#lookUps >= this.#options.maxLookUps) return
+      if ((this.#underWay.get(wanted.asker) ?? 0) >= this.#options.maxOfAsker) continue
+      this.#waiting.delete(wanted)
+      void this.#lookUp(wanted)
+    }
+  }
+
+  async #lookUp({ asker, domain, found }: Wanted): Promise<void> {
+    this.#count(asker, 1)
+    found(await this.#options.hopFinder.find(domain))
+    this.#count(asker, -1)
+    this.#depart()
+  }
+
+  #count(asker: string, change: 1 | -1): void {
+    this.#lookUps += change
+    const count = (this.#underWay.get(asker) ?? 0) + change
+    if (count > 0) this.#underWay.set(asker, count)
+    else this.#underWay.delete(asker)
+  }
+}

@@ -1,0 +1,192 @@
+// Judges what DNS showed of a domain against what it must publish; pure, so that a check and its repetition agree.
+import { type DomainRecord, fitsDns, questionOf } from './domain-records.ts'
+import type { Answer, Found } from './look-up-domain.ts'
+
+export interface RecordVerdict {
+  status: 'valid' | 'missing' | 'mismatch' | 'error'
+  /** What DNS gave: texts, or hosts by preference; bounded in number and length. */
+  observed: string[]
+  /** Why it is not valid, in a sentence; null when it is. */
+  reason: string | null
+}
+
+/** `unknown`: something that decides could not be looked up, so nothing follows from the check. */
+export interface Verdict {
+  result: 'holds' | 'broken' | 'unknown'
+  reasons: string[]
+}
+
+export interface Judgement {
+  /** By `questionOf` the record; only of those that were looked up or never can be. */
+  records: Map<string, RecordVerdict>
+  ownership: Verdict
+  outbound: Verdict
+  inbound: Verdict
+}
+
+const maxObserved = 20
+const longestObserved = 600
+
+/** `holder`: whether another organization has proved the name. */
+export function judge(
+  expected: readonly DomainRecord[],
+  found: Found,
+  holder: 'nobody' | 'another',
+): Judgement {
+  const judged = expected.flatMap((record) => {
+    const answer = found.get(questionOf(record))
+    if (!fitsDns(record.name)) return [{ record, verdict: tooLong(record) }]
+    return answer ? [{ record, verdict: judgeRecord(record, answer) }] : []
+  })
+  const of = (purpose: DomainRecord['purpose']) =>
+    judged.filter(({ record }) => record.purpose === purpose && record.required).map(({ verdict }) => verdict)
+  const taken: Verdict[] =
+    holder === 'another'
+      ? [{ result: 'broken', reasons: ['Another organization has proved that this name is its own.'] }]
+      : []
+  const ownership = all([...taken, any(of('ownership'))])
+  return {
+    records: new Map(judged.map(({ record, verdict }) => [questionOf(record), verdict])),
+    ownership,
+    outbound: all([ownership, any(of('dkim')), any(of('return_path'))]),
+    inbound: all([ownership, any(of('mx'))]),
+  }
+}
+
+/** One valid record is enough. Where none is known to be valid, one that could not be looked up may be. */
+function any(verdicts: RecordVerdict[]): Verdict {
+  if (verdicts.some(({ status }) => status === 'valid')) return { result: 'holds', reasons: [] }
+  const isUnknown = verdicts.length === 0 || verdicts.some(({ status }) => status === 'error')
+  return {
+    result: isUnknown ? 'unknown' : 'broken',
+    reasons: verdicts.flatMap(({ reason }) => reason ?? []),
+  }
+}
+
+function all(verdicts: Verdict[]): Verdict {
+  const result = (['broken', 'unknown'] as const).find((bad) =>
+    verdicts.some((verdict) => verdict.result === bad),
+  )
+  return { result: result ?? 'holds', reasons: verdicts.flatMap(({ reasons }) => reasons) }
+}
+
+function tooLong({ name }: DomainRecord): RecordVerdict {
+  return error(`${name} is ${name.length} characters long, and DNS holds names of 253 at most.`)
+}
+
+function error(reason: string): RecordVerdict {
+  return { status: 'error', observed: [], reason }
+}
+
+function judgeRecord(record: DomainRecord, answer: Answer): RecordVerdict {
+  const { type, name } = record
+  if (answer.status === 'temporary') return error(`${name} ${type} could not be looked up: ${answer.reason}.`)
+  if (answer.status !== 'ok')
+    return { status: 'missing', observed: [], reason: `${name} has no ${type} record.` }
+  const fault = type === 'MX' ? judgeHosts(record, hostsOf(answer)) : judgeTexts(record, textsOf(answer))
+  const observed = type === 'MX' ? hostsOf(answer).map(({ exchange }) => exchange || '.') : textsOf(answer)
+  return {
+    status: fault === null ? 'valid' : 'mismatch',
+    observed: observed.slice(0, maxObserved).map(showable),
+    reason: fault,
+  }
+}
+
+type OkAnswer = Extract<Answer, { status: 'ok' }>
+
+function hostsOf({ records }: OkAnswer): { exchange: string; preference: number }[] {
+  return records
+    .filter((record) => typeof record === 'object')
+    .sort((one, other) => one.preference - other.preference)
+}
+
+function textsOf({ records }: OkAnswer): string[] {
+  return records.filter((record) => typeof record === 'string')
+}
+
+/** Fit for a JSON document and a page: NUL and lone surrogates do not get into the database. */
+function showable(text: string): string {
+  return text
+    .slice(0, longestObserved)
+    .replaceAll(/\p{Cc}/gu, '\ufffd')
+    .toWellFormed()
+}
+
+/** What is wrong with the mail servers that a name has; null where nothing is. */
+function judgeHosts(
+  { name, value }: DomainRecord,
+  hosts: { exchange: string; preference: number }[],
+): string | null {
+  const ours = hosts.find(({ exchange }) => exchange === value.toLowerCase())
+  if (!ours) return `${name} has other mail servers than ${value}.`
+  // RFC 5321 5.1: mail goes to the most preferred server as long as that answers.
+  return ours.preference > hosts[0]!.preference ? `${name} prefers another mail server to ${value}.` : null
+}
+
+/** What is wrong with the texts that a name has; null where nothing is. */
+function judgeTexts({ purpose, name, value }: DomainRecord, texts: string[]): string | null {
+  switch (purpose) {
+    case 'ownership':
+      return texts.includes(value) ? null : `${name} does not hold the challenge.`
+    case 'dkim':
+      return judgeKeys(name, value, texts)
+    case 'spf':
+      return judgePolicies(name, value, texts)
+    case 'dmarc':
+      return judgeVersion(name, /^v\s*=\s*DMARC1\s*(?:;|$)/, texts)
+    case 'mta_sts':
+      return judgeVersion(name, /^v=STSv1\s*;/, texts)
+    default:
+      return judgeVersion(name, /^v=TLSRPTv1\s*;/, texts)
+  }
+}
+
+function judgeKeys(name: string, value: string, texts: string[]): string | null {
+  // RFC 6376 3.6.2.2: with several records at one selector, what a verifier takes is left to chance.
+  if (texts.length !== 1) return `${name} has ${texts.length} TXT records where there must be one.`
+  const [wanted, published] = [readTags(value), readTags(texts[0]!)]
+  if (published.get('p') === '') return `${name} says that the key is revoked.`
+  const isSame =
+    published.get('p') === wanted.get('p') &&
+    (published.get('v') ?? 'DKIM1') === 'DKIM1' &&
+    // RFC 6376 3.6.1: without k= the key is RSA, without h= any hash will do, without s= any service.
+    (published.get('k') ?? 'rsa') === wanted.get('k') &&
+    list(published.get('h') ?? 'sha256').includes('sha256') &&
+    list(published.get('s') ?? '*').some((use) => use === '*' || use === 'email')
+  return isSame ? null : `${name} has another key.`
+}
+
+/** The tags of a record without the white space in their values; the first of a name counts. */
+function readTags(text: string): Map<string, string> {
+  const tags = new Map<string, string>()
+  for (const part of text.split(';')) {
+    const equals = part.indexOf('=')
+    if (equals < 0) continue
+    const name = part.slice(0, equals).trim()
+    // RFC 6376 3.2: white space within a value of base64 means nothing, and none of our values has any.
+    if (!tags.has(name)) tags.set(name, part.slice(equals + 1).replaceAll(/\s/g, ''))
+  }
+  return tags
+}
+
+function list(value: string): string[] {
+  return value.split(':')
+}
+
+function judgePolicies(name: string, value: string, texts: string[]): string | null {
+  // RFC 7208 4.5: only texts that begin so are policies, and two of them are an error.
+  const policies = texts.filter((text) => /^v=spf1(?: |$)/i.test(text))
+  if (policies.length > 1) return `${name} has ${policies.length} SPF policies where there must be one.`
+  const terms = policies[0]?.toLowerCase().split(' ') ?? []
+  const needed = value.toLowerCase().split(' ')[1]!
+  // The name's MX is our mail host, so a bare "mx" allows the same.
+  return terms.some((term) => [needed, `+${needed}`, 'mx', '+mx'].includes(term))
+    ? null
+    : `${name} has no SPF policy that allows ${needed.slice(2)}.`
+}
+
+/** Recommended records are the customer's own: whatever they say, there must be one of their kind. */
+function judgeVersion(name: string, version: RegExp, texts: string[]): string | null {
+  const count = texts.filter((text) => version.test(text)).length
+  return count === 1 ? null : `${name} has ${count} such records where there must be one.`
+}
