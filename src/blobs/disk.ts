@@ -57,8 +57,9 @@ export class DiskBlobs {
     }
   }
 
-  read(key: string): Readable {
-    return createReadStream(this.#path(key))
+  /** The bytes, or those from `start` to `end`, which is the last one. */
+  read(key: string, range?: { start: number; end: number }): Readable {
+    return createReadStream(this.#path(key), range)
   }
 
   /** Deleting what is not there is no fault: a crash may have come between the row and the file. */

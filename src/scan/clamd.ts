@@ -1,0 +1,139 @@
+// Asks clamd about bytes, over its INSTREAM command; an answer that did not come is a value as well.
+import { connect, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
+
+export type ClamdAddress = { host: string; port: number } | { path: string }
+
+/**
+ * `failed`: clamd did not look at all of it, and would not another time. `later`: it lives and gave no judgement.
+ * `lost`: it took the bytes and cannot be spoken to since; they may be what ended it. `unreachable`: it cannot be spoken
+ * to, whatever the bytes are.
+ */
+export interface ScanVerdict {
+  state: 'clean' | 'infected' | 'failed' | 'later' | 'lost' | 'unreachable'
+  /** What was found, or what went wrong. */
+  detail: string
+}
+
+interface ClamdOptions {
+  connectMs?: number
+  /** How long clamd may take for one stream; its own limit, MaxScanTime, is two minutes. */
+  answerMs?: number
+}
+
+/** `isCut`: the connection ended before an answer, yet not for lack of time. `isOpened`: there was one. */
+type Reply = { text: string; isSent: boolean } | { fault: string; isCut: boolean; isOpened: boolean }
+
+const pieceBytes = 64 * 1024
+const maxReplyBytes = 4096
+const pingMs = 5_000
+
+export class Clamd {
+  readonly #address: ClamdAddress
+  readonly #connectMs: number
+  readonly #answerMs: number
+  readonly #open = new Set<Socket>()
+  #isClosed = false
+
+  constructor(address: ClamdAddress, { connectMs = 5_000, answerMs = 150_000 }: ClamdOptions = {}) {
+    this.#address = address
+    this.#connectMs = connectMs
+    this.#answerMs = answerMs
+  }
+
+  /** What clamd makes of the bytes; never rejects. */
+  async scan(content: Buffer): Promise<ScanVerdict> {
+    const first = await this.#stream(content)
+    if (!('fault' in first)) return judgeReply(first)
+    if (!(await this.#isAlive()))
+      return { state: first.isOpened ? 'lost' : 'unreachable', detail: first.fault }
+    if (!first.isCut) return { state: 'later', detail: first.fault }
+    // QUIRK: a stream over clamd's StreamMaxLength is reset, and its reply may be lost with that. A clamd that was killed
+    // does so as well: only one that lives has cut it off by itself, and then it does so again.
+    const second = await this.#stream(content)
+    if (!('fault' in second)) return judgeReply(second)
+    if (!(await this.#isAlive())) return { state: 'lost', detail: second.fault }
+    return { state: second.isCut ? 'failed' : 'later', detail: second.fault }
+  }
+
+  /** Its version; rejects, saying why, where it cannot be had. */
+  async version(): Promise<string> {
+    const reply = await this.#converse([Buffer.from('zVERSION\0')], pingMs)
+    if ('fault' in reply) throw new Error(reply.fault)
+    return reply.text.slice(0, 100)
+  }
+
+  /** Ends what is under way; from then on it is unreachable. */
+  close(): void {
+    this.#isClosed = true
+    for (const socket of this.#open) socket.destroy()
+  }
+
+  async #isAlive(): Promise<boolean> {
+    const reply = await this.#converse([Buffer.from('zPING\0')], pingMs)
+    return 'text' in reply && reply.text === 'PONG'
+  }
+
+  #stream(content: Buffer): Promise<Reply> {
+    return this.#converse(frame(content), this.#answerMs)
+  }
+
+  #converse(request: Iterable<Buffer>, answerMs: number): Promise<Reply> {
+    if (this.#isClosed) return Promise.resolve({ fault: 'scanning has ended', isCut: true, isOpened: false })
+    return new Promise((resolve) => {
+      const socket = connect({ ...this.#address })
+      this.#open.add(socket)
+      let text = ''
+      let isOpened = false
+      const settle = (reply: Reply) => {
+        clearTimeout(timer)
+        this.#open.delete(socket)
+        socket.destroy()
+        resolve(reply)
+      }
+      const fail = (end: { fault: string; isCut: boolean }) => settle({ ...end, isOpened })
+      const giveUp = () => fail({ fault: 'no answer in time', isCut: false })
+      let timer = setTimeout(giveUp, this.#connectMs)
+      const source = Readable.from(request)
+      socket.setEncoding('latin1')
+      socket.on('connect', () => {
+        isOpened = true
+        clearTimeout(timer)
+        timer = setTimeout(giveUp, answerMs)
+        source.pipe(socket, { end: false })
+      })
+      socket.on('data', (piece: string) => {
+        text += piece
+        const end = text.search(/[\0\n]/)
+        if (end >= 0) settle({ text: text.slice(0, end), isSent: source.readableEnded })
+        else if (text.length > maxReplyBytes) fail({ fault: 'an endless answer', isCut: false })
+      })
+      socket.on('error', (error) => fail({ fault: error.message, isCut: true }))
+      socket.on('close', () => fail({ fault: 'the connection was closed', isCut: true }))
+    })
+  }
+}
+
+function* frame(content: Buffer): Generator<Buffer> {
+  yield Buffer.from('zINSTREAM\0')
+  for (let at = 0; at < content.length; at += pieceBytes) {
+    const piece = content.subarray(at, at + pieceBytes)
+    const length = Buffer.alloc(4)
+    length.writeUInt32BE(piece.length)
+    yield Buffer.concat([length, piece])
+  }
+  yield Buffer.alloc(4)
+}
+
+/** What a reply says; one that is not understood says nothing. */
+function judgeReply({ text, isSent }: { text: string; isSent: boolean }): ScanVerdict {
+  const found = /^stream: (\S.*) FOUND$/.exec(text)?.[1]
+  if (found !== undefined) {
+    const isUnread = /^Heuristics\.(?:Encrypted|Limits\.Exceeded)\b/.test(found)
+    return { state: isUnread ? 'failed' : 'infected', detail: found }
+  }
+  if (text === 'INSTREAM size limit exceeded. ERROR') return { state: 'failed', detail: text }
+  // An OK before the end is none for the whole.
+  if (text === 'stream: OK' && isSent) return { state: 'clean', detail: '' }
+  return { state: 'later', detail: `not understood: ${JSON.stringify(text.slice(0, 200))}` }
+}
