@@ -2,9 +2,13 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { readAddressListFiles } from './address-list-files.ts'
+import { createAddressGuard, createEventStreams, startWebhooks } from './announcing.ts'
+import type { Log } from './base/log.ts'
 import type { Role, Settings } from './config.ts'
 import { claimFolder } from './data-folder.ts'
-import { HopFinder } from './dns/mx.ts'
+import { HopsInTime } from './dns/hops-in-time.ts'
+import { HopFinder, type Hops } from './dns/mx.ts'
 import { isPublicUnicast } from './dns/public-address.ts'
 import { Resolver } from './dns/resolver.ts'
 import { Acceptance } from './flow/accept-send.ts'
@@ -14,13 +18,22 @@ import { Courier } from './flow/courier.ts'
 import { purgeDeleted } from './flow/delete-inbox.ts'
 import { expireDeliveries } from './flow/end-deliveries.ts'
 import { fileSpooled } from './flow/file.ts'
+import { foldMetrics } from './flow/fold-metrics.ts'
+import { ProvedDomains } from './flow/proved-domains.ts'
+import { purgeContents } from './flow/purge-contents.ts'
+import { dropOldMail, readReports } from './flow/read-report.ts'
 import { Receiver } from './flow/receive.ts'
 import { moveDeliveries, specialRoutes } from './flow/routes.ts'
+import { Scanner } from './flow/scan.ts'
+import { SendingIdentities } from './flow/sending-identity.ts'
 import { loadSigningKeys } from './flow/signing.ts'
+import { Validation } from './flow/validate.ts'
+import { recheckDomains } from './flow/verify-domain.ts'
 import type { Foundation } from './foundation.ts'
 import { createHttpServer } from './http/server.ts'
 import { ParsePool } from './mail/parse-pool.ts'
 import { createOperatorServer } from './operator/server.ts'
+import { Clamd } from './scan/clamd.ts'
 import type { ListenAddress } from './setting-values.ts'
 import { filesContext, selfSignedContext } from './smtp/certificate.ts'
 import { SmtpServer } from './smtp/server.ts'
@@ -53,13 +66,17 @@ const filingBatch = 128
 /** Mail that arrives within this time is filed together: a batch costs as much as several mails. */
 const filingGatherMs = 50
 const purgeBatch = 500
+const reportBatch = 64
+const domainBatch = 20
+/** Messages that are scanned at once; each holds its message and a database connection meanwhile. */
+const scanLines = 4
 const deliveryLines = { domain: 10, special: 20 }
 
 /** Starts the roles of this node. */
 export async function startApp(foundation: Foundation, roles: readonly Role[]): Promise<App> {
   const { settings, db } = foundation
   const parts: Part[] = []
-  const wakes = { delivery: (_routes: string[]) => {}, filing: () => {} }
+  const wakes: Wakes = { delivery: () => {}, filing: () => {}, telling: () => {} }
   let draining = false
   const stop = async () => {
     draining = true
@@ -68,7 +85,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
   try {
     const release = await claimFolder(db, settings.dataDir)
     parts.push({ stop: release })
-    const operator = createOperatorServer({ db, isDraining: () => draining })
+    const operator = createOperatorServer({ db, clock: foundation.clock, isDraining: () => draining })
     const listening: Listening = {
       http: null,
       smtp: null,
@@ -82,6 +99,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     const membership = await startMembership(foundation, listening.smtp, capture)
     parts.push(membership)
     if (sends) parts.push(await startDelivery(foundation, wakes, membership))
+    if (roles.includes('webhooks')) parts.push(await startWebhooks(foundation, wakes, membership))
     if (roles.includes('api')) listening.http = await startApi(foundation, wakes, parts)
     return { listening, stop }
   } catch (error) {
@@ -90,35 +108,60 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
   }
 }
 
+/** Who is to look for work on this node; nobody, where its role is not run here. */
 interface Wakes {
   delivery(routes: string[]): void
   filing(): void
+  telling(): void
 }
 
 function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
   return (domain) => domain === managedDomain
 }
 
-function startJobs({ db, clock, log, blobs }: Foundation, wakes: Wakes): Part {
+function startJobs({ settings, db, clock, log, blobs, secretBox }: Foundation, wakes: Wakes): Part {
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
-  const file = () => fileSpooled({ db, clock, log, blobs, parsePool }, filingBatch)
+  const file = () =>
+    fileSpooled({ db, clock, log, blobs, parsePool }, filingBatch).finally(() => wakes.telling())
   const filing = new Loop({ name: 'file', run: file, intervalMs: 1_000, gatherMs: filingGatherMs, log })
+  const reporting = { db, clock, log, blobs, parsePool, secretBox }
+  const readReport = () => readReports(reporting, reportBatch)
+  const dropOld = () => dropOldMail(reporting, purgeBatch)
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
+  const purgeOld = () => purgeContents({ db, clock }, settings.retryLifetimeMs, purgeBatch)
+  const resolver = new Resolver({ servers: settings.dnsServers })
+  const checking = { db, clock, log, resolver, mailHost: settings.mailHost }
+  const recheck = () => recheckDomains(checking, domainBatch)
   const loops = [
     filing,
     new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
+    new Loop({ name: 'read reports', run: readReport, intervalMs: 1_000, log }),
+    new Loop({ name: 'drop old mail', run: dropOld, intervalMs: 60_000, log }),
     new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
     new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
+    new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
+    new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
+    new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
   ]
+  const scanner = settings.clamd
+    ? new Scanner({ db, clock, log, blobs, parsePool, clamd: new Clamd(settings.clamd) })
+    : null
+  if (scanner) loops.push(...scanLoops(scanner, log))
   wakes.filing = () => filing.wake()
   for (const loop of loops) loop.start()
   return {
     stop: async () => {
+      scanner?.close()
       await Promise.all(loops.map((loop) => loop.stop()))
       await parsePool.close()
     },
   }
+}
+
+function scanLoops(scanner: Scanner, log: Log): Loop[] {
+  const scan = { name: 'scan', run: () => scanner.scanNext(), intervalMs: 1_000, log }
+  return Array.from({ length: scanLines }, () => new Loop(scan))
 }
 
 async function startMx(foundation: Foundation, wakes: Wakes, parts: Part[]): Promise<ListenAddress> {
@@ -132,6 +175,7 @@ async function startMx(foundation: Foundation, wakes: Wakes, parts: Part[]): Pro
     secretBox,
     hostname,
     isLocal: isLocal(settings),
+    domains: new ProvedDomains({ db, clock }),
     wake: () => wakes.filing(),
   })
   const secureContext = settings.smtpTls
@@ -173,7 +217,6 @@ async function startMembership(
 async function startDelivery(foundation: Foundation, wakes: Wakes, membership: Membership): Promise<Part> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
   const resolver = new Resolver({ servers: settings.dnsServers })
-  const isAllowed = (ip: string) => settings.allowPrivateNetworks || isPublicUnicast(ip)
   const courier = new Courier({
     db,
     clock,
@@ -181,11 +224,11 @@ async function startDelivery(foundation: Foundation, wakes: Wakes, membership: M
     blobs,
     secretBox,
     hostname: settings.mailHost,
-    returnPathHost: settings.managedDomain,
-    signingKeys: await loadSigningKeys(foundation, settings.managedDomain),
+    wake: () => wakes.telling(),
+    identities: await createIdentities(foundation),
     retryScheduleMs: settings.retryScheduleMs,
     nextHop: {
-      hopFinder: new HopFinder({ resolver, isAllowed, clock }),
+      hopFinder: new HopFinder({ resolver, isAllowed: reachable(settings), clock }),
       mode: settings.delivery,
       relay: settings.relay,
       mxPort: settings.mxPort,
@@ -203,7 +246,7 @@ async function startDelivery(foundation: Foundation, wakes: Wakes, membership: M
     maxLinesOf: (route) => (special.has(route) ? deliveryLines.special : deliveryLines.domain),
   })
   const move = async () =>
-    (await moveDeliveries({ db, clock }, settings.delivery, [settings.managedDomain])) > 0
+    (await moveDeliveries({ db, clock }, settings.delivery, settings.managedDomain)) > 0
   const moving = new Loop({ name: 'move to routes', run: move, intervalMs: 60_000, log })
   engine.start()
   moving.start()
@@ -214,6 +257,13 @@ async function startDelivery(foundation: Foundation, wakes: Wakes, membership: M
       await engine.stop(graceMs)
     },
   }
+}
+
+async function createIdentities(foundation: Foundation): Promise<SendingIdentities> {
+  const { settings, db, clock, secretBox } = foundation
+  const domain = settings.managedDomain
+  const managed = { domain, keys: await loadSigningKeys(foundation, domain) }
+  return new SendingIdentities({ db, clock, secretBox, domains: new ProvedDomains({ db, clock }), managed })
 }
 
 const special = new Set<string>(Object.values(specialRoutes))
@@ -243,11 +293,17 @@ async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Pr
   const acceptance = new Acceptance({
     db,
     clock,
+    log,
     blobs,
+    domains: new ProvedDomains({ db, clock }),
     lifetimeMs: settings.retryLifetimeMs,
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
-    wake: (routes) => wakes.delivery(routes),
+    wake: (routes) => {
+      wakes.delivery(routes)
+      wakes.telling()
+    },
   })
+  const eventStreams = createEventStreams(foundation)
   const server = createHttpServer({
     db,
     clock,
@@ -255,24 +311,55 @@ async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Pr
     secretBox,
     blobs,
     acceptance,
+    validation: await createValidation(foundation),
+    resolver: new Resolver({ servers: settings.dnsServers }),
+    eventStreams,
+    addressGuard: createAddressGuard(settings),
     keyRing: new KeyRing({ db, clock }),
     requestRate: new RequestRate({ db, clock }),
     settings: {
       publicUrl:
         settings.publicUrl ?? (settings.http.port > 0 ? `http://${formatAddress(settings.http)}` : ''),
       managedDomain: settings.managedDomain,
+      mailHost: settings.mailHost,
       trustedProxies: settings.trustedProxies,
+      maxDownloadBytes: settings.maxDownloadBytes,
     },
   })
   await server.listen(settings.http)
   parts.push({
     stop: async () => {
+      await eventStreams.stop()
       await Promise.race([server.close(), afterGrace()])
       await acceptance.drained()
     },
   })
   const { address, port } = server.server.address() as AddressInfo
   return { host: address, port }
+}
+
+/** Validation asks with less patience than delivery: somebody waits for the answer. */
+async function createValidation({ settings, db, clock }: Foundation): Promise<Validation> {
+  const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 1_000 })
+  const hopFinder = new HopFinder({ resolver, isAllowed: reachable(settings), clock, deadlineMs: 5_000 })
+  const listChanges = await readAddressListFiles(settings.dataDir)
+  const hopsInTime = new HopsInTime({ hopFinder: ownFirst(settings, hopFinder) })
+  return new Validation({ db, hopsInTime, listChanges })
+}
+
+/** Mail for the managed domain goes to our own mail server without a look-up; so its addresses are judged without one. */
+function ownFirst(settings: Settings, hopFinder: HopFinder): Pick<HopFinder, 'find' | 'recall'> {
+  const own: Hops = { status: 'ok', hosts: [{ name: settings.mailHost, preference: 0, addresses: [] }] }
+  const isOwn = isLocal(settings)
+  return {
+    find: (domain) => hopFinder.find(domain),
+    recall: (domain) => (isOwn(domain) ? own : hopFinder.recall(domain)),
+  }
+}
+
+/** The addresses that mail may go to. */
+function reachable({ allowPrivateNetworks }: Settings): (ip: string) => boolean {
+  return (ip) => allowPrivateNetworks || isPublicUnicast(ip)
 }
 
 /** Resolves when nothing more is waited for; does not keep the service alive. */

@@ -7,10 +7,12 @@ import type { LogFormat } from './base/log.ts'
 import type { RelayTarget } from './flow/next-hop.ts'
 import { defaultLimits } from './flow/organization.ts'
 import type { DeliveryMode } from './flow/routes.ts'
+import type { ClamdAddress } from './scan/clamd.ts'
 import {
   address,
   boolean,
   cidr,
+  clamdAddress,
   databaseUrl,
   domain,
   fileUrl,
@@ -27,10 +29,10 @@ import {
 } from './setting-values.ts'
 import type { Limits } from './store/organizations.ts'
 
-export type Role = 'api' | 'mx' | 'delivery' | 'jobs'
+export type Role = 'api' | 'mx' | 'delivery' | 'webhooks' | 'jobs'
 
 /** The roles that exist so far, in the order in which they start. */
-export const roles: readonly Role[] = ['api', 'mx', 'delivery', 'jobs']
+export const roles: readonly Role[] = ['api', 'mx', 'delivery', 'webhooks', 'jobs']
 
 export interface Settings {
   dataDir: string
@@ -52,8 +54,11 @@ export interface Settings {
   allowPrivateNetworks: boolean
   smtpTrusted: string[]
   smtpMaxSizeBytes: number
+  clamd: ClamdAddress | null
+  maxDownloadBytes: number
   retryScheduleMs: number[]
   retryLifetimeMs: number
+  webhookRetryScheduleMs: number[]
   defaultLimits: Limits
   secretKeyFile: string
   roles: Role[]
@@ -107,15 +112,11 @@ class Reader {
   refuseOthers(): void {
     for (const name of Object.keys(this.#environment)) {
       if (!name.startsWith('POSTHORN_') || foreign.test(name) || this.#asked.has(name)) continue
-      if (later.has(name))
-        throw new SettingError(`${name} belongs to a part that is not there yet: leave it unset`)
       throw new SettingError(`${name} is not a setting: see docs/settings.md for those there are`)
     }
   }
 }
 
-/** Named already, for parts that come later: setting them would change nothing, and is refused for that. */
-const later = new Set(['POSTHORN_CLAMD', 'POSTHORN_WEBHOOK_RETRY_SCHEDULE'])
 /** Not settings of the service: where tests find the published suites and their database. */
 const foreign = /^POSTHORN_TEST/
 
@@ -199,6 +200,18 @@ function readMail(reader: Reader) {
     relay,
     mxPort: reader.read('POSTHORN_MX_PORT', 25, port, 'a port, such as 25'),
     allowPrivateNetworks: reader.read('POSTHORN_ALLOW_PRIVATE_NETWORKS', false, boolean, 'true or false'),
+    clamd: reader.read(
+      'POSTHORN_CLAMD',
+      null,
+      clamdAddress,
+      '127.0.0.1:3310, or the path of its socket, /run/clamav/clamd.ctl',
+    ),
+    maxDownloadBytes: reader.read(
+      'POSTHORN_MAX_DOWNLOAD_SIZE',
+      26_214_400,
+      integer(0, 1 << 30),
+      'bytes, such as 26214400',
+    ),
     retryScheduleMs: reader.read(
       'POSTHORN_RETRY_SCHEDULE',
       defaultRetryMs,
@@ -206,6 +219,12 @@ function readMail(reader: Reader) {
       '1m,5m,15m,30m,1h',
     ),
     retryLifetimeMs: reader.read('POSTHORN_RETRY_LIFETIME', 72 * hour, parseDuration, '72h'),
+    webhookRetryScheduleMs: reader.read(
+      'POSTHORN_WEBHOOK_RETRY_SCHEDULE',
+      defaultWebhookRetryMs,
+      list(parseDuration),
+      '5s,5m,30m,2h,5h,10h,14h,20h,24h',
+    ),
   }
 }
 
@@ -228,6 +247,9 @@ function readRunning(reader: Reader) {
 const minute = 60_000
 const hour = 60 * minute
 const defaultRetryMs = [minute, 5 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 4 * hour, 6 * hour]
+const defaultWebhookRetryMs = [
+  ...[5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour],
+]
 
 /** `api,mx` as roles; null where one of them is none. */
 export function parseRoles(text: string): Role[] | null {

@@ -5,6 +5,7 @@ import ipaddr from 'ipaddr.js'
 import type { RelayTarget } from './flow/next-hop.ts'
 import { defaultLimits } from './flow/organization.ts'
 import { parseDomain } from './mail/address.ts'
+import type { ClamdAddress } from './scan/clamd.ts'
 import type { Limits } from './store/organizations.ts'
 
 export interface ListenAddress {
@@ -67,6 +68,11 @@ export function address(text: string): ListenAddress | null {
   const host = match?.[1] ?? match?.[2]
   const number = port(match?.[3] ?? '')
   return host && number !== null ? { host, port: number } : null
+}
+
+/** `host:port`, or the path of a socket. */
+export function clamdAddress(text: string): ClamdAddress | null {
+  return text.startsWith('/') ? { path: text } : address(text)
 }
 
 export function resolver(text: string): string | null {

@@ -14,6 +14,8 @@ export interface TourPlace {
   /** Base URL of the API, without a trailing slash. */
   http: string
   secret: string
+  /** A clamd looks at attachments. */
+  scans: boolean
   /** Ends what was started for the tour; resolves once it is gone, however often it is asked. */
   leave(): Promise<void>
 }
@@ -32,7 +34,13 @@ export async function findRunning(settings: Settings): Promise<TourPlace | null>
   ) // nobody there
   await profile?.body?.cancel()
   return profile?.status === 200
-    ? { origin: 'running', http, secret: secret.trim(), leave: async () => {} }
+    ? {
+        origin: 'running',
+        http,
+        secret: secret.trim(),
+        scans: settings.clamd !== null,
+        leave: async () => {},
+      }
     : null
 }
 
@@ -42,16 +50,12 @@ export function reachable({ host, port }: ListenAddress): ListenAddress {
   return { host: own[host] ?? host, port }
 }
 
-/** Starts a service in a temporary folder, on free ports, with its own database; nothing of it stays. */
-export async function startFresh(): Promise<TourPlace> {
+/** Starts a service in a temporary folder, on free ports, with its own database; nothing of it stays. It asks your clamd. */
+export async function startFresh({ clamd }: Settings): Promise<TourPlace> {
   const folder = await mkdtemp(join(tmpdir(), 'posthorn-demo-'))
   const anyPort = '127.0.0.1:0'
-  const settings = readSettings({
-    POSTHORN_DATA_DIR: folder,
-    POSTHORN_HTTP: anyPort,
-    POSTHORN_OPERATOR: anyPort,
-    POSTHORN_SMTP: anyPort,
-  })
+  const listeners = { POSTHORN_HTTP: anyPort, POSTHORN_OPERATOR: anyPort, POSTHORN_SMTP: anyPort }
+  const settings = { ...readSettings({ POSTHORN_DATA_DIR: folder, ...listeners }), clamd }
   const endings: (() => Promise<void>)[] = [
     () => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
   ]
@@ -66,7 +70,8 @@ export async function startFresh(): Promise<TourPlace> {
     const app = await startApp(foundation, settings.roles)
     endings.push(() => app.stop())
     const secret = await openDevelopment(foundation)
-    return { origin: 'fresh', http: `http://${formatAddress(app.listening.http!)}`, secret: secret!, leave }
+    const http = `http://${formatAddress(app.listening.http!)}`
+    return { origin: 'fresh', http, secret: secret!, scans: clamd !== null, leave }
   } catch (error) {
     await leave()
     throw error

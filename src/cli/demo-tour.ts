@@ -1,150 +1,40 @@
-// The guided tour: two inboxes, a message, its reply and their thread, each step a request with its answer and its time.
+// The guided tour: inboxes, a message with its reply and thread, webhooks, a bounce; each step a request with its answer.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-
-export interface TourRequest {
-  method: 'GET' | 'POST'
-  path: string
-  idempotencyKey?: string
-  body?: object
-}
-
-export interface Step {
-  title: string
-  /** What there is to see in the answer, in a sentence or two. */
-  meaning: string
-  request: TourRequest
-  status: number
-  /** JSON, or text where the answer is a mail. */
-  answer: unknown
-  /** What a person reads of the answer: names and values. */
-  excerpt: [name: string, value: string][]
-  durationMs: number
-}
-
-/** The tour cannot go on; the message is the line to print. */
-export class TourFault extends Error {}
-
-interface Inbox {
-  id: string
-  localPart: string
-  address: string
-}
-
-interface Message {
-  id: string
-  threadId: string
-  direction: 'inbound' | 'outbound'
-  internetMessageId: string
-  inReplyTo: string | null
-  references: string[]
-  from: { email: string }
-  subject: string
-  extractedText?: string
-  attachments?: { filename: string; size: number; scanState: string }[]
-  inboundSecurity?: { smtp: { remoteIp: string; helo: string } }
-}
-
-interface Acceptance {
-  message: Message
-  submission: { id: string; status: string }
-  replayed: boolean
-}
-
-interface DeliveryEvent {
-  type: string
-  at: string
-  recipient: string | null
-  remote: { host: string; ip: string; tls: string | null } | null
-  response: string | null
-}
-
-interface Answer<Body> {
-  status: number
-  body: Body
-  durationMs: number
-}
-
-const requestLimitMs = 15_000
-const arrivalLimitMs = 30_000
-const pollMs = 40
-
-/** Asks the API of one service with one key; whatever is not an answer is a TourFault. */
-export class TourApi {
-  readonly #http: string
-  readonly #secret: string
-
-  constructor(http: string, secret: string) {
-    this.#http = http
-    this.#secret = secret
-  }
-
-  /** The answer, whose status must be `status`. */
-  async ask<Body>(request: TourRequest, status: number): Promise<Answer<Body>> {
-    const startedMs = performance.now()
-    const response = await this.#fetch(request)
-    const text = await response.text()
-    const isJson = response.headers.get('content-type')?.startsWith('application/json')
-    const answer = {
-      status: response.status,
-      body: isJson ? JSON.parse(text) : text,
-      durationMs: performance.now() - startedMs,
-    }
-    if (answer.status !== status)
-      throw new TourFault(
-        `${request.method} ${request.path} was answered ${answer.status} ${text.slice(0, 500)}`,
-      )
-    return answer
-  }
-
-  /** Asks again and again until the answer has what `find` looks for; the time is that of the whole wait. */
-  async askUntil<Body, Found>(request: TourRequest, what: string, find: (body: Body) => Found | undefined) {
-    const startedMs = performance.now()
-    for (;;) {
-      const answer = await this.ask<Body>(request, 200)
-      const found = find(answer.body)
-      const durationMs = performance.now() - startedMs
-      if (found !== undefined) return { ...answer, durationMs, found }
-      if (durationMs > arrivalLimitMs)
-        throw new TourFault(
-          `${what} within ${arrivalLimitMs / 1000} s: "posthorn queue list" tells what waits`,
-        )
-      await pause(pollMs)
-    }
-  }
-
-  async #fetch({ method, path, idempotencyKey, body }: TourRequest): Promise<Response> {
-    const headers = {
-      'x-api-key': this.#secret,
-      ...(idempotencyKey && { 'idempotency-key': idempotencyKey }),
-      ...(body && { 'content-type': 'application/json' }),
-    }
-    const signal = AbortSignal.timeout(requestLimitMs)
-    try {
-      return await fetch(this.#http + path, {
-        method,
-        headers,
-        signal,
-        body: body ? JSON.stringify(body) : null,
-      })
-    } catch (error) {
-      // fetch puts what went wrong on the wire into the cause.
-      const { message } = ((error as Error).cause ?? error) as Error
-      throw new TourFault(`${method} ${this.#http}${path} had no answer: ${message}`)
-    }
-  }
-}
+import {
+  type Acceptance,
+  type DeliveryEvent,
+  type Inbox,
+  type Message,
+  outcome,
+  pollMs,
+  type Step,
+  type TourApi,
+  TourFault,
+  type TourRequest,
+} from './demo-api.ts'
+import { walkBounce } from './demo-bounce.ts'
+import type { TourReceiver } from './demo-receiver.ts'
 
 /** Walks the whole tour, handing over each step once it is done; throws a TourFault at the first that fails. */
-export async function* walkTour(api: TourApi): AsyncGenerator<Step, void> {
+export async function* walkTour(
+  api: TourApi,
+  receiver: TourReceiver,
+  { scans }: { scans: boolean },
+): AsyncGenerator<Step, void> {
   const ada = yield* openInbox(api, 'Ada', 'demo-ada')
   const ben = yield* openInbox(api, 'Ben', 'demo-ben')
+  yield* receiver.open()
   const sent = yield* send(api, ada, ben)
   const arrived = yield* awaitArrival(api, ben, sent.message)
+  yield* receiver.awaitCall('message.received', arrived.id)
   const reply = yield* answer(api, arrived)
   yield* awaitThread(api, sent.message, reply.message)
   yield* showEvents(api, sent.submission.id)
   yield* showSource(api, arrived)
+  yield* downloadAttachment(api, arrived, scans ? scanPatienceMs : 0)
+  yield* walkBounce(api, receiver, ada, ben)
+  yield* showMetrics(api)
 }
 
 /** Each tour of a service uses the same two inboxes: an organization opens a few on the managed domain, for life. */
@@ -341,12 +231,68 @@ export function listFields(source: string): [name: string, value: string][] {
   })
 }
 
-function outcome({
-  status,
-  body,
-  durationMs,
-}: Answer<unknown>): Pick<Step, 'status' | 'answer' | 'durationMs'> {
-  return { status, answer: body, durationMs }
+/** clamd is asked within a second, and answers small files in a few milliseconds. */
+const scanPatienceMs = 3_000
+
+async function* downloadAttachment(
+  api: TourApi,
+  message: Message,
+  patienceMs: number,
+): AsyncGenerator<Step, void> {
+  const path = `/v1/messages/${message.id}/attachments/${message.attachments?.[0]?.id}`
+  const request = { method: 'GET', path } as const
+  const untilMs = performance.now() + patienceMs
+  const ask = () => api.ask<string | Refusal>(request, 200, 409, 423)
+  let download = await ask()
+  while (download.status === 423 && performance.now() < untilMs) {
+    await pause(pollMs)
+    download = await ask()
+  }
+  const { body, status } = download
+  yield {
+    title: 'Ben’s attachment',
+    meaning: scanMeanings[status]!,
+    request,
+    ...outcome(download),
+    excerpt:
+      typeof body === 'string'
+        ? [['content', body.trim().replaceAll('\n', ' ')]]
+        : [[body.error, body.message]],
+  }
+}
+
+interface Refusal {
+  error: string
+  message: string
+}
+
+const scanMeanings: Record<number, string> = {
+  200: 'It was scanned and found clean, so it is given out.',
+  409: 'The scanner did not find it clean, so nobody gets it.',
+  423: 'Nobody has scanned it, so nobody gets it: set POSTHORN_CLAMD to the clamd that is to look.',
+}
+
+interface Metrics {
+  totals: Record<string, number>
+  latencyMs: { p50: number | null; p95: number | null }
+}
+
+async function* showMetrics(api: TourApi): AsyncGenerator<Step, void> {
+  const request = { method: 'GET', path: '/v1/metrics/delivery?hours=24' } as const
+  const metrics = await api.ask<Metrics>(request, 200)
+  const { totals, latencyMs } = metrics.body
+  const shown = ['accepted', 'delivered', 'bounced', 'received']
+  yield {
+    title: 'What became of it all, in numbers',
+    meaning:
+      'Of this day and of the whole organization. They were counted in the commits that made the facts.',
+    request,
+    ...outcome(metrics),
+    excerpt: [
+      ...shown.map((name): [string, string] => [name, String(totals[name])]),
+      ['to delivery', `${latencyMs.p50} ms at the median, ${latencyMs.p95} ms at 95 %`],
+    ],
+  }
 }
 
 function describeInbox({ id, address }: Inbox): [string, string][] {

@@ -1,9 +1,12 @@
 // How the tour is shown: steps as a person reads them, mail fields unfolded and cut.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
 import { formatDuration, formatStep } from './demo.ts'
+import type { Step } from './demo-api.ts'
 import { reachable } from './demo-place.ts'
-import { listFields, type Step } from './demo-tour.ts'
+import { isGenuine } from './demo-receiver.ts'
+import { listFields } from './demo-tour.ts'
 
 const step: Step = {
   title: 'Ada gets an inbox',
@@ -71,3 +74,30 @@ for (const [host, own] of [
 ] as const)
   test(`a listener on ${host} is reached at ${own}`, () =>
     assert.deepEqual(reachable({ host, port: 1 }), { host: own, port: 1 }))
+
+const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+const signedAt = new Date('2026-11-21T09:00:00Z')
+const raw = '{"type":"message.received"}'
+const signature = new Webhook(secret).sign('id-1', signedAt, raw)
+const sound = {
+  'webhook-id': 'id-1',
+  'webhook-timestamp': String(signedAt.getTime() / 1000),
+  'webhook-signature': signature,
+}
+
+for (const [what, change, isTaken] of [
+  ['signed with the secret', {}, true],
+  ['signed with two secrets', { 'webhook-signature': `v1,AAAA ${signature}` }, true],
+  ['of another id', { 'webhook-id': 'id-2' }, false],
+  ['of another time', { 'webhook-timestamp': String(signedAt.getTime() / 1000 + 1) }, false],
+  ['signed otherwise', { 'webhook-signature': signature.replace('v1,', 'v2,') }, false],
+  ['not signed', { 'webhook-signature': undefined }, false],
+  ['without a time', { 'webhook-timestamp': undefined }, false],
+] as const)
+  test(`a call ${what} is ${isTaken ? 'genuine' : 'refused'}`, () =>
+    assert.equal(isGenuine(secret, { ...sound, ...change }, raw, signedAt.getTime()), isTaken))
+
+test('a call with another body, and one of yesterday, are refused', () => {
+  assert.equal(isGenuine(secret, sound, `${raw} `, signedAt.getTime()), false)
+  assert.equal(isGenuine(secret, sound, raw, signedAt.getTime() + 86_400_000), false)
+})

@@ -2,8 +2,10 @@
 import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import { loadSettings, type OutputOptions } from './context.ts'
+import { type Step, TourApi, TourFault } from './demo-api.ts'
 import { findRunning, startFresh, type TourPlace } from './demo-place.ts'
-import { type Step, TourApi, TourFault, walkTour } from './demo-tour.ts'
+import { TourReceiver } from './demo-receiver.ts'
+import { walkTour } from './demo-tour.ts'
 
 interface DemoOptions extends OutputOptions {
   fresh?: boolean
@@ -11,13 +13,14 @@ interface DemoOptions extends OutputOptions {
 
 const demoHelp = `
 With a development service running on this data folder, the tour uses it: it opens the inboxes demo-ada and demo-ben
-once (two of the inboxes that the organization may open), and each tour leaves two messages in each. Otherwise, and
-always where POSTHORN_MAIL_HOST is set, it starts a service of its own in a temporary folder and removes it afterwards.`
+once (two of the inboxes that the organization may open), and each tour leaves a few messages in them. Otherwise, and
+always where POSTHORN_MAIL_HOST is set, it starts a service of its own in a temporary folder and removes it afterwards.
+With POSTHORN_CLAMD set, the attachment is scanned and given out.`
 
 export function addDemoCommand(program: Command): void {
   program
     .command('demo')
-    .description('a guided tour: two inboxes, a message over SMTP, its reply, their thread')
+    .description('a guided tour: two inboxes, a message over SMTP, its reply, webhooks, a bounce')
     .option('--fresh', 'start a service of its own, even where one runs')
     .option('--json', 'print the steps as one JSON document')
     .addHelpText('after', demoHelp)
@@ -26,18 +29,26 @@ export function addDemoCommand(program: Command): void {
 
 async function demo(options: DemoOptions): Promise<void> {
   const say = options.json ? () => {} : (text: string) => console.log(text)
-  const running = options.fresh ? null : await findRunning(loadSettings())
+  const settings = loadSettings()
+  const running = options.fresh ? null : await findRunning(settings)
   if (!running) say('\nStarting a service for this tour, with its own database; this takes a few seconds …')
-  const starting = running ? Promise.resolve(running) : startFresh()
+  const starting = running ? Promise.resolve(running) : startFresh(settings)
+  let receiver: TourReceiver | null = null
   // What was started must not outlive an interrupted tour, nor an interrupted start.
-  const end = () => starting.then((place) => place.leave())
+  const end = async () => {
+    const place = await starting
+    await receiver?.close()
+    await place.leave()
+  }
   const interrupted = () => void end().finally(() => process.exit(1))
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted)
   const place = await starting
+  const api = new TourApi(place.http, place.secret)
+  receiver = new TourReceiver(api)
   const steps: Step[] = []
   try {
     say(introduce(place))
-    for await (const step of walkTour(new TourApi(place.http, place.secret))) {
+    for await (const step of walkTour(api, receiver, place)) {
       steps.push(step)
       say(formatStep(step, steps.length, paint))
     }
@@ -46,14 +57,17 @@ async function demo(options: DemoOptions): Promise<void> {
   } catch (error) {
     if (!(error instanceof TourFault)) throw error
     console.error(`posthorn: the tour ended early: ${error.message}`)
+    if (place.origin === 'running') console.error(elsewhere)
     process.exitCode = 1
   } finally {
-    await place.leave()
+    await end()
     process.off('SIGINT', interrupted).off('SIGTERM', interrupted)
   }
 }
 
-type Paint = (style: 'bold' | 'dim' | 'green' | 'cyan', text: string) => string
+const elsewhere = 'posthorn: demo --fresh walks it on a service of its own, whatever this one allows'
+
+type Paint = (style: 'bold' | 'dim' | 'green' | 'yellow' | 'cyan', text: string) => string
 
 /** Colours for a terminal that shows them; NO_COLOR is heeded. */
 const paint: Paint = (style, text) => styleText(style, text, { stream: process.stdout })
@@ -77,7 +91,7 @@ export function formatStep(
       ? [`${indent}${paint('dim', `idempotency-key: ${request.idempotencyKey}`)}`]
       : []),
     ...(request.body ? [`${indent}${JSON.stringify(request.body)}`] : []),
-    `${indent}${paint('green', `→ ${status}`)}${paint('dim', ` in ${formatDuration(durationMs)}`)}`,
+    `${indent}${paint(status < 400 ? 'green' : 'yellow', `→ ${status}`)}${paint('dim', ` in ${formatDuration(durationMs)}`)}`,
     ...excerpt.map(([name, value]) => `${indent}  ${paint('dim', name.padEnd(width))}  ${value}`),
   ].join('\n')
 }

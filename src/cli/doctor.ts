@@ -21,6 +21,7 @@ import {
   tryConnecting,
   warning,
 } from './doctor-checks.ts'
+import { checkClamd } from './doctor-clamd.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './doctor-dns.ts'
 
 const doctorHelp = `
@@ -61,7 +62,7 @@ async function examine(): Promise<Findings> {
   const { checks: local, managedDomain } = await examineStore(settings)
   const listeners = await checkListeners(settings)
   const certificate = await checkCertificate(settings, new Date())
-  const clamd = skipped('clamd', 'scanning is not there yet: attachments stay unscanned')
+  const clamd = await checkClamd(settings)
   const world = await examineWorld(settings, managedDomain)
   return {
     checks: [describeSettings(settings), ...local, ...listeners, certificate, ...world, clamd],

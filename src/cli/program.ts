@@ -15,7 +15,7 @@ const intro = 'Inboxes, sending and receiving for programs and agents, in one se
 const outro = `
 Start here:
   posthorn serve            the whole service on this machine, with its own database
-  posthorn demo             a guided tour: two inboxes, a message, its reply, their thread
+  posthorn demo             a guided tour: two inboxes, a message, its reply, webhooks, a bounce
   posthorn doctor           what is set up, what is not, and how to mend it
 
 Settings come from the environment and from .env; docs/settings.md lists them.

@@ -101,7 +101,7 @@ function banner(settings: Settings, { http, operator, smtp }: Listening, secret:
   if (http)
     lines.push(`  API       http://${formatAddress(http)}    its description: /docs and /openapi.json`)
   if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives for ${settings.managedDomain}`)
-  lines.push(`  Operator  http://${formatAddress(operator)}    /healthz, /readyz`)
+  lines.push(`  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics`)
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
   if (settings.isDevelopment && http) lines.push('', ...firstCall(settings, formatAddress(http), secret))
   return `${lines.join('\n')}\n`
@@ -143,7 +143,6 @@ async function stopOnSignal(app: App, foundation: Foundation): Promise<void> {
 
 function requireRoles(text: string): Role[] {
   const roles = parseRoles(text)
-  if (!roles)
-    throw new InvalidArgumentError(`there are ${allRoles.join(', ')} (webhooks and dashboard come later)`)
+  if (!roles) throw new InvalidArgumentError(`there are ${allRoles.join(', ')} (dashboard is not there yet)`)
   return roles
 }

@@ -3,10 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch } from '../base/batch.ts'
 import type { Clock } from '../base/clock.ts'
 import { type RefusalCode, ServiceError } from '../base/errors.ts'
-import { type InboxId, newId, type SubmissionId, type ThreadId } from '../base/ids.ts'
+import { newId, type SubmissionId, type ThreadId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import { meters } from '../base/meters.ts'
+import { traced } from '../base/trace.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import { commitRows } from '../store/commit.ts'
 import { type Db, DbFault } from '../store/db.ts'
+import type { DeliveryPlace } from '../store/deliveries.ts'
 import { findInbox } from '../store/inboxes.ts'
 import { findMessage, findThread, type MessageRow } from '../store/messages.ts'
 import { insertRaws, maxInlineBytes, type RawRow } from '../store/raws.ts'
@@ -18,6 +22,7 @@ import {
   type SendVerdict,
   type SubmissionRow,
 } from '../store/submissions.ts'
+import { findSuppressed, suppressDeliveries } from '../store/suppressions.ts'
 import type { Caller } from './caller.ts'
 import {
   acceptedOf,
@@ -29,9 +34,20 @@ import {
   type SendFrame,
 } from './compile-send.ts'
 import type { Idempotency } from './idempotency.ts'
+import type { ProvedDomains } from './proved-domains.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
-import type { RoutePolicy } from './routes.ts'
-import { draftSend, type MessageBody, type Refusal, type ReplyBody, type SendDraft } from './send-draft.ts'
+import { type RoutePolicy, routeOf } from './routes.ts'
+import {
+  canonical,
+  type DomainMessageBody,
+  draftSend,
+  type MessageBody,
+  type Refusal,
+  type ReplyBody,
+  type SendDraft,
+} from './send-draft.ts'
+import { judgeSender } from './send-policy.ts'
+import { queueIdOf } from './states.ts'
 
 /** The answer to an accepted send, or to one that was accepted before. */
 export interface Accepted {
@@ -40,10 +56,19 @@ export interface Accepted {
   replayed: boolean
 }
 
+/** The same for a send of no inbox, which has no message. */
+export interface AcceptedSend {
+  message: MessageRow | null
+  submission: SubmissionRow
+  replayed: boolean
+}
+
 export interface AcceptanceDeps {
   db: Db
   clock: Clock
+  log: Log
   blobs: DiskBlobs
+  domains: ProvedDomains
   routePolicy: RoutePolicy
   lifetimeMs: number
   /** Tells the delivery engine that these routes have work. */
@@ -56,6 +81,8 @@ interface PendingSend {
   /** The bytes of its attachments. */
   raw: RawRow | null
   sizeBytes: number
+  /** The positions of recipients that are suppressed. */
+  suppressed: number[]
 }
 
 const runningWaitMs = 5_000
@@ -72,6 +99,7 @@ export class Acceptance {
   constructor(deps: AcceptanceDeps) {
     this.#deps = deps
     this.#batch = new Batch({
+      name: 'accept',
       flush: (sends) => this.#flush(sends),
       sizeOf: ({ sizeBytes }) => sizeBytes,
     })
@@ -86,13 +114,35 @@ export class Acceptance {
   ): Promise<Accepted> {
     const sender = await this.#sender(caller, inboxId)
     const draft = draftSend(caller, { to: body.to, cc: body.cc ?? [], bcc: body.bcc ?? [] }, body)
-    if (!sender) draft.refusal = { code: 'not_found' }
-    else draft.refusal = refuseInbox(caller, sender.id) ?? refuseNew(caller) ?? draft.refusal
+    draft.refusal = sender ? await this.#judge(caller, sender, 'conversation', draft) : { code: 'not_found' }
     const frame: SendFrame = {
       operation: 'message',
       sender: sender ?? nobody,
       thread: { id: newId('thread', this.#deps.clock.nowMs()), kind: 'new', subject: body.subject },
       subject: body.subject,
+      inReplyTo: null,
+      references: [],
+    }
+    return withMessage(await this.#once(caller, frame, draft, body, idempotency))
+  }
+
+  /** Accepts a message through a domain, without an inbox; resolves after the commit. */
+  async acceptFromDomain(
+    caller: Caller,
+    body: DomainMessageBody,
+    idempotency: Idempotency,
+  ): Promise<AcceptedSend> {
+    const { mailbox, domain } = canonical(body.from)
+    const draft = draftSend(caller, { to: body.to, cc: [], bcc: [] }, body)
+    const proved = await this.#deps.domains.findSending(caller.organizationId, domain)
+    const sender: Sender = { id: null, mailbox, domain, domainId: proved?.id ?? null }
+    draft.refusal = await this.#judge(caller, sender, 'conversation', draft)
+    const { subject } = body
+    const frame: SendFrame = {
+      operation: 'send',
+      sender,
+      thread: null,
+      subject,
       inReplyTo: null,
       references: [],
     }
@@ -112,17 +162,13 @@ export class Acceptance {
     const sender = thread && (await this.#sender(caller, thread.inboxId))
     if (!sender || target?.threadId !== thread.id) {
       const draft = draftSend(caller, { to: [], cc: [], bcc: [] }, body)
-      return await this.#once(
-        caller,
-        nowhere(threadId as ThreadId),
-        { ...draft, refusal: { code: 'not_found' } },
-        body,
-        idempotency,
-      )
+      const frame = nowhere(threadId as ThreadId)
+      const refused = { ...draft, refusal: { code: 'not_found' as const } }
+      return withMessage(await this.#once(caller, frame, refused, body, idempotency))
     }
     const addressed = replyRecipients(target, sender.mailbox.email, body.replyAll ? 'all' : 'sender')
     const draft = draftSend(caller, { ...addressed, bcc: [] }, body)
-    draft.refusal = refuseInbox(caller, sender.id) ?? draft.refusal
+    draft.refusal = await this.#judge(caller, sender, 'nothing', draft)
     if (draft.recipients.length === 0) draft.refusal ??= unanswerable
     const frame: SendFrame = {
       operation: 'reply',
@@ -132,7 +178,7 @@ export class Acceptance {
       inReplyTo: target.internetMessageId,
       references: replyReferences(target),
     }
-    return await this.#once(caller, frame, draft, body, idempotency)
+    return withMessage(await this.#once(caller, frame, draft, body, idempotency))
   }
 
   /** Resolves when everything taken has been answered. */
@@ -145,9 +191,9 @@ export class Acceptance {
     caller: Caller,
     frame: SendFrame,
     draft: SendDraft,
-    body: MessageBody | ReplyBody,
+    body: MessageBody | ReplyBody | DomainMessageBody,
     idempotency: Idempotency,
-  ): Promise<Accepted> {
+  ): Promise<AcceptedSend> {
     const name = `${caller.organizationId} ${frame.operation} ${idempotency.key}`
     const deadlineMs = this.#deps.clock.monotonicMs() + runningWaitMs
     for (let earlier = this.#running.get(name); earlier; earlier = this.#running.get(name)) {
@@ -155,7 +201,11 @@ export class Acceptance {
       if (waitMs <= 0) throw new ServiceError('idempotency_in_progress', undefined, 1)
       await Promise.race([earlier, sleep(waitMs, undefined, { ref: false })])
     }
-    const run = this.#accept(caller, frame, draft, body, idempotency)
+    const describe = () => ({
+      'posthorn.organization': caller.organizationId,
+      'posthorn.inbox': frame.sender.id ?? '',
+    })
+    const run = traced('accept', describe, () => this.#accept(caller, frame, draft, body, idempotency))
     this.#running.set(
       name,
       run.catch(() => {}),
@@ -171,29 +221,50 @@ export class Acceptance {
     caller: Caller,
     frame: SendFrame,
     draft: SendDraft,
-    body: MessageBody | ReplyBody,
+    body: MessageBody | ReplyBody | DomainMessageBody,
     idempotency: Idempotency,
-  ): Promise<Accepted> {
-    const { clock, routePolicy, lifetimeMs, blobs, wake } = this.#deps
+  ): Promise<AcceptedSend> {
+    const { clock, lifetimeMs, blobs, wake } = this.#deps
     const raw = attachmentBytes(body)
+    const routes = await this.#routesOf(draft)
     const send = compileSend(caller, frame, draft, body, {
       idempotency,
       raw,
-      routePolicy,
+      routes,
       lifetimeMs,
       at: clock.now(),
     })
     if (!draft.refusal) await Promise.all([this.#keepLarge(raw), this.#addRoutes(send)])
     const sizeBytes = 2_000 + draft.contentBytes + 300 * draft.recipients.length
-    const verdict = await this.#batch.add({ send, raw, sizeBytes })
+    const pending: PendingSend = { send, raw, sizeBytes, suppressed: [] }
+    const verdict = await this.#batch.add(pending)
     if (verdict instanceof DbFault) throw verdict
     if (verdict.verdict === 'accepted') {
       wake(send.deliveries.map(({ route }) => route))
-      return acceptedOf(caller, send)
+      this.#tell(send)
+      return acceptedOf(caller, send, pending.suppressed)
     }
     if (raw?.blob) await blobs.delete(raw.blob)
     if (verdict.verdict === 'replayed') return await this.#replay(caller, verdict.submissionId)
     throw refused(verdict, draft.refusal)
+  }
+
+  #tell({ id, sub, inbox, deliveries }: NewSend): void {
+    meters.accepted.inc()
+    const names = { message: inbox && id, submission: sub, queueId: queueIdOf(sub), inbox }
+    this.#deps.log.info({ ...names, recipients: deliveries.length }, 'a send was accepted')
+  }
+
+  /** The queue of each recipient's domain. */
+  async #routesOf({ recipients }: SendDraft): Promise<Map<string, string>> {
+    const { domains, routePolicy } = this.#deps
+    const names = [...new Set(recipients.map(({ domain }) => domain))]
+    const found = await Promise.all(names.map((name) => domains.find(name)))
+    return new Map(names.map((name, i) => [name, routeOf(routePolicy, name, found[i] ?? null)]))
+  }
+
+  #judge(caller: Caller, sender: Sender, begins: 'conversation' | 'nothing', draft: SendDraft) {
+    return judgeSender(this.#deps.domains, caller, sender, { begins, drafted: draft.refusal })
   }
 
   /** Bytes too large for a row go to the blob store, flushed, before the commit that names them. */
@@ -217,19 +288,24 @@ export class Acceptance {
     return await commitRows(sends, async (rows) => {
       const news = rows.map(({ send }) => send)
       const at = clock.now()
-      if (!rows.some(({ raw }) => raw)) return await acceptSends(db, news, at)
+      await noteSuppressed(db, rows)
+      if (!rows.some(({ raw, suppressed }) => raw || suppressed.length > 0))
+        return await acceptSends(db, news, at)
       return await db.transaction(async (tx) => {
         const verdicts = await acceptSends(tx, news, at)
         const raws = rows.flatMap(({ raw }, i) => (raw && verdicts[i]?.verdict === 'accepted' ? [raw] : []))
         await insertRaws(tx, raws, at)
+        const isAccepted = (i: number) => verdicts[i]?.verdict === 'accepted'
+        await suppressDeliveries(tx, suppressedOf(rows.filter((_, i) => isAccepted(i))), null, at)
         return verdicts
       })
     })
   }
 
-  async #replay(caller: Caller, submissionId: SubmissionId): Promise<Accepted> {
+  async #replay(caller: Caller, submissionId: SubmissionId): Promise<AcceptedSend> {
     const { db } = this.#deps
     const submission = await findSubmission(db, caller.organizationId, submissionId)
+    if (submission?.inboxId === null) return { message: null, submission, replayed: true }
     const message =
       submission?.messageId && (await findMessage(db, caller.organizationId, submission.messageId))
     if (!submission || !message) throw new ServiceError('idempotency_result_expired')
@@ -244,11 +320,35 @@ export class Acceptance {
     const inbox = await findInbox(this.#deps.db, caller.organizationId, inboxId)
     if (inbox?.status !== 'active') return null
     const email = `${inbox.localPart}@${inbox.domain}`
-    const sender = { id: inbox.id, mailbox: { email, name: inbox.displayName }, domain: inbox.domain }
+    const sender: Sender = {
+      id: inbox.id,
+      mailbox: { email, name: inbox.displayName },
+      domain: inbox.domain,
+      domainId: inbox.domainId,
+    }
     if (this.#senders.size > maxKnown) this.#senders.clear()
     this.#senders.set(name, sender)
     return sender
   }
+}
+
+/** One look-up for the batch. What is suppressed after it is met by the look before each attempt. */
+async function noteSuppressed(db: Db, rows: PendingSend[]): Promise<void> {
+  const keys = rows.flatMap(({ send }) => send.deliveries.map(({ key }) => ({ org: send.org, key })))
+  const found = new Set((await findSuppressed(db, keys)).map(({ org, key }) => `${org} ${key}`))
+  for (const row of rows) {
+    const { deliveries, org } = row.send
+    row.suppressed = deliveries.flatMap(({ key, position }) => (found.has(`${org} ${key}`) ? position : []))
+    row.send.recipients = deliveries.length - row.suppressed.length
+    if (row.suppressed.length > 0 && row.send.recipients === 0)
+      row.send.refusal ??= 'all_recipients_suppressed'
+  }
+}
+
+function suppressedOf(rows: PendingSend[]): DeliveryPlace[] {
+  return rows.flatMap(({ send, suppressed }) =>
+    suppressed.map((position) => ({ submissionId: send.sub, position })),
+  )
 }
 
 const unanswerable: Refusal = {
@@ -256,12 +356,10 @@ const unanswerable: Refusal = {
   detail: '/targetMessageId: the message has no address to reply to',
 }
 
-function refuseInbox(caller: Caller, inboxId: InboxId): Refusal | null {
-  return caller.inboxIds && !caller.inboxIds.includes(inboxId) ? { code: 'inbox_not_allowed' } : null
-}
-
-function refuseNew(caller: Caller): Refusal | null {
-  return caller.sendMode === 'reply_only' ? { code: 'send_mode_reply_only' } : null
+/** A send from an inbox has its message. */
+function withMessage({ message, ...rest }: AcceptedSend): Accepted {
+  if (!message) throw new Error('a send from an inbox came back without its message')
+  return { ...rest, message }
 }
 
 function refused({ verdict, retryAfterSeconds }: SendVerdict, refusal: Refusal | null): ServiceError {

@@ -20,6 +20,7 @@ export class Capture implements Backend {
   constructor({ db, clock, blobs }: { db: Db; clock: Clock; blobs: DiskBlobs }) {
     this.#blobs = blobs
     this.#batch = new Batch({
+      name: 'capture',
       sizeOf: ({ raw }) => raw.bytes?.length ?? 0,
       maxFlights: 1,
       flush: async (mails) => {

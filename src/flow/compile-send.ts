@@ -7,33 +7,39 @@ import type { RawRow } from '../store/raws.ts'
 import type { NewSend, SendOperation, SubmissionRow } from '../store/submissions.ts'
 import type { Caller } from './caller.ts'
 import type { Idempotency } from './idempotency.ts'
-import { type RoutePolicy, routeOf } from './routes.ts'
 import {
   attachmentEntries,
   canonical,
+  type DomainMessageBody,
   type MessageBody,
   type ReplyBody,
   type SendDraft,
 } from './send-draft.ts'
 
 export interface Sender {
-  id: InboxId
+  /** The inbox; null where the mail goes out through a domain alone. */
+  id: InboxId | null
   mailbox: Mailbox
   domain: string
+  /** Null for the managed domain. */
+  domainId: string | null
 }
 
-/** What differs between a new message and a reply. */
+type Body = MessageBody | ReplyBody | DomainMessageBody
+
+/** What differs between a new message, a reply and a send through a domain. */
 export interface SendFrame {
   operation: SendOperation
   sender: Sender
-  thread: { id: ThreadId; kind: 'new' | 'known'; subject: string }
+  /** Null where there is no inbox. */
+  thread: { id: ThreadId; kind: 'new' | 'known'; subject: string } | null
   subject: string
   inReplyTo: string | null
   references: string[]
 }
 
 /** Stands where there is no inbox: such a send can only turn out to be a replay. */
-export const nobody: Sender = { id: '' as InboxId, mailbox: { email: '' }, domain: '' }
+export const nobody: Sender = { id: '' as InboxId, mailbox: { email: '' }, domain: '', domainId: null }
 
 /** The frame of a reply to what does not exist. */
 export function nowhere(threadId: ThreadId): SendFrame {
@@ -42,7 +48,7 @@ export function nowhere(threadId: ThreadId): SendFrame {
 }
 
 /** The attachments' bytes, one after the other, or null where there are none. */
-export function attachmentBytes({ attachments = [] }: MessageBody | ReplyBody): RawRow | null {
+export function attachmentBytes({ attachments = [] }: Body): RawRow | null {
   if (attachments.length === 0) return null
   const bytes = Buffer.concat(attachments.map(({ content }) => content))
   return { id: newUuid(), sizeBytes: bytes.length, bytes, blob: null }
@@ -51,7 +57,8 @@ export function attachmentBytes({ attachments = [] }: MessageBody | ReplyBody): 
 export interface Circumstances {
   idempotency: Idempotency
   raw: RawRow | null
-  routePolicy: RoutePolicy
+  /** The queue of each recipient's domain. */
+  routes: ReadonlyMap<string, string>
   lifetimeMs: number
   at: Date
 }
@@ -60,8 +67,8 @@ export function compileSend(
   caller: Caller,
   frame: SendFrame,
   draft: SendDraft,
-  body: MessageBody | ReplyBody,
-  { idempotency, raw, routePolicy, lifetimeMs, at }: Circumstances,
+  body: Body,
+  { idempotency, raw, routes, lifetimeMs, at }: Circumstances,
 ): NewSend {
   const { sender, thread } = frame
   const id = newId('message', at.getTime())
@@ -73,11 +80,11 @@ export function compileSend(
     hash: idempotency.requestHash.toString('hex'),
     refusal: draft.refusal?.code ?? null,
     inbox: sender.id,
-    thread: thread.id,
-    fresh: thread.kind === 'new',
+    thread: thread?.id ?? null,
+    fresh: thread && thread.kind === 'new',
     sub: newUuid<SubmissionId>(),
     recipients: draft.recipients.length,
-    id,
+    id: sender.id && id,
     mid: `<${id.slice(4)}@${sender.domain}>`,
     irt: frame.inReplyTo,
     refs: frame.references,
@@ -85,7 +92,7 @@ export function compileSend(
     rcpts: shownRecipients(draft, 'replyTo' in body ? body.replyTo : undefined),
     participants: [sender.mailbox, ...draft.to, ...draft.cc].map(({ email }) => email),
     subject: frame.subject,
-    thread_subject: thread.subject,
+    thread_subject: thread?.subject ?? '',
     body: body.text ?? htmlToText(body.html ?? ''),
     html: body.html ?? null,
     metadata: body.metadata ?? {},
@@ -93,10 +100,14 @@ export function compileSend(
     attachments: attachmentEntries(body.attachments ?? []),
     raw: raw?.id ?? null,
     deliveries: draft.recipients.map(({ email, key, domain }, position) => {
-      return { position, email, key, domain, route: routeOf(routePolicy, domain) }
+      return { position, email, key, domain, route: routes.get(domain)! }
     }),
     at,
     expires_at: new Date(at.getTime() + lifetimeMs),
+    ...('from' in body && {
+      headers: body.headers ?? {},
+      ...(sender.domainId && { domain_id: sender.domainId }),
+    }),
   }
 }
 
@@ -109,16 +120,30 @@ function shownRecipients({ to, cc, bcc }: SendDraft, replyTo: Mailbox | undefine
   }
 }
 
-/** The rows of an accepted send, as they were just written. */
+/**
+ * The rows of an accepted send, as they were just written, with the positions of recipients that are suppressed; without
+ * an inbox there is no message.
+ */
 export function acceptedOf(
   caller: Caller,
   send: NewSend,
-): { message: MessageRow; submission: SubmissionRow; replayed: false } {
-  const message: MessageRow = {
-    id: send.id,
-    organizationId: caller.organizationId,
-    inboxId: send.inbox,
-    threadId: send.thread,
+  suppressed: number[],
+): { message: MessageRow | null; submission: SubmissionRow; replayed: false } {
+  return {
+    message: messageOf(caller, send),
+    submission: submissionOf(caller, send, suppressed),
+    replayed: false,
+  }
+}
+
+function messageOf({ organizationId }: Caller, send: NewSend): MessageRow | null {
+  const { id, inbox, thread } = send
+  if (id === null || inbox === null || thread === null) return null
+  return {
+    id,
+    organizationId,
+    inboxId: inbox,
+    threadId: thread,
     seq: 0,
     direction: 'outbound',
     internetMessageId: send.mid,
@@ -141,16 +166,19 @@ export function acceptedOf(
     createdAt: send.at,
     updatedAt: send.at,
   }
+}
+
+function submissionOf({ organizationId }: Caller, send: NewSend, suppressed: number[]): SubmissionRow {
   const updatedAt = send.at.toISOString()
-  const submission: SubmissionRow = {
+  return {
     id: send.sub,
-    organizationId: caller.organizationId,
+    organizationId,
     inboxId: send.inbox,
     messageId: send.id,
     sender: send.sender,
-    recipients: send.deliveries.map(({ email }) => ({
+    recipients: send.deliveries.map(({ email, position }) => ({
       email,
-      status: 'pending',
+      status: suppressed.includes(position) ? 'suppressed' : 'pending',
       response: null,
       updatedAt,
       attempts: 0,
@@ -164,5 +192,4 @@ export function acceptedOf(
     createdAt: send.at,
     updatedAt: send.at,
   }
-  return { message, submission, replayed: false }
 }

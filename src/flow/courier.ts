@@ -2,6 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch } from '../base/batch.ts'
 import type { Log } from '../base/log.ts'
+import { classOf, meters } from '../base/meters.ts'
+import { traced } from '../base/trace.ts'
 import type { SmtpConnection } from '../smtp/client.ts'
 import { commitRows } from '../store/commit.ts'
 import { DbFault } from '../store/db.ts'
@@ -10,10 +12,13 @@ import { backOffRoute, clearBackOff, nextDue } from '../store/routes.ts'
 import { claimJobs, type DeliveryDeps, type DeliveryJob, deliver, untried, unwritable } from './deliver.ts'
 import { failRoute } from './end-deliveries.ts'
 import { type NextHopDeps, openRoute } from './next-hop.ts'
+import { queueIdOf } from './states.ts'
 
 export interface CourierDeps extends DeliveryDeps {
   log: Log
   nextHop: NextHopDeps
+  /** Called when results, which customers are told of, have been recorded. */
+  wake(): void
 }
 
 /** A result is worth recording for as long as this: what is forgotten is sent again. */
@@ -27,7 +32,8 @@ export class Courier {
   constructor(deps: CourierDeps) {
     this.#deps = deps
     this.#results = new Batch({
-      flush: (results) => commitRows(results, (rows) => recordResults(deps.db, rows, deps.clock.now())),
+      name: 'results',
+      flush: (results) => this.#commit(results),
     })
   }
 
@@ -71,7 +77,14 @@ export class Courier {
     record: (results: DeliveryResult[]) => void,
   ) {
     try {
-      const { results, fault } = await deliver(this.#deps, line, job, mayFinish)
+      const describe = () => ({
+        ...{ 'posthorn.submission': job.content.submissionId, 'posthorn.route': job.route },
+        ...{ 'posthorn.recipients': job.deliveries.length, 'server.address': line.remote.host },
+      })
+      const { results, fault } = await traced('deliver', describe, () =>
+        deliver(this.#deps, line, job, mayFinish),
+      )
+      this.#count(job, results)
       record(results)
       return { fault, decided: results.some(({ status }) => status === 'delivered' || status === 'bounced') }
     } catch (error) {
@@ -82,6 +95,29 @@ export class Courier {
       record(unwritable(this.#deps, job))
       return { fault: null, decided: false }
     }
+  }
+
+  async #commit(results: DeliveryResult[]): Promise<(boolean | DbFault)[]> {
+    const { db, clock, wake } = this.#deps
+    const outcomes = await commitRows(results, (rows) => recordResults(db, rows, clock.now()))
+    wake()
+    return outcomes
+  }
+
+  #count({ route, content }: DeliveryJob, results: DeliveryResult[]): void {
+    const tookMs = this.#deps.clock.nowMs() - content.createdAt.getTime()
+    for (const { status } of results) {
+      meters.attempts.inc({ class: classOf(route), outcome: status ?? 'untried' })
+      if (status === 'delivered') meters.deliverySeconds.observe({ class: classOf(route) }, tookMs / 1000)
+    }
+  }
+
+  #tell({ submissionId, position, route, status, response, failureCode, facts }: DeliveryResult): void {
+    if (status === null) return
+    const names = { submission: submissionId, queueId: queueIdOf(submissionId), position, route }
+    const last = facts.at(-1)
+    const told = { status, failureCode, attempt: last?.attempt, remote: last?.remote?.host, response }
+    this.#deps.log.info({ ...names, ...told }, 'a recipient was attempted')
   }
 
   /** Tries until it is recorded: the epoch makes a late result harmless, and a forgotten one is a message sent twice. */
@@ -95,6 +131,7 @@ export class Courier {
           log.error({ err: counted, submissionId, position }, 'a result could not be recorded')
         else if (!counted)
           log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
+        else this.#tell(result)
         return
       } catch (error) {
         log.warn({ reason: (error as Error).message, submissionId }, 'a result waits to be recorded')

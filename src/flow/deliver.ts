@@ -6,7 +6,7 @@ import type { SecretBox } from '../base/secret-box.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import { compose, type DraftAttachment } from '../mail/compose.ts'
 import { classify } from '../mail/reply-code.ts'
-import { type DkimKey, signDkim } from '../mailauth/dkim-sign.ts'
+import { signDkim } from '../mailauth/dkim-sign.ts'
 import type { SmtpConnection } from '../smtp/client.ts'
 import type { RecipientResult, TransactionResult } from '../smtp/client-transaction.ts'
 import type { Reply } from '../smtp/reply.ts'
@@ -19,8 +19,11 @@ import {
   type OutboundContent,
   readOutboundContents,
 } from '../store/deliveries.ts'
+import { readSendContents } from '../store/domain-use.ts'
 import { findRaw } from '../store/raws.ts'
+import { suppressDeliveries } from '../store/suppressions.ts'
 import { returnPathOf, severalRecipients } from './return-path.ts'
+import type { SendingIdentities, SendingIdentity } from './sending-identity.ts'
 import { queueIdOf } from './states.ts'
 import { dateTime } from './trace.ts'
 
@@ -30,8 +33,7 @@ export interface DeliveryDeps {
   blobs: DiskBlobs
   secretBox: SecretBox
   hostname: string
-  returnPathHost: string
-  signingKeys: DkimKey[]
+  identities: SendingIdentities
   retryScheduleMs: number[]
 }
 
@@ -43,15 +45,23 @@ export interface DeliveryJob {
   deliveries: ClaimedDelivery[]
 }
 
-/** Claims up to `wanted` due deliveries of the route and puts those of one message together. */
+/**
+ * Claims up to `wanted` due deliveries of the route and puts those of one message together. What was suppressed after it
+ * had been accepted ends here.
+ */
 export async function claimJobs(
   { db, clock }: Pick<DeliveryDeps, 'db' | 'clock'>,
   lease: { route: string; epoch: number },
   wanted: number,
 ): Promise<DeliveryJob[]> {
-  const claimed = await claimDeliveries(db, { ...lease, wanted }, clock.now())
+  const found = await claimDeliveries(db, { ...lease, wanted }, clock.now())
+  const claimed = found.filter(({ isSuppressed }) => !isSuppressed)
+  const suppressed = found.filter(({ isSuppressed }) => isSuppressed)
+  await suppressDeliveries(db, suppressed, lease.epoch, clock.now())
   const bySubmission = Map.groupBy(claimed, ({ submissionId }) => submissionId)
-  const contents = claimed.length > 0 ? await readOutboundContents(db, [...bySubmission.keys()]) : []
+  const ids = [...bySubmission.keys()]
+  const contents = ids.length > 0 ? await readOutboundContents(db, ids) : []
+  if (contents.length < ids.length) contents.push(...(await readSendContents(db, ids)))
   return contents.map((content) => {
     const deliveries = bySubmission.get(content.submissionId)!.sort((a, b) => a.position - b.position)
     return { ...lease, content, deliveries }
@@ -72,9 +82,11 @@ export async function deliver(
   mayFinish: () => boolean,
 ): Promise<Delivered> {
   const startedAt = deps.clock.now()
-  const message = await writeMessage(deps, job)
+  const identity = await identityOf(deps, job)
+  if (typeof identity === 'string') return { results: withhold(deps, job, identity), fault: null }
+  const message = await writeMessage(deps, job, identity)
   const to = job.deliveries.map(({ email }) => email)
-  const envelope = { from: returnPath(deps, job), to, utf8: needsUtf8(job.content, to) }
+  const envelope = { from: returnPath(deps, job, identity), to, utf8: needsUtf8(job.content, to) }
   const outcome = await connection.send(envelope, message, { mayFinish })
   const results = job.deliveries.map((delivery, i) =>
     judge(deps, job, delivery, outcome.recipients[i]!, { startedAt, remote: connection.remote }),
@@ -93,8 +105,17 @@ export function unwritable(deps: DeliveryDeps, job: DeliveryJob): DeliveryResult
   return job.deliveries.map((delivery) => judge(deps, job, delivery, { outcome: 'unknown' }, attempt))
 }
 
-/** Trace, signature and message: the same bytes at every attempt, for all is made of what is stored. */
-async function writeMessage(deps: DeliveryDeps, { content }: DeliveryJob): Promise<Buffer> {
+function identityOf({ identities }: DeliveryDeps, { content, deliveries }: DeliveryJob) {
+  const domain = content.sender.email.slice(content.sender.email.lastIndexOf('@') + 1)
+  return identities.of(deliveries[0]!.organizationId, domain, content.origin)
+}
+
+/** Trace, signature and message: the same bytes at every attempt with the same keys, for all is made of what is stored. */
+async function writeMessage(
+  deps: DeliveryDeps,
+  { content }: DeliveryJob,
+  { keys }: SendingIdentity,
+): Promise<Buffer> {
   const { cc = [], replyTo, to } = content.recipients
   const composed = compose({
     from: content.sender,
@@ -108,11 +129,11 @@ async function writeMessage(deps: DeliveryDeps, { content }: DeliveryJob): Promi
     inReplyTo: content.inReplyTo,
     references: content.referenceIds,
     date: content.createdAt,
-    headers: {},
+    headers: content.headers,
     attachments: await readAttachments(deps, content),
     seed: content.submissionId,
   })
-  const signature = await signDkim(composed, deps.signingKeys, content.createdAt)
+  const signature = await signDkim(composed, keys, content.createdAt)
   const received = `Received: by ${deps.hostname} (Posthorn) with HTTP id ${queueIdOf(content.submissionId)};\r\n ${dateTime(content.createdAt)}\r\n`
   return Buffer.concat([Buffer.from(received), signature, composed])
 }
@@ -141,8 +162,9 @@ async function readAttachments(
 }
 
 function returnPath(
-  { secretBox, returnPathHost }: DeliveryDeps,
+  { secretBox }: DeliveryDeps,
   { content, deliveries }: DeliveryJob,
+  { returnPathHost }: SendingIdentity,
 ): string {
   const position = deliveries.length === 1 ? deliveries[0]!.position : severalRecipients
   return returnPathOf(
@@ -165,6 +187,27 @@ function needsUtf8(
 interface Attempt {
   startedAt: Date
   remote: DeliveryFact['remote']
+}
+
+/**
+ * What may not go out: of a domain that is not proved for sending at the moment it waits, as after a refusal for a while;
+ * of a domain that was deleted it is cancelled, as what waited was when that happened.
+ */
+function withhold(deps: DeliveryDeps, job: DeliveryJob, reason: 'unproved' | 'gone'): DeliveryResult[] {
+  const at = deps.clock.now()
+  return job.deliveries.map((delivery) => {
+    const fact = {
+      ...{ recipient: delivery.email, at, attempt: null, remote: null, response: null, enhancedStatus: null },
+      ...(reason === 'gone'
+        ? { type: 'cancelled', classification: null }
+        : { type: 'deferred', classification: 'policy' }),
+    }
+    const end =
+      reason === 'gone'
+        ? { status: 'failed' as const, dueAt: null, failureCode: 'cancelled' }
+        : { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
+    return { ...placeOf(job, delivery), ...end, response: null, facts: [...firstTaken(delivery), fact] }
+  })
 }
 
 const giveBack = { status: null, dueAt: null, response: null, failureCode: null, facts: [] }
@@ -191,18 +234,7 @@ function judge(
     enhancedStatus: null,
   }
   const begun: DeliveryFact[] = [
-    ...(delivery.attempts === 1
-      ? [
-          {
-            ...told,
-            type: 'queued',
-            at: delivery.queuedAt,
-            attempt: null,
-            remote: null,
-            classification: null,
-          },
-        ]
-      : []),
+    ...firstTaken(delivery),
     { ...told, type: 'attempted', at: attempt.startedAt, classification: null },
   ]
   const deferral = { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
@@ -241,8 +273,16 @@ function judge(
     dueAt: null,
     response,
     failureCode: meaning.failureCode,
+    suppresses: meaning.suppresses,
     facts: [...begun, fact],
   }
+}
+
+/** The event of a delivery that the engine has taken for the first time. */
+function firstTaken({ attempts, email, queuedAt }: ClaimedDelivery): DeliveryFact[] {
+  if (attempts > 1) return []
+  const nothing = { attempt: null, remote: null, response: null, enhancedStatus: null, classification: null }
+  return [{ ...nothing, type: 'queued', recipient: email, at: queuedAt }]
 }
 
 /** By the schedule, but never past the end of the lifetime, when it is given up. */

@@ -4,6 +4,8 @@ import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import { meters } from '../base/meters.ts'
+import { traced } from '../base/trace.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import { type ParsedMail, plainTextView } from '../mail/parse.ts'
 import type { ParsePool } from '../mail/parse-pool.ts'
@@ -72,18 +74,24 @@ async function fileSome(
   limit: number,
   onClaimed: (spooled: Spooled[]) => void,
 ): Promise<boolean> {
-  const { db, clock, blobs } = deps
-  const { more, unused } = await db.transaction(async (tx) => {
+  const { db, clock, log, blobs } = deps
+  const { more, unused, messages } = await db.transaction(async (tx) => {
     const { taken, isMore } = await claimSpool(tx, clock.now(), { limit, maxBytes })
     onClaimed(taken)
-    if (taken.length === 0) return { more: false, unused: [] }
+    if (taken.length === 0) return { more: false, unused: [], messages: [] }
     await keepClaims(tx)
     const filed = await prepareAll(deps, taken)
     const kept = new Set(await fileMessages(tx, filed, clock.now()))
     // What was received for an inbox that has been deleted meanwhile goes with it.
     const dropped = filed.filter(({ id }) => !kept.has(id)).map(({ raw }) => raw)
-    return { more: isMore || filed.length < taken.length, unused: await deleteUnusedRaws(tx, dropped) }
+    const messages = filed.filter(({ id }) => kept.has(id))
+    return {
+      ...{ more: isMore || filed.length < taken.length, messages },
+      unused: await deleteUnusedRaws(tx, dropped),
+    }
   })
+  meters.filed.inc(messages.length)
+  for (const { id, inbox, thread } of messages) log.info({ message: id, inbox, thread }, 'a mail was filed')
   for (const blob of unused) await blobs.delete(blob)
   return more
 }
@@ -95,7 +103,8 @@ async function prepareAll(deps: FilingDeps, spooled: Spooled[]): Promise<FiledMe
   const untilMs = performance.now() + readingMs
   const read = async () => {
     for (const row of rows) {
-      filed.push(await prepare(deps, row))
+      const describe = () => ({ 'posthorn.message': row.id, 'posthorn.bytes': row.sizeBytes })
+      filed.push(await traced('file', describe, () => prepare(deps, row)))
       if (performance.now() > untilMs) return
     }
   }

@@ -1,9 +1,10 @@
-// Opens an inbox: a managed starter address, taken out of the organization's allowance for life.
+// Opens an inbox: on a proved domain of the customer's, or a managed starter address out of the allowance for life.
 import { randomInt } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
-import { newId } from '../base/ids.ts'
+import { type DomainId, newId } from '../base/ids.ts'
 import { type Db, DbFault, type Tx } from '../store/db.ts'
+import { keepDomain } from '../store/domain-use.ts'
 import {
   countInboxes,
   findAddressHolder,
@@ -11,7 +12,7 @@ import {
   type InboxRow,
   insertInbox,
 } from '../store/inboxes.ts'
-import { lockOrganization, takeManagedAllowance } from '../store/organizations.ts'
+import { lockOrganization, type OrganizationRow, takeManagedAllowance } from '../store/organizations.ts'
 import { type Caller, requireWholeOrganization } from './caller.ts'
 import type { Idempotency } from './idempotency.ts'
 import { isReserved } from './reserved-names.ts'
@@ -40,22 +41,50 @@ export async function openInbox(
       const earlier =
         idempotency && (await findInboxByIdempotencyKey(tx, caller.organizationId, idempotency.key))
       if (earlier) return replay(earlier, idempotency)
-      if (input.domainId !== undefined) throw new ServiceError('not_found', 'there is no such domain')
-      requireWholeOrganization(caller)
-      if (input.localPart !== undefined && isReserved(input.localPart, 'managed'))
+      if (input.localPart !== undefined && isReserved(input.localPart, kindOf(input)))
         throw new ServiceError('reserved_local_part')
-      const { all } = await countInboxes(tx, caller.organizationId, null)
-      if (all >= organization!.limits.inboxes)
-        throw new ServiceError('limit_reached', `the organization has its ${all} inboxes`)
-      if (!(await takeManagedAllowance(tx, caller.organizationId)))
-        throw new ServiceError('managed_allowance_exhausted')
-      return await insert(tx, deps, caller, input, idempotency)
+      const place = await findPlace(tx, deps, caller, input)
+      requireWholeOrganization(caller)
+      await requireRoom(tx, organization!, place)
+      return await insert(tx, deps, caller, input, place, idempotency)
     })
   } catch (error) {
     if (error instanceof DbFault && error.constraint === 'inbox_address')
       throw new ServiceError('address_taken')
     throw error
   }
+}
+
+/** Where the address is to be: the managed domain (`id` null) or a customer's. */
+interface Place {
+  id: DomainId | null
+  name: string
+  isProved: boolean
+}
+
+function kindOf({ domainId }: InboxInput): 'managed' | 'customer' {
+  return domainId === undefined ? 'managed' : 'customer'
+}
+
+async function findPlace(tx: Tx, deps: Deps, caller: Caller, { domainId }: InboxInput): Promise<Place> {
+  if (domainId === undefined) return { id: null, name: deps.managedDomain, isProved: true }
+  const domain = await keepDomain(tx, caller.organizationId, domainId)
+  if (!domain) throw new ServiceError('not_found', 'there is no such domain')
+  return domain
+}
+
+/** Refuses an inbox past the limits or the allowance, or on a domain that is not the organization's yet. */
+async function requireRoom(tx: Tx, { id, limits }: OrganizationRow, place: Place): Promise<void> {
+  const { all, onDomain } = await countInboxes(tx, id, place.id)
+  if (all >= limits.inboxes)
+    throw new ServiceError('limit_reached', `the organization has its ${all} inboxes`)
+  if (place.id === null) {
+    if (!(await takeManagedAllowance(tx, id))) throw new ServiceError('managed_allowance_exhausted')
+    return
+  }
+  if (onDomain >= limits.inboxesPerDomain)
+    throw new ServiceError('limit_reached', `the domain has its ${onDomain} inboxes`)
+  if (!place.isProved) throw new ServiceError('domain_not_verified')
 }
 
 function replay(
@@ -72,10 +101,11 @@ async function insert(
   deps: Deps,
   caller: Caller,
   input: InboxInput,
+  place: Place,
   idempotency: Idempotency | null,
 ): Promise<InboxRow> {
-  const localPart = input.localPart ?? (await freeLocalPart(tx, deps.managedDomain))
-  const holder = await findAddressHolder(tx, deps.managedDomain, localPart)
+  const localPart = input.localPart ?? (await freeLocalPart(tx, place.name))
+  const holder = await findAddressHolder(tx, place.name, localPart)
   if (holder && (holder.status === 'active' || holder.organizationId !== caller.organizationId)) {
     throw new ServiceError('address_taken')
   }
@@ -84,8 +114,8 @@ async function insert(
     id: newId('inbox', at.getTime()),
     organizationId: caller.organizationId,
     localPart,
-    domain: deps.managedDomain,
-    domainId: null,
+    domain: place.name,
+    domainId: place.id,
     displayName: input.displayName ?? localPart,
     status: 'active',
     createdAt: at,

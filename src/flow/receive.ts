@@ -1,10 +1,13 @@
 // Takes mail from the wire: knows the address, looks for loops, commits bytes and envelope, and only then says 250.
 import { Batch, BatchFull } from '../base/batch.ts'
 import type { Clock } from '../base/clock.ts'
-import { newId, newUuid } from '../base/ids.ts'
+import { newId, newUuid, type OrganizationId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import { meters } from '../base/meters.ts'
 import type { SecretBox } from '../base/secret-box.ts'
+import { traced } from '../base/trace.ts'
 import type { BlobWriter, DiskBlobs } from '../blobs/disk.ts'
+import { domainOfReturnPathHost } from '../dns/domain-records.ts'
 import { scanHeader } from '../mail/header-scan.ts'
 import type { Backend, Envelope, Incoming, Path } from '../smtp/backend.ts'
 import { type Reply, reply } from '../smtp/reply.ts'
@@ -13,6 +16,7 @@ import { type Db, DbFault } from '../store/db.ts'
 import { type AddressedInbox, findInboxesByAddress } from '../store/inboxes.ts'
 import { maxInlineBytes, type RawRow } from '../store/raws.ts'
 import { insertReceived, type KeptRow, type ReceivedMail, type SpoolEnvelope } from '../store/spool.ts'
+import type { ProvedDomains } from './proved-domains.ts'
 import { readReturnPath } from './return-path.ts'
 
 export interface ReceiverDeps {
@@ -22,10 +26,19 @@ export interface ReceiverDeps {
   blobs: DiskBlobs
   secretBox: SecretBox
   hostname: string
-  /** Domains that mail is received for. */
+  /** The deployment's own domain. */
   isLocal(domain: string): boolean
+  /** Customers' domains that mail is received for. */
+  domains: ProvedDomains
   /** Tells the filing that there is work. */
   wake(): void
+}
+
+/** A domain that mail is received for. `organizationId` is null for the deployment's own. */
+interface ReceivingDomain {
+  organizationId: OrganizationId | null
+  /** A return-path host takes reports alone. */
+  takes: 'mail' | 'reports'
 }
 
 /** What an address leads to. */
@@ -52,8 +65,9 @@ export class Receiver implements Backend {
 
   constructor(deps: ReceiverDeps) {
     this.#deps = deps
-    this.#lookups = new Batch({ flush: (addresses) => this.#findInboxes(addresses) })
+    this.#lookups = new Batch({ name: 'find inboxes', flush: (addresses) => this.#findInboxes(addresses) })
     this.#commits = new Batch({
+      name: 'receive',
       flush: (mails) => this.#commit(mails),
       sizeOf: ({ raw }) => raw.bytes?.length ?? 0,
     })
@@ -68,7 +82,8 @@ export class Receiver implements Backend {
     const { blobs, log } = this.#deps
     return new Message(blobs, async (raw, header) => {
       try {
-        return await this.#receive(envelope, raw, header)
+        const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
+        return await traced('receive', describe, () => this.#receive(envelope, raw, header))
       } catch (error) {
         if (error instanceof BatchFull) return busy
         if (!(error instanceof DbFault)) throw error
@@ -91,7 +106,17 @@ export class Receiver implements Backend {
     if (stored instanceof DbFault) throw stored
     if (!stored) return unknownMailbox
     this.#deps.wake()
+    this.#tell(mail, envelope)
     return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
+  }
+
+  #tell({ raw, inboxes, kept }: ReceivedMail, { peer }: Envelope): void {
+    meters.received.inc()
+    const told = { sizeBytes: raw.sizeBytes, peer: peer.address }
+    for (const { id, inboxId } of inboxes)
+      this.#deps.log.info({ message: id, inbox: inboxId, ...told }, 'a mail was received')
+    for (const { id, purpose } of kept)
+      this.#deps.log.info({ message: id, purpose, ...told }, 'a mail for the service was received')
   }
 
   /** Who gets it: every inbox its own row, with only its own recipients shown. */
@@ -129,9 +154,10 @@ export class Receiver implements Backend {
   }
 
   async #resolve({ localPart, domain }: Path): Promise<Target> {
-    const { secretBox, clock, hostname, isLocal } = this.#deps
+    const { secretBox, clock, hostname } = this.#deps
     const name = localPart.toLowerCase().replace(/\+.*$/s, '')
-    if (!isLocal(domain)) {
+    const receiving = await this.#findDomain(domain)
+    if (!receiving) {
       // RFC 5321 4.5.1: postmaster of the host itself is always taken.
       return name === 'postmaster' && domain === hostname ? { kept: 'operator' } : { refusal: relayDenied }
     }
@@ -142,9 +168,22 @@ export class Receiver implements Backend {
         ? { kept: 'return_path' }
         : { refusal: unknownMailbox }
     }
-    if (!/^[a-z0-9._-]{1,64}$/.test(name)) return { refusal: unknownMailbox }
+    if (receiving.takes === 'reports' || !/^[a-z0-9._-]{1,64}$/.test(name)) return { refusal: unknownMailbox }
     const inbox = await this.#findInbox(`${name}@${domain}`)
-    return inbox ? { inbox } : { refusal: unknownMailbox }
+    // An inbox outlives the proof of its domain: the mail is whose the domain is, never the former owner's.
+    const isTheirs = receiving.organizationId === null || inbox?.organizationId === receiving.organizationId
+    return inbox && isTheirs ? { inbox } : { refusal: unknownMailbox }
+  }
+
+  /** Ours, a customer's whose ownership is proved, or the return-path host below one; null for all others. */
+  async #findDomain(domain: string): Promise<ReceivingDomain | null> {
+    const { isLocal, domains } = this.#deps
+    if (isLocal(domain)) return { organizationId: null, takes: 'mail' }
+    const proved = await domains.find(domain)
+    if (proved) return { organizationId: proved.organizationId, takes: 'mail' }
+    const above = domainOfReturnPathHost(domain)
+    const parent = above === null ? null : await domains.find(above)
+    return parent && { organizationId: parent.organizationId, takes: 'reports' }
   }
 
   /** A found inbox is remembered for a second; the commit checks again that it lives. */

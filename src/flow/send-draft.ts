@@ -26,6 +26,13 @@ export interface MessageBody {
   attachments?: AttachmentBody[]
 }
 
+/** What a program says of a message through a domain, without an inbox. */
+export interface DomainMessageBody extends MessageBody {
+  from: Mailbox
+  /** Further header fields. */
+  headers?: Record<string, string>
+}
+
 /** What a program says of a reply. */
 export interface ReplyBody {
   targetMessageId: string

@@ -1,12 +1,10 @@
 // The keys that sign: the deployment's own domain's, made at the first start, sealed at rest, parsed once.
-import { createPrivateKey } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { SecretBox } from '../base/secret-box.ts'
-import { type DkimKey, generateDkimKey } from '../mailauth/dkim-sign.ts'
+import type { DkimKey } from '../mailauth/dkim-sign.ts'
 import type { Db } from '../store/db.ts'
 import { insertDkimKey, listDkimKeys } from '../store/dkim-keys.ts'
-
-const purpose = 'dkim-key'
+import { makeDkimKey, openDkimKey } from './dkim-secret.ts'
 
 /** The domain's signing keys; the first to ask makes one. */
 export async function loadSigningKeys(
@@ -19,9 +17,9 @@ export async function loadSigningKeys(
     await makeKey(deps, domain)
     rows = await listDkimKeys(db, domain)
   }
-  return rows.map(({ selector, algorithm, sealedKey }) => {
-    const pem = secretBox.open(purpose, sealedKey, `${selector}._domainkey.${domain}`).toString()
-    return { domain, selector, algorithm, privateKey: createPrivateKey(pem) }
+  return rows.map((row) => {
+    const { selector, algorithm } = row
+    return { domain, selector, algorithm, privateKey: openDkimKey(secretBox, row) }
   })
 }
 
@@ -29,10 +27,7 @@ async function makeKey(
   { db, clock, secretBox }: { db: Db; clock: Clock; secretBox: SecretBox },
   domain: string,
 ): Promise<void> {
-  const selector = 'ph1'
-  const { privatePem, publicRecord } = await generateDkimKey('rsa-sha256')
-  const sealedKey = secretBox.seal(purpose, privatePem, `${selector}._domainkey.${domain}`)
-  const row = { domain, selector, algorithm: 'rsa-sha256' as const, sealedKey, publicRecord }
+  const row = await makeDkimKey(secretBox, { domain, selector: 'ph1', algorithm: 'rsa-sha256' })
   await db.transaction((tx) => insertDkimKey(tx, row, clock.now()))
 }
 

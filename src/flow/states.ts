@@ -1,5 +1,7 @@
 // Every lifecycle: the values it takes, the moves that are legal, and where it ends. Everything else asks here.
 import type { SubmissionId } from '../base/ids.ts'
+import type { DomainState, Standing } from '../store/domains.ts'
+import type { AttachmentEntry } from '../store/messages.ts'
 import type { DeliveryStatus, SubmissionStatus } from '../store/status.ts'
 
 /**
@@ -30,10 +32,51 @@ export function messageStatusOf(
   return status === 'pending' ? 'submitted' : status
 }
 
+/** An attachment: clamd judges it once. `failed` is what it cannot look into as a whole, and never will. */
+export const scanMoves: Readonly<
+  Record<AttachmentEntry['scanState'], readonly AttachmentEntry['scanState'][]>
+> = {
+  unscanned: ['clean', 'infected', 'failed'],
+  clean: [],
+  infected: [],
+  failed: [],
+}
+
 const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
 /** The name under which the delivery engine knows a submission, in `Received` lines and logs: 12 characters. */
 export function queueIdOf(submissionId: SubmissionId): string {
   const bits = BigInt(`0x${submissionId.replaceAll('-', '').slice(-15)}`)
   return Array.from({ length: 12 }, (_, i) => base32[Number((bits >> BigInt(55 - 5 * i)) & 31n)]).join('')
+}
+
+/**
+ * Ownership of a domain, and its capabilities `outbound` and `inbound`. `pending` was never verified; `failed` was, and
+ * is gone now. What was verified is lost by `nextStanding` alone.
+ */
+export const domainMoves: Readonly<Record<DomainState, readonly DomainState[]>> = {
+  pending: ['verified'],
+  verified: ['failed'],
+  failed: ['verified'],
+}
+
+const failuresToLose = 3
+const timeToLoseMs = 72 * 3_600_000
+
+/** What a check makes of ownership or a capability: it is lost only after three failed checks over 72 h. */
+export function nextStanding(
+  state: DomainState,
+  standing: Standing,
+  { result, reasons }: { result: 'holds' | 'broken' | 'unknown'; reasons: string[] },
+  at: Date,
+): { state: DomainState; standing: Standing } {
+  const seen = { ...standing, reasons, checkedAt: at.toISOString() }
+  if (result === 'unknown') return { state, standing: seen }
+  if (result === 'holds') return { state: 'verified', standing: { ...seen, failures: 0, failingSince: null } }
+  if (state !== 'verified') return { state, standing: seen }
+  const failures = standing.failures + 1
+  const failingSince = standing.failingSince ?? at.toISOString()
+  const isLost = failures >= failuresToLose && at.getTime() - Date.parse(failingSince) >= timeToLoseMs
+  if (isLost) return { state: 'failed', standing: { ...seen, failures: 0, failingSince: null } }
+  return { state, standing: { ...seen, failures, failingSince } }
 }

@@ -10,8 +10,12 @@ import type { Acceptance } from '../flow/accept-send.ts'
 import type { KeyRing, RequestRate } from '../flow/authenticate.ts'
 import type { Caller, Scope } from '../flow/caller.ts'
 import type { readSource } from '../flow/read-mailbox.ts'
+import type { Validation } from '../flow/validate.ts'
+import type { verifyDomain } from '../flow/verify-domain.ts'
+import type { changeWebhook } from '../flow/webhook.ts'
 import type { Db } from '../store/db.ts'
 import type { ErrorCode } from './errors.ts'
+import type { EventStreams } from './event-streams.ts'
 
 export type Api = FastifyInstance<
   RawServerDefault,
@@ -29,13 +33,21 @@ export interface HttpDeps {
   keyRing: KeyRing
   requestRate: RequestRate
   acceptance: Acceptance
+  validation: Validation
   blobs: Parameters<typeof readSource>[0]['blobs']
+  resolver: Parameters<typeof verifyDomain>[0]['resolver']
+  /** Which URLs may be webhooks. */
+  addressGuard: Parameters<typeof changeWebhook>[0]['guard']
+  eventStreams: EventStreams
   settings: {
     /** How the world reaches the API, without a slash at the end; empty where that is not known beforehand. */
     publicUrl: string
     managedDomain: string
+    /** The host that takes mail, which customers' MX records name. */
+    mailHost: string
     /** CIDRs whose `x-forwarded-for` is believed. */
     trustedProxies: string[]
+    maxDownloadBytes: number
   }
 }
 
@@ -51,8 +63,8 @@ declare module 'fastify' {
     caller: Caller
   }
   interface FastifyContextConfig {
-    /** What the caller's key must permit; null: nothing beyond being valid. */
-    scope?: Scope | null
+    /** What the caller's key must permit, one of several; null: nothing beyond being valid. */
+    scope?: Scope | readonly Scope[] | null
     /** The codes that the operation can answer with, beyond those that every one can; for its documentation. */
     refusals?: ErrorCode[]
     /** Answers that are not written as JSON, by status (`contentType` null: no body); for its documentation. */

@@ -16,11 +16,17 @@ export function requireCallers(api: Api, deps: Deps): void {
   api.addHook('onRoute', (route) => {
     const scope = route.config?.scope
     if (scope === undefined) throw new Error(`the route ${route.url} does not say which scope it needs`)
-    route.onRequest = admit(deps, scope)
+    route.onRequest = admit(deps, scopesOf(scope))
   })
 }
 
-function admit({ keyRing, requestRate }: Deps, scope: Scope | null) {
+/** The scopes of which a key needs one; none: any key will do. */
+export function scopesOf(scope: Scope | readonly Scope[] | null): readonly Scope[] {
+  if (scope === null) return []
+  return typeof scope === 'string' ? [scope] : scope
+}
+
+function admit({ keyRing, requestRate }: Deps, scopes: readonly Scope[]) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const secret = request.headers['x-api-key']
     const caller = await keyRing.authenticate(
@@ -33,8 +39,8 @@ function admit({ keyRing, requestRate }: Deps, scope: Scope | null) {
     reply.header('ratelimit', `"requests";r=${remaining};t=${resetSeconds}`)
     if (!allowed) throw new ServiceError('rate_limited', undefined, resetSeconds)
     if (caller.organizationStatus !== 'active') throw new ServiceError('organization_inactive')
-    if (scope && !hasScope(caller, scope)) {
-      throw new ServiceError('insufficient_scope', `The operation needs the scope ${scope}.`)
+    if (scopes.length > 0 && !scopes.some((scope) => hasScope(caller, scope))) {
+      throw new ServiceError('insufficient_scope', `The operation needs the scope ${scopes.join(' or ')}.`)
     }
     request.caller = caller
   }

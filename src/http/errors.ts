@@ -28,15 +28,19 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   inbox_not_allowed: [403, 'The API key is restricted to other inboxes.'],
   recipient_domain_not_allowed: [403, 'The API key may not send to this domain.'],
   send_mode_reply_only: [403, 'The API key may only reply.'],
+  sender_not_allowed: [403, 'The sender is not on a domain of the organization that is proved for sending.'],
   managed_allowance_exhausted: [403, 'The allowance of managed starter inboxes is used up.'],
   limit_reached: [403, 'The organization has reached this limit.'],
   not_found: [404, 'There is no such resource.'],
-  route_not_found: [404, 'There is no such operation.'],
+  route_not_found: [404, 'There is no such operation: /docs shows those there are.'],
   address_taken: [409, 'The address is taken.'],
+  domain_taken: [409, 'The domain belongs to another organization or to the service itself.'],
   domain_not_verified: [409, 'The ownership of this domain has not been proved.'],
+  domain_in_use: [409, 'There are inboxes on this domain. Delete them first.'],
   idempotency_key_reused: [409, 'The idempotency key was used for another request.'],
   idempotency_in_progress: [409, 'The first request with this idempotency key is still running.'],
   delivery_in_progress: [409, 'A delivery attempt is on the wire. Try again in a moment.'],
+  attachment_not_clean: [409, 'The attachment was found infected, or could not be scanned as a whole.'],
   idempotency_result_expired: [
     410,
     'The result of this idempotency key was deleted. The key cannot be used again.',
@@ -45,7 +49,10 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   payload_too_large: [413, 'The request body is too large.'],
   message_too_large: [413, 'The message is larger than messageContentBytes allows.'],
   too_many_recipients: [413, 'The message has more recipients than recipientsPerMessage allows.'],
+  attachment_too_large: [413, 'The attachment is larger than this deployment gives out.'],
   page_too_large: [413, 'The page is too large. Ask for a smaller limit.'],
+  all_recipients_suppressed: [422, 'All recipients are suppressed: nothing would be sent.'],
+  attachment_not_scanned: [423, 'The attachment has not been scanned yet.'],
   rate_limited: [429, 'Too many requests with this API key. Wait before the next one.'],
   send_limit_exceeded: [429, 'The sending limit of the organization is reached.'],
   internal_error: [500, 'Something went wrong here. It has been logged under the request id.'],
@@ -113,6 +120,7 @@ function frameworkAnswer(
 const longestPointer = 200
 const formatWords: Record<string, string> = {
   'idn-email': 'must be an e-mail address',
+  email: 'must be written as an e-mail address is',
   'date-time': 'must be a time such as 2026-11-21T09:00:00Z',
 }
 

@@ -2,6 +2,7 @@
 import swagger from '@fastify/swagger'
 import type { FastifySchema } from 'fastify'
 import type { Api, OtherResponse } from './api.ts'
+import { scopesOf } from './caller.ts'
 import { type ErrorCode, errorTable } from './errors.ts'
 import { Refusal } from './schemas/refusal.ts'
 
@@ -36,7 +37,18 @@ export function addOpenApi(api: Api, publicUrl: string): void {
       },
       servers: [{ url: publicUrl || '/' }],
       components: { securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' } } },
-      tags: ['Account', 'Inboxes', 'Messages', 'Threads', 'Submissions'].map((name) => ({ name })),
+      tags: [
+        'Account',
+        'Inboxes',
+        'Messages',
+        'Threads',
+        'Submissions',
+        'Suppressions',
+        'Domains',
+        'Validation',
+        'Metrics',
+        'Webhooks',
+      ].map((name) => ({ name })),
     },
     refResolver: { buildLocalReference: ({ $id }, _base, _fragment, index) => String($id ?? `def-${index}`) },
     transform: ({ schema, url, route }) => {
@@ -48,7 +60,8 @@ export function addOpenApi(api: Api, publicUrl: string): void {
         ...describeRefusals(codes),
       }
       // OpenAPI 3.1 names the scope beside the key.
-      const security = [{ apiKey: scope ? [scope] : [] }]
+      const scopes = scopesOf(scope ?? null)
+      const security = scopes.length > 0 ? scopes.map((one) => ({ apiKey: [one] })) : [{ apiKey: [] }]
       return { schema: { ...schema, response, security } as FastifySchema, url }
     },
   })

@@ -1,17 +1,20 @@
 // Turns rows into the objects that the API shows.
 import type { Static } from 'typebox'
 import type { MessageId } from '../base/ids.ts'
-import type { Accepted } from '../flow/accept-send.ts'
+import type { Accepted, AcceptedSend } from '../flow/accept-send.ts'
 import type { Caller } from '../flow/caller.ts'
 import { messageStatusOf, queueIdOf } from '../flow/states.ts'
+import type { ComplaintRow } from '../store/complaints.ts'
 import type { InboxRow } from '../store/inboxes.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow, ThreadRow } from '../store/messages.ts'
 import type { EventRow, SubmissionRow } from '../store/submissions.ts'
+import type { SuppressionRow } from '../store/suppressions.ts'
 import type { Inbox } from './schemas/inbox.ts'
 import type { Message } from './schemas/message.ts'
 import type { Profile } from './schemas/profile.ts'
-import type { Acceptance } from './schemas/send.ts'
+import type { Acceptance, SendAcceptance } from './schemas/send.ts'
 import type { EventList, Submission } from './schemas/submission.ts'
+import type { Complaint, Suppression } from './schemas/suppression.ts'
 import type { ThreadList } from './schemas/thread.ts'
 
 type Shown<Named extends { definition: object }> = Static<Named['definition']>
@@ -115,7 +118,10 @@ function presentDelivery(row: MessageRow): Shown<typeof Message>['delivery'] {
 }
 
 function presentAttachments({ id, attachments }: { id: MessageId; attachments: AttachmentEntry[] }) {
-  return attachments.map((entry, index) => ({ id: `att_${id.slice(4)}_${index + 1}`, ...entry }))
+  return attachments.map(({ place, ...entry }, index) => ({
+    id: `att_${id.slice(4)}_${index + 1}`,
+    ...entry,
+  }))
 }
 
 const worstFirst = ['infected', 'failed', 'unscanned', 'clean'] as const
@@ -167,6 +173,10 @@ export function presentAccepted({ message, submission, replayed }: Accepted): Sh
   return { message: presentMessage(message), submission: presentSubmission(submission), replayed }
 }
 
+export function presentAcceptedSend({ submission, replayed }: AcceptedSend): Shown<typeof SendAcceptance> {
+  return { ...presentSubmission(submission), replayed }
+}
+
 export function presentEvent(row: EventRow, submissionId: string): Shown<typeof EventList>['events'][number] {
   const { id, recipient, attempt, remote, response, enhancedStatus, classification } = row
   return {
@@ -180,5 +190,20 @@ export function presentEvent(row: EventRow, submissionId: string): Shown<typeof 
     response,
     enhancedStatus,
     classification,
+  }
+}
+
+export function presentSuppression(row: SuppressionRow): Shown<typeof Suppression> {
+  const { email, reason, submissionId, createdAt } = row
+  return { email, reason, submissionId, createdAt: createdAt.toISOString() }
+}
+
+export function presentComplaint(row: ComplaintRow): Shown<typeof Complaint> {
+  const { id, email, submissionId, messageId, feedbackType, userAgent, reportedBy } = row
+  return {
+    ...{ id, email, submissionId, messageId, userAgent, reportedBy },
+    feedbackType: feedbackType as Shown<typeof Complaint>['feedbackType'],
+    arrivedAt: row.arrivedAt.toISOString(),
+    createdAt: row.createdAt.toISOString(),
   }
 }

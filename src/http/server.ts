@@ -4,7 +4,8 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply } from 'fastify'
-import { parseEmail } from '../mail/address.ts'
+import { meters } from '../base/meters.ts'
+import { isWrittenAsEmail, parseEmail } from '../mail/address.ts'
 import type { Api, HttpDeps } from './api.ts'
 import { requireCallers } from './caller.ts'
 import { serveDocs } from './docs.ts'
@@ -13,22 +14,43 @@ import { Cursors } from './lists.ts'
 import { addOpenApi, serveOpenApi } from './openapi.ts'
 import { readJson, refuseOtherTypes } from './read-json.ts'
 import { accountRoutes } from './routes/account.ts'
+import { attachmentRoutes } from './routes/attachments.ts'
+import { complaintRoutes } from './routes/complaints.ts'
+import { domainRoutes } from './routes/domains.ts'
+import { eventRoutes } from './routes/events.ts'
 import { inboxRoutes } from './routes/inboxes.ts'
 import { messageRoutes } from './routes/messages.ts'
+import { metricsRoutes } from './routes/metrics.ts'
+import { sendRoutes } from './routes/send.ts'
 import { submissionRoutes } from './routes/submissions.ts'
+import { suppressionRoutes } from './routes/suppressions.ts'
 import { threadRoutes } from './routes/threads.ts'
+import { validationRoutes } from './routes/validate.ts'
+import { webhookRoutes } from './routes/webhooks.ts'
+import { domainComponents } from './schemas/domain.ts'
 import { inboxComponents } from './schemas/inbox.ts'
 import { GivenMailbox, Mailbox } from './schemas/mailbox.ts'
 import { messageComponents } from './schemas/message.ts'
+import { metricsComponents } from './schemas/metrics.ts'
 import { Profile } from './schemas/profile.ts'
 import { Refusal } from './schemas/refusal.ts'
 import { sendComponents } from './schemas/send.ts'
 import { submissionComponents } from './schemas/submission.ts'
+import { suppressionComponents } from './schemas/suppression.ts'
 import { threadComponents } from './schemas/thread.ts'
+import { validationComponents } from './schemas/validate.ts'
+import { webhookComponents } from './schemas/webhook.ts'
 
 const components = [
   ...[Refusal, Profile, Mailbox, GivenMailbox, ...messageComponents, ...inboxComponents],
-  ...[...submissionComponents, ...threadComponents, ...sendComponents],
+  ...[...domainComponents, ...suppressionComponents, ...webhookComponents],
+  ...[
+    ...submissionComponents,
+    ...metricsComponents,
+    ...threadComponents,
+    ...sendComponents,
+    ...validationComponents,
+  ],
 ]
 
 /** The server, ready to listen; `close` answers what is under way and ends idle connections. */
@@ -38,6 +60,17 @@ export function createHttpServer(deps: HttpDeps): Api {
   api.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
   api.addHook('onRequest', (_request, reply, done) => {
     setCommonHeaders(reply)
+    done()
+  })
+  api.addHook('onResponse', (request, reply, done) => {
+    meters.httpSeconds.observe(
+      {
+        operation:
+          (request.routeOptions.schema as { operationId?: string } | undefined)?.operationId ?? 'other',
+        status: `${Math.floor(reply.statusCode / 100)}xx`,
+      },
+      reply.elapsedTime / 1000,
+    )
     done()
   })
   api.removeAllContentTypeParsers()
@@ -57,8 +90,17 @@ function addRoutes(api: Api, deps: HttpDeps): void {
   accountRoutes(api, deps)
   inboxRoutes(api, deps, cursors)
   messageRoutes(api, deps, cursors)
+  attachmentRoutes(api, deps)
   threadRoutes(api, deps, cursors)
   submissionRoutes(api, deps, cursors)
+  suppressionRoutes(api, deps, cursors)
+  complaintRoutes(api, deps, cursors)
+  sendRoutes(api, deps)
+  domainRoutes(api, deps, cursors)
+  metricsRoutes(api, deps)
+  validationRoutes(api, deps)
+  webhookRoutes(api, deps, cursors)
+  eventRoutes(api, deps)
 }
 
 function createApi(trustedProxies: string[]): Api {
@@ -86,6 +128,8 @@ function createApi(trustedProxies: string[]): Api {
         strictTypes: false,
         formats: { 'idn-email': (text: string) => parseEmail(text) !== null },
       },
+      // Fastify's own formats come after those above. An address to validate may be longer than one to send to.
+      onCreate: (ajv) => void ajv.addFormat('email', isWrittenAsEmail),
     },
     frameworkErrors: (failure, request, reply) => {
       setCommonHeaders(reply)

@@ -1,5 +1,6 @@
 // The connection to PostgreSQL: prepared statements, transactions, and faults sorted by what can be done about them.
 import pg from 'pg'
+import { meters } from '../base/meters.ts'
 
 /** Counts and sequence numbers stay below 2^53, so bigint columns are read as numbers. */
 const readTypes = { getTypeParser: readType as typeof pg.types.getTypeParser }
@@ -81,12 +82,21 @@ export class Db implements Queryable {
     this.#pool.on('connect', (client) => client.on('error', () => {}))
   }
 
+  /** Connections, and queries that wait for one. */
+  get pool(): { busy: number; idle: number; waiting: number } {
+    const { totalCount, idleCount, waitingCount } = this.#pool
+    return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
+  }
+
   async query<Row = Record<string, unknown>>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    const startedMs = performance.now()
     try {
       const { rows } = await this.#pool.query({ name: statementName(text), text, values: [...values] })
       return rows as Row[]
     } catch (error) {
       throw new DbFault(error as Error)
+    } finally {
+      meters.querySeconds.observe((performance.now() - startedMs) / 1000)
     }
   }
 

@@ -14,6 +14,8 @@ export interface ClaimedDelivery {
   attempts: number
   queuedAt: Date
   expiresAt: Date
+  /** Its address was suppressed since it was accepted. */
+  isSuppressed: boolean
 }
 
 /** Takes up to `wanted` due deliveries of the route, in turns by organization. The claim is the attempt's record. */
@@ -23,9 +25,11 @@ export async function claimDeliveries(
   at: Date,
 ): Promise<ClaimedDelivery[]> {
   return await db.query<ClaimedDelivery>(
-    `select submission_id as "submissionId", position, organization_id as "organizationId", email, domain, attempts,
-      queued_at as "queuedAt", expires_at as "expiresAt"
-    from claim_deliveries($1, $2, $3, $4)`,
+    `select c.submission_id as "submissionId", c.position, c.organization_id as "organizationId", c.email, c.domain,
+      c.attempts, c.queued_at as "queuedAt", c.expires_at as "expiresAt",
+      coalesce((select true from suppression s
+        where s.organization_id = c.organization_id and s.address_key = c.address_key limit 1), false) as "isSuppressed"
+    from claim_deliveries($1, $2, $3, $4) c`,
     [claim.route, claim.epoch, at, claim.wanted],
   )
 }
@@ -33,6 +37,8 @@ export async function claimDeliveries(
 /** What a submission's message is composed of. */
 export interface OutboundContent {
   submissionId: SubmissionId
+  /** Whether it was sent from an inbox, or through a domain alone. */
+  origin: 'inbox' | 'domain'
   messageId: string
   inReplyTo: string | null
   referenceIds: string[]
@@ -43,17 +49,20 @@ export interface OutboundContent {
   html: string | null
   attachments: AttachmentEntry[]
   rawId: string | null
+  /** Further header fields. */
+  headers: Record<string, string>
   createdAt: Date
 }
 
+/** The contents of sends from inboxes. */
 export async function readOutboundContents(
   db: Queryable,
   submissionIds: SubmissionId[],
 ): Promise<OutboundContent[]> {
   return await db.query<OutboundContent>(
-    `select s.id as "submissionId", m.internet_message_id as "messageId", m.in_reply_to as "inReplyTo",
+    `select s.id as "submissionId", 'inbox' as origin, m.internet_message_id as "messageId", m.in_reply_to as "inReplyTo",
       m.reference_ids as "referenceIds", m.sender, m.recipients, m.subject, m.text, m.html, m.attachments,
-      m.raw_id as "rawId", m.created_at as "createdAt"
+      m.raw_id as "rawId", '{}'::jsonb as headers, m.created_at as "createdAt"
     from unnest($1::uuid[]) as w(id) join submission s on s.id = w.id join message m on m.id = s.message_id`,
     [submissionIds],
   )
@@ -69,6 +78,8 @@ export interface DeliveryResult {
   dueAt: Date | null
   response: string | null
   failureCode: string | null
+  /** The remote says that there is no such address: nothing more is sent to it. */
+  suppresses?: boolean
   facts: DeliveryFact[]
 }
 
@@ -108,13 +119,26 @@ export async function recordResults(db: Queryable, results: DeliveryResult[], at
       ...fact,
     })),
   )
-  const counted = await db.query<{ i: number }>(
-    'select record_results as i from record_results($1, $2, $3)',
-    [JSON.stringify(rows), JSON.stringify(facts), at],
+  const values = [JSON.stringify(rows), JSON.stringify(facts), at]
+  const suppressed = results.flatMap(({ submissionId, position, suppresses }, i) =>
+    suppresses ? [{ i, id: newUuid(), submission: submissionId, position, reason: 'hard_bounce' }] : [],
   )
+  const counted =
+    suppressed.length === 0
+      ? await db.query<{ i: number }>('select i from record_results($1, $2, $3) i', values)
+      : await db.query<{ i: number }>(recordAndSuppress, [...values, JSON.stringify(suppressed)])
   const places = new Set(counted.map(({ i }) => i))
   return results.map((_, i) => places.has(i))
 }
+
+/** Of the results that counted, the dead addresses are suppressed in the same commit. */
+const recordAndSuppress = `with counted as materialized (
+    select i from record_results($1, $2, $3) i
+  ), dead as materialized (
+    select suppress_addresses(coalesce(jsonb_agg(x.fact), '[]'), $3) from counted c
+    join jsonb_array_elements($4::jsonb) x(fact) on (x.fact->>'i')::integer = c.i
+  )
+  select counted.i from counted cross join dead`
 
 export interface DeliveryPlace {
   submissionId: SubmissionId
@@ -152,26 +176,39 @@ export async function findWaitingOfRoute(
 }
 
 /**
- * Moves what waits in a queue that is no longer its own, as after a change of the delivery mode; answers how much.
+ * Moves what waits in a queue that is no longer its own, as after a change of the delivery mode, or of a customer's MX
+ * from or to ours; answers how much.
  * `route` is `@relay` or `@capture`, or null where each domain has its own queue.
  */
 export async function moveToRoutes(
   db: Queryable,
   route: string | null,
-  localDomains: string[],
+  localDomain: string,
   at: Date,
 ): Promise<number> {
+  const isLocal = (name: string) =>
+    `(${name} = $2 or ${name} in (select name from domain where status = 'verified' and inbound = 'verified'))`
+  const proper = `case when ${isLocal('domain')} then '@local' else coalesce($1, domain) end`
   const rows = await db.query<{ route: string }>(
-    `with misplaced as (
-      select submission_id, position, case when domain = any($2) then '@local' else coalesce($1, domain) end as route
-      from delivery where ${waiting} and route <> case when domain = any($2) then '@local' else coalesce($1, domain) end
-      order by submission_id, position limit 5000 for update skip locked
+    // Each queue with mail that waits is found by one look at the index; those that are a domain's own, and may be, are
+    // not looked into.
+    `with recursive queues as (
+      (select route from delivery where ${waiting} order by route limit 1)
+      union all
+      select next.route from queues cross join lateral (
+        select route from delivery where ${waiting} and route > queues.route order by route limit 1) next
+    ), misplaced as materialized (
+      select m.* from queues cross join lateral (
+        select submission_id, position, ${proper} as route from delivery
+        where route = queues.route and ${waiting} and route <> ${proper} limit 5000 for update skip locked
+      ) m
+      where $1 is not null or queues.route like '@%' or ${isLocal('queues.route')} limit 5000
     ), added as (
       insert into route (key, created_at) select distinct route, $3::timestamptz from misplaced on conflict do nothing
     )
     update delivery d set route = m.route from misplaced m
     where d.submission_id = m.submission_id and d.position = m.position returning d.route`,
-    [route, localDomains, at],
+    [route, localDomain, at],
   )
   return rows.length
 }

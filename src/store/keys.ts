@@ -64,6 +64,16 @@ export async function findCaller(db: Queryable, hash: Buffer): Promise<CallerRow
   return row ?? null
 }
 
+/** Those of the keys that can be used at this time. */
+export async function listLiveKeys(db: Queryable, ids: readonly KeyId[], at: Date): Promise<KeyId[]> {
+  const rows = await db.query<{ id: KeyId }>(
+    `select k.id from api_key k join organization o on o.id = k.organization_id and o.status = 'active'
+    where k.id = any($1) and k.revoked_at is null and (k.expires_at is null or k.expires_at > $2)`,
+    [ids, at],
+  )
+  return rows.map(({ id }) => id)
+}
+
 export async function listKeys(db: Queryable, organizationId: string): Promise<KeyRow[]> {
   return await db.query<KeyRow>(
     `select ${columns} from api_key k where k.organization_id = $1 order by k.id`,

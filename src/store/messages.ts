@@ -18,6 +18,8 @@ export interface AttachmentEntry {
   contentId: string | null
   sha256: string
   scanState: 'unscanned' | 'clean' | 'infected' | 'failed'
+  /** Where its bytes stand in the raw row, and how; known once it is scanned, and never shown. */
+  place?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'none' }
 }
 
 export interface SecurityRecord {
@@ -55,13 +57,16 @@ export interface MessageRow {
   updatedAt: Date
 }
 
-const columns = `m.id, m.organization_id as "organizationId", m.inbox_id as "inboxId", m.thread_id as "threadId", m.seq,
+const columnsWith = (body: (column: string) => string) =>
+  `m.id, m.organization_id as "organizationId", m.inbox_id as "inboxId", m.thread_id as "threadId", m.seq,
   m.direction, m.internet_message_id as "internetMessageId", m.in_reply_to as "inReplyTo", m.reference_ids as "referenceIds",
-  m.sender, m.recipients, m.subject, m.text, m.html, 
-  coalesce(m.extracted_text, btrim(m.text, E' \\t\\r\\n')) as "extractedText", m.metadata, m.purpose,
+  m.sender, m.recipients, m.subject, ${body('m.text')} as text, ${body('m.html')} as html,
+  coalesce(${body('m.extracted_text')}, btrim(${body('m.text')}, E' \\t\\r\\n')) as "extractedText", m.metadata, m.purpose,
   m.attachments, m.security, m.submission_id as "submissionId", s.status as "submissionStatus",
   s.failure_code as "failureCode", m.raw_id as "rawId", m.created_at as "createdAt",
   greatest(m.updated_at, s.updated_at) as "updatedAt"`
+
+const columns = columnsWith((column) => column)
 
 // Mail of a deleted inbox is gone from every read at once, though it is purged later.
 const itsInbox = `join inbox b on b.id = m.inbox_id and b.status = 'active' left join submission s on s.id = m.submission_id`
@@ -76,6 +81,18 @@ export async function findMessage(
     [organizationId, id],
   )
   return row ?? null
+}
+
+/** Several messages of whatever organization, their texts cut to `maxLength` characters; without those that are gone. */
+export async function findMessagesCut(
+  db: Queryable,
+  ids: readonly string[],
+  maxLength: number,
+): Promise<MessageRow[]> {
+  return await db.query<MessageRow>(
+    `select ${columnsWith((column) => `left(${column}, $2)`)} from message m ${itsInbox} where m.id = any($1)`,
+    [ids, maxLength],
+  )
 }
 
 /** Text that a page holds at most; a page of one message holds whatever that has. */

@@ -5,7 +5,7 @@ import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import type { DeliveryStatus, SubmissionStatus } from './status.ts'
 
-export type SendOperation = 'message' | 'reply'
+export type SendOperation = 'message' | 'reply' | 'send'
 
 export interface RecipientState {
   email: string
@@ -49,6 +49,13 @@ export async function findSubmission(
     [organizationId, id],
   )
   return row ?? null
+}
+
+/** Several submissions of whatever organization. */
+export async function findSubmissions(db: Queryable, ids: readonly string[]): Promise<SubmissionRow[]> {
+  return await db.query<SubmissionRow>(`select ${columns} from submission s where s.id = any($1::uuid[])`, [
+    ids,
+  ])
 }
 
 export interface SubmissionFilter {
@@ -121,6 +128,20 @@ export async function listEvents(
   )
 }
 
+/** Single events, but for the first of a submission, which is the submission itself. */
+export async function findEvents(
+  db: Queryable,
+  wanted: readonly { submission: string; seq: number }[],
+): Promise<(EventRow & { submissionId: SubmissionId })[]> {
+  return await db.query<EventRow & { submissionId: SubmissionId }>(
+    `select e.submission_id as "submissionId", e.id, e.seq, e.type, e.recipient, e.at, e.attempt, e.remote, e.response,
+      e.enhanced_status as "enhancedStatus", e.classification
+    from unnest($1::uuid[], $2::integer[]) as x(submission_id, seq)
+    join event e on e.submission_id = x.submission_id and e.seq = x.seq`,
+    [wanted.map(({ submission }) => submission), wanted.map(({ seq }) => seq)],
+  )
+}
+
 /** One send as `accept_sends` takes it: first what decides over it, then what is written when it passes. */
 export interface NewSend {
   org: OrganizationId
@@ -131,15 +152,19 @@ export interface NewSend {
   hash: string
   /** A refusal found beforehand; it counts only when the key has no earlier result and the inbox lives. */
   refusal: string | null
-  inbox: InboxId
-  thread: ThreadId
-  /** Whether the thread is new. */
-  fresh: boolean
+  /** Null for a send of no inbox: it has neither thread nor message. */
+  inbox: InboxId | null
+  thread: ThreadId | null
+  /** Whether the thread is new; null where there is none. */
+  fresh: boolean | null
+  /** Where there is no inbox: the customer's domain that it is sent from, and further header fields. */
+  domain_id?: string
+  headers?: Record<string, string>
   sub: SubmissionId
   /** How many recipients count against the limits. */
   recipients: number
 
-  id: MessageId
+  id: MessageId | null
   mid: string
   irt: string | null
   refs: string[]
@@ -179,7 +204,7 @@ export async function acceptSends(db: Queryable, sends: NewSend[], at: Date): Pr
     [
       JSON.stringify(rows),
       [...new Set(sends.map(({ org }) => org))],
-      [...new Set(sends.map(({ inbox }) => inbox))],
+      [...new Set(sends.flatMap(({ inbox }) => inbox ?? []))],
       at,
     ],
   )

@@ -1,6 +1,7 @@
 // Runs one kind of job again and again: at once while there is more, when woken, and at a steady pace otherwise.
 import { backoffMs } from '../base/backoff.ts'
 import type { Log } from '../base/log.ts'
+import { meters } from '../base/meters.ts'
 
 export interface LoopOptions {
   name: string
@@ -56,6 +57,7 @@ export class Loop {
         await this.#rest(this.#options.intervalMs, 'wake')
       } catch (error) {
         const { log, name } = this.#options
+        meters.jobFailures.inc({ name })
         log.warn({ err: error, loop: name, failures: ++failures }, 'a job failed and will be tried again')
         await this.#rest(backoffMs(failureWaitMs, failures), 'stop')
       }

@@ -18,7 +18,7 @@ export class Membership {
   readonly #options: MembershipOptions
   readonly #joining: Loop
   #node: Node | null = null
-  #tellLost = () => {}
+  readonly #tellLost: (() => void)[] = []
 
   constructor(options: MembershipOptions) {
     this.#options = options
@@ -45,7 +45,7 @@ export class Membership {
 
   /** `tell` is called when the number is lost: others take this node for dead, and nothing may go on under it. */
   onLost(tell: () => void): void {
-    this.#tellLost = tell
+    this.#tellLost.push(tell)
   }
 
   async #join(): Promise<false> {
@@ -58,7 +58,7 @@ export class Membership {
       this.#node = null
       void node.leave()
       log.warn({ node: node.id, reason: error.message }, 'the connection that stands for this node was lost')
-      this.#tellLost()
+      for (const tell of this.#tellLost) tell()
       this.#joining.wake()
     })
     return false

@@ -11,17 +11,24 @@ const flowParts = [
   'suppress',
   'caller',
   'compile-send',
+  'dkim-secret',
+  'domain-view',
   'idempotency',
   'key',
   'next-hop',
+  'proved-domains',
   'reply-draft',
   'reserved-names',
   'return-path',
   'routes',
   'send-draft',
+  'send-policy',
+  'signing-secret',
+  'sending-identity',
   'trace',
+  'write-announcements',
 ].map((part) => `flow/${part}`)
-const outward = ['flow', 'store', 'mail/address', 'base']
+const outward = ['flow', 'store', 'mail/address', 'mail/domain-name', 'base']
 
 /** What each room may import besides itself: rooms, or single files without their ending. */
 const table: Record<string, string[]> = {
@@ -37,6 +44,8 @@ const table: Record<string, string[]> = {
   flow: ['base', 'mail', 'dns', 'mailauth', 'smtp', 'scan', 'webhook', 'blobs', 'store', ...flowParts],
   // The delivery verbs of one destination, bound to its lease.
   'flow/courier': ['flow/deliver', 'flow/end-deliveries'],
+  // Reading a batch of reports, and what one of them moves.
+  'flow/read-report': ['flow/apply-report'],
   worker: ['store', 'base'],
   http: outward,
   'dashboard-api': outward,

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { Clock } from '../../src/base/clock.ts'
 import { ServiceError } from '../../src/base/errors.ts'
+import { silentLog } from '../../src/base/log.ts'
 import { DiskBlobs } from '../../src/blobs/disk.ts'
 import { Acceptance } from '../../src/flow/accept-send.ts'
 import { KeyRing, RequestRate } from '../../src/flow/authenticate.ts'
@@ -14,6 +15,7 @@ import { requestHash } from '../../src/flow/idempotency.ts'
 import { createKey, hashSecret } from '../../src/flow/key.ts'
 import { openInbox } from '../../src/flow/open-inbox.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/organization.ts'
+import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import type { MessageBody } from '../../src/flow/send-draft.ts'
 import { Db, DbFault, type DbOptions } from '../../src/store/db.ts'
 import type { InboxRow } from '../../src/store/inboxes.ts'
@@ -33,7 +35,15 @@ class Node {
     this.clock = clock
     after(() => db.close())
     this.acceptance = new Acceptance({
-      ...{ db, clock, blobs: new DiskBlobs(folder), lifetimeMs: 72 * 3_600_000, wake: () => {} },
+      ...{
+        db,
+        clock,
+        log: silentLog,
+        blobs: new DiskBlobs(folder),
+        lifetimeMs: 72 * 3_600_000,
+        wake: () => {},
+      },
+      domains: new ProvedDomains({ db, clock }),
       routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test' },
     })
     this.keyRing = new KeyRing({ db, clock })

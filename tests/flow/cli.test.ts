@@ -33,7 +33,7 @@ test('help names every command, and every command has help of its own', async (t
 
 const wrongUses: [string[], RegExp][] = [
   [['frobnicate'], /frobnicate/],
-  [['serve', '--roles', 'cook'], /api, mx, delivery, jobs/],
+  [['serve', '--roles', 'cook'], /api, mx, delivery, webhooks, jobs/],
   [['serve', '--colour'], /--colour/],
   [['org', 'create'], /--name/],
   [['org', 'show', 'one'], /not an id/],
@@ -60,7 +60,8 @@ const wrongSettings: [string, string, RegExp][] = [
   ['POSTHORN_RETRY_SCHEDULE', '1m,later', /1m,5m/],
   ['POSTHORN_DEFAULT_LIMITS', '{"inboxes":-1}', /messagesPerMinute/],
   ['POSTHORN_HTPP', '127.0.0.1:1', /POSTHORN_HTPP/],
-  ['POSTHORN_CLAMD', 'localhost:3310', /not there yet/],
+  ['POSTHORN_CLAMD', 'localhost', /127\.0\.0\.1:3310/],
+  ['POSTHORN_MAX_DOWNLOAD_SIZE', '25M', /26214400/],
 ]
 
 for (const [name, value, words] of wrongSettings)

@@ -1,10 +1,12 @@
 // `posthorn demo` on a fresh folder, as a newcomer meets it: it ends well and tells the whole story.
 import assert from 'node:assert/strict'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { inherited, run } from '../support/service.ts'
+import { Api } from '../support/api.ts'
+import { clamdMissing, makeClamd } from '../support/clamd.ts'
+import { inherited, run, startPosthorn } from '../support/service.ts'
 
 const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 
@@ -25,22 +27,58 @@ test('the demo runs to its end on a fresh folder and shows the story', async (t)
   const { folder, env } = fresh(t)
   const { status, stdout, stderr } = await run(program, ['demo'], env, folder)
   assert.equal(status, 0, `${stdout}\n${stderr}`)
-  // Two inboxes, a send, the arrival, the reply with its references, the thread with both.
+  // Two inboxes, a send, the arrival, the reply with its references, the thread with both; an attachment that nobody has
+  // scanned; calls that are signed; a bounce and what follows from it; numbers.
   for (const word of [
-    /inb_[a-f0-9]{24}/,
-    /msg_[a-f0-9]{24}/,
-    /thr_[a-f0-9]{24}/,
-    /in-reply-to/i,
-    /references/i,
-    /202/,
+    ...[/inb_[a-f0-9]{24}/, /msg_[a-f0-9]{24}/, /thr_[a-f0-9]{24}/, /in-reply-to/i, /references/i, /202/],
+    ...[/menu\.txt, 18 bytes, unscanned/, /→ 423 .*\n.*attachment_not_scanned/],
+    ...[/told: message\.received/, /told: message\.bounced/, /v1,\S+, genuine/],
+    ...[/bounced +550 5\.1\.1/, /demo-nobody-\w+@inbox\.localhost +hard_bounce/, /→ 422/],
+    ...[
+      /demo-ben@inbox\.localhost +deliverable: accepted/,
+      /demo-nobody-\S+ +undeliverable: mailbox_not_found/,
+    ],
+    ...[/accepted +3\n +delivered +2\n +bounced +1\n +received +2\n/],
   ])
     assert.match(stdout, word)
   assert.ok(new Set(stdout.match(/inb_[a-f0-9]{24}/g)).size >= 2, stdout)
 })
 
-test('the demo with --json is one document and ends 0', async (t) => {
+test('with a clamd the demo gives the attachment out', { skip: clamdMissing }, async (t) => {
   const { folder, env } = fresh(t)
-  const { status, stdout, stderr } = await run(program, ['demo', '--json'], env, folder)
+  const clamd = makeClamd(t)
+  await clamd.start()
+  const { status, stdout, stderr } = await run(
+    program,
+    ['demo'],
+    { ...env, POSTHORN_CLAMD: clamd.path },
+    folder,
+  )
   assert.equal(status, 0, `${stdout}\n${stderr}`)
-  assert.equal(typeof JSON.parse(stdout), 'object')
+  assert.match(stdout, /→ 200 .*\n +content +Soup\. Fish\. Cake\.\n/)
+})
+
+test('a demo with --json is one document, shows no secret, and leaves a running service as it was but for mail', async (t) => {
+  const posthorn = await startPosthorn(t)
+  const env = { ...posthorn.env, POSTHORN_HTTP: posthorn.http.replace('http://', '') }
+  const { status, stdout, stderr } = await run(program, ['demo', '--json'], env, tmpdir())
+  assert.equal(status, 0, `${stdout}\n${stderr}`)
+  assert.equal(JSON.parse(stdout).service.origin, 'running')
+  assert.doesNotMatch(stdout, /whsec_[A-Za-z0-9+/]{10}/)
+  const key = readFileSync(join(posthorn.folder, 'development-key'), 'utf8').trim()
+  const api = new Api(() => posthorn.http, key)
+  assert.deepEqual((await api.want<{ webhooks: unknown[] }>('/v1/webhooks')).webhooks, [])
+  assert.deepEqual((await api.want<{ suppressions: unknown[] }>('/v1/suppressions')).suppressions, [])
+})
+
+test('a service that refuses a step is told of in a line, with the way on', async (t) => {
+  const posthorn = await startPosthorn(t, { env: { POSTHORN_DEFAULT_LIMITS: '{"webhookEndpoints":0}' } })
+  const env = { ...posthorn.env, POSTHORN_HTTP: posthorn.http.replace('http://', '') }
+  const { status, stdout, stderr } = await run(program, ['demo', '--json'], env, tmpdir())
+  assert.equal(status, 1)
+  assert.equal(stdout, '')
+  assert.match(
+    stderr,
+    /^posthorn: the tour ended early: POST \/v1\/webhooks .*limit_reached.*\n.*demo --fresh/,
+  )
 })

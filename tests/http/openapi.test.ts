@@ -54,15 +54,43 @@ const inSlice: [method: string, path: string, statuses?: string][] = [
   ['GET', '/v1/inboxes/{inboxId}/export', '400 401 403 404 410 413 429 500 503'],
   ['GET', '/v1/inboxes/{inboxId}/threads'],
   ['GET', '/v1/inboxes/{inboxId}/messages'],
-  ['POST', '/v1/inboxes/{inboxId}/messages', '400 401 403 404 409 410 413 429 500 503'],
+  ['POST', '/v1/inboxes/{inboxId}/messages', '400 401 403 404 409 410 413 422 429 500 503'],
   ['GET', '/v1/messages/{messageId}'],
   ['DELETE', '/v1/messages/{messageId}', '400 401 403 409 429 500 503'],
   ['GET', '/v1/messages/{messageId}/source'],
+  ['GET', '/v1/messages/{messageId}/attachments/{attachmentId}', '400 401 403 404 409 413 423 429 500 503'],
   ['GET', '/v1/threads/{threadId}'],
-  ['POST', '/v1/threads/{threadId}/replies', '400 401 403 404 409 410 413 429 500 503'],
+  ['POST', '/v1/threads/{threadId}/replies', '400 401 403 404 409 410 413 422 429 500 503'],
   ['GET', '/v1/submissions', '400 401 403 429 500 503'],
   ['GET', '/v1/submissions/{submissionId}', '400 401 403 404 429 500 503'],
   ['GET', '/v1/submissions/{submissionId}/events', '400 401 403 404 429 500 503'],
+  ['POST', '/v1/submissions/{submissionId}/cancel'],
+  ['POST', '/v1/send', '400 401 403 409 413 422 429 500 503'],
+  ['GET', '/v1/suppressions', '400 401 403 429 500 503'],
+  ['POST', '/v1/suppressions', '400 401 403 429 500 503'],
+  ['DELETE', '/v1/suppressions', '400 401 403 404 429 500 503'],
+  ['GET', '/v1/complaints', '400 401 403 429 500 503'],
+  ['POST', '/v1/domains', '400 401 403 409 429 500 503'],
+  ['GET', '/v1/domains', '400 401 403 429 500 503'],
+  ['GET', '/v1/domains/{domainId}', '400 401 403 404 429 500 503'],
+  ['POST', '/v1/domains/{domainId}/verify', '400 401 403 404 429 500 503'],
+  ['POST', '/v1/domains/{domainId}/rotate-dkim', '400 401 403 404 429 500 503'],
+  ['GET', '/v1/domains/{domainId}/traffic', '400 401 403 404 429 500 503'],
+  ['GET', '/v1/domains/{domainId}/zone', '400 401 403 404 429 500 503'],
+  ['DELETE', '/v1/domains/{domainId}', '400 401 403 409 429 500 503'],
+  ['GET', '/v1/metrics/delivery', '400 401 403 429 500 503'],
+  ['POST', '/v1/validate', '400 401 403 429 500 503'],
+  ['POST', '/v1/validate/bulk', '400 401 403 429 500 503'],
+  ['POST', '/v1/webhooks', '400 401 403 429 500 503'],
+  ['GET', '/v1/webhooks', '400 401 403 429 500 503'],
+  ['GET', '/v1/webhooks/{webhookId}', '400 401 403 404 429 500 503'],
+  ['PATCH', '/v1/webhooks/{webhookId}'],
+  ['DELETE', '/v1/webhooks/{webhookId}', '400 401 403 404 409 429 500 503'],
+  ['POST', '/v1/webhooks/{webhookId}/rotate-secret', '400 401 403 404 429 500 503'],
+  ['POST', '/v1/webhooks/{webhookId}/test', '400 401 403 404 429 500 503'],
+  ['GET', '/v1/webhooks/{webhookId}/deliveries', '400 401 403 404 429 500 503'],
+  ['POST', '/v1/webhooks/{webhookId}/deliveries/{deliveryId}/replay', '400 401 403 404 429 500 503'],
+  ['GET', '/v1/events', '400 401 403 429 500 503'],
 ]
 
 test('check 71: the document has the operations of this slice, and no others', () => {
@@ -75,14 +103,21 @@ test('check 71: the document has the operations of this slice, and no others', (
 for (const [method, path, statuses] of inSlice)
   test(`check 71: ${method} ${path} documents its errors`, () => {
     const { responses, security, operationId, summary } = document.paths[path]![method.toLowerCase()]!
-    assert.ok(operationId && summary && security.length === 1)
+    assert.ok(operationId && summary && security.length >= 1)
     const documented = Object.keys(responses).filter((status) => Number(status) >= 400)
     for (const status of ['400', '401', '403', '429', '500', '503']) assert.ok(documented.includes(status))
     // A body can be too large wherever there is one.
-    const known = documented.filter((status) => status !== '413' || path !== '/v1/inboxes')
+    const known = documented.filter(
+      (status) =>
+        status !== '413' ||
+        !/^\/v1\/(inboxes|domains|suppressions|validate|validate\/bulk|webhooks)$/.test(path),
+    )
     if (statuses) assert.deepEqual(known, statuses.split(' '))
     for (const { description } of Object.values(responses)) assert.notEqual(description, 'Default Response')
   })
+
+/** The stream has no end to wait for. */
+const endless = '/v1/events'
 
 function everySchema(value: unknown, found: Schema[] = []): Schema[] {
   if (value === null || typeof value !== 'object') return found
@@ -156,7 +191,7 @@ test('check 71: requests made from the schemas get documented answers of the doc
     return judges.get(name)!
   }
   // Deleting what the others need would leave nothing to ask for.
-  const asked = operations.filter(({ method }) => method !== 'DELETE')
+  const asked = operations.filter(({ method, path }) => method !== 'DELETE' && path !== endless)
   const requests = fc.constantFrom(...asked).chain(({ path, method, operation }) => {
     const parameters = operation.parameters ?? []
     const values = parameters.map(({ name, in: place, schema }) =>
@@ -216,7 +251,7 @@ function arbitraryOf(schema: Schema, depth = 0): fc.Arbitrary<unknown> {
 
 function rightValue(schema: Schema, depth: number): fc.Arbitrary<unknown> {
   if (schema.enum) return fc.constantFrom(...schema.enum)
-  if (schema.format === 'idn-email')
+  if (schema.format === 'idn-email' || schema.format === 'email')
     return fc.constantFrom('a@far.test', 'ü@bücher.test', '"a b"@far.test', 'a@b', '@')
   if (schema.format === 'date-time') return fc.date({ noInvalidDate: true }).map((date) => date.toISOString())
   if (schema.pattern === '^msg_[a-f0-9]{24}$') return fc.stringMatching(/^msg_[a-f0-9]{24}$/)

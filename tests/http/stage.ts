@@ -7,16 +7,25 @@ import { pino } from 'pino'
 import { Clock } from '../../src/base/clock.ts'
 import { SecretBox } from '../../src/base/secret-box.ts'
 import { DiskBlobs } from '../../src/blobs/disk.ts'
+import { HopsInTime } from '../../src/dns/hops-in-time.ts'
+import { HopFinder } from '../../src/dns/mx.ts'
+import { isPublicUnicast } from '../../src/dns/public-address.ts'
+import { Resolver } from '../../src/dns/resolver.ts'
 import { Acceptance } from '../../src/flow/accept-send.ts'
 import { KeyRing, RequestRate } from '../../src/flow/authenticate.ts'
 import { fileSpooled } from '../../src/flow/file.ts'
 import { createKey, type KeyInput } from '../../src/flow/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/organization.ts'
+import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { Receiver } from '../../src/flow/receive.ts'
+import { Validation } from '../../src/flow/validate.ts'
+import { EventStreams } from '../../src/http/event-streams.ts'
+import { presentEvent, presentMessage, presentSubmission } from '../../src/http/present.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { Db } from '../../src/store/db.ts'
 import type { Limits } from '../../src/store/organizations.ts'
+import { AddressGuard } from '../../src/webhook/address-guard.ts'
 import { Api } from '../support/api.ts'
 import { testDatabase } from '../support/postgres.ts'
 import type { Scope } from '../support/until.ts'
@@ -29,6 +38,7 @@ export interface Stage {
   port: number
   db: Db
   clock: Clock
+  blobs: DiskBlobs
   /** Everything logged so far. */
   log(): string
   /** An organization of its own with one key. */
@@ -54,9 +64,14 @@ export interface Caller {
 
 interface StageOptions {
   trustedProxies?: string[]
+  /** Where validation asks, `ip:port`; nothing listens at the one it asks otherwise. */
+  dnsServer?: string
 }
 
-export async function setStage(scope: Scope, { trustedProxies = [] }: StageOptions = {}): Promise<Stage> {
+export async function setStage(
+  scope: Scope,
+  { trustedProxies = [], dnsServer = '127.0.0.1:1' }: StageOptions = {},
+): Promise<Stage> {
   const db = new Db({ connection: await testDatabase(scope) })
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-http-'))
   const clock = new Clock()
@@ -64,20 +79,46 @@ export async function setStage(scope: Scope, { trustedProxies = [] }: StageOptio
   const log = pino({ level: 'trace' }, { write: (line) => void lines.push(line) })
   const [secretBox, blobs] = [new SecretBox(randomBytes(32)), new DiskBlobs(folder)]
   const routePolicy = { mode: 'capture' as const, isLocal: (domain: string) => domain === managedDomain }
+  const domains = new ProvedDomains({ db, clock })
   const acceptance = new Acceptance({
     db,
     clock,
+    log,
     blobs,
+    domains,
     routePolicy,
     lifetimeMs: 72 * 3_600_000,
     wake: () => {},
   })
-  const settings = { publicUrl: 'http://127.0.0.1', managedDomain, trustedProxies }
+  const settings = {
+    publicUrl: 'http://127.0.0.1',
+    managedDomain,
+    mailHost: 'mx.test',
+    trustedProxies,
+    maxDownloadBytes: 300_000,
+  }
+  const resolver = new Resolver({ servers: [dnsServer], timeoutMs: 1_000 })
+  const hopFinder = new HopFinder({ resolver, isAllowed: () => true, clock, deadlineMs: 5_000 })
+  const none = { added: new Set<string>(), removed: new Set<string>() }
+  const listChanges = { disposable: none, freeProviders: none, roles: none }
+  const validation = new Validation({ db, hopsInTime: new HopsInTime({ hopFinder }), listChanges })
   const keys = { keyRing: new KeyRing({ db, clock }), requestRate: new RequestRate({ db, clock }) }
-  const server = createHttpServer({ db, clock, log, secretBox, ...keys, acceptance, blobs, settings })
+  const present = {
+    message: presentMessage,
+    submission: presentSubmission,
+    event: presentEvent,
+    domain: async () => null,
+  }
+  const eventStreams = new EventStreams({ db, clock, log, present })
+  const isOutside = { isPublic: isPublicUnicast, allowPrivateNetworks: false, isDevelopment: false }
+  const events = { eventStreams, addressGuard: new AddressGuard(isOutside) }
+  const server = createHttpServer({
+    ...{ db, clock, log, secretBox, ...keys, acceptance, validation, resolver, blobs, settings, ...events },
+  })
   const base = await server.listen({ host: '127.0.0.1', port: 0 })
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
   scope.after(async () => {
+    await eventStreams.stop()
     await server.close()
     await parsePool.close()
     await db.close()
@@ -92,11 +133,12 @@ export async function setStage(scope: Scope, { trustedProxies = [] }: StageOptio
       secretBox,
       hostname: 'mx.test',
       isLocal: routePolicy.isLocal,
+      domains,
       wake: () => {},
     },
   })
   return {
-    ...{ base, db, clock, port: Number(new URL(base).port), log: () => lines.join('') },
+    ...{ base, db, clock, blobs, port: Number(new URL(base).port), log: () => lines.join('') },
     createCaller: (options) => createCaller({ db, clock }, base, options),
     receive: async (to, raw) => {
       await take(receiver, to, raw)

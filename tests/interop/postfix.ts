@@ -18,13 +18,20 @@ export function postfixMissing(): string | null {
   }
 }
 
-/** Starts Postfix; it keeps mail for `postfix.test` in a maildir and gives all other mail to `relay`. */
-export async function startPostfix(scope: Scope, relay: { host: string; port: number }): Promise<Neighbour> {
+/**
+ * Starts Postfix; it keeps mail for `postfix.test` in a maildir and gives all other mail to `relay`. `settings` are
+ * further lines of its main configuration.
+ */
+export async function startPostfix(
+  scope: Scope,
+  relay: { host: string; port: number },
+  { settings = '' }: { settings?: string } = {},
+): Promise<Neighbour> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-postfix-'))
   chmodSync(folder, 0o755)
   const port = await freePort()
   for (const name of ['config', 'queue', 'state', 'mail']) mkdirSync(join(folder, name))
-  writeFileSync(join(folder, 'config/main.cf'), mainConfiguration(folder, relay))
+  writeFileSync(join(folder, 'config/main.cf'), mainConfiguration(folder, relay) + settings)
   writeFileSync(join(folder, 'config/master.cf'), masterConfiguration(port))
   await run('/bin/chown', ['postfix', join(folder, 'state')], inherited(), folder)
   await run('/bin/chown', ['nobody', join(folder, 'mail')], inherited(), folder)

@@ -27,6 +27,7 @@ interface Attachment {
   contentType: string
   size: number
   sha256: string
+  scanState: string
 }
 
 export interface Message {
@@ -44,6 +45,7 @@ export interface Message {
   html?: string
   delivery: { submissionId: string | null; status: string }
   attachments?: Attachment[]
+  inboundSecurity?: { attachments: string }
 }
 
 export interface Submission {

@@ -33,17 +33,22 @@ export class DnsServer {
   readonly address: string
   /** Every question that arrived, in order. */
   readonly asked: AskedQuestion[] = []
+  /** How many questions have arrived while it held its answers back. */
+  held = 0
   readonly #udp: UdpSocket
   readonly #tcp: Server
   readonly #connections = new Set<Socket>()
   readonly #zone = new Map<string, ZoneRecords>()
   readonly #faults = new Map<string, DnsFault>()
+  #held: Promise<void> | null = null
 
   private constructor(udp: UdpSocket, tcp: Server) {
     this.#udp = udp
     this.#tcp = tcp
-    this.address = `127.0.0.1:${udp.address().port}`
-    udp.on('message', (message, peer) => {
+    this.address = `${udp.address().address}:${udp.address().port}`
+    udp.on('message', async (message, peer) => {
+      if (this.#held) this.held++
+      await this.#held
       const reply = this.#answer(message, 'udp')
       if (reply) udp.send(reply, peer.port, peer.address)
     })
@@ -51,18 +56,22 @@ export class DnsServer {
   }
 
   /** Starts on a free port with `zone`; names that are neither there nor above one that is do not exist. */
-  static async start(zone: Record<string, ZoneRecords> = {}): Promise<DnsServer> {
+  static async start(
+    zone: Record<string, ZoneRecords> = {},
+    { host = '127.0.0.1', port = 0 }: { host?: string; port?: number } = {},
+  ): Promise<DnsServer> {
     for (;;) {
       const udp = createSocket('udp4')
-      udp.bind(0, '127.0.0.1')
+      udp.bind(port, host)
       await once(udp, 'listening')
       const tcp = createServer()
       try {
-        tcp.listen(udp.address().port, '127.0.0.1')
+        tcp.listen(udp.address().port, host)
         await once(tcp, 'listening')
-      } catch {
-        // The same port is taken for TCP: try another pair.
+      } catch (error) {
         udp.close()
+        if (port !== 0) throw error
+        // The same port is taken for TCP: try another pair.
         continue
       }
       const server = new DnsServer(udp, tcp)
@@ -85,6 +94,16 @@ export class DnsServer {
     const key = `${name.toLowerCase()} ${type}`
     if (fault) this.#faults.set(key, fault)
     else this.#faults.delete(key)
+  }
+
+  /** Leaves what arrives over UDP from now on unanswered until the function given back is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#held = promise
+    return () => {
+      this.#held = null
+      resolve()
+    }
   }
 
   async close(): Promise<void> {

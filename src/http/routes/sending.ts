@@ -12,11 +12,18 @@ export const sendRefusals: ErrorCode[] = [
     'inbox_not_allowed',
     'recipient_domain_not_allowed',
   ] as const),
-  ...(['send_mode_reply_only', 'not_found', 'idempotency_key_reused', 'idempotency_in_progress'] as const),
+  ...([
+    'send_mode_reply_only',
+    'sender_not_allowed',
+    'not_found',
+    'idempotency_key_reused',
+    'idempotency_in_progress',
+  ] as const),
   ...([
     'idempotency_result_expired',
     'message_too_large',
     'too_many_recipients',
+    'all_recipients_suppressed',
     'send_limit_exceeded',
   ] as const),
 ]

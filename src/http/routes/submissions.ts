@@ -1,8 +1,9 @@
-// Submissions: list, show, and their delivery events.
+// Submissions: list, show, cancel, and their delivery events.
 import Type from 'typebox'
 import { ServiceError } from '../../base/errors.ts'
 import type { InboxId } from '../../base/ids.ts'
 import { type Caller, requireInbox, requireWholeOrganization } from '../../flow/caller.ts'
+import { cancelSubmission } from '../../flow/cancel-submission.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Db } from '../../store/db.ts'
 import { findSubmission, listEvents, listSubmissions, type SubmissionRow } from '../../store/submissions.ts'
@@ -17,6 +18,7 @@ export function submissionRoutes(api: Api, deps: HttpDeps, cursors: Cursors): vo
   addList(api, deps, cursors)
   addShow(api, deps)
   addEvents(api, deps, cursors)
+  addCancel(api, deps)
 }
 
 const ListQuery = Type.Object(
@@ -126,5 +128,28 @@ function addEvents(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         nextCursor: last && cursors.write(name, String(last.seq)),
       }
     },
+  )
+}
+
+function addCancel(api: Api, { db, clock }: HttpDeps): void {
+  api.post(
+    '/v1/submissions/:submissionId/cancel',
+    {
+      config: {
+        scope: ['mailbox:send', 'delivery:send'],
+        refusals: ['inbox_not_allowed', 'not_found', 'delivery_in_progress'],
+      },
+      schema: {
+        operationId: 'cancelSubmission',
+        tags: ['Submissions'],
+        summary: 'Cancel what waits of a submission',
+        description: 'Recipients that still wait become failed; what is on the wire ends as it ends.',
+        params: SubmissionParams,
+        querystring: Nothing,
+        response: { 200: Submission.ref },
+      },
+    },
+    async ({ caller, params }) =>
+      presentSubmission(await cancelSubmission({ db, clock }, caller, params.submissionId)),
   )
 }

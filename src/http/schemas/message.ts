@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { Mailbox } from './mailbox.ts'
 import {
+  AttachmentIdText,
   component,
   InboxIdText,
   MessageIdText,
@@ -20,7 +21,7 @@ const Attachment = component(
   'Attachment',
   Type.Object(
     {
-      id: Type.String({ pattern: '^att_[a-f0-9]{24}_[1-9][0-9]{0,2}$' }),
+      id: AttachmentIdText,
       filename: Type.String({ description: 'Untrusted, for display.' }),
       contentType: Type.String({ description: 'Untrusted, for display.' }),
       size: Type.Integer({ minimum: 0, description: 'Bytes.' }),

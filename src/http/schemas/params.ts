@@ -1,10 +1,11 @@
 // What stands in paths and headers.
 import Type from 'typebox'
-import { InboxIdText, MessageIdText, patterned, ThreadIdText, Uuid } from './scalars.ts'
+import { AttachmentIdText, InboxIdText, MessageIdText, patterned, ThreadIdText, Uuid } from './scalars.ts'
 
 export const InboxParams = Type.Object({ inboxId: InboxIdText })
 export const ThreadParams = Type.Object({ threadId: ThreadIdText })
 export const MessageParams = Type.Object({ messageId: MessageIdText })
+export const AttachmentParams = Type.Object({ messageId: MessageIdText, attachmentId: AttachmentIdText })
 export const SubmissionParams = Type.Object({ submissionId: Uuid })
 
 const idempotencyKey = patterned('idempotencyKey', {

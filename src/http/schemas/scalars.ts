@@ -30,6 +30,11 @@ const patterns = {
   inboxId: ['^inb_[a-f0-9]{24}$', 'must be an inbox id: inb_ and 24 lowercase hexadecimal digits'],
   threadId: ['^thr_[a-f0-9]{24}$', 'must be a thread id: thr_ and 24 lowercase hexadecimal digits'],
   messageId: ['^msg_[a-f0-9]{24}$', 'must be a message id: msg_ and 24 lowercase hexadecimal digits'],
+  attachmentId: [
+    '^att_[a-f0-9]{24}_[1-9][0-9]{0,2}$',
+    'must be an attachment id: att_, 24 lowercase hexadecimal digits, _ and a number up to 999',
+  ],
+  webhookId: ['^whk_[a-f0-9]{24}$', 'must be a webhook id: whk_ and 24 lowercase hexadecimal digits'],
   uuid: ['^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$', 'must be a UUID'],
   localPart: [
     '^(?!.*\\.\\.)[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$',
@@ -37,6 +42,7 @@ const patterns = {
   ],
   // Line breaks would begin a header field of the sender's choice.
   oneLine: ['^\\P{Cc}*$', 'must be one line without control characters'],
+  headerValue: ['^[^\\r\\n]*$', 'must be one line'],
   // What is invisible and what must be visible are disjoint, so that the match is linear in the text.
   subject: [
     '^[\\p{Z}\\p{Cf}]*[^\\p{Z}\\p{Cf}\\p{Cc}]\\P{Cc}*$',
@@ -74,6 +80,7 @@ export function patterned(name: keyof typeof patterns, options: Record<string, u
 export const InboxIdText = patterned('inboxId', { description: 'An inbox id.' })
 export const ThreadIdText = patterned('threadId', { description: 'A thread id.' })
 export const MessageIdText = patterned('messageId', { description: 'A message id.' })
+export const AttachmentIdText = patterned('attachmentId', { description: 'An attachment id.' })
 export const Uuid = patterned('uuid', { format: 'uuid' })
 export const Email = Type.String({
   format: 'idn-email',

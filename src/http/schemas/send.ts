@@ -102,4 +102,65 @@ export const Acceptance = component(
   ),
 )
 
-export const sendComponents = [GivenAttachment, NewMessage, NewReply, Acceptance]
+const headerValue = (description: string) =>
+  Type.Optional(patterned('headerValue', { maxLength: 998, description }))
+
+export const NewSend = component(
+  'NewSend',
+  Type.Object(
+    {
+      from: GivenMailbox.ref,
+      to: Type.Array(GivenMailbox.ref, { minItems: 1, ...recipients }),
+      subject: patterned('subject', { minLength: 1, maxLength: 998 }),
+      text: bodies.text,
+      html: bodies.html,
+      replyTo: Type.Optional(GivenMailbox.ref),
+      headers: Type.Optional(
+        Type.Object(
+          {
+            'x-campaign': headerValue('The campaign.'),
+            'x-campaign-id': headerValue("The campaign's id."),
+            'x-entity-ref-id': headerValue('Keeps mails of one subject apart where clients would join them.'),
+          },
+          { additionalProperties: false, maxProperties: 3, description: 'Further fields of the header.' },
+        ),
+      ),
+      metadata: bodies.metadata,
+      purpose: bodies.purpose,
+    },
+    {
+      ...textOrHtml,
+      additionalProperties: false,
+      description:
+        'A message through a domain. `from` is on one that is proved for sending. At least one of `text` and `html` is required.',
+      examples: [
+        {
+          from: { email: 'tables@example.org', name: 'The Green Table' },
+          to: [{ email: 'ada@example.com', name: 'Ada Lovelace' }],
+          subject: 'Your table for two',
+          text: 'Friday at eight is yours.',
+          headers: { 'x-campaign': 'confirmations' },
+        },
+      ],
+    },
+  ),
+)
+
+export const SendAcceptance = component(
+  'SendAcceptance',
+  Type.Object(
+    { ...Submission.definition.properties, replayed: Acceptance.definition.properties.replayed },
+    {
+      description: 'The submission is on disk and will be delivered.',
+      examples: [
+        {
+          ...submissionExample,
+          from: { email: 'tables@example.org', name: 'The Green Table' },
+          replayed: false,
+        },
+      ],
+    },
+  ),
+)
+
+export const sendComponents = [GivenAttachment, NewMessage, NewReply, Acceptance, NewSend, SendAcceptance]

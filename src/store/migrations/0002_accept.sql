@@ -70,7 +70,7 @@ begin
       when r.seen_deleted then 'idempotency_result_expired'
       when r.seen is not null and r.seen_hash = decode(r.hash, 'hex') then 'replayed'
       when r.seen is not null then 'idempotency_key_reused'
-      when r.live_inbox is null then 'not_found'
+      when r.inbox is not null and r.live_inbox is null then 'not_found'
       when not r.fresh and r.live_thread is null then 'not_found'
       else r.refusal
     end;
@@ -111,7 +111,8 @@ begin
   perform insert_sends(sends, passed);
 end $$;
 
--- Writes what accept_sends let pass, under its locks: message, thread, submission and deliveries.
+-- Writes what accept_sends let pass, under its locks: message, thread, submission, deliveries and what is told of them. A send of no inbox has
+-- its content in place of message and thread; `fresh` is null there.
 create function insert_sends(sends jsonb, passed integer[]) returns void
 language plpgsql
 set enable_seqscan = off
@@ -124,7 +125,7 @@ begin
       i integer, org uuid, op text, idem text, digest text, hash text, inbox text, thread text, fresh boolean, sub uuid,
       id text, mid text, irt text, refs text[], sender jsonb, rcpts jsonb, participants text[], subject text,
       thread_subject text, body text, html text, metadata jsonb, purpose text, attachments jsonb, raw uuid,
-      deliveries jsonb, at timestamptz, expires_at timestamptz)
+      deliveries jsonb, at timestamptz, expires_at timestamptz, domain_id uuid, headers jsonb)
     where x.i = any(passed)
   ), counted as (
     update inbox b set message_seq = b.message_seq + n.messages
@@ -151,18 +152,31 @@ begin
       from x left join unnest(x.participants) p(email) on true where not x.fresh group by x.thread
     ) n
     where t.id = n.thread
+  ), scans as (
+    insert into scan (message_id, organization_id, due_at)
+    select x.id, x.org, x.at from x where x.inbox is not null and x.attachments <> '[]'
+  ), contents as (
+    insert into send_content (submission_id, organization_id, domain_id, internet_message_id, recipients, text, html,
+      headers, created_at)
+    select x.sub, x.org, x.domain_id, x.mid, x.rcpts, x.body, x.html, x.headers, x.at from x where x.inbox is null
   ), submissions as (
     insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, inbox_id, message_id, sender,
       subject, metadata, purpose, status, created_at, updated_at)
     select x.sub, x.org, x.op, x.idem, decode(x.digest, 'hex'), decode(x.hash, 'hex'), x.inbox, x.id, x.sender, x.subject, x.metadata, x.purpose,
       'pending', x.at, x.at
     from x
+  ), deliveries as (
+    insert into delivery (submission_id, position, organization_id, inbox_id, email, address_key, domain, route, status,
+      due_at, expires_at, updated_at)
+    select x.sub, d.position, x.org, x.inbox, d.email, d.key, d.domain, d.route, 'pending', x.at, x.expires_at, x.at
+    from x cross join lateral jsonb_to_recordset(x.deliveries) as d(
+      position integer, email text, key text, domain text, route text)
   )
-  insert into delivery (submission_id, position, organization_id, inbox_id, email, address_key, domain, route, status,
-    due_at, expires_at, updated_at)
-  select x.sub, d.position, x.org, x.inbox, d.email, d.key, d.domain, d.route, 'pending', x.at, x.expires_at, x.at
-  from x cross join lateral jsonb_to_recordset(x.deliveries) as d(
-    position integer, email text, key text, domain text, route text);
+  insert into outbox (organization_id, items, created_at)
+  select x.org,
+    jsonb_agg(jsonb_build_object('id', x.sub, 'type', 'message.sent', 'submission', x.sub, 'event', 0) order by x.i),
+    max(x.at)
+  from x group by x.org;
 end $$;
 
 -- Participants in order of first appearance, each once, at most 500.

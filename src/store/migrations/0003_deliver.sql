@@ -2,14 +2,14 @@
 
 -- Takes up to `wanted` due deliveries of a route onto the wire. Organizations with due mail take turns, so that one
 -- with a long queue delays nobody else's single message. Claiming is the attempt's record. Nothing is taken under an
--- epoch that has passed; the lock on the route keeps it from passing meanwhile.
+-- epoch that has passed, or out of a paused queue; the lock on the route keeps both from changing meanwhile.
 create function claim_deliveries(route_key text, lease_epoch bigint, at timestamptz, wanted integer)
 returns setof delivery
 language sql
 set enable_seqscan = off
 as $$
   with recursive lease as materialized (
-    select from route r where r.key = route_key and r.epoch = lease_epoch for share
+    select from route r where r.key = route_key and r.epoch = lease_epoch and not r.paused for share
   ), organizations as (
     (select d.organization_id from delivery d
       where d.route = route_key and d.claim_epoch is null and d.status in ('pending', 'deferred')
@@ -46,7 +46,7 @@ as $$
   returning d.*
 $$;
 
--- Brings submissions in line with their deliveries and appends events, numbered under the submission's lock.
+-- Brings submissions in line with their deliveries, appends events, numbered under the submission's lock, and tells of them.
 -- `facts`: array of {submission, position, step, id, type, recipient, at, attempt, remote, response, enhanced, classification}.
 create function settle_submissions(facts jsonb, at timestamptz) returns void
 language plpgsql
@@ -83,15 +83,23 @@ begin
     ) states
   ) x
   where s.id = x.submission;
-  insert into event (submission_id, seq, id, organization_id, type, recipient, at, attempt, remote, response,
-    enhanced_status, classification)
-  select s.id,
-    s.event_seq - count(*) over (partition by s.id) + row_number() over (partition by s.id order by f.at, f.position, f.step),
-    f.id, s.organization_id, f.type, f.recipient, f.at, f.attempt, f.remote, f.response, f.enhanced, f.classification
-  from jsonb_to_recordset(facts) as f(
-    submission uuid, position integer, step integer, id uuid, type text, recipient text, at timestamptz,
-    attempt integer, remote jsonb, response text, enhanced text, classification text)
-  join submission s on s.id = f.submission;
+  with told as (
+    insert into event (submission_id, seq, id, organization_id, type, recipient, at, attempt, remote, response,
+      enhanced_status, classification)
+    select s.id,
+      s.event_seq - count(*) over (partition by s.id) + row_number() over (partition by s.id order by f.at, f.position, f.step),
+      f.id, s.organization_id, f.type, f.recipient, f.at, f.attempt, f.remote, f.response, f.enhanced, f.classification
+    from jsonb_to_recordset(facts) as f(
+      submission uuid, position integer, step integer, id uuid, type text, recipient text, at timestamptz,
+      attempt integer, remote jsonb, response text, enhanced text, classification text)
+    join submission s on s.id = f.submission
+    returning submission_id, seq, id, organization_id, type
+  )
+  insert into outbox (organization_id, items, created_at)
+  select organization_id, jsonb_agg(jsonb_build_object('id', id, 'submission', submission_id, 'event', seq,
+    'type', 'message.' || case type when 'cancelled' then 'failed' else type end) order by submission_id, seq), at
+  from told where type in ('delivered', 'deferred', 'bounced', 'failed', 'cancelled', 'complained')
+  group by organization_id;
 end $$;
 
 -- Records how claimed deliveries ended. A result counts only under the epoch that claimed it and still owns the route;

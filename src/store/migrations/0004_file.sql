@@ -1,4 +1,4 @@
--- Filing: spool rows become messages of threads, exactly once.
+-- Filing: spool rows become messages of threads, exactly once, and are told of.
 
 -- `filed`: array of {id, inbox, org, raw, mid, irt, refs, candidates, thread, sender, rcpts, participants, subject, body,
 -- html, extracted, attachments, security, note, received_at}; `ids` and `inboxes` are those of `filed`. The spool row's
@@ -69,5 +69,11 @@ begin
     message_count = t.message_count + excluded.message_count,
     last_message_at = greatest(t.last_message_at, excluded.last_message_at),
     participants = join_participants(t.participants, excluded.participants);
+  perform enqueue_scans(living, at);
+  perform count_received(living);
+  insert into outbox (organization_id, items, created_at)
+  select m.organization_id, jsonb_agg(jsonb_build_object('id', uuid_v7(at), 'type', 'message.received', 'message', m.id)
+    order by m.id), at
+  from message m where m.id = any(living) group by m.organization_id;
   return query select unnest(living);
 end $$;

@@ -1,0 +1,161 @@
+// Reads reports about what was sent: bounces at return paths, complaints at fbl@; each moves only what its token proves.
+import { buffer as readBuffer } from 'node:stream/consumers'
+import { backoffMs } from '../base/backoff.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { SecretBox } from '../base/secret-box.ts'
+import type { DiskBlobs } from '../blobs/disk.ts'
+import type { ParsePool } from '../mail/parse-pool.ts'
+import type { Report } from '../mail/report.ts'
+import { type Db, DbFault, type Tx } from '../store/db.ts'
+import {
+  claimReports,
+  deleteKept,
+  dropOldKept,
+  type KeptReport,
+  noteFailedReport,
+  postponeReports,
+} from '../store/kept-mail.ts'
+import type { RawRow } from '../store/raws.ts'
+import { keepClaims } from '../store/spool.ts'
+import { applyReports, type ProvedReport } from './apply-report.ts'
+import { type ReturnPathToken, readReturnPath } from './return-path.ts'
+
+interface ReportDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  blobs: DiskBlobs
+  parsePool: ParsePool
+  secretBox: SecretBox
+}
+
+type Kept = KeptReport & RawRow
+
+/** After so many failures a report is set aside, where operators' mail is. */
+const maxFailures = 5
+const retryMs = [1_000, 5_000, 30_000, 60_000]
+/** A report about mail that is on the wire waits until that has ended: it can come before the result is recorded. */
+const onWireRetryMs = 2_000
+const maxBytes = 16 << 20
+const readAtOnce = 8
+const readingMs = 5_000
+
+/** Operators' mail goes after this time, and sooner when more than that many have come since. */
+const keptMs = 30 * 86_400_000
+const mostKept = 1_000
+
+/**
+ * Reads up to `limit` reports; answers whether there is more to do at once. Their rows stay locked meanwhile, which is
+ * the claim: other nodes pass over them, and a crash lets go of them.
+ */
+export async function readReports(deps: ReportDeps, limit: number): Promise<boolean> {
+  try {
+    return await readSome(deps, limit, () => {})
+  } catch (error) {
+    if (error instanceof DbFault && error.kind === 'lost') throw error
+    deps.log.warn({ err: error }, 'a batch of reports could not be read; they are tried one by one')
+    return await readOneByOne(deps, limit)
+  }
+}
+
+/** A report that cannot be read waits, so that it never holds up the others, and is set aside in the end. */
+async function readOneByOne(deps: ReportDeps, limit: number): Promise<boolean> {
+  for (let count = 0; count < limit; count++) {
+    let current: Kept | undefined
+    try {
+      const isMore = await readSome(deps, 1, ([claimed]) => (current = claimed))
+      if (!isMore) return false
+    } catch (error) {
+      if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
+      const failures = current.failures + 1
+      deps.log.error({ err: error, kept: current.id, failures }, 'a report could not be read')
+      const retryAt = new Date(deps.clock.nowMs() + backoffMs(retryMs, failures))
+      await noteFailedReport(deps.db, current.id, failures < maxFailures ? retryAt : null)
+    }
+  }
+  return true
+}
+
+async function readSome(
+  deps: ReportDeps,
+  limit: number,
+  onClaimed: (kept: Kept[]) => void,
+): Promise<boolean> {
+  const { db, clock, blobs } = deps
+  const { more, unused } = await db.transaction(async (tx) => {
+    const { taken, isMore } = await claimReports(tx, clock.now(), { limit, maxBytes })
+    onClaimed(taken)
+    if (taken.length === 0) return { more: false, unused: [] }
+    await keepClaims(tx)
+    const read = await readAll(deps, taken)
+    const unused = await settle(deps, tx, read)
+    return { more: isMore || read.length < taken.length, unused }
+  })
+  for (const blob of unused) await blobs.delete(blob)
+  return more
+}
+
+/** Reads as many as there is time for; the others stay for the next batch. */
+async function readAll(
+  { blobs, parsePool }: ReportDeps,
+  taken: Kept[],
+): Promise<{ kept: Kept; report: Report | null }[]> {
+  const read: { kept: Kept; report: Report | null }[] = []
+  const rows = taken.values()
+  const untilMs = performance.now() + readingMs
+  const readNext = async () => {
+    for (const kept of rows) {
+      const bytes = kept.bytes ?? (await readBuffer(blobs.read(kept.blob!)))
+      read.push({ kept, report: await parsePool.report(bytes) })
+      if (performance.now() > untilMs) return
+    }
+  }
+  await Promise.all(Array.from({ length: readAtOnce }, readNext))
+  return read
+}
+
+/** Applies what is proved, in one commit with the end of the mails that said it; answers the blobs that go. */
+async function settle(
+  { clock, log, secretBox }: ReportDeps,
+  tx: Tx,
+  read: { kept: Kept; report: Report | null }[],
+): Promise<string[]> {
+  const proved = read.flatMap(({ kept, report }): ProvedReport[] => {
+    const token = report && proofOf(secretBox, kept, report)
+    if (token) return [{ id: kept.id, token, report, receivedAt: kept.receivedAt }]
+    log.info({ kept: kept.id, purpose: kept.purpose }, 'a mail to a report address is no report of ours')
+    return []
+  })
+  const { waiting } = await applyReports(tx, proved, clock.now())
+  await postponeReports(tx, waiting, new Date(clock.nowMs() + onWireRetryMs))
+  const done = read.map(({ kept }) => kept.id).filter((id) => !waiting.includes(id))
+  return await deleteKept(tx, done)
+}
+
+/**
+ * The token that proves which submission is meant: that of the return path which the report came to, or for a complaint
+ * one that stands in it, since whoever complains has our return path from us alone. A forged one proves nothing.
+ */
+function proofOf(secretBox: SecretBox, kept: Kept, report: Report): ReturnPathToken | null {
+  const own = kept.purpose === 'return_path' ? [kept.address] : []
+  const named = report.kind === 'feedback' ? report.returnPaths : []
+  for (const address of [...own, ...named]) {
+    const at = address.lastIndexOf('@')
+    const localPart = address.slice(0, at).toLowerCase().replace(/\+.*$/s, '')
+    const token = readReturnPath(secretBox, localPart, address.slice(at + 1).toLowerCase(), kept.receivedAt)
+    if (token) return token
+  }
+  return null
+}
+
+/** Deletes a chunk of what has been kept for operators long enough; answers whether there may be more. */
+export async function dropOldMail(
+  { db, clock, blobs }: Pick<ReportDeps, 'db' | 'clock' | 'blobs'>,
+  limit: number,
+): Promise<boolean> {
+  const before = new Date(clock.nowMs() - keptMs)
+  const gone = await db.transaction((tx) => dropOldKept(tx, { before, keep: mostKept, limit }))
+  for (const blob of gone.blobs) await blobs.delete(blob)
+  return gone.dropped === limit
+}

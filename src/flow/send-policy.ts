@@ -1,0 +1,30 @@
+// Whether a key may send from here, and whether the sender's domain may be sent from.
+import type { InboxId } from '../base/ids.ts'
+import type { Caller } from './caller.ts'
+import type { Sender } from './compile-send.ts'
+import type { ProvedDomains } from './proved-domains.ts'
+import type { Refusal } from './send-draft.ts'
+
+/** What a send is refused with: by its key, by its sender's domain, or as its draft was (`drafted`). */
+export async function judgeSender(
+  domains: ProvedDomains,
+  caller: Caller,
+  sender: Sender,
+  { begins, drafted }: { begins: 'conversation' | 'nothing'; drafted: Refusal | null },
+): Promise<Refusal | null> {
+  if (!mayUseInbox(caller, sender.id)) return { code: 'inbox_not_allowed' }
+  if (begins === 'conversation' && caller.sendMode === 'reply_only') return { code: 'send_mode_reply_only' }
+  const isManaged = sender.id !== null && sender.domainId === null
+  // A policy of the deployment, whoever the sender is.
+  if (isManaged || drafted?.code === 'marketing_not_available') return drafted
+  // Without an inbox the sender has a domain only where it may be sent from; asked twice, the answers could differ.
+  const maySend =
+    sender.id === null ? sender.domainId : await domains.findSending(caller.organizationId, sender.domain)
+  if (maySend) return drafted
+  return { code: 'sender_not_allowed', detail: `${sender.domain} is not a domain that is proved for sending` }
+}
+
+/** A key that is restricted to inboxes sends from no others, and never without one. */
+function mayUseInbox({ inboxIds }: Caller, id: InboxId | null): boolean {
+  return !inboxIds || (id !== null && inboxIds.includes(id))
+}

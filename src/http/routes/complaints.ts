@@ -1,0 +1,34 @@
+// Complaints: list.
+import Type from 'typebox'
+import { requireWholeOrganization } from '../../flow/caller.ts'
+import { listComplaints } from '../../store/complaints.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { presentComplaint } from '../present.ts'
+import { ComplaintList } from '../schemas/suppression.ts'
+
+export function complaintRoutes(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/complaints',
+    {
+      preValidation: readLimit,
+      config: { scope: 'delivery:read', refusals: ['invalid_cursor', 'inbox_not_allowed'] },
+      schema: {
+        operationId: 'listComplaints',
+        tags: ['Suppressions'],
+        summary: 'List complaints',
+        querystring: Type.Object(pageQuery, { additionalProperties: false }),
+        response: { 200: ComplaintList.ref },
+      },
+    },
+    async ({ caller, query }) => {
+      const { organizationId } = caller
+      const name = { list: 'complaints', organizationId }
+      const before = cursors.read(name, query.cursor)
+      requireWholeOrganization(caller)
+      const rows = await listComplaints(db, organizationId, before, limitOf(query) + 1)
+      const { page, last } = cutPage(rows, limitOf(query))
+      return { complaints: page.map(presentComplaint), nextCursor: last && cursors.write(name, last.id) }
+    },
+  )
+}

@@ -1,0 +1,197 @@
+// Domains: register, list, show, verify, rotate their keys, print their zone, delete.
+import Type from 'typebox'
+import { deleteDomain } from '../../flow/delete-domain.ts'
+import { readDomain, readDomainPage, readZone } from '../../flow/read-domains.ts'
+import { registerDomain } from '../../flow/register-domain.ts'
+import { rotateDkim } from '../../flow/rotate-dkim.ts'
+import { verifyDomain } from '../../flow/verify-domain.ts'
+import { trimDomain } from '../../mail/domain-name.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import type { ErrorCode } from '../errors.ts'
+import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { Domain, DomainCheck, DomainList, DomainParams, NewDomain } from '../schemas/domain.ts'
+import { Nothing } from '../schemas/scalars.ts'
+
+const ofOne: { scope: 'domain:manage'; refusals: ErrorCode[] } = {
+  scope: 'domain:manage',
+  refusals: ['inbox_not_allowed', 'not_found'],
+}
+const tags = ['Domains']
+
+export function domainRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
+  addRegister(api, deps)
+  addList(api, deps, cursors)
+  addShow(api, deps)
+  addVerify(api, deps)
+  addRotate(api, deps)
+  addZone(api, deps)
+  addDelete(api, deps)
+}
+
+function addRegister(api: Api, { db, clock, secretBox, settings }: HttpDeps): void {
+  const { managedDomain, mailHost } = settings
+  api.post(
+    '/v1/domains',
+    {
+      // The length that counts is that of the name, not of what stands around it.
+      preValidation: async ({ body }) => {
+        const asked = body as { domain?: unknown } | null | undefined
+        if (typeof asked?.domain === 'string') asked.domain = trimDomain(asked.domain)
+      },
+      config: {
+        scope: 'domain:manage',
+        refusals: ['inbox_not_allowed', 'limit_reached', 'domain_taken'],
+      },
+      schema: {
+        operationId: 'registerDomain',
+        tags,
+        summary: 'Register a domain',
+        description: 'The answer holds the records to publish. Registering one of your own again answers it.',
+        querystring: Nothing,
+        body: NewDomain.ref,
+        response: { 201: Domain.ref },
+      },
+    },
+    async ({ caller, body }, reply) => {
+      const deps = { db, clock, secretBox, managedDomain, mailHost }
+      return reply.code(201).send(await registerDomain(deps, caller, body.domain))
+    },
+  )
+}
+
+function addList(api: Api, { db, settings: { mailHost } }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/domains',
+    {
+      preValidation: readLimit,
+      config: { scope: 'domain:manage', refusals: ['invalid_cursor', 'inbox_not_allowed'] },
+      schema: {
+        operationId: 'listDomains',
+        tags,
+        summary: 'List domains',
+        querystring: Type.Object(pageQuery, { additionalProperties: false }),
+        response: { 200: DomainList.ref },
+      },
+    },
+    async ({ caller, query }) => {
+      const name = { list: 'domains', organizationId: caller.organizationId }
+      const before = cursors.read(name, query.cursor)
+      const views = await readDomainPage({ db, mailHost }, caller, before, limitOf(query) + 1)
+      const { page, last } = cutPage(views, limitOf(query))
+      return { domains: page, nextCursor: last && cursors.write(name, last.id) }
+    },
+  )
+}
+
+function addShow(api: Api, { db, settings: { mailHost } }: HttpDeps): void {
+  api.get(
+    '/v1/domains/:domainId',
+    {
+      config: ofOne,
+      schema: {
+        operationId: 'getDomain',
+        tags,
+        summary: 'Show a domain and the records to publish',
+        params: DomainParams,
+        querystring: Nothing,
+        response: { 200: Domain.ref },
+      },
+    },
+    async ({ caller, params }) => await readDomain({ db, mailHost }, caller, params.domainId),
+  )
+}
+
+function addVerify(api: Api, { db, clock, resolver, settings: { mailHost } }: HttpDeps): void {
+  api.post(
+    '/v1/domains/:domainId/verify',
+    {
+      config: ofOne,
+      schema: {
+        operationId: 'verifyDomain',
+        tags,
+        summary: 'Look a domain’s records up now',
+        description:
+          'Takes up to ten seconds. Sending and receiving are verified independently of each other.',
+        params: DomainParams,
+        querystring: Nothing,
+        response: { 200: DomainCheck.ref },
+      },
+    },
+    async ({ caller, params }) => {
+      const domain = await verifyDomain({ db, clock, resolver, mailHost }, caller, params.domainId)
+      return { domain, checks: domain.records, capabilities: domain.capabilities }
+    },
+  )
+}
+
+function addRotate(api: Api, { db, clock, secretBox, settings: { mailHost } }: HttpDeps): void {
+  api.post(
+    '/v1/domains/:domainId/rotate-dkim',
+    {
+      config: ofOne,
+      schema: {
+        operationId: 'rotateDkim',
+        tags,
+        summary: 'Make new DKIM keys',
+        description:
+          'The new keys sign once their records have been seen; the old ones stay listed for seven days after that.',
+        params: DomainParams,
+        querystring: Nothing,
+        response: { 200: Domain.ref },
+      },
+    },
+    async ({ caller, params }) =>
+      await rotateDkim({ db, clock, secretBox, mailHost }, caller, params.domainId),
+  )
+}
+
+function addZone(api: Api, { db, settings: { mailHost } }: HttpDeps): void {
+  const contentType = 'text/plain; charset=utf-8'
+  api.get(
+    '/v1/domains/:domainId/zone',
+    {
+      config: {
+        ...ofOne,
+        otherResponses: {
+          200: { description: 'A fragment of a BIND zone file.', contentType: 'text/plain' },
+        },
+      },
+      schema: {
+        operationId: 'getDomainZone',
+        tags,
+        summary: 'Print the records as a zone fragment',
+        params: DomainParams,
+        querystring: Nothing,
+      },
+    },
+    async ({ caller, params }, reply) => {
+      const zone = await readZone({ db, mailHost }, caller, params.domainId)
+      return reply.header('content-type', contentType).send(zone)
+    },
+  )
+}
+
+function addDelete(api: Api, { db, clock }: HttpDeps): void {
+  api.delete(
+    '/v1/domains/:domainId',
+    {
+      config: {
+        scope: 'domain:manage',
+        refusals: ['inbox_not_allowed', 'domain_in_use'],
+        otherResponses: { 204: { description: 'It is gone.', contentType: null } },
+      },
+      schema: {
+        operationId: 'deleteDomain',
+        tags,
+        summary: 'Delete a domain',
+        description: 'Its keys are erased, and what waits to be sent from it is cancelled.',
+        params: DomainParams,
+        querystring: Nothing,
+      },
+    },
+    async ({ caller, params }, reply) => {
+      await deleteDomain({ db, clock }, caller, params.domainId)
+      return reply.code(204).send()
+    },
+  )
+}

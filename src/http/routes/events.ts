@@ -1,0 +1,56 @@
+// The live stream of events, as server-sent events.
+import Type from 'typebox'
+import { requireWholeOrganization } from '../../flow/caller.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { Nothing } from '../schemas/scalars.ts'
+
+const Headers = Type.Object({
+  'last-event-id': Type.Optional(
+    Type.String({ description: 'The id of the last event that was seen, to go on after it.' }),
+  ),
+})
+
+export function eventRoutes(api: Api, { eventStreams }: HttpDeps): void {
+  api.get(
+    '/v1/events',
+    {
+      config: {
+        scope: 'webhook:manage',
+        refusals: ['inbox_not_allowed', 'limit_reached'],
+        otherResponses: {
+          200: {
+            description:
+              'Events as they happen, each with `id`, `event` (its type) and `data` (a webhook’s body).',
+            contentType: 'text/event-stream',
+          },
+        },
+      },
+      schema: {
+        operationId: 'streamEvents',
+        tags: ['Webhooks'],
+        summary: 'Follow events live',
+        description:
+          'The same events and bodies as webhooks. With `last-event-id` it goes on after that event, within seven days; an older or unknown one gets `stream.reset` first.',
+        querystring: Nothing,
+        headers: Headers,
+      },
+    },
+    async (request, reply) => {
+      const { caller, headers } = request
+      requireWholeOrganization(caller)
+      const { place, first } = await eventStreams.begin(caller, headers['last-event-id'])
+      eventStreams.add(caller, place, () => {
+        reply.hijack()
+        const { raw } = reply
+        raw.writeHead(200, {
+          ...(reply.getHeaders() as Record<string, string>),
+          'content-type': 'text/event-stream; charset=utf-8',
+          // Proxies that gather answers would hold events back.
+          'x-accel-buffering': 'no',
+        })
+        raw.write(first ?? ':\n\n')
+        return raw
+      })
+    },
+  )
+}

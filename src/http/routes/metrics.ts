@@ -1,0 +1,124 @@
+// Metrics: how delivery goes for the organization, and the traffic of one of its domains.
+import type { FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { ServiceError } from '../../base/errors.ts'
+import { requireWholeOrganization } from '../../flow/caller.ts'
+import { readMetrics, readTraffic } from '../../flow/read-metrics.ts'
+import { findDomain } from '../../store/domains.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { DeliveryMetrics, DomainTraffic } from '../schemas/metrics.ts'
+import { Nothing, Uuid } from '../schemas/scalars.ts'
+
+export function metricsRoutes(api: Api, deps: HttpDeps): void {
+  addDelivery(api, deps)
+  addTraffic(api, deps)
+}
+
+const defaultHours = 24
+const MetricsQuery = Type.Object(
+  {
+    hours: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 720,
+        default: defaultHours,
+        description: 'How many hours, the one that runs among them.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+/** Reads `hours` as the number it is written as; anything but plain digits stays text, which its schema refuses. */
+async function readHours(request: FastifyRequest): Promise<void> {
+  const query = request.query as { hours?: unknown }
+  if (typeof query.hours === 'string' && /^(?:0|[1-9]\d{0,8})$/.test(query.hours))
+    query.hours = Number(query.hours)
+}
+
+function addDelivery(api: Api, deps: HttpDeps): void {
+  api.get(
+    '/v1/metrics/delivery',
+    {
+      preValidation: readHours,
+      config: { scope: 'delivery:read', refusals: ['inbox_not_allowed'] },
+      schema: {
+        operationId: 'getDeliveryMetrics',
+        tags: ['Metrics'],
+        summary: 'Show how delivery goes',
+        querystring: MetricsQuery,
+        response: { 200: DeliveryMetrics.ref },
+      },
+    },
+    async ({ caller, query }) => {
+      requireWholeOrganization(caller)
+      return presentMetrics(await readMetrics(deps, caller.organizationId, query.hours ?? defaultHours))
+    },
+  )
+}
+
+function addTraffic(api: Api, deps: HttpDeps): void {
+  api.get(
+    '/v1/domains/:domainId/traffic',
+    {
+      config: { scope: 'domain:manage', refusals: ['inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'getDomainTraffic',
+        tags: ['Domains'],
+        summary: "Show a domain's traffic",
+        params: Type.Object({ domainId: Uuid }),
+        querystring: Nothing,
+        response: { 200: DomainTraffic.ref },
+      },
+    },
+    async ({ caller, params }) => {
+      // Order of checks: the resource, then what the key is restricted to.
+      const domain = await findDomain(deps.db, caller.organizationId, params.domainId)
+      if (!domain) throw new ServiceError('not_found')
+      requireWholeOrganization(caller)
+      const { messagesPerMinute, messagesPerDay, recipientsPerDay } = caller.limits
+      return {
+        domainId: domain.id,
+        domain: domain.name,
+        ...(await readTraffic(deps, domain, caller.limits)),
+        limits: { messagesPerMinute, messagesPerDay, recipientsPerDay },
+      }
+    },
+  )
+}
+
+type Metrics = Awaited<ReturnType<typeof readMetrics>>
+type Outcomes = Metrics['totals']
+
+function presentMetrics(metrics: Metrics): Static<(typeof DeliveryMetrics)['definition']> {
+  const { window, totals, rates, latencyMs, series, topDestinations } = metrics
+  const { recipients, suppressed } = totals
+  return {
+    windowHours: window.hours,
+    from: window.from.toISOString(),
+    to: window.to.toISOString(),
+    totals: { ...presentOutcomes(totals), recipients, suppressed },
+    rates,
+    latencyMs,
+    series: series.map(({ at, ...counts }) => ({ at: at.toISOString(), ...presentOutcomes(counts) })),
+    topDestinations: topDestinations.map(
+      ({ domain, counts: { recipients, delivered, bounced, deferred } }) => {
+        return { domain, recipients, delivered, bounced, deferred }
+      },
+    ),
+  }
+}
+
+/** Cancelled recipients have failed, as their state says. */
+function presentOutcomes({
+  accepted,
+  delivered,
+  deferred,
+  bounced,
+  failed,
+  cancelled,
+  complained,
+  received,
+}: Outcomes) {
+  return { accepted, delivered, deferred, bounced, failed: failed + cancelled, complained, received }
+}

@@ -1,0 +1,41 @@
+// Sends through a domain, without an inbox.
+import { requestHash } from '../../flow/idempotency.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { pathOf } from '../errors.ts'
+import { presentAcceptedSend } from '../present.ts'
+import { IdempotencyHeaders } from '../schemas/params.ts'
+import { Nothing } from '../schemas/scalars.ts'
+import { NewSend, SendAcceptance } from '../schemas/send.ts'
+import { sendRefusals } from './sending.ts'
+
+/** There is no resource in the path, and no result that could be deleted. */
+const refusals = sendRefusals.filter((code) => code !== 'not_found' && code !== 'idempotency_result_expired')
+
+export function sendRoutes(api: Api, { acceptance }: HttpDeps): void {
+  api.post(
+    '/v1/send',
+    {
+      config: { scope: 'delivery:send', refusals },
+      schema: {
+        operationId: 'send',
+        tags: ['Submissions'],
+        summary: 'Send through a domain of yours',
+        description:
+          'The 202 comes once the submission is on disk. The message is kept in no inbox, only until it is delivered.',
+        querystring: Nothing,
+        headers: IdempotencyHeaders,
+        body: NewSend.ref,
+        response: { 202: SendAcceptance.ref },
+      },
+    },
+    async (request, reply) => {
+      const { body, caller } = request
+      const idempotency = {
+        key: request.headers['idempotency-key'],
+        requestHash: requestHash(pathOf(request), body),
+      }
+      const accepted = await acceptance.acceptFromDomain(caller, body, idempotency)
+      return reply.code(202).send(presentAcceptedSend(accepted))
+    },
+  )
+}

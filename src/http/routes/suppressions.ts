@@ -1,0 +1,88 @@
+// Suppressions: list, add, remove.
+import Type from 'typebox'
+import { requireWholeOrganization } from '../../flow/caller.ts'
+import { addSuppression, removeSuppression } from '../../flow/edit-suppressions.ts'
+import { listSuppressions } from '../../store/suppressions.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { presentSuppression } from '../present.ts'
+import { Nothing } from '../schemas/scalars.ts'
+import { SuppressedAddress, Suppression, SuppressionList } from '../schemas/suppression.ts'
+
+export function suppressionRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
+  addList(api, deps, cursors)
+  addCreate(api, deps)
+  addRemove(api, deps)
+}
+
+function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/suppressions',
+    {
+      preValidation: readLimit,
+      config: { scope: 'delivery:read', refusals: ['invalid_cursor', 'inbox_not_allowed'] },
+      schema: {
+        operationId: 'listSuppressions',
+        tags: ['Suppressions'],
+        summary: 'List suppressions',
+        querystring: Type.Object(pageQuery, { additionalProperties: false }),
+        response: { 200: SuppressionList.ref },
+      },
+    },
+    async ({ caller, query }) => {
+      const { organizationId } = caller
+      const name = { list: 'suppressions', organizationId }
+      const before = cursors.read(name, query.cursor)
+      requireWholeOrganization(caller)
+      const rows = await listSuppressions(db, organizationId, before, limitOf(query) + 1)
+      const { page, last } = cutPage(rows, limitOf(query))
+      return { suppressions: page.map(presentSuppression), nextCursor: last && cursors.write(name, last.id) }
+    },
+  )
+}
+
+function addCreate(api: Api, { db, clock }: HttpDeps): void {
+  api.post(
+    '/v1/suppressions',
+    {
+      config: { scope: 'delivery:send', refusals: ['inbox_not_allowed'] },
+      schema: {
+        operationId: 'createSuppression',
+        tags: ['Suppressions'],
+        summary: 'Suppress an address',
+        description: 'One that is suppressed already is answered as it is.',
+        querystring: Nothing,
+        body: SuppressedAddress.ref,
+        response: { 201: Suppression.ref },
+      },
+    },
+    async ({ caller, body }, reply) => {
+      const row = await addSuppression({ db, clock }, caller, body.email)
+      return reply.code(201).send(presentSuppression(row))
+    },
+  )
+}
+
+function addRemove(api: Api, { db, clock }: HttpDeps): void {
+  api.delete(
+    '/v1/suppressions',
+    {
+      config: {
+        scope: 'delivery:send',
+        refusals: ['inbox_not_allowed', 'not_found'],
+        otherResponses: { 204: { description: 'It can be written to again.', contentType: null } },
+      },
+      schema: {
+        operationId: 'deleteSuppression',
+        tags: ['Suppressions'],
+        summary: 'Let go of a suppressed address',
+        querystring: Nothing,
+        body: SuppressedAddress.ref,
+      },
+    },
+    async ({ caller, body }, reply) => {
+      await removeSuppression({ db, clock }, caller, body.email)
+      return reply.code(204).send()
+    },
+  )
+}

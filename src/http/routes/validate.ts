@@ -1,0 +1,40 @@
+// Validation: one address, or up to a hundred.
+import type { Api, HttpDeps } from '../api.ts'
+import { Nothing } from '../schemas/scalars.ts'
+import { GivenAddress, GivenAddresses, Validation, ValidationList } from '../schemas/validate.ts'
+
+export function validationRoutes(api: Api, { validation }: HttpDeps): void {
+  api.post(
+    '/v1/validate',
+    {
+      config: { scope: 'validation:use' },
+      schema: {
+        operationId: 'validateAddress',
+        tags: ['Validation'],
+        summary: 'Judge an address',
+        querystring: Nothing,
+        body: GivenAddress.ref,
+        response: { 200: Validation.ref },
+      },
+    },
+    async ({ caller, body }) => {
+      const [result] = await validation.validate(caller.organizationId, [body.email])
+      return result!
+    },
+  )
+  api.post(
+    '/v1/validate/bulk',
+    {
+      config: { scope: 'validation:use' },
+      schema: {
+        operationId: 'validateAddresses',
+        tags: ['Validation'],
+        summary: 'Judge up to 100 addresses',
+        querystring: Nothing,
+        body: GivenAddresses.ref,
+        response: { 200: ValidationList.ref },
+      },
+    },
+    async ({ caller, body }) => ({ results: await validation.validate(caller.organizationId, body.emails) }),
+  )
+}

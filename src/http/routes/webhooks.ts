@@ -1,0 +1,262 @@
+// Webhooks: make, list, show, change, rotate, test, delete; their deliveries, and replaying one.
+import Type from 'typebox'
+import { requireWholeOrganization } from '../../flow/caller.ts'
+import {
+  changeWebhook,
+  deleteWebhook,
+  openWebhook,
+  readWebhook,
+  replayCall,
+  rotateSecret,
+  testWebhook,
+} from '../../flow/webhook.ts'
+import { listWebhookDeliveries, type WebhookDeliveryRow } from '../../store/webhook-deliveries.ts'
+import { listWebhooks, type WebhookRow } from '../../store/webhooks.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { Nothing } from '../schemas/scalars.ts'
+import {
+  NewWebhook,
+  Webhook,
+  WebhookChange,
+  WebhookDelivery,
+  WebhookDeliveryList,
+  WebhookDeliveryParams,
+  WebhookList,
+  WebhookParams,
+  WebhookWithSecret,
+} from '../schemas/webhook.ts'
+
+const scope = 'webhook:manage'
+const refusals = ['inbox_not_allowed', 'not_found'] as const
+const tags = ['Webhooks']
+const PageQuery = Type.Object(pageQuery, { additionalProperties: false })
+
+export function webhookRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
+  addCreate(api, deps)
+  addList(api, deps, cursors)
+  addShow(api, deps)
+  addChange(api, deps)
+  addRotate(api, deps)
+  addTest(api, deps)
+  addDelete(api, deps)
+  addDeliveries(api, deps, cursors)
+  addReplay(api, deps)
+}
+
+function addCreate(api: Api, { db, clock, secretBox, addressGuard }: HttpDeps): void {
+  api.post(
+    '/v1/webhooks',
+    {
+      config: { scope, refusals: ['inbox_not_allowed', 'limit_reached'] },
+      schema: {
+        operationId: 'createWebhook',
+        tags,
+        summary: 'Make a webhook endpoint',
+        querystring: Nothing,
+        body: NewWebhook.ref,
+        response: { 201: WebhookWithSecret.ref },
+      },
+    },
+    async ({ caller, body }, reply) => {
+      const deps = { db, clock, secretBox, guard: addressGuard }
+      const { webhook, secret } = await openWebhook(deps, caller, body)
+      return reply.code(201).send({ ...present(webhook), secret })
+    },
+  )
+}
+
+function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/webhooks',
+    {
+      preValidation: readLimit,
+      config: { scope, refusals: ['invalid_cursor', 'inbox_not_allowed'] },
+      schema: {
+        operationId: 'listWebhooks',
+        tags,
+        summary: 'List webhook endpoints',
+        querystring: PageQuery,
+        response: { 200: WebhookList.ref },
+      },
+    },
+    async ({ caller, query }) => {
+      const name = { list: 'webhooks', organizationId: caller.organizationId }
+      const before = cursors.read(name, query.cursor)
+      requireWholeOrganization(caller)
+      const rows = await listWebhooks(db, caller.organizationId, before, limitOf(query) + 1)
+      const { page, last } = cutPage(rows, limitOf(query))
+      return { webhooks: page.map(present), nextCursor: last && cursors.write(name, last.id) }
+    },
+  )
+}
+
+function addShow(api: Api, { db }: HttpDeps): void {
+  api.get(
+    '/v1/webhooks/:webhookId',
+    {
+      config: { scope, refusals: [...refusals] },
+      schema: {
+        operationId: 'getWebhook',
+        tags,
+        summary: 'Show a webhook endpoint',
+        params: WebhookParams,
+        querystring: Nothing,
+        response: { 200: Webhook.ref },
+      },
+    },
+    async ({ caller, params }) => present(await readWebhook(db, caller, params.webhookId)),
+  )
+}
+
+function addChange(api: Api, { db, clock, addressGuard }: HttpDeps): void {
+  api.patch(
+    '/v1/webhooks/:webhookId',
+    {
+      config: { scope, refusals: [...refusals] },
+      schema: {
+        operationId: 'changeWebhook',
+        tags,
+        summary: 'Change a webhook endpoint',
+        params: WebhookParams,
+        querystring: Nothing,
+        body: WebhookChange.ref,
+        response: { 200: Webhook.ref },
+      },
+    },
+    async ({ caller, params, body }) =>
+      present(await changeWebhook({ db, clock, guard: addressGuard }, caller, params.webhookId, body)),
+  )
+}
+
+function addRotate(api: Api, { db, clock, secretBox }: HttpDeps): void {
+  api.post(
+    '/v1/webhooks/:webhookId/rotate-secret',
+    {
+      config: { scope, refusals: [...refusals] },
+      schema: {
+        operationId: 'rotateWebhookSecret',
+        tags,
+        summary: 'Give a webhook endpoint a new secret',
+        description: 'For 24 hours its calls carry two signatures, of the new secret and of the old one.',
+        params: WebhookParams,
+        querystring: Nothing,
+        response: { 200: WebhookWithSecret.ref },
+      },
+    },
+    async ({ caller, params }) => {
+      const { webhook, secret } = await rotateSecret({ db, clock, secretBox }, caller, params.webhookId)
+      return { ...present(webhook), secret }
+    },
+  )
+}
+
+function addTest(api: Api, { db, clock }: HttpDeps): void {
+  api.post(
+    '/v1/webhooks/:webhookId/test',
+    {
+      config: { scope, refusals: [...refusals] },
+      schema: {
+        operationId: 'testWebhook',
+        tags,
+        summary: 'Send a webhook.test to an endpoint',
+        description: 'Whatever types it is told of. How it went stands among its deliveries.',
+        params: WebhookParams,
+        querystring: Nothing,
+        response: { 202: Webhook.ref },
+      },
+    },
+    async ({ caller, params }, reply) =>
+      reply.code(202).send(present(await testWebhook({ db, clock }, caller, params.webhookId))),
+  )
+}
+
+function addDelete(api: Api, { db, clock }: HttpDeps): void {
+  api.delete(
+    '/v1/webhooks/:webhookId',
+    {
+      config: {
+        scope,
+        // The specification lists a 409 here; nothing of this service makes one so far.
+        refusals: [...refusals, 'delivery_in_progress'],
+        otherResponses: {
+          204: { description: 'It is gone, and so is what waited for it.', contentType: null },
+        },
+      },
+      schema: {
+        operationId: 'deleteWebhook',
+        tags,
+        summary: 'Delete a webhook endpoint',
+        params: WebhookParams,
+        querystring: Nothing,
+      },
+    },
+    async ({ caller, params }, reply) => {
+      await deleteWebhook({ db, clock }, caller, params.webhookId)
+      return reply.code(204).send()
+    },
+  )
+}
+
+function addDeliveries(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/webhooks/:webhookId/deliveries',
+    {
+      preValidation: readLimit,
+      config: { scope, refusals: ['invalid_cursor', ...refusals] },
+      schema: {
+        operationId: 'listWebhookDeliveries',
+        tags,
+        summary: 'List the deliveries of a webhook endpoint',
+        params: WebhookParams,
+        querystring: PageQuery,
+        response: { 200: WebhookDeliveryList.ref },
+      },
+    },
+    async ({ caller, params, query }) => {
+      const name = { list: `deliveries ${params.webhookId}`, organizationId: caller.organizationId }
+      const before = cursors.read(name, query.cursor)
+      const { id } = await readWebhook(db, caller, params.webhookId)
+      const rows = await listWebhookDeliveries(db, id, before, limitOf(query) + 1)
+      const { page, last } = cutPage(rows, limitOf(query))
+      return { deliveries: page.map(presentDelivery), nextCursor: last && cursors.write(name, last.id) }
+    },
+  )
+}
+
+function addReplay(api: Api, { db, clock }: HttpDeps): void {
+  api.post(
+    '/v1/webhooks/:webhookId/deliveries/:deliveryId/replay',
+    {
+      config: { scope, refusals: [...refusals] },
+      schema: {
+        operationId: 'replayWebhookDelivery',
+        tags,
+        summary: 'Deliver an event again',
+        description: 'With the same webhook-id, and with its retries from the start.',
+        params: WebhookDeliveryParams,
+        querystring: Nothing,
+        response: { 202: WebhookDelivery.ref },
+      },
+    },
+    async ({ caller, params }, reply) => {
+      const delivery = await replayCall({ db, clock }, caller, params.webhookId, params.deliveryId)
+      return reply.code(202).send(presentDelivery(delivery))
+    },
+  )
+}
+
+function present({ organizationId: _, createdAt, updatedAt, ...row }: WebhookRow) {
+  return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() }
+}
+
+function presentDelivery({ item, lastAttemptAt, nextAttemptAt, createdAt, ...row }: WebhookDeliveryRow) {
+  return {
+    ...row,
+    eventId: item.id,
+    type: item.type,
+    lastAttemptAt: lastAttemptAt?.toISOString() ?? null,
+    nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
+    createdAt: createdAt.toISOString(),
+  }
+}

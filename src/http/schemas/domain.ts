@@ -1,0 +1,127 @@
+// Domains: as they are shown, as they are registered, and what a check answers.
+import Type from 'typebox'
+import { component, nullable, oneOf, Time, Uuid } from './scalars.ts'
+
+export const DomainParams = Type.Object({ domainId: Uuid })
+
+const at = '2026-11-21T09:00:00.000Z'
+const recordExample = {
+  purpose: 'ownership',
+  type: 'TXT',
+  name: '_posthorn-challenge.example.com',
+  value: 'posthorn-challenge=7c9e6679f5a24f0b9d2c3e1a8b4d5f60718293a4',
+  priority: null,
+  required: true,
+  status: 'valid',
+  observed: ['posthorn-challenge=7c9e6679f5a24f0b9d2c3e1a8b4d5f60718293a4'],
+  checkedAt: at,
+}
+const capabilitiesExample = {
+  outbound: { status: 'verified', reasons: [], checkedAt: at },
+  inbound: { status: 'pending', reasons: ['example.com has no MX record.'], checkedAt: at },
+}
+const example = {
+  id: '0199a1b2-3c4d-7e5f-8071-92a3b4c5d6e7',
+  domain: 'example.com',
+  status: 'verified',
+  records: [recordExample],
+  capabilities: capabilitiesExample,
+  createdAt: at,
+  updatedAt: at,
+  verifiedAt: at,
+}
+
+const DomainRecord = component(
+  'DomainRecord',
+  Type.Object(
+    {
+      purpose: oneOf(
+        ['ownership', 'dkim', 'mx', 'return_path', 'spf', 'dmarc', 'mta_sts', 'tls_rpt'],
+        'What it is for.',
+      ),
+      type: oneOf(['TXT', 'MX'], 'Its type in DNS.'),
+      name: Type.String({ description: 'Absolute, without a dot at the end.' }),
+      value: Type.String({ description: 'A text without quotes and in one piece, or the host of an MX.' }),
+      priority: nullable(Type.Integer({ description: 'Of an MX.' })),
+      required: Type.Boolean({ description: 'False: recommended, or no longer needed.' }),
+      status: oneOf(
+        ['pending', 'valid', 'missing', 'mismatch', 'error'],
+        'What the newest check found. `error`: it could not be looked up.',
+      ),
+      observed: Type.Array(Type.String(), {
+        description: 'What DNS gave, at most 20 values, long ones cut.',
+      }),
+      checkedAt: nullable(Time),
+    },
+    { description: 'A record to publish.', examples: [recordExample] },
+  ),
+)
+
+const Capability = component(
+  'Capability',
+  Type.Object(
+    {
+      status: oneOf(
+        ['pending', 'verified', 'failed'],
+        'It is lost only after three failed checks over 72 hours.',
+      ),
+      reasons: Type.Array(Type.String(), { description: 'What is wrong with its records now, for people.' }),
+      checkedAt: nullable(Time),
+    },
+    { description: 'What the domain may be used for.', examples: [capabilitiesExample.inbound] },
+  ),
+)
+
+const Capabilities = Type.Object({ outbound: Capability.ref, inbound: Capability.ref })
+
+export const Domain = component(
+  'Domain',
+  Type.Object(
+    {
+      id: Uuid,
+      domain: Type.String(),
+      status: oneOf(['pending', 'verified', 'failed'], 'Of its ownership. `failed`: proved once, gone now.'),
+      records: Type.Array(DomainRecord.ref),
+      capabilities: Capabilities,
+      createdAt: Time,
+      updatedAt: Time,
+      verifiedAt: nullable(Time),
+    },
+    { description: 'A domain of your own, with the records to publish.', examples: [example] },
+  ),
+)
+
+export const NewDomain = component(
+  'NewDomain',
+  Type.Object(
+    {
+      domain: Type.String({
+        minLength: 1,
+        maxLength: 253,
+        description: 'Fully qualified. Trimmed, one dot at the end removed, made ASCII and lower case.',
+      }),
+    },
+    { additionalProperties: false, description: 'The name.', examples: [{ domain: 'example.com' }] },
+  ),
+)
+
+export const DomainList = component(
+  'DomainList',
+  Type.Object(
+    { domains: Type.Array(Domain.ref), nextCursor: nullable(Type.String()) },
+    { description: 'Domains, newest first.', examples: [{ domains: [example], nextCursor: null }] },
+  ),
+)
+
+export const DomainCheck = component(
+  'DomainCheck',
+  Type.Object(
+    { domain: Domain.ref, checks: Type.Array(DomainRecord.ref), capabilities: Capabilities },
+    {
+      description: 'What a check found.',
+      examples: [{ domain: example, checks: [recordExample], capabilities: capabilitiesExample }],
+    },
+  ),
+)
+
+export const domainComponents = [DomainRecord, Capability, Domain, NewDomain, DomainList, DomainCheck]

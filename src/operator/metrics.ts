@@ -1,0 +1,125 @@
+// Prometheus on the private listener: what this program has counted, and what waits in the store.
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import type { Clock } from '../base/clock.ts'
+import { classOf, registry } from '../base/meters.ts'
+import { type Backlog, readBacklog, readConnections } from '../store/backlog.ts'
+import type { Db } from '../store/db.ts'
+
+export interface OperatorMetricsDeps {
+  db: Db
+  clock: Clock
+}
+
+/** Beyond it a count says no more than that it is large. */
+const mostCounted = 1_000_000
+/** What is gathered serves for so long, and for many times as long as gathering it took. */
+const keptMs = 5_000
+const keptTimesTook = 50
+
+const classes = ['domain', 'local', 'relay', 'capture']
+const states = ['active', 'idle', 'idle in transaction', 'other']
+
+// The event loop, the garbage collector and the heap are the program's, however many nodes a test runs in it.
+collectDefaultMetrics({ register: registry })
+
+/** An answer that is not JSON. */
+export class Text {
+  readonly type: string
+  readonly text: string
+
+  constructor(type: string, text: string) {
+    this.type = type
+    this.text = text
+  }
+}
+
+/** Answers `/metrics`: the text, and its type. A store out of reach shows as `posthorn_database_up 0`, not as a failure. */
+export class OperatorMetrics {
+  readonly #deps: OperatorMetricsDeps
+  readonly #registry = new Registry()
+  readonly #gauges = gaugesIn(this.#registry)
+  #gathering: Promise<void> | null = null
+  #keptUntilMs = Number.NEGATIVE_INFINITY
+
+  constructor(deps: OperatorMetricsDeps) {
+    this.#deps = deps
+  }
+
+  async text(): Promise<Text> {
+    if (performance.now() >= this.#keptUntilMs)
+      await (this.#gathering ??= this.#gather().finally(() => (this.#gathering = null)))
+    const { pool } = this.#deps.db
+    for (const [state, count] of Object.entries(pool)) this.#gauges.pool.set({ state }, count)
+    const merged = Registry.merge([registry, this.#registry])
+    return new Text(merged.contentType, await merged.metrics())
+  }
+
+  async #gather(): Promise<void> {
+    const { db, clock } = this.#deps
+    const startedMs = performance.now()
+    try {
+      await db.query('select 1')
+      this.#gauges.roundTrip.set((performance.now() - startedMs) / 1000)
+      this.#show(await readBacklog(db, clock.now(), mostCounted))
+      const connections = await readConnections(db)
+      const counts = new Map(connections.states.map(({ state, count }) => [state, count]))
+      for (const state of states) this.#gauges.connections.set({ state }, counts.get(state) ?? 0)
+      this.#gauges.mostConnections.set(connections.most)
+      this.#gauges.up.set(1)
+    } catch {
+      // Which fault it is stands in the logs of those who need the store; here it is a measurement.
+      this.#gauges.up.set(0)
+    }
+    const tookMs = performance.now() - startedMs
+    this.#keptUntilMs = performance.now() + Math.max(keptMs, tookMs * keptTimesTook)
+  }
+
+  #show(backlog: Backlog): void {
+    const gauges = this.#gauges
+    const age = (at: Date | null) => (at ? Math.max(0, this.#deps.clock.nowMs() - at.getTime()) / 1000 : 0)
+    for (const name of classes) {
+      const queue = backlog.waiting.find(({ route }) => classOf(route) === name)
+      gauges.waiting.set({ class: name, when: 'due' }, queue?.due ?? 0)
+      gauges.waiting.set({ class: name, when: 'later' }, queue?.later ?? 0)
+    }
+    gauges.onWire.set(backlog.onWire)
+    gauges.oldestWaiting.set(age(backlog.oldestAcceptedAt))
+    gauges.spooled.set(backlog.spooled)
+    gauges.oldestSpooled.set(age(backlog.oldestReceivedAt))
+    gauges.webhookCalls.set(backlog.webhookCalls)
+    gauges.oldestWebhookCall.set(age(backlog.oldestWebhookCallAt))
+    gauges.unfolded.set(backlog.unfolded)
+  }
+}
+
+function gaugesIn(register: Registry) {
+  const gauge = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []) =>
+    new Gauge({ name: `posthorn_${name}`, help, labelNames, registers: [register] })
+  return {
+    waiting: gauge('queue_recipients', 'Recipients that wait, by class of destination, due now or later.', [
+      ...(['class', 'when'] as const),
+    ]),
+    onWire: gauge('queue_on_wire', 'Recipients that are being attempted.'),
+    oldestWaiting: gauge('queue_oldest_seconds', 'Age of the send that waits longest; 0 where none waits.'),
+    spooled: gauge('spool_mails', 'Received mails that wait to be filed.'),
+    oldestSpooled: gauge('spool_oldest_seconds', 'Age of the mail that is filed next; 0 where none waits.'),
+    webhookCalls: gauge(
+      'webhook_calls_waiting',
+      'Webhook calls that wait, for their first attempt or another.',
+    ),
+    oldestWebhookCall: gauge(
+      'webhook_oldest_seconds',
+      'Age of the oldest webhook call before its first attempt.',
+    ),
+    unfolded: gauge('metric_deltas', 'Counts of commits that are not folded into roll-ups yet.'),
+    up: gauge('database_up', 'Whether the database answered when it was last asked.'),
+    roundTrip: gauge('database_round_trip_seconds', 'How long the database took to answer nothing.'),
+    pool: gauge('database_pool_connections', 'Connections of this program, and queries that wait for one.', [
+      ...(['state'] as const),
+    ]),
+    connections: gauge('database_connections', 'Connections to the database by state, of all programs.', [
+      ...(['state'] as const),
+    ]),
+    mostConnections: gauge('database_connections_max', 'How many connections the server takes.'),
+  }
+}

@@ -1,0 +1,62 @@
+// How much waits, for operators: counted along indexes, and only up to a bound.
+import type { Queryable } from './db.ts'
+
+export interface Backlog {
+  /** Recipients that wait, by queue; the queues of single domains are one. */
+  waiting: { route: string; due: number; later: number }[]
+  onWire: number
+  /** When the send was accepted that waits longest. */
+  oldestAcceptedAt: Date | null
+  spooled: number
+  oldestReceivedAt: Date | null
+  webhookCalls: number
+  oldestWebhookCallAt: Date | null
+  unfolded: number
+}
+
+const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
+
+/** No count goes beyond `most`, so that counting costs no more than that. */
+export async function readBacklog(db: Queryable, at: Date, most: number): Promise<Backlog> {
+  const [row] = await db.query<Backlog>(
+    `select coalesce((select jsonb_agg(q) from (
+        select case when route like '@%' then route else 'domain' end as route,
+          count(*) filter (where due_at <= $1) as due, count(*) filter (where due_at > $1) as later
+        from (select route, due_at from delivery where ${waiting} limit $2) w group by 1) q), '[]') as waiting,
+      (select count(*) from (select from delivery where claim_epoch is not null limit $2) w) as "onWire",
+      (select s.created_at from (
+        select submission_id from delivery where ${waiting} order by expires_at limit 1) w
+        join submission s on s.id = w.submission_id) as "oldestAcceptedAt",
+      (select count(*) from (select from spool limit $2) w) as spooled,
+      (select received_at from spool order by due_at limit 1) as "oldestReceivedAt",
+      (select count(*) from (
+        (select from webhook_delivery where status = 'pending' and next_attempt_at is null limit $2)
+        union all (select from webhook_delivery where status = 'pending' and next_attempt_at is not null limit $2)) w
+      ) as "webhookCalls",
+      (with recursive first as (
+          (select webhook_id, created_at from webhook_delivery where status = 'pending' and next_attempt_at is null
+            order by webhook_id, id limit 1)
+          union all
+          select n.* from first f cross join lateral (
+            select webhook_id, created_at from webhook_delivery
+            where status = 'pending' and next_attempt_at is null and webhook_id > f.webhook_id
+            order by webhook_id, id limit 1) n
+        ) select min(created_at) from first) as "oldestWebhookCallAt",
+      (select count(*) from (select from metric_delta limit $2) w) as unfolded`,
+    [at, most],
+  )
+  return row!
+}
+
+/** Connections to this database by state, those of other programs too, and how many the server takes. */
+export async function readConnections(
+  db: Queryable,
+): Promise<{ states: { state: string; count: number }[]; most: number }> {
+  const [row] = await db.query<{ states: { state: string; count: number }[]; most: number }>(
+    `select coalesce((select jsonb_agg(q) from (
+        select coalesce(state, 'other') as state, count(*) as count from pg_stat_activity
+        where datname = current_database() group by 1) q), '[]') as states,
+      current_setting('max_connections')::integer as most`,
+  )
+  return row!
+}

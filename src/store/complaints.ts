@@ -1,0 +1,52 @@
+// Complaints: what feedback reports said of mail that was sent.
+import { type MessageId, newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+
+export interface ComplaintRow {
+  id: string
+  organizationId: OrganizationId
+  submissionId: SubmissionId
+  messageId: MessageId | null
+  email: string
+  feedbackType: string
+  userAgent: string | null
+  reportedBy: string | null
+  arrivedAt: Date
+  createdAt: Date
+}
+
+type NewComplaint = Omit<ComplaintRow, 'id' | 'createdAt'> & { addressKey: string }
+
+/** Adds it; false where the same recipient of the same submission has complained in this way before. */
+export async function insertComplaint(tx: Tx, complaint: NewComplaint, at: Date): Promise<boolean> {
+  const { organizationId, submissionId, messageId, email, addressKey } = complaint
+  const { feedbackType, userAgent, reportedBy, arrivedAt } = complaint
+  const added = await tx.query(
+    `insert into complaint (id, organization_id, submission_id, message_id, email, address_key, feedback_type, user_agent,
+      reported_by, arrived_at, created_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    on conflict (submission_id, address_key, feedback_type) do nothing returning id`,
+    [
+      ...[newUuid(), organizationId, submissionId, messageId, email, addressKey],
+      ...[feedbackType, userAgent, reportedBy, arrivedAt, at],
+    ],
+  )
+  return added.length > 0
+}
+
+/** The organization's complaints, newest first, after `beforeId`. */
+export async function listComplaints(
+  db: Queryable,
+  organizationId: OrganizationId,
+  beforeId: string | null,
+  limit: number,
+): Promise<ComplaintRow[]> {
+  return await db.query<ComplaintRow>(
+    `select id, organization_id as "organizationId", submission_id as "submissionId", message_id as "messageId", email,
+      feedback_type as "feedbackType", user_agent as "userAgent", reported_by as "reportedBy",
+      arrived_at as "arrivedAt", created_at as "createdAt"
+    from complaint where organization_id = $1
+      and id < coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) order by id desc limit $3`,
+    [organizationId, beforeId, limit],
+  )
+}

@@ -1,0 +1,84 @@
+// Customers' domains as mail in and out asks for them: who has proved a name, and what it may be used for.
+import type { DomainId, OrganizationId, SubmissionId } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+import type { DeliveryPlace, OutboundContent } from './deliveries.ts'
+
+/** A domain whose ownership is proved; at most one organization has proved a name. */
+export interface ProvedDomain {
+  id: DomainId
+  organizationId: OrganizationId
+  name: string
+  /** Whether mail may be sent from it. */
+  outbound: boolean
+  /** Whether its MX is ours, so that mail for it needs no look-up. */
+  inbound: boolean
+}
+
+/** Those of the names that somebody has proved. */
+export async function findProvedUses(db: Queryable, names: string[]): Promise<ProvedDomain[]> {
+  return await db.query<ProvedDomain>(
+    `select id, organization_id as "organizationId", name, outbound = 'verified' as outbound, inbound = 'verified' as inbound
+    from domain where name = any($1) and status = 'verified'`,
+    [names],
+  )
+}
+
+/** Holds the organization's domain against its deletion; whether its ownership is proved. Null: there is no such domain. */
+export async function keepDomain(
+  tx: Tx,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<{ id: DomainId; name: string; isProved: boolean } | null> {
+  const [row] = await tx.query<{ id: DomainId; name: string; isProved: boolean }>(
+    `select id, name, status = 'verified' as "isProved" from domain where id = $2 and organization_id = $1 for key share`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+/** What the mail of sends without an inbox is composed from. */
+export async function readSendContents(
+  db: Queryable,
+  submissionIds: SubmissionId[],
+): Promise<OutboundContent[]> {
+  return await db.query<OutboundContent>(
+    `select s.id as "submissionId", 'domain' as origin, c.internet_message_id as "messageId", null as "inReplyTo",
+      '{}'::text[] as "referenceIds", s.sender, c.recipients, s.subject, c.text, c.html, '[]'::jsonb as attachments,
+      null as "rawId", c.headers, c.created_at as "createdAt"
+    from unnest($1::uuid[]) as w(id) join submission s on s.id = w.id join send_content c on c.submission_id = s.id`,
+    [submissionIds],
+  )
+}
+
+/** Deliveries that wait of sends through the domain without an inbox, in the order of submissions, beginning with `from`. */
+export async function findWaitingOfDomain(
+  db: Queryable,
+  domainId: DomainId,
+  from: SubmissionId | null,
+  limit: number,
+): Promise<DeliveryPlace[]> {
+  return await db.query<DeliveryPlace>(
+    `select d.submission_id as "submissionId", d.position from send_content c
+    cross join lateral (
+      select submission_id, position from delivery
+      where submission_id = c.submission_id and claim_epoch is null and status in ('pending', 'deferred')
+      order by position limit $3) d
+    where c.domain_id = $1 and c.submission_id >= coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
+    order by c.submission_id limit $3`,
+    [domainId, from, limit],
+  )
+}
+
+/** Deletes up to `limit` contents from before `before` of which nothing waits; answers how many. */
+export async function deleteSettledContents(tx: Tx, before: Date, limit: number): Promise<number> {
+  const rows = await tx.query(
+    // A join could be planned to begin with all the submissions that there are.
+    `delete from send_content where submission_id in (
+      select c.submission_id from send_content c where c.created_at < $1
+        and (select s.status <> 'pending' from submission s where s.id = c.submission_id)
+      order by c.created_at limit $2
+    ) returning submission_id`,
+    [before, limit],
+  )
+  return rows.length
+}

@@ -1,0 +1,56 @@
+// What reports find out about deliveries, and write.
+import { type MessageId, newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
+import type { Tx } from './db.ts'
+import type { DeliveryPlace } from './deliveries.ts'
+import type { DeliveryStatus } from './status.ts'
+
+/** A delivery that a report may be about. */
+export interface ReportedDelivery extends DeliveryPlace {
+  organizationId: OrganizationId
+  messageId: MessageId | null
+  email: string
+  addressKey: string
+  status: DeliveryStatus
+  onWire: boolean
+  /** Whether a report of delay has been told. */
+  isDelayTold: boolean
+}
+
+/** Locks the deliveries of the places, or all of a submission's where `position` is null; in order. */
+export async function lockReported(
+  tx: Tx,
+  places: { submissionId: SubmissionId; position: number | null }[],
+): Promise<ReportedDelivery[]> {
+  if (places.length === 0) return []
+  return await tx.query<ReportedDelivery>(
+    `select submission_id as "submissionId", place as position, organization_id as "organizationId",
+      message_id as "messageId", email, address_key as "addressKey", status, on_wire as "onWire",
+      is_delay_told as "isDelayTold"
+    from lock_reported($1)`,
+    [JSON.stringify(places.map(({ submissionId, position }) => ({ submission: submissionId, position })))],
+  )
+}
+
+/** An event that a report tells; `bounced` also ends the delivery, whose row the caller has locked. */
+export interface ReportFact extends DeliveryPlace {
+  type: 'bounced' | 'deferred' | 'complained'
+  recipient: string
+  response: string | null
+  enhancedStatus: string | null
+  classification: string | null
+  failureCode: string | null
+}
+
+export async function recordReports(tx: Tx, facts: ReportFact[], at: Date): Promise<void> {
+  if (facts.length === 0) return
+  const rows = facts.map(({ submissionId, enhancedStatus, failureCode, ...fact }, step) => ({
+    submission: submissionId,
+    step,
+    id: newUuid(),
+    at,
+    enhanced: enhancedStatus,
+    failure_code: failureCode,
+    ...fact,
+  }))
+  await tx.query('select record_reports($1, $2)', [JSON.stringify(rows), at])
+}

@@ -1,0 +1,145 @@
+// Addresses that an organization does not write to any more.
+import { newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+import type { DeliveryPlace } from './deliveries.ts'
+
+export type SuppressionReason = 'manual' | 'hard_bounce' | 'complaint' | 'unsubscribe'
+
+export interface SuppressionRow {
+  id: string
+  organizationId: OrganizationId
+  email: string
+  reason: SuppressionReason
+  submissionId: SubmissionId | null
+  createdAt: Date
+}
+
+const columns = `id, organization_id as "organizationId", email, reason,
+  submission_id as "submissionId", created_at as "createdAt"`
+
+/** After every id. */
+const lastId = `'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid`
+
+/** Adds one and tells its organization; null where the address is suppressed already, and its row stays as it is. */
+export async function insertSuppression(
+  tx: Tx,
+  suppression: {
+    organizationId: OrganizationId
+    addressKey: string
+    email: string
+    reason: SuppressionReason
+  },
+  at: Date,
+): Promise<SuppressionRow | null> {
+  const { organizationId: org, addressKey: key, email, reason } = suppression
+  const added = [{ id: newUuid(), org, key, email, reason }]
+  const [row] = await tx.query<SuppressionRow>(`select ${columns} from add_suppressions($1, $2)`, [
+    JSON.stringify(added),
+    at,
+  ])
+  return row ?? null
+}
+
+export async function findSuppression(
+  db: Queryable,
+  organizationId: OrganizationId,
+  addressKey: string,
+): Promise<SuppressionRow | null> {
+  const [row] = await db.query<SuppressionRow>(
+    `select ${columns} from suppression where organization_id = $1 and address_key = $2`,
+    [organizationId, addressKey],
+  )
+  return row ?? null
+}
+
+/** Whether there was one. */
+export async function deleteSuppression(
+  tx: Tx,
+  organizationId: OrganizationId,
+  addressKey: string,
+): Promise<boolean> {
+  const gone = await tx.query(
+    'delete from suppression where organization_id = $1 and address_key = $2 returning id',
+    [organizationId, addressKey],
+  )
+  return gone.length > 0
+}
+
+/** The organization's suppressions, newest first, after `beforeId`. */
+export async function listSuppressions(
+  db: Queryable,
+  organizationId: OrganizationId,
+  beforeId: string | null,
+  limit: number,
+): Promise<SuppressionRow[]> {
+  return await db.query<SuppressionRow>(
+    `select ${columns} from suppression where organization_id = $1 and id < coalesce($2, ${lastId})
+    order by id desc limit $3`,
+    [organizationId, beforeId, limit],
+  )
+}
+
+/** A recipient as suppressions are looked up: by organization and address key. */
+interface SuppressionKey {
+  org: OrganizationId
+  key: string
+}
+
+/**
+ * Which of these are suppressed: one look-up for a whole batch, one probe of the index for each. The limit keeps the plan
+ * from joining in any other way, whatever the table's size was when the plan was made.
+ */
+export async function findSuppressed(db: Queryable, keys: SuppressionKey[]): Promise<SuppressionKey[]> {
+  if (keys.length === 0) return []
+  return await db.query<SuppressionKey>(
+    `select k.org, k.key from unnest($1::uuid[], $2::text[]) as k(org, key)
+    cross join lateral (
+      select from suppression s where s.organization_id = k.org and s.address_key = k.key limit 1
+    ) found`,
+    [keys.map(({ org }) => org), keys.map(({ key }) => key)],
+  )
+}
+
+/** Suppresses recipients of submissions, each in its own organization, which is told; answers how many are new. */
+export async function suppressRecipients(
+  tx: Tx,
+  recipients: (DeliveryPlace & { reason: SuppressionReason })[],
+  at: Date,
+): Promise<number> {
+  if (recipients.length === 0) return 0
+  const facts = recipients.map(({ submissionId, position, reason }) => ({
+    id: newUuid(),
+    submission: submissionId,
+    position,
+    reason,
+  }))
+  const [row] = await tx.query<{ count: number }>('select suppress_addresses($1, $2) as count', [
+    JSON.stringify(facts),
+    at,
+  ])
+  return row!.count
+}
+
+/**
+ * Ends deliveries as suppressed, with one event each: those that wait, or those just claimed under `epoch`, which then
+ * have had no attempt. Answers how many ended.
+ */
+export async function suppressDeliveries(
+  db: Queryable,
+  places: DeliveryPlace[],
+  epoch: number | null,
+  at: Date,
+): Promise<number> {
+  if (places.length === 0) return 0
+  const ended = places.map(({ submissionId, position }) => ({
+    submission: submissionId,
+    position,
+    id: newUuid(),
+  }))
+  const [row] = await db.query<{ count: number }>('select suppress_deliveries($1, $2, $3) as count', [
+    JSON.stringify(ended),
+    epoch,
+    at,
+  ])
+  return row!.count
+}

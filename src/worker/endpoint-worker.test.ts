@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../../tests/support/until.ts'
+import type { Clock } from '../base/clock.ts'
+import { CallBudget, EndpointWorker } from './endpoint-worker.ts'
+
+const clock = { nowMs: () => Date.now() } as Clock
+
+/** A worker of an endpoint with calls without end, which are answered when the test says. */
+function makeWorker(budget: CallBudget, calling: Set<() => void>) {
+  let [claims, n] = [0, 0]
+  const verbs = {
+    claim: async (limit: number) => {
+      claims++
+      await new Promise(setImmediate)
+      return Array.from({ length: limit }, () => ({ id: `${n++}` }))
+    },
+    call: async () => {
+      await new Promise<void>((resolve) => calling.add(resolve))
+      return { worked: true, tookMs: 1, recorded: Promise.resolve(true) }
+    },
+    nextDue: async () => null,
+  }
+  const onError = (error: unknown) => assert.fail(String(error))
+  const worker = new EndpointWorker({ verbs, clock, budget, lingerMs: 0, onError })
+  return { worker, claims: () => claims }
+}
+
+function answer(calling: Set<() => void>): void {
+  for (const end of calling) end()
+  calling.clear()
+}
+
+test('endpoint worker: nothing is called after it was stopped, not even what was being claimed', async () => {
+  const calling = new Set<() => void>()
+  const { worker } = makeWorker(new CallBudget({ calls: 8, slowCalls: 4 }), calling)
+  const running = worker.run()
+  worker.cut()
+  await running
+  assert.equal(calling.size, 0)
+})
+
+test('endpoint worker: endpoints that look for work at once keep to what the node has left', async () => {
+  const calling = new Set<() => void>()
+  const budget = new CallBudget({ calls: 100, slowCalls: 50 })
+  const workers = Array.from({ length: 20 }, () => makeWorker(budget, calling))
+  const running = workers.map(({ worker }) => worker.run())
+  await until('all to have looked or waited', () => calling.size >= 100)
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  assert.equal(calling.size, 100)
+  assert.equal(budget.leftFor('prompt'), 0)
+  // Those that found nothing left have their turn later.
+  await until('every endpoint to be called', () => {
+    answer(calling)
+    return workers.every(({ claims }) => claims() > 0)
+  })
+  for (const { worker } of workers) worker.stop()
+  const ended = Promise.all(running)
+  await until('the last answers', () => {
+    answer(calling)
+    return budget.leftFor('prompt') === 100
+  })
+  await ended
+})

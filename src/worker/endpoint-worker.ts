@@ -1,0 +1,191 @@
+// Calls one endpoint: how many calls at once, when to look for more, when there is nothing left to do.
+import type { Clock } from '../base/clock.ts'
+
+/** What the worker is handed: the verbs of the flow, bound to this endpoint's lease. */
+export interface EndpointVerbs<Call> {
+  claim(limit: number, except: readonly string[]): Promise<Call[]>
+  /** Resolves once the receiver has answered, or has not; `recorded` once that is known to others. */
+  call(
+    call: Call,
+    signal: AbortSignal,
+  ): Promise<{ worked: boolean; tookMs: number; recorded: Promise<boolean> }>
+  nextDue(): Promise<Date | null>
+}
+
+export interface EndpointWorkerOptions<Call> {
+  verbs: EndpointVerbs<Call>
+  clock: Clock
+  budget: CallBudget
+  /** How long it is kept without work. */
+  lingerMs: number
+  onError(error: unknown): void
+}
+
+/** Calls at once to one endpoint that answers soon: looks and results of half as many are worth their cost. */
+const maxCalls = 64
+/** To one that fails or lets us wait: its calls hold memory and sockets for long, and it is not helped by more. */
+const maxSlowCalls = 4
+const slowMs = 1_000
+/** After a look that came back short events gather for a moment: a look costs as much as several calls. */
+const gatherMs = 15
+const longestRestMs = 1_000
+
+/** What all endpoints of a node share: slow ones take only a part of it, so that they cannot starve the others. */
+export class CallBudget {
+  #calls = 0
+  #slowCalls = 0
+  readonly #max: { calls: number; slowCalls: number }
+
+  constructor(max: { calls: number; slowCalls: number }) {
+    this.#max = max
+  }
+
+  leftFor(pace: 'prompt' | 'slow'): number {
+    const left = this.#max.calls - this.#calls
+    return pace === 'prompt' ? left : Math.min(left, this.#max.slowCalls - this.#slowCalls)
+  }
+
+  /** Takes a place; the answer gives it back. */
+  take(pace: 'prompt' | 'slow'): () => void {
+    this.#calls++
+    if (pace === 'slow') this.#slowCalls++
+    return () => {
+      this.#calls--
+      if (pace === 'slow') this.#slowCalls--
+    }
+  }
+}
+
+/** Runs until nothing falls due for a while, the lease is lost, or it is stopped; `run` then resolves. */
+export class EndpointWorker<Call extends { id: string }> {
+  readonly #options: EndpointWorkerOptions<Call>
+  readonly #abort = new AbortController()
+  /** Called and not yet recorded: to be left alone by the next look. */
+  readonly #busy = new Set<string>()
+  /** Called in vain as far as others know: left for the endpoint's next owner. */
+  readonly #left = new Set<string>()
+  readonly #ending = new Set<Promise<void>>()
+  #calling = 0
+  #pace: 'prompt' | 'slow' = 'prompt'
+  #stopping = false
+  #woken = false
+  #rouse: (() => void) | null = null
+
+  constructor(options: EndpointWorkerOptions<Call>) {
+    this.#options = options
+  }
+
+  /** It was woken after it last looked for work. */
+  get isWoken(): boolean {
+    return this.#woken
+  }
+
+  /** There may be work. */
+  wake(): void {
+    this.#woken = true
+    this.#rouse?.()
+  }
+
+  /** No new call begins; those under way end. */
+  stop(): void {
+    this.#stopping = true
+    this.#rouse?.()
+  }
+
+  /** Everything ends at once: the lease is lost, or there is no time left. */
+  cut(): void {
+    this.stop()
+    this.#abort.abort()
+  }
+
+  async run(): Promise<void> {
+    try {
+      await this.#work()
+    } finally {
+      while (this.#ending.size > 0) await Promise.all(this.#ending)
+    }
+  }
+
+  async #work(): Promise<void> {
+    let idleSinceMs = performance.now()
+    while (!this.#stopping) {
+      const free = this.#free()
+      // Looks are made for several calls at once, or when nothing is under way.
+      if (free === 0 || (free < this.#max() / 2 && this.#calling > 0)) {
+        await this.#rest(longestRestMs, 'freed')
+        continue
+      }
+      this.#woken = false
+      const calls = await this.#options.verbs.claim(free, [...this.#busy, ...this.#left])
+      for (const call of calls) this.#start(call)
+      if (calls.length > 0 || this.#busy.size > 0) idleSinceMs = performance.now()
+      if (calls.length >= free) continue
+      await this.#rest(gatherMs, 'stop')
+      if (await this.#isDone(idleSinceMs)) return
+    }
+  }
+
+  /** Rests until there may be work; true when there was none for long enough, and none is near. */
+  async #isDone(idleSinceMs: number): Promise<boolean> {
+    const { verbs, clock, lingerMs } = this.#options
+    if (this.#woken || this.#stopping) return false
+    const dueAt = await verbs.nextDue()
+    const waitMs = dueAt ? dueAt.getTime() - clock.nowMs() : Number.POSITIVE_INFINITY
+    const isIdle = this.#busy.size === 0 && performance.now() - idleSinceMs >= lingerMs
+    if (isIdle && (waitMs > longestRestMs || this.#left.size > 0)) return !this.#woken
+    // What is due and was passed over is busy: the end of its call is waited for.
+    await this.#rest(waitMs > 0 ? Math.min(waitMs, longestRestMs) : longestRestMs, 'woken')
+    return false
+  }
+
+  #max(): number {
+    return this.#pace === 'slow' ? maxSlowCalls : maxCalls
+  }
+
+  #free(): number {
+    return Math.max(0, Math.min(this.#max() - this.#calling, this.#options.budget.leftFor(this.#pace)))
+  }
+
+  #start(call: Call): void {
+    this.#busy.add(call.id)
+    this.#calling++
+    const giveBack = this.#options.budget.take(this.#pace)
+    const ended = this.#call(call, giveBack).finally(() => {
+      this.#ending.delete(ended)
+      this.#rouse?.()
+    })
+    this.#ending.add(ended)
+  }
+
+  async #call(call: Call, giveBack: () => void): Promise<void> {
+    const { verbs, onError } = this.#options
+    let recorded = Promise.resolve(false)
+    try {
+      const called = await verbs.call(call, this.#abort.signal)
+      this.#pace = called.worked && called.tookMs < slowMs ? 'prompt' : 'slow'
+      recorded = called.recorded
+    } catch (error) {
+      onError(error)
+    } finally {
+      giveBack()
+      this.#calling--
+      this.#rouse?.()
+    }
+    if (!(await recorded)) this.#left.add(call.id)
+    this.#busy.delete(call.id)
+  }
+
+  /** Waits for the time to be over or for what ends it: the end of a call, a wake-up, or only being stopped. */
+  async #rest(waitMs: number, endedBy: 'freed' | 'woken' | 'stop'): Promise<void> {
+    if (this.#stopping || (endedBy === 'woken' && this.#woken)) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, waitMs)
+      this.#rouse = () => {
+        if (endedBy === 'stop' && !this.#stopping) return
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    this.#rouse = null
+  }
+}

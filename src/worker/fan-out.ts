@@ -1,0 +1,54 @@
+// Turns what the outbox holds into webhook deliveries, as soon as it may be read.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Db } from '../store/db.ts'
+import { fanOut } from '../store/webhook-deliveries.ts'
+import { Loop } from './loop.ts'
+
+export interface FanOutOptions {
+  db: Db
+  clock: Clock
+  log: Log
+  /** These endpoints have new deliveries. */
+  onDeliveries(webhooks: string[]): void
+}
+
+const batch = 2_000
+const intervalMs = 250
+/** A row waits for every transaction that began before its own ended: usually for some milliseconds. */
+const behindMs = 15
+const gatherMs = 20
+
+/** Runs on every node with the webhooks role; one of them works at a time, the others find nothing to do. */
+export class FanOut {
+  readonly #options: FanOutOptions
+  readonly #loop: Loop
+
+  constructor(options: FanOutOptions) {
+    this.#options = options
+    const { log } = options
+    this.#loop = new Loop({ name: 'fan out', run: () => this.#run(), intervalMs, gatherMs, log })
+  }
+
+  start(): void {
+    this.#loop.start()
+  }
+
+  /** Something was announced. */
+  wake(): void {
+    this.#loop.wake()
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+  }
+
+  async #run(): Promise<boolean> {
+    const { db, clock, onDeliveries } = this.#options
+    const { taken, isBehind, webhooks } = await fanOut(db, batch, clock.now())
+    if (webhooks.length > 0) onDeliveries(webhooks)
+    if (taken === 0 && isBehind) await sleep(behindMs)
+    return isBehind
+  }
+}

@@ -1,0 +1,84 @@
+// What loops and look-ups read does not grow with the mail that does not concern them, whatever was known of the tables when the plan was made.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { OrganizationId } from '../../src/base/ids.ts'
+import { findAddressEvidence } from '../../src/store/address-evidence.ts'
+import { Db, type Tx } from '../../src/store/db.ts'
+import { moveToRoutes } from '../../src/store/deliveries.ts'
+import { deleteSettledContents } from '../../src/store/domain-use.ts'
+import { testDatabase } from '../support/postgres.ts'
+
+const db = new Db({ connection: await testDatabase({ after }), maxConnections: 1 })
+after(() => db.close())
+const organizationId = '00000000-0000-7000-8000-000000000001' as OrganizationId
+const sends = 20_000
+const at = new Date('2026-11-21T09:00:00Z')
+
+/** Rows that the work fetched, of all tables. */
+async function rowsRead(work: (tx: Tx) => Promise<unknown>): Promise<number> {
+  return await db.transaction(async (tx) => {
+    const count = async () => {
+      const [row] = await tx.query<{ count: number }>(
+        'select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint as count from pg_stat_xact_user_tables',
+      )
+      return row!.count
+    }
+    const before = await count()
+    await work(tx)
+    return (await count()) - before
+  })
+}
+
+const look = (tx: Tx) => findAddressEvidence(tx, organizationId, ['a7@far.test', 'none@far.test'])
+const move = (tx: Tx) => moveToRoutes(tx, null, 'inbox.test', at)
+const purge = (tx: Tx) => deleteSettledContents(tx, new Date(at.getTime() - 3_600_000), 500)
+
+/** Sends through a domain, half of them still waiting in the queues of a hundred domains. */
+async function fill(): Promise<void> {
+  await db.query(
+    `insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, sender,
+      subject, metadata, purpose, status, created_at, updated_at)
+    select ('10000000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'))::uuid, $1, 'send', i::text,
+      decode(lpad(to_hex(i), 64, '0'), 'hex'), '', '{}', 's', '{}', 'unclassified', 'pending', $2, $2
+    from generate_series(1, $3::integer) i`,
+    [organizationId, at, sends],
+  )
+  await db.query(
+    `insert into send_content (submission_id, organization_id, domain_id, internet_message_id, recipients, text, headers,
+      created_at)
+    select id, organization_id, organization_id, 'm', '{}', 't', '{}', $1 from submission`,
+    [at],
+  )
+  await db.query(
+    `insert into delivery (submission_id, position, organization_id, email, address_key, domain, route, status, due_at,
+      expires_at, failure_code, updated_at)
+    select id, 0, organization_id, 'a' || n || '@far.test', 'a' || n || '@far.test', 'far' || n % 100, 'far' || n % 100,
+      case when n % 2 = 0 then 'deferred' else 'bounced' end, $1, $1, case when n % 2 = 1 then 'hard_bounce' end, $1
+    from (select id, organization_id, row_number() over (order by id) as n from submission) s`,
+    [at],
+  )
+  await db.query(
+    `insert into event (submission_id, seq, id, organization_id, type, recipient, at, classification)
+    select submission_id, 1, submission_id, organization_id, 'bounced', email, $1, 'hard_bounce' from delivery`,
+    [at],
+  )
+}
+
+test('of twenty thousand sends that do not concern them, moving, purging and validating read next to nothing', async () => {
+  for (const work of [look, move, purge]) await rowsRead(work)
+  await fill()
+  assert.ok((await rowsRead(look)) < 50)
+  await db.query('analyze')
+  for (const [work, most] of [
+    [look, 50],
+    [move, 500],
+    [purge, 50],
+  ] as const) {
+    const read = await rowsRead(work)
+    assert.ok(read < most, `${read} rows`)
+  }
+  assert.deepEqual(await look(db), [
+    { isSuppressed: false, mailbox: false },
+    { isSuppressed: false, mailbox: null },
+  ])
+})

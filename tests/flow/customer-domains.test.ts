@@ -1,0 +1,498 @@
+// Customers' domains in use: mail that comes for them, mail that goes out of them, and what becomes of it as proof changes.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { connect } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import type { SubmissionId } from '../../src/base/ids.ts'
+import { flushQueue, pauseQueue } from '../../src/flow/end-deliveries.ts'
+import { purgeContents } from '../../src/flow/purge-contents.ts'
+import { returnPathOf } from '../../src/flow/return-path.ts'
+import { moveDeliveries } from '../../src/flow/routes.ts'
+import { addRoutes } from '../../src/store/routes.ts'
+import type { Api, Inbox, Submission } from '../support/api.ts'
+import { type Domain, proveDomain, publish, registerDomain, verify } from '../support/customer-domain.ts'
+import { mailauth } from '../support/dkim-judges.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { makePlace, send, startNode, type TestCaller, type TestNode, untilStates } from '../support/node.ts'
+import { type Rule, type Sink, startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
+import { stuff, Wire } from '../support/wire.ts'
+
+const hourMs = 3_600_000
+
+interface Stage extends TestCaller {
+  node: TestNode
+  dns: DnsServer
+  sink: Sink
+}
+
+/** A node with a DNS of the test's own; what it sends elsewhere, by `relay` or found in DNS, the sink takes. */
+async function setStage(t: TestContext, mode: 'relay' | 'direct' = 'relay'): Promise<Stage> {
+  const place = await makePlace(t)
+  const dns = await DnsServer.start({
+    'far.test': { MX: [[10, 'mx.far.test']] },
+    'other.test': { MX: [[10, 'mx.far.test']] },
+    'mx.far.test': { A: ['127.0.0.1'] },
+  })
+  place.after(() => dns.close())
+  const sink = await startSink(place)
+  const direct = { POSTHORN_MX_PORT: String(sink.port), POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' }
+  const node = await startNode(place, {
+    env: {
+      ...{ POSTHORN_DNS: dns.address, POSTHORN_DELIVERY: mode, POSTHORN_MAIL_HOST: 'mx.posthorn.test' },
+      ...(mode === 'relay' ? { POSTHORN_RELAY_URL: sink.url } : direct),
+    },
+  })
+  return { node, dns, sink, ...(await node.createCaller()) }
+}
+
+const openOn = (api: Api, { id }: Domain, localPart: string) =>
+  api.want<Inbox>('/v1/inboxes', { method: 'POST', body: { domainId: id, localPart }, status: 201 })
+
+const mail = { subject: 'Hello', text: 'There' }
+
+function post(
+  api: Api,
+  from: string,
+  to: string[],
+  change: object = {},
+  idempotencyKey: string = randomUUID(),
+) {
+  const body = { ...mail, from: { email: from }, to: to.map((email) => ({ email })), ...change }
+  return api.call<Submission & { error: string; replayed: boolean }>('/v1/send', {
+    ...{ method: 'POST', body, idempotencyKey },
+  })
+}
+
+async function sent(api: Api, from: string, to: string[], change: object = {}): Promise<Submission> {
+  const { status, body } = await post(api, from, to, change)
+  assert.equal(status, 202, JSON.stringify(body))
+  return body
+}
+
+/** Sends a message to each address by itself; answers the replies to RCPT, or to the message where that was taken. */
+async function deliver(
+  { node }: Stage,
+  to: string[],
+  raw = 'Subject: In\r\n\r\nHello.\r\n',
+): Promise<string[]> {
+  const socket = connect({ ...node.smtp, noDelay: true })
+  const wire = new Wire(socket)
+  const ask = async (words: string | Buffer) => {
+    await wire.write(words)
+    return (await wire.reply()) ?? 'lost'
+  }
+  try {
+    await wire.reply()
+    await ask('EHLO sender.test\r\n')
+    const replies: string[] = []
+    for (const address of to) {
+      await ask('MAIL FROM:<someone@far.test>\r\n')
+      const taken = await ask(`RCPT TO:<${address}>\r\n`)
+      if (taken.startsWith('250')) await ask('DATA\r\n')
+      replies.push(taken.startsWith('250') ? await ask(stuff(Buffer.from(raw))) : taken)
+      await ask('RSET\r\n')
+    }
+    return replies.map((reply) => reply.slice(0, 9))
+  } finally {
+    socket.destroy()
+  }
+}
+
+const notNow: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null)
+const asUsual: Rule = () => null
+
+/** What nodes know of domains is a second old at most. */
+const soon = ({ node }: Stage) => node.foundation.clock.advance(1_000)
+
+const fieldOf = (raw: Buffer, name: string) =>
+  [
+    ...raw
+      .toString('latin1')
+      .split('\r\n\r\n')[0]!
+      .replace(/\r\n[ \t]+/g, ' ')
+      .matchAll(/^([\w-]+): ?(.*)$/gm),
+  ]
+    .filter(([, field]) => field!.toLowerCase() === name)
+    .map(([, , value]) => value!)
+
+const signers = (raw: Buffer) =>
+  fieldOf(raw, 'dkim-signature').map(
+    (value) =>
+      `${/ a=([\w-]+)/.exec(value)?.[1]} ${/s=([\w-]+)/.exec(value)?.[1]}._domainkey.${/d=([\w.-]+)/.exec(value)?.[1]}`,
+  )
+
+const keysOf = ({ records }: Domain) =>
+  Object.fromEntries(
+    records.filter(({ purpose }) => purpose === 'dkim').map(({ name, value }) => [name, value]),
+  )
+
+const eventsOf = async (api: Api, { id }: { id: string }) => {
+  type Events = { events: { type: string; classification: string | null }[] }
+  return (await api.want<Events>(`/v1/submissions/${id}/events`)).events
+}
+
+test('a domain proved for sending carries POST /v1/send and its inboxes’ mail; one only proved for receiving carries neither', async (t) => {
+  const stage = await setStage(t)
+  const { api, dns, sink } = stage
+  const sends = await proveDomain(api, dns, 'sends.example', ['outbound'])
+  const reads = await proveDomain(api, dns, 'reads.example', ['inbound'])
+  assert.deepEqual(
+    [sends, reads].map(({ capabilities: { outbound, inbound } }) => [outbound.status, inbound.status]),
+    [
+      ['verified', 'pending'],
+      ['pending', 'verified'],
+    ],
+  )
+  const [from, silent] = [await openOn(api, sends, 'desk'), await openOn(api, reads, 'desk')]
+
+  const { message, submission } = await send(api, from, ['a@far.test'])
+  const direct = await sent(api, 'shop@sends.example', ['b@far.test'], {
+    headers: { 'x-campaign': 'spring' },
+  })
+  for (const { id } of [submission, direct]) await untilStates(api, id, 'delivered')
+  const [inboxed, through] = ['a@far.test', 'b@far.test'].map(
+    (to) => sink.copies.find(({ recipient }) => recipient === to)!,
+  )
+  assert.equal(inboxed!.messageId, message.internetMessageId)
+  assert.match(through!.messageId, /^<[0-9a-f]{24}@sends\.example>$/)
+  assert.deepEqual(fieldOf(through!.raw, 'x-campaign'), ['spring'])
+  assert.deepEqual(fieldOf(through!.raw, 'from'), ['shop@sends.example'])
+  for (const { raw, from } of [inboxed!, through!]) {
+    assert.match(from, /^bounce-[a-z2-7]{48}@bounce\.sends\.example$/)
+    assert.deepEqual(
+      signers(raw).map((signer) => signer.split(' ')[0]),
+      ['rsa-sha256', 'ed25519-sha256'],
+    )
+    assert.deepEqual(await mailauth.verify([raw], keysOf(sends)), [true])
+  }
+
+  const refused = {
+    method: 'POST',
+    idempotencyKey: 'refused-1',
+    body: { ...mail, to: [{ email: 'a@far.test' }] },
+  }
+  const inboxRefusal = await api.call(`/v1/inboxes/${silent.id}/messages`, refused)
+  assert.deepEqual([inboxRefusal.status, inboxRefusal.body.error], [403, 'sender_not_allowed'])
+  const sendRefusal = await post(api, 'desk@reads.example', ['a@far.test'])
+  assert.deepEqual([sendRefusal.status, sendRefusal.body.error], [403, 'sender_not_allowed'])
+
+  // It answers what it receives as little.
+  assert.deepEqual(await deliver(stage, [silent.address]), ['250 2.0.0'])
+  const received = await until('the mail', async () => (await api.exported(silent.id))[0])
+  const reply = await api.call(`/v1/threads/${received.threadId}/replies`, {
+    ...{ method: 'POST', idempotencyKey: 'refused-2', body: { targetMessageId: received.id, text: 'No.' } },
+  })
+  assert.deepEqual([reply.status, reply.body.error], [403, 'sender_not_allowed'])
+
+  // A refusal uses up no idempotency key: proved, the same request goes out.
+  publish(dns, reads, ['inbound', 'outbound'])
+  await verify(api, reads)
+  soon(stage)
+  assert.equal((await api.call(`/v1/inboxes/${silent.id}/messages`, refused)).status, 202)
+})
+
+test('check 10: mail is taken for domains whose ownership is proved, and for no others', async (t) => {
+  const stage = await setStage(t)
+  const { api, dns, node } = stage
+  const other = await node.createCaller()
+  const domain = await proveDomain(api, dns, 'owned.example', ['ownership'])
+  await registerDomain(api, 'claimed.example')
+  const inbox = await openOn(api, domain, 'info')
+  const { secretBox, clock } = node.foundation
+  const token = { submissionId: randomUUID() as SubmissionId, position: 0 }
+  const bounceTo = (host: string) => returnPathOf(secretBox, token, host, clock.now())
+  const elsewhere = bounceTo('inbox.test').replace('@inbox.test', '@bounce.owned.example')
+  const cases: [address: string, reply: string][] = [
+    ['info@owned.example', '250 2.0.0'],
+    ['INFO+tag@Owned.Example', '250 2.0.0'],
+    ['nobody@owned.example', '550 5.1.1'],
+    ['postmaster@owned.example', '250 2.0.0'],
+    ['abuse@owned.example', '250 2.0.0'],
+    ['fbl@owned.example', '250 2.0.0'],
+    [bounceTo('owned.example'), '250 2.0.0'],
+    [bounceTo('bounce.owned.example'), '250 2.0.0'],
+    [elsewhere, '550 5.1.1'],
+    ['bounce-x@bounce.owned.example', '550 5.1.1'],
+    ['info@bounce.owned.example', '550 5.1.1'],
+    ['postmaster@bounce.owned.example', '250 2.0.0'],
+    ['info@sub.owned.example', '550 5.7.1'],
+    ['info@bounce.bounce.owned.example', '550 5.7.1'],
+    ['postmaster@claimed.example', '550 5.7.1'],
+    [bounceTo('bounce.claimed.example'), '550 5.7.1'],
+    ['info@unknown.example', '550 5.7.1'],
+  ]
+  const replies = await deliver(
+    stage,
+    cases.map(([address]) => address),
+  )
+  assert.deepEqual(
+    cases.map(([address], i) => [address, replies[i]]),
+    cases,
+  )
+  const messages = await until('both', async () => {
+    const all = await api.exported(inbox.id)
+    return all.length === 2 ? all : null
+  })
+  assert.deepEqual((await other.api.call(`/v1/messages/${messages[0]!.id}`)).status, 404)
+})
+
+test('a domain that another organization has proved since is theirs: what it receives never reaches the former owner', async (t) => {
+  const stage = await setStage(t)
+  const { api, dns, node } = stage
+  const domain = await proveDomain(api, dns, 'sold.example', ['inbound', 'outbound'])
+  const old = await openOn(api, domain, 'info')
+  assert.deepEqual(await deliver(stage, [old.address]), ['250 2.0.0'])
+  await until('the mail', async () => (await api.exported(old.id)).length === 1)
+  publish(dns, domain, [])
+  for (let checks = 0; checks < 4; checks++) {
+    await verify(api, domain)
+    node.foundation.clock.advance(25 * hourMs)
+  }
+  assert.equal((await verify(api, domain)).status, 'failed')
+  assert.deepEqual(await deliver(stage, [old.address]), ['550 5.7.1'])
+  const buyer = await node.createCaller()
+  const theirs = await proveDomain(buyer.api, dns, 'sold.example', ['inbound', 'outbound'])
+  const fresh = await openOn(buyer.api, theirs, 'hello')
+  soon(stage)
+  assert.deepEqual(await deliver(stage, [old.address, fresh.address]), ['550 5.1.1', '250 2.0.0'])
+  await until('the mail', async () => (await buyer.api.exported(fresh.id)).length === 1)
+  assert.equal((await api.exported(old.id)).length, 1)
+  const refused = await post(api, 'info@sold.example', ['a@far.test'])
+  assert.deepEqual([refused.status, refused.body.error], [403, 'sender_not_allowed'])
+})
+
+test('mail to a customer’s domain goes to our own MX where its MX is proved to be ours, else by DNS', async (t) => {
+  const stage = await setStage(t, 'direct')
+  const { api, dns, sink, node } = stage
+  const writer = await node.createCaller()
+  const from = await writer.api.createInbox('writer')
+  const [ours, elsewhere] = [
+    await proveDomain(api, dns, 'ours.example', ['inbound']),
+    await proveDomain(api, dns, 'elsewhere.example', ['ownership']),
+  ]
+  const [here, there] = [await openOn(api, ours, 'info'), await openOn(api, elsewhere, 'info')]
+  dns.set('elsewhere.example', { MX: [[10, 'mx.far.test']] })
+  const asked = dns.asked.length
+  const { submission } = await send(writer.api, from, [here.address, there.address])
+  await untilStates(writer.api, submission.id, 'delivered', 'delivered')
+  await until('the mail', async () => (await api.exported(here.id)).length === 1)
+  assert.deepEqual(
+    sink.copies.map(({ recipient }) => recipient),
+    [there.address],
+  )
+  assert.deepEqual(await api.exported(there.id), [])
+  const names = dns.asked.slice(asked).map(({ name }) => name)
+  assert.ok(names.includes('elsewhere.example') && !names.includes('ours.example'), names.join(' '))
+})
+
+test('what waits moves to our own MX, or away from it, with the domain’s proof', async (t) => {
+  const stage = await setStage(t, 'direct')
+  const { api, dns, sink, node } = stage
+  const domain = await proveDomain(api, dns, 'moves.example', ['ownership'])
+  const inbox = await openOn(api, domain, 'info')
+  dns.set('moves.example', { MX: [[10, 'mx.far.test']] })
+  sink.rule = notNow
+  const writer = await node.createCaller()
+  const away = await send(writer.api, await writer.api.createInbox('second'), [inbox.address])
+  await untilStates(writer.api, away.submission.id, 'deferred')
+  publish(dns, domain, ['inbound'])
+  assert.equal((await verify(api, domain)).capabilities.inbound.status, 'verified')
+  const route = async () => {
+    const sql = 'select route from delivery where submission_id = $1'
+    return (await node.foundation.db.query<{ route: string }>(sql, [away.submission.id]))[0]!.route
+  }
+  assert.equal(await route(), 'moves.example')
+  assert.equal(await moveDeliveries(node.foundation, 'direct', 'inbox.test'), 1)
+  assert.equal(await route(), '@local')
+  assert.equal(await moveDeliveries(node.foundation, 'direct', 'inbox.test'), 0)
+  await flushQueue(node.foundation, '@local')
+  await untilStates(writer.api, away.submission.id, 'delivered')
+  await until('the mail', async () => (await api.exported(inbox.id)).length === 1)
+})
+
+test('check 45: mail that waits is signed when it is sent, by keys that DNS has shown', async (t) => {
+  const stage = await setStage(t)
+  const { api, dns, sink, node } = stage
+  const domain = await proveDomain(api, dns, 'turns.example', ['outbound'])
+  const inbox = await openOn(api, domain, 'desk')
+  const copyTo = async (to: string) => {
+    const both = [(await send(api, inbox, [to])).submission, await sent(api, 'x@turns.example', [`x${to}`])]
+    for (const { id } of both) await untilStates(api, id, 'delivered')
+    return sink.copies.filter(({ recipient }) => recipient.endsWith(to)).map(({ raw }) => raw)
+  }
+  const selectors = async () =>
+    (await copyTo(`${randomUUID()}@far.test`)).map((raw) => signers(raw).join(' + '))
+  const [first, second] = await selectors()
+  assert.equal(first, second)
+
+  const rotated = await api.want<Domain>(`/v1/domains/${domain.id}/rotate-dkim`, { method: 'POST' })
+  soon(stage)
+  assert.deepEqual(await selectors(), [first, first])
+
+  sink.rule = notNow
+  const { submission } = await send(api, inbox, ['waits@far.test'])
+  await untilStates(api, submission.id, 'deferred')
+  publish(dns, rotated, ['outbound'])
+  await verify(api, rotated)
+  soon(stage)
+  sink.rule = asUsual
+  await flushQueue(node.foundation, '@relay')
+  await untilStates(api, submission.id, 'delivered')
+  const { raw } = sink.copies.find(({ recipient }) => recipient === 'waits@far.test')!
+  const fresh = keysOf(rotated)
+  const before = keysOf(domain)
+  assert.equal(signers(raw).length, 2)
+  for (const signer of signers(raw)) {
+    const name = signer.split(' ')[1]!
+    assert.ok(name in fresh && !(name in before), name)
+  }
+  assert.deepEqual(await mailauth.verify([raw], fresh), [true])
+})
+
+test('mail signs with the one selector that was seen', async (t) => {
+  const stage = await setStage(t)
+  const { api, dns, sink } = stage
+  const domain = await registerDomain(api, 'single.example')
+  publish(dns, domain, ['outbound'])
+  const [rsa, ed25519] = domain.records.filter(({ purpose }) => purpose === 'dkim')
+  dns.set(rsa!.name, {})
+  assert.equal((await verify(api, domain)).capabilities.outbound.status, 'verified')
+  const { id } = await sent(api, 'x@single.example', ['a@far.test'])
+  await untilStates(api, id, 'delivered')
+  assert.deepEqual(signers(sink.copies[0]!.raw), [`ed25519-sha256 ${ed25519!.name}`])
+})
+
+test('mail of a domain that is proved no more waits, and goes out once it is again', async (t) => {
+  const stage = await setStage(t)
+  const { api, dns, sink, node } = stage
+  const domain = await proveDomain(api, dns, 'lost.example', ['outbound'])
+  const inbox = await openOn(api, domain, 'desk')
+  publish(dns, domain, ['ownership'])
+  for (let checks = 0; checks < 2; checks++) {
+    await verify(api, domain)
+    node.foundation.clock.advance(36 * hourMs)
+  }
+  // Proved still, for it takes three failed checks.
+  sink.rule = notNow
+  const accepted = [
+    (await send(api, inbox, ['a@far.test'])).submission,
+    await sent(api, 'x@lost.example', ['b@far.test']),
+  ]
+  for (const { id } of accepted) await untilStates(api, id, 'deferred')
+  assert.equal((await verify(api, domain)).capabilities.outbound.status, 'failed')
+  soon(stage)
+  assert.equal((await post(api, 'x@lost.example', ['c@far.test'])).body.error, 'sender_not_allowed')
+  sink.rule = asUsual
+  await flushQueue(node.foundation, '@relay')
+  for (const submission of accepted) {
+    const events = await until('it to be withheld', async () => {
+      const all = await eventsOf(api, submission)
+      return all.length === 5 ? all : null
+    })
+    assert.deepEqual(
+      events.map(({ type, classification }) => [type, classification]),
+      [
+        ['accepted', null],
+        ['queued', null],
+        ['attempted', null],
+        ['deferred', 'other'],
+        ['deferred', 'policy'],
+      ],
+    )
+  }
+  assert.equal(sink.copies.length, 0)
+  publish(dns, domain, ['outbound'])
+  await verify(api, domain)
+  soon(stage)
+  await flushQueue(node.foundation, '@relay')
+  for (const { id } of accepted) await untilStates(api, id, 'delivered')
+  assert.equal(sink.copies.length, 2)
+})
+
+test('deleting a domain cancels what waits of it; what was overlooked is cancelled when its turn comes', async (t) => {
+  const stage = await setStage(t)
+  const { api, dns, sink, node } = stage
+  const remove = ({ id }: Domain) => api.want(`/v1/domains/${id}`, { method: 'DELETE', status: 204 })
+  const [one, two] = [
+    await proveDomain(api, dns, 'one.example', ['outbound']),
+    await proveDomain(api, dns, 'two.example', ['outbound']),
+  ]
+  sink.rule = notNow
+  const waiting = await sent(api, 'x@one.example', ['a@far.test', 'b@far.test'])
+  const late = await sent(api, 'x@two.example', ['c@far.test'])
+  await untilStates(api, waiting.id, 'deferred', 'deferred')
+  await untilStates(api, late.id, 'deferred')
+  await remove(one)
+  await untilStates(api, waiting.id, 'failed', 'failed')
+  // As an acceptance does that began before the deletion and commits after it.
+  await node.foundation.db.query('delete from domain where id = $1', [two.id])
+  soon(stage)
+  sink.rule = asUsual
+  await flushQueue(node.foundation, '@relay')
+  await untilStates(api, late.id, 'failed')
+  const { failureCode } = await api.want<{ failureCode: string }>(`/v1/submissions/${late.id}`)
+  assert.equal(failureCode, 'cancelled')
+  assert.equal((await eventsOf(api, late)).at(-1)!.type, 'cancelled')
+  assert.equal(sink.copies.length, 0)
+})
+
+test('a domain with a long queue is deleted in parts, each committed by itself', async (t) => {
+  const { api, dns, node } = await setStage(t)
+  const { db } = node.foundation
+  const domain = await proveDomain(api, dns, 'long.example', ['outbound'])
+  await addRoutes(db, ['@relay'], node.foundation.clock.now())
+  await pauseQueue(node.foundation, '@relay', 'paused')
+  const people = (name: string) => Array.from({ length: 600 }, (_, i) => `${name}${i}@far.test`)
+  const both = [
+    await sent(api, 'x@long.example', people('a')),
+    await sent(api, 'x@long.example', people('b')),
+  ]
+  await api.want(`/v1/domains/${domain.id}`, { method: 'DELETE', status: 204 })
+  for (const { id } of both) {
+    const { status, recipients, failureCode } = await api.want<Submission & { failureCode: string }>(
+      `/v1/submissions/${id}`,
+    )
+    assert.deepEqual([status, failureCode], ['failed', 'cancelled'])
+    assert.ok(recipients.every((recipient) => recipient.status === 'failed'))
+  }
+  const [row] = await db.query<{ commits: number }>(
+    'select count(distinct xmin::text) as commits from delivery',
+  )
+  assert.equal(row!.commits, 3)
+})
+
+test('a send through a domain has the same bytes at every delivery, and its content goes when its lifetime is over', async (t) => {
+  const stage = await setStage(t, 'direct')
+  const { api, dns, sink, node } = stage
+  await proveDomain(api, dns, 'bytes.example', ['outbound'])
+  const content = {
+    html: '<p>There</p>',
+    replyTo: { email: 'help@bytes.example' },
+    headers: { 'x-entity-ref-id': '7' },
+  }
+  const from = { email: 'x@bytes.example', name: 'Bytes, "Ltd."' }
+  let refusals = 1
+  sink.rule = ({ stage, recipients }) =>
+    stage === 'message' && recipients.includes('b@other.test') && refusals-- > 0
+      ? '451 4.3.0 once more'
+      : null
+  const key = randomUUID()
+  const first = await post(api, '', ['a@far.test', 'b@other.test'], { ...content, from }, key)
+  await untilStates(api, first.body.id, 'delivered', 'deferred')
+  node.foundation.clock.advance(2 * 60_000)
+  await untilStates(api, first.body.id, 'delivered', 'delivered')
+  assert.equal(sink.copies.length, 2)
+  assert.deepEqual(sink.copies[0]!.raw, sink.copies[1]!.raw)
+  assert.deepEqual(fieldOf(sink.copies[0]!.raw, 'reply-to'), ['help@bytes.example'])
+  assert.deepEqual(fieldOf(sink.copies[0]!.raw, 'x-entity-ref-id'), ['7'])
+
+  const count = async () => (await node.foundation.db.query('select from send_content')).length
+  await purgeContents(node.foundation, 72 * hourMs, 100)
+  assert.equal(await count(), 1)
+  node.foundation.clock.advance(72 * hourMs)
+  await purgeContents(node.foundation, 72 * hourMs, 100)
+  assert.equal(await count(), 0)
+  const again = await post(api, '', ['a@far.test', 'b@other.test'], { ...content, from }, key)
+  assert.deepEqual([again.status, again.body.replayed, again.body.status], [202, true, 'delivered'])
+})

@@ -1,0 +1,185 @@
+// The live stream: complete and in order, resumed over a restart and over another node, bounded for slow readers.
+import assert from 'node:assert/strict'
+import { randomUUIDv7 } from 'node:crypto'
+import { connect } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import fc from 'fast-check'
+import { endKey } from '../../src/flow/key.ts'
+import { changeOrganizationStatus } from '../../src/flow/organization.ts'
+import { formatEventId, parseEventId } from '../../src/http/event-reader.ts'
+import { announce, type OutboxItem } from '../../src/store/outbox.ts'
+import { type EventSource, openStream } from '../support/event-source.ts'
+import { makePlace, startNode, type TestCaller, type TestNode } from '../support/node.ts'
+import { until } from '../support/until.ts'
+
+const env = { POSTHORN_DELIVERY: 'capture' }
+const day = 86_400_000
+
+function baseOf({ app }: TestNode): string {
+  return `http://${app.listening.http!.host}:${app.listening.http!.port}`
+}
+
+/** Announces suppressions; answers their ids. */
+async function tell({ foundation }: TestNode, caller: TestCaller, count = 1, padding = 0): Promise<string[]> {
+  const { db, clock } = foundation
+  const items: OutboxItem[] = Array.from({ length: count }, () => ({
+    id: randomUUIDv7(),
+    type: 'suppression.created',
+    content: { suppression: 'x'.repeat(padding) },
+  }))
+  await db.transaction((tx) =>
+    announce(tx, { organizationId: caller.organizationId, at: clock.now(), items }),
+  )
+  return items.map(({ id }) => id)
+}
+
+const idsOf = ({ events }: EventSource) => events.map(({ id }) => id!.slice(0, 36))
+
+async function setStage(t: TestContext) {
+  const place = await makePlace(t)
+  const node = await startNode(place, { env, roles: ['api'] })
+  const caller = await node.createCaller()
+  return { place, node, caller, open: (last?: string) => openStream(t, baseOf(node), caller.secret, last) }
+}
+
+test('stream: events come as they happen, in order, with a webhook’s body', async (t) => {
+  const { node, caller, open } = await setStage(t)
+  await tell(node, caller)
+  const stream = await open()
+  assert.equal(stream.status, 200)
+  assert.equal(stream.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+  assert.equal(stream.headers.get('cache-control'), 'no-store')
+  assert.ok(stream.headers.get('x-request-id') && stream.headers.get('ratelimit'))
+  const other = await node.createCaller()
+  await tell(node, other)
+  const ids = [...(await tell(node, caller, 3)), ...(await tell(node, caller, 20))]
+  await until('the events', () => stream.events.length === ids.length)
+  assert.deepEqual(idsOf(stream), ids)
+  const { type, body } = stream.events[0]!
+  assert.equal(type, 'suppression.created')
+  assert.deepEqual([body.type, body.data], ['suppression.created', { suppression: '' }])
+})
+
+test('stream: last-event-id resumes after that event, over another node and over a restart', async (t) => {
+  const { place, node, caller, open } = await setStage(t)
+  const first = await open()
+  const ids = await tell(node, caller, 10)
+  await until('the events', () => first.events.length === 10)
+  const last = first.events[3]!.id!
+  const other = await startNode(place, { env, roles: ['api'] })
+  await node.stop()
+  await until('the stream to end with its node', () => first.hasEnded())
+  const late = await tell(other, caller, 5)
+  const resumed = await openStream(t, baseOf(other), caller.secret, last)
+  await until('the rest', () => resumed.events.length === 11)
+  assert.deepEqual(idsOf(resumed), [...ids.slice(4), ...late])
+  const more = await tell(other, caller)
+  await until('one more', () => resumed.events.length === 12)
+  assert.deepEqual(idsOf(resumed).slice(11), more)
+})
+
+test('stream: an unknown or old last-event-id gets stream.reset first, once', async (t) => {
+  const { node, caller, open } = await setStage(t)
+  const stream = await open()
+  await tell(node, caller)
+  const { id } = await until('the event', () => stream.events[0])
+  const foreign = await node.createCaller()
+  const theirs = await openStream(t, baseOf(node), foreign.secret, id!)
+  await until('a reset for another organization', () => theirs.events[0]?.type === 'stream.reset')
+  for (const last of ['nonsense', '', id!.replace(/^......../, '00000000'), id!.replace(/-\d+$/, '-7')]) {
+    const reset = await open(last)
+    await until(`a reset after ${last}`, () => reset.events[0]?.type === 'stream.reset')
+    const again = await open(reset.events[0]!.id!)
+    const [told] = await tell(node, caller)
+    await until('what happens next', () => again.events[0] && reset.events[1])
+    assert.deepEqual([idsOf(again)[0], idsOf(reset)[1]], [told, told])
+  }
+  node.foundation.clock.advance(7 * day + 60_000)
+  const old = await open(id!)
+  await until('a reset after a week', () => old.events[0]?.type === 'stream.reset')
+})
+
+test('stream: readers that come and go while events are told miss none and get none twice', async (t) => {
+  const { node, caller, open } = await setStage(t)
+  const steady = await open()
+  const ids: string[] = []
+  const resumed: { stream: EventSource; after: number }[] = []
+  for (let n = 0; n < 30; n++) {
+    ids.push(...(await tell(node, caller, 7)))
+    if (n % 3 !== 2) continue
+    await until('the steady one', () => steady.events.length >= ids.length - 7)
+    const after = steady.events.length - 1
+    resumed.push({ stream: await open(steady.events[after]!.id!), after })
+  }
+  await until('all', () => steady.events.length === ids.length)
+  assert.deepEqual(idsOf(steady), ids)
+  for (const { stream, after } of resumed) {
+    await until('a resumed one', () => stream.events.length >= ids.length - after - 1)
+    assert.deepEqual(idsOf(stream), ids.slice(after + 1))
+  }
+})
+
+test('stream: transactions that overlap lose no event behind a reader’s place', async (t) => {
+  const { node, caller, open } = await setStage(t)
+  const stream = await open()
+  const { db, clock } = node.foundation
+  const item = (): OutboxItem => ({ id: randomUUIDv7(), type: 'suppression.created', content: {} })
+  const [early, late] = [item(), item()]
+  const put = (one: OutboxItem) => ({ organizationId: caller.organizationId, at: clock.now(), items: [one] })
+  await db.transaction(async (tx) => {
+    await announce(tx, put(early))
+    await db.transaction((inner) => announce(inner, put(late)))
+    // The later one has committed first, and may not be shown before the earlier one's end is known.
+    await tell(node, await node.createCaller())
+  })
+  await until('both', () => stream.events.length === 2)
+  assert.deepEqual(idsOf(stream), [early.id, late.id])
+})
+
+test('stream: a reader that does not read is paused, and goes on from its place later', async (t) => {
+  const { node, caller, open } = await setStage(t)
+  const quick = await open()
+  const { host, port } = node.app.listening.http!
+  const socket = connect(port, host)
+  t.after(() => void socket.destroy())
+  socket.write(`GET /v1/events HTTP/1.1\r\nhost: a\r\nx-api-key: ${caller.secret}\r\n\r\n`)
+  await until('it to begin', () => socket.bytesRead > 0 || socket.readableLength > 0)
+  socket.pause()
+  const ids: string[] = []
+  for (let n = 0; n < 40; n++) ids.push(...(await tell(node, caller, 10, 60_000)))
+  await until('the quick one', () => quick.events.length === ids.length)
+  const before = socket.bytesRead
+  assert.ok(before < 20e6, `${before} bytes were taken from a reader that does not read`)
+  let text = ''
+  socket.on('data', (chunk) => (text += chunk))
+  socket.resume()
+  const seen = () => [...text.matchAll(/^id: (.{36})/gm)].map(([, id]) => id)
+  await until('everything', () => seen().length === ids.length)
+  assert.deepEqual(seen(), ids)
+})
+
+test('stream: a revoked key and a suspended organization end it within seconds', async (t) => {
+  const { node, caller, open } = await setStage(t)
+  const stream = await open()
+  const other = await node.createCaller()
+  const theirs = await openStream(t, baseOf(node), other.secret)
+  await endKey(node.foundation, caller.keyId)
+  await until('it to end', () => stream.hasEnded(), { timeoutMs: 5_000 })
+  assert.equal(theirs.hasEnded(), false)
+  await changeOrganizationStatus(node.foundation, other.organizationId, 'suspended')
+  await until('it to end', () => theirs.hasEnded(), { timeoutMs: 5_000 })
+})
+
+test('stream: ids of events are read back, and any other text is none', () => {
+  const place = fc.record({
+    xact: fc.bigInt({ min: 0n, max: 2n ** 62n }).map(String),
+    seq: fc.nat(),
+    item: fc.nat(9999),
+  })
+  fc.assert(
+    fc.property(fc.uuid(), place, (id, where) => {
+      assert.deepEqual(parseEventId(formatEventId(id, where)), { id, place: { ...where } })
+    }),
+  )
+  fc.assert(fc.property(fc.string(), (text) => void parseEventId(text)))
+})

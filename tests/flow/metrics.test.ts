@@ -1,0 +1,253 @@
+// Metrics are exact: whatever was sent, received, bounced or put off, they say what a recount of the tables says.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { OrganizationId } from '../../src/base/ids.ts'
+import { cancelQueue } from '../../src/flow/end-deliveries.ts'
+import { foldMetrics } from '../../src/flow/fold-metrics.ts'
+import { readMetrics } from '../../src/flow/read-metrics.ts'
+import type { Db } from '../../src/store/db.ts'
+import { foldDeltas } from '../../src/store/metrics.ts'
+import type { Api, Inbox } from '../support/api.ts'
+import { makePlace, send, startNode, type TestCaller, type TestNode } from '../support/node.ts'
+import { type Rule, startSink } from '../support/sink.ts'
+import { sendMail } from '../support/smtp-sender.ts'
+import { until } from '../support/until.ts'
+
+const hourMs = 3_600_000
+
+interface Totals {
+  accepted: number
+  recipients: number
+  delivered: number
+  deferred: number
+  bounced: number
+  failed: number
+  suppressed: number
+  complained: number
+  received: number
+}
+
+interface Metrics {
+  windowHours: number
+  from: string
+  to: string
+  totals: Totals
+  rates: { delivery: number | null; bounce: number | null; complaint: number | null }
+  latencyMs: { p50: number | null; p95: number | null; p99: number | null }
+  series: ({ at: string } & Partial<Totals>)[]
+  topDestinations: {
+    domain: string
+    recipients: number
+    delivered: number
+    bounced: number
+    deferred: number
+  }[]
+}
+
+interface Stage {
+  node: TestNode
+  db: Db
+  caller: TestCaller
+  api: Api
+  inbox: Inbox
+}
+
+/** A node that sends through a smarthost which takes what begins with `ok`, refuses `bad` and puts off `busy`. */
+async function setStage(t: TestContext): Promise<Stage> {
+  const rule: Rule = ({ stage, command }) => {
+    if (stage !== 'rcpt') return null
+    if (command.includes('<bad')) return '550 5.1.1 no such user'
+    return command.includes('<busy') ? '450 4.2.1 not now' : null
+  }
+  const sink = await startSink(t, { rule })
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  const node = await startNode(await makePlace(t), { env })
+  const { clock } = node.foundation
+  // An hour that ends meanwhile would end the window.
+  clock.advance(hourMs - (clock.nowMs() % hourMs))
+  const caller = await node.createCaller()
+  return { node, db: node.foundation.db, caller, api: caller.api, inbox: await caller.api.createInbox() }
+}
+
+/** Numbers that look random and are the same in every run. */
+function numbers(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31
+    return Math.floor((state / 2 ** 31) * below)
+  }
+}
+
+/** Nothing is on the wire, due or unfiled any more. */
+async function untilQuiet({ node, db }: Stage): Promise<void> {
+  await until('everything to come to rest', async () => {
+    const [row] = await db.query<{ busy: number }>(
+      `select (select count(*) from delivery where claim_epoch is not null)
+        + (select count(*) from delivery where status in ('pending', 'deferred') and (due_at <= $1 or expires_at <= $1))
+        + (select count(*) from spool) as busy`,
+      [node.foundation.clock.now()],
+    )
+    return row!.busy === 0
+  })
+}
+
+async function recount({ db, caller }: Stage, { from, to }: Metrics): Promise<Totals> {
+  const [row] = await db.query<Totals>(
+    `with happened as (select type from event where organization_id = $1 and at >= $2 and at < $3),
+    sent as (select id from submission where organization_id = $1 and created_at >= $2 and created_at < $3)
+    select (select count(*) from sent) as accepted,
+      (select count(*) from delivery where submission_id in (select id from sent)) as recipients,
+      (select count(*) from happened where type = 'delivered') as delivered,
+      (select count(*) from happened where type = 'deferred') as deferred,
+      (select count(*) from happened where type = 'bounced') as bounced,
+      (select count(*) from happened where type in ('failed', 'cancelled')) as failed,
+      (select count(*) from happened where type = 'suppressed') as suppressed,
+      (select count(*) from happened where type = 'complained') as complained,
+      (select count(*) from message where organization_id = $1 and direction = 'inbound'
+        and created_at >= $2 and created_at < $3) as received`,
+    [caller.organizationId, new Date(from), new Date(to)],
+  )
+  return row!
+}
+
+async function recountDestinations({ db, caller }: Stage, { from, to }: Metrics) {
+  return await db.query(
+    `select domain, sum(recipients) as recipients, sum(delivered) as delivered, sum(bounced) as bounced,
+      sum(deferred) as deferred
+    from (
+      select d.domain, 1 as recipients, 0 as delivered, 0 as bounced, 0 as deferred
+      from submission s join delivery d on d.submission_id = s.id
+      where s.organization_id = $1 and s.created_at >= $2 and s.created_at < $3
+      union all
+      select split_part(recipient, '@', 2), 0, (type = 'delivered')::integer, (type = 'bounced')::integer,
+        (type = 'deferred')::integer
+      from event where organization_id = $1 and at >= $2 and at < $3
+    ) happened group by domain order by 2 desc, sum(delivered) + sum(bounced) + sum(deferred) desc, domain limit 10`,
+    [caller.organizationId, new Date(from), new Date(to)],
+  )
+}
+
+/** Compares every window with a recount of the tables, and the series with the totals. */
+async function compare(stage: Stage, name: string): Promise<Metrics> {
+  const windows: Metrics[] = []
+  for (const hours of [1, 24, 72, 73, 720]) {
+    const metrics = await stage.api.want<Metrics>(`/v1/metrics/delivery?hours=${hours}`)
+    const title = `${name}, ${hours} hours`
+    assert.deepEqual(metrics.totals, await recount(stage, metrics), title)
+    assert.deepEqual(metrics.topDestinations, await recountDestinations(stage, metrics), title)
+    assert.equal(Date.parse(metrics.to) - Date.parse(metrics.from), hours * hourMs, title)
+    if (hours <= 72) assert.equal(metrics.series.length, hours, title)
+    for (const fact of ['accepted', 'delivered', 'deferred', 'bounced', 'failed', 'received'] as const) {
+      const total: number = metrics.series.reduce((all, entry) => all + entry[fact]!, 0)
+      assert.equal(total, metrics.totals[fact], `${title}: the series of ${fact}`)
+    }
+    for (const { at } of metrics.series)
+      assert.ok(at >= metrics.from && at < metrics.to, `${title}: ${at} is within`)
+    windows.push(metrics)
+  }
+  return windows.at(-1)!
+}
+
+test('metrics equal a recount of the tables at every moment, folded or not', async (t) => {
+  const stage = await setStage(t)
+  const { node, db, api, inbox } = stage
+  const pick = numbers(7)
+  const { clock } = node.foundation
+  for (let round = 0; round < 5; round++) {
+    await api.want('/v1/suppressions', {
+      ...{ method: 'POST', status: 201, body: { email: `ok9@d${round}.test` } },
+    })
+    for (let count = 0; count < 6; count++) {
+      const to = Array.from({ length: pick(4) }, (_, i) => {
+        const kind = ['ok', 'ok', 'bad', 'busy'][pick(4)]
+        return `${kind}${i}@d${pick(12)}.test`
+      })
+      await send(api, inbox, [
+        `ok@d${count}.test`,
+        `ok9@d${count}.test`,
+        ...to,
+        ...(pick(4) === 0 ? [inbox.address] : []),
+      ])
+    }
+    const raw = Buffer.from('From: someone@far.test\r\nSubject: Test\r\n\r\nHello.\r\n')
+    const { reply } = await sendMail(node.smtp, { from: 'someone@far.test', to: inbox.address, raw })
+    assert.match(reply, /^250/)
+    await untilQuiet(stage)
+    await compare(stage, `round ${round}`)
+    clock.advance((5 + pick(6)) * hourMs)
+  }
+  await untilQuiet(stage)
+  await cancelQueue(node.foundation, '@relay')
+  await send(api, inbox, ['busy@late.test'])
+  await untilQuiet(stage)
+  await compare(stage, 'after cancelling')
+  clock.advance(80 * hourMs)
+  await untilQuiet(stage)
+  const before = await compare(stage, 'after expiry')
+  for (const fact of Object.keys(before.totals) as (keyof Totals)[])
+    if (fact !== 'complained') assert.ok(before.totals[fact] > 0, `some ${fact}`)
+  await until('all to be folded', async () => {
+    await foldMetrics(node.foundation)
+    return (await db.query('select from metric_delta limit 1')).length === 0
+  })
+  const after = await compare(stage, 'after folding')
+  assert.deepEqual(after, before)
+  clock.advance(40 * 24 * hourMs)
+  await foldMetrics(node.foundation)
+  assert.deepEqual(await db.query('select from metric'), [])
+})
+
+test('latencies are at most 9.1 % off, and rates are null without anything to divide', async (t) => {
+  const stage = await setStage(t)
+  const { db, api, inbox } = stage
+  const empty = await api.want<Metrics>('/v1/metrics/delivery')
+  assert.equal(empty.windowHours, 24)
+  assert.deepEqual(empty.rates, { delivery: null, bounce: null, complaint: null })
+  assert.deepEqual(empty.latencyMs, { p50: null, p95: null, p99: null })
+  assert.deepEqual(empty.topDestinations, [])
+  for (let count = 0; count < 9; count++) await send(api, inbox, [`ok${count}@far.test`])
+  await send(api, inbox, ['bad@far.test'])
+  await untilQuiet(stage)
+  const { rates, latencyMs } = await api.want<Metrics>('/v1/metrics/delivery')
+  assert.deepEqual(rates, { delivery: 0.9, bounce: 0.1, complaint: 0 })
+  const took = await db.query<{ ms: number }>(
+    `select (extract(epoch from e.at - s.created_at) * 1000)::float8 as ms
+    from event e join submission s on s.id = e.submission_id where e.type = 'delivered' order by ms`,
+  )
+  const wanted = { p50: took[4]!.ms, p95: took[8]!.ms, p99: took[8]!.ms }
+  for (const name of ['p50', 'p95', 'p99'] as const) {
+    const off = Math.abs(latencyMs[name]! - wanted[name])
+    assert.ok(off <= wanted[name] * 0.091 + 0.5, `${name}: ${latencyMs[name]} for ${wanted[name]}`)
+  }
+})
+
+test('an organization that writes to thousands of domains keeps only the largest apart', async (t) => {
+  const stage = await setStage(t)
+  const { db, caller, node } = stage
+  const organizationId = caller.organizationId as OrganizationId
+  const at = node.foundation.clock.now()
+  for (let round = 0; round < 4; round++) {
+    await db.query(
+      // The twelve that much goes to, and a thousand others.
+      `insert into metric_delta (organization_id, at, counts)
+      select $1, $2, array_agg(row('recipients', 'inbox.test', domain, null, amount)::metric_count)
+      from (
+        select 'd' || n || '.test' as domain, 100 - n as amount from generate_series(1, 12) n
+        union all select 'o' || n || '.test', 1 from generate_series(1000 * $3::integer, 1000 * $3 + 999) n
+      ) sent`,
+      [organizationId, at, round],
+    )
+    await foldDeltas(db, { wanted: 100, mostDestinations: 50 })
+    const [row] = await db.query<{ names: number }>(
+      `select max(names) as names from (
+        select count(*) as names from metric where kind = 'destination' group by grain, at) n`,
+    )
+    assert.ok(row!.names <= 50, `${row!.names} destinations are kept`)
+  }
+  const { topDestinations, totals } = await readMetrics(node.foundation, organizationId, 24)
+  assert.deepEqual(
+    topDestinations.map(({ domain }) => domain),
+    Array.from({ length: 10 }, (_, i) => `d${i + 1}.test`),
+  )
+  assert.ok(totals.recipients > 4000)
+})

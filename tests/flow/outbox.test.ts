@@ -1,0 +1,135 @@
+// The outbox itself: one row an organization and commit, fanned out in order and in bounds, mended after a restore.
+import assert from 'node:assert/strict'
+import { randomUUIDv7 } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { Db } from '../../src/store/db.ts'
+import { announce } from '../../src/store/outbox.ts'
+import { fanOut, mendOutbox } from '../../src/store/webhook-deliveries.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+
+async function setStage(t: TestContext, endpoints: number) {
+  const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }) })
+  t.after(() => db.close())
+  const organizationId = randomUUIDv7()
+  await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [
+    organizationId,
+  ])
+  await db.query(
+    `insert into webhook (id, organization_id, url, status, sealed_secret, created_at, updated_at)
+    select 'whk_' || n, $1, '', 'active', '', now(), now() from generate_series(1, $2) n`,
+    [organizationId, endpoints],
+  )
+  const tell = async (count = 1) => {
+    const items = Array.from({ length: count }, () => ({
+      id: randomUUIDv7(),
+      type: 'suppression.created' as const,
+    }))
+    await db.transaction((tx) => announce(tx, { organizationId, at: new Date(), items }))
+    return items.map(({ id }) => id)
+  }
+  const told = async () => {
+    const sql = `select item->>'id' as id from webhook_delivery order by webhook_id, webhook_delivery.id`
+    return (await db.query<{ id: string }>(sql)).map(({ id }) => id)
+  }
+  return { db, organizationId, tell, told }
+}
+
+test('outbox: a batch of facts is one row for each organization, its items in order', async (t) => {
+  const { db } = await setStage(t, 0)
+  const [a, b] = [randomUUIDv7(), randomUUIDv7()].sort() as [string, string]
+  const facts = [a, b, a].map((org, n) => ({
+    org,
+    id: `${n}`,
+    type: 'message.sent',
+    submission: `s${n}`,
+    event: 0,
+  }))
+  await db.query('select append_outbox($1, now())', [JSON.stringify(facts)])
+  const rows = await db.query('select organization_id as org, items from outbox order by organization_id')
+  const item = (n: number) => ({ id: `${n}`, type: 'message.sent', submission: `s${n}`, event: 0 })
+  assert.deepEqual(rows, [
+    { org: a, items: [item(0), item(2)] },
+    { org: b, items: [item(1)] },
+  ])
+  const [made] = await db.query<{ id: string }>('select uuid_v7(now()) as id')
+  assert.match(made!.id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+})
+
+test('outbox: the fan-out takes rows in order, some at a time, and each once', async (t) => {
+  const { db, tell, told } = await setStage(t, 1)
+  const ids: string[] = []
+  for (let n = 0; n < 12; n++) ids.push(...(await tell(5)))
+  ids.push(...(await tell(30)))
+  let taken = 0
+  for (let turn = 0; turn < 50 && taken < 13; turn++) {
+    const fanned = await fanOut(db, 10, new Date(1_000_000 - turn))
+    assert.ok(fanned.taken <= 2)
+    assert.equal(fanned.isBehind, (taken += fanned.taken) < 13)
+  }
+  // Although the clock went backwards the order of ids is that of events.
+  assert.deepEqual(await told(), ids)
+  assert.equal((await fanOut(db, 10, new Date())).taken, 0)
+})
+
+test('outbox: what a transaction that still runs may add to is not read', async (t) => {
+  const { db, tell, told } = await setStage(t, 1)
+  await db.transaction(async (tx) => {
+    await tx.query('select pg_current_xact_id()')
+    await tell()
+    const { taken, isBehind } = await fanOut(db, 10, new Date())
+    assert.deepEqual([taken, isBehind], [0, true])
+  })
+  assert.equal((await fanOut(db, 10, new Date())).taken, 1)
+  assert.equal((await told()).length, 1)
+})
+
+test('check 90: an outbox out of another cluster is numbered anew, and nothing is told twice or left out', async (t) => {
+  const { db, tell, told } = await setStage(t, 1)
+  const ids: string[] = []
+  for (let round = 0; round < 2; round++) {
+    ids.push(...(await tell()))
+    await fanOut(db, 10, new Date())
+    ids.push(...(await tell()))
+    // As a dump brings it: numbers of transactions far ahead of this cluster's.
+    const ahead = `update %s set xact = (xact::text::bigint + 1000000000)::text::xid8`
+    await db.query(ahead.replace('%s', 'outbox'))
+    await db.query(ahead.replace('%s', 'outbox_cursor'))
+    ids.push(...(await tell()))
+    assert.equal((await fanOut(db, 10, new Date())).taken, 0)
+    assert.deepEqual([await db.transaction(mendOutbox), await db.transaction(mendOutbox)], [true, false])
+    ids.push(...(await tell()))
+    while ((await fanOut(db, 10, new Date())).isBehind);
+    assert.deepEqual(await told(), ids)
+  }
+})
+
+test('check 90: nodes that start together number the outbox anew once, and nothing is told twice', async (t) => {
+  const { db, tell, told } = await setStage(t, 1)
+  const ids = [...(await tell()), ...(await tell())]
+  await fanOut(db, 10, new Date())
+  for (const table of ['outbox', 'outbox_cursor'])
+    await db.query(`update ${table} set xact = (xact::text::bigint + 1000000000)::text::xid8`)
+  const mended = await db.transaction(async (tx) => {
+    await tx.query('lock table outbox in share mode')
+    const nodes = [1, 2, 3].map(() => db.transaction(mendOutbox))
+    const waiting = `select from pg_locks where relation = 'outbox'::regclass and not granted`
+    await until('all to wait', async () => (await db.query(waiting)).length === 3)
+    return nodes
+  })
+  assert.deepEqual((await Promise.all(mended)).sort(), [false, false, true])
+  ids.push(...(await tell()))
+  while ((await fanOut(db, 10, new Date())).isBehind);
+  assert.deepEqual(await told(), ids)
+})
+
+test('outbox: a node that starts while others tell leaves their numbers alone', async (t) => {
+  const { db, tell } = await setStage(t, 0)
+  let telling = true
+  const others = [1, 2, 3, 4].map(async () => {
+    while (telling) await tell()
+  })
+  for (let n = 0; n < 500; n++) assert.equal(await db.transaction(mendOutbox), false)
+  telling = false
+  await Promise.all(others)
+})

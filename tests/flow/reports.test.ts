@@ -1,0 +1,486 @@
+// Reports about what was sent: they move what their token proves, once, and nothing else.
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { newId, newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { dropOldMail, readReports } from '../../src/flow/read-report.ts'
+import { returnPathOf } from '../../src/flow/return-path.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
+import { insertReceived } from '../../src/store/spool.ts'
+import type { Acceptance, Submission } from '../support/api.ts'
+import { makePlace, send, startNode, type TestCaller, type TestNode, untilStates } from '../support/node.ts'
+import { type Rule, type Sink, startSink } from '../support/sink.ts'
+import { sendMail } from '../support/smtp-sender.ts'
+import { until } from '../support/until.ts'
+
+const suite = join(
+  resolve(import.meta.dirname, '../..', process.env['POSTHORN_TESTDATA'] ?? '../shared/testdata'),
+  'dsn-arf',
+)
+const dayMs = 86_400_000
+
+interface Stage {
+  node: TestNode
+  sink: Sink
+}
+
+/** A node that sends everything through one smarthost. */
+async function setStage(t: TestContext, rule: Rule = () => null): Promise<Stage> {
+  const sink = await startSink(t, { rule })
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  return { sink, node: await startNode(await makePlace(t), { env }) }
+}
+
+interface Sending {
+  caller: TestCaller
+  accepted: Acceptance
+  /** Of its first transaction. */
+  returnPath: string
+  /** Of each transaction that it took. */
+  returnPaths: string[]
+}
+
+/** Sends to the addresses, has it delivered, and answers the return paths that it went out with. */
+async function deliver({ node, sink }: Stage, to: string[], by?: TestCaller): Promise<Sending> {
+  const caller = by ?? (await node.createCaller())
+  const accepted = await send(caller.api, await caller.api.createInbox(), to)
+  await untilStates(caller.api, accepted.submission.id, ...to.map(() => 'delivered'))
+  const copies = sink.copiesOf(accepted.message.internetMessageId)
+  const returnPaths = [...new Set(copies.map(({ from }) => from))]
+  return { caller, accepted, returnPath: returnPaths[0]!, returnPaths }
+}
+
+async function report({ node }: Stage, to: string, raw: string | Buffer): Promise<string> {
+  const bytes = Buffer.isBuffer(raw) ? raw : Buffer.from(raw.replaceAll(/\r?\n/g, '\r\n'))
+  const sent = await sendMail(node.smtp, { from: '', to, raw: bytes })
+  return sent.outcome === 'accepted' ? 'accepted' : sent.reply
+}
+
+async function untilRead({ node }: Stage): Promise<void> {
+  await until('all reports to be read', async () => {
+    const waiting = await node.foundation.db.query(`select from kept_mail where purpose <> 'operator'`)
+    return waiting.length === 0
+  })
+}
+
+interface Event {
+  type: string
+  recipient: string | null
+  response: string | null
+  enhancedStatus: string | null
+  classification: string | null
+  attempt: number | null
+}
+
+/** The events that reports have told: those of the delivery itself are behind `delivered`. */
+async function told({ caller, accepted }: Sending): Promise<Event[]> {
+  const path = `/v1/submissions/${accepted.submission.id}/events?limit=100`
+  const { events } = await caller.api.want<{ events: Event[] }>(path)
+  return events.filter(
+    ({ type, attempt }) => ['bounced', 'deferred', 'complained'].includes(type) && attempt === null,
+  )
+}
+
+async function statesOf({ caller, accepted }: Sending): Promise<string[]> {
+  const submission = await caller.api.want<Submission>(`/v1/submissions/${accepted.submission.id}`)
+  return submission.recipients.map(({ status }) => status)
+}
+
+interface Suppression {
+  email: string
+  reason: string
+  submissionId: string | null
+}
+
+async function suppressionsOf({ api }: TestCaller): Promise<Suppression[]> {
+  return (await api.want<{ suppressions: Suppression[] }>('/v1/suppressions')).suppressions
+}
+
+async function complaintsOf({ api }: TestCaller): Promise<Record<string, unknown>[]> {
+  return (await api.want<{ complaints: Record<string, unknown>[] }>('/v1/complaints')).complaints
+}
+
+function dsn(recipients: { email: string; action?: string; status: string; diagnostic?: string }[]): string {
+  const groups = recipients.map(
+    ({ email, action = 'failed', status, diagnostic }) =>
+      `Final-Recipient: rfc822; ${email}\nAction: ${action}\nStatus: ${status}\n${
+        diagnostic ? `Diagnostic-Code: smtp; ${diagnostic}\n` : ''
+      }`,
+  )
+  return `From: MAILER-DAEMON@far.test
+Subject: Undelivered
+MIME-Version: 1.0
+Content-Type: multipart/report; report-type=delivery-status; boundary=b
+
+--b
+Content-Type: message/delivery-status
+
+Reporting-MTA: dns; mx.far.test
+
+${groups.join('\n')}
+--b--
+`
+}
+
+function arf(type: string, returnPath: string, recipient: string | null): string {
+  return `From: feedback@far.test
+Subject: Feedback
+MIME-Version: 1.0
+Content-Type: multipart/report; report-type=feedback-report; boundary=b
+
+--b
+Content-Type: message/feedback-report
+
+Feedback-Type: ${type}
+User-Agent: Far/1.0
+${recipient ? `Original-Rcpt-To: ${recipient}\n` : ''}Reporting-MTA: dns; mx.far.test
+Arrival-Date: Thu, 8 Mar 2005 14:00:00 EDT
+
+--b
+Content-Type: message/rfc822
+
+Return-Path: <${returnPath}>
+Subject: Test
+
+x
+--b--
+`
+}
+
+const userUnknown = (email: string) => ({ email, status: '5.1.1', diagnostic: '550 5.1.1 user unknown' })
+
+/** What each mail of the suite must do to the message whose return path it came to. */
+const wanted: Record<string, { to: string[]; states: string[]; events: string[]; suppressed: string[] }> = {
+  'rfc3464/1.eml': {
+    ...{ to: ['louisl@larry.slip.umd.edu'], states: ['bounced'], events: ['bounced 4.0.0'], suppressed: [] },
+  },
+  'rfc3464/2.eml': {
+    to: ['arathib@vnet.ibm.com', 'johnh@hpnjld.njd.hp.com', 'wsnell@sdcc13.ucsd.edu'],
+    states: ['bounced', 'delivered', 'bounced'],
+    events: ['bounced 5.0.0', 'deferred 4.0.0', 'bounced 5.0.0'],
+    suppressed: ['wsnell@sdcc13.ucsd.edu'],
+  },
+  'rfc3464/3.eml': {
+    ...{ to: ['nair_s@mr.timeplex.com'], states: ['bounced'], events: ['bounced 5.0.0'], suppressed: [] },
+  },
+  'rfc3464/4.eml': {
+    ...{
+      to: ['thomas@de-montfort.ac.uk'],
+      states: ['delivered'],
+      events: ['deferred 4.0.0'],
+      suppressed: [],
+    },
+  },
+  'rfc3464/5.eml': {
+    ...{ to: ['recipient@domain.com'], states: ['bounced'], events: ['bounced 5.0.0'], suppressed: [] },
+  },
+  'rfc3464/6.eml': {
+    ...{ to: ['redacted@example.com'], states: ['bounced'], events: ['bounced 5.4.1'], suppressed: [] },
+  },
+  'rfc3464/obsolete_arrival_date.eml': {
+    ...{ to: ['user@example.com'], states: ['bounced'], events: ['bounced 5.1.1'] },
+    suppressed: ['user@example.com'],
+  },
+  ...Object.fromEntries(
+    ['rfc5965/1', 'rfc5965/2', 'rfc5965/3', 'rfc5965/4', 'arf/001', 'arf/002'].map((name) => [
+      `${name}.eml`,
+      {
+        ...{ to: ['user@example.com'], states: ['delivered'], events: ['complained null'] },
+        suppressed: ['user@example.com'],
+      },
+    ]),
+  ),
+  // Failures of authentication are no complaints.
+  ...Object.fromEntries(
+    ['arf/003', 'arf/004', 'arf/005'].map((name) => [
+      `${name}.eml`,
+      { to: ['user@example.com'], states: ['delivered'], events: [], suppressed: [] },
+    ]),
+  ),
+}
+
+/** A feedback report names the return path where its original came in, as mail servers note it there. */
+function aboutReturnPath(raw: string, returnPath: string): string {
+  if (/^Original-Mail-From:/im.test(raw))
+    return raw.replace(/^(Original-Mail-From:).*$/im, (_, name) => `${name} <${returnPath}>`)
+  return raw.replace(/^Received: from mailserver/m, (field) => `Return-Path: <${returnPath}>\n${field}`)
+}
+
+test('check 47: every published report moves the message that its return path is of, and only that', async (t) => {
+  if (!existsSync(suite)) {
+    assert.ok(!process.env['CI'], `${suite} is absent`)
+    return t.skip('the published suites are absent (POSTHORN_TESTDATA)')
+  }
+  const stage = await setStage(t)
+  const mails = await Promise.all(
+    Object.entries(wanted).map(async ([name, want]) => {
+      const raw = readFileSync(join(suite, name), 'latin1')
+      return { name, want, raw, sending: await deliver(stage, want.to) }
+    }),
+  )
+  const untouched = await deliver(stage, ['user@example.com', 'redacted@example.com'])
+  for (const { name, raw, sending } of mails) {
+    const isFeedback = !name.startsWith('rfc3464')
+    const text = isFeedback ? aboutReturnPath(raw, sending.returnPath) : raw
+    const to = isFeedback ? ['fbl@inbox.test'] : sending.returnPaths
+    // The second copy changes nothing.
+    for (const address of [...to, ...to]) assert.equal(await report(stage, address, text), 'accepted', name)
+  }
+  await untilRead(stage)
+  for (const { name, want, sending } of mails) {
+    assert.deepEqual(await statesOf(sending), want.states, name)
+    const events = (await told(sending)).map(({ type, enhancedStatus }) => `${type} ${enhancedStatus}`)
+    assert.deepEqual(events.sort(), [...want.events].sort(), name)
+    const suppressions = await suppressionsOf(sending.caller)
+    assert.deepEqual(suppressions.map(({ email }) => email).sort(), [...want.suppressed].sort(), name)
+    for (const { submissionId } of suppressions) assert.equal(submissionId, sending.accepted.submission.id)
+    const complaints = await complaintsOf(sending.caller)
+    assert.equal(complaints.length, want.events.includes('complained null') ? 1 : 0, name)
+  }
+  assert.deepEqual(await statesOf(untouched), ['delivered', 'delivered'])
+  assert.deepEqual(await suppressionsOf(untouched.caller), [])
+  t.diagnostic(`${mails.length} of ${mails.length} mails of dsn-arf moved their message as decided`)
+})
+
+test('check 48: without a valid token nothing moves', async (t) => {
+  const stage = await setStage(t)
+  const sending = await deliver(stage, ['user@example.com'])
+  const { clock, secretBox } = stage.node.foundation
+  const submissionId = sending.accepted.submission.id as SubmissionId
+  const [localPart = '', host = ''] = sending.returnPath.split('@')
+  const last = localPart.endsWith('a') ? 'b' : 'a'
+  const old = new Date(clock.nowMs() - 32 * dayMs)
+  const forged = {
+    changed: `${localPart.slice(0, -1)}${last}@${host}`,
+    expired: returnPathOf(secretBox, { submissionId, position: 0 }, host, old),
+    foreign: returnPathOf(secretBox, { submissionId, position: 0 }, 'bounce.far.test', clock.now()),
+    bare: 'bounce@inbox.test',
+  }
+  const failure = dsn([userUnknown('user@example.com')])
+  for (const [name, address] of Object.entries(forged)) {
+    const here = `${address.split('@')[0]}@inbox.test`
+    assert.match(await report(stage, here, failure), /^550 5\.1\.1 /, name)
+    assert.equal(await report(stage, 'fbl@inbox.test', arf('abuse', here, 'user@example.com')), 'accepted')
+  }
+  // Genuine return paths of what was never sent, and a bounce where complaints go.
+  const unknown = { submissionId: newUuid<SubmissionId>(), position: 0 }
+  const nowhere = returnPathOf(secretBox, unknown, host, clock.now())
+  const beyond = returnPathOf(secretBox, { submissionId, position: 7 }, host, clock.now())
+  for (const address of [nowhere, beyond]) {
+    assert.equal(await report(stage, address, failure), 'accepted')
+    assert.equal(await report(stage, 'fbl@inbox.test', arf('abuse', address, 'user@example.com')), 'accepted')
+  }
+  assert.equal(await report(stage, 'fbl@inbox.test', `${failure}${sending.returnPath}`), 'accepted')
+  if (existsSync(suite)) {
+    for (const name of Object.keys(wanted)) {
+      const raw = readFileSync(join(suite, name), 'latin1')
+      assert.equal(await report(stage, 'fbl@inbox.test', raw), 'accepted', name)
+      assert.match(await report(stage, forged.changed, raw), /^550 /, name)
+    }
+  }
+  // Mail to a return path that is no report: an answer from a holiday, say.
+  const holiday =
+    'From: user@example.com\nSubject: Automatic reply\nAuto-Submitted: auto-replied\n\nBack on Monday.\n'
+  assert.equal(await report(stage, sending.returnPath, holiday), 'accepted')
+  await untilRead(stage)
+  assert.deepEqual(await statesOf(sending), ['delivered'])
+  assert.deepEqual(await told(sending), [])
+  for (const table of ['suppression', 'complaint'])
+    assert.deepEqual(
+      await stage.node.foundation.db.query(`select from ${table} order by organization_id, id`),
+      [],
+    )
+})
+
+test('check 47: a report suppresses for its own organization alone, and of several recipients each by its own part', async (t) => {
+  const stage = await setStage(t)
+  const to = ['gone@far.test', 'Full@far.test', 'fine@far.test', 'slow@far.test']
+  const [sending, other] = [await deliver(stage, to), await deliver(stage, to)]
+  const parts = [
+    userUnknown('GONE@far.test'),
+    { email: 'full@FAR.test', status: '5.2.2', diagnostic: '552 5.2.2 mailbox full' },
+    { email: 'slow@far.test', action: 'delayed', status: '4.4.1' },
+    userUnknown('stranger@far.test'),
+  ]
+  for (const address of sending.returnPaths)
+    assert.equal(await report(stage, address.toUpperCase(), dsn(parts)), 'accepted')
+  await untilRead(stage)
+  const submission = await untilStates(
+    sending.caller.api,
+    sending.accepted.submission.id,
+    ...['bounced', 'bounced', 'delivered', 'delivered'],
+  )
+  assert.equal(submission.status, 'partially_delivered')
+  assert.equal(submission.recipients[0]!.response, '550 5.1.1 user unknown')
+  assert.deepEqual(
+    (await told(sending)).map(({ type, recipient, classification }) => [type, recipient, classification]),
+    [
+      ['bounced', 'gone@far.test', 'hard_bounce'],
+      ['bounced', 'Full@far.test', 'mailbox_full'],
+      ['deferred', 'slow@far.test', 'network'],
+    ],
+  )
+  const [suppression, ...others] = await suppressionsOf(sending.caller)
+  assert.deepEqual(
+    [suppression?.email, suppression?.reason, others.length],
+    ['gone@far.test', 'hard_bounce', 0],
+  )
+  assert.deepEqual(await suppressionsOf(other.caller), [])
+  assert.deepEqual(await told(other), [])
+  await deliver(stage, ['gone@far.test'], other.caller)
+})
+
+test('a report that comes before the delivery is recorded waits for that', async (t) => {
+  const stage = await setStage(t)
+  const { db } = stage.node.foundation
+  stage.sink.rule = async ({ stage: step, from, recipients }) => {
+    if (step !== 'message') return null
+    assert.equal(await report(stage, from, dsn([userUnknown(recipients[0]!)])), 'accepted')
+    await until('the report to be put off', async () => {
+      const [row] = await db.query('select from kept_mail where retry_at is not null')
+      return row
+    })
+    return null
+  }
+  const { api } = await stage.node.createCaller()
+  const { submission } = await send(api, await api.createInbox(), ['gone@far.test'])
+  await untilStates(api, submission.id, 'delivered')
+  stage.node.foundation.clock.advance(3_000)
+  await untilStates(api, submission.id, 'bounced')
+})
+
+test('feedback by kind: what is a complaint, what is told, what suppresses', async (t) => {
+  const stage = await setStage(t)
+  const kinds = ['abuse', 'fraud', 'virus', 'other', 'not-spam', 'opt-out', 'auth-failure', 'constellation']
+  const sendings = await Promise.all(kinds.map(() => deliver(stage, ['someone@far.test'])))
+  for (const [i, kind] of kinds.entries()) {
+    const { returnPath } = sendings[i]!
+    // Some come to the return path itself.
+    const to = kind === 'fraud' ? returnPath : 'fbl@inbox.test'
+    for (const copy of ['first', 'second'])
+      assert.equal(await report(stage, to, arf(kind, returnPath, null)), 'accepted', copy)
+  }
+  await untilRead(stage)
+  const seen = await Promise.all(
+    sendings.map(async (sending) => [
+      (await complaintsOf(sending.caller)).map(({ feedbackType }) => feedbackType).join(' '),
+      (await told(sending)).map(({ type }) => type).join(' '),
+      (await suppressionsOf(sending.caller)).map(({ reason }) => reason).join(' '),
+    ]),
+  )
+  assert.deepEqual(seen, [
+    ['abuse', 'complained', 'complaint'],
+    ['fraud', 'complained', 'complaint'],
+    ['virus', 'complained', 'complaint'],
+    ['other', 'complained', 'complaint'],
+    ['not-spam', '', ''],
+    ['', '', 'unsubscribe'],
+    ['', '', ''],
+    ['', '', ''],
+  ])
+  const { caller, accepted } = sendings[0]!
+  const [{ id, createdAt, ...complaint } = {}] = await complaintsOf(caller)
+  assert.ok(id && createdAt)
+  assert.deepEqual(complaint, {
+    ...{ email: 'someone@far.test', submissionId: accepted.submission.id, messageId: accepted.message.id },
+    ...{ feedbackType: 'abuse', userAgent: 'Far/1.0', reportedBy: 'mx.far.test' },
+    arrivedAt: '2005-03-08T18:00:00.000Z',
+  })
+})
+
+test('a complaint of one of several recipients is the one it names, or nobody’s', async (t) => {
+  const stage = await setStage(t)
+  const sending = await deliver(stage, ['a@far.test', 'b@far.test'])
+  const text = arf('abuse', sending.returnPath, null)
+  assert.equal(await report(stage, 'fbl@inbox.test', text), 'accepted')
+  await untilRead(stage)
+  assert.deepEqual(await complaintsOf(sending.caller), [])
+  assert.equal(
+    await report(stage, 'fbl@inbox.test', arf('abuse', sending.returnPath, 'B@far.test')),
+    'accepted',
+  )
+  await untilRead(stage)
+  assert.deepEqual(
+    (await complaintsOf(sending.caller)).map(({ email }) => email),
+    ['b@far.test'],
+  )
+})
+
+test('bounces in words move the recipient; delays are told once', async (t) => {
+  const stage = await setStage(t)
+  const [gone, slow] = [await deliver(stage, ['gone@far.test']), await deliver(stage, ['slow@far.test'])]
+  const qmail =
+    'From: MAILER-DAEMON@far.test\nSubject: failure notice\n\nHi. This is the qmail-send program.\n\n' +
+    '<forwarded@elsewhere.test>:\nRemote host said: 550 5.1.1 no such user\n\n--- Below this line is a copy of the message.\n\nx\n'
+  assert.equal(await report(stage, gone.returnPath, qmail), 'accepted')
+  for (const status of ['4.4.1', '4.4.1', '4.2.2', '4.3.0'])
+    await report(stage, slow.returnPath, dsn([{ email: 'slow@far.test', action: 'delayed', status }]))
+  await untilRead(stage)
+  assert.deepEqual(await statesOf(gone), ['bounced'])
+  assert.deepEqual(
+    (await suppressionsOf(gone.caller)).map(({ email }) => email),
+    ['gone@far.test'],
+  )
+  assert.deepEqual(await statesOf(slow), ['delivered'])
+  assert.equal((await told(slow)).length, 1)
+})
+
+test('check 97: a report that cannot be read holds up no other, and is set aside in the end', async (t) => {
+  const sink = await startSink(t)
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  const node = await startNode(await makePlace(t), { env, roles: ['api', 'mx', 'delivery'] })
+  const stage = { node, sink }
+  const sending = await deliver(stage, ['gone@far.test'])
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
+  t.after(() => parsePool.close())
+  const deps = { ...node.foundation, parsePool }
+  await keep(node, [{ purpose: 'feedback', blob: newUuid() }])
+  assert.equal(await report(stage, sending.returnPath, dsn([userUnknown('gone@far.test')])), 'accepted')
+  await readReports(deps, 10)
+  assert.deepEqual(await statesOf(sending), ['bounced'])
+  for (let failure = 2; failure <= 5; failure++) {
+    node.foundation.clock.advance(120_000)
+    await readReports(deps, 10)
+  }
+  const rows = await node.foundation.db.query('select purpose, failures from kept_mail')
+  assert.deepEqual(rows, [{ purpose: 'operator', failures: 5 }])
+  node.foundation.clock.advance(120_000)
+  assert.equal(await readReports(deps, 10), false)
+})
+
+test('operators’ mail is kept for 30 days, and the newest 1,000', async (t) => {
+  const node = await startNode(await makePlace(t), { roles: ['mx'] })
+  const { clock, db } = node.foundation
+  const count = async () => (await db.query('select from kept_mail order by received_at, id')).length
+  await keep(
+    node,
+    Array.from({ length: 1_010 }, () => ({ purpose: 'operator' as const, blob: null })),
+  )
+  assert.equal(await dropOldMail(node.foundation, 500), false)
+  assert.equal(await count(), 1_000)
+  clock.advance(31 * dayMs)
+  assert.equal(await dropOldMail(node.foundation, 500), true)
+  assert.equal(await dropOldMail(node.foundation, 500), true)
+  assert.equal(await dropOldMail(node.foundation, 500), false)
+  assert.equal(await count(), 0)
+  assert.deepEqual(await db.query('select from raw where id is not null'), [])
+})
+
+async function keep(
+  { foundation: { db, clock } }: TestNode,
+  mails: { purpose: 'operator' | 'feedback'; blob: string | null }[],
+): Promise<void> {
+  const tls = { encrypted: false, protocol: 'none', cipher: 'none' }
+  const envelope = {
+    ...{ from: '', recipients: [], helo: 'far.test', remoteIp: '192.0.2.1', tls },
+    ...{ protocol: 'ESMTP', receivedBy: 'mx.test' },
+  }
+  const rows = mails.map(({ purpose, blob }) => ({
+    raw: { id: newUuid(), sizeBytes: 1, bytes: blob ? null : Buffer.from('x'), blob },
+    receivedAt: clock.now(),
+    inboxes: [],
+    kept: [{ id: newId('message', clock.nowMs()), purpose, address: 'abuse@inbox.test', envelope }],
+  }))
+  await insertReceived(db, rows, clock.now())
+}

@@ -1,0 +1,313 @@
+// Attachments are scanned by a real clamd: what is given out, what never is, and what an outage leaves behind.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { encryptedSample, nestedSample } from '../../src/scan/samples.ts'
+import type { Api, Inbox, Message } from '../support/api.ts'
+import { clamdMissing, makeClamd, type TestClamd, virus } from '../support/clamd.ts'
+import { makePlace, type Place, startNode, type TestCaller, type TestNode } from '../support/node.ts'
+import { until } from '../support/until.ts'
+import { stuff, Wire } from '../support/wire.ts'
+
+const skip = clamdMissing
+
+interface Stage {
+  place: Place
+  node: TestNode
+  caller: TestCaller
+  api: Api
+  inbox: Inbox
+  clamd: TestClamd
+}
+
+interface StageOptions {
+  isUp?: boolean
+  env?: Record<string, string>
+}
+
+/** A node that scans with a clamd of its own. */
+async function setStage(t: TestContext, { isUp = true, env }: StageOptions = {}): Promise<Stage> {
+  const clamd = makeClamd(t)
+  if (isUp) await clamd.start()
+  const place = await makePlace(t)
+  const node = await startNode(place, { env: { POSTHORN_CLAMD: clamd.path, ...env } })
+  const caller = await node.createCaller()
+  return { place, node, caller, api: caller.api, inbox: await caller.api.createInbox('files'), clamd }
+}
+
+type File = [name: string, content: Buffer, encoding?: 'base64' | '7bit' | 'quoted-printable']
+
+/** A mail with these attachments. */
+function mail(files: File[]): Buffer {
+  const parts = files.map(([name, content, encoding = 'base64']) => {
+    const disposition = `Content-Disposition: attachment; filename="${name}"`
+    const head = `--b\r\nContent-Type: application/octet-stream\r\n${disposition}`
+    const body =
+      encoding === 'base64' ? content.toString('base64').replace(/.{76}/g, '$&\r\n') : content.toString()
+    return `${head}\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${body}\r\n`
+  })
+  const head = 'From: a@far.test\r\nSubject: Files\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n'
+  return Buffer.from(`${head}--b\r\n\r\nSee the files.\r\n${parts.join('')}--b--\r\n`)
+}
+
+/** Sends a mail to the inbox over SMTP; answers its message once it is filed. */
+async function receive({ node, api }: Stage, inbox: Inbox, files: File[]): Promise<Message> {
+  const before = (await api.exported(inbox.id)).length
+  const socket = connect({ ...node.smtp, noDelay: true })
+  const wire = new Wire(socket)
+  const words = [
+    '',
+    'EHLO far.test\r\n',
+    'MAIL FROM:<a@far.test>\r\n',
+    `RCPT TO:<${inbox.address}>\r\n`,
+    'DATA\r\n',
+  ]
+  for (const word of [...words, stuff(mail(files))]) {
+    if (word.length > 0) await wire.write(word)
+    assert.match((await wire.reply()) ?? 'lost', /^[23]/)
+  }
+  socket.destroy()
+  const message = await until('the message to be filed', async () => (await api.exported(inbox.id))[before])
+  return message
+}
+
+const show = (api: Api, { id }: Message) => api.want<Message>(`/v1/messages/${id}`)
+const states = ({ attachments = [] }: Message) => attachments.map(({ scanState }) => scanState)
+const pathOf = (message: Message, index = 0) =>
+  `/v1/messages/${message.id}/attachments/${message.attachments![index]!.id}`
+
+async function scanned(api: Api, message: Message): Promise<Message> {
+  return await until('everything to be scanned', async () => {
+    const seen = await show(api, message)
+    return states(seen).includes('unscanned') ? null : seen
+  })
+}
+
+async function ask<Row>({ node }: Stage, sql: string): Promise<Row[]> {
+  return await node.foundation.db.query<Row>(sql)
+}
+
+/** How often it was told of each attachment. */
+async function told(stage: Stage): Promise<Record<string, number>> {
+  const rows = await ask<{ attachment: string }>(
+    stage,
+    `select i->>'attachment' as attachment from outbox, jsonb_array_elements(items) i where i->>'type' = 'attachment.scanned'`,
+  )
+  const counts: Record<string, number> = {}
+  for (const { attachment } of rows) counts[attachment] = (counts[attachment] ?? 0) + 1
+  return counts
+}
+
+function zip(t: TestContext, content: Buffer): Buffer {
+  const { stdout, status } = spawnSync('python3', ['-c', zipProgram], { input: content, maxBuffer: 64 << 20 })
+  assert.equal(status, 0)
+  t.diagnostic(`${content.length} bytes in an archive of ${stdout.length}`)
+  return stdout
+}
+
+const zipProgram = `
+import sys, io, zipfile
+out = io.BytesIO()
+with zipfile.ZipFile(out, 'w', zipfile.ZIP_DEFLATED) as archive: archive.writestr('file', sys.stdin.buffer.read())
+sys.stdout.buffer.write(out.getvalue())
+`
+
+test('check 64: clean ones are given out to the byte, nothing else ever is', { skip }, async (t) => {
+  const stage = await setStage(t)
+  const { api, inbox } = stage
+  const infected = Buffer.from(`Open this: ${virus}\n`)
+  const nested = zip(t, zip(t, zip(t, infected)))
+  const files: [...File, string][] = [
+    ['report.bin', randomBytes(400_000), 'base64', 'clean'],
+    ['notes.txt', Buffer.from('Plain.\r\n.dots stay.\r\n'), '7bit', 'clean'],
+    ['empty.txt', Buffer.alloc(0), 'base64', 'clean'],
+    ['archive.zip', zip(t, Buffer.from('harmless')), 'base64', 'clean'],
+    ['virus.txt', infected, 'base64', 'infected'],
+    ['nested.zip', nested, 'base64', 'infected'],
+    ['secret.zip', encryptedSample, 'base64', 'failed'],
+    ['deep.zip', nestedSample, 'base64', 'failed'],
+    ['bomb.zip', zip(t, Buffer.alloc(40 << 20)), 'base64', 'failed'],
+    ['large.bin', randomBytes((1 << 20) + 1), 'base64', 'failed'],
+  ]
+  const filed = await receive(
+    stage,
+    inbox,
+    files.map(([name, content, encoding]) => [name, content, encoding]),
+  )
+  const message = await scanned(api, filed)
+  assert.deepEqual(
+    states(message),
+    files.map(([, , , state]) => state),
+  )
+  assert.equal(message.inboundSecurity?.attachments, 'infected')
+  assert.ok(message.attachments!.every((entry) => !('place' in entry)))
+  for (const [index, [name, content, , state]] of files.entries()) {
+    const path = pathOf(message, index)
+    if (state === 'clean') {
+      const bytes = await api.bytes(path)
+      assert.equal(
+        createHash('sha256').update(bytes).digest('hex'),
+        message.attachments![index]!.sha256,
+        name,
+      )
+      // The line end before a boundary belongs to the boundary.
+      assert.deepEqual(bytes, content, name)
+    } else {
+      const { status, body } = await api.call(path)
+      assert.deepEqual([status, body.error], [409, 'attachment_not_clean'], name)
+    }
+  }
+  assert.deepEqual(await told(stage), Object.fromEntries(message.attachments!.map(({ id }) => [id, 1])))
+  assert.deepEqual(await ask(stage, 'select * from scan'), [])
+})
+
+test('check 64: every encoding comes out of the row and out of the blob as it was scanned', {
+  skip,
+}, async (t) => {
+  const stage = await setStage(t)
+  const lines = Array.from(
+    { length: 9000 },
+    (_, line) => `Line =3D ${line} has a caf=C3=A9 and =\r\na soft break.\r\n`,
+  )
+  for (const filler of [0, 300_000]) {
+    const files: File[] = [
+      ['quoted.txt', Buffer.from(lines.slice(0, filler ? 9000 : 20).join('')), 'quoted-printable'],
+      ['filler.bin', randomBytes(filler)],
+      ['last.txt', Buffer.from('The last one.'), '7bit'],
+    ]
+    const message = await scanned(stage.api, await receive(stage, stage.inbox, files))
+    assert.deepEqual(states(message), ['clean', 'clean', 'clean'])
+    for (const [index, { sha256, size }] of message.attachments!.entries()) {
+      const bytes = await stage.api.bytes(pathOf(message, index))
+      assert.equal(bytes.length, size)
+      assert.equal(createHash('sha256').update(bytes).digest('hex'), sha256)
+    }
+  }
+})
+
+test('check 64: while clamd is down nothing is given out and nothing is written; then all is scanned', {
+  skip,
+}, async (t) => {
+  const stage = await setStage(t, { isUp: false })
+  const { api, inbox, node, clamd } = stage
+  const messages: Message[] = []
+  for (let count = 0; count < 5; count++)
+    messages.push(await receive(stage, inbox, [[`${count}.txt`, Buffer.from(`file ${count}`)]]))
+  await until('the outage to be met', () => node.log().includes('clamd cannot be reached'))
+  const versions = () => ask(stage, 'select message_id, xmin::text, ctid::text from scan order by message_id')
+  const before = await versions()
+  assert.equal(before.length, 5)
+  for (let look = 0; look < 5; look++) {
+    node.foundation.clock.advance(20_000)
+    const asked = node.log().split('clamd cannot be reached').length
+    assert.equal(asked, 2, 'the outage is told once')
+    const { status, body } = await api.call(pathOf(messages[look]!))
+    assert.deepEqual([status, body.error], [423, 'attachment_not_scanned'])
+  }
+  assert.deepEqual(await versions(), before)
+  await clamd.start()
+  node.foundation.clock.advance(20_000)
+  for (const message of messages) assert.deepEqual(states(await scanned(api, message)), ['clean'])
+  await until('the end of the outage to be told', () => node.log().includes('clamd answers again'))
+})
+
+/** Waits until a scan is under way, by the lock that stands for it. */
+async function underWay(stage: Stage): Promise<void> {
+  const sql = `select from pg_locks where locktype = 'advisory' and classid = 1935892846 and objsubid = 2`
+  await until('a scan to be under way', async () => (await ask(stage, sql)).length > 0)
+}
+
+test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is scanned after all', {
+  skip,
+}, async (t) => {
+  const stage = await setStage(t)
+  const { api, inbox, clamd, place, node, caller } = stage
+  process.kill(clamd.pid(), 'SIGSTOP')
+  const filed = await receive(stage, inbox, [['large.bin', randomBytes(900_000)]])
+  await underWay(stage)
+  // Readers of the outbox wait for transactions that have a number: a scan has none.
+  const numbered = `select from pg_stat_activity where datname = current_database() and state = 'idle in transaction'
+    and backend_xid is not null`
+  await until('no transaction to hold up the outbox', async () => (await ask(stage, numbered)).length === 0)
+  await clamd.kill9()
+  await until('the outage to be met', () => node.log().includes('clamd cannot be reached'))
+  assert.deepEqual(states(await show(api, filed)), ['unscanned'])
+
+  // What was under way when clamd died waits a minute, for it may be what ended it.
+  await clamd.start()
+  process.kill(clamd.pid(), 'SIGSTOP')
+  node.foundation.clock.advance(120_000)
+  await underWay(stage)
+  // It stops without waiting for clamd, and lets go of what it had.
+  const startedMs = performance.now()
+  await node.stop()
+  assert.ok(performance.now() - startedMs < 20_000)
+  const second = await startNode(place, { env: { POSTHORN_CLAMD: clamd.path } })
+  process.kill(clamd.pid(), 'SIGCONT')
+  assert.deepEqual(states(await scanned(second.meet(caller), filed)), ['clean'])
+})
+
+test('check 64: what came while there was no clamd is scanned once there is one', { skip }, async (t) => {
+  const stage = await setStage(t, { env: { POSTHORN_CLAMD: '' } })
+  const filed = await receive(stage, stage.inbox, [['past.txt', Buffer.from(virus)]])
+  assert.equal(filed.inboundSecurity?.attachments, 'unscanned')
+  await stage.node.stop()
+  const later = await startNode(stage.place, { env: { POSTHORN_CLAMD: stage.clamd.path } })
+  assert.deepEqual(states(await scanned(later.meet(stage.caller), filed)), ['infected'])
+})
+
+test('check 93: two nodes scan each message once between them', { skip }, async (t) => {
+  const stage = await setStage(t)
+  await startNode(stage.place, { env: { POSTHORN_CLAMD: stage.clamd.path }, roles: ['jobs'] })
+  const messages: Message[] = []
+  for (let count = 0; count < 12; count++)
+    messages.push(
+      await receive(stage, stage.inbox, [
+        ['a.txt', randomBytes(1000)],
+        ['b.txt', randomBytes(1000)],
+      ]),
+    )
+  const done = await Promise.all(messages.map((message) => scanned(stage.api, message)))
+  const ids = done.flatMap(({ attachments }) => attachments!.map(({ id }) => id))
+  assert.deepEqual(await told(stage), Object.fromEntries(ids.map((id) => [id, 1])))
+})
+
+test('check 77: deleting a message or an inbox takes its scan along', { skip }, async (t) => {
+  const stage = await setStage(t, { isUp: false })
+  const { api, inbox, node } = stage
+  const other = await api.createInbox('other')
+  const first = await receive(stage, inbox, [['a.txt', Buffer.from('a')]])
+  await receive(stage, inbox, [['b.txt', Buffer.from('b')]])
+  await receive(stage, other, [['c.txt', Buffer.from('c')]])
+  await api.want(`/v1/messages/${first.id}`, { method: 'DELETE', status: 204 })
+  const waiting = async () => (await ask(stage, 'select from scan')).length
+  assert.equal(await waiting(), 2)
+  await api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
+  await until('the inbox to be purged', async () => (await waiting()) === 1)
+  await stage.clamd.start()
+  node.foundation.clock.advance(20_000)
+  await until('the rest to be scanned', async () => (await waiting()) === 0)
+  assert.equal(Object.keys(await told(stage)).length, 1)
+})
+
+test('check 64: what was sent is scanned too, and given out by the same rule', { skip }, async (t) => {
+  const stage = await setStage(t)
+  const contents = [randomBytes(2000), Buffer.from(virus), randomBytes(300_000)]
+  const attachments = contents.map((content, index) => ({
+    filename: `${index}.bin`,
+    contentType: 'application/octet-stream',
+    content: content.toString('base64'),
+  }))
+  const body = { to: [{ email: 'someone@far.test' }], subject: 'Files', text: 'Here.', attachments }
+  const path = `/v1/inboxes/${stage.inbox.id}/messages`
+  const { message } = await stage.api.want<{ message: Message }>(path, {
+    ...{ method: 'POST', status: 202, idempotencyKey: 'send-attachments', body },
+  })
+  const done = await scanned(stage.api, message)
+  assert.deepEqual(states(done), ['clean', 'infected', 'clean'])
+  assert.deepEqual(await stage.api.bytes(pathOf(done, 0)), contents[0])
+  assert.deepEqual(await stage.api.bytes(pathOf(done, 2)), contents[2])
+  assert.equal((await stage.api.call(pathOf(done, 1))).status, 409)
+})

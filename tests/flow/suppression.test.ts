@@ -1,0 +1,179 @@
+// Suppressed addresses: what suppresses at the far side's word, and that nothing is attempted after it.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { pauseQueue } from '../../src/flow/end-deliveries.ts'
+import type { Acceptance, Api, Inbox, Refusal, Submission } from '../support/api.ts'
+import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { type Rule, type Sink, startSink } from '../support/sink.ts'
+
+interface Stage {
+  node: TestNode
+  sink: Sink
+  api: Api
+  inbox: Inbox
+}
+
+async function setStage(t: TestContext, rule: Rule = () => null, limits = {}): Promise<Stage> {
+  const sink = await startSink(t, { rule })
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  const node = await startNode(await makePlace(t), { env })
+  const { api } = await node.createCaller({ limits })
+  return { node, sink, api, inbox: await api.createInbox() }
+}
+
+/** Sends; the answer is for the caller to judge. */
+function trySend({ api, inbox }: Stage, to: string[], key: string = randomUUID()) {
+  const body = { to: to.map((email) => ({ email })), subject: 'Test', text: 'Hello.' }
+  const call = { method: 'POST', idempotencyKey: key, body }
+  return api.call<Acceptance & Refusal>(`/v1/inboxes/${inbox.id}/messages`, call)
+}
+
+async function suppressedBy(api: Api): Promise<string[]> {
+  const { suppressions } = await api.want<{ suppressions: { email: string; reason: string }[] }>(
+    '/v1/suppressions',
+  )
+  return suppressions.map(({ email, reason }) => `${email} ${reason}`).sort()
+}
+
+const edit = (api: Api, method: 'POST' | 'DELETE', email: string) =>
+  api.want('/v1/suppressions', { method, body: { email }, status: method === 'POST' ? 201 : 204 })
+
+async function eventTypes(api: Api, submissionId: string): Promise<string[]> {
+  const path = `/v1/submissions/${submissionId}/events?limit=100`
+  const { events } = await api.want<{ events: { type: string }[] }>(path)
+  return events.map(({ type }) => type)
+}
+
+test('check 47: what the far side says of an address suppresses it, and what it says of other things does not', async (t) => {
+  const answers: Record<string, string> = {
+    'gone@far.test': '550 5.1.1 no such user',
+    'moved@far.test': '551 5.1.6 moved without an address',
+    'unknown@far.test': '550 User unknown',
+    'policy@far.test': '550 5.7.1 denied',
+    'full@far.test': '552 5.2.2 mailbox full',
+    'closed@far.test': '550 5.2.1 user unknown or disabled',
+    'route@far.test': '550 5.4.4 unable to route',
+    'later@far.test': '450 4.2.2 mailbox full',
+    'grey@far.test': '451 4.7.1 greylisted, user unknown to us yet',
+  }
+  const stage = await setStage(t, ({ stage: step, command }) =>
+    step === 'rcpt' ? (answers[/<([^>]*)>/.exec(command)![1]!] ?? null) : null,
+  )
+  const to = Object.keys(answers)
+  const { submission } = await send(stage.api, stage.inbox, to)
+  const states = [...Array(7).fill('bounced'), 'deferred', 'deferred']
+  await untilStates(stage.api, submission.id, ...states)
+  assert.deepEqual(await suppressedBy(stage.api), [
+    'gone@far.test hard_bounce',
+    'moved@far.test hard_bounce',
+    'unknown@far.test hard_bounce',
+  ])
+  const { suppressions } = await stage.api.want<{ suppressions: { submissionId: string }[] }>(
+    '/v1/suppressions',
+  )
+  for (const { submissionId } of suppressions) assert.equal(submissionId, submission.id)
+  // Another organization has learned nothing.
+  const { api } = await stage.node.createCaller()
+  assert.deepEqual(await suppressedBy(api), [])
+  const told = await stage.node.foundation.db.query<{ type: string; email: string }>(
+    `select i->>'type' as type, i->'content'->'suppression'->>'email' as email
+    from outbox o, jsonb_array_elements(o.items) i where i->>'type' = 'suppression.created' order by 2`,
+  )
+  assert.deepEqual(
+    told.map(({ email }) => email),
+    ['gone@far.test', 'moved@far.test', 'unknown@far.test'],
+  )
+})
+
+test('check 46: a suppressed recipient, in whatever spelling, is never attempted, and says why', async (t) => {
+  const stage = await setStage(t)
+  const { api, inbox, sink } = stage
+  await edit(api, 'POST', 'Gone@BÜCHER.example')
+  const spellings = ['gone@xn--bcher-kva.example', 'GONE@bücher.EXAMPLE']
+  for (const email of spellings) {
+    const { status, body } = await trySend(stage, [email])
+    assert.deepEqual([status, body.error], [422, 'all_recipients_suppressed'], email)
+  }
+  const { status, body } = await trySend(stage, ['fine@far.test', spellings[0]!])
+  assert.equal(status, 202)
+  const states = (submission: Submission) => submission.recipients.map((recipient) => recipient.status)
+  assert.deepEqual(states(body.submission), ['pending', 'suppressed'])
+  const ended = await untilStates(api, body.submission.id, 'delivered', 'suppressed')
+  assert.deepEqual(
+    [ended.status, (ended as Submission & { failureCode: string }).failureCode],
+    ['partially_delivered', 'suppressed'],
+  )
+  assert.ok((await eventTypes(api, body.submission.id)).includes('suppressed'))
+  assert.deepEqual(
+    sink.copies.map(({ recipient }) => recipient),
+    ['fine@far.test'],
+  )
+  // A tag makes another address; another organization has suppressed nothing.
+  await trySend(stage, ['gone+tag@xn--bcher-kva.example'])
+  const other = await stage.node.createCaller()
+  const sent = await send(other.api, await other.api.createInbox(), [spellings[0]!])
+  await untilStates(other.api, sent.submission.id, 'delivered')
+  await edit(api, 'DELETE', spellings[1]!)
+  const again = await send(api, inbox, [spellings[0]!])
+  await untilStates(api, again.submission.id, 'delivered')
+})
+
+test('check 46: what is suppressed after it was accepted is not attempted; what is let go of again is', async (t) => {
+  const stage = await setStage(t)
+  const { api, inbox, node, sink } = stage
+  await send(api, inbox, ['first@far.test'])
+  await pauseQueue(node.foundation, '@relay', 'paused')
+  const waiting = await send(api, inbox, ['fine@far.test', 'gone@far.test', 'back@far.test'])
+  for (const email of ['gone@far.test', 'back@far.test']) await edit(api, 'POST', email)
+  await edit(api, 'DELETE', 'back@far.test')
+  await pauseQueue(node.foundation, '@relay', 'running')
+  const states = ['delivered', 'suppressed', 'delivered']
+  const ended = await untilStates(api, waiting.submission.id, ...states)
+  assert.equal(ended.status, 'partially_delivered')
+  const copies = sink.copiesOf(waiting.message.internetMessageId).map(({ recipient }) => recipient)
+  assert.deepEqual(copies.sort(), ['back@far.test', 'fine@far.test'])
+  const types = await eventTypes(api, waiting.submission.id)
+  assert.equal(types.filter((type) => type === 'suppressed').length, 1)
+  const [row] = await node.foundation.db.query<{ attempts: number; onWire: boolean }>(
+    `select attempts, claim_epoch is not null as "onWire" from delivery where submission_id = $1 and position = 1`,
+    [waiting.submission.id],
+  )
+  assert.deepEqual(row, { attempts: 0, onWire: false })
+})
+
+test('check 46: a recipient that was deferred is suppressed at its next attempt', async (t) => {
+  const stage = await setStage(t, ({ stage: step }) => (step === 'rcpt' ? '450 4.2.1 not now' : null))
+  const { api, inbox, node } = stage
+  const { submission } = await send(api, inbox, ['slow@far.test'])
+  await untilStates(api, submission.id, 'deferred')
+  await edit(api, 'POST', 'slow@far.test')
+  node.foundation.clock.advance(120_000)
+  const ended = await untilStates(api, submission.id, 'suppressed')
+  assert.deepEqual(
+    [ended.status, (ended as Submission & { failureCode: string }).failureCode],
+    ['failed', 'suppressed'],
+  )
+  // What the far side had said before stays to be seen.
+  assert.equal(ended.recipients[0]!.response, '450 4.2.1 not now')
+})
+
+test('check 46: suppressed recipients use up no limit, and a replay answers as it was stored', async (t) => {
+  const stage = await setStage(t, () => null, { recipientsPerDay: 2 })
+  const { api } = stage
+  const key = 'replayed-key-1'
+  const first = await trySend(stage, ['a@far.test'], key)
+  assert.equal(first.status, 202)
+  await edit(api, 'POST', 'a@far.test')
+  const replayed = await trySend(stage, ['a@far.test'], key)
+  assert.deepEqual(
+    [replayed.status, replayed.body.replayed, replayed.body.submission.id],
+    [202, true, first.body.submission.id],
+  )
+  const mixed = await trySend(stage, ['a@far.test', 'b@far.test'])
+  assert.equal(mixed.status, 202)
+  assert.equal((await trySend(stage, ['c@far.test'])).body.error, 'send_limit_exceeded')
+  // The limit would refuse it as well, but it would not help to wait.
+  assert.equal((await trySend(stage, ['a@far.test'])).body.error, 'all_recipients_suppressed')
+  assert.equal((await trySend(stage, ['A@far.test', 'a@FAR.test'])).body.error, 'all_recipients_suppressed')
+})

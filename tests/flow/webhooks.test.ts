@@ -1,0 +1,350 @@
+// Webhooks end to end: what was announced reaches the endpoints that want it, signed, in order, again until it is taken.
+import assert from 'node:assert/strict'
+import { randomUUIDv7 } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { changeOrganizationStatus } from '../../src/flow/organization.ts'
+import { announce, type OutboxItem } from '../../src/store/outbox.ts'
+import { makePlace, type Place, send, startNode, type TestCaller, type TestNode } from '../support/node.ts'
+import { until } from '../support/until.ts'
+import {
+  type ReceivedCall,
+  startReceiver,
+  verifyCall,
+  type WebhookReceiver,
+} from '../support/webhook-receiver.ts'
+
+interface Hook {
+  id: string
+  secret: string
+  status: string
+  eventTypes: string[] | null
+}
+interface Delivery {
+  id: string
+  eventId: string
+  type: string
+  status: string
+  attempts: number
+  nextAttemptAt: string | null
+  responseStatus: number | null
+  responseBody: string | null
+  error: string | null
+  request: { url: string; sizeBytes: number } | null
+}
+
+interface Stage {
+  place: Place
+  node: TestNode
+  caller: TestCaller
+  receiver: WebhookReceiver
+}
+
+const env = { POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true', POSTHORN_DELIVERY: 'capture' }
+const minute = 60_000
+const day = 86_400_000
+
+async function setStage(t: TestContext): Promise<Stage> {
+  const place = await makePlace(t)
+  const node = await startNode(place, { env })
+  return { place, node, caller: await node.createCaller(), receiver: await startReceiver(t) }
+}
+
+async function hook({ caller, receiver }: Stage, path: string, body: object = {}): Promise<Hook> {
+  return await caller.api.want('/v1/webhooks', {
+    method: 'POST',
+    status: 201,
+    body: { url: receiver.url(path), ...body },
+  })
+}
+
+/** Announces suppressions, which nothing else in these tests does; answers their ids. */
+async function tell({ node, caller }: Stage, count = 1): Promise<string[]> {
+  const { db, clock } = node.foundation
+  const items: OutboxItem[] = Array.from({ length: count }, (_, n) => ({
+    id: randomUUIDv7(),
+    type: 'suppression.created',
+    content: { suppression: { n } },
+  }))
+  await db.transaction((tx) =>
+    announce(tx, { organizationId: caller.organizationId, at: clock.now(), items }),
+  )
+  return items.map(({ id }) => id)
+}
+
+async function deliveriesOf({ caller }: Stage, { id }: Hook): Promise<Delivery[]> {
+  const { deliveries } = await caller.api.want<{ deliveries: Delivery[] }>(
+    `/v1/webhooks/${id}/deliveries?limit=100`,
+  )
+  return deliveries
+}
+
+/** Waits until the endpoint's newest delivery is as `isWanted` says. */
+async function untilDelivery(
+  stage: Stage,
+  of: Hook,
+  what: string,
+  isWanted: (delivery: Delivery) => boolean,
+): Promise<Delivery> {
+  return await until(what, async () => {
+    const [newest] = await deliveriesOf(stage, of)
+    return newest && isWanted(newest) ? newest : null
+  })
+}
+
+/** Of each event, in order, when its call began last. */
+async function attemptsOf({ node }: Stage, { id }: Hook): Promise<{ event: string; at: Date | null }[]> {
+  return await node.foundation.db.query(
+    `select item->>'id' as event, last_attempt_at as at from webhook_delivery where webhook_id = $1 order by id`,
+    [id],
+  )
+}
+
+const idOf = ({ headers }: ReceivedCall) => headers['webhook-id']
+
+test('check 82: standardwebhooks and svix verify every call, and each has the id of its event', async (t) => {
+  const stage = await setStage(t)
+  const made = await hook(stage, '/all')
+  const ids = await tell(stage, 50)
+  await until('all calls', () => stage.receiver.calls.length === ids.length)
+  for (const call of stage.receiver.calls) verifyCall(made.secret, call)
+  assert.deepEqual(stage.receiver.calls.map(idOf).sort(), [...ids].sort())
+  const { body, headers } = stage.receiver.calls[0]!
+  assert.deepEqual(Object.keys(body), ['type', 'timestamp', 'data'])
+  assert.equal(headers['content-type'], 'application/json; charset=utf-8')
+  const delivery = await untilDelivery(stage, made, 'the result', ({ status }) => status === 'succeeded')
+  assert.deepEqual([delivery.attempts, delivery.responseStatus, delivery.error], [1, 204, null])
+  assert.equal(delivery.request?.url, stage.receiver.url('/all'))
+})
+
+test('webhooks: an endpoint is told of the types it wants, and of no other organization', async (t) => {
+  const stage = await setStage(t)
+  await hook(stage, '/domains', { eventTypes: ['domain.failed'] })
+  await hook(stage, '/suppressions', { eventTypes: ['suppression.created'] })
+  const other = { ...stage, caller: await stage.node.createCaller() }
+  await hook(other, '/other')
+  await tell(stage)
+  await until('the call', () => stage.receiver.calls.length > 0)
+  await tell(other)
+  await until('the other call', () => stage.receiver.callsOf('/other').length === 1)
+  assert.deepEqual(
+    stage.receiver.calls.map(({ path }) => path),
+    ['/suppressions', '/other'],
+  )
+})
+
+test('webhooks: bodies show message, submission and event as the API does, long texts cut', async (t) => {
+  const stage = await setStage(t)
+  await hook(stage, '/', { eventTypes: ['message.sent'] })
+  const { node, caller } = stage
+  const inbox = await caller.api.createInbox()
+  const text = 'ä'.repeat(40_000)
+  const { message, submission } = await send(caller.api, inbox, ['u@far.test'], { text })
+  const { db, clock } = node.foundation
+  const id = randomUUIDv7()
+  const items: OutboxItem[] = [{ id, type: 'message.sent', submission: submission.id, event: 0 }]
+  await db.transaction((tx) =>
+    announce(tx, { organizationId: caller.organizationId, at: clock.now(), items }),
+  )
+  const call = await until('the call', () => stage.receiver.calls.find((one) => idOf(one) === id))
+  const told = call.body.data as Record<string, Record<string, unknown>>
+  assert.deepEqual([told['message']!['id'], told['submission']!['id']], [message.id, submission.id])
+  assert.equal(told['event']!['type'], 'accepted')
+  assert.equal(told['truncated'], true)
+  assert.equal(told['message']!['text'], 'ä'.repeat(32_768))
+})
+
+test('check 84: first attempts keep the order of their events, and retries carry the same id with a fresh time', async (t) => {
+  const stage = await setStage(t)
+  const made = await hook(stage, '/')
+  let refusals = 0
+  stage.receiver.answer('/', (response) => response.writeHead(refusals++ < 1 ? 500 : 200).end('later'))
+  const [id] = await tell(stage)
+  const failed = await untilDelivery(stage, made, 'the failure', ({ attempts }) => attempts === 1)
+  assert.deepEqual([failed.status, failed.responseStatus, failed.responseBody], ['pending', 500, 'later'])
+  assert.ok(failed.nextAttemptAt)
+  stage.node.foundation.clock.advance(minute)
+  await untilDelivery(stage, made, 'the success', ({ status }) => status === 'succeeded')
+  const [first, second] = stage.receiver.calls
+  assert.deepEqual([idOf(first!), idOf(second!)], [id, id])
+  assert.ok(Number(second!.headers['webhook-timestamp']) >= Number(first!.headers['webhook-timestamp']) + 60)
+
+  const ids = await tell(stage, 200)
+  await until('the rest', async () => {
+    const rows = await attemptsOf(stage, made)
+    return rows.length === 201 && rows.every(({ at }) => at !== null)
+  })
+  const begun = (await attemptsOf(stage, made)).slice(1)
+  assert.deepEqual(
+    begun.map(({ event }) => event),
+    ids,
+  )
+  for (const [n, { at }] of begun.entries()) assert.ok(n === 0 || at! >= begun[n - 1]!.at!)
+})
+
+test('check 83: an endpoint that never answers holds up no other, and its calls end in failure', async (t) => {
+  const stage = await setStage(t)
+  await hook(stage, '/never')
+  await hook(stage, '/quick')
+  stage.receiver.answer('/never', () => {})
+  await tell(stage, 100)
+  await until('the quick one', () => stage.receiver.callsOf('/quick').length === 100, { timeoutMs: 10_000 })
+})
+
+test('check 83: after ten attempts a delivery has failed, and stays visible', async (t) => {
+  const stage = await setStage(t)
+  const made = await hook(stage, '/')
+  stage.receiver.answer('/', (response) => response.writeHead(503).end())
+  await tell(stage)
+  for (let attempt = 1; attempt <= 10; attempt++) {
+    await untilDelivery(stage, made, `attempt ${attempt}`, ({ attempts }) => attempts === attempt)
+    stage.node.foundation.clock.advance(attempt < 9 ? day : 1.2 * day)
+    if (attempt < 5) continue
+    // Five days of nothing but failures disable it; its owner makes it active again.
+    await caller(stage).want(`/v1/webhooks/${made.id}`, { method: 'PATCH', body: { status: 'active' } })
+  }
+  const [delivery] = await deliveriesOf(stage, made)
+  assert.deepEqual([delivery!.status, delivery!.attempts, delivery!.responseStatus], ['failed', 10, 503])
+})
+
+const caller = (stage: Stage) => stage.caller.api
+const read = (stage: Stage, { id }: Hook) => caller(stage).want<Hook>(`/v1/webhooks/${id}`)
+
+test('check 83: 410 disables an endpoint at once, and what waits for it fails', async (t) => {
+  const stage = await setStage(t)
+  const made = await hook(stage, '/gone')
+  stage.receiver.answer('/gone', (response) => response.writeHead(410).end())
+  await tell(stage, 3)
+  await until('it to be disabled', async () => (await read(stage, made)).status === 'disabled')
+  await until('the rest to fail', async () =>
+    (await deliveriesOf(stage, made)).every(({ status }) => status === 'failed'),
+  )
+  const calls = stage.receiver.calls.length
+  await tell(stage)
+  await hook(stage, '/after')
+  await tell(stage)
+  await until('a later call elsewhere', () => stage.receiver.callsOf('/after').length > 0)
+  assert.equal(stage.receiver.callsOf('/gone').length, calls)
+})
+
+test('check 83: five days of nothing but failures disable an endpoint, one success in between does not', async (t) => {
+  const stage = await setStage(t)
+  const made = await hook(stage, '/')
+  let status = 500
+  stage.receiver.answer('/', (response) => response.writeHead(status).end())
+  const { clock } = stage.node.foundation
+  const failOnce = async (count: number) => {
+    await tell(stage)
+    await until(
+      `call ${count}`,
+      async () => (await deliveriesOf(stage, made)).filter((one) => one.attempts > 0).length === count,
+    )
+  }
+  await failOnce(1)
+  clock.advance(4 * day)
+  status = 200
+  await failOnce(2)
+  status = 500
+  await failOnce(3)
+  clock.advance(4 * day)
+  await failOnce(4)
+  assert.equal((await read(stage, made)).status, 'active')
+  clock.advance(1.1 * day)
+  await tell(stage)
+  await until('it to be disabled', async () => (await read(stage, made)).status === 'disabled')
+})
+
+test('check 82: for a day after a rotation both secrets verify, then only the new one', async (t) => {
+  const stage = await setStage(t)
+  const made = await hook(stage, '/')
+  const path = `/v1/webhooks/${made.id}/rotate-secret`
+  const rotated = await caller(stage).want<Hook>(path, { method: 'POST' })
+  assert.notEqual(rotated.secret, made.secret)
+  await tell(stage)
+  const both = await until('a call', () => stage.receiver.calls[0])
+  assert.equal(both.headers['webhook-signature']!.split(' ').length, 2)
+  for (const { secret } of [made, rotated]) verifyCall(secret, both)
+  stage.node.foundation.clock.advance(day + minute)
+  await tell(stage)
+  const one = await until('another call', () => stage.receiver.calls[1])
+  assert.equal(one.headers['webhook-signature']!.split(' ').length, 1)
+})
+
+test('webhooks: a test call comes whatever types are wanted; a replay carries the id of its event', async (t) => {
+  const stage = await setStage(t)
+  const made = await hook(stage, '/', { eventTypes: ['domain.verified'] })
+  const other = await hook(stage, '/other')
+  await caller(stage).want(`/v1/webhooks/${made.id}/test`, { method: 'POST', status: 202 })
+  const call = await until('the call', () => stage.receiver.calls[0])
+  assert.deepEqual([call.body.type, call.body.data], ['webhook.test', { webhookId: made.id }])
+  const delivery = await untilDelivery(stage, made, 'the result', ({ status }) => status === 'succeeded')
+  const path = `/v1/webhooks/${made.id}/deliveries/${delivery.id}/replay`
+  const replayed = await caller(stage).want<Delivery>(path, { method: 'POST', status: 202 })
+  assert.equal(replayed.status, 'pending')
+  const again = await until('the replay', () => stage.receiver.calls[1])
+  assert.equal(idOf(again), idOf(call))
+  assert.deepEqual(await deliveriesOf(stage, other), [])
+})
+
+test('check 85: a deleted endpoint and a suspended organization get no further call, queued ones included', async (t) => {
+  const stage = await setStage(t)
+  const made = await hook(stage, '/')
+  stage.receiver.answer('/', (response) => response.writeHead(500).end())
+  await tell(stage)
+  await untilDelivery(stage, made, 'the failure', ({ attempts }) => attempts === 1)
+  const { foundation } = stage.node
+  await changeOrganizationStatus(foundation, stage.caller.organizationId, 'suspended')
+  const other = { ...stage, caller: await stage.node.createCaller() }
+  await hook(other, '/other')
+  foundation.clock.advance(day)
+  await tell(stage)
+  await tell(other)
+  await until('a call elsewhere', () => stage.receiver.callsOf('/other').length === 1)
+  assert.equal(stage.receiver.callsOf('/').length, 1)
+
+  await changeOrganizationStatus(foundation, stage.caller.organizationId, 'active')
+  await until('what was held back', () => stage.receiver.callsOf('/').length >= 3)
+  const gone = await hook(stage, '/gone')
+  stage.receiver.answer('/gone', (response) => response.writeHead(500).end())
+  await tell(stage, 2)
+  await until(
+    'the failures',
+    async () => (await deliveriesOf(stage, gone)).filter((one) => one.attempts === 1).length === 2,
+  )
+  await caller(stage).want(`/v1/webhooks/${gone.id}`, { method: 'DELETE', status: 204 })
+  foundation.clock.advance(day)
+  await tell(stage)
+  await tell(other)
+  await until('a call elsewhere', () => stage.receiver.callsOf('/other').length === 2)
+  assert.equal(stage.receiver.callsOf('/gone').length, 2)
+  const rows =
+    'select from webhook where id = $1 union all select from webhook_delivery where webhook_id = $1'
+  await until(
+    'the tombstone to be purged',
+    async () => (await foundation.db.query(rows, [gone.id])).length === 0,
+  )
+})
+
+test('webhooks: two nodes share the endpoints, and each event is called once', async (t) => {
+  const stage = await setStage(t)
+  await startNode(stage.place, { env, roles: ['webhooks'] })
+  for (let n = 0; n < 8; n++) await hook(stage, `/${n}`)
+  const ids: string[] = []
+  for (let n = 0; n < 20; n++) ids.push(...(await tell(stage, 5)))
+  await until('all calls', () => stage.receiver.calls.length >= 8 * ids.length)
+  for (let n = 0; n < 8; n++)
+    assert.deepEqual(stage.receiver.callsOf(`/${n}`).map(idOf).sort(), [...ids].sort())
+})
+
+test('webhooks: what is told is purged after seven days, deliveries after thirty', async (t) => {
+  const stage = await setStage(t)
+  const made = await hook(stage, '/')
+  await tell(stage)
+  await untilDelivery(stage, made, 'the success', ({ status }) => status === 'succeeded')
+  const { db, clock } = stage.node.foundation
+  const count = async (table: string) => (await db.query(`select from ${table}`)).length
+  clock.advance(7 * day + minute)
+  await until('the outbox to be empty', async () => (await count('outbox')) === 0)
+  assert.equal(await count('webhook_delivery'), 1)
+  clock.advance(23 * day)
+  await until('the deliveries to be gone', async () => (await count('webhook_delivery')) === 0)
+})

@@ -1,0 +1,201 @@
+// Downloads of attachments: who gets one, in which state, under which name and headers.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { silentLog } from '../../src/base/log.ts'
+import { Scanner } from '../../src/flow/scan.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
+import { Clamd } from '../../src/scan/clamd.ts'
+import type { Message } from '../support/api.ts'
+import { fakeClamd, streamed } from '../support/clamd.ts'
+import { ask, type Caller, setStage } from './stage.ts'
+
+const stage = await setStage({ after })
+/** Finds what says VIRUS infected, fails what says LIMITS, never judges what says WAIT. */
+const address = await fakeClamd({ after }, (socket, received) => {
+  const content = streamed(received)?.toString('latin1')
+  if (content === undefined) return
+  if (content.includes('VIRUS')) socket.end('stream: Some.Virus FOUND\0')
+  else if (content.includes('LIMITS')) socket.end('INSTREAM size limit exceeded. ERROR\0')
+  else socket.end(content.includes('WAIT') ? 'try again ERROR\0' : 'stream: OK\0')
+})
+const parsePool = new ParsePool({ threads: 1, timeoutMs: 60_000 })
+after(() => parsePool.close())
+const { db, clock, blobs } = stage
+const scanner = new Scanner({ db, clock, blobs, parsePool, log: silentLog, clamd: new Clamd(address) })
+
+interface Received {
+  caller: Caller
+  message: Message
+  paths: string[]
+}
+
+/** A message with attachments whose `Content-Disposition` says what is given, scanned as far as it goes. */
+async function receive(files: [parameters: string, content: string][]): Promise<Received> {
+  const caller = await stage.createCaller()
+  const inbox = await caller.api.createInbox()
+  const parts = files.map(
+    ([parameters, content]) =>
+      `--b\nContent-Type: text/html\nContent-Disposition: attachment; ${parameters}\n\n${content}\n`,
+  )
+  const head = 'From: a@far.test\nContent-Type: multipart/mixed; boundary=b\n\n'
+  await stage.receive(inbox.address, `${head}--b\n\nText\n${parts.join('')}--b--\n`)
+  const [filed] = await caller.api.exported(inbox.id)
+  while (await scanner.scanNext());
+  const message = await caller.api.want<Message>(`/v1/messages/${filed!.id}`)
+  const paths = message.attachments!.map(({ id }) => `/v1/messages/${message.id}/attachments/${id}`)
+  return { caller, message, paths }
+}
+
+test('check 63: a clean attachment comes with exactly the headers of the specification', async () => {
+  const { caller, paths } = await receive([
+    ["filename*=UTF-8''f%C3%BCr%20dich.html", '<script>alert(1)</script>'],
+  ])
+  const response = await fetch(stage.base + paths[0], { headers: { 'x-api-key': caller.secret } })
+  assert.equal(response.status, 200)
+  const own = ['ratelimit', 'ratelimit-policy', 'x-request-id']
+  const transport = ['connection', 'date', 'keep-alive']
+  const headers = [...response.headers].filter(([name]) => ![...own, ...transport].includes(name))
+  assert.deepEqual(Object.fromEntries(headers), {
+    'cache-control': 'private, no-store',
+    'content-disposition': `attachment; filename="f_r dich.html"; filename*=UTF-8''f%C3%BCr%20dich.html`,
+    'content-length': '25',
+    'content-security-policy': "default-src 'none'; sandbox",
+    'content-type': 'application/octet-stream',
+    'x-content-type-options': 'nosniff',
+  })
+  assert.equal(await response.text(), '<script>alert(1)</script>')
+})
+
+const names: [what: string, parameters: string, shown: RegExp][] = [
+  ['climbs', 'filename="../../../etc/passwd"', /"passwd"/],
+  ['climbs on Windows', 'filename="..\\\\..\\\\boot.ini"', /"boot.ini"/],
+  ['turns the text around', "filename*=UTF-8''annual%E2%80%AEfdp.exe", /"annualfdp.exe"/],
+  ['has a NUL', "filename*=UTF-8''a%00b.txt", /"a_b.txt"/],
+  ['breaks the line', "filename*=UTF-8''a%0D%0ASet-Cookie:%20x=1.txt", /"aSet-Cookie_ x=1.txt"/],
+  ['has quotes', 'filename="a\\"; filename=\\"b.exe"', /"a_; filename=_b.exe"/],
+  ['is endless', `filename="${'x'.repeat(4096)}.pdf"`, /"x{190,200}"/],
+  ['comes in pieces', "filename*0*=UTF-8''on%65; filename*1=.txt", /"one.txt"/],
+  ['is missing', 'size=1', /"attachment-1.html"/],
+]
+
+for (const [what, parameters, shown] of names)
+  test(`check 63: a name that ${what} is harmless in the header`, async () => {
+    const { caller, paths } = await receive([[parameters, 'x']])
+    const response = await fetch(stage.base + paths[0], { headers: { 'x-api-key': caller.secret } })
+    assert.equal(response.status, 200)
+    assert.equal(response.headers.get('set-cookie'), null)
+    const disposition = response.headers.get('content-disposition')!
+    assert.match(disposition, shown)
+    assert.match(disposition, /^attachment; filename="[\x20-\x7e]{1,200}"; filename\*=UTF-8''[!-~]{1,600}$/)
+    assert.equal(await response.text(), 'x')
+  })
+
+test('check 64: only clean ones are given out, and none over the limit of the deployment', async (t) => {
+  const files: [string, string, number, string | undefined][] = [
+    ['clean.txt', 'harmless', 200, undefined],
+    ['virus.txt', 'VIRUS', 409, 'attachment_not_clean'],
+    ['limits.txt', 'LIMITS', 409, 'attachment_not_clean'],
+    ['wait.txt', 'WAIT', 423, 'attachment_not_scanned'],
+    ['as-large.txt', 'x'.repeat(300_000), 200, undefined],
+    ['larger.txt', 'x'.repeat(300_001), 413, 'attachment_too_large'],
+    ['larger-waits.txt', `WAIT${'x'.repeat(300_000)}`, 413, 'attachment_too_large'],
+  ]
+  const { caller, paths, message } = await receive(
+    files.map(([name, content]) => [`filename=${name}`, content]),
+  )
+  for (const [index, [name, , status, error]] of files.entries())
+    await t.test(`${name} is ${status}`, async () => {
+      const answer = await fetch(stage.base + paths[index], { headers: { 'x-api-key': caller.secret } })
+      assert.equal(answer.status, status)
+      const body = await answer.text()
+      if (status === 200) assert.equal(body, files[index]![1])
+      else assert.equal(JSON.parse(body).error, error)
+    })
+  assert.equal(message.inboundSecurity?.attachments, 'infected')
+
+  // Trouble with one of them is tried again later; what is known of the others stays.
+  const waiting = await db.query<{ failures: number; dueAt: Date }>(
+    'select failures, due_at as "dueAt" from scan where message_id = $1',
+    [message.id],
+  )
+  assert.equal(waiting[0]?.failures, 1)
+  const waitMs = waiting[0].dueAt.getTime() - clock.nowMs()
+  assert.ok(waitMs > 30_000 && waitMs < 70_000)
+  clock.advance(70_000)
+  assert.equal(await scanner.scanNext(), true)
+  const [again] = await db.query<{ failures: number }>('select failures from scan where message_id = $1', [
+    message.id,
+  ])
+  assert.equal(again?.failures, 2)
+})
+
+test('check 97: an attachment that ends clamd each time does not keep it from the others', async () => {
+  const life = { isDead: false }
+  const clamd = await fakeClamd(
+    { after },
+    (socket, received) => {
+      const content = streamed(received)?.toString('latin1')
+      if (content === undefined && !life.isDead) return
+      life.isDead ||= content!.includes('KILLS')
+      if (life.isDead) socket.resetAndDestroy()
+      else socket.end('stream: OK\0')
+    },
+    life,
+  )
+  const caller = await stage.createCaller()
+  const inbox = await caller.api.createInbox()
+  const mail = (content: string) =>
+    `From: a@far.test\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Disposition: attachment\n\n${content}\n--b--\n`
+  for (const content of ['KILLS', 'harmless']) await stage.receive(inbox.address, mail(content))
+  const own = new Scanner({ db, clock, blobs, parsePool, log: silentLog, clamd: new Clamd(clamd) })
+  const states = async () =>
+    (await caller.api.exported(inbox.id)).map(({ attachments }) => attachments![0]!.scanState)
+  for (let restart = 0; restart < 3; restart++) {
+    life.isDead = false
+    while (await own.scanNext());
+    clock.advance(20_000)
+  }
+  assert.deepEqual(await states(), ['unscanned', 'clean'])
+  own.close()
+})
+
+test('check 68: an attachment of another message, organization or inbox is none', async (t) => {
+  const [mine, theirs] = [await receive([['filename=a', 'a']]), await receive([['filename=b', 'b']])]
+  const hex = mine.message.id.slice(4)
+  const at = (attachment: string, message = mine.message.id) =>
+    `/v1/messages/${message}/attachments/${attachment}`
+  const none = '0'.repeat(24)
+  const elsewhere = await mine.caller.api.createInbox()
+  const restricted = await mine.caller.createKey({ inboxIds: [elsewhere.id as never] })
+  const cases: [what: string, path: string, status: number, error: string, secret?: string][] = [
+    ['a number past the last', at(`att_${hex}_2`), 404, 'not_found'],
+    ['an attachment of another message', at(theirs.message.attachments![0]!.id), 404, 'not_found'],
+    ['a message of another organization', theirs.paths[0]!, 404, 'not_found'],
+    ['a message that is none', at(`att_${none}_1`, `msg_${none}`), 404, 'not_found'],
+    ['a key of another inbox', mine.paths[0]!, 403, 'inbox_not_allowed', restricted.secret],
+    ['the number 0', at(`att_${hex}_0`), 400, 'invalid_request'],
+    ['the number 1000', at(`att_${hex}_1000`), 400, 'invalid_request'],
+    ['a path', at('..%2f..%2fetc%2fpasswd'), 400, 'invalid_request'],
+    ['an unknown parameter', `${mine.paths[0]}?x=1`, 400, 'invalid_request'],
+  ]
+  for (const [what, path, status, error, secret = mine.caller.secret] of cases)
+    await t.test(`${what}: ${status} ${error}`, async () => {
+      const answer = await ask(stage, 'GET', path, { secret })
+      assert.deepEqual([answer.status, answer.body.error], [status, error])
+    })
+})
+
+test('check 64: bytes that are not those that were scanned are not given out as if they were', async () => {
+  const { caller, paths, message } = await receive([['filename=a.txt', 'harmless']])
+  await db.query(
+    `update raw set bytes = substring(bytes for 100) where id = (select raw_id from message where id = $1)`,
+    [message.id],
+  )
+  const response = await fetch(stage.base + paths[0], { headers: { 'x-api-key': caller.secret } }).catch(
+    () => null,
+  )
+  await assert.rejects(async () => {
+    if (response?.status !== 200) throw new Error('refused')
+    await response.text()
+  })
+})

@@ -1,0 +1,137 @@
+// Suppressions and complaints over the API: who may, what is answered, and page by page.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
+import { insertComplaint } from '../../src/store/complaints.ts'
+import { ask, type Caller, setStage } from './stage.ts'
+
+const stage = await setStage({ after })
+const path = '/v1/suppressions'
+
+function change({ secret }: { secret: string }, method: 'POST' | 'DELETE', body: unknown) {
+  const headers = { 'content-type': 'application/json' }
+  return ask(stage, method, path, { secret, headers, body: JSON.stringify(body) })
+}
+
+test('an address is suppressed, shown, and let go of, whatever its spelling', async () => {
+  const caller = await stage.createCaller()
+  const added = await change(caller, 'POST', { email: 'Some.One@BÜCHER.example' })
+  assert.equal(added.status, 201)
+  const { createdAt, ...rest } = added.body
+  assert.match(String(createdAt), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+  assert.deepEqual(rest, { email: 'Some.One@xn--bcher-kva.example', reason: 'manual', submissionId: null })
+  stage.clock.advance(5_000)
+  const again = await change(caller, 'POST', { email: 'some.one@bücher.EXAMPLE' })
+  assert.deepEqual([again.status, again.body], [201, added.body])
+  assert.deepEqual(await caller.api.want(path), { suppressions: [added.body], nextCursor: null })
+  const stranger = await stage.createCaller()
+  assert.deepEqual(await stranger.api.want(path), { suppressions: [], nextCursor: null })
+  const foreign = await change(stranger, 'DELETE', { email: 'some.one@bücher.example' })
+  assert.deepEqual([foreign.status, foreign.body.error], [404, 'not_found'])
+  const removed = await change(caller, 'DELETE', { email: 'SOME.ONE@xn--bcher-kva.example' })
+  assert.deepEqual([removed.status, removed.body], [204, {}])
+  assert.equal((await change(caller, 'DELETE', { email: 'some.one@bücher.example' })).status, 404)
+  assert.deepEqual(await caller.api.want(path), { suppressions: [], nextCursor: null })
+})
+
+test('check 73: what is no address, too long, or more than an address is refused', async () => {
+  const caller = await stage.createCaller()
+  const bodies: unknown[] = [
+    ...[{}, [], null, { email: 1 }, { email: '' }, { email: 'nobody' }, { email: 'a@b c' }],
+    ...[{ email: 'a@far.test', reason: 'manual' }, { email: `${'a'.repeat(312)}@far.test` }],
+  ]
+  for (const body of bodies) {
+    for (const method of ['POST', 'DELETE'] as const) {
+      const answer = await change(caller, method, body)
+      assert.deepEqual([answer.status, answer.body.error], [400, 'invalid_request'], JSON.stringify(body))
+    }
+  }
+  assert.equal((await ask(stage, 'DELETE', path, { secret: caller.secret })).status, 400)
+  for (const query of ['?limit=0', '?limit=101', '?before=x', '?cursor=x'])
+    assert.equal((await caller.api.call(path + query)).status, 400)
+})
+
+test('check 69: a key needs the scope, and one for some inboxes may do none of it', async () => {
+  const caller = await stage.createCaller()
+  const inbox = await caller.api.createInbox()
+  const reader = await caller.createKey({ scopes: ['delivery:read'] })
+  const sender = await caller.createKey({ scopes: ['delivery:send'] })
+  const confined = await caller.createKey({ scopes: ['*'], inboxIds: [inbox.id as never] })
+  const codes = async (key: Pick<Caller, 'secret' | 'api'>) => {
+    const answers = [
+      await change(key, 'POST', { email: 'a@far.test' }),
+      await key.api.call(path),
+      await key.api.call('/v1/complaints'),
+      await change(key, 'DELETE', { email: 'a@far.test' }),
+    ]
+    return answers.map(({ status, body }) => (status < 300 ? status : (body as { error: string }).error))
+  }
+  const refused = 'insufficient_scope'
+  assert.deepEqual(await codes(reader), [refused, 200, 200, refused])
+  assert.deepEqual(await codes(sender), [201, refused, refused, 204])
+  assert.deepEqual(await codes(confined), Array(4).fill('inbox_not_allowed'))
+})
+
+test('check 76: lists are newest first, page by page, and a cursor is for its list and organization alone', async () => {
+  const caller = await stage.createCaller()
+  const emails = Array.from({ length: 7 }, (_, index) => `a${index}@far.test`)
+  for (const email of emails) await change(caller, 'POST', { email })
+  type Page = { suppressions: { email: string }[]; nextCursor: string | null }
+  const seen: string[] = []
+  let page = await caller.api.want<Page>(`${path}?limit=3`)
+  const { nextCursor } = page
+  for (;;) {
+    seen.push(...page.suppressions.map(({ email }) => email))
+    if (page.nextCursor === null) break
+    // What is added or removed meanwhile moves nothing that was not touched.
+    if (seen.length === 3) {
+      await change(caller, 'POST', { email: 'late@far.test' })
+      await change(caller, 'DELETE', { email: 'a4@far.test' })
+    }
+    page = await caller.api.want<Page>(`${path}?limit=3&cursor=${page.nextCursor}`)
+  }
+  assert.deepEqual(seen, emails.toReversed())
+  const stranger = await stage.createCaller()
+  for (const [api, list] of [
+    [stranger.api, path],
+    [caller.api, '/v1/complaints'],
+  ] as const) {
+    const { status, body } = await api.call(`${list}?cursor=${nextCursor}`)
+    assert.deepEqual([status, body.error], [400, 'invalid_cursor'])
+  }
+})
+
+test('complaints are listed newest first, and the same one stands once', async () => {
+  const { api, organizationId } = await stage.createCaller()
+  const complaint = (email: string) => ({
+    ...{ organizationId: organizationId as OrganizationId, submissionId: newUuid<SubmissionId>() },
+    ...{
+      messageId: null,
+      email,
+      addressKey: email,
+      feedbackType: 'abuse',
+      userAgent: null,
+      reportedBy: 'mx.far.test',
+    },
+    arrivedAt: new Date('2026-11-21T09:00:00Z'),
+  })
+  const at = new Date('2026-11-21T10:00:00Z')
+  const rows = ['a@far.test', 'b@far.test', 'c@far.test'].map(complaint)
+  for (const row of rows) assert.equal(await insertComplaint(stage.db, row, at), true)
+  assert.equal(await insertComplaint(stage.db, rows[0]!, at), false)
+  type Page = { complaints: Record<string, unknown>[]; nextCursor: string | null }
+  const first = await api.want<Page>('/v1/complaints?limit=2')
+  const rest = await api.want<Page>(`/v1/complaints?limit=2&cursor=${first.nextCursor}`)
+  const all = [...first.complaints, ...rest.complaints]
+  assert.deepEqual(
+    all.map(({ email }) => email),
+    ['c@far.test', 'b@far.test', 'a@far.test'],
+  )
+  const { id, ...shown } = all[0]!
+  assert.match(String(id), /^[0-9a-f-]{36}$/)
+  assert.deepEqual(shown, {
+    ...{ email: 'c@far.test', submissionId: rows[2]!.submissionId, messageId: null, feedbackType: 'abuse' },
+    ...{ userAgent: null, reportedBy: 'mx.far.test' },
+    ...{ arrivedAt: '2026-11-21T09:00:00.000Z', createdAt: '2026-11-21T10:00:00.000Z' },
+  })
+})
