@@ -7,7 +7,9 @@ import { benchAccept } from './suites/accept.ts'
 import { benchGrowth } from './suites/growth.ts'
 import { benchInbound } from './suites/inbound.ts'
 import { benchMemory } from './suites/memory.ts'
+import { benchMetrics } from './suites/metrics.ts'
 import { benchOutbound } from './suites/outbound.ts'
+import { benchWebhooks } from './suites/webhooks.ts'
 
 const suites: Record<string, Suite> = {
   inbound: benchInbound,
@@ -15,6 +17,8 @@ const suites: Record<string, Suite> = {
   accept: benchAccept,
   memory: benchMemory,
   growth: benchGrowth,
+  metrics: benchMetrics,
+  webhooks: benchWebhooks,
 }
 
 const usage = `npm run bench -- [${Object.keys(suites).join('] [')}] [--quick] [--rounds N] [--seconds S]

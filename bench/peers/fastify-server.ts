@@ -29,6 +29,7 @@ async function startKeeping(options: pg.PoolConfig): Promise<(row: Row) => Promi
   const pool = new pg.Pool({ ...options, max: 2 })
   await pool.query('create table if not exists fastify_send (id uuid primary key, body text not null)')
   const batch = new Batch<Row, void>({
+    name: 'fastify',
     sizeOf: (row) => row.body.length,
     flush: async (rows) => {
       await pool.query({
