@@ -41,8 +41,8 @@ export async function openWebhook(
   caller: Caller,
   input: WebhookInput,
 ): Promise<{ webhook: WebhookRow; secret: string }> {
-  requireWholeOrganization(caller)
   requireUrl(guard, input.url)
+  requireWholeOrganization(caller)
   const at = clock.now()
   const webhook: WebhookRow = {
     id: newId('webhook', at.getTime()),
@@ -87,9 +87,9 @@ export async function changeWebhook(
   id: string,
   change: WebhookChange,
 ): Promise<WebhookRow> {
+  if (change.url !== undefined) requireUrl(guard, change.url)
   return await db.transaction(async (tx) => {
     const webhook = await lockOwn(tx, caller, id)
-    if (change.url !== undefined) requireUrl(guard, change.url)
     const changed = { ...webhook, ...change, updatedAt: clock.now() }
     await updateWebhook(tx, changed)
     return changed

@@ -28,8 +28,9 @@ const maxSlowCalls = 4
 const slowMs = 1_000
 /** After a look that came back short events gather for a moment: a look costs as much as several calls. */
 const gatherMs = 15
+/** Every endpoint may have these, whatever the others of the node have taken. */
+const leastCalls = 2
 const longestRestMs = 1_000
-
 /** What all endpoints of a node share: slow ones take only a part of it, so that they cannot starve the others. */
 export class CallBudget {
   #calls = 0
@@ -116,12 +117,26 @@ export class EndpointWorker<Call extends { id: string }> {
         continue
       }
       this.#woken = false
-      const calls = await this.#options.verbs.claim(free, [...this.#busy, ...this.#left])
-      for (const call of calls) this.#start(call)
-      if (calls.length > 0 || this.#busy.size > 0) idleSinceMs = performance.now()
-      if (calls.length >= free) continue
+      const claimed = await this.#look(free)
+      if (claimed > 0 || this.#busy.size > 0) idleSinceMs = performance.now()
+      if (claimed >= free) continue
       await this.#rest(gatherMs, 'stop')
       if (await this.#isDone(idleSinceMs)) return
+    }
+  }
+
+  /** Claims about `free` calls and starts them; answers how many. Others look too, so the places are taken first. */
+  async #look(free: number): Promise<number> {
+    const { budget, verbs } = this.#options
+    const places = Array.from({ length: free }, () => budget.take(this.#pace))
+    try {
+      const calls = await verbs.claim(free, [...this.#busy, ...this.#left])
+      // Stopped meanwhile: they are left for the endpoint's next owner.
+      if (this.#stopping) return 0
+      for (const call of calls) this.#start(call, places.pop() ?? budget.take(this.#pace))
+      return calls.length
+    } finally {
+      for (const giveBack of places) giveBack()
     }
   }
 
@@ -143,13 +158,13 @@ export class EndpointWorker<Call extends { id: string }> {
   }
 
   #free(): number {
-    return Math.max(0, Math.min(this.#max() - this.#calling, this.#options.budget.leftFor(this.#pace)))
+    const left = Math.max(this.#options.budget.leftFor(this.#pace), leastCalls - this.#calling)
+    return Math.max(0, Math.min(this.#max() - this.#calling, left))
   }
 
-  #start(call: Call): void {
+  #start(call: Call, giveBack: () => void): void {
     this.#busy.add(call.id)
     this.#calling++
-    const giveBack = this.#options.budget.take(this.#pace)
     const ended = this.#call(call, giveBack).finally(() => {
       this.#ending.delete(ended)
       this.#rouse?.()

@@ -1,7 +1,9 @@
 // The live stream: complete and in order, resumed over a restart and over another node, bounded for slow readers.
 import assert from 'node:assert/strict'
 import { randomUUIDv7 } from 'node:crypto'
-import { connect } from 'node:net'
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import { endKey } from '../../src/flow/key.ts'
@@ -139,12 +141,7 @@ test('stream: transactions that overlap lose no event behind a reader’s place'
 test('stream: a reader that does not read is paused, and goes on from its place later', async (t) => {
   const { node, caller, open } = await setStage(t)
   const quick = await open()
-  const { host, port } = node.app.listening.http!
-  const socket = connect(port, host)
-  t.after(() => void socket.destroy())
-  socket.write(`GET /v1/events HTTP/1.1\r\nhost: a\r\nx-api-key: ${caller.secret}\r\n\r\n`)
-  await until('it to begin', () => socket.bytesRead > 0 || socket.readableLength > 0)
-  socket.pause()
+  const socket = await openPaused(t, node, caller)
   const ids: string[] = []
   for (let n = 0; n < 40; n++) ids.push(...(await tell(node, caller, 10, 60_000)))
   await until('the quick one', () => quick.events.length === ids.length)
@@ -157,6 +154,61 @@ test('stream: a reader that does not read is paused, and goes on from its place 
   await until('everything', () => seen().length === ids.length)
   assert.deepEqual(seen(), ids)
 })
+
+test('stream: readers that are behind are told the same as those that are not', async (t) => {
+  const { node, caller, open } = await setStage(t)
+  const start = await open()
+  const ids = await tell(node, caller)
+  await until('the first', () => start.events.length === 1)
+  for (let n = 0; n < 12; n++) ids.push(...(await tell(node, caller, 5 + n, 20_000)))
+  const behind = await Promise.all(Array.from({ length: 20 }, () => open(start.events[0]!.id!)))
+  ids.push(...(await tell(node, caller, 30)))
+  for (const stream of behind) {
+    await until('one that is behind', () => stream.events.length >= ids.length - 1)
+    assert.deepEqual(idsOf(stream), ids.slice(1))
+  }
+  await until('the first one', () => start.events.length >= ids.length)
+  assert.deepEqual(idsOf(start), ids)
+})
+
+test('stream: an organization has 1,000 and no more, however many come at once', async (t) => {
+  const { node, caller } = await setStage(t)
+  const url = `${baseOf(node)}/v1/events`
+  const agent = new Agent({ maxSockets: 1_020 })
+  t.after(() => agent.destroy())
+  const statusOf = async () => {
+    const request = get(url, { agent, headers: { 'x-api-key': caller.secret } }).on('error', () => {})
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    return response.resume().statusCode
+  }
+  const statuses = await Promise.all(Array.from({ length: 1_020 }, statusOf))
+  assert.equal(statuses.filter((status) => status === 200).length, 1_000)
+  assert.equal(statuses.filter((status) => status === 403).length, 20)
+})
+
+test('stream: a revoked key ends that of a reader that does not read', async (t) => {
+  const { node, caller, open } = await setStage(t)
+  const quick = await open()
+  const socket = await openPaused(t, node, caller)
+  let isCut = false
+  socket.on('error', () => (isCut = true))
+  for (let n = 0; n < 20; n++) await tell(node, caller, 10, 60_000)
+  await until('the quick one', () => quick.events.length === 200)
+  await endKey(node.foundation, caller.keyId)
+  // Once its connection has gone, what it writes of another request is answered with a reset.
+  socket.write('GET / HTTP/1.1\r\nx-header: ')
+  await until('it to be cut off', () => isCut || (socket.write('a') && isCut), { timeoutMs: 10_000 })
+})
+
+/** A reader that stops reading once its stream has begun. */
+async function openPaused(t: TestContext, node: TestNode, caller: TestCaller): Promise<Socket> {
+  const { host, port } = node.app.listening.http!
+  const socket = connect(port, host)
+  t.after(() => void socket.destroy())
+  socket.write(`GET /v1/events HTTP/1.1\r\nhost: a\r\nx-api-key: ${caller.secret}\r\n\r\n`)
+  await until('it to begin', () => socket.bytesRead > 0 || socket.readableLength > 0)
+  return socket.pause()
+}
 
 test('stream: a revoked key and a suspended organization end it within seconds', async (t) => {
   const { node, caller, open } = await setStage(t)

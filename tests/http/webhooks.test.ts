@@ -76,6 +76,10 @@ test('webhooks: what cannot be an endpoint is 400', async () => {
     const { status, body: refusal } = await api.call('/v1/webhooks', { method: 'POST', body })
     assert.deepEqual([status, refusal.error], [400, 'invalid_request'], JSON.stringify(body))
   }
+  // What is asked for is judged before whether the endpoint exists.
+  const change = { method: 'PATCH', body: { url: 'https://127.0.0.1/' } } as const
+  const { status } = await api.call(`/v1/webhooks/whk_${'0'.repeat(24)}`, change)
+  assert.equal(status, 400)
 })
 
 test('webhooks: a change changes what it names', async () => {
