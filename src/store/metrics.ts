@@ -60,9 +60,9 @@ const stretches = `stretch as (
   )`
 const folded = (kind: string) => `stretch s join metric m on m.organization_id = $1 and m.kind = '${kind}'
   and m.grain = s.grain and m.at >= s.since and m.at < s.until`
-const unfolded = (kind: string) => `metric_delta d cross join lateral place_counts(d.at, d.counts) c
+const unfolded = `metric_delta d cross join lateral place_counts(d.at, d.counts) c
   join stretch s on c.grain = s.grain and c.at >= s.since and c.at < s.until
-  where d.organization_id = $1 and c.kind = '${kind}'`
+  where d.organization_id = $1`
 
 /** What the delivery metrics of the organization are made of, in one snapshot. */
 export async function readDeliveryMetrics(
@@ -71,17 +71,19 @@ export async function readDeliveryMetrics(
   within: Stretch[],
 ): Promise<DeliveryMetricRow[]> {
   return await db.query<DeliveryMetricRow>(
-    `with ${stretches}, sent as (
+    `with ${stretches}, fresh as materialized (
+      select c.* from ${unfolded}
+    ), sent as (
       select m.name, m.recipients, m.delivered, m.deferred, m.bounced from ${folded('destination')}
       union all
       select n.name, n.recipients, n.delivered, n.deferred, n.bounced
-      from (select c.name, ${spread} from ${unfolded('destination')}) n
+      from (select c.name, ${spread} from fresh c where c.kind = 'destination') n
     )
     select 'total' as kind, m.at, '' as name, ${columns}, array_to_string(m.latencies, ',') as latencies
     from ${folded('total')}
     union all
     select 'total', m.at, '', ${sums}, array_to_string(histogram(array_agg(m.latency), array_agg(m.delivered)), ',')
-    from (select c.at, c.latency, ${spread} from ${unfolded('total')}) m group by m.at
+    from (select c.at, c.latency, ${spread} from fresh c where c.kind = 'total') m group by m.at
     union all
     (select 'destination', null, name, 0, sum(recipients), sum(delivered), sum(deferred), sum(bounced), 0, 0, 0, 0, 0, null
     from sent group by name
@@ -102,7 +104,7 @@ export async function readDomainMetrics(
     select m.grain, m.at, ${sums} from (
       select m.grain, m.at, ${columns} from ${folded('own')} and m.name = $5
       union all
-      select c.grain, c.at, ${spread} from ${unfolded('own')} and c.name = $5
+      select c.grain, c.at, ${spread} from ${unfolded} and c.kind = 'own' and c.name = $5
     ) m group by m.grain, m.at`,
     [organizationId, ...arraysOf(within), domain],
   )
