@@ -39,7 +39,7 @@ export interface OutboxItem {
   webhook?: string
 }
 
-/** Tells an organization of something rare; hot paths call `append_outbox` in their own statement. */
+/** Tells an organization of something, in the transaction that makes it true. The functions of the hot paths insert their own row. */
 export async function announce(
   tx: Tx,
   { organizationId, at, items }: { organizationId: string; at: Date; items: OutboxItem[] },

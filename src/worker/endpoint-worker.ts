@@ -31,6 +31,7 @@ const gatherMs = 15
 /** Every endpoint may have these, whatever the others of the node have taken. */
 const leastCalls = 2
 const longestRestMs = 1_000
+
 /** What all endpoints of a node share: slow ones take only a part of it, so that they cannot starve the others. */
 export class CallBudget {
   #calls = 0
