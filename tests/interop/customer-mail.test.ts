@@ -138,13 +138,13 @@ test('a customer’s mail arrives at Postfix, opendkim verifies both signatures,
   ])
 
   // The judges are no yes-men: from elsewhere SPF fails, and DMARC passes by DKIM alone.
+  // A connection that still stands comes from where it came from.
+  await posthorn.stop()
   stage.client = strangers
+  await posthorn.start()
   const elsewhere = await api.want<Submission>('/v1/send', {
     ...{ ...call, body: { ...mail, from: { email: 'x@green.example' } }, idempotencyKey: 'from-elsewhere' },
   })
-  // A connection that still stands comes from where it came from.
-  await posthorn.stop()
-  await posthorn.start()
   await arrived([elsewhere])
   const last = (await verdicts(3)).at(-1)!
   assert.deepEqual([last['align_dkim'], last['align_spf'], last['policy']], ['4', '5', '15'])
