@@ -9,12 +9,14 @@ import { benchInbound } from './suites/inbound.ts'
 import { benchMemory } from './suites/memory.ts'
 import { benchMetrics } from './suites/metrics.ts'
 import { benchOutbound } from './suites/outbound.ts'
+import { benchSend } from './suites/send.ts'
 import { benchWebhooks } from './suites/webhooks.ts'
 
 const suites: Record<string, Suite> = {
   inbound: benchInbound,
   outbound: benchOutbound,
   accept: benchAccept,
+  send: benchSend,
   memory: benchMemory,
   growth: benchGrowth,
   metrics: benchMetrics,

@@ -16,8 +16,11 @@ let sent = 0
 
 const sockets = await Promise.all(Array.from({ length: load.connections }, open))
 const startedAtMs = performance.timeOrigin + performance.now()
-const deadlineMs = performance.now() + (load.durationMs ?? Number.POSITIVE_INFINITY)
-const run = randomBytes(6).toString('hex')
+const beganMs = performance.now()
+const deadlineMs = beganMs + (load.durationMs ?? Number.POSITIVE_INFINITY)
+const prefix = load.keys?.prefix ?? `bench-${randomBytes(6).toString('hex')}-`
+const keyCount = load.keys?.count ?? Number.POSITIVE_INFINITY
+const paceMs = load.perSecond === undefined ? 0 : 1000 / load.perSecond
 await Promise.all(sockets.map((socket) => exchange(socket)))
 const endedAtMs = performance.timeOrigin + performance.now()
 for (const socket of sockets) socket.destroy()
@@ -49,10 +52,18 @@ function exchange(socket: Socket): Promise<void> {
     const next = () => {
       if (sent >= (load.requests ?? Number.POSITIVE_INFINITY) || performance.now() >= deadlineMs)
         return resolve()
-      const { bytes, keyAt } = requests[sent % requests.length]!
-      if (keyAt >= 0) bytes.write((sent++).toString(16).padStart(keyLength, '0'), keyAt, 'latin1')
-      else sent++
-      sentAtMs = performance.now()
+      const number = sent++
+      if (paceMs === 0) return ask(number)
+      // What waits for a free connection has waited for its answer as well.
+      const dueAtMs = beganMs + number * paceMs
+      const earlyMs = dueAtMs - performance.now()
+      if (earlyMs > 0) setTimeout(ask, earlyMs, number, dueAtMs)
+      else ask(number, dueAtMs)
+    }
+    const ask = (number: number, atMs = performance.now()) => {
+      const { bytes, keyAt } = requests[number % requests.length]!
+      if (keyAt >= 0) bytes.write((number % keyCount).toString(16).padStart(keyLength, '0'), keyAt, 'latin1')
+      sentAtMs = Math.min(atMs, performance.now())
       socket.write(bytes)
     }
     const finish = () => {
@@ -85,7 +96,7 @@ function exchange(socket: Socket): Promise<void> {
 
 function buildRequest(path: string): { bytes: Buffer; keyAt: number } {
   const body = load.body ?? ''
-  const key = `idempotency-key: bench-${run}-`
+  const key = `idempotency-key: ${prefix}`
   const lines = [
     `${load.method} ${path} HTTP/1.1`,
     `host: ${url.host}`,

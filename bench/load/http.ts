@@ -8,12 +8,15 @@ export interface HttpLoad {
   /** Taken in turn. */
   paths: readonly string[]
   headers: Record<string, string>
-  /** JSON; each POST carries an idempotency key of its own. */
+  /** JSON; each POST carries an idempotency key of its own, or one of `keys` in turn. */
   body?: string
+  keys?: { prefix: string; count: number }
   connections: number
   /** Ends after this many requests, or after this time. */
   requests?: number
   durationMs?: number
+  /** Requests begin at this rate, evenly spread; without it each connection begins one as soon as the last is answered. */
+  perSecond?: number
   expectStatus: string
 }
 
@@ -44,8 +47,11 @@ export function perSecond(result: HttpResult): number {
   return (result.answered / (result.endedAtMs - result.startedAtMs)) * 1000
 }
 
-/** The JSON of a send to one recipient with `textBytes` of text: words in no order, so that it compresses like mail. */
-export function sendBody(recipient: string, textBytes: number): string {
+/**
+ * The JSON of a send to one recipient with `textBytes` of text: words in no order, so that it compresses like mail. A send
+ * of no inbox says who it is from.
+ */
+export function sendBody(recipient: string, textBytes: number, from?: string): string {
   let text = ''
   let state = 1
   while (text.length < textBytes) {
@@ -54,5 +60,6 @@ export function sendBody(recipient: string, textBytes: number): string {
     text += state.toString(36).slice(0, 2 + (state % 6)) + (state % 11 === 0 ? '\n' : ' ')
   }
   const subject = 'A message of the benchmark'
-  return JSON.stringify({ to: [{ email: recipient }], subject, text: text.slice(0, textBytes) })
+  const sender = from === undefined ? {} : { from: { email: from } }
+  return JSON.stringify({ ...sender, to: [{ email: recipient }], subject, text: text.slice(0, textBytes) })
 }

@@ -23,6 +23,8 @@ interface StartOptions {
   /** The smarthost that everything goes to; without it nothing leaves. */
   relayPort?: number
   roles?: string
+  /** The resolver that it asks. */
+  dns?: string
   /** Where the data folder goes, if it is to outlive the service. */
   dataFolder?: string
   /** A service that has been stopped, to be started again on its data folder. */
@@ -110,6 +112,7 @@ function settings(dataFolder: string, options: StartOptions): Record<string, str
     POSTHORN_SMTP_TRUSTED: '127.0.0.0/8',
     POSTHORN_MANAGED_DOMAIN: 'bench.test',
     POSTHORN_LOG_LEVEL: 'warn',
+    ...(options.dns && { POSTHORN_DNS: options.dns }),
     ...delivery,
   }
 }
