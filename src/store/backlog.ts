@@ -12,6 +12,8 @@ export interface Backlog {
   webhookCalls: number
   oldestWebhookCallAt: Date | null
   unfolded: number
+  /** When the oldest was told of what the index of words has not looked at yet. */
+  oldestUnindexedAt: Date | null
 }
 
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
@@ -42,7 +44,10 @@ export async function readBacklog(db: Queryable, at: Date, most: number): Promis
             where status = 'pending' and next_attempt_at is null and webhook_id > f.webhook_id
             order by webhook_id, id limit 1) n
         ) select min(created_at) from first) as "oldestWebhookCallAt",
-      (select count(*) from (select from metric_delta limit $2) w) as unfolded`,
+      (select count(*) from (select from metric_delta limit $2) w) as unfolded,
+      (select n.created_at from outbox_cursor c cross join lateral (
+        select created_at from outbox where (xact, seq) > (c.xact, c.seq) order by xact, seq limit 1
+      ) n where c.name = 'search') as "oldestUnindexedAt"`,
     [at, most],
   )
   return row!

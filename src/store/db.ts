@@ -52,10 +52,12 @@ function faultKind({ code, message }: Error & { code?: string }): DbFault['kind'
   // 25P03: idle in transaction; 25006: a standby after a failover.
   if (/^(08|53|57P|58)|^(55P03|57014|25P03|25006)$/.test(code ?? '')) return 'lost'
   if (/^E[A-Z]+$/.test(code ?? '')) return 'lost'
-  return /connection|timeout exceeded|Client was closed|not queryable/i.test(message) && !code
+  return /connection|timeout exceeded|read timeout|Client was closed|not queryable/i.test(message) && !code
     ? 'lost'
     : 'other'
 }
+
+const statementTimeoutMs = 60_000
 
 /** A pool of connections to one database. */
 export class Db implements Queryable {
@@ -67,7 +69,7 @@ export class Db implements Queryable {
       max: maxConnections,
       types: readTypes,
       connectionTimeoutMillis: 5_000,
-      statement_timeout: 60_000,
+      statement_timeout: statementTimeoutMs,
       lock_timeout: 15_000,
       idle_in_transaction_session_timeout: 30_000,
       keepAlive: true,
@@ -91,7 +93,7 @@ export class Db implements Queryable {
   async query<Row = Record<string, unknown>>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     const startedMs = performance.now()
     try {
-      const { rows } = await this.#pool.query({ name: statementName(text), text, values: [...values] })
+      const { rows } = await this.#pool.query(statement(text, values))
       return rows as Row[]
     } catch (error) {
       throw new DbFault(error as Error)
@@ -113,7 +115,9 @@ export class Db implements Queryable {
       await tx.query('commit')
       return result
     } catch (error) {
-      await tx.query('rollback').catch(() => (broken = true))
+      // Behind a statement that is not answered, neither would this be.
+      if (isUnanswered(error)) broken = true
+      else await tx.query('rollback').catch(() => (broken = true))
       throw error
     } finally {
       client.release(broken)
@@ -138,11 +142,25 @@ async function clientQuery<Row>(
   values: readonly unknown[] = [],
 ): Promise<Row[]> {
   try {
-    const { rows } = await client.query({ name: statementName(text), text, values: [...values] })
+    const { rows } = await client.query(statement(text, values))
     return rows as Row[]
   } catch (error) {
     throw new DbFault(error as Error)
   }
+}
+
+/**
+ * Beyond the time that PostgreSQL itself gives a statement: what is not answered by then goes to a server that is stopped
+ * or cut off, and its connection is given up.
+ */
+const unansweredMs = statementTimeoutMs + 5_000
+
+function statement(text: string, values: readonly unknown[]): pg.QueryConfig & { query_timeout: number } {
+  return { name: statementName(text), text, values: [...values], query_timeout: unansweredMs }
+}
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof DbFault && error.message === 'Query read timeout'
 }
 
 const names = new Map<string, string>()

@@ -156,14 +156,6 @@ export async function findExpired(db: Queryable, at: Date, limit: number): Promi
   )
 }
 
-export async function findWaitingOfInbox(db: Queryable, inboxId: InboxId): Promise<DeliveryPlace[]> {
-  return await db.query<DeliveryPlace>(
-    `select d.submission_id as "submissionId", d.position from submission s join delivery d on d.submission_id = s.id
-    where s.inbox_id = $1 and s.status = 'pending' and d.claim_epoch is null and d.status in ('pending', 'deferred')`,
-    [inboxId],
-  )
-}
-
 export async function findWaitingOfRoute(
   db: Queryable,
   route: string,
@@ -225,14 +217,21 @@ export async function lockSubmissionDeliveries(
   )
 }
 
-/** Whether any delivery of the inbox is on the wire. */
-export async function isInboxOnWire(db: Queryable, inboxId: InboxId): Promise<boolean> {
-  const rows = await db.query(
-    `select from submission s join delivery d on d.submission_id = s.id
-    where s.inbox_id = $1 and s.status = 'pending' and d.claim_epoch is not null limit 1`,
+/**
+ * The inbox's deliveries that have not ended, and which are on the wire; locked in order, so that none comes back from the
+ * wire between two looks.
+ */
+export async function lockInboxDeliveries(
+  tx: Tx,
+  inboxId: InboxId,
+): Promise<(DeliveryPlace & { onWire: boolean })[]> {
+  return await tx.query(
+    `select d.submission_id as "submissionId", d.position, d.claim_epoch is not null as "onWire"
+    from submission s join delivery d on d.submission_id = s.id
+    where s.inbox_id = $1 and s.status = 'pending' and d.status in ('pending', 'deferred')
+    order by d.submission_id, d.position for update of d`,
     [inboxId],
   )
-  return rows.length > 0
 }
 
 /** Ends deliveries that still wait, with one event each; answers how many. What is on the wire is left alone. */

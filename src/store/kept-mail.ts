@@ -10,32 +10,30 @@ export interface KeptReport extends KeptRow {
   failures: number
 }
 
-const due = 'coalesce(k.retry_at, k.received_at)'
-
 /**
- * Takes up to `limit` due reports with their bytes, and no more than weigh `maxBytes` together unless it is a single one;
- * the row locks are the claim, and fall with the transaction. Answers whether more was due.
+ * Takes up to `limit` due reports with their bytes, and no more than weigh `maxBytes` together unless it is a single one.
+ * The claim writes nothing and falls with the transaction. Answers whether there is more to be had at once.
  */
 export async function claimReports(
   tx: Tx,
   at: Date,
   { limit, maxBytes }: { limit: number; maxBytes: number },
 ): Promise<{ taken: (KeptReport & RawRow)[]; isMore: boolean }> {
-  const rows = await tx.query<KeptReport & RawRow & { due: number }>(
-    `with claimed as materialized (
-      select k.*, ${due} as due_at, r.size_bytes from kept_mail k join raw r on r.id = k.raw_id
-      where k.purpose <> 'operator' and ${due} <= $1 order by ${due} limit $2 for update of k skip locked
-    ), weighed as (
-      select *, sum(size_bytes) over (order by due_at, id) as bytes_so_far from claimed
-    )
-    select k.id, k.purpose, k.address, k.envelope, k.raw_id as "rawId", k.received_at as "receivedAt", k.failures,
-      r.size_bytes as "sizeBytes", r.bytes, r.blob, (select count(*) from claimed) as due
-    from weighed k join raw r on r.id = k.raw_id where k.bytes_so_far - k.size_bytes = 0 or k.bytes_so_far <= $3
-    order by k.due_at, k.id`,
+  const [claim] = await tx.query<{ claimed: string[]; isMore: boolean }>(
+    'select claimed, is_more as "isMore" from claim_reports($1, $2, $3)',
     [at, limit, maxBytes],
   )
-  const count = rows[0]?.due ?? 0
-  return { taken: rows.map(({ due, ...row }) => row), isMore: count === limit || count > rows.length }
+  const { claimed, isMore } = claim!
+  if (claimed.length === 0) return { taken: [], isMore }
+  const taken = await tx.query<KeptReport & RawRow>(
+    `select k.id, k.purpose, k.address, k.envelope, k.raw_id as "rawId", k.received_at as "receivedAt", k.failures,
+      r.size_bytes as "sizeBytes", r.bytes, r.blob
+    from kept_mail k join raw r on r.id = k.raw_id
+    where k.id = any($1) and k.purpose <> 'operator' and coalesce(k.retry_at, k.received_at) <= $2
+    order by coalesce(k.retry_at, k.received_at), k.id`,
+    [claimed, at],
+  )
+  return { taken, isMore: isMore || taken.length < claimed.length }
 }
 
 /** Deletes what has been read; answers the blobs that nothing needs any more, to be deleted after the commit. */
@@ -56,12 +54,16 @@ export async function postponeReports(tx: Tx, ids: string[], retryAt: Date): Pro
   if (ids.length > 0) await tx.query('update kept_mail set retry_at = $2 where id = any($1)', [ids, retryAt])
 }
 
-/** Notes that reading failed, and when it is tried again; null sets the mail aside, for operators to see. */
-export async function noteFailedReport(db: Queryable, id: string, retryAt: Date | null): Promise<void> {
+/** Notes that reading failed, and when it is tried again; at `maxFailures` the mail is set aside, for operators to see. */
+export async function noteFailedReports(
+  db: Queryable,
+  ids: readonly string[],
+  { retryAt, maxFailures }: { retryAt: Date; maxFailures: number },
+): Promise<void> {
   await db.query(
     `update kept_mail set failures = failures + 1, retry_at = $2,
-      purpose = case when $2::timestamptz is null then 'operator' else purpose end where id = $1`,
-    [id, retryAt],
+      purpose = case when failures + 1 >= $3 then 'operator' else purpose end where id = any($1)`,
+    [ids, retryAt, maxFailures],
   )
 }
 

@@ -27,10 +27,13 @@ export interface CallerRow extends KeyRow {
 
 const columns = `k.id, k.organization_id as "organizationId", k.name, k.kind, k.scopes, k.inbox_ids as "inboxIds",
   k.allowed_ips as "allowedIps", k.send_mode as "sendMode", k.allowed_recipient_domains as "allowedRecipientDomains",
-  k.expires_at as "expiresAt", k.requests_per_minute as "requestsPerMinute", k.created_at as "createdAt",
-  k.revoked_at as "revokedAt"`
+  k.expires_at as "expiresAt", k.created_at as "createdAt", k.revoked_at as "revokedAt",
+  coalesce(k.requests_per_minute, (o.limits->>'requestsPerMinute')::integer) as "requestsPerMinute"`
 
-export async function insertKey(tx: Tx, row: Omit<KeyRow, 'revokedAt'>, hash: Buffer): Promise<void> {
+/** A key without a request rate has its organization's. */
+type NewKey = Omit<KeyRow, 'revokedAt' | 'requestsPerMinute'> & { requestsPerMinute: number | null }
+
+export async function insertKey(tx: Tx, row: NewKey, hash: Buffer): Promise<void> {
   await tx.query(
     `insert into api_key (id, organization_id, name, kind, hash, scopes, inbox_ids, allowed_ips, send_mode,
       allowed_recipient_domains, expires_at, requests_per_minute, created_at)
@@ -76,14 +79,16 @@ export async function listLiveKeys(db: Queryable, ids: readonly KeyId[], at: Dat
 
 export async function listKeys(db: Queryable, organizationId: string): Promise<KeyRow[]> {
   return await db.query<KeyRow>(
-    `select ${columns} from api_key k where k.organization_id = $1 order by k.id`,
+    `select ${columns} from api_key k join organization o on o.id = k.organization_id
+    where k.organization_id = $1 order by k.id`,
     [organizationId],
   )
 }
 
 export async function revokeKey(tx: Tx, id: string, at: Date): Promise<KeyRow | null> {
   const [row] = await tx.query<KeyRow>(
-    `update api_key k set revoked_at = coalesce(revoked_at, $2) where k.id = $1 returning ${columns}`,
+    `update api_key k set revoked_at = coalesce(revoked_at, $2) from organization o
+    where k.id = $1 and o.id = k.organization_id returning ${columns}`,
     [id, at],
   )
   return row ?? null

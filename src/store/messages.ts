@@ -131,6 +131,8 @@ export interface MessageFilter {
   /** Bounds of the id: ids begin with their milliseconds. */
   sinceId: string | null
   untilId: string | null
+  /** What `writeQuery` made of the words that must occur. */
+  words: string | null
 }
 
 /** The inbox's messages, newest first, after `beforeId`. */
@@ -140,9 +142,24 @@ export async function listMessages(
   beforeId: string | null,
   limit: number,
 ): Promise<MessageRow[]> {
+  if (filter.words !== null) return await searchMessages(db, filter, filter.words, beforeId, limit)
   const where = `m.inbox_id = $1 and ($2::text is null or m.direction = $2) and ($3::text is null or lower(m.sender->>'email') = $3)
     and m.id >= coalesce($4, 'msg_') and m.id < least(coalesce($5, 'msg_g'), coalesce($6, 'msg_g'))`
   const values = [filter.inboxId, filter.direction, filter.from, filter.sinceId, filter.untilId, beforeId]
+  return await readPage(db, { where, order: 'm.id desc' }, values, limit)
+}
+
+/** The same by the index of words, which knows only what has been indexed since it was filed. */
+async function searchMessages(
+  db: Queryable,
+  { inboxId, direction, from, sinceId, untilId }: MessageFilter,
+  words: string,
+  beforeId: string | null,
+  limit: number,
+): Promise<MessageRow[]> {
+  const where = `m.id = any(array(select search_messages($1, $2, $3, $4, coalesce($5, 'msg_'),
+    least(coalesce($6, 'msg_g'), coalesce($7, 'msg_g')), $8)))`
+  const values = [inboxId, words, direction, from, sinceId, untilId, beforeId, limit]
   return await readPage(db, { where, order: 'm.id desc' }, values, limit)
 }
 
@@ -217,15 +234,27 @@ export async function listThreads(
   )
 }
 
-/** Removes the message's row, and its thread's when it was the last; the inbox is locked. */
+/**
+ * Removes the message's row. Its thread goes with the last one, and else knows no more than what is left of it. The inbox
+ * is locked.
+ */
 export async function deleteMessageRow(
   tx: Tx,
   message: { id: MessageId; threadId: ThreadId },
 ): Promise<void> {
   await tx.query('delete from message where id = $1', [message.id])
   await tx.query(
-    `update thread t set message_count = n.messages, last_message_at = coalesce(n.last, t.last_message_at)
-    from (select count(*) as messages, max(created_at) as last from message where thread_id = $1) n where t.id = $1`,
+    `update thread t set message_count = n.messages, last_message_at = coalesce(n.last, t.last_message_at),
+      subject = coalesce(n.subject, ''), participants = join_participants('{}', n.participants)
+    from (
+      select count(distinct m.id) as messages, max(m.created_at) as last, (array_agg(m.subject order by m.seq))[1] as subject,
+        array_agg(a.mailbox->>'email' order by m.seq, a.place) as participants
+      from message m
+      left join lateral jsonb_array_elements(
+        jsonb_build_array(m.sender) || (m.recipients->'to') || coalesce(m.recipients->'cc', '[]')
+      ) with ordinality a(mailbox, place) on a.mailbox->>'email' <> ''
+      where m.thread_id = $1
+    ) n where t.id = $1`,
     [message.threadId],
   )
   await tx.query('delete from thread where id = $1 and message_count = 0', [message.threadId])
@@ -243,6 +272,7 @@ export async function purgeMessages(tx: Tx, limit: number): Promise<{ rawIds: st
   )
   if (rows.length < limit) {
     await tx.query('delete from thread where inbox_id = $1', [inbox.id])
+    await tx.query('delete from search_part where inbox_id = $1', [inbox.id])
     await tx.query('update inbox set purged = true where id = $1', [inbox.id])
   }
   return { rawIds: rows.flatMap(({ rawId }) => rawId ?? []) }

@@ -52,6 +52,27 @@ export async function findRaw(db: Queryable, id: string): Promise<RawRow | null>
   return row ?? null
 }
 
+/** Which of the ids are those of raw rows. */
+export async function findRawIds(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await db.query<{ id: string }>('select id from raw where id = any($1::uuid[])', [ids])
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** The newest blobs that rows name. */
+export async function findNewestBlobs(db: Queryable, limit: number): Promise<string[]> {
+  const rows = await db.query<{ blob: string }>(
+    'select blob from raw where blob is not null order by id desc limit $1',
+    [limit],
+  )
+  return rows.map(({ blob }) => blob)
+}
+
+/** The id of this database, by which a folder of blobs is marked as its own. */
+export async function readDatabaseId(db: Queryable): Promise<string> {
+  const [row] = await db.query<{ id: string }>('select id from database_identity')
+  return row!.id
+}
+
 /** Deletes those of the raw rows that nothing refers to any more; answers the blobs they named. */
 export async function deleteUnusedRaws(tx: Tx, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return []

@@ -78,30 +78,27 @@ export async function insertReceived(db: Queryable, mails: ReceivedMail[], at: D
 }
 
 /**
- * Takes up to `limit` due mails with their bytes, and no more than weigh `maxBytes` together unless it is a single one;
- * the row locks are the claim, and fall with the transaction. Answers whether more was due.
+ * Takes up to `limit` due mails with their bytes, and no more than weigh `maxBytes` together unless it is a single one.
+ * The claim writes nothing and falls with the transaction. Answers whether there is more to be had at once.
  */
 export async function claimSpool(
   tx: Tx,
   at: Date,
   { limit, maxBytes }: { limit: number; maxBytes: number },
 ): Promise<{ taken: (SpoolRow & RawRow)[]; isMore: boolean }> {
-  const rows = await tx.query<SpoolRow & RawRow & { due: number }>(
-    `with claimed as materialized (
-      select s.*, r.size_bytes from spool s join raw r on r.id = s.raw_id where s.due_at <= $1
-      order by s.due_at limit $2 for update of s skip locked
-    ), weighed as (
-      select *, sum(size_bytes) over (order by due_at, id) as bytes_so_far from claimed
-    )
-    select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
-      s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.bytes, r.blob,
-      (select count(*) from claimed) as due
-    from weighed s join raw r on r.id = s.raw_id where s.bytes_so_far - s.size_bytes = 0 or s.bytes_so_far <= $3
-    order by s.due_at, s.id`,
+  const [claim] = await tx.query<{ claimed: string[]; isMore: boolean }>(
+    'select claimed, is_more as "isMore" from claim_spool($1, $2, $3)',
     [at, limit, maxBytes],
   )
-  const due = rows[0]?.due ?? 0
-  return { taken: rows.map(({ due, ...row }) => row), isMore: due === limit || due > rows.length }
+  const { claimed, isMore } = claim!
+  if (claimed.length === 0) return { taken: [], isMore }
+  const taken = await tx.query<SpoolRow & RawRow>(
+    `select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
+      s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.bytes, r.blob
+    from spool s join raw r on r.id = s.raw_id where s.id = any($1) and s.due_at <= $2 order by s.due_at, s.id`,
+    [claimed, at],
+  )
+  return { taken, isMore: isMore || taken.length < claimed.length }
 }
 
 /** Lets the transaction that holds the claims stay idle for as long as reading the mails may take at worst. */
@@ -110,6 +107,6 @@ export async function keepClaims(tx: Tx): Promise<void> {
 }
 
 /** Notes that filing failed, and when it is tried again. */
-export async function postponeSpool(db: Queryable, id: string, dueAt: Date): Promise<void> {
-  await db.query('update spool set failures = failures + 1, due_at = $2 where id = $1', [id, dueAt])
+export async function postponeSpool(db: Queryable, ids: readonly string[], dueAt: Date): Promise<void> {
+  await db.query('update spool set failures = failures + 1, due_at = $2 where id = any($1)', [ids, dueAt])
 }

@@ -1,6 +1,7 @@
 // Submissions, their recipients' states and their events.
 import { hash } from 'node:crypto'
 import type { InboxId, KeyId, MessageId, OrganizationId, SubmissionId, ThreadId } from '../base/ids.ts'
+import { column } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import type { DeliveryStatus, SubmissionStatus } from './status.ts'
@@ -148,8 +149,8 @@ export interface NewSend {
   key: KeyId
   op: SendOperation
   idem: string
-  /** SHA-256 of the request, in hex. */
-  hash: string
+  /** SHA-256 of the request. */
+  hash: Buffer
   /** A refusal found beforehand; it counts only when the key has no earlier result and the inbox lives. */
   refusal: string | null
   /** Null for a send of no inbox: it has neither thread nor message. */
@@ -158,11 +159,9 @@ export interface NewSend {
   /** Whether the thread is new; null where there is none. */
   fresh: boolean | null
   /** Where there is no inbox: the customer's domain that it is sent from, and further header fields. */
-  domain_id?: string
-  headers?: Record<string, string>
+  domain_id: string | null
+  headers: Record<string, string> | null
   sub: SubmissionId
-  /** How many recipients count against the limits. */
-  recipients: number
 
   id: MessageId | null
   mid: string
@@ -189,29 +188,94 @@ export interface SendVerdict {
   verdict: string
   submissionId: SubmissionId
   retryAfterSeconds: number | null
+  /** The positions of recipients that are suppressed. */
+  suppressed: number[]
 }
+
+const acceptance = `select i, verdict, submission_id as "submissionId", retry_after as "retryAfterSeconds",
+  muted as suppressed
+  from accept_sends(${Array.from({ length: 40 }, (_, i) => `$${i + 1}`).join(', ')})`
 
 /** One call a batch; answers a verdict for each send, in order. */
 export async function acceptSends(db: Queryable, sends: NewSend[], at: Date): Promise<SendVerdict[]> {
-  const rows = sends.map((send, i) => ({
-    i,
-    digest: hash('sha256', `${send.org} ${send.op} ${send.idem}`),
-    ...send,
-  }))
-  const verdicts = await db.query<SendVerdict & { i: number }>(
-    `select i, verdict, submission_id as "submissionId", retry_after as "retryAfterSeconds"
-    from accept_sends($1, $2, $3, $4)`,
-    [
-      JSON.stringify(rows),
-      [...new Set(sends.map(({ org }) => org))],
-      [...new Set(sends.flatMap(({ inbox }) => inbox ?? []))],
-      at,
-    ],
-  )
-  const byPlace = new Map(verdicts.map((verdict) => [verdict.i, verdict]))
-  return sends.map(
-    ({ sub }, i) => byPlace.get(i) ?? { verdict: 'unauthorized', submissionId: sub, retryAfterSeconds: null },
-  )
+  const verdicts = await db.query<SendVerdict & { i: number }>(acceptance, [
+    at,
+    [...new Set(sends.map(({ org }) => org))],
+    [...new Set(sends.flatMap(({ inbox }) => inbox ?? []))],
+    ...decidingColumns(sends),
+    ...recipientColumns(sends),
+    ...writtenColumns(sends),
+  ])
+  const byPlace = new Map(verdicts.map(({ i, ...verdict }) => [i, verdict]))
+  const unknown = { verdict: 'unauthorized', retryAfterSeconds: null, suppressed: [] }
+  return sends.map(({ sub }, i) => byPlace.get(i + 1) ?? { ...unknown, submissionId: sub })
+}
+
+function decidingColumns(sends: NewSend[]): Buffer[] {
+  const digests = sends.map(({ org, op, idem }) => hash('sha256', `${org} ${op} ${idem}`, 'buffer'))
+  return [
+    column('uuid', pick(sends, 'org')),
+    column('uuid', pick(sends, 'key')),
+    column('bytea', digests),
+    column('bytea', pick(sends, 'hash')),
+    column('text', pick(sends, 'refusal')),
+    column('text', pick(sends, 'inbox')),
+    column('text', pick(sends, 'thread')),
+    column('boolean', pick(sends, 'fresh')),
+    column('uuid', pick(sends, 'sub')),
+    column(
+      'integer',
+      sends.map(({ deliveries }) => deliveries.length),
+    ),
+  ]
+}
+
+function recipientColumns(sends: NewSend[]): Buffer[] {
+  const places = sends.flatMap(({ deliveries }, i) => deliveries.map(() => i + 1))
+  const recipients = sends.flatMap(({ deliveries }) => deliveries)
+  return [
+    column('integer', places),
+    column('integer', pick(recipients, 'position')),
+    column('text', pick(recipients, 'email')),
+    column('text', pick(recipients, 'key')),
+    column('text', pick(recipients, 'domain')),
+    column('text', pick(recipients, 'route')),
+  ]
+}
+
+function writtenColumns(sends: NewSend[]): Buffer[] {
+  return [
+    column('text', pick(sends, 'op')),
+    column('text', pick(sends, 'idem')),
+    column('text', pick(sends, 'id')),
+    column('text', pick(sends, 'mid')),
+    column('text', pick(sends, 'irt')),
+    column('text', lines(pick(sends, 'refs'))),
+    column('jsonb', pick(sends, 'sender')),
+    column('jsonb', pick(sends, 'rcpts')),
+    column('text', lines(pick(sends, 'participants'))),
+    column('text', pick(sends, 'subject')),
+    column('text', pick(sends, 'thread_subject')),
+    column('text', pick(sends, 'body')),
+    column('text', pick(sends, 'html')),
+    column('jsonb', pick(sends, 'metadata')),
+    column('text', pick(sends, 'purpose')),
+    column('jsonb', pick(sends, 'attachments')),
+    column('uuid', pick(sends, 'raw')),
+    column('uuid', pick(sends, 'domain_id')),
+    column('jsonb', pick(sends, 'headers')),
+    column('timestamptz', pick(sends, 'at')),
+    column('timestamptz', pick(sends, 'expires_at')),
+  ]
+}
+
+function pick<Row, Name extends keyof Row>(rows: Row[], name: Name): Row[Name][] {
+  return rows.map((row) => row[name])
+}
+
+/** Message-IDs and addresses hold no line ends. */
+function lines(lists: string[][]): string[] {
+  return lists.map((list) => list.join('\n'))
 }
 
 /** Marks the results of the message's send as deleted: its idempotency key answers 410 from now on. */

@@ -79,27 +79,6 @@ export async function listSuppressions(
   )
 }
 
-/** A recipient as suppressions are looked up: by organization and address key. */
-interface SuppressionKey {
-  org: OrganizationId
-  key: string
-}
-
-/**
- * Which of these are suppressed: one look-up for a whole batch, one probe of the index for each. The limit keeps the plan
- * from joining in any other way, whatever the table's size was when the plan was made.
- */
-export async function findSuppressed(db: Queryable, keys: SuppressionKey[]): Promise<SuppressionKey[]> {
-  if (keys.length === 0) return []
-  return await db.query<SuppressionKey>(
-    `select k.org, k.key from unnest($1::uuid[], $2::text[]) as k(org, key)
-    cross join lateral (
-      select from suppression s where s.organization_id = k.org and s.address_key = k.key limit 1
-    ) found`,
-    [keys.map(({ org }) => org), keys.map(({ key }) => key)],
-  )
-}
-
 /** Suppresses recipients of submissions, each in its own organization, which is told; answers how many are new. */
 export async function suppressRecipients(
   tx: Tx,

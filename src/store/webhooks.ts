@@ -119,6 +119,17 @@ export interface WebhookLease {
 const isFirst = `status = 'pending' and next_attempt_at is null`
 const isAgain = `status = 'pending' and next_attempt_at is not null`
 
+/** Whether the endpoint is being called at the moment: it is active, a node holds its lease, and something is due. */
+export async function isBeingCalled(tx: Tx, id: WebhookId, at: Date): Promise<boolean> {
+  const due = (which: string) => `exists (select from webhook_delivery where webhook_id = w.id and ${which})`
+  const rows = await tx.query(
+    `select from webhook w where w.id = $1 and w.status = 'active' and w.owner is not null and w.lease_until > now()
+      and (${due(isFirst)} or ${due(`${isAgain} and next_attempt_at <= $2`)})`,
+    [id, at],
+  )
+  return rows.length > 0
+}
+
 /** Every endpoint with calls to make now, found by two looks at an index for each that has any waiting. */
 const heads = `first as (
   (select d.webhook_id from webhook_delivery d where ${isFirst} order by d.webhook_id limit 1)

@@ -32,7 +32,8 @@ create table api_key (
   send_mode text not null check (send_mode in ('new_and_reply', 'reply_only')),
   allowed_recipient_domains text[],
   expires_at timestamptz,
-  requests_per_minute integer not null,
+  -- Null: the organization's.
+  requests_per_minute integer,
   created_at timestamptz not null,
   revoked_at timestamptz
 );

@@ -9,14 +9,27 @@ as $$
   select started_at > at - interval '60 s' and started_at < at + interval '60 s'
 $$;
 
+-- A batch comes as columns, one element a send: what decides over it, its recipients (`to_…`, each with the place of its send,
+-- from 1), then what is written when it passes. `organizations` and `inboxes` are those of the batch, each once. A send of no
+-- inbox has no id, no thread and no `fresh`; it has a domain and header fields. `ref_lines` and `participant_lines` hold a
+-- list each, a line an entry.
+-- Answers for each send what became of it, and the positions of its recipients that are suppressed.
 -- Joins of a small batch to large tables must use their indexes whatever the statistics said when the plan was cached.
--- `organizations` and `inboxes` are those of `sends`, each once.
-create function accept_sends(sends jsonb, organizations uuid[], inboxes text[], at timestamptz)
-returns table (i integer, verdict text, submission_id uuid, retry_after integer)
+create function accept_sends(
+  at timestamptz, organizations uuid[], inboxes text[],
+  orgs uuid[], keys uuid[], digests bytea[], hashes bytea[], refusals text[], in_inboxes text[], in_threads text[],
+  freshness boolean[], subs uuid[], recipient_counts integer[],
+  to_sends integer[], to_positions integer[], to_emails text[], to_keys text[], to_domains text[], to_routes text[],
+  operations text[], idempotency_keys text[], ids text[], internet_ids text[], parents text[], ref_lines text[],
+  senders jsonb[], shown jsonb[], participant_lines text[], subjects text[], thread_subjects text[], bodies text[],
+  htmls text[], metadatas jsonb[], purposes text[], attachment_lists jsonb[], raw_ids uuid[], domain_ids uuid[],
+  header_sets jsonb[], times timestamptz[], expiries timestamptz[])
+returns table (i integer, verdict text, submission_id uuid, retry_after integer, muted integer[])
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 as $$
 declare
   r record;
@@ -25,28 +38,35 @@ declare
   minute_count integer;
   day_count integer;
   recipient_count integer;
+  recipients integer;
   today date := (at at time zone 'UTC')::date;
-  passed integer[] := '{}';
+  suppressed integer[];
+  passed boolean[] := array_fill(false, array[cardinality(orgs)]);
+  counts integer[] := array_fill(0, array[cardinality(orgs)]);
 begin
   perform 1 from usage u where u.organization_id = any(organizations) order by u.organization_id for update;
   perform 1 from inbox b where b.id = any(inboxes) order by b.id for no key update;
+  -- The limit keeps the plan from joining in any other way than by a probe of the index for each.
+  suppressed := array(
+    select d.place from unnest(to_sends, to_keys) with ordinality d(send, key, place)
+    cross join lateral (
+      select from suppression s where s.organization_id = orgs[d.send] and s.address_key = d.key limit 1
+    ) found);
 
   for r in
-    select c.*, o.status as organization_status, o.limits, k.id as live_key,
-      b.id as live_inbox, t.id as live_thread,
+    select c as i, orgs[c] as org, hashes[c] as hash, refusals[c] as refusal, in_inboxes[c] as inbox, freshness[c] as fresh,
+      subs[c] as sub, o.status as organization_status, o.limits, k.id as live_key, b.id as live_inbox, t.id as live_thread,
       s.id as seen, s.request_hash as seen_hash, s.result_deleted or sb.status = 'deleted' as seen_deleted,
       u.minute_started_at, u.minute_messages, u.day, u.day_messages, u.day_recipients
-    from jsonb_to_recordset(sends) as c(
-      i integer, org uuid, key uuid, digest text, hash text, refusal text,
-      inbox text, thread text, fresh boolean, sub uuid, recipients integer)
-    join organization o on o.id = c.org
-    join usage u on u.organization_id = c.org
-    left join api_key k on k.id = c.key and k.revoked_at is null and (k.expires_at is null or k.expires_at > at)
-    left join inbox b on b.id = c.inbox and b.organization_id = c.org and b.status = 'active'
-    left join thread t on t.id = c.thread and t.inbox_id = c.inbox
-    left join submission s on s.idempotency_digest = decode(c.digest, 'hex')
+    from generate_series(1, cardinality(orgs)) c
+    join organization o on o.id = orgs[c]
+    join usage u on u.organization_id = orgs[c]
+    left join api_key k on k.id = keys[c] and k.revoked_at is null and (k.expires_at is null or k.expires_at > at)
+    left join inbox b on b.id = in_inboxes[c] and b.organization_id = orgs[c] and b.status = 'active'
+    left join thread t on t.id = in_threads[c] and t.inbox_id = in_inboxes[c]
+    left join submission s on s.idempotency_digest = digests[c]
     left join inbox sb on sb.id = s.inbox_id
-    order by c.org, c.i
+    order by orgs[c], c
   loop
     if org is distinct from r.org then
       org := r.org;
@@ -61,40 +81,52 @@ begin
     end if;
 
     i := r.i;
+    muted := '{}';
+    if suppressed <> '{}' then
+      muted := array(select to_positions[p] from unnest(suppressed) p where to_sends[p] = i);
+    end if;
+    recipients := recipient_counts[i] - cardinality(muted);
     submission_id := coalesce(r.seen, r.sub);
     retry_after := null;
     verdict := case
+      -- The answer to an earlier run of the batch was lost: what it committed stays accepted, whatever became of the key.
+      when r.seen = r.sub then 'accepted'
       when r.live_key is null then 'unauthorized'
       when r.organization_status <> 'active' then 'organization_inactive'
-      when r.seen = r.sub then 'accepted'
       when r.seen_deleted then 'idempotency_result_expired'
-      when r.seen is not null and r.seen_hash = decode(r.hash, 'hex') then 'replayed'
+      when r.seen is not null and r.seen_hash = r.hash then 'replayed'
       when r.seen is not null then 'idempotency_key_reused'
       when r.inbox is not null and r.live_inbox is null then 'not_found'
       when not r.fresh and r.live_thread is null then 'not_found'
-      else r.refusal
+      when r.refusal is not null then r.refusal
+      when recipients = 0 and muted <> '{}' then 'all_recipients_suppressed'
     end;
     if verdict is null then
-      if minute_count + 1 > (r.limits->>'messagesPerMinute')::integer then
-        verdict := 'send_limit_exceeded';
-        retry_after := greatest(1, ceil(extract(epoch from minute_started + interval '60 s' - at)));
-      elsif day_count + 1 > (r.limits->>'messagesPerDay')::integer
-        or recipient_count + r.recipients > (r.limits->>'recipientsPerDay')::integer then
+      -- Where both windows are used up, the one that ends later is what to wait for.
+      if day_count + 1 > (r.limits->>'messagesPerDay')::integer
+        or recipient_count + recipients > (r.limits->>'recipientsPerDay')::integer then
         verdict := 'send_limit_exceeded';
         retry_after := greatest(1, ceil(extract(epoch from (today + 1)::timestamp at time zone 'UTC' - at)));
-      else
+      end if;
+      if minute_count + 1 > (r.limits->>'messagesPerMinute')::integer then
+        verdict := 'send_limit_exceeded';
+        -- Who waited for the lock meanwhile has an earlier time than the window's beginning.
+        retry_after := greatest(1, retry_after, least(60, ceil(extract(epoch from minute_started + interval '60 s' - at))));
+      end if;
+      if verdict is null then
         verdict := 'accepted';
-        passed := passed || r.i;
+        passed[r.i] := true;
+        counts[r.i] := recipients;
         minute_started := coalesce(minute_started, at);
         minute_count := minute_count + 1;
         day_count := day_count + 1;
-        recipient_count := recipient_count + r.recipients;
+        recipient_count := recipient_count + recipients;
       end if;
     end if;
     return next;
   end loop;
 
-  if passed = '{}' then return; end if;
+  if not true = any(passed) then return; end if;
 
   update usage u set
     minute_started_at = case when is_running(u.minute_started_at, at) then u.minute_started_at else at end,
@@ -103,80 +135,96 @@ begin
     day_messages = case when u.day = today then u.day_messages else 0 end + n.messages,
     day_recipients = case when u.day = today then u.day_recipients else 0 end + n.recipients
   from (
-    select c.org, count(*) as messages, sum(c.recipients) as recipients
-    from jsonb_to_recordset(sends) as c(i integer, org uuid, recipients integer)
-    where c.i = any(passed) group by c.org
+    select orgs[g] as org, count(*) as messages, sum(counts[g]) as recipients
+    from generate_series(1, cardinality(orgs)) g where passed[g] group by orgs[g]
   ) n
   where u.organization_id = n.org;
-  perform insert_sends(sends, passed);
-end $$;
 
--- Writes what accept_sends let pass, under its locks: message, thread, submission, deliveries and what is told of them. A send of no inbox has
--- its content in place of message and thread; `fresh` is null there.
-create function insert_sends(sends jsonb, passed integer[]) returns void
-language plpgsql
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
-begin
-  with x as materialized (
-    select * from jsonb_to_recordset(sends) as x(
-      i integer, org uuid, op text, idem text, digest text, hash text, inbox text, thread text, fresh boolean, sub uuid,
-      id text, mid text, irt text, refs text[], sender jsonb, rcpts jsonb, participants text[], subject text,
-      thread_subject text, body text, html text, metadata jsonb, purpose text, attachments jsonb, raw uuid,
-      deliveries jsonb, at timestamptz, expires_at timestamptz, domain_id uuid, headers jsonb)
-    where x.i = any(passed)
-  ), counted as (
-    update inbox b set message_seq = b.message_seq + n.messages
-    from (select inbox, count(*) as messages from x group by inbox) n
-    where b.id = n.inbox
-    returning b.id, b.message_seq - n.messages as base
-  ), messages as (
+  if inboxes <> '{}' then
+    with counted as (
+      update inbox b set message_seq = b.message_seq + n.messages
+      from (
+        select in_inboxes[g] as inbox, count(*) as messages from generate_series(1, cardinality(orgs)) g
+        where passed[g] and in_inboxes[g] is not null group by in_inboxes[g]
+      ) n
+      where b.id = n.inbox
+      returning b.id, b.message_seq - n.messages as base
+    )
     insert into message (id, organization_id, inbox_id, thread_id, seq, direction, internet_message_id, in_reply_to,
       reference_ids, sender, recipients, subject, text, html, metadata, purpose, attachments, submission_id, raw_id,
       created_at, updated_at)
-    select x.id, x.org, x.inbox, x.thread, counted.base + row_number() over (partition by x.inbox order by x.i),
-      'outbound', x.mid, x.irt, x.refs, x.sender, x.rcpts, x.subject, x.body, x.html, x.metadata, x.purpose,
-      x.attachments, x.sub, x.raw, x.at, x.at
-    from x join counted on counted.id = x.inbox
-  ), threads as (
+    select ids[g], orgs[g], in_inboxes[g], in_threads[g], counted.base + row_number() over (partition by counted.id order by g),
+      'outbound', internet_ids[g], parents[g], string_to_array(ref_lines[g], E'\n'), senders[g], shown[g], subjects[g],
+      bodies[g], htmls[g], metadatas[g], purposes[g], attachment_lists[g], subs[g], raw_ids[g], times[g], times[g]
+    from generate_series(1, cardinality(orgs)) g join counted on counted.id = in_inboxes[g] where passed[g];
+
     insert into thread (id, organization_id, inbox_id, subject, participants, message_count, last_message_at, created_at)
-    select x.thread, x.org, x.inbox, x.thread_subject, x.participants, 1, x.at, x.at
-    from x where x.fresh
-  ), replied as (
-    update thread t set message_count = t.message_count + n.messages, last_message_at = greatest(t.last_message_at, n.latest),
-      participants = join_participants(t.participants, n.participants)
-    from (
-      select x.thread, count(distinct x.i) as messages, max(x.at) as latest, array_agg(p.email) as participants
-      from x left join unnest(x.participants) p(email) on true where not x.fresh group by x.thread
-    ) n
-    where t.id = n.thread
-  ), scans as (
+    select in_threads[g], orgs[g], in_inboxes[g], thread_subjects[g], string_to_array(participant_lines[g], E'\n'), 1, times[g],
+      times[g]
+    from generate_series(1, cardinality(orgs)) g where passed[g] and freshness[g];
+
+    if false = any(freshness) then
+      update thread t set message_count = t.message_count + n.messages,
+        last_message_at = greatest(t.last_message_at, n.latest),
+        participants = join_participants(t.participants, n.participants)
+      from (
+        select in_threads[g] as thread, count(distinct g) as messages, max(times[g]) as latest,
+          array_agg(p.email) as participants
+        from generate_series(1, cardinality(orgs)) g
+        left join unnest(string_to_array(participant_lines[g], E'\n')) p(email) on true
+        where passed[g] and not freshness[g] group by in_threads[g]
+      ) n
+      where t.id = n.thread;
+    end if;
+
     insert into scan (message_id, organization_id, due_at)
-    select x.id, x.org, x.at from x where x.inbox is not null and x.attachments <> '[]'
-  ), contents as (
+    select ids[g], orgs[g], times[g] from generate_series(1, cardinality(orgs)) g
+    where passed[g] and ids[g] is not null and attachment_lists[g] <> '[]';
+  end if;
+
+  if array_position(in_inboxes, null) is not null then
     insert into send_content (submission_id, organization_id, domain_id, internet_message_id, recipients, text, html,
       headers, created_at)
-    select x.sub, x.org, x.domain_id, x.mid, x.rcpts, x.body, x.html, x.headers, x.at from x where x.inbox is null
-  ), submissions as (
-    insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, inbox_id, message_id, sender,
-      subject, metadata, purpose, status, created_at, updated_at)
-    select x.sub, x.org, x.op, x.idem, decode(x.digest, 'hex'), decode(x.hash, 'hex'), x.inbox, x.id, x.sender, x.subject, x.metadata, x.purpose,
-      'pending', x.at, x.at
-    from x
-  ), deliveries as (
-    insert into delivery (submission_id, position, organization_id, inbox_id, email, address_key, domain, route, status,
-      due_at, expires_at, updated_at)
-    select x.sub, d.position, x.org, x.inbox, d.email, d.key, d.domain, d.route, 'pending', x.at, x.expires_at, x.at
-    from x cross join lateral jsonb_to_recordset(x.deliveries) as d(
-      position integer, email text, key text, domain text, route text)
-  )
+    select subs[g], orgs[g], domain_ids[g], internet_ids[g], shown[g], bodies[g], htmls[g], header_sets[g], times[g]
+    from generate_series(1, cardinality(orgs)) g where passed[g] and in_inboxes[g] is null;
+  end if;
+
+  insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, inbox_id,
+    message_id, sender, subject, metadata, purpose, status, created_at, updated_at)
+  select subs[g], orgs[g], operations[g], idempotency_keys[g], digests[g], hashes[g], in_inboxes[g], ids[g], senders[g],
+    subjects[g], metadatas[g], purposes[g], 'pending', times[g], times[g]
+  from generate_series(1, cardinality(orgs)) g where passed[g];
+
+  insert into delivery (submission_id, position, organization_id, inbox_id, email, address_key, domain, route, status,
+    due_at, expires_at, updated_at)
+  select subs[to_sends[g]], to_positions[g], orgs[to_sends[g]], in_inboxes[to_sends[g]], to_emails[g], to_keys[g],
+    to_domains[g], to_routes[g], 'pending', times[to_sends[g]], expiries[to_sends[g]], times[to_sends[g]]
+  from generate_series(1, cardinality(to_sends)) g where passed[to_sends[g]];
+
   insert into outbox (organization_id, items, created_at)
-  select x.org,
-    jsonb_agg(jsonb_build_object('id', x.sub, 'type', 'message.sent', 'submission', x.sub, 'event', 0) order by x.i),
-    max(x.at)
-  from x group by x.org;
+  select orgs[g],
+    jsonb_agg(jsonb_build_object('id', subs[g], 'type', 'message.sent', 'submission', subs[g], 'event', 0) order by g),
+    max(times[g])
+  from generate_series(1, cardinality(orgs)) g where passed[g] group by orgs[g];
+
+  insert into metric_delta (organization_id, at, counts)
+  select n.org, max(n.at), array_agg(row(n.fact, n.sender, n.destination, null, n.amount)::metric_count)
+  from (
+    select orgs[g] as org, hour_of(times[g]) as hour, max(times[g]) as at, 'accepted' as fact,
+      domain_of(senders[g]->>'email') as sender, null as destination, count(*) as amount
+    from generate_series(1, cardinality(orgs)) g where passed[g] group by 1, 2, 5
+    union all
+    select orgs[to_sends[g]], hour_of(times[to_sends[g]]), max(times[to_sends[g]]), 'recipients',
+      domain_of(senders[to_sends[g]]->>'email'), to_domains[g], count(*)
+    from generate_series(1, cardinality(to_sends)) g where passed[to_sends[g]] group by 1, 2, 5, 6
+  ) n
+  group by n.org, n.hour;
+
+  if suppressed <> '{}' then
+    perform suppress_deliveries(jsonb_agg(jsonb_build_object(
+      'submission', subs[to_sends[p]], 'position', to_positions[p], 'id', uuid_v7(at))), null, at)
+    from unnest(suppressed) p where passed[to_sends[p]] having count(*) > 0;
+  end if;
 end $$;
 
 -- Participants in order of first appearance, each once, at most 500.

@@ -1,5 +1,38 @@
 -- Filing: spool rows become messages of threads, exactly once, and are told of.
 
+-- Locks the mails that have waited longest and that nobody else files, until the transaction ends: up to `wanted`, and no
+-- more than weigh `most_bytes` together unless it is a single one. One that failed before is taken alone, so that what
+-- happens over it is its own fault. Nothing is written: readers of the outbox wait for transactions that have written, and
+-- reading mail takes seconds. What was filed between the look and the lock is among them; who asked reads the rows again.
+-- It looks at no more than 4,096, which is more than the other nodes hold.
+create function claim_spool(at timestamptz, wanted integer, most_bytes bigint, out claimed text[], out is_more boolean)
+language plpgsql
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+as $$
+declare
+  candidate record;
+  bytes bigint := 0;
+begin
+  claimed := '{}';
+  is_more := false;
+  for candidate in
+    select s.id, s.failures, r.size_bytes from spool s join raw r on r.id = s.raw_id where s.due_at <= at order by s.due_at limit 4096
+  loop
+    is_more := claimed <> '{}'
+      and (cardinality(claimed) = wanted or bytes + candidate.size_bytes > most_bytes or candidate.failures > 0);
+    exit when is_more;
+    -- 0x73706f6c is "spol". Two mails of one hash wait for each other, which is all that a collision costs.
+    continue when not pg_try_advisory_xact_lock(1936748396, hashtext(candidate.id));
+    claimed := claimed || candidate.id;
+    bytes := bytes + candidate.size_bytes;
+    is_more := candidate.failures > 0;
+    exit when is_more;
+  end loop;
+end $$;
+
 -- `filed`: array of {id, inbox, org, raw, mid, irt, refs, candidates, thread, sender, rcpts, participants, subject, body,
 -- html, extracted, attachments, security, note, received_at}; `ids` and `inboxes` are those of `filed`. The spool row's
 -- deletion and the message's insertion are one; answers the ids that became messages. A mail whose inbox has been deleted
@@ -77,3 +110,10 @@ begin
   from message m where m.id = any(living) group by m.organization_id;
   return query select unnest(living);
 end $$;
+
+create index raw_blob on raw (id) where blob is not null;
+
+-- Which database this is: one row, restored with the rest. A folder of blobs is marked with it, so that no other
+-- database's service takes them for files without an owner.
+create table database_identity (id uuid primary key);
+insert into database_identity (id) values (gen_random_uuid());

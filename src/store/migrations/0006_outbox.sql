@@ -14,7 +14,7 @@ create table outbox (
 create index outbox_organization on outbox (organization_id, xact, seq);
 alter table outbox alter column items set statistics 0;
 
--- How far the fan-out to webhooks has come. Its row is the lock: one node at a time does it.
+-- How far each reader of it has come. The row of the fan-out to webhooks is its lock: one node at a time does it.
 create table outbox_cursor (
   name text primary key,
   xact xid8 not null,
@@ -166,7 +166,6 @@ language plpgsql
 set enable_seqscan = off
 as $$
 declare
-  c outbox_cursor;
   ahead xid8;
 begin
   -- Compared within one snapshot: what others have committed by the next one would seem to be ahead of this one.
@@ -177,10 +176,8 @@ begin
   ahead := pg_snapshot_xmax(pg_current_snapshot());
   if not exists (select from outbox where xact > ahead)
     and not exists (select from outbox_cursor where xact > ahead) then return false; end if;
-  select * into c from outbox_cursor where name = 'webhooks' for update;
-  update outbox_cursor u set xact = '3',
-    seq = (select count(*) from outbox o where c.xact > ahead and o.xact > ahead and (o.xact, o.seq) <= (c.xact, c.seq))
-  where u.name = c.name;
+  update outbox_cursor c set xact = '3',
+    seq = (select count(*) from outbox o where c.xact > ahead and o.xact > ahead and (o.xact, o.seq) <= (c.xact, c.seq));
   update outbox o set xact = pg_current_xact_id(), seq = n.place
   from (
     select xact, seq, row_number() over (order by xact > ahead desc, xact, seq) as place from outbox

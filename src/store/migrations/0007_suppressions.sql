@@ -36,6 +36,37 @@ alter table kept_mail add column retry_at timestamptz;
 create index kept_mail_unread on kept_mail ((coalesce(retry_at, received_at))) where purpose <> 'operator';
 create index kept_mail_operator on kept_mail (received_at, id) where purpose = 'operator';
 
+-- Locks reports that nobody else reads, as claim_spool does with mail to be filed.
+create function claim_reports(at timestamptz, wanted integer, most_bytes bigint, out claimed text[], out is_more boolean)
+language plpgsql
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+as $$
+declare
+  candidate record;
+  bytes bigint := 0;
+begin
+  claimed := '{}';
+  is_more := false;
+  for candidate in
+    select k.id, k.failures, r.size_bytes from kept_mail k join raw r on r.id = k.raw_id
+    where k.purpose <> 'operator' and coalesce(k.retry_at, k.received_at) <= at
+    order by coalesce(k.retry_at, k.received_at) limit 4096
+  loop
+    is_more := claimed <> '{}'
+      and (cardinality(claimed) = wanted or bytes + candidate.size_bytes > most_bytes or candidate.failures > 0);
+    exit when is_more;
+    -- 0x6b657074 is "kept".
+    continue when not pg_try_advisory_xact_lock(1801810036, hashtext(candidate.id));
+    claimed := claimed || candidate.id;
+    bytes := bytes + candidate.size_bytes;
+    is_more := candidate.failures > 0;
+    exit when is_more;
+  end loop;
+end $$;
+
 -- Adds suppressions and tells their organizations; answers the rows that are new. In the order of the key, so that two
 -- batches never wait for each other. `added`: array of {id, org, key, email, reason, submission}.
 create function add_suppressions(added jsonb, at timestamptz) returns setof suppression
@@ -101,8 +132,11 @@ begin
     update delivery d set status = 'suppressed', failure_code = 'suppressed', claim_epoch = null,
       attempts = d.attempts - (lease_epoch is not null)::integer, updated_at = at
     from jsonb_to_recordset(ended) as x(submission uuid, position integer, id uuid)
-    where d.submission_id = x.submission and d.position = x.position
-      and d.claim_epoch is not distinct from lease_epoch and d.status in ('pending', 'deferred')
+    -- The limit keeps the plan from looking through all deliveries, which were few when it was made.
+    cross join lateral (
+      select p.ctid from delivery p where p.submission_id = x.submission and p.position = x.position limit 1
+    ) its
+    where d.ctid = its.ctid and d.claim_epoch is not distinct from lease_epoch and d.status in ('pending', 'deferred')
     returning d.submission_id, d.position, d.email, d.response, x.id
   )
   select jsonb_agg(jsonb_build_object('submission', u.submission_id, 'position', u.position, 'step', 1, 'id', u.id,

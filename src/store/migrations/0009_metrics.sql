@@ -79,35 +79,6 @@ as $$
   select split_part(email, '@', -1)
 $$;
 
--- Counts new deliveries: sends and their recipients. Whatever accepts a send inserts them, and is counted.
-create function count_accepted() returns trigger
-language plpgsql
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
-begin
-  with x as materialized (
-    select s.organization_id, s.id, s.created_at as at, hour_of(s.created_at) as hour,
-      domain_of(s.sender->>'email') as sender, d.domain
-    from added d join submission s on s.id = d.submission_id
-  )
-  insert into metric_delta (organization_id, at, counts)
-  select organization_id, max(at), array_agg(row(fact, sender, domain, null, amount)::metric_count)
-  from (
-    select organization_id, hour, max(at) as at, 'accepted' as fact, sender, null as domain, count(distinct id) as amount
-    from x group by organization_id, hour, sender
-    union all
-    select organization_id, hour, max(at), 'recipients', sender, domain, count(*)
-    from x group by organization_id, hour, sender, domain
-  ) n
-  group by organization_id, hour;
-  return null;
-end $$;
-
-create trigger count_accepted after insert on delivery
-referencing new table as added for each statement execute function count_accepted();
-
 -- Counts new events: what became of recipients. Whatever tells customers a fact inserts it, and is counted.
 create function count_outcomes() returns trigger
 language plpgsql
