@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { readAddressListFiles } from './address-list-files.ts'
 import { createAddressGuard, createEventStreams, startWebhooks } from './announcing.ts'
-import type { Log } from './base/log.ts'
 import type { Role, Settings } from './config.ts'
 import { claimFolder } from './data-folder.ts'
 import { HopsInTime } from './dns/hops-in-time.ts'
@@ -15,29 +14,19 @@ import { Acceptance } from './flow/accept-send.ts'
 import { KeyRing, RequestRate } from './flow/authenticate.ts'
 import { Capture } from './flow/capture.ts'
 import { Courier } from './flow/courier.ts'
-import { purgeDeleted } from './flow/delete-inbox.ts'
-import { expireDeliveries } from './flow/end-deliveries.ts'
-import { fileSpooled } from './flow/file.ts'
-import { foldMetrics } from './flow/fold-metrics.ts'
 import { ProvedDomains } from './flow/proved-domains.ts'
-import { purgeContents } from './flow/purge-contents.ts'
-import { dropOldMail, readReports } from './flow/read-report.ts'
 import { Receiver } from './flow/receive.ts'
 import { moveDeliveries, specialRoutes } from './flow/routes.ts'
-import { Scanner } from './flow/scan.ts'
 import { SendingIdentities } from './flow/sending-identity.ts'
 import { loadSigningKeys } from './flow/signing.ts'
 import { Validation } from './flow/validate.ts'
-import { recheckDomains } from './flow/verify-domain.ts'
 import type { Foundation } from './foundation.ts'
 import { createHttpServer } from './http/server.ts'
-import { ParsePool } from './mail/parse-pool.ts'
+import { startJobs } from './jobs.ts'
 import { createOperatorServer } from './operator/server.ts'
-import { Clamd } from './scan/clamd.ts'
 import type { ListenAddress } from './setting-values.ts'
 import { filesContext, selfSignedContext } from './smtp/certificate.ts'
 import { SmtpServer } from './smtp/server.ts'
-import { analyzeGrown } from './store/analyze.ts'
 import { listNodeAddresses } from './store/nodes.ts'
 import { DeliveryEngine } from './worker/delivery-engine.ts'
 import { Loop } from './worker/loop.ts'
@@ -62,14 +51,6 @@ interface Part {
 }
 
 const graceMs = 20_000
-const filingBatch = 128
-/** Mail that arrives within this time is filed together: a batch costs as much as several mails. */
-const filingGatherMs = 50
-const purgeBatch = 500
-const reportBatch = 64
-const domainBatch = 20
-/** Messages that are scanned at once; each holds its message and a database connection meanwhile. */
-const scanLines = 4
 const deliveryLines = { domain: 10, special: 20 }
 
 /** Starts the roles of this node. */
@@ -117,51 +98,6 @@ interface Wakes {
 
 function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
   return (domain) => domain === managedDomain
-}
-
-function startJobs({ settings, db, clock, log, blobs, secretBox }: Foundation, wakes: Wakes): Part {
-  const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
-  const file = () =>
-    fileSpooled({ db, clock, log, blobs, parsePool }, filingBatch).finally(() => wakes.telling())
-  const filing = new Loop({ name: 'file', run: file, intervalMs: 1_000, gatherMs: filingGatherMs, log })
-  const reporting = { db, clock, log, blobs, parsePool, secretBox }
-  const readReport = () => readReports(reporting, reportBatch)
-  const dropOld = () => dropOldMail(reporting, purgeBatch)
-  const expire = async () => (await expireDeliveries({ db, clock })) > 0
-  const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
-  const purgeOld = () => purgeContents({ db, clock }, settings.retryLifetimeMs, purgeBatch)
-  const resolver = new Resolver({ servers: settings.dnsServers })
-  const checking = { db, clock, log, resolver, mailHost: settings.mailHost }
-  const recheck = () => recheckDomains(checking, domainBatch)
-  const loops = [
-    filing,
-    new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
-    new Loop({ name: 'read reports', run: readReport, intervalMs: 1_000, log }),
-    new Loop({ name: 'drop old mail', run: dropOld, intervalMs: 60_000, log }),
-    new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
-    new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
-    new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
-    new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
-    new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
-  ]
-  const scanner = settings.clamd
-    ? new Scanner({ db, clock, log, blobs, parsePool, clamd: new Clamd(settings.clamd) })
-    : null
-  if (scanner) loops.push(...scanLoops(scanner, log))
-  wakes.filing = () => filing.wake()
-  for (const loop of loops) loop.start()
-  return {
-    stop: async () => {
-      scanner?.close()
-      await Promise.all(loops.map((loop) => loop.stop()))
-      await parsePool.close()
-    },
-  }
-}
-
-function scanLoops(scanner: Scanner, log: Log): Loop[] {
-  const scan = { name: 'scan', run: () => scanner.scanNext(), intervalMs: 1_000, log }
-  return Array.from({ length: scanLines }, () => new Loop(scan))
 }
 
 async function startMx(foundation: Foundation, wakes: Wakes, parts: Part[]): Promise<ListenAddress> {

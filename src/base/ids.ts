@@ -36,3 +36,8 @@ function randomHex6(): string {
 export function newUuid<Id extends string = string>(): Id {
   return randomUUIDv7() as string as Id
 }
+
+/** When a UUID of version 7 was made; null for one of another version, which does not say. */
+export function uuidTimeMs(id: string): number | null {
+  return id[14] === '7' ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : null
+}

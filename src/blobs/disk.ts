@@ -1,6 +1,16 @@
 // Large bytes on disk: a file a blob, flushed and renamed before anybody is told that it is there.
 import { createReadStream } from 'node:fs'
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises'
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 
@@ -11,6 +21,17 @@ export interface BlobWriter {
   commit(): Promise<void>
   abort(): Promise<void>
 }
+
+/** A file of the store: a blob under its key, or what is left of one that was never finished. */
+export interface StoredFile {
+  name: string
+  key: string
+  isFinished: boolean
+}
+
+/** Blobs are spread over as many folders. */
+export const partCount = 256
+const ownerFile = 'database-id'
 
 /**
  * Blobs in a folder. A blob has exactly one owner, the raw row whose id is its key, so deleting needs no counting;
@@ -57,9 +78,50 @@ export class DiskBlobs {
     }
   }
 
-  /** The bytes, or those from `start` to `end`, which is the last one. */
-  read(key: string, range?: { start: number; end: number }): Readable {
-    return createReadStream(this.#path(key), range)
+  /** All of it. */
+  read(key: string): Readable {
+    return createReadStream(this.#path(key))
+  }
+
+  /**
+   * The bytes from `start` to `end`, which is the last one; null where there is no such blob. One that is deleted meanwhile
+   * is read to its end.
+   */
+  async open(key: string, range: { start: number; end: number }): Promise<Readable | null> {
+    const file = await open(this.#path(key), 'r').catch(nullWhereMissing)
+    return file?.createReadStream(range) ?? null
+  }
+
+  async has(key: string): Promise<boolean> {
+    return (await stat(this.#path(key)).catch(nullWhereMissing)) !== null
+  }
+
+  /** The files of one part of the store, 0 to 255; what bears no name of ours is passed over. */
+  async list(part: number): Promise<StoredFile[]> {
+    const names = await readdir(join(this.#folder, folderOf(part))).catch(nullWhereMissing)
+    return (names ?? []).flatMap((name) => {
+      const [, key, ending] = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(\.tmp)?$/.exec(name) ?? []
+      return key?.endsWith(folderOf(part)) ? { name, key, isFinished: ending === undefined } : []
+    })
+  }
+
+  /** When something was last written to the file, by the clock of the file system; null where it is gone. */
+  async writtenAtMs({ key, name }: StoredFile): Promise<number | null> {
+    const found = await stat(join(dirname(this.#path(key)), name)).catch(nullWhereMissing)
+    return found?.mtimeMs ?? null
+  }
+
+  async remove({ key, name }: StoredFile): Promise<void> {
+    await rm(join(dirname(this.#path(key)), name), { force: true })
+  }
+
+  /** The database that the folder belongs to: `id`, where nobody has said so before. */
+  async claim(id: string): Promise<string> {
+    const file = join(this.#folder, ownerFile)
+    const owner = await readFile(file, 'utf8').catch(nullWhereMissing)
+    if (owner) return owner.trim()
+    await writeFile(file, id, { mode: 0o600 })
+    return id
   }
 
   /** Deleting what is not there is no fault: a crash may have come between the row and the file. */
@@ -71,6 +133,15 @@ export class DiskBlobs {
     // Version 7 UUIDs begin with their time; the last characters are random and spread the folders.
     return join(this.#folder, key.slice(-2), key)
   }
+}
+
+function folderOf(part: number): string {
+  return part.toString(16).padStart(2, '0')
+}
+
+function nullWhereMissing(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+  throw error
 }
 
 async function writeAll(file: FileHandle, chunk: Buffer): Promise<void> {

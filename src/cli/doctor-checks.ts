@@ -9,6 +9,7 @@ import type { DiskBlobs } from '../blobs/disk.ts'
 import type { Settings } from '../config.ts'
 import type { ListenAddress } from '../setting-values.ts'
 import type { Db } from '../store/db.ts'
+import { findNewestBlobs, findRawIds } from '../store/raws.ts'
 import { reachable } from './demo-place.ts'
 
 export interface Check {
@@ -90,13 +91,22 @@ export async function checkDatabase(db: Db, { databaseUrl }: Settings): Promise<
 }
 
 /** Writes a blob, flushes it, and takes it away again. */
-export async function checkBlobs(blobs: DiskBlobs, { blobFolder }: Settings): Promise<Check> {
+export async function checkBlobs(blobs: DiskBlobs, db: Db, { blobFolder }: Settings): Promise<Check> {
   const key = randomUUID()
   try {
     const startedMs = performance.now()
     await blobs.put(key, Buffer.from('doctor'))
     const flushMs = performance.now() - startedMs
     await blobs.delete(key)
+    const missing = await findMissingBlobs(blobs, db)
+    if (missing.length > 0) {
+      const named = missing.slice(0, 5).join(', ')
+      return failed(
+        'blobs',
+        `${missing.length} of the newest large messages have no bytes in ${blobFolder}: ${named}`,
+        'see that POSTHORN_BLOB_URL names the folder that belongs to this database, or put the files back',
+      )
+    }
     return ok('blobs', `${blobFolder}, written and flushed in ${flushMs.toFixed(1)} ms`)
   } catch (error) {
     return failed(
@@ -105,6 +115,17 @@ export async function checkBlobs(blobs: DiskBlobs, { blobFolder }: Settings): Pr
       'let this user write the folder, or set POSTHORN_BLOB_URL to another',
     )
   }
+}
+
+const blobsLookedFor = 1_000
+
+/** The newest blobs that rows name and the store does not have. */
+async function findMissingBlobs(blobs: DiskBlobs, db: Db): Promise<string[]> {
+  const missing: string[] = []
+  for (const key of await findNewestBlobs(db, blobsLookedFor)) if (!(await blobs.has(key))) missing.push(key)
+  // What was deleted meanwhile is not missing.
+  const stillNamed = await findRawIds(db, missing)
+  return missing.filter((key) => stillNamed.has(key))
 }
 
 const answerLimitMs = 2_000

@@ -103,7 +103,7 @@ async function examineStore(settings: Settings): Promise<Findings> {
     const { db, blobs } = foundation
     const signing = await checkSigning(foundation)
     const managedDomain = recordsOf(settings, await listSigningRecords(db, settings.managedDomain))
-    const checks = [folder, await checkDatabase(db, settings), await checkBlobs(blobs, settings), signing]
+    const checks = [folder, await checkDatabase(db, settings), await checkBlobs(blobs, db, settings), signing]
     return { checks, managedDomain }
   } finally {
     await foundation.close()

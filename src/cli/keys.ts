@@ -2,10 +2,14 @@
 import { isIP } from 'node:net'
 import { type Command, InvalidArgumentError } from 'commander'
 import { parseDuration } from '../base/duration.ts'
-import type { InboxId } from '../base/ids.ts'
+import { ServiceError } from '../base/errors.ts'
+import type { InboxId, OrganizationId } from '../base/ids.ts'
 import { type Scope, scopes } from '../flow/caller.ts'
 import { createKey, endKey } from '../flow/key.ts'
 import { parseDomain } from '../mail/address.ts'
+import { trimDomain } from '../mail/domain-name.ts'
+import type { Db } from '../store/db.ts'
+import { findInbox } from '../store/inboxes.ts'
 import { type KeyRow, listKeys } from '../store/keys.ts'
 import { type OutputOptions, print, table, withFoundation } from './context.ts'
 import { requireUuid } from './organizations.ts'
@@ -60,8 +64,9 @@ export function addKeyCommands(program: Command): void {
 }
 
 async function create(options: CreateOptions): Promise<void> {
-  const { key, secret } = await withFoundation((foundation) =>
-    createKey(foundation, {
+  const { key, secret } = await withFoundation(async (foundation) => {
+    await requireInboxes(foundation.db, options)
+    return createKey(foundation, {
       organizationId: options.org,
       name: options.name,
       kind: options.kind,
@@ -72,13 +77,20 @@ async function create(options: CreateOptions): Promise<void> {
       allowedRecipientDomains: options.recipientDomain ?? null,
       expiresInMs: options.expiresIn ?? null,
       requestsPerMinute: options.requestsPerMinute ?? null,
-    }),
-  )
+    })
+  })
   print(
     options,
     { ...key, secret },
     `${key.id}  ${key.name}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
   )
+}
+
+/** A key for an inbox that is not there could do nothing, and would say so only in use. */
+async function requireInboxes(db: Db, { org, inbox = [] }: CreateOptions): Promise<void> {
+  for (const id of inbox)
+    if ((await findInbox(db, org as OrganizationId, id))?.status !== 'active')
+      throw new ServiceError('not_found', `there is no inbox ${id} in organization ${org}`)
 }
 
 async function list({ org, ...options }: OutputOptions & { org: string }): Promise<void> {
@@ -87,8 +99,19 @@ async function list({ org, ...options }: OutputOptions & { org: string }): Promi
     if (revokedAt) return `revoked ${revokedAt.toISOString()}`
     return expiresAt ? `until ${expiresAt.toISOString()}` : 'for good'
   }
-  const cells = keys.map((row) => [row.id, row.name, row.kind, row.scopes.join(','), state(row)])
-  print(options, { keys }, table(['ID', 'NAME', 'KIND', 'SCOPES', 'VALID'], cells))
+  const cells = keys.map((row) => [row.id, row.name, row.kind, row.scopes.join(','), only(row), state(row)])
+  print(options, { keys }, table(['ID', 'NAME', 'KIND', 'SCOPES', 'ONLY', 'VALID'], cells))
+}
+
+/** What a key is restricted to, beside its scopes. */
+function only({ inboxIds, allowedIps, allowedRecipientDomains, sendMode }: KeyRow): string {
+  const lists = [
+    ...(inboxIds ?? []),
+    ...(allowedIps ?? []).map((ip) => `from ${ip}`),
+    ...(allowedRecipientDomains ?? []).map((domain) => `to ${domain}`),
+    ...(sendMode === 'reply_only' ? ['replies'] : []),
+  ]
+  return lists.join(', ') || '-'
 }
 
 async function revoke(id: string, options: OutputOptions): Promise<void> {
@@ -124,7 +147,7 @@ function eachIp(text: string, earlier: string[] = []): string[] {
 }
 
 function eachDomain(text: string, earlier: string[] = []): string[] {
-  const domain = parseDomain(text)
+  const domain = parseDomain(trimDomain(text))
   if (!domain) throw new InvalidArgumentError(`"${text}" is not a domain`)
   return [...earlier, domain]
 }

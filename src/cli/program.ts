@@ -30,12 +30,18 @@ export function createProgram(): Command {
     .helpCommand('help [command]', 'the help of a command')
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false })
     .exitOverride()
-    .showHelpAfterError('(posthorn --help shows the commands)')
   addServeCommands(program)
   addDemoCommand(program)
   addDoctorCommand(program)
   addOrganizationCommands(program)
   addKeyCommands(program)
   addQueueCommands(program)
+  nameOwnHelp(program, 'posthorn')
   return program
+}
+
+/** Wrong use is answered with the help of that very command. */
+function nameOwnHelp(command: Command, words: string): void {
+  command.showHelpAfterError(`(${words} --help says more)`)
+  for (const below of command.commands) nameOwnHelp(below, `${words} ${below.name()}`)
 }

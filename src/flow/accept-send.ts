@@ -10,19 +10,17 @@ import { traced } from '../base/trace.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import { commitRows } from '../store/commit.ts'
 import { type Db, DbFault } from '../store/db.ts'
-import type { DeliveryPlace } from '../store/deliveries.ts'
 import { findInbox } from '../store/inboxes.ts'
 import { findMessage, findThread, type MessageRow } from '../store/messages.ts'
 import { insertRaws, maxInlineBytes, type RawRow } from '../store/raws.ts'
 import { addRoutes } from '../store/routes.ts'
 import {
   acceptSends,
-  findSubmission,
+  findSubmissions,
   type NewSend,
   type SendVerdict,
   type SubmissionRow,
 } from '../store/submissions.ts'
-import { findSuppressed, suppressDeliveries } from '../store/suppressions.ts'
 import type { Caller } from './caller.ts'
 import {
   acceptedOf,
@@ -81,8 +79,6 @@ interface PendingSend {
   /** The bytes of its attachments. */
   raw: RawRow | null
   sizeBytes: number
-  /** The positions of recipients that are suppressed. */
-  suppressed: number[]
 }
 
 const runningWaitMs = 5_000
@@ -92,7 +88,8 @@ const maxKnown = 50_000
 export class Acceptance {
   readonly #deps: AcceptanceDeps
   readonly #batch: Batch<PendingSend, SendVerdict | DbFault>
-  readonly #running = new Map<string, Promise<unknown>>()
+  readonly #results: Batch<SubmissionId, SubmissionRow | undefined>
+  readonly #running = new Map<string, Promise<boolean>>()
   readonly #knownRoutes = new Set<string>()
   readonly #senders = new Map<string, Sender>()
 
@@ -103,6 +100,7 @@ export class Acceptance {
       flush: (sends) => this.#flush(sends),
       sizeOf: ({ sizeBytes }) => sizeBytes,
     })
+    this.#results = new Batch({ name: 'replay', flush: (ids) => readResults(deps.db, ids) })
   }
 
   /** Accepts a new message from an inbox; resolves after the commit. */
@@ -186,7 +184,10 @@ export class Acceptance {
     await this.#batch.drained()
   }
 
-  /** Requests with one idempotency key run one after the other, so that the later ones see the first one's result. */
+  /**
+   * Requests with one idempotency key run one after the other until one of them is accepted; those that waited for it
+   * see its result, all at once.
+   */
   async #once(
     caller: Caller,
     frame: SendFrame,
@@ -196,20 +197,23 @@ export class Acceptance {
   ): Promise<AcceptedSend> {
     const name = `${caller.organizationId} ${frame.operation} ${idempotency.key}`
     const deadlineMs = this.#deps.clock.monotonicMs() + runningWaitMs
-    for (let earlier = this.#running.get(name); earlier; earlier = this.#running.get(name)) {
+    let hasResult = false
+    for (let earlier = this.#running.get(name); earlier && !hasResult; earlier = this.#running.get(name)) {
       const waitMs = deadlineMs - this.#deps.clock.monotonicMs()
       if (waitMs <= 0) throw new ServiceError('idempotency_in_progress', undefined, 1)
-      await Promise.race([earlier, sleep(waitMs, undefined, { ref: false })])
+      hasResult = await Promise.race([earlier, sleep(waitMs, false, { ref: false })])
     }
     const describe = () => ({
       'posthorn.organization': caller.organizationId,
       'posthorn.inbox': frame.sender.id ?? '',
     })
     const run = traced('accept', describe, () => this.#accept(caller, frame, draft, body, idempotency))
-    this.#running.set(
-      name,
-      run.catch(() => {}),
-    ) // whoever waits only wants to know that it is over
+    if (hasResult) return await run
+    const isAccepted = run.then(
+      () => true,
+      () => false, // who waits is not told why: its own turn comes
+    )
+    this.#running.set(name, isAccepted)
     try {
       return await run
     } finally {
@@ -236,13 +240,12 @@ export class Acceptance {
     })
     if (!draft.refusal) await Promise.all([this.#keepLarge(raw), this.#addRoutes(send)])
     const sizeBytes = 2_000 + draft.contentBytes + 300 * draft.recipients.length
-    const pending: PendingSend = { send, raw, sizeBytes, suppressed: [] }
-    const verdict = await this.#batch.add(pending)
+    const verdict = await this.#batch.add({ send, raw, sizeBytes })
     if (verdict instanceof DbFault) throw verdict
     if (verdict.verdict === 'accepted') {
       wake(send.deliveries.map(({ route }) => route))
       this.#tell(send)
-      return acceptedOf(caller, send, pending.suppressed)
+      return acceptedOf(caller, send, verdict.suppressed)
     }
     if (raw?.blob) await blobs.delete(raw.blob)
     if (verdict.verdict === 'replayed') return await this.#replay(caller, verdict.submissionId)
@@ -288,26 +291,21 @@ export class Acceptance {
     return await commitRows(sends, async (rows) => {
       const news = rows.map(({ send }) => send)
       const at = clock.now()
-      await noteSuppressed(db, rows)
-      if (!rows.some(({ raw, suppressed }) => raw || suppressed.length > 0))
-        return await acceptSends(db, news, at)
+      if (!rows.some(({ raw }) => raw)) return await acceptSends(db, news, at)
       return await db.transaction(async (tx) => {
         const verdicts = await acceptSends(tx, news, at)
         const raws = rows.flatMap(({ raw }, i) => (raw && verdicts[i]?.verdict === 'accepted' ? [raw] : []))
         await insertRaws(tx, raws, at)
-        const isAccepted = (i: number) => verdicts[i]?.verdict === 'accepted'
-        await suppressDeliveries(tx, suppressedOf(rows.filter((_, i) => isAccepted(i))), null, at)
         return verdicts
       })
     })
   }
 
   async #replay(caller: Caller, submissionId: SubmissionId): Promise<AcceptedSend> {
-    const { db } = this.#deps
-    const submission = await findSubmission(db, caller.organizationId, submissionId)
+    const submission = await this.#results.add(submissionId)
     if (submission?.inboxId === null) return { message: null, submission, replayed: true }
     const message =
-      submission?.messageId && (await findMessage(db, caller.organizationId, submission.messageId))
+      submission?.messageId && (await findMessage(this.#deps.db, caller.organizationId, submission.messageId))
     if (!submission || !message) throw new ServiceError('idempotency_result_expired')
     return { message, submission, replayed: true }
   }
@@ -332,28 +330,14 @@ export class Acceptance {
   }
 }
 
-/** One look-up for the batch. What is suppressed after it is met by the look before each attempt. */
-async function noteSuppressed(db: Db, rows: PendingSend[]): Promise<void> {
-  const keys = rows.flatMap(({ send }) => send.deliveries.map(({ key }) => ({ org: send.org, key })))
-  const found = new Set((await findSuppressed(db, keys)).map(({ org, key }) => `${org} ${key}`))
-  for (const row of rows) {
-    const { deliveries, org } = row.send
-    row.suppressed = deliveries.flatMap(({ key, position }) => (found.has(`${org} ${key}`) ? position : []))
-    row.send.recipients = deliveries.length - row.suppressed.length
-    if (row.suppressed.length > 0 && row.send.recipients === 0)
-      row.send.refusal ??= 'all_recipients_suppressed'
-  }
-}
-
-function suppressedOf(rows: PendingSend[]): DeliveryPlace[] {
-  return rows.flatMap(({ send, suppressed }) =>
-    suppressed.map((position) => ({ submissionId: send.sub, position })),
-  )
+async function readResults(db: Db, ids: SubmissionId[]): Promise<(SubmissionRow | undefined)[]> {
+  const found = new Map((await findSubmissions(db, ids)).map((row) => [row.id, row]))
+  return ids.map((id) => found.get(id))
 }
 
 const unanswerable: Refusal = {
   code: 'invalid_request',
-  detail: '/targetMessageId: the message has no address to reply to',
+  detail: '/targetMessageId must be a message that has an address to reply to',
 }
 
 /** A send from an inbox has its message. */

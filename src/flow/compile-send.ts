@@ -77,13 +77,12 @@ export function compileSend(
     key: caller.id,
     op: frame.operation,
     idem: idempotency.key,
-    hash: idempotency.requestHash.toString('hex'),
+    hash: idempotency.requestHash,
     refusal: draft.refusal?.code ?? null,
     inbox: sender.id,
     thread: thread?.id ?? null,
     fresh: thread && thread.kind === 'new',
     sub: newUuid<SubmissionId>(),
-    recipients: draft.recipients.length,
     id: sender.id && id,
     mid: `<${id.slice(4)}@${sender.domain}>`,
     irt: frame.inReplyTo,
@@ -104,10 +103,8 @@ export function compileSend(
     }),
     at,
     expires_at: new Date(at.getTime() + lifetimeMs),
-    ...('from' in body && {
-      headers: body.headers ?? {},
-      ...(sender.domainId && { domain_id: sender.domainId }),
-    }),
+    domain_id: 'from' in body ? sender.domainId : null,
+    headers: 'from' in body ? (body.headers ?? {}) : null,
   }
 }
 

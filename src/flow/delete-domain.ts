@@ -24,7 +24,10 @@ export async function deleteDomain({ db, clock }: Deps, caller: Caller, id: stri
     if (!row) return null
     const { onDomain } = await countInboxes(tx, organizationId, row.id)
     if (onDomain > 0)
-      throw new ServiceError('domain_in_use', `${row.name} has inboxes (${onDomain}): delete them first`)
+      throw new ServiceError(
+        'domain_in_use',
+        `There are inboxes on ${row.name} (${onDomain}). Delete them first.`,
+      )
     await deleteDomainRow(tx, row.id)
     return row.id
   })

@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import type { Db } from '../store/db.ts'
-import { endWaiting, findWaitingOfInbox, isInboxOnWire } from '../store/deliveries.ts'
+import { endWaiting, lockInboxDeliveries } from '../store/deliveries.ts'
 import { entombInbox, findInbox, lockInbox } from '../store/inboxes.ts'
 import { purgeMessages } from '../store/messages.ts'
 import { deleteUnusedRaws } from '../store/raws.ts'
@@ -19,14 +19,10 @@ export async function deleteInbox({ db, clock }: Deps, caller: Caller, inboxId: 
   await db.transaction(async (tx) => {
     if (!(await lockInbox(tx, caller.organizationId, inboxId))) return
     const at = clock.now()
-    const waiting = await findWaitingOfInbox(tx, inbox.id)
-    await endWaiting(
-      tx,
-      waiting,
-      { failureCode: 'inbox_deleted', eventType: 'cancelled', classification: null },
-      at,
-    )
-    if (await isInboxOnWire(tx, inbox.id)) throw new ServiceError('delivery_in_progress')
+    const deliveries = await lockInboxDeliveries(tx, inbox.id)
+    if (deliveries.some(({ onWire }) => onWire)) throw new ServiceError('delivery_in_progress')
+    const end = { failureCode: 'inbox_deleted', eventType: 'cancelled' as const, classification: null }
+    await endWaiting(tx, deliveries, end, at)
     await entombInbox(tx, inbox.id, at)
   })
 }

@@ -37,8 +37,10 @@ export async function addSuppression(
 
 /** Lets the organization write to the address again. */
 export async function removeSuppression({ db }: Deps, caller: Caller, email: string): Promise<void> {
-  requireWholeOrganization(caller)
   const key = sameAddressKey(email)
-  const wasThere = await db.transaction((tx) => deleteSuppression(tx, caller.organizationId, key))
-  if (!wasThere) throw new ServiceError('not_found')
+  await db.transaction(async (tx) => {
+    if (!(await deleteSuppression(tx, caller.organizationId, key))) throw new ServiceError('not_found')
+    // Order of checks: the resource, then what the key is restricted to.
+    requireWholeOrganization(caller)
+  })
 }

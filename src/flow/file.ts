@@ -6,6 +6,7 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import { traced } from '../base/trace.ts'
+import type { UnderWay } from '../base/under-way.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import { type ParsedMail, plainTextView } from '../mail/parse.ts'
 import type { ParsePool } from '../mail/parse-pool.ts'
@@ -20,6 +21,7 @@ export interface FilingDeps {
   log: Log
   blobs: DiskBlobs
   parsePool: ParsePool
+  underWay: UnderWay
 }
 
 type Spooled = SpoolRow & RawRow
@@ -36,10 +38,11 @@ const readingMs = 5_000
 const maxMessageIdBytes = 998
 
 /**
- * Files up to `limit` spooled mails; answers whether there is more to do at once. Their rows stay locked meanwhile, which
- * is the claim: other nodes pass over them, and a crash lets go of them.
+ * Files up to `limit` spooled mails; answers whether there is more to do at once. Advisory locks are the claim: other nodes
+ * pass over them, a crash lets go of them, and until the mails are read nothing is written that others would wait for.
  */
 export async function fileSpooled(deps: FilingDeps, limit: number): Promise<boolean> {
+  await noteLost(deps)
   try {
     return await fileSome(deps, limit, () => {})
   } catch (error) {
@@ -47,6 +50,18 @@ export async function fileSpooled(deps: FilingDeps, limit: number): Promise<bool
     deps.log.warn({ err: error }, 'a batch could not be filed; its mails are tried one by one')
     return await fileOneByOne(deps, limit)
   }
+}
+
+/**
+ * Counts a failure of each mail that was being read when this node ended: one of them may have ended it. They are taken
+ * one by one from then on, so that the next time it is known which.
+ */
+async function noteLost({ db, clock, log, underWay }: FilingDeps): Promise<void> {
+  const lost = underWay.lost()
+  if (lost.length === 0) return
+  log.warn({ messages: lost }, 'this node ended while it read mails; they are tried one by one')
+  await postponeSpool(db, lost, new Date(clock.nowMs() + backoffMs(retryMs, 1)))
+  underWay.end()
 }
 
 /** A mail that cannot be filed waits, so that it never holds up the others. */
@@ -63,7 +78,7 @@ async function fileOneByOne(deps: FilingDeps, limit: number): Promise<boolean> {
         'a mail could not be filed',
       )
       const waitMs = backoffMs(retryMs, current.failures + 1)
-      await postponeSpool(deps.db, current.id, new Date(deps.clock.nowMs() + waitMs))
+      await postponeSpool(deps.db, [current.id], new Date(deps.clock.nowMs() + waitMs))
     }
   }
   return true
@@ -78,7 +93,7 @@ async function fileSome(
   const { more, unused, messages } = await db.transaction(async (tx) => {
     const { taken, isMore } = await claimSpool(tx, clock.now(), { limit, maxBytes })
     onClaimed(taken)
-    if (taken.length === 0) return { more: false, unused: [], messages: [] }
+    if (taken.length === 0) return { more: isMore, unused: [], messages: [] }
     await keepClaims(tx)
     const filed = await prepareAll(deps, taken)
     const kept = new Set(await fileMessages(tx, filed, clock.now()))
@@ -96,8 +111,17 @@ async function fileSome(
   return more
 }
 
-/** Reads as many as there is time for; the others stay in the spool for the next batch. */
 async function prepareAll(deps: FilingDeps, spooled: Spooled[]): Promise<FiledMessage[]> {
+  deps.underWay.begin(spooled.map(({ id }) => id))
+  try {
+    return await prepareInTime(deps, spooled)
+  } finally {
+    deps.underWay.end()
+  }
+}
+
+/** Reads as many as there is time for; the others stay in the spool for the next batch. */
+async function prepareInTime(deps: FilingDeps, spooled: Spooled[]): Promise<FiledMessage[]> {
   const filed: FiledMessage[] = []
   const rows = spooled.values()
   const untilMs = performance.now() + readingMs

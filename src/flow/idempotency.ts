@@ -1,5 +1,5 @@
 // What makes two requests the same: the path and the body, in one canonical form.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** A client's key for one logical action, with the digest of what it asked for. */
 export interface Idempotency {
@@ -9,10 +9,14 @@ export interface Idempotency {
 
 /** SHA-256 over the path and the body with its object keys sorted, so that spelling does not matter, content does. */
 export function requestHash(path: string, body: unknown): Buffer {
-  return createHash('sha256').update(path).update('\n').update(JSON.stringify(body, sortKeys)).digest()
+  return hash('sha256', `${path}\n${JSON.stringify(withSortedKeys(body))}`, 'buffer')
 }
 
-function sortKeys(_key: string, value: unknown): unknown {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+function withSortedKeys(value: unknown): unknown {
+  if (value === null || typeof value !== 'object') return value
+  if (Array.isArray(value)) return value.map(withSortedKeys)
+  const sorted: Record<string, unknown> = {}
+  for (const name of Object.keys(value).sort())
+    sorted[name] = withSortedKeys((value as Record<string, unknown>)[name])
+  return sorted
 }

@@ -1,9 +1,12 @@
 // API keys: made, listed, revoked. The secret leaves once; what is stored reveals nothing of it.
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import { type InboxId, type KeyId, newUuid } from '../base/ids.ts'
+import { writtenAddress } from '../base/ip-address.ts'
+import { parseDomain } from '../mail/address.ts'
+import { trimDomain } from '../mail/domain-name.ts'
 import type { Db } from '../store/db.ts'
 import { insertKey, type KeyRow, revokeKey } from '../store/keys.ts'
 import { findOrganization } from '../store/organizations.ts'
@@ -13,6 +16,8 @@ const secretPattern = /^ph_[0-9A-Za-z]{49}$/
 
 /** A node's cached key lives this long at most, so a revocation holds everywhere after it. */
 export const keyCacheMs = 1_000
+/** A request that came in acts this long at most on what was known of its key; after that its key is looked at again. */
+export const admissionMs = 100
 
 /** `ph_`, 43 base62 characters that carry 256 bits, 6 of checksum. */
 export function newSecret(): string {
@@ -26,11 +31,11 @@ export function isSecret(text: string): boolean {
 }
 
 export function hashSecret(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest()
+  return hash('sha256', secret, 'buffer')
 }
 
 function checksum(body: string): string {
-  const digest = createHash('sha256').update(`ph_${body}`).digest()
+  const digest = hash('sha256', `ph_${body}`, 'buffer')
   return base62(BigInt(digest.readUIntBE(0, 4)), 6)
 }
 
@@ -50,10 +55,14 @@ export interface KeyInput {
   sendMode: KeyRow['sendMode']
   allowedRecipientDomains: string[] | null
   expiresInMs: number | null
+  /** Null: the organization's, whatever that becomes. */
   requestsPerMinute: number | null
 }
 
-/** Makes a key of an existing organization; the secret is in the answer and nowhere else. */
+/**
+ * Makes a key of an existing organization; the secret is in the answer and nowhere else. Its addresses and domains may
+ * be spelled in any way: they are kept in the form that callers and recipients are compared in.
+ */
 export async function createKey(
   deps: { db: Db; clock: Clock },
   input: KeyInput,
@@ -64,25 +73,38 @@ export async function createKey(
   const key = await deps.db.transaction(async (tx) => {
     const organization = await findOrganization(tx, input.organizationId)
     if (!organization) throw new ServiceError('not_found', `there is no organization ${input.organizationId}`)
-    const row: KeyRow = {
+    const row = {
       ...rest,
+      allowedIps: rest.allowedIps?.map(writtenAddress) ?? null,
+      allowedRecipientDomains: rest.allowedRecipientDomains?.map(writtenDomain) ?? null,
       id: newUuid<KeyId>(),
       organizationId: organization.id,
       expiresAt: expiresInMs === null ? null : new Date(createdAt.getTime() + expiresInMs),
-      requestsPerMinute: requestsPerMinute ?? organization.limits.requestsPerMinute,
+      requestsPerMinute,
       createdAt,
-      revokedAt: null,
     }
     await insertKey(tx, row, hashSecret(secret))
-    return row
+    const rate = requestsPerMinute ?? organization.limits.requestsPerMinute
+    return { ...row, requestsPerMinute: rate, revokedAt: null }
   })
   return { key, secret }
+}
+
+function writtenDomain(given: string): string {
+  const domain = parseDomain(trimDomain(given))
+  if (!domain) throw new ServiceError('invalid_request', `${given} is not a domain`)
+  return domain
 }
 
 /** Revokes the key; once it returns, no node accepts it any more. */
 export async function endKey(deps: { db: Db; clock: Clock }, id: string): Promise<KeyRow> {
   const key = await deps.db.transaction((tx) => revokeKey(tx, id, deps.clock.now()))
   if (!key) throw new ServiceError('not_found', `there is no key ${id}`)
-  await sleep(keyCacheMs + 100)
+  await untilKnownEverywhere()
   return key
+}
+
+/** Resolves when no node acts any more on what it knew of a key or its organization. */
+export async function untilKnownEverywhere(): Promise<void> {
+  await sleep(keyCacheMs + admissionMs)
 }

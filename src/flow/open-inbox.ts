@@ -35,14 +35,14 @@ export async function openInbox(
   input: InboxInput,
   idempotency: Idempotency | null,
 ): Promise<InboxRow> {
+  if (input.localPart !== undefined && isReserved(input.localPart, kindOf(input)))
+    throw new ServiceError('reserved_local_part')
   try {
     return await deps.db.transaction(async (tx) => {
       const organization = await lockOrganization(tx, caller.organizationId)
       const earlier =
         idempotency && (await findInboxByIdempotencyKey(tx, caller.organizationId, idempotency.key))
       if (earlier) return replay(earlier, idempotency)
-      if (input.localPart !== undefined && isReserved(input.localPart, kindOf(input)))
-        throw new ServiceError('reserved_local_part')
       const place = await findPlace(tx, deps, caller, input)
       requireWholeOrganization(caller)
       await requireRoom(tx, organization!, place)
@@ -69,7 +69,7 @@ function kindOf({ domainId }: InboxInput): 'managed' | 'customer' {
 async function findPlace(tx: Tx, deps: Deps, caller: Caller, { domainId }: InboxInput): Promise<Place> {
   if (domainId === undefined) return { id: null, name: deps.managedDomain, isProved: true }
   const domain = await keepDomain(tx, caller.organizationId, domainId)
-  if (!domain) throw new ServiceError('not_found', 'there is no such domain')
+  if (!domain) throw new ServiceError('not_found', 'There is no such domain.')
   return domain
 }
 
@@ -77,13 +77,13 @@ async function findPlace(tx: Tx, deps: Deps, caller: Caller, { domainId }: Inbox
 async function requireRoom(tx: Tx, { id, limits }: OrganizationRow, place: Place): Promise<void> {
   const { all, onDomain } = await countInboxes(tx, id, place.id)
   if (all >= limits.inboxes)
-    throw new ServiceError('limit_reached', `the organization has its ${all} inboxes`)
+    throw new ServiceError('limit_reached', `The organization has ${all} inboxes, which is its limit.`)
   if (place.id === null) {
     if (!(await takeManagedAllowance(tx, id))) throw new ServiceError('managed_allowance_exhausted')
     return
   }
   if (onDomain >= limits.inboxesPerDomain)
-    throw new ServiceError('limit_reached', `the domain has its ${onDomain} inboxes`)
+    throw new ServiceError('limit_reached', `The domain has ${onDomain} inboxes, which is the limit.`)
   if (!place.isProved) throw new ServiceError('domain_not_verified')
 }
 

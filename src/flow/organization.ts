@@ -10,6 +10,7 @@ import {
   updateLimits,
   updateOrganizationStatus,
 } from '../store/organizations.ts'
+import { untilKnownEverywhere } from './key.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -38,20 +39,26 @@ export async function createOrganization(
   return { ...row, managedUsed: 0 }
 }
 
+/** Once it returns, every node knows. */
 export async function changeOrganizationStatus(
   { db, clock }: Deps,
   id: string,
   status: 'active' | 'suspended',
 ): Promise<OrganizationRow> {
-  return found(await db.transaction((tx) => updateOrganizationStatus(tx, id, status, clock.now())), id)
+  const row = found(await db.transaction((tx) => updateOrganizationStatus(tx, id, status, clock.now())), id)
+  await untilKnownEverywhere()
+  return row
 }
 
+/** Once it returns, every node knows. */
 export async function changeLimits(
   { db, clock }: Deps,
   id: string,
   limits: Partial<Limits>,
 ): Promise<OrganizationRow> {
-  return found(await db.transaction((tx) => updateLimits(tx, id, limits, clock.now())), id)
+  const row = found(await db.transaction((tx) => updateLimits(tx, id, limits, clock.now())), id)
+  await untilKnownEverywhere()
+  return row
 }
 
 function found(row: OrganizationRow | null, id: string): OrganizationRow {

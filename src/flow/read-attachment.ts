@@ -1,12 +1,12 @@
 // Gives out an attachment that has been found clean, piece by piece, to those who may read its message.
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { ServiceError } from '../base/errors.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import { decodeStream } from '../mail/transfer-stream.ts'
 import type { Db } from '../store/db.ts'
 import { type AttachmentEntry, findMessage, type MessageRow } from '../store/messages.ts'
-import { findRaw } from '../store/raws.ts'
 import { type Caller, requireInbox } from './caller.ts'
+import { openStored, streamFrom } from './stored-bytes.ts'
 
 export interface AttachmentDeps {
   db: Db
@@ -35,29 +35,18 @@ export async function readAttachment(
   if (entry.size > maxDownloadBytes) throw new ServiceError('attachment_too_large')
   if (entry.scanState === 'unscanned') throw new ServiceError('attachment_not_scanned')
   if (entry.scanState !== 'clean') throw new ServiceError('attachment_not_clean')
-  const stored = await readStored({ db, blobs }, message, entry)
-  const stream = Readable.from(exactly(decodeStream(stored, entry.place!.encoding), entry.size), {
-    objectMode: false,
-  })
-  return { filename: entry.filename, sizeBytes: entry.size, stream }
+  const { rawId } = message
+  const { place } = entry
+  const stored = rawId && place ? await openStored({ db, blobs }, rawId, place) : null
+  // Deleted since its message was read.
+  if (!stored || !place) throw new ServiceError('not_found')
+  const pieces = exactly(decodeStream(stored.stream, place.encoding), entry.size)
+  return { filename: entry.filename, sizeBytes: entry.size, stream: streamFrom(stored.stream, pieces) }
 }
 
 function findAttachment({ id, attachments }: MessageRow, attachmentId: string): AttachmentEntry | undefined {
   const index = attachments.findIndex((_, index) => attachmentId === `att_${id.slice(4)}_${index + 1}`)
   return attachments[index]
-}
-
-async function readStored(
-  { db, blobs }: Pick<AttachmentDeps, 'db' | 'blobs'>,
-  { rawId }: MessageRow,
-  { place }: AttachmentEntry,
-): Promise<AsyncIterable<Buffer>> {
-  const raw = rawId ? await findRaw(db, rawId) : null
-  // Deleted between the two reads.
-  if (!raw || !place) throw new ServiceError('not_found')
-  const end = place.start + place.length
-  if (raw.bytes) return Readable.from([raw.bytes.subarray(place.start, end)])
-  return place.length === 0 ? Readable.from([]) : blobs.read(raw.blob!, { start: place.start, end: end - 1 })
 }
 
 /** Passes on what must be `sizeBytes` long: one byte more would be read as the beginning of the next answer. */

@@ -32,7 +32,7 @@ export async function readZone({ db, mailHost }: Deps, caller: Caller, id: strin
 
 async function requireDomain({ db }: { db: Db }, caller: Caller, id: string): Promise<DomainRow> {
   const row = await findDomain(db, caller.organizationId, id)
-  if (!row) throw new ServiceError('not_found', 'there is no such domain')
+  if (!row) throw new ServiceError('not_found', 'There is no such domain.')
   requireWholeOrganization(caller)
   return row
 }

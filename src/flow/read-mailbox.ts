@@ -1,9 +1,10 @@
 // Reads of mail with the caller's restrictions applied: another's id is an id that does not exist.
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
-import type { Db } from '../store/db.ts'
+import { readQuery } from '../mail/words.ts'
+import type { Db, Queryable } from '../store/db.ts'
 import { findInbox, type InboxRow } from '../store/inboxes.ts'
 import {
   exportMessages,
@@ -12,8 +13,9 @@ import {
   type MessageRow,
   type ThreadRow,
 } from '../store/messages.ts'
-import { findRaw } from '../store/raws.ts'
+import { writeQuery } from '../store/search.ts'
 import { type Caller, requireInbox } from './caller.ts'
+import { openStored, streamFrom } from './stored-bytes.ts'
 import { traceHeader } from './trace.ts'
 
 const tombstoneMs = 30 * 86_400_000
@@ -23,6 +25,14 @@ export async function readInbox(db: Db, caller: Caller, id: string): Promise<Inb
   if (inbox?.status !== 'active') throw new ServiceError('not_found')
   requireInbox(caller, inbox.id)
   return inbox
+}
+
+/** What a search for `query` asks the store for; `invalid_request` where there is no word in it. */
+export function readWords(query: string): string {
+  const phrases = readQuery(query)
+  // Some letters are nothing by themselves, as the filler of Hangul is.
+  if (phrases.length === 0) throw new ServiceError('invalid_request', '/q must hold a word to look for')
+  return writeQuery(phrases)
 }
 
 export async function readThread(db: Db, caller: Caller, id: string): Promise<ThreadRow> {
@@ -47,7 +57,7 @@ export interface ExportPage {
 
 /** The inbox's messages after a number, oldest first; complete under concurrent writes, for numbers are given under a lock. */
 export async function exportPage(
-  { db, clock }: { db: Db; clock: Clock },
+  { db, clock }: { db: Queryable; clock: Clock },
   caller: Caller,
   inboxId: string,
   page: { afterSeq: number; limit: number },
@@ -59,6 +69,10 @@ export async function exportPage(
   if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
   const rows = await exportMessages(db, inbox.id, page.afterSeq, page.limit + 1)
   const messages = rows.slice(0, page.limit)
+  // Deleted since: an end that is none must not be taken for a whole export.
+  const isLast = rows.length <= page.limit
+  if (isLast && (await findInbox(db, caller.organizationId, inboxId))?.status !== 'active')
+    throw new ServiceError('inbox_deleted')
   return { inbox, messages, nextSeq: rows.length > page.limit ? messages.at(-1)!.seq : null }
 }
 
@@ -69,13 +83,13 @@ export async function readSource(
   messageId: string,
 ): Promise<{ sizeBytes: number; stream: Readable }> {
   const message = await readMessage(db, caller, messageId)
-  const raw = message.security && message.rawId ? await findRaw(db, message.rawId) : null
-  if (!raw || !message.security) throw new ServiceError('not_found')
+  const stored = message.security && message.rawId ? await openStored({ db, blobs }, message.rawId) : null
+  if (!stored || !message.security) throw new ServiceError('not_found')
   const trace = Buffer.from(traceHeader(message.security, message.id, message.createdAt))
-  const sizeBytes = trace.length + raw.sizeBytes
-  if (raw.bytes)
-    return { sizeBytes, stream: Readable.from([Buffer.concat([trace, raw.bytes])], { objectMode: false }) }
-  return { sizeBytes, stream: Readable.from(prepend(trace, blobs.read(raw.blob!)), { objectMode: false }) }
+  return {
+    sizeBytes: trace.length + stored.sizeBytes,
+    stream: streamFrom(stored.stream, prepend(trace, stored.stream)),
+  }
 }
 
 async function* prepend(first: Buffer, rest: Readable): AsyncGenerator<Buffer> {

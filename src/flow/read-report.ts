@@ -4,6 +4,7 @@ import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { SecretBox } from '../base/secret-box.ts'
+import type { UnderWay } from '../base/under-way.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import type { ParsePool } from '../mail/parse-pool.ts'
 import type { Report } from '../mail/report.ts'
@@ -13,7 +14,7 @@ import {
   deleteKept,
   dropOldKept,
   type KeptReport,
-  noteFailedReport,
+  noteFailedReports,
   postponeReports,
 } from '../store/kept-mail.ts'
 import type { RawRow } from '../store/raws.ts'
@@ -28,6 +29,7 @@ interface ReportDeps {
   blobs: DiskBlobs
   parsePool: ParsePool
   secretBox: SecretBox
+  underWay: UnderWay
 }
 
 type Kept = KeptReport & RawRow
@@ -46,10 +48,11 @@ const keptMs = 30 * 86_400_000
 const mostKept = 1_000
 
 /**
- * Reads up to `limit` reports; answers whether there is more to do at once. Their rows stay locked meanwhile, which is
- * the claim: other nodes pass over them, and a crash lets go of them.
+ * Reads up to `limit` reports; answers whether there is more to do at once. Advisory locks are the claim: other nodes pass
+ * over them, a crash lets go of them, and until they are read nothing is written that others would wait for.
  */
 export async function readReports(deps: ReportDeps, limit: number): Promise<boolean> {
+  await noteLost(deps)
   try {
     return await readSome(deps, limit, () => {})
   } catch (error) {
@@ -57,6 +60,20 @@ export async function readReports(deps: ReportDeps, limit: number): Promise<bool
     deps.log.warn({ err: error }, 'a batch of reports could not be read; they are tried one by one')
     return await readOneByOne(deps, limit)
   }
+}
+
+/** Counts a failure of each report that was being read when this node ended: one of them may have ended it. */
+async function noteLost(deps: ReportDeps): Promise<void> {
+  const lost = deps.underWay.lost()
+  if (lost.length === 0) return
+  deps.log.warn({ kept: lost }, 'this node ended while it read reports; they are tried one by one')
+  await noteFailure(deps, lost, 1)
+  deps.underWay.end()
+}
+
+async function noteFailure({ db, clock }: ReportDeps, ids: string[], failures: number): Promise<void> {
+  const retryAt = new Date(clock.nowMs() + backoffMs(retryMs, failures))
+  await noteFailedReports(db, ids, { retryAt, maxFailures })
 }
 
 /** A report that cannot be read waits, so that it never holds up the others, and is set aside in the end. */
@@ -70,8 +87,7 @@ async function readOneByOne(deps: ReportDeps, limit: number): Promise<boolean> {
       if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
       const failures = current.failures + 1
       deps.log.error({ err: error, kept: current.id, failures }, 'a report could not be read')
-      const retryAt = new Date(deps.clock.nowMs() + backoffMs(retryMs, failures))
-      await noteFailedReport(deps.db, current.id, failures < maxFailures ? retryAt : null)
+      await noteFailure(deps, [current.id], failures)
     }
   }
   return true
@@ -86,7 +102,7 @@ async function readSome(
   const { more, unused } = await db.transaction(async (tx) => {
     const { taken, isMore } = await claimReports(tx, clock.now(), { limit, maxBytes })
     onClaimed(taken)
-    if (taken.length === 0) return { more: false, unused: [] }
+    if (taken.length === 0) return { more: isMore, unused: [] }
     await keepClaims(tx)
     const read = await readAll(deps, taken)
     const unused = await settle(deps, tx, read)
@@ -96,12 +112,23 @@ async function readSome(
   return more
 }
 
+interface ReadReport {
+  kept: Kept
+  report: Report | null
+}
+
+async function readAll(deps: ReportDeps, taken: Kept[]): Promise<ReadReport[]> {
+  deps.underWay.begin(taken.map(({ id }) => id))
+  try {
+    return await readInTime(deps, taken)
+  } finally {
+    deps.underWay.end()
+  }
+}
+
 /** Reads as many as there is time for; the others stay for the next batch. */
-async function readAll(
-  { blobs, parsePool }: ReportDeps,
-  taken: Kept[],
-): Promise<{ kept: Kept; report: Report | null }[]> {
-  const read: { kept: Kept; report: Report | null }[] = []
+async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Promise<ReadReport[]> {
+  const read: ReadReport[] = []
   const rows = taken.values()
   const untilMs = performance.now() + readingMs
   const readNext = async () => {
@@ -116,11 +143,7 @@ async function readAll(
 }
 
 /** Applies what is proved, in one commit with the end of the mails that said it; answers the blobs that go. */
-async function settle(
-  { clock, log, secretBox }: ReportDeps,
-  tx: Tx,
-  read: { kept: Kept; report: Report | null }[],
-): Promise<string[]> {
+async function settle({ clock, log, secretBox }: ReportDeps, tx: Tx, read: ReadReport[]): Promise<string[]> {
   const proved = read.flatMap(({ kept, report }): ProvedReport[] => {
     const token = report && proofOf(secretBox, kept, report)
     if (token) return [{ id: kept.id, token, report, receivedAt: kept.receivedAt }]

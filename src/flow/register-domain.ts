@@ -53,7 +53,8 @@ async function requireFree(
   { name, limit, managedDomain }: { name: string; limit: number; managedDomain: string },
 ): Promise<void> {
   const count = await countDomains(db, organizationId)
-  if (count >= limit) throw new ServiceError('limit_reached', `the organization has its ${count} domains`)
+  if (count >= limit)
+    throw new ServiceError('limit_reached', `The organization has ${count} domains, which is its limit.`)
   const isManaged = name === managedDomain || name.endsWith(`.${managedDomain}`)
   if (isManaged || (await isProvedByAnother(db, organizationId, name))) throw new ServiceError('domain_taken')
 }

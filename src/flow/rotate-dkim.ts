@@ -47,5 +47,5 @@ async function algorithmsToRotate(db: Queryable, id: DomainId): Promise<DkimAlgo
 }
 
 function gone(): ServiceError {
-  return new ServiceError('not_found', 'there is no such domain')
+  return new ServiceError('not_found', 'There is no such domain.')
 }

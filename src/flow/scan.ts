@@ -2,8 +2,9 @@
 import { buffer as readBuffer } from 'node:stream/consumers'
 import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
-import { newUuid } from '../base/ids.ts'
+import { type MessageId, newUuid } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import type { UnderWay } from '../base/under-way.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import type { ParsePool } from '../mail/parse-pool.ts'
 import { findUnscannable } from '../scan/archive.ts'
@@ -22,6 +23,7 @@ export interface ScanDeps {
   blobs: DiskBlobs
   parsePool: ParsePool
   clamd: Clamd
+  underWay: UnderWay
 }
 
 type StoredContent = { bytes: Buffer; place: NonNullable<AttachmentEntry['place']> }
@@ -40,6 +42,8 @@ export class Scanner {
   #outages = 0
   #quietUntilMs = 0
   #isClosed = false
+  readonly #beingRead = new Set<string>()
+  #lostNoted: Promise<void> | null = null
 
   constructor(deps: ScanDeps) {
     this.#deps = deps
@@ -52,6 +56,7 @@ export class Scanner {
   async scanNext(): Promise<boolean> {
     const { db, clock } = this.#deps
     if (this.#isClosed || clock.monotonicMs() < this.#quietUntilMs) return false
+    await this.#noteLost()
     if (!(await isScanDue(db, clock.now()))) return false
     return await db.transaction(async (tx) => {
       const job = await claimScan(tx, clock.now())
@@ -68,6 +73,28 @@ export class Scanner {
   close(): void {
     this.#isClosed = true
     this.#deps.clamd.close()
+  }
+
+  /** What was being read when this node ended may have ended it: it waits, once for all lines. */
+  async #noteLost(): Promise<void> {
+    const { db, clock, log, underWay } = this.#deps
+    const postpone = async () => {
+      const lost = underWay.lost()
+      if (lost.length === 0) return
+      log.warn({ messages: lost }, 'this node ended while it read attachments; they are tried again later')
+      const dueAt = new Date(clock.nowMs() + backoffMs(retryMs, 1))
+      await db.transaction(async (tx) => {
+        for (const id of lost) await postponeScan(tx, id as MessageId, dueAt)
+      })
+      underWay.end()
+    }
+    this.#lostNoted ??= postpone()
+    try {
+      await this.#lostNoted
+    } catch (error) {
+      this.#lostNoted = null
+      throw error
+    }
   }
 
   async #scan(tx: Tx, job: ScanJob): Promise<boolean> {
@@ -132,10 +159,23 @@ export class Scanner {
     if (!raw) throw new Error('their bytes are not there')
     const bytes = raw.bytes ?? (await readBuffer(blobs.read(raw.blob!)))
     if (job.direction === 'outbound') return cutContents(bytes, job.attachments)
-    const contents = await parsePool.attachmentContents(bytes)
+    const contents = await this.#noting(job.messageId, () => parsePool.attachmentContents(bytes))
     const isSame = job.attachments.every(({ sha256 }, index) => contents[index]?.sha256 === sha256)
     if (!isSame) throw new Error('the attachments are not those that were filed')
     return contents
+  }
+
+  /** Notes what is read while it is, by each line. */
+  async #noting<Read>(messageId: MessageId, read: () => Promise<Read>): Promise<Read> {
+    const { underWay } = this.#deps
+    this.#beingRead.add(messageId)
+    underWay.begin([...this.#beingRead])
+    try {
+      return await read()
+    } finally {
+      this.#beingRead.delete(messageId)
+      underWay.begin([...this.#beingRead])
+    }
   }
 
   #noteOutage(reason: string): void {

@@ -117,18 +117,18 @@ function judge(
   const allowed = caller.allowedRecipientDomains
   const stranger = allowed && recipients.find(({ domain }) => !allowed.includes(domain))
   if (stranger)
-    return { code: 'recipient_domain_not_allowed', detail: `this key may not send to ${stranger.domain}` }
+    return { code: 'recipient_domain_not_allowed', detail: `The API key may not send to ${stranger.domain}.` }
   const { recipientsPerMessage, messageContentBytes } = caller.limits
   if (recipients.length > recipientsPerMessage) {
     return {
       code: 'too_many_recipients',
-      detail: `${recipients.length} recipients, at most ${recipientsPerMessage}`,
+      detail: `The message has ${recipients.length} recipients; at most ${recipientsPerMessage} are allowed.`,
     }
   }
   if (contentBytes > messageContentBytes) {
     return {
       code: 'message_too_large',
-      detail: `${contentBytes} bytes of content, at most ${messageContentBytes}`,
+      detail: `The message has ${contentBytes} bytes of content; at most ${messageContentBytes} are allowed.`,
     }
   }
   return null

@@ -21,7 +21,10 @@ export async function judgeSender(
   const maySend =
     sender.id === null ? sender.domainId : await domains.findSending(caller.organizationId, sender.domain)
   if (maySend) return drafted
-  return { code: 'sender_not_allowed', detail: `${sender.domain} is not a domain that is proved for sending` }
+  return {
+    code: 'sender_not_allowed',
+    detail: `The domain of the sender, ${sender.domain}, is not proved for sending: verify it${sender.id === null ? ', or send from an inbox' : ''}.`,
+  }
 }
 
 /** A key that is restricted to inboxes sends from no others, and never without one. */

@@ -62,7 +62,7 @@ export async function recheckDomains({ log, ...deps }: Deps & { log: Log }, limi
 }
 
 function gone(): ServiceError {
-  return new ServiceError('not_found', 'there is no such domain')
+  return new ServiceError('not_found', 'There is no such domain.')
 }
 
 /** Null when the domain was deleted meanwhile. */

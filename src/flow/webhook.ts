@@ -12,6 +12,7 @@ import {
   countWebhooks,
   findWebhook,
   insertWebhook,
+  isBeingCalled,
   lockWebhook,
   replaceSecret,
   updateWebhook,
@@ -59,7 +60,10 @@ export async function openWebhook(
     const organization = await lockOrganization(tx, caller.organizationId)
     const count = await countWebhooks(tx, caller.organizationId)
     if (count >= organization!.limits.webhookEndpoints)
-      throw new ServiceError('limit_reached', `the organization has its ${count} webhook endpoints`)
+      throw new ServiceError(
+        'limit_reached',
+        `The organization has ${count} webhook endpoints, which is its limit.`,
+      )
     await insertWebhook(tx, webhook, sealSigningSecret(secretBox, webhook.id, secret))
   })
   return { webhook, secret }
@@ -137,11 +141,20 @@ export async function replayCall(
   })
 }
 
-/** Deletes the endpoint: no call begins after this, and what waits for it is gone. */
+/**
+ * Deletes the endpoint: no call begins after this, and what waits for it is gone. 409 while it is being called, which a
+ * disabled one is not.
+ */
 export async function deleteWebhook({ db, clock }: Deps, caller: Caller, id: string): Promise<void> {
   await db.transaction(async (tx) => {
     const webhook = await lockOwn(tx, caller, id)
-    await buryWebhook(tx, webhook.id, clock.now())
+    const at = clock.now()
+    if (await isBeingCalled(tx, webhook.id, at))
+      throw new ServiceError(
+        'delivery_in_progress',
+        'It is being called. Try again in a moment, or disable it.',
+      )
+    await buryWebhook(tx, webhook.id, at)
   })
 }
 

@@ -14,6 +14,7 @@ import type { Validation } from '../flow/validate.ts'
 import type { verifyDomain } from '../flow/verify-domain.ts'
 import type { changeWebhook } from '../flow/webhook.ts'
 import type { Db } from '../store/db.ts'
+import type { OperationNotes } from './document.ts'
 import type { ErrorCode } from './errors.ts'
 import type { EventStreams } from './event-streams.ts'
 
@@ -55,12 +56,16 @@ export interface HttpDeps {
 export interface OtherResponse {
   description: string
   contentType: string | null
+  /** The headers of its own, each with what it holds. */
+  headers?: Record<string, string>
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the body is read, on every operation under /v1. */
     caller: Caller
+    /** When its key began to be looked at, on the monotonic clock. */
+    admittedMs: number
   }
   interface FastifyContextConfig {
     /** What the caller's key must permit, one of several; null: nothing beyond being valid. */
@@ -69,5 +74,7 @@ declare module 'fastify' {
     refusals?: ErrorCode[]
     /** Answers that are not written as JSON, by status (`contentType` null: no body); for its documentation. */
     otherResponses?: Record<number, OtherResponse>
+    /** Examples of its request and of its success, where those of their schemas do not fit; for its documentation. */
+    examples?: OperationNotes['examples']
   }
 }

@@ -12,7 +12,7 @@ interface DocsPage {
 /** Serves the page to anyone. Its 4 MB of script cost 40 MB of memory to load, so nothing is loaded until someone asks. */
 export function serveDocs(api: Api): void {
   let page: Promise<DocsPage> | undefined
-  api.get('/docs', { schema: { hide: true } }, async (_request, reply) => {
+  api.get('/docs', { schema: { hide: true }, exposeHeadRoute: true }, async (_request, reply) => {
     const { html, contentSecurityPolicy } = await (page ??= renderDocs())
     reply.headers({
       'content-type': 'text/html; charset=utf-8',
@@ -20,7 +20,7 @@ export function serveDocs(api: Api): void {
     })
     return reply.send(html)
   })
-  api.get('/docs/script.js', { schema: { hide: true } }, async (_request, reply) => {
+  api.get('/docs/script.js', { schema: { hide: true }, exposeHeadRoute: true }, async (_request, reply) => {
     const { script } = await (page ??= renderDocs())
     return reply.header('content-type', 'text/javascript; charset=utf-8').send(script)
   })
@@ -35,6 +35,7 @@ async function renderDocs(): Promise<DocsPage> {
     configuration: {
       pageTitle: 'Posthorn API',
       url: '/openapi.json',
+      authentication: { preferredSecurityScheme: 'apiKey' },
       cdn: '/docs/script.js',
       withDefaultFonts: false,
       telemetry: false,
@@ -44,7 +45,9 @@ async function renderDocs(): Promise<DocsPage> {
       hideClientButton: true,
     },
   })
-  const { body: html } = await renderer.inject('/docs/')
+  const { body } = await renderer.inject('/docs/')
+  // Without an icon of its own a browser asks for /favicon.ico, which is not there.
+  const html = body.replace('</title>', '</title>\n    <link rel="icon" href="data:," />')
   const { rawPayload: script } = await renderer.inject('/docs/js/scalar.js')
   await renderer.close()
   return { html, script, contentSecurityPolicy: policyFor(html) }
@@ -52,8 +55,9 @@ async function renderDocs(): Promise<DocsPage> {
 
 /** Lets the page run its own scripts and speak to this origin, and nothing else. */
 function policyFor(html: string): string {
-  const inline = [...html.matchAll(/<script[^>]*>([\s\S]+?)<\/script>/g)].map(([, script]) => {
-    return `'sha256-${createHash('sha256').update(script!).digest('base64')}'`
+  const scripts = [...html.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)].map(([, script]) => script!)
+  const inline = scripts.filter(Boolean).map((script) => {
+    return `'sha256-${createHash('sha256').update(script).digest('base64')}'`
   })
   return [
     ...["default-src 'none'", `script-src 'self' ${inline.join(' ')}`, "style-src 'self' 'unsafe-inline'"],

@@ -4,7 +4,7 @@ import { BatchFull } from '../base/batch.ts'
 import { type RefusalCode, ServiceError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { DbFault } from '../store/db.ts'
-import { describePattern } from './schemas/scalars.ts'
+import { describeBreach } from './breaches.ts'
 
 /** Codes that only HTTP knows, beside those of the service. */
 type RequestCode = 'invalid_json' | 'invalid_idempotency_key' | 'payload_too_large' | 'route_not_found'
@@ -13,32 +13,50 @@ export type ErrorCode = RefusalCode | RequestCode | 'internal_error'
 
 /** Status and default message of every code. */
 export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, message: string]>> = {
-  invalid_json: [400, 'The body must be JSON, sent as application/json.'],
+  invalid_json: [400, 'The body must be JSON, sent with content-type: application/json.'],
   invalid_request: [400, 'The request does not have the documented form.'],
-  invalid_cursor: [400, 'The cursor was not issued for this list.'],
+  invalid_cursor: [
+    400,
+    'The cursor was not issued for this list: pass nextCursor on as it is, and none for the first page.',
+  ],
   invalid_idempotency_key: [
     400,
-    'The header idempotency-key must be 8 to 200 characters A-Z, a-z, 0-9, . _ : -',
+    'The header idempotency-key must be 8 to 200 characters A-Z, a-z, 0-9, . _ : -, new for each new action.',
   ],
-  reserved_local_part: [400, 'This local part is reserved.'],
-  unauthorized: [401, 'The API key cannot authenticate from this caller.'],
+  reserved_local_part: [400, 'This local part is reserved. Choose another.'],
+  unauthorized: [
+    401,
+    'The API key in the header x-api-key is missing, wrong, expired or revoked, or may not be used from this address.',
+  ],
   marketing_not_available: [403, 'Marketing mail is not available on this deployment.'],
   insufficient_scope: [403, 'The API key does not have the scope that this operation needs.'],
-  organization_inactive: [403, 'The organization is not active.'],
+  organization_inactive: [403, 'The organization is not active: the operator has to approve it.'],
   inbox_not_allowed: [403, 'The API key is restricted to other inboxes.'],
   recipient_domain_not_allowed: [403, 'The API key may not send to this domain.'],
-  send_mode_reply_only: [403, 'The API key may only reply.'],
+  send_mode_reply_only: [403, 'The API key may only reply to messages in a thread.'],
   sender_not_allowed: [403, 'The sender is not on a domain of the organization that is proved for sending.'],
-  managed_allowance_exhausted: [403, 'The allowance of managed starter inboxes is used up.'],
+  managed_allowance_exhausted: [
+    403,
+    'All inboxes allowed on the managed domain, for life, have been opened. The operator can raise managedStarter.',
+  ],
   limit_reached: [403, 'The organization has reached this limit.'],
   not_found: [404, 'There is no such resource.'],
   route_not_found: [404, 'There is no such operation: /docs shows those there are.'],
   address_taken: [409, 'The address is taken.'],
   domain_taken: [409, 'The domain belongs to another organization or to the service itself.'],
-  domain_not_verified: [409, 'The ownership of this domain has not been proved.'],
+  domain_not_verified: [
+    409,
+    'The ownership of this domain has not been proved. Publish its records, then verify it.',
+  ],
   domain_in_use: [409, 'There are inboxes on this domain. Delete them first.'],
-  idempotency_key_reused: [409, 'The idempotency key was used for another request.'],
-  idempotency_in_progress: [409, 'The first request with this idempotency key is still running.'],
+  idempotency_key_reused: [
+    409,
+    'The idempotency key was used for another request. Use a new one for each new action.',
+  ],
+  idempotency_in_progress: [
+    409,
+    'The first request with this idempotency key is still running. Try again in a moment.',
+  ],
   delivery_in_progress: [409, 'A delivery attempt is on the wire. Try again in a moment.'],
   attachment_not_clean: [409, 'The attachment was found infected, or could not be scanned as a whole.'],
   idempotency_result_expired: [
@@ -52,9 +70,15 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   attachment_too_large: [413, 'The attachment is larger than this deployment gives out.'],
   page_too_large: [413, 'The page is too large. Ask for a smaller limit.'],
   all_recipients_suppressed: [422, 'All recipients are suppressed: nothing would be sent.'],
-  attachment_not_scanned: [423, 'The attachment has not been scanned yet.'],
-  rate_limited: [429, 'Too many requests with this API key. Wait before the next one.'],
-  send_limit_exceeded: [429, 'The sending limit of the organization is reached.'],
+  attachment_not_scanned: [
+    423,
+    'The attachment has not been scanned yet. Without a scanner, which the operator sets up, none is given out.',
+  ],
+  rate_limited: [429, 'Too many requests with this API key. Wait as many seconds as retry-after says.'],
+  send_limit_exceeded: [
+    429,
+    'A sending limit of the organization is reached (GET /v1/me). Wait as many seconds as retry-after says.',
+  ],
   internal_error: [500, 'Something went wrong here. It has been logged under the request id.'],
   unavailable: [503, 'The service is not available at the moment. Try again.'],
 }
@@ -115,39 +139,6 @@ function frameworkAnswer(
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errorAnswer('invalid_json')
   if (code === 'FST_ERR_BAD_URL') return errorAnswer('route_not_found')
   return errorAnswer('internal_error')
-}
-
-const longestPointer = 200
-const formatWords: Record<string, string> = {
-  'idn-email': 'must be an e-mail address',
-  email: 'must be written as an e-mail address is',
-  'date-time': 'must be a time such as 2026-11-21T09:00:00Z',
-}
-
-/** Which value breaks the schema, as a JSON pointer, and what was expected of it. */
-function describeBreach(breaches: NonNullable<FastifyError['validation']>): string {
-  const { keyword, instancePath, params, message } = breaches.at(-1)!
-  const at = (name?: unknown) =>
-    shorten(name === undefined ? instancePath : `${instancePath}/${escapePointer(String(name))}`)
-  if (keyword === 'required') return `${at(params['missingProperty'])} is required`
-  if (keyword === 'additionalProperties') return `${at(params['additionalProperty'])} is not known here`
-  if (keyword === 'propertyNames')
-    return `${at(params['propertyName'])} ${describePattern(String(breaches.at(-2)?.params['pattern']))}`
-  if (keyword === 'anyOf') return '/text is required, or /html'
-  if (keyword === 'pattern') return `${at()} ${describePattern(String(params['pattern']))}`
-  if (keyword === 'format') return `${at()} ${formatWords[String(params['format'])] ?? message}`
-  if (keyword === 'enum') return `${at()} must be one of ${(params['allowedValues'] as string[]).join(', ')}`
-  return `${at() || 'the body'} ${message}`
-}
-
-// RFC 6901 3: a tilde and a slash are written as ~0 and ~1.
-function escapePointer(name: string): string {
-  return name.slice(0, longestPointer).replaceAll('~', '~0').replaceAll('/', '~1')
-}
-
-/** Names are the caller's and may be megabytes. */
-function shorten(pointer: string): string {
-  return pointer.length <= longestPointer ? pointer : `${pointer.slice(0, longestPointer)}…`
 }
 
 /** Answers every failure by the table; our own faults are logged here, once, and nowhere else. */

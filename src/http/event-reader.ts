@@ -19,7 +19,8 @@ export function formatEvent(type: string, id: string | null, json: string): Buff
   return Buffer.from(`${id === null ? '' : `id: ${id}\n`}event: ${type}\ndata: ${json}\n\n`)
 }
 
-const tokenPattern = /^([0-9a-f-]{36})\.(\d{1,19})-(\d{1,15})-(\d{1,5})$/
+// PostgreSQL would read the number of a transaction with a zero in front as octal, and refuse one past 64 bits.
+const tokenPattern = /^([0-9a-f-]{36})\.(0|[1-9]\d{0,18})-(\d{1,15})-(\d{1,5})$/
 
 /** What `last-event-id` says: the event's own id, and where it stands. */
 export function formatEventId(id: string, { xact, seq, item }: EventPlace): string {

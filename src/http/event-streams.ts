@@ -89,7 +89,10 @@ export class EventStreams {
     const { organizationId, id: keyId } = caller
     const count = [...this.#readers].filter((reader) => reader.organizationId === organizationId).length
     if (count >= maxReaders)
-      throw new ServiceError('limit_reached', `the organization has ${count} streams open`)
+      throw new ServiceError(
+        'limit_reached',
+        `The organization has ${count} streams open, which is the limit.`,
+      )
     const response = open()
     if (this.#stopping) return void response.end()
     const reader = new EventReader({ organizationId, keyId }, place, response)

@@ -3,8 +3,9 @@ import swagger from '@fastify/swagger'
 import type { FastifySchema } from 'fastify'
 import type { Api, OtherResponse } from './api.ts'
 import { scopesOf } from './caller.ts'
-import { type ErrorCode, errorTable } from './errors.ts'
-import { Refusal } from './schemas/refusal.ts'
+import { finishDocument, type OpenApiDocument, type OperationNotes } from './document.ts'
+import type { ErrorCode } from './errors.ts'
+import { introduction, keyDescription, tags } from './introduction.ts'
 
 // Every operation can answer with these.
 const commonCodes: ErrorCode[] = [
@@ -19,13 +20,9 @@ const commonCodes: ErrorCode[] = [
 ]
 const bodyCodes: ErrorCode[] = ['invalid_json', 'payload_too_large']
 
-const introduction = `Inboxes that send and receive over SMTP, for programs and agents.
-
-Every request carries its API key in \`x-api-key\`. Every answer carries its id in \`x-request-id\`, and how many requests
-the key has left in \`RateLimit\`. Lists hold \`limit\` entries and a \`nextCursor\`. Received mail is untrusted input.`
-
 /** Collects the document from the routes that are added after it. */
 export function addOpenApi(api: Api, publicUrl: string): void {
+  const notes = new Map<string, OperationNotes>()
   api.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -36,33 +33,34 @@ export function addOpenApi(api: Api, publicUrl: string): void {
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [{ url: publicUrl || '/' }],
-      components: { securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' } } },
-      tags: [
-        'Account',
-        'Inboxes',
-        'Messages',
-        'Threads',
-        'Submissions',
-        'Suppressions',
-        'Domains',
-        'Validation',
-        'Metrics',
-        'Webhooks',
-      ].map((name) => ({ name })),
+      components: {
+        securitySchemes: {
+          apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: keyDescription },
+        },
+      },
+      tags,
     },
     refResolver: { buildLocalReference: ({ $id }, _base, _fragment, index) => String($id ?? `def-${index}`) },
     transform: ({ schema, url, route }) => {
-      const { scope, refusals = [], otherResponses = {} } = route.config ?? {}
-      const codes = [...commonCodes, ...(schema.body ? bodyCodes : []), ...refusals]
-      const response = {
-        ...(schema.response as object),
-        ...describeOthers(otherResponses),
-        ...describeRefusals(codes),
-      }
+      const { scope, refusals = [], otherResponses = {}, examples = {} } = route.config ?? {}
+      if (schema.hide) return { schema, url }
+      const headers = Object.assign({}, ...Object.values(otherResponses).map((other) => other.headers))
+      // Where any key will do, none lacks a scope.
+      const common = scope ? commonCodes : commonCodes.filter((code) => code !== 'insufficient_scope')
+      notes.set(String(schema.operationId), {
+        codes: [...common, ...(schema.body ? bodyCodes : []), ...refusals],
+        examples,
+        headers,
+      })
+      const response = { ...(schema.response as object), ...describeOthers(otherResponses) }
       // OpenAPI 3.1 names the scope beside the key.
       const scopes = scopesOf(scope ?? null)
       const security = scopes.length > 0 ? scopes.map((one) => ({ apiKey: [one] })) : [{ apiKey: [] }]
       return { schema: { ...schema, response, security } as FastifySchema, url }
+    },
+    transformObject: (made) => {
+      const document = ('openapiObject' in made ? made.openapiObject : made.swaggerObject) as unknown
+      return finishDocument(document as OpenApiDocument, notes) as object
     },
   })
 }
@@ -71,21 +69,8 @@ function describeOthers(responses: Record<number, OtherResponse>): Record<string
   return Object.fromEntries(
     Object.entries(responses).map(([status, { description, contentType }]) => {
       if (contentType === null) return [status, { description, type: 'null' }]
-      return [
-        status,
-        { description, content: { [contentType]: { schema: { type: 'string', format: 'binary' } } } },
-      ]
-    }),
-  )
-}
-
-/** One answer for each status, naming its codes. */
-function describeRefusals(codes: ErrorCode[]): Record<string, object> {
-  const byStatus = Map.groupBy(codes, (code) => errorTable[code][0])
-  return Object.fromEntries(
-    [...byStatus].map(([status, named]) => {
-      const lines = named.map((code) => `- \`${code}\`: ${errorTable[code][1]}`)
-      return [status, { $ref: `${Refusal.definition.$id}#`, description: lines.join('\n') }]
+      const format = contentType.startsWith('text/') ? {} : { format: 'binary' }
+      return [status, { description, content: { [contentType]: { schema: { type: 'string', ...format } } } }]
     }),
   )
 }
@@ -93,7 +78,8 @@ function describeRefusals(codes: ErrorCode[]): Record<string, object> {
 /** Serves the document to anyone. */
 export function serveOpenApi(api: Api): void {
   let written: string | undefined
-  api.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
+  // RFC 9110 9.3.2: what answers GET answers HEAD.
+  api.get('/openapi.json', { schema: { hide: true }, exposeHeadRoute: true }, async (_request, reply) => {
     written ??= JSON.stringify(api.swagger())
     return reply.header('content-type', 'application/json; charset=utf-8').send(written)
   })

@@ -45,6 +45,18 @@ for (const [name, body, value] of taken)
     assert.deepEqual(parseJson(Buffer.from(body)), value)
   })
 
+const places: [body: string, message: string][] = [
+  ['{"to":"ada",}', 'The body is not valid JSON at line 1 column 13.'],
+  ['{\n  "secret": 1\n  "b": 2}', 'The body is not valid JSON at line 3 column 3.'],
+  ['["secret",]', 'The body is not valid JSON.'],
+  ['', 'The body is empty: it must be JSON.'],
+]
+
+for (const [body, message] of places)
+  test(`check 74: ${JSON.stringify(body)}: the place is told, never the body`, () => {
+    assert.throws(() => parseJson(Buffer.from(body)), { code: 'invalid_json', message })
+  })
+
 test('check 74: ten million brackets neither overflow the stack nor change a prototype', () => {
   assert.throws(() => parseJson(Buffer.from('['.repeat(10_000_000))), RequestFault)
   assert.ok(Array.isArray(parseJson(Buffer.from(deep(1_000_000)))))

@@ -26,7 +26,7 @@ export async function readJson(request: FastifyRequest, payload: IncomingMessage
 
 /** A body that is not JSON: refused where one is expected, left alone elsewhere. */
 export async function refuseOtherTypes(request: FastifyRequest): Promise<undefined> {
-  if (takesBody(request)) throw new RequestFault('invalid_json')
+  if (takesBody(request)) throw new RequestFault('invalid_json', 'Send content-type: application/json.')
 }
 
 function takesBody(request: FastifyRequest): boolean {
@@ -74,9 +74,11 @@ export function parseJson(bytes: Buffer): unknown {
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)
-  } catch {
-    // The parser's words quote the body.
-    throw new RequestFault('invalid_json')
+  } catch (error) {
+    if (text === '') throw new RequestFault('invalid_json', 'The body is empty: it must be JSON.')
+    // The parser's words quote the body; only the place is taken from them, where they end with one.
+    const place = / \((line \d+ column \d+)\)$/.exec((error as Error).message)?.[1]
+    throw new RequestFault('invalid_json', `The body is not valid JSON${place ? ` at ${place}` : ''}.`)
   }
 }
 

@@ -27,6 +27,7 @@ import { suppressionRoutes } from './routes/suppressions.ts'
 import { threadRoutes } from './routes/threads.ts'
 import { validationRoutes } from './routes/validate.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
+import { announcementComponents } from './schemas/announcement.ts'
 import { domainComponents } from './schemas/domain.ts'
 import { inboxComponents } from './schemas/inbox.ts'
 import { GivenMailbox, Mailbox } from './schemas/mailbox.ts'
@@ -50,6 +51,7 @@ const components = [
     ...threadComponents,
     ...sendComponents,
     ...validationComponents,
+    ...announcementComponents,
   ],
 ]
 
@@ -124,6 +126,8 @@ function createApi(trustedProxies: string[]): Api {
         coerceTypes: false,
         useDefaults: false,
         allErrors: false,
+        // A breach knows the schema that it broke, for the words of its answer.
+        verbose: true,
         allowUnionTypes: true,
         strictTypes: false,
         formats: { 'idn-email': (text: string) => parseEmail(text) !== null },

@@ -1,7 +1,11 @@
 // Reading in threads: the same answers as without, and no mail that stops another one or the service.
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { attachmentContents, parseMail } from './parse.ts'
 import { ParsePool } from './parse-pool.ts'
 
@@ -71,4 +75,29 @@ test('closing rejects what is open, and what comes later: no mail is filed as te
   await open
   await assert.rejects(pool.parse(withAttachment), /closed/)
   await assert.rejects(pool.attachmentContents(withAttachment), /closed/)
+})
+
+/** Reads a mail that takes about half a second, in a process of its own; says when it begins, and what came of it. */
+const reader = `
+import { ParsePool } from ${JSON.stringify(new URL('./parse-pool.ts', import.meta.url).href)}
+const pool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
+await pool.parse(Buffer.from('Subject: warm\\r\\n\\r\\n'))
+const raw = Buffer.from('Content-Type: multipart/mixed; boundary=bb\\r\\n\\r\\n' + '--bx\\r\\n'.repeat(700_000))
+const mail = pool.parse(raw)
+console.log('begun')
+console.log(JSON.stringify((await mail).note))
+await pool.close()
+`
+
+test('check 93: a process that was stopped in the middle of a mail does not hold it against the mail', async (t) => {
+  const child = spawn(process.execPath, ['--eval', reader])
+  t.after(() => child.kill('SIGKILL'))
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  assert.equal((await lines.next()).value, 'begun')
+  child.kill('SIGSTOP')
+  // Longer than a mail may take.
+  await pause(5_500)
+  child.kill('SIGCONT')
+  assert.doesNotMatch((await lines.next()).value ?? 'nothing was said', /it took more than|nothing/)
+  if (child.exitCode === null) await once(child, 'exit')
 })

@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { type AttachmentContent, type ParsedMail, plainTextView } from './parse.ts'
 import type { ParseAnswer, ParseRequest } from './parse-worker.ts'
 import type { Report } from './report.ts'
+import type { SearchedMail } from './words.ts'
 
 export interface ParsePoolOptions {
   threads: number
@@ -13,6 +14,8 @@ export interface ParsePoolOptions {
 /** Requests sent ahead to a thread, so that it never waits for the next one. */
 const mostAhead = 8
 const mostHeapMb = 512
+/** In how many steps the time of a mail is counted, so that time in which the whole process stood still counts little. */
+const steps = 10
 
 type Outcome = Exclude<ParseAnswer, 'ready'>
 
@@ -22,6 +25,9 @@ interface Job {
   /** For what is no fault of the mail: the caller tries again later. */
   fail: (error: Error) => void
 }
+
+/** Over one of these mails the thread has failed, and would again. */
+export class NoWords extends Error {}
 
 /** The caller bounds how many requests it has open. Threads start with the first mail and keep no process alive. */
 export class ParsePool {
@@ -59,6 +65,13 @@ export class ParsePool {
     return outcome.report
   }
 
+  /** The words of each mail as a tsvector is written. Rejects with `NoWords` where they cannot be had, or as `parse` does. */
+  async words(mails: SearchedMail[]): Promise<string[]> {
+    const outcome = await this.#run({ kind: 'words', mails })
+    if (!('vectors' in outcome)) throw new NoWords('fault' in outcome ? outcome.fault : 'no answer')
+    return outcome.vectors
+  }
+
   /** Ends the threads. What is still open rejects. */
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.close()))
@@ -76,7 +89,7 @@ class ParseThread {
   #worker: Worker | null = null
   #sent: Job[] = []
   #waiting: Job[] = []
-  #deadline: NodeJS.Timeout | null = null
+  #timer: NodeJS.Timeout | null = null
   #isReady = false
   #isClosed = false
 
@@ -112,9 +125,12 @@ class ParseThread {
     while (this.#waiting.length > 0 && this.#sent.length < mostAhead) {
       const job = this.#waiting.shift()!
       const { request } = job
-      // A view is copied with all the memory it looks into, so only its own bytes go.
-      const raw = new Uint8Array(request.raw)
-      this.#running().postMessage({ ...request, raw }, [raw.buffer])
+      if (request.kind === 'words') this.#running().postMessage(request)
+      else {
+        // A view is copied with all the memory it looks into, so only its own bytes go.
+        const raw = new Uint8Array(request.raw)
+        this.#running().postMessage({ ...request, raw }, [raw.buffer])
+      }
       this.#sent.push(job)
       if (this.#sent.length === 1) this.#watch()
     }
@@ -154,23 +170,39 @@ class ParseThread {
   }
 
   #forgetWorker(): void {
-    if (this.#deadline !== null) clearTimeout(this.#deadline)
-    this.#deadline = null
+    this.#stopTimer()
     this.#worker = null
     this.#isReady = false
     this.#sent = []
   }
 
   #watch(): void {
-    if (this.#deadline !== null) clearTimeout(this.#deadline)
-    this.#deadline = null
+    this.#stopTimer()
     const worker = this.#worker
     if (worker === null) return
     if (this.#sent.length === 0) worker.unref()
     else {
       worker.ref()
-      const fault = `it took more than ${this.#timeoutMs} ms`
-      if (this.#isReady) this.#deadline = setTimeout(() => this.#replace(worker, fault), this.#timeoutMs)
+      if (this.#isReady) this.#countTime(worker, this.#timeoutMs)
     }
+  }
+
+  /**
+   * Gives up on the mail that is being read once it has had `leftMs`. A step that came late counts twice at most: a process
+   * that was stopped, or a machine that slept, is no fault of the mail.
+   */
+  #countTime(worker: Worker, leftMs: number): void {
+    const stepMs = this.#timeoutMs / steps
+    const startedMs = performance.now()
+    this.#timer = setTimeout(() => {
+      const left = leftMs - Math.min(performance.now() - startedMs, 2 * stepMs)
+      if (left > 0) this.#countTime(worker, left)
+      else this.#replace(worker, `it took more than ${this.#timeoutMs} ms`)
+    }, stepMs)
+  }
+
+  #stopTimer(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
   }
 }

@@ -2,17 +2,18 @@
 import { parentPort } from 'node:worker_threads'
 import { type AttachmentContent, attachmentContents, type ParsedMail, parseMail } from './parse.ts'
 import { type Report, readReport } from './report.ts'
+import { type SearchedMail, writeVector } from './words.ts'
 
-export interface ParseRequest {
-  kind: 'parse' | 'attachments' | 'report'
-  raw: Uint8Array
-}
+export type ParseRequest =
+  | { kind: 'parse' | 'attachments' | 'report'; raw: Uint8Array }
+  | { kind: 'words'; mails: SearchedMail[] }
 /** `ready` comes once, before the answers: what is late from then on is late because of a mail. */
 export type ParseAnswer =
   | 'ready'
   | { mail: ParsedMail }
   | { contents: PassedContent[] }
   | { report: Report | null }
+  | { vectors: string[] }
   | { fault: string }
 
 /** A content as it passes between threads, which makes a plain array of a Buffer. */
@@ -36,6 +37,10 @@ function answer(request: ParseRequest): void {
   }
   if (request.kind === 'report') {
     port?.postMessage({ report: readReport(request.raw) } satisfies ParseAnswer)
+    return
+  }
+  if (request.kind === 'words') {
+    port?.postMessage({ vectors: request.mails.map(writeVector) } satisfies ParseAnswer)
     return
   }
   const contents = attachmentContents(request.raw).map((content) => ({

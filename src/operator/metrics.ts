@@ -89,6 +89,7 @@ export class OperatorMetrics {
     gauges.webhookCalls.set(backlog.webhookCalls)
     gauges.oldestWebhookCall.set(age(backlog.oldestWebhookCallAt))
     gauges.unfolded.set(backlog.unfolded)
+    gauges.oldestUnindexed.set(age(backlog.oldestUnindexedAt))
   }
 }
 
@@ -112,6 +113,7 @@ function gaugesIn(register: Registry) {
       'Age of the oldest webhook call before its first attempt.',
     ),
     unfolded: gauge('metric_deltas', 'Counts of commits that are not folded into roll-ups yet.'),
+    oldestUnindexed: gauge('search_lag_seconds', 'Age of the oldest message that search may not know yet.'),
     up: gauge('database_up', 'Whether the database answered when it was last asked.'),
     roundTrip: gauge('database_round_trip_seconds', 'How long the database took to answer nothing.'),
     pool: gauge('database_pool_connections', 'Connections of this program, and queries that wait for one.', [

@@ -14,6 +14,7 @@ export function accountRoutes(api: Api, { db }: HttpDeps): void {
         operationId: 'getProfile',
         tags: ['Account'],
         summary: 'Show what this key may do',
+        description: 'The organization, the key with its restrictions, and the limits. It needs no scope.',
         querystring: Nothing,
         response: { 200: Profile.ref },
       },

@@ -1,7 +1,9 @@
 // Attachments: the bytes of one that was found clean.
 import { readAttachment } from '../../flow/read-attachment.ts'
 import type { Api, HttpDeps } from '../api.ts'
+import { sendStream } from '../deadline.ts'
 import { attachmentDisposition } from '../download-name.ts'
+import { downloadHeaders } from '../schemas/downloads.ts'
 import { AttachmentParams } from '../schemas/params.ts'
 import { Nothing } from '../schemas/scalars.ts'
 
@@ -16,7 +18,11 @@ export function attachmentRoutes(api: Api, { db, blobs, settings }: HttpDeps): v
           ...(['attachment_not_clean', 'attachment_too_large', 'attachment_not_scanned'] as const),
         ],
         otherResponses: {
-          200: { description: 'The decoded bytes.', contentType: 'application/octet-stream' },
+          200: {
+            description: 'The decoded bytes.',
+            contentType: 'application/octet-stream',
+            headers: downloadHeaders,
+          },
         },
       },
       schema: {
@@ -39,7 +45,7 @@ export function attachmentRoutes(api: Api, { db, blobs, settings }: HttpDeps): v
         'content-security-policy': "default-src 'none'; sandbox",
         'cache-control': 'private, no-store',
       })
-      return reply.send(stream)
+      return sendStream(reply, stream)
     },
   )
 }

@@ -17,6 +17,7 @@ export function complaintRoutes(api: Api, { db }: HttpDeps, cursors: Cursors): v
         operationId: 'listComplaints',
         tags: ['Suppressions'],
         summary: 'List complaints',
+        description: 'Newest first: what recipients said of mail, by feedback reports (RFC 5965).',
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: ComplaintList.ref },
       },

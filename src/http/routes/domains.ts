@@ -9,7 +9,7 @@ import { trimDomain } from '../../mail/domain-name.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import type { ErrorCode } from '../errors.ts'
 import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
-import { Domain, DomainCheck, DomainList, DomainParams, NewDomain } from '../schemas/domain.ts'
+import { Domain, DomainCheck, DomainList, DomainParams, NewDomain, zoneExample } from '../schemas/domain.ts'
 import { Nothing } from '../schemas/scalars.ts'
 
 const ofOne: { scope: 'domain:manage'; refusals: ErrorCode[] } = {
@@ -69,6 +69,7 @@ function addList(api: Api, { db, settings: { mailHost } }: HttpDeps, cursors: Cu
         operationId: 'listDomains',
         tags,
         summary: 'List domains',
+        description: 'Newest first.',
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: DomainList.ref },
       },
@@ -91,7 +92,8 @@ function addShow(api: Api, { db, settings: { mailHost } }: HttpDeps): void {
       schema: {
         operationId: 'getDomain',
         tags,
-        summary: 'Show a domain and the records to publish',
+        summary: 'Show a domain',
+        description: 'With the records to publish and what was last seen of them.',
         params: DomainParams,
         querystring: Nothing,
         response: { 200: Domain.ref },
@@ -109,9 +111,9 @@ function addVerify(api: Api, { db, clock, resolver, settings: { mailHost } }: Ht
       schema: {
         operationId: 'verifyDomain',
         tags,
-        summary: 'Look a domain’s records up now',
+        summary: 'Verify a domain',
         description:
-          'Takes up to ten seconds. Sending and receiving are verified independently of each other.',
+          'Looks its records up now, for up to ten seconds. Sending and receiving are verified independently of each other.',
         params: DomainParams,
         querystring: Nothing,
         response: { 200: DomainCheck.ref },
@@ -132,7 +134,7 @@ function addRotate(api: Api, { db, clock, secretBox, settings: { mailHost } }: H
       schema: {
         operationId: 'rotateDkim',
         tags,
-        summary: 'Make new DKIM keys',
+        summary: 'Rotate the DKIM keys of a domain',
         description:
           'The new keys sign once their records have been seen; the old ones stay listed for seven days after that.',
         params: DomainParams,
@@ -155,11 +157,12 @@ function addZone(api: Api, { db, settings: { mailHost } }: HttpDeps): void {
         otherResponses: {
           200: { description: 'A fragment of a BIND zone file.', contentType: 'text/plain' },
         },
+        examples: { response: { zone: zoneExample } },
       },
       schema: {
         operationId: 'getDomainZone',
         tags,
-        summary: 'Print the records as a zone fragment',
+        summary: 'Download the records of a domain as a zone fragment',
         params: DomainParams,
         querystring: Nothing,
       },

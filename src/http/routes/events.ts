@@ -2,11 +2,15 @@
 import Type from 'typebox'
 import { requireWholeOrganization } from '../../flow/caller.ts'
 import type { Api, HttpDeps } from '../api.ts'
+import { streamEventId, streamExample } from '../schemas/announcement.ts'
 import { Nothing } from '../schemas/scalars.ts'
 
 const Headers = Type.Object({
   'last-event-id': Type.Optional(
-    Type.String({ description: 'The id of the last event that was seen, to go on after it.' }),
+    Type.String({
+      description: 'The id of the last event that was seen, to go on after it.',
+      examples: [streamEventId],
+    }),
   ),
 })
 
@@ -24,6 +28,7 @@ export function eventRoutes(api: Api, { eventStreams }: HttpDeps): void {
             contentType: 'text/event-stream',
           },
         },
+        examples: { response: { stream: streamExample } },
       },
       schema: {
         operationId: 'streamEvents',

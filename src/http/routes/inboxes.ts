@@ -11,7 +11,7 @@ import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.t
 import { presentInbox, presentMessage } from '../present.ts'
 import { Inbox, InboxExport, InboxList, NewInbox } from '../schemas/inbox.ts'
 import { InboxParams, OptionalIdempotencyHeaders } from '../schemas/params.ts'
-import { Nothing, patterned } from '../schemas/scalars.ts'
+import { Nothing, patterned, Uuid } from '../schemas/scalars.ts'
 
 export function inboxRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
   addOpen(api, deps)
@@ -52,7 +52,9 @@ function addOpen(api: Api, { db, clock, settings: { managedDomain } }: HttpDeps)
       schema: {
         operationId: 'createInbox',
         tags: ['Inboxes'],
-        summary: 'Open an inbox',
+        summary: 'Create an inbox',
+        description:
+          'On the managed domain, or with `domainId` on a verified domain of yours. With an `idempotency-key` a retry answers the inbox of the first request.',
         querystring: Nothing,
         headers: OptionalIdempotencyHeaders,
         body: NewInbox.ref,
@@ -72,9 +74,7 @@ function addOpen(api: Api, { db, clock, settings: { managedDomain } }: HttpDeps)
 const ListQuery = Type.Object(
   {
     ...pageQuery,
-    domainId: Type.Optional(
-      patterned('uuid', { format: 'uuid', description: 'Only inboxes on this domain.' }),
-    ),
+    domainId: Type.Optional({ ...Uuid, description: 'Only inboxes on this domain.' }),
     q: Type.Optional(
       patterned('oneLine', {
         minLength: 1,
@@ -96,6 +96,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         operationId: 'listInboxes',
         tags: ['Inboxes'],
         summary: 'List inboxes',
+        description: 'Newest first. A key that is restricted to inboxes sees those.',
         querystring: ListQuery,
         response: { 200: InboxList.ref },
       },
@@ -172,7 +173,9 @@ function addExport(api: Api, { db, clock }: HttpDeps, cursors: Cursors): void {
       schema: {
         operationId: 'exportInbox',
         tags: ['Inboxes'],
-        summary: 'Export an inbox with its messages, oldest first',
+        summary: 'Export an inbox',
+        description:
+          'The inbox and its messages, oldest first, page by page. What arrives meanwhile is on a later page. Once the inbox is deleted it is 410 for 30 days.',
         params: InboxParams,
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: InboxExport.ref },

@@ -2,17 +2,19 @@
 import Type from 'typebox'
 import { deleteMessage } from '../../flow/delete-message.ts'
 import { requestHash } from '../../flow/idempotency.ts'
-import { readInbox, readMessage, readSource } from '../../flow/read-mailbox.ts'
+import { readInbox, readMessage, readSource, readWords } from '../../flow/read-mailbox.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import { listMessages } from '../../store/messages.ts'
 import type { Api, HttpDeps } from '../api.ts'
+import { sendStream } from '../deadline.ts'
 import { pathOf } from '../errors.ts'
 import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
 import { presentAccepted, presentMessage } from '../present.ts'
-import { Message, MessageList } from '../schemas/message.ts'
+import { downloadHeaders } from '../schemas/downloads.ts'
+import { Message, MessageList, messageExamples, sourceExample } from '../schemas/message.ts'
 import { IdempotencyHeaders, InboxParams, MessageParams } from '../schemas/params.ts'
-import { Email, GivenTime, Nothing, oneOf } from '../schemas/scalars.ts'
-import { Acceptance, NewMessage } from '../schemas/send.ts'
+import { Email, GivenTime, Nothing, oneOf, patterned } from '../schemas/scalars.ts'
+import { Acceptance, NewMessage, newMessageExamples } from '../schemas/send.ts'
 import { readAttachments, sendRefusals } from './sending.ts'
 
 export function messageRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
@@ -27,7 +29,7 @@ function addSend(api: Api, { acceptance }: HttpDeps): void {
   api.post(
     '/v1/inboxes/:inboxId/messages',
     {
-      config: { scope: 'mailbox:send', refusals: sendRefusals },
+      config: { scope: 'mailbox:send', refusals: sendRefusals, examples: { request: newMessageExamples } },
       schema: {
         operationId: 'sendMessage',
         tags: ['Messages'],
@@ -61,6 +63,15 @@ const ListQuery = Type.Object(
     from: Type.Optional({ ...Email, description: 'Only from this address.' }),
     since: Type.Optional({ ...GivenTime, description: 'Only from this time on.' }),
     until: Type.Optional({ ...GivenTime, description: 'Only from before this time.' }),
+    q: Type.Optional(
+      patterned('query', {
+        minLength: 1,
+        maxLength: 200,
+        description:
+          'Only with all of these words in subject, text, names and addresses of sender and recipients, or names of attachments. `"in quotes"` they follow each other, and `invoic*` is any word that begins so. Case and accents do not matter. A message is found a moment after it was filed or accepted.',
+        examples: ['invoice "due date"'],
+      }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -77,7 +88,8 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
       schema: {
         operationId: 'listMessages',
         tags: ['Messages'],
-        summary: 'List the messages of an inbox',
+        summary: 'List or search the messages of an inbox',
+        description: 'Newest first. All filters that are given must hold.',
         params: InboxParams,
         querystring: ListQuery,
         response: { 200: MessageList.ref },
@@ -85,6 +97,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
     },
     async ({ caller, params, query }) => {
       const name = { list: `messages ${params.inboxId}`, organizationId: caller.organizationId }
+      const words = query.q === undefined ? null : readWords(query.q)
       const before = cursors.read(name, query.cursor)
       const inbox = await readInbox(db, caller, params.inboxId)
       const filter = {
@@ -93,6 +106,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         from: query.from === undefined ? null : sameAddressKey(query.from),
         sinceId: query.since === undefined ? null : firstIdAt(query.since),
         untilId: query.until === undefined ? null : firstIdAt(query.until),
+        words,
       }
       const rows = await listMessages(db, filter, before, limitOf(query) + 1)
       const { page, last } = cutPage(rows, limitOf(query))
@@ -110,7 +124,11 @@ function addShow(api: Api, { db }: HttpDeps): void {
   api.get(
     '/v1/messages/:messageId',
     {
-      config: { scope: 'mailbox:read', refusals: ['inbox_not_allowed', 'not_found'] },
+      config: {
+        scope: 'mailbox:read',
+        refusals: ['inbox_not_allowed', 'not_found'],
+        examples: { response: messageExamples },
+      },
       schema: {
         operationId: 'getMessage',
         tags: ['Messages'],
@@ -135,13 +153,16 @@ function addSource(api: Api, { db, blobs }: HttpDeps): void {
           200: {
             description: 'The bytes as received, below the trace fields.',
             contentType: 'message/rfc822',
+            headers: downloadHeaders,
           },
         },
+        examples: { response: { source: sourceExample } },
       },
       schema: {
         operationId: 'getMessageSource',
         tags: ['Messages'],
-        summary: 'Fetch the source of a received message',
+        summary: 'Download the source of a received message',
+        description: 'The mail as it came, byte for byte, below the fields that this service wrote above it.',
         params: MessageParams,
         querystring: Nothing,
       },
@@ -156,7 +177,7 @@ function addSource(api: Api, { db, blobs }: HttpDeps): void {
         'content-security-policy': "default-src 'none'; sandbox",
         'cache-control': 'private, no-store',
       })
-      return reply.send(stream)
+      return sendStream(reply, stream)
     },
   )
 }

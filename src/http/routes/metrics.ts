@@ -45,7 +45,8 @@ function addDelivery(api: Api, deps: HttpDeps): void {
       schema: {
         operationId: 'getDeliveryMetrics',
         tags: ['Metrics'],
-        summary: 'Show how delivery goes',
+        summary: 'Show delivery metrics',
+        description: 'Of the whole organization, for the last hours.',
         querystring: MetricsQuery,
         response: { 200: DeliveryMetrics.ref },
       },
@@ -65,7 +66,8 @@ function addTraffic(api: Api, deps: HttpDeps): void {
       schema: {
         operationId: 'getDomainTraffic',
         tags: ['Domains'],
-        summary: "Show a domain's traffic",
+        summary: 'Show the traffic of a domain',
+        description: 'What it sends and receives, and whether more can be sent.',
         params: Type.Object({ domainId: Uuid }),
         querystring: Nothing,
         response: { 200: DomainTraffic.ref },

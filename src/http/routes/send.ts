@@ -19,7 +19,7 @@ export function sendRoutes(api: Api, { acceptance }: HttpDeps): void {
       schema: {
         operationId: 'send',
         tags: ['Submissions'],
-        summary: 'Send through a domain of yours',
+        summary: 'Send a message without an inbox',
         description:
           'The 202 comes once the submission is on disk. The message is kept in no inbox, only until it is delivered.',
         querystring: Nothing,

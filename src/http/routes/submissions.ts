@@ -12,7 +12,13 @@ import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.t
 import { presentEvent, presentSubmission } from '../present.ts'
 import { SubmissionParams } from '../schemas/params.ts'
 import { Email, GivenTime, InboxIdText, Nothing, oneOf } from '../schemas/scalars.ts'
-import { EventList, Submission, SubmissionList, submissionStatuses } from '../schemas/submission.ts'
+import {
+  cancelledExample,
+  EventList,
+  Submission,
+  SubmissionList,
+  submissionStatuses,
+} from '../schemas/submission.ts'
 
 export function submissionRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
   addList(api, deps, cursors)
@@ -43,6 +49,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         operationId: 'listSubmissions',
         tags: ['Submissions'],
         summary: 'List submissions',
+        description: 'Newest first. All filters that are given must hold.',
         querystring: ListQuery,
         response: { 200: SubmissionList.ref },
       },
@@ -82,6 +89,7 @@ function addShow(api: Api, { db }: HttpDeps): void {
         operationId: 'getSubmission',
         tags: ['Submissions'],
         summary: 'Show a submission',
+        description: 'What was accepted, and where each recipient stands.',
         params: SubmissionParams,
         querystring: Nothing,
         response: { 200: Submission.ref },
@@ -108,7 +116,8 @@ function addEvents(api: Api, { db }: HttpDeps, cursors: Cursors): void {
       schema: {
         operationId: 'listSubmissionEvents',
         tags: ['Submissions'],
-        summary: 'List the events of a submission, oldest first',
+        summary: 'List the events of a submission',
+        description: 'Oldest first: every step of every recipient, with the words of the remote server.',
         params: SubmissionParams,
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: EventList.ref },
@@ -138,11 +147,12 @@ function addCancel(api: Api, { db, clock }: HttpDeps): void {
       config: {
         scope: ['mailbox:send', 'delivery:send'],
         refusals: ['inbox_not_allowed', 'not_found', 'delivery_in_progress'],
+        examples: { response: { cancelled: cancelledExample } },
       },
       schema: {
         operationId: 'cancelSubmission',
         tags: ['Submissions'],
-        summary: 'Cancel what waits of a submission',
+        summary: 'Cancel a submission',
         description: 'Recipients that still wait become failed; what is on the wire ends as it ends.',
         params: SubmissionParams,
         querystring: Nothing,

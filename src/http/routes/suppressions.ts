@@ -25,6 +25,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         operationId: 'listSuppressions',
         tags: ['Suppressions'],
         summary: 'List suppressions',
+        description: 'Newest first.',
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: SuppressionList.ref },
       },
@@ -75,7 +76,8 @@ function addRemove(api: Api, { db, clock }: HttpDeps): void {
       schema: {
         operationId: 'deleteSuppression',
         tags: ['Suppressions'],
-        summary: 'Let go of a suppressed address',
+        summary: 'Remove a suppression',
+        description: 'The address can be written to again.',
         querystring: Nothing,
         body: SuppressedAddress.ref,
       },

@@ -9,7 +9,7 @@ import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.t
 import { presentAccepted, presentMessage, presentThread } from '../present.ts'
 import { IdempotencyHeaders, InboxParams, ThreadParams } from '../schemas/params.ts'
 import { Nothing } from '../schemas/scalars.ts'
-import { Acceptance, NewReply } from '../schemas/send.ts'
+import { Acceptance, NewReply, newReplyExamples } from '../schemas/send.ts'
 import { Thread, ThreadList } from '../schemas/thread.ts'
 import { readAttachments, sendRefusals } from './sending.ts'
 
@@ -31,6 +31,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         operationId: 'listThreads',
         tags: ['Threads'],
         summary: 'List the threads of an inbox',
+        description: 'The one with the newest message first; without their messages.',
         params: InboxParams,
         querystring: PageQuery,
         response: { 200: ThreadList.ref },
@@ -69,7 +70,8 @@ function addShow(api: Api, { db }: HttpDeps, cursors: Cursors): void {
       schema: {
         operationId: 'getThread',
         tags: ['Threads'],
-        summary: 'Read a thread, oldest message first',
+        summary: 'Show a thread',
+        description: 'With a page of its messages, oldest first.',
         params: ThreadParams,
         querystring: PageQuery,
         response: { 200: Thread.ref },
@@ -97,11 +99,12 @@ function addReply(api: Api, { acceptance }: HttpDeps): void {
       config: {
         scope: 'mailbox:send',
         refusals: sendRefusals.filter((code) => code !== 'send_mode_reply_only'),
+        examples: { request: newReplyExamples },
       },
       schema: {
         operationId: 'replyToThread',
         tags: ['Threads'],
-        summary: 'Reply within a thread',
+        summary: 'Reply to a message of a thread',
         description:
           'Goes to the Reply-To of the target, else to its sender; for a sent target to its recipients.',
         params: ThreadParams,

@@ -11,7 +11,8 @@ export function validationRoutes(api: Api, { validation }: HttpDeps): void {
       schema: {
         operationId: 'validateAddress',
         tags: ['Validation'],
-        summary: 'Judge an address',
+        summary: 'Validate an address',
+        description: 'By its form, DNS, lists and your own deliveries. Nobody is written to.',
         querystring: Nothing,
         body: GivenAddress.ref,
         response: { 200: Validation.ref },
@@ -29,7 +30,8 @@ export function validationRoutes(api: Api, { validation }: HttpDeps): void {
       schema: {
         operationId: 'validateAddresses',
         tags: ['Validation'],
-        summary: 'Judge up to 100 addresses',
+        summary: 'Validate up to 100 addresses',
+        description: 'What is no address is a result as well.',
         querystring: Nothing,
         body: GivenAddresses.ref,
         response: { 200: ValidationList.ref },

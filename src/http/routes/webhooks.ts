@@ -52,7 +52,8 @@ function addCreate(api: Api, { db, clock, secretBox, addressGuard }: HttpDeps): 
       schema: {
         operationId: 'createWebhook',
         tags,
-        summary: 'Make a webhook endpoint',
+        summary: 'Create a webhook endpoint',
+        description: 'The answer holds the secret, this once.',
         querystring: Nothing,
         body: NewWebhook.ref,
         response: { 201: WebhookWithSecret.ref },
@@ -76,6 +77,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         operationId: 'listWebhooks',
         tags,
         summary: 'List webhook endpoints',
+        description: 'Newest first, without their secrets.',
         querystring: PageQuery,
         response: { 200: WebhookList.ref },
       },
@@ -137,7 +139,7 @@ function addRotate(api: Api, { db, clock, secretBox }: HttpDeps): void {
       schema: {
         operationId: 'rotateWebhookSecret',
         tags,
-        summary: 'Give a webhook endpoint a new secret',
+        summary: 'Rotate the secret of a webhook endpoint',
         description: 'For 24 hours its calls carry two signatures, of the new secret and of the old one.',
         params: WebhookParams,
         querystring: Nothing,
@@ -159,8 +161,9 @@ function addTest(api: Api, { db, clock }: HttpDeps): void {
       schema: {
         operationId: 'testWebhook',
         tags,
-        summary: 'Send a webhook.test to an endpoint',
-        description: 'Whatever types it is told of. How it went stands among its deliveries.',
+        summary: 'Test a webhook endpoint',
+        description:
+          'Sends it a `webhook.test`, whatever types it is told of. How it went stands among its deliveries.',
         params: WebhookParams,
         querystring: Nothing,
         response: { 202: Webhook.ref },
@@ -177,7 +180,6 @@ function addDelete(api: Api, { db, clock }: HttpDeps): void {
     {
       config: {
         scope,
-        // The specification lists a 409 here; nothing of this service makes one so far.
         refusals: [...refusals, 'delivery_in_progress'],
         otherResponses: {
           204: { description: 'It is gone, and so is what waited for it.', contentType: null },
@@ -187,6 +189,7 @@ function addDelete(api: Api, { db, clock }: HttpDeps): void {
         operationId: 'deleteWebhook',
         tags,
         summary: 'Delete a webhook endpoint',
+        description: 'Not while it is being called; one that is disabled first is not.',
         params: WebhookParams,
         querystring: Nothing,
       },
@@ -208,6 +211,7 @@ function addDeliveries(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         operationId: 'listWebhookDeliveries',
         tags,
         summary: 'List the deliveries of a webhook endpoint',
+        description: 'Of the last 30 days, newest first.',
         params: WebhookParams,
         querystring: PageQuery,
         response: { 200: WebhookDeliveryList.ref },
@@ -232,8 +236,9 @@ function addReplay(api: Api, { db, clock }: HttpDeps): void {
       schema: {
         operationId: 'replayWebhookDelivery',
         tags,
-        summary: 'Deliver an event again',
-        description: 'With the same webhook-id, and with its retries from the start.',
+        summary: 'Replay a delivery',
+        description:
+          'The event is delivered again, under the same webhook-id, with its retries from the start.',
         params: WebhookDeliveryParams,
         querystring: Nothing,
         response: { 202: WebhookDelivery.ref },

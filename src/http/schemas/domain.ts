@@ -1,6 +1,6 @@
 // Domains: as they are shown, as they are registered, and what a check answers.
 import Type from 'typebox'
-import { component, nullable, oneOf, Time, Uuid } from './scalars.ts'
+import { component, NextCursor, nullable, oneOf, Time, Uuid } from './scalars.ts'
 
 export const DomainParams = Type.Object({ domainId: Uuid })
 
@@ -79,9 +79,9 @@ export const Domain = component(
   Type.Object(
     {
       id: Uuid,
-      domain: Type.String(),
+      domain: Type.String({ description: 'The name, in ASCII and lower case.' }),
       status: oneOf(['pending', 'verified', 'failed'], 'Of its ownership. `failed`: proved once, gone now.'),
-      records: Type.Array(DomainRecord.ref),
+      records: Type.Array(DomainRecord.ref, { description: 'What to publish in DNS.' }),
       capabilities: Capabilities,
       createdAt: Time,
       updatedAt: Time,
@@ -108,7 +108,7 @@ export const NewDomain = component(
 export const DomainList = component(
   'DomainList',
   Type.Object(
-    { domains: Type.Array(Domain.ref), nextCursor: nullable(Type.String()) },
+    { domains: Type.Array(Domain.ref), nextCursor: NextCursor },
     { description: 'Domains, newest first.', examples: [{ domains: [example], nextCursor: null }] },
   ),
 )
@@ -123,5 +123,10 @@ export const DomainCheck = component(
     },
   ),
 )
+
+export const zoneExample = `; example.com
+_posthorn-challenge.example.com. 3600 IN TXT "${recordExample.value}"
+example.com. 3600 IN MX 10 mx.example.net.
+`
 
 export const domainComponents = [DomainRecord, Capability, Domain, NewDomain, DomainList, DomainCheck]

@@ -1,7 +1,7 @@
 // Inboxes: as they are shown, as they are asked for, and a page of an export.
 import Type from 'typebox'
 import { Message, messageExample } from './message.ts'
-import { component, InboxIdText, nullable, oneOf, patterned, Time, Uuid } from './scalars.ts'
+import { component, InboxIdText, NextCursor, nullable, oneOf, patterned, Time, Uuid } from './scalars.ts'
 
 const example = {
   id: 'inb_0199a1b23c4d5e6f708192a3',
@@ -21,12 +21,16 @@ export const Inbox = component(
   Type.Object(
     {
       id: InboxIdText,
-      localPart: Type.String(),
-      domainId: nullable(Uuid),
+      localPart: Type.String({ description: 'What stands before the @.' }),
+      domainId: nullable({ ...Uuid, description: 'Null on the managed domain.' }),
       domainKind: oneOf(['managed', 'customer'], 'Whose domain the address is on.'),
-      domain: Type.String(),
+      domain: Type.String({ description: 'What stands behind it.' }),
       address: Type.String({ description: 'localPart@domain' }),
-      displayName: Type.String(),
+      displayName: Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description: 'The name that recipients see beside the address.',
+      }),
       status: oneOf(['active'], 'A deleted inbox is not shown.'),
       createdAt: Time,
       updatedAt: Time,
@@ -63,7 +67,7 @@ export const NewInbox = component(
 export const InboxList = component(
   'InboxList',
   Type.Object(
-    { inboxes: Type.Array(Inbox.ref), nextCursor: nullable(Type.String()) },
+    { inboxes: Type.Array(Inbox.ref), nextCursor: NextCursor },
     { description: 'Inboxes, newest first.', examples: [{ inboxes: [example], nextCursor: null }] },
   ),
 )
@@ -72,10 +76,10 @@ export const InboxExport = component(
   'InboxExport',
   Type.Object(
     {
-      formatVersion: Type.Integer(),
+      formatVersion: Type.Integer({ description: 'Of the page: 1.' }),
       inbox: Inbox.ref,
       messages: Type.Array(Message.ref),
-      nextCursor: nullable(Type.String()),
+      nextCursor: NextCursor,
     },
     {
       description: 'An inbox and its messages, oldest first.',

@@ -4,9 +4,11 @@ import { Mailbox } from './mailbox.ts'
 import {
   AttachmentIdText,
   component,
+  failureCode,
   InboxIdText,
   MessageIdText,
   MetadataShown,
+  NextCursor,
   nullable,
   oneOf,
   ThreadIdText,
@@ -17,7 +19,18 @@ import {
 export const purposes = ['transactional', 'marketing', 'unclassified'] as const
 const scanStates = ['unscanned', 'clean', 'infected', 'failed'] as const
 
-const Attachment = component(
+const attachmentExample = {
+  id: 'att_0199a1b26d7e8f90a1b2c3d4_1',
+  filename: 'terms.pdf',
+  contentType: 'application/pdf',
+  size: 48213,
+  disposition: 'attachment',
+  contentId: null,
+  sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+  scanState: 'clean',
+}
+
+export const Attachment = component(
   'Attachment',
   Type.Object(
     {
@@ -32,18 +45,7 @@ const Attachment = component(
     },
     {
       description: 'What came with a message.',
-      examples: [
-        {
-          id: 'att_0199a1b23c4d5e6f708192a3_1',
-          filename: 'terms.pdf',
-          contentType: 'application/pdf',
-          size: 48213,
-          disposition: 'attachment',
-          contentId: null,
-          sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
-          scanState: 'unscanned',
-        },
-      ],
+      examples: [attachmentExample],
     },
   ),
 )
@@ -52,15 +54,30 @@ const authenticationResults = [
   ...['pass', 'fail', 'softfail', 'neutral', 'none', 'policy', 'temperror', 'permerror', 'not_evaluated'],
 ]
 
+const securityExample = {
+  trust: 'untrusted',
+  smtp: {
+    remoteIp: '203.0.113.9',
+    helo: 'mx.example.com',
+    tls: { encrypted: true, protocol: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384' },
+  },
+  authentication: { spf: 'pass', dkim: 'pass', dmarc: 'pass' },
+  attachments: 'clean',
+}
+
 const InboundSecurity = component(
   'InboundSecurity',
   Type.Object(
     {
       trust: oneOf(['untrusted'], 'Received mail is never trusted.'),
       smtp: Type.Object({
-        remoteIp: Type.String(),
-        helo: Type.String(),
-        tls: Type.Object({ encrypted: Type.Boolean(), protocol: Type.String(), cipher: Type.String() }),
+        remoteIp: Type.String({ description: 'Where it came from.' }),
+        helo: Type.String({ description: 'What that said it was.' }),
+        tls: Type.Object({
+          encrypted: Type.Boolean(),
+          protocol: Type.String({ description: 'Such as TLSv1.3; none without TLS.' }),
+          cipher: Type.String({ description: 'None without TLS.' }),
+        }),
       }),
       authentication: Type.Object({
         spf: oneOf(authenticationResults, 'RFC 8601 result of SPF.'),
@@ -71,18 +88,7 @@ const InboundSecurity = component(
     },
     {
       description: 'What is known about a received message.',
-      examples: [
-        {
-          trust: 'untrusted',
-          smtp: {
-            remoteIp: '203.0.113.9',
-            helo: 'mx.example.com',
-            tls: { encrypted: true, protocol: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384' },
-          },
-          authentication: { spf: 'pass', dkim: 'pass', dmarc: 'pass' },
-          attachments: 'none',
-        },
-      ],
+      examples: [securityExample],
     },
   ),
 )
@@ -106,13 +112,36 @@ export const messageExample = {
   purpose: 'transactional',
 }
 
+const receivedExample = {
+  ...messageExample,
+  id: 'msg_0199a1b26d7e8f90a1b2c3d4',
+  direction: 'inbound',
+  internetMessageId: '<CAF3b1c9@mail.example.com>',
+  inReplyTo: messageExample.internetMessageId,
+  references: [messageExample.internetMessageId],
+  from: messageExample.to[0]!,
+  to: [messageExample.from],
+  subject: 'Re: Your table for two',
+  text: 'Lovely, thank you.\n\n> Friday at eight is yours.\n',
+  extractedText: 'Lovely, thank you.',
+  metadata: {},
+  delivery: { submissionId: null, status: 'received', failureCode: null },
+  createdAt: '2026-11-21T09:12:00.000Z',
+  updatedAt: '2026-11-21T09:12:00.000Z',
+  attachments: [attachmentExample],
+  inboundSecurity: securityExample,
+  purpose: 'unclassified',
+}
+
+export const messageExamples = { sent: messageExample, received: receivedExample }
+
 const Delivery = Type.Object({
   submissionId: nullable(Uuid),
   status: oneOf(
     ['received', 'submitted', 'delivered', 'partially_delivered', 'failed'],
     'Where the message stands.',
   ),
-  failureCode: nullable(Type.String()),
+  failureCode,
 })
 
 export const Message = component(
@@ -124,14 +153,16 @@ export const Message = component(
       threadId: ThreadIdText,
       direction: oneOf(['inbound', 'outbound'], 'Received or sent.'),
       internetMessageId: Type.String({ description: 'The Message-ID, in angle brackets.' }),
-      inReplyTo: nullable(Type.String()),
-      references: Type.Array(Type.String()),
+      inReplyTo: nullable(Type.String({ description: 'The Message-ID of what it answers.' })),
+      references: Type.Array(Type.String(), {
+        description: 'The Message-IDs of the conversation, oldest first.',
+      }),
       from: Mailbox.ref,
       to: Type.Array(Mailbox.ref),
-      cc: Type.Optional(Type.Array(Mailbox.ref)),
+      cc: Type.Optional(Type.Array(Mailbox.ref, { description: 'Where there is any.' })),
       replyTo: Type.Optional(Mailbox.ref),
       subject: Type.String(),
-      text: Type.String(),
+      text: Type.String({ description: 'Of mail that has only HTML, what that shows.' }),
       html: Type.Optional(Type.String({ description: 'Untrusted where the message is inbound.' })),
       extractedText: Type.Optional(
         Type.String({ description: 'Inbound: the new text without the quoted history.' }),
@@ -140,20 +171,35 @@ export const Message = component(
       delivery: Delivery,
       createdAt: Time,
       updatedAt: Time,
-      attachments: Type.Optional(Type.Array(Attachment.ref)),
+      attachments: Type.Optional(
+        Type.Array(Attachment.ref, {
+          description: 'On every inbound message, and on outbound ones that have any.',
+        }),
+      ),
       inboundSecurity: Type.Optional(InboundSecurity.ref),
       purpose: oneOf([...purposes], 'What kind of mail it is.'),
     },
-    { description: 'A message, sent or received.', examples: [messageExample] },
+    { description: 'A message, sent or received.', examples: Object.values(messageExamples) },
   ),
 )
 
 export const MessageList = component(
   'MessageList',
   Type.Object(
-    { messages: Type.Array(Message.ref), nextCursor: nullable(Type.String()) },
+    { messages: Type.Array(Message.ref), nextCursor: NextCursor },
     { description: 'Messages, newest first.', examples: [{ messages: [messageExample], nextCursor: null }] },
   ),
 )
+
+export const sourceExample = [
+  'Return-Path: <ada@example.com>',
+  'Delivered-To: calm-otter-52814@inbox.example.net',
+  'From: Ada Lovelace <ada@example.com>',
+  'To: calm-otter-52814@inbox.example.net',
+  'Subject: Re: Your table for two',
+  '',
+  'Lovely, thank you.',
+  '',
+].join('\r\n')
 
 export const messageComponents = [Attachment, InboundSecurity, Message, MessageList]

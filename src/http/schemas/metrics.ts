@@ -36,7 +36,7 @@ export const DeliveryMetrics = component(
   'DeliveryMetrics',
   Type.Object(
     {
-      windowHours: Type.Integer({ minimum: 1, maximum: 720 }),
+      windowHours: Type.Integer({ minimum: 1, maximum: 720, description: 'As it was asked for.' }),
       from: { ...Time, description: 'The window begins here.' },
       to: { ...Time, description: 'The window ends before this: the end of the hour that runs.' },
       totals: Type.Object({
@@ -45,7 +45,14 @@ export const DeliveryMetrics = component(
         suppressed: Type.Integer({ minimum: 0, description: 'Recipients that were not attempted.' }),
       }),
       rates: Type.Object(
-        { delivery: nullable(Fraction), bounce: nullable(Fraction), complaint: nullable(Fraction) },
+        {
+          delivery: nullable({
+            ...Fraction,
+            description: 'Delivered, of the recipients that came to an end.',
+          }),
+          bounce: nullable({ ...Fraction, description: 'Bounced, of the same.' }),
+          complaint: nullable({ ...Fraction, description: 'Complaints, of those delivered.' }),
+        },
         { description: 'Fractions from 0 to 1, null where there is nothing to divide by.' },
       ),
       latencyMs: Type.Object(

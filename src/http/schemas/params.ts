@@ -12,6 +12,7 @@ const idempotencyKey = patterned('idempotencyKey', {
   minLength: 8,
   maxLength: 200,
   description: 'One for each logical action, the same for every retry of it.',
+  examples: ['booking-4711:confirmation'],
 })
 
 export const IdempotencyHeaders = Type.Object({ 'idempotency-key': idempotencyKey })

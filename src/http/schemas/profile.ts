@@ -5,13 +5,20 @@ import { Count, component, InboxIdText, nullable, oneOf, Time, Uuid } from './sc
 const Organization = Type.Object({
   id: Uuid,
   status: oneOf(['pending', 'active', 'suspended'], 'Only an active organization may call.'),
-  sendLimits: Type.Object({ messagesPerMinute: Count, messagesPerDay: Count, recipientsPerDay: Count }),
+  sendLimits: Type.Object(
+    {
+      messagesPerMinute: { ...Count, description: 'In the 60 seconds from the first one.' },
+      messagesPerDay: { ...Count, description: 'In the UTC day.' },
+      recipientsPerDay: { ...Count, description: 'In the UTC day; suppressed ones do not count.' },
+    },
+    { description: 'How much may be sent.' },
+  ),
 })
 
 const ApiKey = Type.Object({
   id: Uuid,
   kind: oneOf(['agent', 'server', 'dashboard'], 'Who the key was made for.'),
-  scopes: Type.Array(Type.String()),
+  scopes: Type.Array(Type.String(), { description: 'What it permits; `*` is every scope.' }),
   inboxIds: nullable(Type.Array(InboxIdText, { description: 'The only inboxes the key reaches, or null.' })),
   allowedIps: nullable(
     Type.Array(Type.String(), { description: 'The only addresses it may call from, or null.' }),
@@ -20,18 +27,21 @@ const ApiKey = Type.Object({
   allowedRecipientDomains: nullable(
     Type.Array(Type.String(), { description: 'The only domains it may send to, or null.' }),
   ),
-  expiresAt: nullable(Time),
-  requestsPerMinute: Count,
+  expiresAt: nullable({ ...Time, description: 'From then on it is refused; null: never.' }),
+  requestsPerMinute: { ...Count, description: 'How often it may be used.' },
 })
 
-const PlatformLimits = Type.Object({
-  recipientsPerMessage: Count,
-  messageContentBytes: Count,
-  inboxes: Count,
-  domains: Count,
-  inboxesPerDomain: Count,
-  webhookEndpoints: Count,
-})
+const PlatformLimits = Type.Object(
+  {
+    recipientsPerMessage: { ...Count, description: 'Of to, cc and bcc together.' },
+    messageContentBytes: { ...Count, description: 'Of text, HTML and decoded attachments together.' },
+    inboxes: { ...Count, description: 'At once.' },
+    domains: { ...Count, description: 'At once.' },
+    inboxesPerDomain: { ...Count, description: 'At once.' },
+    webhookEndpoints: { ...Count, description: 'At once.' },
+  },
+  { description: 'How large and how many.' },
+)
 
 export const Profile = component(
   'Profile',
@@ -39,7 +49,10 @@ export const Profile = component(
     {
       organization: Organization,
       apiKey: ApiKey,
-      managedStarter: Type.Object({ limit: Count, used: Count, remaining: Count }),
+      managedStarter: Type.Object(
+        { limit: Count, used: Count, remaining: Count },
+        { description: 'Inboxes on the managed domain, for life: deleting one does not give it back.' },
+      ),
       platformLimits: PlatformLimits,
     },
     {

@@ -6,7 +6,7 @@ export const Refusal = component(
   'Error',
   Type.Object(
     {
-      error: Type.String({ description: 'A stable code for programs.' }),
+      error: Type.String({ description: 'A code for programs. It stays as it is.' }),
       message: Type.String({ description: 'What is wrong and what to do, for people. It may change.' }),
     },
     {

@@ -25,6 +25,11 @@ export function oneOf<const Words extends string[]>(words: Words, description: s
   return Type.Unsafe<Words[number]>({ type: 'string', enum: words, description })
 }
 
+/** One of the words, or null. The service says which; a type of the words themselves is for who reads the document. */
+export function oneOfOrNull(words: readonly string[], description: string) {
+  return Type.Unsafe<string | null>({ type: ['string', 'null'], enum: [...words, null], description })
+}
+
 /** The patterns of values, each with the words that tell a person what was expected. */
 const patterns = {
   inboxId: ['^inb_[a-f0-9]{24}$', 'must be an inbox id: inb_ and 24 lowercase hexadecimal digits'],
@@ -42,6 +47,8 @@ const patterns = {
   ],
   // Line breaks would begin a header field of the sender's choice.
   oneLine: ['^\\P{Cc}*$', 'must be one line without control characters'],
+  // The first letter or digit is found without looking back.
+  query: ['^[^\\p{L}\\p{N}\\p{Cc}]*[\\p{L}\\p{N}]\\P{Cc}*$', 'must be one line with a word to look for'],
   headerValue: ['^[^\\r\\n]*$', 'must be one line'],
   // What is invisible and what must be visible are disjoint, so that the match is linear in the text.
   subject: [
@@ -54,11 +61,11 @@ const patterns = {
     'must be a media type such as text/csv or text/calendar; method=REQUEST',
   ],
   contentId: ['^[!-;=?-~]+$', 'must be a content id without angle brackets and spaces'],
-  metadataKey: ['^[A-Za-z0-9_.:-]{1,40}$', 'must have names of 1 to 40 characters A-Z, a-z, 0-9, _ . : -'],
+  metadataKey: ['^[A-Za-z0-9_.:-]{1,40}$', 'must have a name of 1 to 40 characters A-Z, a-z, 0-9, _ . : -'],
   // Without the second 60 and the spellings that RFC 3339 allows and Date does not know.
   time: [
     '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-]\\d\\d:\\d\\d)$',
-    'must be a time such as 2026-11-21T09:00:00Z',
+    'must be a time with its zone, such as 2026-11-21T09:00:00Z',
   ],
   idempotencyKey: ['^[A-Za-z0-9._:-]+$', 'must be 8 to 200 characters A-Z, a-z, 0-9, . _ : -'],
 } as const
@@ -77,25 +84,67 @@ export function patterned(name: keyof typeof patterns, options: Record<string, u
   return Type.String({ pattern: patterns[name][0], ...options })
 }
 
-export const InboxIdText = patterned('inboxId', { description: 'An inbox id.' })
-export const ThreadIdText = patterned('threadId', { description: 'A thread id.' })
-export const MessageIdText = patterned('messageId', { description: 'A message id.' })
-export const AttachmentIdText = patterned('attachmentId', { description: 'An attachment id.' })
-export const Uuid = patterned('uuid', { format: 'uuid' })
+export const InboxIdText = patterned('inboxId', {
+  description: 'An inbox id.',
+  examples: ['inb_0199a1b23c4d5e6f708192a3'],
+})
+export const ThreadIdText = patterned('threadId', {
+  description: 'A thread id.',
+  examples: ['thr_0199a1b23c4d5e6f708192a3'],
+})
+export const MessageIdText = patterned('messageId', {
+  description: 'A message id.',
+  examples: ['msg_0199a1b23c4d5e6f708192a3'],
+})
+export const AttachmentIdText = patterned('attachmentId', {
+  description: 'An attachment id: its message’s, and its number there.',
+  examples: ['att_0199a1b23c4d5e6f708192a3_1'],
+})
+export const WebhookIdText = patterned('webhookId', {
+  description: 'A webhook id.',
+  examples: ['whk_0199a1b23c4d5e6f708192a3'],
+})
+export const Uuid = patterned('uuid', {
+  format: 'uuid',
+  description: 'A UUID.',
+  examples: ['0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d'],
+})
 export const Email = Type.String({
   format: 'idn-email',
   maxLength: 320,
   description: 'An e-mail address; internationalized ones (RFC 6531) are addresses.',
+  examples: ['ada@example.com'],
 })
-export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC, milliseconds.' })
-export const GivenTime = patterned('time', { format: 'date-time' })
+export const Time = Type.String({
+  format: 'date-time',
+  description: 'ISO 8601, UTC, milliseconds.',
+  examples: ['2026-11-21T09:00:00.000Z'],
+})
+export const GivenTime = patterned('time', { format: 'date-time', examples: ['2026-11-21T09:00:00Z'] })
+/** Where a list goes on. */
+export const NextCursor = nullable(
+  Type.String({ description: 'Pass it as `cursor` for the next page; null: this is the last one.' }),
+)
 export const Count = Type.Integer({ minimum: 0 })
+
+const failureCodes = [
+  ...['hard_bounce', 'soft_bounce_expired', 'policy_rejected', 'suppressed', 'domain_not_found', 'null_mx'],
+  ...['tls_required', 'inbox_deleted', 'cancelled'],
+]
+export const failureCode = oneOfOrNull(
+  failureCodes,
+  'Why it was not delivered to everyone; null: no such reason.',
+)
 
 const metadataValue = { type: ['string', 'number', 'boolean', 'null'] }
 export type Metadata = Record<string, string | number | boolean | null>
 
 /** Metadata as it is shown. */
-export const MetadataShown = Type.Unsafe<Metadata>({ type: 'object', additionalProperties: metadataValue })
+export const MetadataShown = Type.Unsafe<Metadata>({
+  type: 'object',
+  additionalProperties: metadataValue,
+  description: 'What was given with the send; empty where nothing was, and on received mail.',
+})
 
 /** Metadata as it may be given. */
 export const MetadataGiven = Type.Unsafe<Metadata>({

@@ -9,8 +9,11 @@ const GivenAttachment = component(
   'GivenAttachment',
   Type.Object(
     {
-      filename: patterned('filename', { minLength: 1, maxLength: 255 }),
-      contentType: patterned('contentType', { maxLength: 255 }),
+      filename: patterned('filename', { minLength: 1, maxLength: 255, description: 'Without a folder.' }),
+      contentType: patterned('contentType', {
+        maxLength: 255,
+        description: 'Its media type, such as application/pdf.',
+      }),
       content: Type.String({ contentEncoding: 'base64', description: 'Base64 (RFC 4648 4), with padding.' }),
       contentId: Type.Optional(
         patterned('contentId', {
@@ -31,14 +34,45 @@ const GivenAttachment = component(
 const recipients = { maxItems: 1000 }
 const bodies = {
   text: Type.Optional(Type.String({ description: 'Plain text. Made from `html` where it is omitted.' })),
-  html: Type.Optional(Type.String()),
-  attachments: Type.Optional(Type.Array(GivenAttachment.ref, { maxItems: 100 })),
+  html: Type.Optional(Type.String({ description: 'The same as HTML.' })),
+  attachments: Type.Optional(
+    Type.Array(GivenAttachment.ref, { maxItems: 100, description: 'Files to send with it.' }),
+  ),
   metadata: Type.Optional(MetadataGiven),
   purpose: Type.Optional(
     oneOf(['transactional', 'marketing'], 'Marketing is refused until consent controls exist.'),
   ),
 }
-const textOrHtml = { anyOf: [{ required: ['text'] }, { required: ['html'] }] }
+/** Within `allOf`, so that generated types are both, and not either, the object and what it requires. */
+const textOrHtml = {
+  allOf: [
+    {
+      anyOf: [
+        { required: ['text'], properties: { text: { type: 'string' } } },
+        { required: ['html'], properties: { html: { type: 'string' } } },
+      ],
+    },
+  ],
+}
+
+const friday = {
+  to: [{ email: 'ada@example.com', name: 'Ada Lovelace' }],
+  subject: 'Your table for two',
+  text: 'Friday at eight is yours.',
+  metadata: { booking: 4711 },
+  purpose: 'transactional',
+}
+
+export const newMessageExamples = {
+  text: friday,
+  'html with an attachment': {
+    ...friday,
+    cc: [{ email: 'charles@example.com' }],
+    replyTo: { email: 'tables@example.org', name: 'The Green Table' },
+    html: '<p>Friday at eight is <b>yours</b>.</p>',
+    attachments: [{ filename: 'terms.txt', contentType: 'text/plain', content: 'VGVybXMu' }],
+  },
+}
 
 export const NewMessage = component(
   'NewMessage',
@@ -46,27 +80,30 @@ export const NewMessage = component(
     {
       to: Type.Array(GivenMailbox.ref, { minItems: 1, ...recipients }),
       cc: Type.Optional(Type.Array(GivenMailbox.ref, recipients)),
-      bcc: Type.Optional(Type.Array(GivenMailbox.ref, recipients)),
+      bcc: Type.Optional(
+        Type.Array(GivenMailbox.ref, { ...recipients, description: 'Nobody else sees them.' }),
+      ),
       replyTo: Type.Optional(GivenMailbox.ref),
-      subject: patterned('subject', { minLength: 1, maxLength: 998 }),
+      subject: patterned('subject', {
+        minLength: 1,
+        maxLength: 998,
+        description: 'One line with at least one visible character.',
+      }),
       ...bodies,
     },
     {
       ...textOrHtml,
       additionalProperties: false,
       description: 'A message that begins a conversation. At least one of `text` and `html` is required.',
-      examples: [
-        {
-          to: [{ email: 'ada@example.com', name: 'Ada Lovelace' }],
-          subject: 'Your table for two',
-          text: 'Friday at eight is yours.',
-          metadata: { booking: 4711 },
-          purpose: 'transactional',
-        },
-      ],
+      examples: Object.values(newMessageExamples),
     },
   ),
 )
+
+export const newReplyExamples = {
+  'to the sender': { targetMessageId: messageExample.id, text: 'See you on Friday.' },
+  'to everyone': { targetMessageId: messageExample.id, replyAll: true, html: '<p>See you on Friday.</p>' },
+}
 
 export const NewReply = component(
   'NewReply',
@@ -80,7 +117,7 @@ export const NewReply = component(
       ...textOrHtml,
       additionalProperties: false,
       description: 'An answer to a message of the thread. At least one of `text` and `html` is required.',
-      examples: [{ targetMessageId: 'msg_0199a1b23c4d5e6f708192a3', text: 'See you on Friday.' }],
+      examples: Object.values(newReplyExamples),
     },
   ),
 )
@@ -111,7 +148,11 @@ export const NewSend = component(
     {
       from: GivenMailbox.ref,
       to: Type.Array(GivenMailbox.ref, { minItems: 1, ...recipients }),
-      subject: patterned('subject', { minLength: 1, maxLength: 998 }),
+      subject: patterned('subject', {
+        minLength: 1,
+        maxLength: 998,
+        description: 'One line with at least one visible character.',
+      }),
       text: bodies.text,
       html: bodies.html,
       replyTo: Type.Optional(GivenMailbox.ref),

@@ -2,7 +2,17 @@
 import Type from 'typebox'
 import { Mailbox } from './mailbox.ts'
 import { purposes } from './message.ts'
-import { component, MetadataShown, nullable, oneOf, Time, Uuid } from './scalars.ts'
+import {
+  component,
+  failureCode,
+  MetadataShown,
+  NextCursor,
+  nullable,
+  oneOf,
+  oneOfOrNull,
+  Time,
+  Uuid,
+} from './scalars.ts'
 
 export const submissionStatuses = ['pending', 'delivered', 'partially_delivered', 'failed'] as const
 
@@ -23,8 +33,21 @@ export const submissionExample = {
   purpose: 'transactional',
 }
 
+/** What is left of it once it was cancelled. */
+export const cancelledExample = {
+  ...submissionExample,
+  recipients: submissionExample.recipients.map((recipient) => ({
+    ...recipient,
+    status: 'failed',
+    updatedAt: '2026-11-21T09:00:20.000Z',
+  })),
+  status: 'failed',
+  failureCode: 'cancelled',
+  updatedAt: '2026-11-21T09:00:20.000Z',
+}
+
 const Recipient = Type.Object({
-  email: Type.String(),
+  email: Type.String({ description: 'The address.' }),
   status: oneOf(
     ['pending', 'deferred', 'delivered', 'bounced', 'failed', 'suppressed'],
     'Where this recipient stands.',
@@ -39,7 +62,7 @@ export const Submission = component(
     {
       id: Uuid,
       from: Mailbox.ref,
-      recipients: Type.Array(Recipient),
+      recipients: Type.Array(Recipient, { description: 'Each address once, hidden ones (bcc) too.' }),
       subject: Type.String(),
       metadata: MetadataShown,
       status: oneOf([...submissionStatuses], 'What its recipients make of it.'),
@@ -48,8 +71,10 @@ export const Submission = component(
           description: 'Its name in Received lines and logs, once the delivery engine has taken it.',
         }),
       ),
-      response: nullable(Type.String()),
-      failureCode: nullable(Type.String()),
+      response: nullable(
+        Type.String({ description: 'The last reply that a remote server gave, of any recipient.' }),
+      ),
+      failureCode,
       createdAt: Time,
       updatedAt: Time,
       purpose: oneOf([...purposes], 'What kind of mail it is.'),
@@ -61,13 +86,18 @@ export const Submission = component(
 export const SubmissionList = component(
   'SubmissionList',
   Type.Object(
-    { submissions: Type.Array(Submission.ref), nextCursor: nullable(Type.String()) },
+    { submissions: Type.Array(Submission.ref), nextCursor: NextCursor },
     {
       description: 'Submissions, newest first.',
       examples: [{ submissions: [submissionExample], nextCursor: null }],
     },
   ),
 )
+
+const classifications = [
+  ...['hard_bounce', 'mailbox_full', 'policy', 'spam', 'greylisted', 'rate_limited', 'network', 'dns', 'tls'],
+  ...['protocol', 'expired', 'other'],
+]
 
 const eventTypes = [
   ...[
@@ -85,12 +115,12 @@ const eventTypes = [
 ]
 
 const Remote = Type.Object({
-  host: Type.String(),
-  ip: Type.String(),
+  host: Type.String({ description: 'Its name.' }),
+  ip: Type.String({ description: 'Its address.' }),
   tls: nullable(Type.String({ description: 'The protocol, such as TLSv1.3.' })),
 })
 
-const eventExample = {
+export const eventExample = {
   id: '0199a1b2-6f70-7192-a3b4-4f5a6b7c8d9e',
   submissionId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d',
   recipient: 'ada@example.com',
@@ -103,20 +133,20 @@ const eventExample = {
   classification: null,
 }
 
-const Event = component(
+export const Event = component(
   'DeliveryEvent',
   Type.Object(
     {
       id: Uuid,
       submissionId: Uuid,
-      recipient: nullable(Type.String()),
+      recipient: nullable(Type.String({ description: 'Whom it is about; null: all of them.' })),
       type: oneOf(eventTypes, 'What happened.'),
       at: Time,
-      attempt: nullable(Type.Integer()),
-      remote: nullable(Remote),
-      response: nullable(Type.String()),
+      attempt: nullable(Type.Integer({ description: 'The number of the attempt, from 1.' })),
+      remote: nullable({ ...Remote, description: 'The server that was spoken to.' }),
+      response: nullable(Type.String({ description: "The remote server's reply." })),
       enhancedStatus: nullable(Type.String({ description: 'Such as 5.1.1 (RFC 3463).' })),
-      classification: nullable(Type.String()),
+      classification: oneOfOrNull(classifications, 'What kind of failure it was.'),
     },
     { description: 'A fact about a delivery.', examples: [eventExample] },
   ),
@@ -125,7 +155,7 @@ const Event = component(
 export const EventList = component(
   'DeliveryEventList',
   Type.Object(
-    { events: Type.Array(Event.ref), nextCursor: nullable(Type.String()) },
+    { events: Type.Array(Event.ref), nextCursor: NextCursor },
     { description: 'Events, oldest first.', examples: [{ events: [eventExample], nextCursor: null }] },
   ),
 )

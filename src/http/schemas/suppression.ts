@@ -1,6 +1,6 @@
 // Suppressions and complaints.
 import Type from 'typebox'
-import { component, Email, nullable, oneOf, Time, Uuid } from './scalars.ts'
+import { component, Email, NextCursor, nullable, oneOf, Time, Uuid } from './scalars.ts'
 
 const submissionId = '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d'
 
@@ -15,7 +15,7 @@ export const Suppression = component(
   'Suppression',
   Type.Object(
     {
-      email: Type.String(),
+      email: Type.String({ description: 'As it was given, or as the message had it.' }),
       reason: oneOf(['manual', 'hard_bounce', 'complaint', 'unsubscribe'], 'Why nothing is sent to it.'),
       submissionId: nullable({ ...Uuid, description: 'The submission that it came of.' }),
       createdAt: Time,
@@ -27,7 +27,7 @@ export const Suppression = component(
 export const SuppressionList = component(
   'SuppressionList',
   Type.Object(
-    { suppressions: Type.Array(Suppression.ref), nextCursor: nullable(Type.String()) },
+    { suppressions: Type.Array(Suppression.ref), nextCursor: NextCursor },
     {
       description: 'Suppressions, newest first.',
       examples: [{ suppressions: [suppressionExample], nextCursor: null }],
@@ -65,9 +65,9 @@ export const Complaint = component(
   Type.Object(
     {
       id: Uuid,
-      email: Type.String(),
+      email: Type.String({ description: 'Who complained.' }),
       submissionId: nullable(Uuid),
-      messageId: nullable(Type.String()),
+      messageId: nullable(Type.String({ description: 'The message that was complained of.' })),
       feedbackType: oneOf(
         ['abuse', 'fraud', 'virus', 'not-spam', 'other'],
         'What the report says (RFC 5965).',
@@ -84,7 +84,7 @@ export const Complaint = component(
 export const ComplaintList = component(
   'ComplaintList',
   Type.Object(
-    { complaints: Type.Array(Complaint.ref), nextCursor: nullable(Type.String()) },
+    { complaints: Type.Array(Complaint.ref), nextCursor: NextCursor },
     {
       description: 'Complaints, newest first.',
       examples: [{ complaints: [complaintExample], nextCursor: null }],

@@ -1,7 +1,7 @@
 // Threads: alone with a page of their messages, or many without.
 import Type from 'typebox'
 import { Message, messageExample } from './message.ts'
-import { Count, component, InboxIdText, nullable, ThreadIdText, Time } from './scalars.ts'
+import { Count, component, InboxIdText, NextCursor, ThreadIdText, Time } from './scalars.ts'
 
 const summary = {
   id: ThreadIdText,
@@ -24,7 +24,7 @@ const example = {
 export const Thread = component(
   'Thread',
   Type.Object(
-    { ...summary, messages: Type.Array(Message.ref), nextCursor: nullable(Type.String()) },
+    { ...summary, messages: Type.Array(Message.ref), nextCursor: NextCursor },
     {
       description: 'A conversation, its messages oldest first.',
       examples: [{ ...example, messages: [messageExample], nextCursor: null }],
@@ -40,7 +40,7 @@ const ThreadSummary = component(
 export const ThreadList = component(
   'ThreadList',
   Type.Object(
-    { threads: Type.Array(ThreadSummary.ref), nextCursor: nullable(Type.String()) },
+    { threads: Type.Array(ThreadSummary.ref), nextCursor: NextCursor },
     {
       description: 'Conversations, the one with the newest message first.',
       examples: [{ threads: [example], nextCursor: null }],

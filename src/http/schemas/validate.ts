@@ -44,7 +44,13 @@ export const GivenAddress = component(
 export const GivenAddresses = component(
   'GivenAddresses',
   Type.Object(
-    { emails: Type.Array(Type.String({ minLength: 1, maxLength: 320 }), { minItems: 1, maxItems: 100 }) },
+    {
+      emails: Type.Array(Type.String({ minLength: 1, maxLength: 320 }), {
+        minItems: 1,
+        maxItems: 100,
+        description: 'What is no address is a result as well.',
+      }),
+    },
     {
       additionalProperties: false,
       description: 'Texts to judge as addresses.',

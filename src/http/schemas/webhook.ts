@@ -1,15 +1,15 @@
 // Webhook endpoints, and the calls that were made of them.
 import Type from 'typebox'
 import { eventTypes } from '../../store/outbox.ts'
-import { component, nullable, oneOf, patterned, Time, Uuid } from './scalars.ts'
+import { component, NextCursor, nullable, oneOf, patterned, Time, Uuid, WebhookIdText } from './scalars.ts'
 
 const statuses = ['active', 'disabled'] as const
 
 export const WebhookParams = Type.Object({
-  webhookId: patterned('webhookId', { description: 'A webhook id.' }),
+  webhookId: WebhookIdText,
 })
 export const WebhookDeliveryParams = Type.Object({
-  webhookId: patterned('webhookId', { description: 'A webhook id.' }),
+  webhookId: WebhookIdText,
   deliveryId: Uuid,
 })
 
@@ -24,10 +24,14 @@ const webhookExample = {
 }
 
 const shown = {
-  id: patterned('webhookId'),
-  url: Type.String(),
-  eventTypes: nullable(Type.Array(Type.String(), { description: 'What it is told of; null: everything.' })),
-  description: nullable(Type.String()),
+  id: WebhookIdText,
+  url: Type.String({ description: 'What is called.' }),
+  eventTypes: Type.Unsafe<string[] | null>({
+    type: ['array', 'null'],
+    items: { type: 'string', enum: [...eventTypes] },
+    description: 'What it is told of; null: everything, types to come included.',
+  }),
+  description: nullable(Type.String({ description: 'For you alone.' })),
   status: oneOf([...statuses], 'A disabled endpoint is not called.'),
   createdAt: Time,
   updatedAt: Time,
@@ -56,7 +60,7 @@ export const WebhookWithSecret = component(
 export const WebhookList = component(
   'WebhookList',
   Type.Object(
-    { webhooks: Type.Array(Webhook.ref), nextCursor: nullable(Type.String()) },
+    { webhooks: Type.Array(Webhook.ref), nextCursor: NextCursor },
     {
       description: 'Endpoints, newest first.',
       examples: [{ webhooks: [webhookExample], nextCursor: null }],
@@ -78,7 +82,7 @@ const given = {
     uniqueItems: true,
     description: 'What it is to be told of. Omitted or null: everything, types to come included.',
   }),
-  description: nullable(patterned('oneLine', { maxLength: 200 })),
+  description: nullable(patterned('oneLine', { maxLength: 200, description: 'For you alone.' })),
 }
 
 export const NewWebhook = component(
@@ -149,24 +153,26 @@ export const WebhookDelivery = component(
   Type.Object(
     {
       id: Uuid,
-      webhookId: patterned('webhookId'),
+      webhookId: WebhookIdText,
       eventId: Type.String({
         format: 'uuid',
         description: 'The webhook-id of its calls, the same for every retry.',
       }),
-      type: Type.String(),
+      type: oneOf([...eventTypes, 'webhook.test'], 'What it tells.'),
       status: oneOf(
         ['pending', 'succeeded', 'failed'],
         'Pending: it has yet to be called, or will be again.',
       ),
-      attempts: Type.Integer({ minimum: 0 }),
+      attempts: Type.Integer({ minimum: 0, description: 'How often it was tried.' }),
       lastAttemptAt: nullable(Time),
       nextAttemptAt: nullable({
         ...Time,
         description: 'When it is tried again; null: not, or as soon as possible.',
       }),
       request: CallRequest,
-      responseStatus: nullable(Type.Integer()),
+      responseStatus: nullable(
+        Type.Integer({ description: 'The status that the last attempt was answered with.' }),
+      ),
       responseBody: nullable(Type.String({ description: 'Its first 2 KiB.' })),
       error: nullable(Type.String({ description: 'Why the last attempt did not succeed.' })),
       createdAt: Time,
@@ -178,7 +184,7 @@ export const WebhookDelivery = component(
 export const WebhookDeliveryList = component(
   'WebhookDeliveryList',
   Type.Object(
-    { deliveries: Type.Array(WebhookDelivery.ref), nextCursor: nullable(Type.String()) },
+    { deliveries: Type.Array(WebhookDelivery.ref), nextCursor: NextCursor },
     {
       description: 'Deliveries of the last 30 days, newest first.',
       examples: [{ deliveries: [deliveryExample], nextCursor: null }],

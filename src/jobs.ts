@@ -1,0 +1,99 @@
+// What a node with the jobs role does by itself: filing, reading of reports, scanning, ends, purges, checks and roll-ups.
+import { join } from 'node:path'
+import type { Log } from './base/log.ts'
+import { UnderWay } from './base/under-way.ts'
+import { partCount } from './blobs/disk.ts'
+import { Resolver } from './dns/resolver.ts'
+import { purgeDeleted } from './flow/delete-inbox.ts'
+import { expireDeliveries } from './flow/end-deliveries.ts'
+import { fileSpooled } from './flow/file.ts'
+import { foldMetrics } from './flow/fold-metrics.ts'
+import { makeSearchableAtEase } from './flow/make-searchable.ts'
+import { purgeContents } from './flow/purge-contents.ts'
+import { dropOldMail, readReports } from './flow/read-report.ts'
+import { Scanner } from './flow/scan.ts'
+import { BlobSweeper } from './flow/sweep-blobs.ts'
+import { recheckDomains } from './flow/verify-domain.ts'
+import type { Foundation } from './foundation.ts'
+import { ParsePool } from './mail/parse-pool.ts'
+import { Clamd } from './scan/clamd.ts'
+import { analyzeGrown } from './store/analyze.ts'
+import { Loop } from './worker/loop.ts'
+
+const filingBatch = 128
+/** Mail that arrives within this time is filed together: a batch costs as much as several mails. */
+const filingGatherMs = 50
+const purgeBatch = 500
+const reportBatch = 64
+const domainBatch = 20
+const sweepBatch = 500
+/** Each part of the blob store once a day. */
+const sweepMs = 86_400_000 / partCount
+/** Messages that are scanned at once; each holds its message and a database connection meanwhile. */
+const scanLines = 4
+
+/** Starts the jobs of this node. */
+export function startJobs(
+  { settings, db, clock, log, blobs, secretBox }: Foundation,
+  wakes: { filing(): void; telling(): void },
+): { stop(): Promise<void> } {
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  const underWay = (work: string) => new UnderWay(join(settings.dataDir, work))
+  const filers = { db, clock, log, blobs, parsePool, underWay: underWay('being-filed') }
+  const file = () => fileSpooled(filers, filingBatch).finally(() => wakes.telling())
+  const filing = new Loop({ name: 'file', run: file, intervalMs: 1_000, gatherMs: filingGatherMs, log })
+  const reporting = { db, clock, log, blobs, parsePool, secretBox, underWay: underWay('reports-being-read') }
+  const readReport = () => readReports(reporting, reportBatch)
+  const dropOld = () => dropOldMail(reporting, purgeBatch)
+  const expire = async () => (await expireDeliveries({ db, clock })) > 0
+  const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
+  const purgeOld = () => purgeContents({ db, clock }, settings.retryLifetimeMs, purgeBatch)
+  const resolver = new Resolver({ servers: settings.dnsServers })
+  const checking = { db, clock, log, resolver, mailHost: settings.mailHost }
+  const recheck = () => recheckDomains(checking, domainBatch)
+  const sweeper = new BlobSweeper({ db, clock, log, blobs })
+  const loops = [
+    filing,
+    new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
+    new Loop({ name: 'read reports', run: readReport, intervalMs: 1_000, log }),
+    new Loop({ name: 'drop old mail', run: dropOld, intervalMs: 60_000, log }),
+    new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
+    new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
+    new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
+    new Loop({ name: 'sweep blobs', run: () => sweeper.sweepNext(sweepBatch), intervalMs: sweepMs, log }),
+    new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
+    new Loop({
+      name: 'make searchable',
+      run: () => makeSearchableAtEase({ db, log, parsePool }),
+      intervalMs: 1_000,
+      log,
+    }),
+    new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
+  ]
+  const scanner = settings.clamd
+    ? new Scanner({
+        db,
+        clock,
+        log,
+        blobs,
+        parsePool,
+        clamd: new Clamd(settings.clamd),
+        underWay: underWay('being-scanned'),
+      })
+    : null
+  if (scanner) loops.push(...scanLoops(scanner, log))
+  wakes.filing = () => filing.wake()
+  for (const loop of loops) loop.start()
+  return {
+    stop: async () => {
+      scanner?.close()
+      await Promise.all(loops.map((loop) => loop.stop()))
+      await parsePool.close()
+    },
+  }
+}
+
+function scanLoops(scanner: Scanner, log: Log): Loop[] {
+  const scan = { name: 'scan', run: () => scanner.scanNext(), intervalMs: 1_000, log }
+  return Array.from({ length: scanLines }, () => new Loop(scan))
+}

@@ -1,0 +1,158 @@
+// The words of mail in any language, made alike of what is stored and of what is asked for.
+
+/** Characters of one mail that are read, and of each text once it is folded: one sign can stand for eighteen. */
+const mostCharacters = 1 << 19
+const mostFolded = 1 << 20
+/** Different words of one mail, the characters in them, and their places. Together with prefixes they fit a tsvector, 1 MiB. */
+const mostWords = 20_000
+const mostWordCharacters = 200_000
+const mostPlaces = 60_000
+/** Places of one word, as many as a tsvector keeps. */
+const mostPlacesOfWord = 255
+/** A longer word is several, one after the other. */
+const longestWord = 64
+/** A tsvector has 16,383 places: they begin anew after a turn, whose end holds the beginning of the next one as well. */
+const turn = 16_000
+const overlap = 350
+
+/**
+ * Scripts without spaces between words, and Korean, which puts endings on them: what people look for stands anywhere in a
+ * run of these, so each of their characters begins a word of two.
+ */
+const joined = 'Han Hira Kana Bopo Hang Yiii Thai Laoo Khmr Mymr Tale Talu Lana'
+  .split(' ')
+  .map((script) => `\\p{scx=${script}}`)
+  .join('')
+const wordsAlone = /[\p{L}\p{N}\p{M}]+/gu
+const runsOfWord = new RegExp(`[${joined}]+|[^${joined}]+`, 'gv')
+const joinedStart = new RegExp(`^[${joined}]`, 'v')
+/** Joined scripts begin here. Most mail has none, and looking for them costs ten times as much as finding words. */
+const lowestJoined = 0x0e00
+const mayBeJoined = /[\u0e00-\uffff]/
+
+/** What nobody sees or speaks: accents, points of Hebrew, vowel signs and strokes of Arabic, marks around symbols. */
+const unspoken = new RegExp(
+  `[${[
+    '\\p{Default_Ignorable_Code_Point}\\p{Cf}',
+    '\\u0300-\\u036f\\u1ab0-\\u1aff\\u1dc0-\\u1dff\\u20d0-\\u20ff\\ufe20-\\ufe2f',
+    '\\u0591-\\u05bd\\u05bf\\u05c1\\u05c2\\u05c4\\u05c5\\u05c7',
+    '\\u0640\\u064b-\\u065f\\u0670\\u06d6-\\u06dc\\u06df-\\u06e8\\u06ea-\\u06ed',
+  ].join('')}]+`,
+  'gu',
+)
+/** Normalization sorts the marks behind a letter, in the square of their number; half-width ﾞ and ﾟ become marks by it. */
+const tooManyMarks = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu
+const plain = /^[\0-\x7f]*$/
+
+/** What texts are compared by: without case, accents and the difference between forms of one character. */
+function fold(text: string): string {
+  if (plain.test(text)) return text.toLowerCase()
+  const bounded = text.replace(unspoken, '').replace(tooManyMarks, '$1')
+  const spoken = bounded.normalize('NFKD').replace(unspoken, '').slice(0, mostFolded)
+  // Three times, so that ẞ, ß and SS become the same.
+  const lower = spoken.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ')
+  return lower.normalize('NFC')
+}
+
+type Visit = (word: string, place: number) => void
+
+/** Visits the words of a text from a place on; answers the place behind them. Only `visitRun` differs for a query. */
+function visitWords(text: string, first: number, visit: Visit, visitRun: typeof visitPairs): number {
+  let place = first
+  const folded = fold(text)
+  const found = folded.match(wordsAlone) ?? []
+  const all = mayBeJoined.test(folded) ? found.flatMap((word) => word.match(runsOfWord) ?? []) : found
+  for (const run of all) {
+    const isJoined = run.charCodeAt(0) >= lowestJoined && joinedStart.test(run)
+    place = isJoined ? visitRun([...run], place, visit) : visitPieces(run, place, visit)
+  }
+  return place
+}
+
+function visitPieces(run: string, first: number, visit: Visit): number {
+  if (run.length <= longestWord) {
+    visit(run, first)
+    return first + 1
+  }
+  let place = first
+  const characters = [...run]
+  for (let at = 0; at < characters.length; at += longestWord)
+    visit(characters.slice(at, at + longestWord).join(''), place++)
+  return place
+}
+
+function visitPairs(characters: string[], first: number, visit: Visit): number {
+  let place = first
+  for (const [index, character] of characters.entries())
+    visit(character + (characters[index + 1] ?? ''), place++)
+  return place
+}
+
+/** What is searched of a mail, field by field, and what is put before each of its words. */
+export interface SearchedMail {
+  fields: string[]
+  prefix: string
+}
+
+/** The words of a mail as a tsvector is written. What is beyond the bounds above is left out, from the end. Linear. */
+export function writeVector({ fields, prefix }: SearchedMail): string {
+  const places = new Map<string, number[]>()
+  let [left, characters, placed, next] = [mostCharacters, 0, 0, 1]
+  const visit = (found: string, place: number) => {
+    let known = places.get(found)
+    if (!known) {
+      if (places.size >= mostWords || (characters += found.length) > mostWordCharacters) return
+      places.set(found, (known = []))
+    }
+    if (placed >= mostPlaces || known.length >= mostPlacesOfWord) return
+    placed++
+    const inTurn = ((place - 1) % turn) + 1
+    known.push(inTurn)
+    if (place > turn && inTurn <= overlap) known.push(turn + inTurn)
+  }
+  for (const field of fields) {
+    // A phrase does not go on from one field to the next.
+    next = visitWords(field.slice(0, left), next, visit, visitPairs) + 1
+    left -= Math.min(left, field.length)
+  }
+  return [...places]
+    .map(([found, at]) => `'${prefix}${found}'${at.length > 0 ? `:${at.join()}` : ''}`)
+    .join(' ')
+}
+
+/** A word that is looked for, so many places behind the one before it, or only its beginning. */
+interface Term {
+  word: string
+  distance: number
+  isPrefix: boolean
+}
+
+/**
+ * What a query asks for: every phrase must occur. What stands without a space between is a phrase, as an address is, and
+ * what is in quotation marks; a `*` behind a word asks for what begins with it. Without any word it is empty.
+ */
+export function readQuery(query: string): Term[][] {
+  const parts = query.match(/["“”„][^"“”„]*["“”„]?|[^\s"“”„]+/g) ?? []
+  return parts.map(readPhrase).filter((phrase) => phrase.length > 0)
+}
+
+const asksForBeginning = /[\p{L}\p{N}\p{M}]\*["“”„]?$/u
+
+function readPhrase(part: string): Term[] {
+  const terms: (Term & { place: number })[] = []
+  const add: Visit = (found, place) => {
+    terms.push({ word: found, distance: place - (terms.at(-1)?.place ?? place), isPrefix: false, place })
+  }
+  const visitRun: typeof visitPairs = (characters, first) => {
+    // Of a run's last character nothing is known but that it stands there: what follows it in the text is open.
+    visitPairs(characters, first, (pair, place) => {
+      if (characters.length === 1 || place < first + characters.length - 1) add(pair, place)
+    })
+    if (characters.length === 1) terms.at(-1)!.isPrefix = true
+    return first + characters.length
+  }
+  visitWords(part, 1, add, visitRun)
+  const last = terms.at(-1)
+  if (last && asksForBeginning.test(part)) last.isPrefix = true
+  return terms.map(({ place, ...term }) => term)
+}
