@@ -25,6 +25,7 @@ const flowParts = [
   'send-policy',
   'signing-secret',
   'sending-identity',
+  'stored-bytes',
   'trace',
   'write-announcements',
 ].map((part) => `flow/${part}`)

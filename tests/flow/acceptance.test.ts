@@ -176,11 +176,14 @@ test('check 72, 95: 100 parallel sends with one key over two nodes are one submi
 /** Loses the answer of one acceptance after it was committed, as a connection that breaks at that moment does. */
 class ForgetfulDb extends Db {
   forgets = 0
+  /** Happens before the acceptance is asked again. */
+  meanwhile = async () => {}
 
   override async query<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     const rows = await super.query<Row>(text, values)
     if (this.forgets === 0 || !text.includes('accept_sends')) return rows
     this.forgets--
+    await this.meanwhile()
     throw new DbFault(Object.assign(new Error('the connection was lost'), { code: '08006' }))
   }
 }
@@ -198,6 +201,100 @@ test('check 72, 85a: an acceptance whose answer was lost runs again with the sam
   assert.equal(again.replayed, true)
   const ids = await stage.one.db.query<{ id: string }>('select id from message order by id')
   assert.deepEqual(ids.map(({ id }) => id).sort(), [first.message.id, again.message.id].sort())
+})
+
+test('check 72, 85a: what was committed stays accepted, whatever became of the key before its lost answer is asked for', async (t) => {
+  const stage = await setStage(t, (options) => new ForgetfulDb(options))
+  const sender = await makeSender(stage)
+  const db = stage.one.db as ForgetfulDb
+  db.forgets = 1
+  db.meanwhile = async () => {
+    await stage.two.db.query('update api_key set revoked_at = now() where id = $1', [sender.caller.id])
+  }
+  const { submission } = await send(stage.one, sender)
+  const rows = await stage.two.db.query<{ id: string }>('select id from submission')
+  assert.deepEqual(rows, [{ id: submission.id }])
+  assert.deepEqual(await codesOf([send(stage.one, sender)]), ['unauthorized'])
+})
+
+test('what a batch counts is what it wrote, for each of its organizations', async (t) => {
+  const stage = await setStage(t)
+  const { one } = stage
+  const senders = await Promise.all(
+    [{}, { messagesPerMinute: 4 }, {}].map((limits) => makeSender(stage, limits)),
+  )
+  for (const { caller } of senders)
+    await one.db.query(
+      `insert into suppression values ($1, 'gone@far.test', gen_random_uuid(), 'gone@far.test', 'manual', null, now())`,
+      [caller.organizationId],
+    )
+  const bodies = Array.from({ length: 60 }, (_, i) => ({
+    ...message,
+    to: Array.from({ length: (i % 7) + 1 }, (_, k) => ({
+      email: k === 3 ? 'gone@far.test' : `r${k}@d${(i + k) % 5}.test`,
+    })),
+    subject: i % 25 === 3 ? 'a\0b' : 'Test',
+  }))
+  const codes = tally(await codesOf(bodies.map((body, i) => send(one, senders[i % 3]!, undefined, body))))
+  assert.ok(codes.accepted! > 30 && codes.send_limit_exceeded! > 10, JSON.stringify(codes))
+  const counted = await one.db.query(
+    `select organization_id, c.fact, c.destination, sum(c.amount)::integer as amount
+    from metric_delta cross join unnest(counts) c group by 1, 2, 3 order by 1, 2, 3`,
+  )
+  const written = await one.db.query(
+    `select * from (
+      select organization_id, 'accepted' as fact, null as destination, count(*)::integer as amount from submission group by 1
+      union all select organization_id, 'recipients', domain, count(*)::integer from delivery group by 1, 3
+      union all select organization_id, 'suppressed', domain, count(*)::integer from delivery where status = 'suppressed'
+      group by 1, 3
+    ) n order by 1, 2, 3`,
+  )
+  assert.deepEqual(counted, written)
+  const used = await one.db.query(
+    'select organization_id, day_messages, day_recipients from usage order by 1',
+  )
+  const sent = await one.db.query(
+    `select s.organization_id, count(distinct s.id) as day_messages, count(d) as day_recipients
+    from submission s left join delivery d on d.submission_id = s.id and d.status <> 'suppressed' group by 1 order by 1`,
+  )
+  assert.deepEqual(used, sent)
+})
+
+test('acceptance looks at its own rows alone, though it was planned over small tables', async (t) => {
+  const stage = await setStage(t, (options) => new Db({ ...options, maxConnections: 1 }))
+  const { one } = stage
+  const sender = await makeSender(stage)
+  const { organizationId } = sender.caller
+  const body = { ...message, to: [...message.to, { email: 'gone@far.test' }] }
+  const batch = () => codesOf(Array.from({ length: 20 }, () => send(one, sender, undefined, body)))
+  const rowsRead = async () => {
+    await one.db.query('select pg_stat_force_next_flush()')
+    return await one.db.query<{ table: string; rows: number }>(
+      `select relname as table, idx_tup_fetch + seq_tup_read as rows from pg_stat_user_tables
+      where relname in ('inbox', 'api_key', 'thread', 'message', 'submission', 'delivery', 'suppression') order by 1`,
+    )
+  }
+  await one.db.query(
+    `insert into suppression values ($1, 'gone@far.test', gen_random_uuid(), 'gone@far.test', 'manual', null, now())`,
+    [organizationId],
+  )
+  for (let count = 0; count < 3; count++) await batch()
+  for (const statement of [
+    `insert into inbox (id, organization_id, local_part, domain, display_name, status, created_at, updated_at)
+    select 'inb_z' || n, $1, 'l' || n, 'inbox.test', '', 'active', now(), now() from generate_series(1, 5000) n`,
+    `insert into api_key (id, organization_id, name, kind, hash, scopes, send_mode, created_at)
+    select gen_random_uuid(), $1, '', 'agent', n::text::bytea, '{}', 'reply_only', now() from generate_series(1, 5000) n`,
+    `insert into suppression select $1, 'a' || n, gen_random_uuid(), 'a', 'manual', null, now() from generate_series(1, 5000) n`,
+    `insert into delivery (submission_id, position, organization_id, email, address_key, domain, route, status, due_at,
+      expires_at, updated_at)
+    select gen_random_uuid(), 0, $1, 'a', 'a', 'd', 'd', s, now(), now(), now()
+    from generate_series(1, 2500), unnest(array['pending', 'delivered']) s`,
+  ])
+    await one.db.query(statement, [organizationId])
+  const before = await rowsRead()
+  assert.deepEqual(tally(await batch()), { accepted: 20 })
+  for (const [n, { table, rows }] of (await rowsRead()).entries())
+    assert.ok(rows - before[n]!.rows < 500, `${rows - before[n]!.rows} rows of ${table}`)
 })
 
 test('a bad row is refused alone, and its neighbours in the batch are accepted', async (t) => {

@@ -42,6 +42,7 @@ const wrongUses: [string[], RegExp][] = [
   [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', 'mailbox:eat'], /mailbox:read/],
   [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', '*', '--expires-in', 'soon'], /30d/],
   [['queue', 'show'], /domain/],
+  [['key', 'list'], /posthorn key list --help/],
 ]
 
 for (const [words, complaint] of wrongUses)
@@ -108,6 +109,8 @@ test('a running service', async (t) => {
     const { stdout } = await attempt(['key', 'list', '--org', organization.id, '--json'])
     assert.equal(JSON.parse(stdout).keys[0].id, made['id'])
     assert.ok(!stdout.includes(String(made['secret'])))
+    const listed = (await attempt(['key', 'list', '--org', organization.id])).stdout
+    assert.match(listed, /mailbox:read +from 127\.0\.0\.1, to example\.com +until/)
     assert.notEqual((await posthorn.cli(['key', 'revoke', String(made['id'])]))['revokedAt'], null)
   })
 
@@ -126,6 +129,10 @@ test('a running service', async (t) => {
       ['org', 'show', nowhere],
       ['org', 'approve', nowhere],
       ['key', 'revoke', nowhere],
+      [
+        ...['key', 'create', '--org', organization.id, '--name', 'x', '--scopes', '*'],
+        ...['--inbox', `inb_${'0'.repeat(24)}`],
+      ],
     ]) {
       const { status, stderr } = await attempt(words)
       assert.equal(status, 1, words.join(' '))

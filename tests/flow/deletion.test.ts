@@ -1,12 +1,20 @@
 // Deleting beside delivering: what is on the wire is not torn off it, what waits is cancelled, and nothing is left behind.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import pg from 'pg'
+import type { Role } from '../../src/config.ts'
+import type { Db } from '../../src/store/db.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
+import { fakeClamd, streamed } from '../support/clamd.ts'
+import { findLeftovers, findWords } from '../support/leftovers.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Sink, startSink } from '../support/sink.ts'
+import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
 
 interface Stage {
   place: Place
@@ -16,10 +24,10 @@ interface Stage {
   inbox: Inbox
 }
 
-async function setStage(t: TestContext): Promise<Stage> {
+async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
   const [place, sink] = [await makePlace(t), await startSink(t)]
   const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const node = await startNode(place, { env })
+  const node = await startNode(place, { env, ...(roles && { roles }) })
   const { api } = await node.createCaller()
   return { place, node, sink, api, inbox: await api.createInbox() }
 }
@@ -141,6 +149,31 @@ test('check 77: of a deleted inbox nothing is left but its name', async (t) => {
   })
 })
 
+test('check 77: what comes back from the wire while its inbox is being deleted is cancelled with the rest', async (t) => {
+  const { place, node, api, inbox } = await setStage(t, ['api'])
+  const { db } = node.foundation
+  const [one, two] = [await send(api, inbox, ['a@far.test']), await send(api, inbox, ['b@far.test'])]
+  await db.query('update delivery set claim_epoch = 1 where submission_id = $1', [two.submission.id])
+  // The deletion has looked, and waits for the first of the two.
+  const holder = new pg.Client(place.connection)
+  await holder.connect()
+  place.after(() => holder.end())
+  await holder.query('begin')
+  await holder.query('select from delivery where submission_id = $1 for update', [one.submission.id])
+  const removed = remove(api, `/v1/inboxes/${inbox.id}`)
+  await until('the deletion to wait', async () => {
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+    return (await db.query(waiting)).length > 0
+  })
+  await db.query(`update delivery set claim_epoch = null, status = 'deferred' where submission_id = $1`, [
+    two.submission.id,
+  ])
+  await holder.query('commit')
+  assert.equal((await removed).status, 204)
+  for (const { submission } of [one, two])
+    assert.deepEqual(await codes(api, submission.id), ['failed', 'inbox_deleted'])
+})
+
 test('deleting beside sending ends in one or the other, never in between', async (t) => {
   const stage = await setStage(t)
   const { sink, api } = stage
@@ -165,4 +198,233 @@ test('deleting beside sending ends in one or the other, never in between', async
     await count(stage, `delivery where claim_epoch is not null or status in ('pending', 'deferred')`),
     0,
   )
+})
+
+/** A deployment with everything that has a hand in mail: a smarthost, a scanner, an endpoint that is told of all. */
+async function setFullStage(t: TestContext): Promise<Stage & { db: Db; blobs(): string[] }> {
+  const [place, sink, receiver] = [await makePlace(t), await startSink(t), await startReceiver(t)]
+  const clamd = await fakeClamd(t, (socket, received) => {
+    if (streamed(received)) socket.end('stream: OK\0')
+  })
+  const node = await startNode(place, {
+    env: {
+      POSTHORN_DELIVERY: 'relay',
+      POSTHORN_RELAY_URL: sink.url,
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+      POSTHORN_CLAMD: `${clamd.host}:${clamd.port}`,
+    },
+  })
+  const { api } = await node.createCaller()
+  await api.want('/v1/webhooks', { method: 'POST', status: 201, body: { url: receiver.url() } })
+  const folder = join(place.folder, 'blobs')
+  const blobs = () =>
+    (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.includes('/')).sort()
+  const inbox = await api.createInbox()
+  return { place, node, sink, api, inbox, db: node.foundation.db, blobs }
+}
+
+/** A mail of two parts; `words` stand in its text, its HTML, its header and the name of its attachment. */
+function mailWith(words: string, sizeBytes: number, subject: string): Buffer {
+  const content = Buffer.alloc(sizeBytes, words).toString('base64').replace(/.{76}/g, '$&\r\n')
+  return Buffer.from(
+    `From: "${words}" <${words}@far.test>\r\nTo: ${words}@else.test\r\nSubject: ${subject}\r\nMessage-ID: <${words}${sizeBytes}@far.test>\r\n` +
+      `Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>${words}</p>\r\n` +
+      `--b\r\nContent-Disposition: attachment; filename=${words}.bin\r\nContent-Type: application/octet-stream\r\n` +
+      `Content-Transfer-Encoding: base64\r\n\r\n${content}\r\n--b--\r\n`,
+  )
+}
+
+/** Waits until nothing of deleted inboxes is left to purge, and nothing waits to be filed, scanned or told. */
+async function untilQuiet(db: Db): Promise<void> {
+  const left = [
+    'spool',
+    'scan',
+    `inbox where status = 'deleted' and not purged`,
+    `kept_mail where purpose <> 'operator'`,
+    `webhook_delivery where status = 'pending'`,
+    'delivery where claim_epoch is not null',
+  ]
+  await until('everything to be quiet', async () => {
+    for (const rows of left) if ((await db.query(`select from ${rows} limit 1`)).length > 0) return false
+    return true
+  })
+}
+
+test('check 77: no table and no file keeps a word of a deleted message or inbox', async (t) => {
+  const { node, api, inbox, db, blobs } = await setFullStage(t)
+  const [kept, word, other] = [await api.createInbox(), 'wombatquokka', 'numbatpotoroo']
+  const body = {
+    to: [{ email: 'someone@far.test', name: word }],
+    ...{ subject: 'Test', text: word, html: `<b>${word}</b>`, replyTo: { email: `${word}@else.test` } },
+    attachments: [
+      { filename: `${word}.txt`, contentType: 'text/plain', content: Buffer.from(word).toString('base64') },
+      {
+        filename: 'large.bin',
+        contentType: 'text/plain',
+        content: Buffer.alloc(400_000, word).toString('base64'),
+      },
+    ],
+  }
+  const sent = await api.want<{ message: Message; submission: { id: string } }>(
+    `/v1/inboxes/${inbox.id}/messages`,
+    { ...{ method: 'POST', status: 202, idempotencyKey: 'with-attachments', body } },
+  )
+  await untilStates(api, sent.submission.id, 'delivered')
+  for (const [to, words] of [
+    [inbox.address, word],
+    [kept.address, other],
+  ] as const)
+    for (const sizeBytes of [10, 400_000]) {
+      const raw = mailWith(words, sizeBytes, words)
+      const delivered = await sendMail(node.smtp, { from: `${words}@far.test`, to, raw })
+      assert.equal(delivered.outcome, 'accepted')
+    }
+  const received = await until('all to arrive', async () => {
+    const both = [await api.exported(inbox.id), await api.exported(kept.id)]
+    return both[0]!.length === 3 && both[1]!.length === 2 ? both : null
+  })
+  await untilQuiet(db)
+  // One message first, so that a deletion of each kind has its turn.
+  await api.want(`/v1/messages/${received[0]!.at(-1)!.id}`, { method: 'DELETE', status: 204 })
+  await api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
+  await untilQuiet(db)
+  await until('the blobs to go', () => blobs().length === 1)
+  assert.deepEqual(await findWords(db, [word]), [])
+  assert.ok((await findWords(db, [other])).includes('message'), 'what is kept is found in this way')
+  assert.deepEqual(await findLeftovers(db), [])
+  assert.equal((await api.exported(kept.id)).length, 2)
+  await api.want(`/v1/submissions/${sent.submission.id}`)
+  for (const { id } of received[1]!) await api.want(`/v1/messages/${id}`, { method: 'DELETE', status: 204 })
+  assert.deepEqual(await findWords(db, [other]), [])
+  assert.deepEqual(await findLeftovers(db), [])
+  assert.deepEqual(blobs(), [])
+})
+
+test('check 77: a thread forgets what only a deleted message of it said', async (t) => {
+  const { node, api, inbox, db } = await setFullStage(t)
+  const mail = (id: string, fields: string) =>
+    Buffer.from(
+      `From: <${id}@far.test>\r\nCc: copy-${id}@far.test\r\nMessage-ID: <${id}@x>\r\n${fields}\r\n\r\nText\r\n`,
+    )
+  const mails = [
+    mail('first', 'Subject: One'),
+    mail('second', 'Subject: Two\r\nIn-Reply-To: <first@x>'),
+    mail('third', 'Subject: Three\r\nIn-Reply-To: <first@x>'),
+  ]
+  for (const [index, raw] of mails.entries()) {
+    await sendMail(node.smtp, { from: 'a@far.test', to: inbox.address, raw })
+    await until('it to arrive', async () => (await api.exported(inbox.id)).length === index + 1)
+  }
+  const [first] = await api.exported(inbox.id)
+  const thread = () =>
+    api.want<{ subject: string; participants: string[]; messageCount: number }>(
+      `/v1/threads/${first!.threadId}`,
+    )
+  const seen = (name: string) => [`${name}@far.test`, `copy-${name}@far.test`]
+  assert.deepEqual((await thread()).participants, [...seen('first'), ...seen('second'), ...seen('third')])
+  await api.want(`/v1/messages/${first!.id}`, { method: 'DELETE', status: 204 })
+  const { subject, participants, messageCount } = await thread()
+  assert.deepEqual([subject, participants, messageCount], ['Two', [...seen('second'), ...seen('third')], 2])
+  await untilQuiet(db)
+  assert.deepEqual(await findWords(db, ['copy-first']), [])
+})
+
+interface Arrival {
+  messageId: string
+  reply: string
+}
+
+/** Mails to an inbox, one after the other, small ones and large ones with attachments. */
+async function mailTo({ node }: Stage, { address }: Inbox, count: number): Promise<Arrival[]> {
+  const arrivals: Arrival[] = []
+  for (let i = 0; i < count; i++) {
+    const word = randomUUID().slice(0, 8)
+    const sizeBytes = i % 3 === 2 ? 300_000 : 10
+    const raw = mailWith(word, sizeBytes, 'Arrives')
+    const { outcome, reply } = await sendMail(node.smtp, { from: 'a@far.test', to: address, raw })
+    assert.match(outcome === 'accepted' ? '250' : reply, /^(250|550 5\.1\.1|4)/)
+    if (outcome === 'accepted') arrivals.push({ messageId: `<${word}${sizeBytes}@far.test>`, reply })
+  }
+  return arrivals
+}
+
+/** Sends from an inbox until it is gone; each that went out bounces. */
+async function sendAndBounce({ node, sink, api }: Stage, inbox: Inbox, count: number): Promise<void> {
+  const content = Buffer.alloc(1000, 'x').toString('base64')
+  const attachments = [{ filename: 'a.txt', contentType: 'text/plain', content }]
+  for (let i = 0; i < count; i++) {
+    const body = { to: [{ email: `r${i}@far.test` }], subject: 'Sent', text: 'Hello.', attachments }
+    const answer = await api.call<{ message: Message }>(`/v1/inboxes/${inbox.id}/messages`, {
+      ...{ method: 'POST', idempotencyKey: randomUUID(), body },
+    })
+    assert.ok([202, 404].includes(answer.status), String(answer.status))
+    if (answer.status === 404) return
+    const { internetMessageId } = answer.body.message
+    const [copy] = await until('it to go out, or not', async () => {
+      const copies = sink.copiesOf(internetMessageId)
+      const isGone = (await api.call(`/v1/inboxes/${inbox.id}`)).status === 404
+      return copies.length > 0 || isGone ? copies : null
+    })
+    if (!copy) return
+    const raw = Buffer.from(
+      'Subject: Undelivered\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n' +
+        'Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; far.test\r\n\r\n' +
+        `Final-Recipient: rfc822; r${i}@far.test\r\nAction: failed\r\nStatus: 5.2.2\r\n\r\n--b--\r\n`,
+    )
+    await sendMail(node.smtp, { from: '', to: copy.from, raw })
+  }
+}
+
+/** Deletes `most` messages of the inbox as they come, unless it goes before; answers the Message-IDs of those that went. */
+async function deleteSome({ api }: Stage, inbox: Inbox, most: number): Promise<Set<string>> {
+  const gone = new Set<string>()
+  while (gone.size < most) {
+    const answer = await api.call<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/export?limit=20`)
+    if (answer.status !== 200) {
+      assert.equal(answer.status, 410)
+      return gone
+    }
+    const chosen = answer.body.messages[Math.floor(Math.random() * answer.body.messages.length)]
+    if (!chosen) continue
+    const { status } = await remove(api, `/v1/messages/${chosen.id}`)
+    assert.ok([204, 409].includes(status), String(status))
+    if (status === 204) gone.add(chosen.internetMessageId)
+  }
+  return gone
+}
+
+test('check 77: deleting beside receiving, sending, scanning, reports and webhooks loses nothing and leaves nothing', async (t) => {
+  const stage = await setFullStage(t)
+  const { api, db, blobs, inbox: living } = stage
+  const deleting = deleteSome(stage, living, 12)
+  const arriving = mailTo(stage, living, 30)
+  for (let round = 0; round < 4; round++) {
+    const inbox = await api.createInbox()
+    const work = [mailTo(stage, inbox, 9), sendAndBounce(stage, inbox, 6)]
+    const side = deleteSome(stage, inbox, 1_000)
+    await until('it to be in use', async () => {
+      const page = await api.call<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/export?limit=20`)
+      return page.body.messages.length > round
+    })
+    await until('the inbox to go', async () => {
+      const { status } = await remove(api, `/v1/inboxes/${inbox.id}`)
+      assert.ok([204, 409].includes(status), String(status))
+      return status === 204
+    })
+    await Promise.all([...work, side])
+    await until('the address to be gone', async () => {
+      const raw = mailWith('late', 10, 'Late')
+      const { reply } = await sendMail(stage.node.smtp, { from: 'a@far.test', to: inbox.address, raw })
+      return reply.startsWith('550 5.1.1')
+    })
+  }
+  const arrived = (await arriving).map(({ messageId }) => messageId)
+  const gone = await deleting
+  await untilQuiet(db)
+  const left = (await api.exported(living.id)).map(({ internetMessageId }) => internetMessageId)
+  assert.equal(arrived.length, 30)
+  assert.deepEqual(left.sort(), arrived.filter((id) => !gone.has(id)).sort())
+  assert.deepEqual(await findLeftovers(db), [])
+  const named = await db.query<{ blob: string }>('select blob from raw where blob is not null order by blob')
+  await until('the blobs to be those that rows name', () => blobs().length === named.length)
 })

@@ -2,6 +2,17 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Answer, Api, Inbox, Refusal } from '../support/api.ts'
+import { proveDomain } from '../support/customer-domain.ts'
+import {
+  countStatuses,
+  deploy,
+  makeSender,
+  operations,
+  type SendAnswer,
+  type SendRequest,
+  sendBy,
+} from '../support/deployment.ts'
+import type { CallerOptions } from '../support/node.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 
 type Limits = NonNullable<Parameters<typeof createCaller>[1]>
@@ -90,3 +101,145 @@ async function replaysStand(
   t.diagnostic(`replay with the limit used up: ${replay.status}`)
   assert.equal(replay.status, 202)
 }
+
+const day = 86_400_000
+
+for (const count of [1, 2])
+  test(`check 50, 95: limits of volume are exact for every operation, with ${count === 1 ? 'one node' : 'two nodes'}`, async (t) => {
+    const deployment = await deploy(t, { nodes: count })
+    const { nodes, advance } = deployment
+    // What the making of a sender counts for is a day old, and no day ends during the test.
+    const nextNoon = () => advance(day + day / 2 - (nodes[0]!.foundation.clock.nowMs() % day))
+    const flood = async (sender: Awaited<ReturnType<typeof makeSender>>, request: SendRequest = {}) => {
+      const apis = nodes.map((node) => node.meet(sender))
+      const at = (index: number) => apis[index % apis.length]!
+      return await Promise.all(
+        Array.from({ length: parallel }, (_, index) =>
+          sendBy(at(index >> 1), sender, operations[index % 3]!, request),
+        ),
+      )
+    }
+    const refusals = (answers: SendAnswer[]) => answers.filter(({ status }) => status === 429)
+    const assertRefused = (answers: SendAnswer[], longestSeconds: number) => {
+      for (const { body, headers } of refusals(answers)) {
+        assert.equal(body.error, 'send_limit_exceeded')
+        const seconds = Number(headers.get('retry-after'))
+        assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= longestSeconds, `${seconds} s`)
+      }
+    }
+
+    await t.test('10 a minute: 10 of 50, and 10 of 50 in the next', async () => {
+      const sender = await makeSender(deployment, { limits: { messagesPerMinute: 10 } })
+      nextNoon()
+      for (let minute = 0; minute < 2; minute++) {
+        const answers = await flood(sender)
+        assert.deepEqual(countStatuses(answers), { 202: 10, 429: 40 })
+        assertRefused(answers, 60)
+        advance(60_000)
+      }
+    })
+
+    await t.test('each operation alone: 10 of 50', async () => {
+      const sender = await makeSender(deployment, { limits: { messagesPerMinute: 10 } })
+      nextNoon()
+      for (const operation of operations) {
+        const apis = nodes.map((node) => node.meet(sender))
+        const answers = await Promise.all(
+          Array.from({ length: parallel }, (_, index) =>
+            sendBy(apis[index % apis.length]!, sender, operation),
+          ),
+        )
+        assert.deepEqual(countStatuses(answers), { 202: 10, 429: 40 }, operation)
+        advance(60_000)
+      }
+    })
+
+    await t.test('10 a day: 10 of 50, and 10 of 50 on the next', async () => {
+      const sender = await makeSender(deployment, { limits: { messagesPerDay: 10 } })
+      for (let days = 0; days < 2; days++) {
+        nextNoon()
+        const answers = await flood(sender)
+        assert.deepEqual(countStatuses(answers), { 202: 10, 429: 40 })
+        assertRefused(answers, day / 1000)
+      }
+    })
+
+    await t.test('recipients a day: what does not fit leaves its room to smaller ones', async () => {
+      const limits: CallerOptions['limits'] = { recipientsPerDay: 21 }
+      const sender = await makeSender(deployment, { limits })
+      nextNoon()
+      const apis = nodes.map((node) => node.meet(sender))
+      const spread = (recipients: number) =>
+        Promise.all(
+          Array.from({ length: parallel }, (_, index) =>
+            sendBy(apis[index % apis.length]!, sender, index % 4 < 2 ? 'message' : 'send', { recipients }),
+          ),
+        )
+      assert.deepEqual(countStatuses(await spread(22)), { 429: 50 })
+      assert.deepEqual(countStatuses(await spread(4)), { 202: 5, 429: 45 })
+      assert.deepEqual(countStatuses(await spread(2)), { 429: 50 })
+      assert.deepEqual(countStatuses(await spread(1)), { 202: 1, 429: 49 })
+    })
+  })
+
+test('check 75, 95: the allowance of managed starters is exact over two nodes, and for life', async (t) => {
+  const { nodes } = await deploy(t, { nodes: 2 })
+  const caller = await nodes[0]!.createCaller({ limits: { managedStarter: 3 } })
+  const apis = nodes.map((node) => node.meet(caller))
+  const openAtBoth = () =>
+    Promise.all(
+      Array.from({ length: parallel }, (_, index) =>
+        apis[index % 2]!.call<Inbox & Refusal>('/v1/inboxes', { method: 'POST', body: {} }),
+      ),
+    )
+  const answers = await openAtBoth()
+  assert.deepEqual(countStatuses(answers), { 201: 3, 403: 47 })
+  for (const { status, body } of answers) {
+    if (status === 403) assert.equal(body.error, 'managed_allowance_exhausted')
+    else await apis[1]!.want(`/v1/inboxes/${body.id}`, { method: 'DELETE', status: 204 })
+  }
+  assert.deepEqual(countStatuses(await openAtBoth()), { 403: 50 })
+  const { managedStarter } = await apis[0]!.want<{ managedStarter: object }>('/v1/me')
+  assert.deepEqual(managedStarter, { limit: 3, used: 3, remaining: 0 })
+})
+
+test('check 72, 75: 50 requests for an inbox with one idempotency key take one of the allowance', async (t) => {
+  const { nodes } = await deploy(t, { nodes: 2 })
+  const caller = await nodes[0]!.createCaller({ limits: { managedStarter: 3 } })
+  const apis = nodes.map((node) => node.meet(caller))
+  const call = { method: 'POST', body: { displayName: 'Once' }, idempotencyKey: 'inbox-once' }
+  const answers = await Promise.all(
+    Array.from({ length: parallel }, (_, index) => apis[index % 2]!.call<Inbox>('/v1/inboxes', call)),
+  )
+  assert.deepEqual(countStatuses(answers), { 201: 50 })
+  assert.equal(new Set(answers.map(({ body }) => body.id)).size, 1)
+  const { managedStarter } = await apis[0]!.want<{ managedStarter: { used: number } }>('/v1/me')
+  assert.equal(managedStarter.used, 1)
+})
+
+test('check 50, 95: numbers of things an organization has are exact over two nodes', async (t) => {
+  const deployment = await deploy(t, { nodes: 2 })
+  const { nodes } = deployment
+  const caller = await nodes[0]!.createCaller({
+    limits: { inboxes: 4, domains: 2, inboxesPerDomain: 3, webhookEndpoints: 3 },
+  })
+  const apis = nodes.map((node) => node.meet(caller))
+  const domain = await proveDomain(caller.api, deployment.dns, 'numbers.example', ['ownership'])
+  const cases: [name: string, path: string, body: (index: number) => object, made: number][] = [
+    ['domains', '/v1/domains', (index) => ({ domain: `d${index}.example` }), 1],
+    ['inboxes of a domain', '/v1/inboxes', () => ({ domainId: domain.id }), 3],
+    ['inboxes', '/v1/inboxes', () => ({}), 1],
+    ['webhook endpoints', '/v1/webhooks', (index) => ({ url: `https://hooks.example/${index}` }), 3],
+  ]
+  for (const [name, path, body, made] of cases)
+    await t.test(`${name}: ${made}`, async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, (_, index) =>
+          apis[index % 2]!.call(path, { method: 'POST', body: body(index) }),
+        ),
+      )
+      assert.deepEqual(countStatuses(answers), { 201: made, 403: 12 - made })
+      const codes = answers.flatMap(({ status, body }) => (status === 403 ? body.error : []))
+      assert.deepEqual([...new Set(codes)], ['limit_reached'])
+    })
+})

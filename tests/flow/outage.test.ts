@@ -1,13 +1,15 @@
 // The database goes away and comes back: what was promised stands, nothing is promised meanwhile, nobody starts anew.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { globSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import pg from 'pg'
 import { Db, DbFault } from '../../src/store/db.ts'
-import type { Acceptance, Refusal } from '../support/api.ts'
+import type { Acceptance, Answer, Api, Inbox, Refusal } from '../support/api.ts'
+import { Door } from '../support/door.ts'
 import { makePlace, type Place, send, startNode, untilStates } from '../support/node.ts'
+import { createCaller, startPosthorn } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
@@ -54,62 +56,6 @@ test('check 87: a node whose connections are ended one and all goes on', async (
   }
 })
 
-/** A door before the database that a test can shut: what is under way breaks, and nobody gets in. */
-class Door {
-  #server: Server | null = null
-  #port = 0
-  readonly #sockets = new Set<Socket>()
-  readonly #target: { path: string } | { host: string; port: number }
-  readonly #database: URL
-
-  constructor({ connection }: Place) {
-    if ('connectionString' in connection) {
-      this.#database = new URL(connection.connectionString)
-      this.#target = { host: this.#database.hostname, port: Number(this.#database.port || 5432) }
-    } else {
-      const { host, port, user, database } = connection
-      this.#database = new URL(`postgres://${user}@localhost/${database}`)
-      this.#target = { path: `${host}/.s.PGSQL.${port}` }
-    }
-  }
-
-  async open(): Promise<void> {
-    this.#server = createServer((near) => {
-      const far = connect(this.#target)
-      for (const [one, other] of [
-        [near, far],
-        [far, near],
-      ] as const) {
-        this.#sockets.add(one)
-        one.on('error', () => {})
-        one.on('close', () => {
-          this.#sockets.delete(one)
-          other.destroy()
-        })
-        one.pipe(other)
-      }
-    })
-    this.#server.listen(this.#port, '127.0.0.1')
-    await once(this.#server, 'listening')
-    this.#port = (this.#server.address() as { port: number }).port
-  }
-
-  async shut(): Promise<void> {
-    const server = this.#server
-    this.#server = null
-    if (!server) return
-    for (const socket of this.#sockets) socket.destroy()
-    server.close()
-    await once(server, 'close')
-  }
-
-  get url(): string {
-    const url = new URL(this.#database)
-    url.host = `127.0.0.1:${this.#port}`
-    return url.href
-  }
-}
-
 test('check 87: while the database is out of reach there is 503 and 451, and afterwards everything goes on', async (t) => {
   const place = await makePlace(t)
   const sink = await startSink(t)
@@ -141,6 +87,7 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
 
   await door.shut()
   release()
+  for (const answer of await askEverything({ api, inbox }, 'shut')) assertUnavailable(answer)
   for (let i = 0; i < 3; i++) {
     const refused = await ask(`refused-${i}`)
     assert.deepEqual([refused.status, refused.body.error], [503, 'unavailable'])
@@ -163,3 +110,168 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
   })
   assert.deepEqual(ids, ['<before@far.test>', '<after@far.test>'])
 })
+
+/** Reads, writes and sends, with idempotency keys that begin with `name`. */
+function askEverything(
+  { api, inbox }: { api: Api; inbox: Inbox },
+  name: string,
+): Promise<(Answer<Refusal> & { path: string })[]> {
+  const post = (path: string, body: object, key: string) => ({
+    path,
+    call: { method: 'POST', body, idempotencyKey: `${name}-${key}` },
+  })
+  const mail = { to: [{ email: 'b@far.test' }], subject: 'Test', text: 'Hello.' }
+  const requests = [
+    ...['/v1/me', '/v1/inboxes', `/v1/inboxes/${inbox.id}/export`, '/v1/submissions', '/v1/suppressions'],
+    ...['/v1/complaints', '/v1/domains', '/v1/webhooks', '/v1/metrics/delivery', '/v1/events'],
+  ].map((path) => ({ path, call: {} }))
+  const writes = [
+    post(`/v1/inboxes/${inbox.id}/messages`, mail, 'message'),
+    post('/v1/send', { ...mail, from: { email: 'a@unproved.example' } }, 'send'),
+    post('/v1/threads/thr_000000000000000000000000/replies', replyToNothing, 'reply'),
+    post('/v1/inboxes', { displayName: name }, 'inbox'),
+    post('/v1/suppressions', { email: `${name}@far.test` }, 'suppression'),
+    post('/v1/domains', { domain: `${name}.example` }, 'domain'),
+    { path: '/v1/inboxes/inb_000000000000000000000000', call: { method: 'DELETE' } },
+    { path: '/v1/messages/msg_000000000000000000000000', call: { method: 'DELETE' } },
+  ]
+  return Promise.all(
+    [...requests, ...writes].map(async ({ path, call }) => ({ path, ...(await api.call(path, call)) })),
+  )
+}
+
+const replyToNothing = { targetMessageId: 'msg_000000000000000000000000', text: 'T' }
+
+function assertUnavailable({ path, status, headers, body }: Answer<Refusal> & { path: string }): void {
+  assert.deepEqual([status, body.error], [503, 'unavailable'], path)
+  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/, path)
+}
+
+/** How many files below the folder this process has open, where the system tells. */
+function openFiles(folder: string): number {
+  if (process.platform !== 'linux') return 0
+  const targets = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`)
+    } catch {
+      return '' // the folder itself, or closed meanwhile
+    }
+  })
+  return targets.filter((target) => target.startsWith(folder)).length
+}
+
+/** Once answers come again, what was asked for meanwhile is there once or not at all, and its keys hold. */
+async function assertWhole({ api, inbox }: { api: Api; inbox: Inbox }, name: string): Promise<void> {
+  const body = { to: [{ email: 'b@far.test' }], subject: 'Test', text: 'Hello.' }
+  const path = `/v1/inboxes/${inbox.id}/messages`
+  const call = { method: 'POST', body, idempotencyKey: `${name}-message` }
+  await until('an acceptance', async () => (await api.call(path, call)).status === 202)
+  const { message } = await api.want<Acceptance>(path, { ...call, status: 202 })
+  const open = { method: 'POST', body: { displayName: name }, idempotencyKey: `${name}-inbox`, status: 201 }
+  const opened = await api.want<Inbox>('/v1/inboxes', open)
+  const messages = await api.exported(inbox.id)
+  assert.equal(messages.filter(({ id }) => id === message.id).length, 1)
+  const { inboxes } = await api.want<{ inboxes: (Inbox & { displayName: string })[] }>('/v1/inboxes')
+  assert.deepEqual(
+    inboxes.filter(({ displayName }) => displayName === name).map(({ id }) => id),
+    [opened.id],
+  )
+}
+
+test('check 87: while the database is silent every request is 503 in bounded time, and afterwards all goes on', async (t) => {
+  const place = await makePlace(t)
+  const door = new Door(place)
+  await door.open()
+  place.after(() => door.shut())
+  const node = await startNode(place, { env: { POSTHORN_DATABASE_URL: door.url } })
+  const { api } = await node.createCaller()
+  const stage = { api, inbox: await api.createInbox() }
+  const raw = Buffer.alloc(300_000, 'Large.\r\n')
+  await sendMail(node.smtp, { from: 'a@far.test', to: stage.inbox.address, raw })
+  const [large] = await until('the mail', async () => {
+    const messages = await api.exported(stage.inbox.id)
+    return messages.length > 0 ? messages : null
+  })
+  const warnings: string[] = []
+  const note = ({ message }: Error) => void warnings.push(message)
+  process.on('warning', note)
+  t.after(() => process.off('warning', note))
+  door.hold()
+  place.after(() => door.release())
+  // More than there are connections; the client's own patience is 30 s.
+  const source = api.call<Refusal>(`/v1/messages/${large!.id}/source`)
+  const answers = await Promise.all(['silent', 'silent-too'].map((name) => askEverything(stage, name)))
+  for (const answer of answers.flat()) assertUnavailable(answer)
+  assertUnavailable({ path: 'source', ...(await source) })
+  door.release()
+  await assertWhole(stage, 'silent')
+  await assertWhole(stage, 'silent-too')
+  await until('what was opened too late to be closed', () => openFiles(join(place.folder, 'blobs')) === 0)
+  assert.deepEqual(warnings, [], 'closed, not left to the garbage collection')
+  const waits = await node.foundation.db.query(
+    `select 1 from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'
+      and state_change < now() - interval '10 s'`,
+  )
+  assert.deepEqual(waits, [])
+})
+
+test('check 87: while every connection waits for a lock there is 503 in bounded time, then all goes on', async (t) => {
+  const place = await makePlace(t)
+  const node = await startNode(place, { roles: ['api'] })
+  const { api } = await node.createCaller()
+  const stage = { api, inbox: await api.createInbox() }
+  const holder = new pg.Client(place.connection)
+  await holder.connect()
+  place.after(() => holder.end())
+  await holder.query('begin; lock table organization in access exclusive mode')
+  // What is known of the key is a second old at most: each request has to ask.
+  node.foundation.clock.advance(1_000)
+  const answers = await Promise.all(['locked', 'locked-too'].map((name) => askEverything(stage, name)))
+  for (const answer of answers.flat()) assertUnavailable(answer)
+  await holder.query('commit')
+  await assertWhole(stage, 'locked')
+  await assertWhole(stage, 'locked-too')
+})
+
+test('check 87: while PostgreSQL is stopped or killed every request is 503, and nobody starts the service anew', async (t) => {
+  if (process.platform !== 'linux' || process.env['POSTHORN_TEST_DATABASE_URL'])
+    return t.skip('only an embedded PostgreSQL on Linux is stopped')
+  const posthorn = await startPosthorn(t)
+  const { api } = await createCaller(posthorn)
+  const stage = { api, inbox: await api.createInbox() }
+  const postgres = processesOf(posthorn.folder)
+  assert.ok(postgres.length > 3)
+  t.after(() => signalAll(postgres, 'SIGCONT'))
+  signalAll(postgres, 'SIGSTOP')
+  for (const answer of await askEverything(stage, 'stopped')) assertUnavailable(answer)
+  signalAll(postgres, 'SIGCONT')
+  await assertWhole(stage, 'stopped')
+  assert.ok(posthorn.killPostgres())
+  const killed = await askEverything(stage, 'killed')
+  for (const answer of killed) if (answer.status >= 500) assertUnavailable(answer)
+  await assertWhole(stage, 'killed')
+})
+
+/** The postmaster of the embedded PostgreSQL and its children. */
+function processesOf(folder: string): number[] {
+  const [file] = globSync('**/postmaster.pid', { cwd: folder })
+  const postmaster = Number(readFileSync(join(folder, file!), 'utf8').split('\n')[0])
+  const children = readdirSync('/proc').filter((name) => {
+    if (!/^\d+$/.test(name)) return false
+    try {
+      return readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(postmaster)
+    } catch {
+      return false // it ended meanwhile
+    }
+  })
+  return [postmaster, ...children.map(Number)]
+}
+
+function signalAll(pids: number[], signal: NodeJS.Signals): void {
+  for (const pid of pids)
+    try {
+      process.kill(pid, signal)
+    } catch {
+      // it has ended: backends come and go
+    }
+}

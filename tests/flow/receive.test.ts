@@ -1,10 +1,12 @@
 // Mail comes in: who gets it, what stays of it, which thread it joins, and what happens when something is in the way.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, renameSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { UnderWay } from '../../src/base/under-way.ts'
 import type { Role } from '../../src/config.ts'
 import { fileSpooled } from '../../src/flow/file.ts'
 import { returnPathOf } from '../../src/flow/return-path.ts'
@@ -81,11 +83,12 @@ const blobsIn = ({ place }: Stage): string[] => {
 }
 
 /** What files the spool when it is told to, and not by itself. */
-function makeFiler(scope: Scope, { node }: Stage): () => Promise<boolean> {
+function makeFiler(scope: Scope, { place, node }: Stage): () => Promise<boolean> {
   const { db, clock, log, blobs } = node.foundation
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   scope.after(() => parsePool.close())
-  return () => fileSpooled({ db, clock, log, blobs, parsePool }, 64)
+  const underWay = new UnderWay(join(place.folder, randomUUID()))
+  return () => fileSpooled({ db, clock, log, blobs, parsePool, underWay }, 64)
 }
 
 test('check 13: one envelope for two organizations is a message for each, with its own recipients alone', async (t) => {

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newId, newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { UnderWay } from '../../src/base/under-way.ts'
 import { dropOldMail, readReports } from '../../src/flow/read-report.ts'
 import { returnPathOf } from '../../src/flow/return-path.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
@@ -429,12 +430,13 @@ test('bounces in words move the recipient; delays are told once', async (t) => {
 test('check 97: a report that cannot be read holds up no other, and is set aside in the end', async (t) => {
   const sink = await startSink(t)
   const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const node = await startNode(await makePlace(t), { env, roles: ['api', 'mx', 'delivery'] })
+  const place = await makePlace(t)
+  const node = await startNode(place, { env, roles: ['api', 'mx', 'delivery'] })
   const stage = { node, sink }
   const sending = await deliver(stage, ['gone@far.test'])
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
   t.after(() => parsePool.close())
-  const deps = { ...node.foundation, parsePool }
+  const deps = { ...node.foundation, parsePool, underWay: new UnderWay(join(place.folder, 'reports')) }
   await keep(node, [{ purpose: 'feedback', blob: newUuid() }])
   assert.equal(await report(stage, sending.returnPath, dsn([userUnknown('gone@far.test')])), 'accepted')
   await readReports(deps, 10)

@@ -4,8 +4,12 @@ import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { pauseQueue } from '../../src/flow/end-deliveries.ts'
 import type { Acceptance, Api, Inbox, Refusal, Submission } from '../support/api.ts'
+import { proveDomain } from '../support/customer-domain.ts'
+import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Rule, type Sink, startSink } from '../support/sink.ts'
+import { sendMail } from '../support/smtp-sender.ts'
+import { until } from '../support/until.ts'
 
 interface Stage {
   node: TestNode
@@ -14,9 +18,9 @@ interface Stage {
   inbox: Inbox
 }
 
-async function setStage(t: TestContext, rule: Rule = () => null, limits = {}): Promise<Stage> {
+async function setStage(t: TestContext, rule: Rule = () => null, limits = {}, dns = {}): Promise<Stage> {
   const sink = await startSink(t, { rule })
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, ...dns }
   const node = await startNode(await makePlace(t), { env })
   const { api } = await node.createCaller({ limits })
   return { node, sink, api, inbox: await api.createInbox() }
@@ -176,4 +180,73 @@ test('check 46: suppressed recipients use up no limit, and a replay answers as i
   // The limit would refuse it as well, but it would not help to wait.
   assert.equal((await trySend(stage, ['a@far.test'])).body.error, 'all_recipients_suppressed')
   assert.equal((await trySend(stage, ['A@far.test', 'a@FAR.test'])).body.error, 'all_recipients_suppressed')
+})
+
+type Names = 'to' | 'cc' | 'bcc'
+
+/** How each operation sends: to a first recipient, and to a second one who stands where it says. */
+function makeSenders({ node, api, inbox }: Stage, from: string) {
+  const post = (path: string, body: object) =>
+    api.call<Refusal & Partial<Acceptance> & Partial<Submission>>(path, {
+      ...{ method: 'POST', idempotencyKey: randomUUID(), body: { text: 'Hello.', ...body } },
+    })
+  const named = (email: string) => [{ email }]
+  const inInbox = (place: Names) => (first: string, second: string) => {
+    const all = { to: [...named(first)], cc: [] as { email: string }[], bcc: [] as { email: string }[] }
+    all[place].push(...named(second))
+    const { to, cc, bcc } = all
+    const copies = { ...(cc.length > 0 && { cc }), ...(bcc.length > 0 && { bcc }) }
+    return post(`/v1/inboxes/${inbox.id}/messages`, { to, ...copies, subject: 'Test' })
+  }
+  const replying = async (first: string, second: string) => {
+    const count = (await api.exported(inbox.id)).length
+    const raw = Buffer.from(
+      `From: ${first}\r\nTo: ${inbox.address}\r\nCc: ${second}\r\nSubject: Ask\r\n\r\nAsk\r\n`,
+    )
+    await sendMail(node.smtp, { from: first, to: inbox.address, raw })
+    const asked = await until('the question', async () => (await api.exported(inbox.id))[count])
+    const body = { targetMessageId: asked.id, replyAll: true }
+    return await post(`/v1/threads/${asked.threadId}/replies`, body)
+  }
+  const through = (first: string, second: string) =>
+    post('/v1/send', { from: { email: from }, to: [...named(first), ...named(second)], subject: 'Test' })
+  return {
+    ...{ 'a message, in To': inInbox('to'), 'a message, in Cc': inInbox('cc') },
+    ...{ 'a message, in Bcc': inInbox('bcc'), 'a reply to all': replying, 'POST /v1/send': through },
+  }
+}
+
+test('check 46: every kind of send leaves a suppressed recipient out, and at its attempt one suppressed since', async (t) => {
+  const dns = await DnsServer.start({})
+  t.after(() => dns.close())
+  const settings = { POSTHORN_DNS: dns.address, POSTHORN_MAIL_HOST: 'mx.posthorn.test' }
+  const stage = await setStage(t, () => null, {}, settings)
+  const { api, node, sink } = stage
+  await proveDomain(api, dns, 'customer.test', ['outbound'])
+  const senders = Object.entries(makeSenders(stage, 'news@customer.test'))
+  await edit(api, 'POST', 'GONE@FAR.Test')
+  const fineCopies = () => sink.copies.filter(({ recipient }) => recipient === 'fine@far.test').length
+  const idOf = ({ status, body }: Awaited<ReturnType<(typeof senders)[0][1]>>, what: string) => {
+    assert.equal(status, 202, `${what}: ${JSON.stringify(body)}`)
+    return body.submission?.id ?? body.id!
+  }
+  for (const [what, sendTo] of senders)
+    await t.test(`${what}: suppressed before`, async () => {
+      const id = idOf(await sendTo('fine@far.test', 'Gone@far.test'), what)
+      await untilStates(api, id, 'delivered', 'suppressed')
+      const refused = await sendTo('gone@FAR.test', 'gone@far.test')
+      assert.deepEqual([refused.status, refused.body.error], [422, 'all_recipients_suppressed'])
+    })
+  assert.equal(fineCopies(), senders.length)
+  for (const [index, [what, sendTo]] of senders.entries())
+    await t.test(`${what}: suppressed since`, async () => {
+      const later = `later${index}@xn--bcher-kva.example`
+      await pauseQueue(node.foundation, '@relay', 'paused')
+      const id = idOf(await sendTo('fine@far.test', later), what)
+      await edit(api, 'POST', `LATER${index}@BÜCHER.example`)
+      await pauseQueue(node.foundation, '@relay', 'running')
+      await untilStates(api, id, 'delivered', 'suppressed')
+    })
+  assert.equal(fineCopies(), 2 * senders.length)
+  assert.equal(sink.copies.length, 2 * senders.length)
 })

@@ -1,10 +1,15 @@
 // Downloads of attachments: who gets one, in which state, under which name and headers.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { silentLog } from '../../src/base/log.ts'
+import { UnderWay } from '../../src/base/under-way.ts'
 import { Scanner } from '../../src/flow/scan.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
-import { Clamd } from '../../src/scan/clamd.ts'
+import { Clamd, type ClamdAddress } from '../../src/scan/clamd.ts'
 import type { Message } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'
 import { ask, type Caller, setStage } from './stage.ts'
@@ -21,7 +26,14 @@ const address = await fakeClamd({ after }, (socket, received) => {
 const parsePool = new ParsePool({ threads: 1, timeoutMs: 60_000 })
 after(() => parsePool.close())
 const { db, clock, blobs } = stage
-const scanner = new Scanner({ db, clock, blobs, parsePool, log: silentLog, clamd: new Clamd(address) })
+const folder = mkdtempSync(join(tmpdir(), 'posthorn-scans-'))
+after(() => rmSync(folder, { recursive: true }))
+const newScanner = (clamd: ClamdAddress, note: string = randomUUID()) =>
+  new Scanner({
+    ...{ db, clock, blobs, parsePool, log: silentLog, clamd: new Clamd(clamd) },
+    underWay: new UnderWay(join(folder, note)),
+  })
+const scanner = newScanner(address)
 
 interface Received {
   caller: Caller
@@ -147,7 +159,7 @@ test('check 97: an attachment that ends clamd each time does not keep it from th
   const mail = (content: string) =>
     `From: a@far.test\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Disposition: attachment\n\n${content}\n--b--\n`
   for (const content of ['KILLS', 'harmless']) await stage.receive(inbox.address, mail(content))
-  const own = new Scanner({ db, clock, blobs, parsePool, log: silentLog, clamd: new Clamd(clamd) })
+  const own = newScanner(clamd)
   const states = async () =>
     (await caller.api.exported(inbox.id)).map(({ attachments }) => attachments![0]!.scanState)
   for (let restart = 0; restart < 3; restart++) {
@@ -157,6 +169,28 @@ test('check 97: an attachment that ends clamd each time does not keep it from th
   }
   assert.deepEqual(await states(), ['unscanned', 'clean'])
   own.close()
+})
+
+test('check 97: what was being read when a node ended waits, and the others are scanned in between', async () => {
+  const caller = await stage.createCaller()
+  const inbox = await caller.api.createInbox()
+  const mail =
+    'Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Disposition: attachment\n\nx\n--b--\n'
+  for (let i = 0; i < 3; i++) await stage.receive(inbox.address, mail)
+  const [first] = await caller.api.exported(inbox.id)
+  writeFileSync(join(folder, 'left'), first!.id)
+  const own = newScanner(address, 'left')
+  const states = async () =>
+    (await caller.api.exported(inbox.id)).map(({ attachments }) => attachments![0]!.scanState)
+  // All lines begin at once, and count it once between them.
+  await Promise.all([1, 2, 3, 4].map(() => own.scanNext()))
+  while (await own.scanNext());
+  assert.deepEqual(await states(), ['unscanned', 'clean', 'clean'])
+  const rows = await db.query('select failures from scan where message_id = $1', [first!.id])
+  assert.deepEqual(rows, [{ failures: 1 }])
+  clock.advance(70_000)
+  while (await own.scanNext());
+  assert.deepEqual(await states(), ['clean', 'clean', 'clean'])
 })
 
 test('check 68: an attachment of another message, organization or inbox is none', async (t) => {
@@ -198,4 +232,60 @@ test('check 64: bytes that are not those that were scanned are not given out as 
     if (response?.status !== 200) throw new Error('refused')
     await response.text()
   })
+})
+
+test('of more than 999 attachments the first 999 are entries, and the source has all', async () => {
+  const { caller, message, paths } = await receive(
+    Array.from({ length: 1_002 }, (_, i) => [`filename=${i + 1}.txt`, `file ${i + 1}`]),
+  )
+  assert.equal(paths.length, 999)
+  assert.match(paths.at(-1)!, /_999$/)
+  assert.equal((await caller.api.bytes(paths.at(-1)!)).toString(), 'file 999')
+  const beyond = await ask(stage, 'GET', paths.at(-1)!.replace(/999$/, '1000'), { secret: caller.secret })
+  assert.deepEqual([beyond.status, beyond.body.error], [400, 'invalid_request'])
+  const source = (await caller.api.bytes(`/v1/messages/${message.id}/source`)).toString()
+  assert.match(source, /filename=1002\.txt\r\n\r\nfile 1002\r\n/)
+})
+
+test('an empty attachment is 200 with a content-length of 0', async () => {
+  const { caller, paths } = await receive([['filename=empty.txt', '']])
+  const response = await fetch(stage.base + paths[0], { headers: { 'x-api-key': caller.secret } })
+  assert.deepEqual([response.status, response.headers.get('content-length')], [200, '0'])
+  assert.equal(await response.text(), '')
+})
+
+test('HEAD is no method of a download: 404, and nothing of the message shows', async () => {
+  const { caller, message, paths } = await receive([['filename=a.txt', 'a']])
+  for (const path of [paths[0], `/v1/messages/${message.id}/source`]) {
+    const response = await fetch(stage.base + path, {
+      ...{ method: 'HEAD', headers: { 'x-api-key': caller.secret } },
+    })
+    assert.deepEqual([response.status, response.headers.get('content-disposition')], [404, null])
+  }
+})
+
+test('check 77: what is deleted while it streams arrives whole, and its bytes are gone', async () => {
+  const caller = await stage.createCaller()
+  const inbox = await caller.api.createInbox()
+  const line = 'A line of seventy characters, again and again, until the sockets are full\n'
+  await stage.receive(inbox.address, `Subject: Large\n\n${line.repeat(400_000)}`)
+  const [message] = await caller.api.exported(inbox.id)
+  const path = `/v1/messages/${message!.id}`
+  const whole = await caller.api.bytes(`${path}/source`)
+  const [raw] = await db.query<{ id: string }>('select raw_id as id from message where id = $1', [
+    message!.id,
+  ])
+  const response = await fetch(`${stage.base}${path}/source`, { headers: { 'x-api-key': caller.secret } })
+  const reader = response.body!.getReader()
+  const pieces = [(await reader.read()).value!]
+  await caller.api.want(path, { method: 'DELETE', status: 204 })
+  assert.deepEqual(await db.query('select from raw where id = $1', [raw!.id]), [])
+  assert.equal(await blobs.has(raw!.id), false)
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) break
+    pieces.push(value)
+  }
+  assert.ok(Buffer.concat(pieces).equals(whole))
+  assert.equal((await caller.api.call(`${path}/source`)).status, 404)
 })

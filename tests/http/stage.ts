@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { Clock } from '../../src/base/clock.ts'
 import { SecretBox } from '../../src/base/secret-box.ts'
+import { UnderWay } from '../../src/base/under-way.ts'
 import { DiskBlobs } from '../../src/blobs/disk.ts'
 import { HopsInTime } from '../../src/dns/hops-in-time.ts'
 import { HopFinder } from '../../src/dns/mx.ts'
@@ -117,9 +118,13 @@ export async function setStage(
   })
   const base = await server.listen({ host: '127.0.0.1', port: 0 })
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
+  const underWay = new UnderWay(join(folder, 'being-filed'))
   scope.after(async () => {
     await eventStreams.stop()
-    await server.close()
+    const closed = server.close()
+    // A client's spare connection, on which nothing was ever asked, is not idle to Node, which would wait for it.
+    server.server.closeAllConnections()
+    await closed
     await parsePool.close()
     await db.close()
     rmSync(folder, { recursive: true, force: true })
@@ -142,7 +147,7 @@ export async function setStage(
     createCaller: (options) => createCaller({ db, clock }, base, options),
     receive: async (to, raw) => {
       await take(receiver, to, raw)
-      await fileSpooled({ db, clock, log, blobs, parsePool }, 10)
+      await fileSpooled({ db, clock, log, blobs, parsePool, underWay }, 10)
     },
   }
 }

@@ -69,6 +69,7 @@ test('check 69: a key needs the scope, and one for some inboxes may do none of i
   const refused = 'insufficient_scope'
   assert.deepEqual(await codes(reader), [refused, 200, 200, refused])
   assert.deepEqual(await codes(sender), [201, refused, refused, 204])
+  await change(caller, 'POST', { email: 'a@far.test' })
   assert.deepEqual(await codes(confined), Array(4).fill('inbox_not_allowed'))
 })
 

@@ -31,7 +31,7 @@ export interface TestNode {
   /** A caller of this node with an organization of its own. */
   createCaller(options?: CallerOptions): Promise<TestCaller>
   /** The same key, at this node. */
-  meet(caller: TestCaller): Api
+  meet(caller: Pick<TestCaller, 'secret'>): Api
   stop(): Promise<void>
 }
 
@@ -124,7 +124,7 @@ async function makeCaller(deps: Foundation, { key = {}, limits = {} }: CallerOpt
 }
 
 /** A folder of a Unix socket as a URL takes it. */
-function urlOf(connection: DbOptions['connection']): string {
+export function urlOf(connection: DbOptions['connection']): string {
   if ('connectionString' in connection) return connection.connectionString
   const { host, port, user, database } = connection
   return `postgres://${user}@localhost/${database}?${new URLSearchParams({ host, port: String(port) })}`

@@ -160,7 +160,7 @@ async function converse(peer: Conversation): Promise<void> {
 }
 
 async function obey(peer: Conversation, verb: string, command: string): Promise<'yes' | 'no' | 'over'> {
-  const path = /<([^>]*)>/.exec(command)?.[1] ?? ''
+  const path = /<((?:"(?:[^"\\]|\\.)*"|[^">])*)>/.exec(command)?.[1] ?? ''
   switch (verb) {
     case 'EHLO':
     case 'HELO':

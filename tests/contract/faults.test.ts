@@ -1,0 +1,91 @@
+// Proofs for every operation that something broke within (500) or that the database is away (503), and that it is over then.
+import assert from 'node:assert/strict'
+import { after } from 'node:test'
+import { errorTable } from '../../src/http/errors.ts'
+import { Db } from '../../src/store/db.ts'
+import { Door } from '../support/door.ts'
+import { startNode } from '../support/node.ts'
+import { until } from '../support/until.ts'
+import { type Answer, ask, type Request } from './ask.ts'
+import type { Operation } from './document.ts'
+import { acquire, soundRequest } from './sound.ts'
+import { makeSurroundings, meetNode } from './world.ts'
+
+const { env, ...surroundings } = await makeSurroundings({ after })
+const { place } = surroundings
+const owner = await startNode(place, { env })
+const world = { ...surroundings, ...(await meetNode(owner)) }
+const acquiring = await world.createCaller()
+const property = await acquire(world, acquiring)
+await owner.stop()
+
+const door = new Door(place)
+await door.open()
+place.after(() => door.shut())
+const node = await startNode(place, { env: { ...env, POSTHORN_DATABASE_URL: door.url }, roles: ['api'] })
+const { base, document, prove, meet } = await meetNode(node)
+const caller = meet(acquiring)
+/** Another way to the database, past the door. */
+const db = new Db({ connection: place.connection })
+place.after(() => db.close())
+
+const sound = (operation: Operation): Promise<Request> => soundRequest(operation, caller, property)
+
+/** The node knows the key for a second: what is asked then breaks in the operation, not before it. */
+const remember = () => ask(base, { method: 'GET', path: '/v1/me', secret: caller.secret })
+
+/** A second answer of the same request, once there is one that is no 5xx. */
+async function again({ success }: Operation, request: Request): Promise<void> {
+  const answer = await until('the service to go on', async () => {
+    const answer = await ask(base, request)
+    return answer.status < 500 ? answer : null
+  })
+  assert.equal(answer.status, success.status, answer.bytes.toString())
+  if (answer.body && 'replayed' in answer.body) assert.equal(answer.body['replayed'], false)
+}
+
+/** What it takes to know a caller; the profile needs nothing else. */
+const callers = ['api_key', 'organization', 'request_window']
+
+async function rename(operation: Operation, from: string, to: string): Promise<void> {
+  const kept = operation.id === 'getProfile' ? [] : callers
+  const rows = await db.query<{ name: string }>(
+    `select tablename as name from pg_tables where schemaname = 'public' and tablename like $1 || '%'
+      and substr(tablename, length($1) + 1) <> all($2)`,
+    [from, kept],
+  )
+  const moves = rows.map(({ name }) => `alter table ${name} rename to ${to}${name.slice(from.length)};`)
+  await db.query(`do $$ begin ${moves.join(' ')} end $$`)
+}
+
+for (const operation of document.operations)
+  prove(operation.name, 500, 'internal_error', 'the tables are gone, and come back', async () => {
+    const request = await sound(operation)
+    await remember()
+    await rename(operation, '', 'gone_')
+    let answer: Answer
+    try {
+      answer = await ask(base, request)
+    } finally {
+      await rename(operation, 'gone_', '')
+    }
+    assert.deepEqual(answer.body, { error: 'internal_error', message: errorTable.internal_error[1] })
+    assert.ok(node.log().includes(answer.headers.get('x-request-id')!))
+    await again(operation, request)
+    return answer
+  })
+
+for (const operation of document.operations)
+  prove(operation.name, 503, 'unavailable', 'the database is away, and comes back', async () => {
+    const request = await sound(operation)
+    await remember()
+    await door.shut()
+    let answer: Answer
+    try {
+      answer = await ask(base, request)
+    } finally {
+      await door.open()
+    }
+    await again(operation, request)
+    return answer
+  })

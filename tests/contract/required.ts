@@ -1,0 +1,64 @@
+// What must be proved: every status of the specification's tables, and every status and code of the OpenAPI document.
+import type { Operation } from './document.ts'
+
+/** A status that an operation can answer; the code is null for a success, or where only the status is known. */
+export interface Required {
+  operation: string
+  status: number
+  code: string | null
+}
+
+interface Listed {
+  operation: string
+  statuses: number[]
+}
+
+/** The operations of the specification's tables of endpoints, in its order, with the statuses that it lists for them. */
+export function readEndpointTables(specification: string): Listed[] {
+  const rows = specification.matchAll(/^\| (GET|POST|PUT|PATCH|DELETE) `(\/v1\/[^`]+)` \|(.*)\|$/gm)
+  return [...rows].map(([, method, path, rest]) => {
+    const cells = rest!.split(/(?<!\\)\|/)
+    const [success = '', errors = ''] = cells.slice(-2)
+    const statuses = [...`${/^ *\d{3}/.exec(success)?.[0] ?? ''} ${errors}`.matchAll(/\b[2-5]\d\d\b/g)]
+    return { operation: `${method} ${path}`, statuses: statuses.map(([status]) => Number(status)) }
+  })
+}
+
+/** The operations that the decisions name in full; the names in their paths are theirs, so only the shape counts. */
+export function readNamedOperations(decisions: string): string[] {
+  const named = decisions.matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/v1\/[^\s`]+)`/g)
+  return [...new Set([...named].map(([, method, path]) => `${method} ${path}`))]
+}
+
+/** An operation without the names of its parameters. */
+export const shapeOf = (operation: string): string => operation.replace(/\{\w+\}/g, '{}')
+
+/** All that must be proved, in the specification's order, then the document's; what is not in the document comes too. */
+export function listRequired(
+  texts: { specification: string; decisions: string } | null,
+  documented: readonly Operation[],
+): Required[] {
+  const listed = texts ? readEndpointTables(texts.specification) : []
+  const known = new Map(documented.map((operation) => [shapeOf(operation.name), operation]))
+  const named = texts ? readNamedOperations(texts.decisions) : []
+  const order = [...listed.map(({ operation }) => operation), ...named, ...documented.map(({ name }) => name)]
+  const byShape = Map.groupBy(order, shapeOf)
+  return [...byShape].flatMap(([shape, [first]]) => {
+    const operation = known.get(shape)
+    const statuses = listed.find((one) => shapeOf(one.operation) === shape)?.statuses ?? []
+    return requiredOf(operation?.name ?? first!, operation, statuses)
+  })
+}
+
+function requiredOf(name: string, operation: Operation | undefined, statuses: number[]): Required[] {
+  const documented = operation
+    ? [{ status: operation.success.status, code: null }, ...operation.refusals]
+    : []
+  const beyond = statuses.filter((status) => !documented.some((one) => one.status === status))
+  const all = [...documented, ...beyond.map((status) => ({ status, code: null }))]
+  // Of what is only named, no more is known than that it answers.
+  if (all.length === 0) return [{ operation: name, status: 200, code: null }]
+  return all
+    .map(({ status, code }) => ({ operation: name, status, code }))
+    .sort((a, b) => a.status - b.status)
+}

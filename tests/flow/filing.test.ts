@@ -1,0 +1,182 @@
+// Claims of what is read: nobody waits for them, nothing is lost or doubled by them, and what ends the process is put aside.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createWriteStream, existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { UnderWay } from '../../src/base/under-way.ts'
+import { fileSpooled } from '../../src/flow/file.ts'
+import { readReports } from '../../src/flow/read-report.ts'
+import { returnPathOf } from '../../src/flow/return-path.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
+import { makePlace, type Place, startNode, type TestNode, urlOf } from '../support/node.ts'
+import { startPosthorn } from '../support/service.ts'
+import { sendMail } from '../support/smtp-sender.ts'
+import { until } from '../support/until.ts'
+
+const large = Buffer.from(`Subject: Large\r\n\r\n${'x'.repeat(70).concat('\r\n').repeat(5_000)}`)
+const small = (subject: string) => Buffer.from(`Subject: ${subject}\r\n\r\nHello.\r\n`)
+
+async function receive(
+  node: { smtp: { host: string; port: number } },
+  to: string,
+  raw: Buffer,
+  from = 'a@far.test',
+): Promise<void> {
+  const sent = await sendMail(node.smtp, { from, to, raw })
+  assert.equal(sent.outcome, 'accepted', sent.reply)
+}
+
+const blobsIn = (folder: string) =>
+  (readdirSync(folder, { recursive: true }) as string[])
+    .filter((name) => name.includes('/'))
+    .map((name) => join(folder, name))
+
+/** Makes reading the blob wait: `restore` lets those read it who come later, `letGo` those who wait as well. */
+function holdBack(blob: string): { restore(): void; letGo(): Promise<void> } {
+  const bytes = readFileSync(blob)
+  const pipe = `${blob}.pipe`
+  renameSync(blob, `${blob}.away`)
+  assert.equal(spawnSync('mkfifo', [blob]).status, 0)
+  return {
+    restore: () => {
+      renameSync(blob, pipe)
+      renameSync(`${blob}.away`, blob)
+    },
+    letGo: async () => {
+      const writer = createWriteStream(pipe)
+      writer.end(bytes)
+      await once(writer, 'close')
+      rmSync(pipe)
+    },
+  }
+}
+
+/** Those who hold advisory locks of the kind, as long as they have written nothing. */
+async function claimants({ foundation: { db } }: TestNode, kind: 'spol' | 'kept'): Promise<number[]> {
+  const rows = await db.query<{ pid: number }>(
+    `select distinct a.pid from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'advisory' and l.classid::bigint = $1 and l.objsubid = 2
+      and l.database = (select oid from pg_database where datname = current_database()) and a.backend_xid is null`,
+    [Buffer.from(kind).readUInt32BE()],
+  )
+  return rows.map(({ pid }) => pid)
+}
+
+function makeReader(t: TestContext, place: Place, { foundation }: TestNode) {
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  t.after(() => parsePool.close())
+  return { ...foundation, parsePool, underWay: new UnderWay(join(place.folder, randomUUID())) }
+}
+
+test('mail that is being filed holds up no reader of the outbox, and is filed once when its claim is lost', async (t) => {
+  const place = await makePlace(t)
+  const node = await startNode(place, { roles: ['api', 'mx'] })
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox('busy')
+  await receive(node, inbox.address, large)
+  const [blob] = blobsIn(join(place.folder, 'blobs'))
+  const { restore, letGo } = holdBack(blob!)
+  const [first, second] = [makeReader(t, place, node), makeReader(t, place, node)]
+  const held = fileSpooled(first, 64).then(
+    () => 'filed',
+    () => 'lost',
+  )
+  const [pid] = await until('the mail to be claimed', async () => {
+    const pids = await claimants(node, 'spol')
+    return pids.length > 0 ? pids : null
+  })
+  // Another node passes over it, and what it tells of can be read at once.
+  for (let i = 0; i < 3; i++) await receive(node, inbox.address, small(`small ${i}`))
+  while (await fileSpooled(second, 64));
+  assert.equal((await api.exported(inbox.id)).length, 3)
+  const { db } = node.foundation
+  const [seen] = await db.query<{ count: number }>(
+    `select count(*) as count from outbox where xact < pg_snapshot_xmin(pg_current_snapshot())`,
+  )
+  assert.equal(seen!.count, 1)
+  // The node that has it is lost to the database, as when it is killed or stopped for long.
+  await db.query('select pg_terminate_backend($1)', [pid])
+  await until('the claim to fall', async () => (await claimants(node, 'spol')).length === 0)
+  restore()
+  while (await fileSpooled(second, 64));
+  await letGo()
+  assert.equal(await held, 'lost')
+  const messages = await api.exported(inbox.id)
+  assert.deepEqual(
+    messages.map(({ subject }) => subject),
+    ['small 0', 'small 1', 'small 2', 'Large'],
+  )
+})
+
+test('reports that are being read hold up no reader of the outbox either, and count once', async (t) => {
+  const place = await makePlace(t)
+  const node = await startNode(place, { roles: ['mx'] })
+  const { db, secretBox, clock } = node.foundation
+  const token = { submissionId: newUuid<SubmissionId>(), position: 0 }
+  await receive(node, returnPathOf(secretBox, token, 'inbox.test', clock.now()), large, '')
+  const [blob] = blobsIn(join(place.folder, 'blobs'))
+  const { restore, letGo } = holdBack(blob!)
+  const [first, second] = [makeReader(t, place, node), makeReader(t, place, node)]
+  const held = readReports(first, 64)
+  await until('the report to be claimed', async () => (await claimants(node, 'kept')).length === 1)
+  restore()
+  assert.equal(await readReports(second, 64), false)
+  assert.equal((await db.query('select from kept_mail')).length, 1)
+  await letGo()
+  assert.equal(await held, false)
+  for (const table of ['kept_mail', 'raw'])
+    assert.deepEqual(await db.query(`select from ${table}`), [], table)
+})
+
+test('check 97: a mail that ends the process each time is shown as text after five, its neighbours as they are', async (t) => {
+  const place = await makePlace(t)
+  const node = await startNode(place, { roles: ['api', 'mx'] })
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox('poison')
+  for (let i = 0; i < 6; i++) await receive(node, inbox.address, i === 2 ? large : small(`small ${i}`))
+  const [blob] = blobsIn(join(place.folder, 'blobs'))
+  // Reading this one takes for ever; who is at it is killed, as a fault in native code would do.
+  const { restore } = holdBack(blob!)
+  const { db } = node.foundation
+  const spooled = () =>
+    db.query<{ id: string; failures: number; isPoison: boolean }>(
+      `select s.id, s.failures, r.blob is not null as "isPoison" from spool s join raw r on r.id = s.raw_id`,
+    )
+  const [poison] = (await spooled()).filter(({ isPoison }) => isPoison)
+  const filer = await startPosthorn(t, {
+    roles: 'jobs',
+    env: {
+      POSTHORN_DATABASE_URL: urlOf(place.connection),
+      POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`,
+    },
+  })
+  const note = join(filer.folder, 'being-filed')
+  for (let failures = 0; failures < 5; ) {
+    const read = await until('it to be read', async () => {
+      if ((await claimants(node, 'spol')).length === 0 || !existsSync(note)) return null
+      const ids = readFileSync(note, 'utf8').split('\n')
+      return ids.includes(poison!.id) ? ids : null
+    })
+    if (failures > 0) assert.deepEqual(read, [poison!.id], 'what has failed is read alone')
+    await filer.kill9()
+    if (failures === 4) restore()
+    await filer.start()
+    failures = await until('its death to be counted', async () => {
+      const row = (await spooled()).find(({ isPoison }) => isPoison)
+      if (!row) return 5
+      return row.failures > failures ? row.failures : null
+    })
+  }
+  await until('all to be filed', async () => (await spooled()).length === 0)
+  const notes = await db.query<{ subject: string; note: string | null }>(
+    'select subject, filing_note as note from message order by subject',
+  )
+  assert.deepEqual(
+    notes.map(({ subject, note }) => [subject, note !== null]),
+    [['', true], ...[0, 1, 3, 4, 5].map((i) => [`small ${i}`, false])],
+  )
+})

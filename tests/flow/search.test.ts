@@ -1,0 +1,365 @@
+// The index of words: filled from the outbox after the fact, complete whatever breaks meanwhile, and bounded in what it reads.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { newUuid, type OrganizationId } from '../../src/base/ids.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { makeSearchable } from '../../src/flow/make-searchable.ts'
+import { NoWords, ParsePool } from '../../src/mail/parse-pool.ts'
+import { readQuery, type SearchedMail, writeVector } from '../../src/mail/words.ts'
+import { Db } from '../../src/store/db.ts'
+import { listMessages, purgeMessages } from '../../src/store/messages.ts'
+import { writeQuery } from '../../src/store/search.ts'
+import { mendOutbox, purgeOutbox } from '../../src/store/webhook-deliveries.ts'
+import type { Message } from '../support/api.ts'
+import { indexAll } from '../support/indexed.ts'
+import { makePlace, send, startNode } from '../support/node.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+
+interface Mail {
+  /** Becomes the last digits of its id. */
+  n: number
+  text: string
+  inbox?: string
+}
+
+const idOf = (n: number) => `msg_${n.toString(16).padStart(24, '0')}`
+
+async function setStage(t: TestContext, maxConnections = 16) {
+  const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }), maxConnections })
+  t.after(() => db.close())
+  const organizationId = newUuid<OrganizationId>()
+  await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [
+    organizationId,
+  ])
+  await db.query(
+    `insert into inbox (id, organization_id, local_part, domain, display_name, status, created_at, updated_at)
+    select id, $1, id, 'inbox.test', '', 'active', now(), now() from unnest(array['inb_a', 'inb_b']) id`,
+    [organizationId],
+  )
+  /** Files mails as one commit does. */
+  const file = async (mails: Mail[]) => {
+    const rows = mails.map(({ n, text, inbox = 'inb_a' }) => ({ id: idOf(n), inbox, text }))
+    const items = rows.map(({ id }) => ({ id: newUuid(), type: 'message.received', message: id }))
+    await db.transaction(async (tx) => {
+      await tx.query(
+        `with numbered as (
+          update inbox b set message_seq = b.message_seq + n.count
+          from (select x->>'inbox' as id, count(*) from jsonb_array_elements($1) x group by 1) n where n.id = b.id
+          returning b.id, b.message_seq - n.count as base
+        )
+        insert into message (id, organization_id, inbox_id, thread_id, seq, direction, internet_message_id, reference_ids,
+          sender, recipients, subject, text, metadata, purpose, attachments, created_at, updated_at)
+        select x.id, $2, x.inbox, 't', b.base + row_number() over (partition by x.inbox order by x.place), 'inbound', '',
+          '{}', '{"email": "a@far.test"}', '{"to": []}', '', x.text, '{}', '', '[]', now(), now()
+        from rows from (jsonb_to_recordset($1) as (id text, inbox text, text text)) with ordinality x(id, inbox, text, place)
+        join numbered b on b.id = x.inbox`,
+        [JSON.stringify(rows), organizationId],
+      )
+      await tx.query('insert into outbox (organization_id, items, created_at) values ($1, $2, now())', [
+        organizationId,
+        JSON.stringify(items),
+      ])
+    })
+  }
+  const index = async (words = async (mails: SearchedMail[]) => mails.map(writeVector)) => {
+    await indexAll(db, () => makeSearchable({ db, log: silentLog, parsePool: { words } }))
+  }
+  const find = async (q: string, { inbox = 'inb_a', before = null as number | null, limit = 100 } = {}) => {
+    const filter = { inboxId: inbox as never, direction: null, from: null, sinceId: null, untilId: null }
+    const words = writeQuery(readQuery(q))
+    const rows = await listMessages(db, { ...filter, words }, before === null ? null : idOf(before), limit)
+    return rows.map(({ id }) => Number.parseInt(id.slice(4), 16))
+  }
+  const rows = async (table: string) => {
+    const [row] = await db.query<{ count: number }>(`select count(*) as count from ${table}`)
+    return row!.count
+  }
+  return { db, organizationId, file, index, find, rows }
+}
+
+const range = (from: number, until: number) => Array.from({ length: until - from }, (_, i) => from + i)
+
+test('search: what was sent and what arrived is found soon after, through the service as it runs', async (t) => {
+  const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
+  const { api } = await node.createCaller()
+  const [inbox, other] = [await api.createInbox(), await api.createInbox()]
+  const { message } = await send(api, inbox, [other.address], { text: 'Ein Wort über Blumenkohl.' })
+  const path = (id: string) => `/v1/inboxes/${id}/messages?q=blumenkohl+uber`
+  const search = async (id: string) => (await api.want<{ messages: Message[] }>(path(id))).messages
+  const [outbound] = await until('the sent one to be found', async () => {
+    const found = await search(inbox.id)
+    return found.length > 0 ? found : null
+  })
+  assert.equal(outbound!.id, message.id)
+  const [inbound] = await until('the received one to be found', async () => {
+    const found = await search(other.id)
+    return found.length > 0 ? found : null
+  })
+  assert.equal(inbound!.direction, 'inbound')
+  await until('the index to have caught up', async () => {
+    const { host, port } = node.app.listening.operator
+    const text = await (await fetch(`http://${host}:${port}/metrics`)).text()
+    return /^posthorn_search_lag_seconds 0$/m.test(text)
+  })
+})
+
+test('search: nodes that index at the same time miss nothing and store each message once', async (t) => {
+  const { file, index, find, rows } = await setStage(t)
+  for (const n of range(0, 10)) await file(range(n * 20, n * 20 + 20).map((n) => ({ n, text: `word w${n}` })))
+  await Promise.all([index(), index(), index()])
+  await index()
+  assert.deepEqual(await find('word', { limit: 500 }), range(0, 200).reverse())
+  assert.equal(await rows('message_search'), 200)
+})
+
+test('search: what breaks while messages are indexed costs none of them', async (t) => {
+  const { db, file, index, find } = await setStage(t)
+  await file(range(0, 90).map((n) => ({ n, text: `word w${n}` })))
+  let turn = 0
+  const breaking = async (mails: SearchedMail[]) => {
+    // In the middle of a batch: the connections go, as with a killed PostgreSQL.
+    if (++turn === 6)
+      await db.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+      )
+    return mails.map(writeVector)
+  }
+  await assert.rejects(index(breaking))
+  const some = await find('word', { limit: 500 })
+  assert.ok(some.length > 0 && some.length < 90, `${some.length} of them`)
+  await index()
+  assert.deepEqual(await find('word', { limit: 500 }), range(0, 90).reverse())
+})
+
+test('check 97: a message that cannot be indexed is passed over, the others are not', async (t) => {
+  const { file, index, find, rows } = await setStage(t)
+  await file(range(0, 40).map((n) => ({ n, text: n === 17 ? 'poison word' : 'word' })))
+  await index(async (mails) => {
+    if (mails.some(({ fields }) => fields.at(-1)!.includes('poison'))) throw new NoWords()
+    return mails.map(writeVector)
+  })
+  await file([{ n: 40, text: 'word' }])
+  await index()
+  assert.deepEqual(
+    await find('word'),
+    range(0, 41)
+      .filter((n) => n !== 17)
+      .reverse(),
+  )
+  assert.equal(await rows('message_search'), 41)
+})
+
+test('check 77: of what is deleted before, while or after it is indexed, nothing stays in the index', async (t) => {
+  const { db, file, index, find, rows } = await setStage(t)
+  await file(range(0, 10).map((n) => ({ n, text: 'word' })))
+  await file(range(10, 20).map((n) => ({ n, text: 'word', inbox: 'inb_b' })))
+  await db.query('delete from message where id = $1', [idOf(0)])
+  let isFirst = true
+  await index(async (mails) => {
+    if (isFirst) await db.query('delete from message where id = $1', [idOf(1)])
+    isFirst = false
+    return mails.map(writeVector)
+  })
+  await db.query('delete from message where id = $1', [idOf(2)])
+  assert.deepEqual(await find('word'), range(3, 10).reverse())
+  assert.equal(await rows('message_search'), 17)
+  await file([{ n: 20, text: 'word', inbox: 'inb_b' }])
+  await db.query(`update inbox set status = 'deleted' where id = 'inb_b'`)
+  assert.deepEqual(await find('word', { inbox: 'inb_b' }), [])
+  await index()
+  while (await db.transaction((tx) => purgeMessages(tx, 4)));
+  assert.deepEqual([await rows('message_search'), await rows('search_part')], [7, 1])
+})
+
+test('search: a message that is being deleted is waited for, and indexed if it stays', async (t) => {
+  const { db, file, index, find } = await setStage(t)
+  await file([{ n: 1, text: 'word' }])
+  const indexing = db
+    .transaction(async (tx) => {
+      await tx.query('delete from message where id = $1', [idOf(1)])
+      const running = index()
+      await until('the index to wait', async () => {
+        const waiting = `select from pg_locks join pg_stat_activity using (pid)
+          where not granted and locktype = 'transactionid' and datname = current_database()`
+        return (await db.query(waiting)).length > 0
+      })
+      throw Object.assign(new Error('refused'), { running })
+    })
+    .catch((error) => error.running)
+  await indexing
+  assert.deepEqual(await find('word'), [1])
+})
+
+test('check 76: pages of a search keep the order of the list over many parts, with late and deleted mail between', async (t) => {
+  const { db, file, index, find, rows } = await setStage(t)
+  // Every hundredth was received early and is filed last, as mail that the parser failed over.
+  const late = (n: number) => n % 100 === 50
+  const all = range(1, 8_700)
+  const filed = [...all.filter((n) => !late(n)), ...all.filter(late)]
+  for (let at = 0; at < filed.length; at += 256)
+    await file(
+      filed.slice(at, at + 256).map((n) => ({ n, text: n % 1_000 === 7 ? 'common rare' : 'common' })),
+    )
+  await index()
+  assert.equal(await rows('search_part'), 3)
+  await db.query(`delete from message where id = $1`, [idOf(8_000)])
+  const wanted = all.filter((n) => n !== 8_000).reverse()
+  assert.deepEqual(await find('common', { limit: 10_000 }), wanted)
+  const paged: number[] = []
+  for (let page: number[] = []; ; ) {
+    page = await find('common', { before: page.at(-1) ?? null, limit: 700 })
+    if (page.length === 0) break
+    paged.push(...page)
+  }
+  assert.deepEqual(paged, wanted)
+  assert.deepEqual(await find('rare'), all.filter((n) => n % 1_000 === 7).reverse())
+})
+
+test('search: many parts are asked together, in order', async (t) => {
+  const { db, organizationId, file, index, find } = await setStage(t)
+  const all = range(1, 1_001)
+  // As an inbox of 400,000 messages has them.
+  await db.query(
+    `insert into search_part (organization_id, inbox_id, after_id, from_seq)
+    select $1, 'inb_a', after, 1000000 from unnest($2::text[]) after`,
+    [organizationId, ['', ...all.filter((n) => n % 10 === 0).map(idOf)]],
+  )
+  for (let at = 0; at < all.length; at += 200)
+    await file(all.slice(at, at + 200).map((n) => ({ n, text: `common a${n % 9} b${n % 111} 東京${n}` })))
+  await index()
+  const cases: [q: string, holds: (n: number) => boolean][] = [
+    ['common', () => true],
+    ['a4 b7', (n) => n % 9 === 4 && n % 111 === 7],
+    ['"a4 b7"', (n) => n % 9 === 4 && n % 111 === 7],
+    ['b11*', (n) => n % 111 === 11 || n % 111 === 110],
+    ['京77', (n) => n === 77],
+    ['b7 '.repeat(60), (n) => n % 111 === 7],
+    ['none', () => false],
+  ]
+  for (const [q, holds] of cases)
+    for (const [before, limit] of [
+      [1_001, 2_000],
+      [700, 3],
+      [12, 50],
+    ] as const)
+      assert.deepEqual(
+        await find(q, { before, limit }),
+        all
+          .filter((n) => holds(n) && n < before)
+          .reverse()
+          .slice(0, limit),
+        `${q} before ${before}`,
+      )
+})
+
+test('search: what is read does not grow with other mail, nor with the inbox where words are common', async (t) => {
+  // One connection, so that what was planned over empty tables is what runs.
+  const { db, file, index, find } = await setStage(t, 1)
+  /** Entries of indexes that the work has read. */
+  const entriesRead = async (work: () => Promise<unknown>) => {
+    const count = async () => {
+      await db.query('select pg_stat_force_next_flush()')
+      const [row] = await db.query<{ count: number }>(
+        `select sum(idx_tup_read)::bigint as count from pg_stat_user_indexes
+        where relname in ('message', 'message_search', 'search_part')`,
+      )
+      return row!.count
+    }
+    const before = await count()
+    await work()
+    return (await count()) - before
+  }
+  const read = async (q: string) => {
+    let found = 0
+    const rows = await entriesRead(async () => (found = (await find(q, { limit: 51 })).length))
+    return { found, rows }
+  }
+  await file(range(0, 20).map((n) => ({ n, text: n === 3 ? 'common rare' : 'common' })))
+  await index()
+  await read('rare')
+  await db.query(
+    `insert into search_part (organization_id, inbox_id, after_id, from_seq) select gen_random_uuid(), 'inb_b', '', 0`,
+  )
+  await db.query(
+    `with m as (
+      insert into message (id, organization_id, inbox_id, thread_id, seq, direction, internet_message_id, reference_ids,
+        sender, recipients, subject, text, metadata, purpose, attachments, created_at, updated_at)
+      select 'msg_f' || lpad(n::text, 23, '0'), gen_random_uuid(), case when n % 2 = 0 then 'inb_a' else 'inb_b' end, 't',
+        1000 + n, 'inbound', '', '{}', '{}', '{"to": []}', '', '', '{}', '', '[]', now(), now()
+      from generate_series(1, 20000) n returning id, organization_id, inbox_id, seq
+    ), p as (
+      insert into search_part (organization_id, inbox_id, after_id, from_seq)
+      select gen_random_uuid(), 'inb_a', 'msg_f' || lpad((k * 4096)::text, 23, '0'), k * 4096 from generate_series(0, 4) k
+      returning number, inbox_id, after_id
+    )
+    select count(*) from m`,
+  )
+  await db.query(
+    `insert into message_search select m.id, m.organization_id, m.inbox_id, ('''' || to_hex((
+      select p.number from search_part p where p.inbox_id = m.inbox_id and p.after_id < m.id
+      order by p.after_id desc, p.number desc limit 1)) || '_common''')::tsvector
+    from message m where m.id like 'msg_f%' on conflict do nothing`,
+  )
+  for (const [n, state] of ['planned over small tables', 'analyzed'].entries()) {
+    const rare = await read('rare')
+    assert.equal(rare.found, 1)
+    assert.ok(rare.rows < 50, `${state}: ${rare.rows} entries for a rare word`)
+    const common = await read('common')
+    assert.equal(common.found, 51)
+    assert.ok(common.rows < 4_096 + 500, `${state}: ${common.rows} entries for a common word`)
+    await file([{ n: 100 + n, text: 'new' }])
+    const indexing = await entriesRead(index)
+    assert.ok(indexing < 100, `${state}: ${indexing} entries to index one message`)
+    assert.deepEqual(await find('new', { limit: 1 }), [100 + n])
+    await db.query('analyze')
+  }
+})
+
+test('search: the outbox keeps what is not indexed yet, and both survive a restore into another cluster', async (t) => {
+  const { db, file, index, find, rows } = await setStage(t)
+  await db.query(`update outbox_cursor set xact = '9223372036854775807' where name = 'webhooks'`)
+  await file([{ n: 1, text: 'word' }])
+  await index()
+  await file([{ n: 2, text: 'word' }])
+  const later = new Date(Date.now() + 1e12)
+  await db.transaction((tx) => purgeOutbox(tx, later, later, 100))
+  assert.equal(await rows('outbox'), 1)
+  await file([{ n: 3, text: 'word' }])
+  for (const table of ['outbox', 'outbox_cursor'])
+    await db.query(`update ${table} set xact = (xact::text::bigint % 1000000000000 + 1000000000)::text::xid8`)
+  await file([{ n: 4, text: 'word' }])
+  // The rows from the other cluster stand in the future of this one.
+  const words = async (mails: SearchedMail[]) => mails.map(writeVector)
+  while (await makeSearchable({ db, log: silentLog, parsePool: { words } }));
+  assert.deepEqual(await find('word'), [1])
+  assert.equal(await db.transaction(mendOutbox), true)
+  await index()
+  assert.deepEqual(await find('word'), [4, 3, 2, 1])
+  await db.transaction((tx) => purgeOutbox(tx, later, later, 100))
+  assert.equal(await rows('outbox'), 0)
+})
+
+test('check 60: the longest and strangest texts fit the index, and their beginning is found', async (t) => {
+  const { file, index, find } = await setStage(t)
+  const pool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  t.after(() => pool.close())
+  const some = (length: number, make: (n: number) => string) =>
+    Array.from({ length }, (_, n) => make(n)).join('')
+  const texts = [
+    some(300_000, (n) => `${n.toString(36)} `),
+    some(600_000, (n) => String.fromCodePoint(0x20000 + ((n * 7_919) % 40_000))),
+    some(600_000, (n) => String.fromCodePoint(0xac00 + ((n * 7_919) % 11_000))),
+    some(9_000, (n) => `${'𝒳'.repeat(70)}${n.toString(36)} `),
+    '\ufdfa'.repeat(600_000),
+    `a${'\u0323\u0301'.repeat(300_000)}`,
+    'word '.repeat(200_000),
+    'x'.repeat(600_000),
+    `${' '.repeat(600_000)}word`,
+  ]
+  await file(texts.map((text, n) => ({ n, text: `begin ${text}` })))
+  await index((mails) => pool.words(mails))
+  // A page of one holds whatever that has.
+  for (const n of texts.keys()) assert.deepEqual(await find('begin', { before: n + 1, limit: 1 }), [n])
+  assert.deepEqual(await find('"word word"', { limit: 1 }), [6])
+})

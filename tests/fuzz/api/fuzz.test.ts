@@ -1,0 +1,39 @@
+// Requests made from the document, for every operation: see `npm run test:fuzz` for as many as wanted.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { fuzz, ways } from './campaign.ts'
+import { readOperations } from './document.ts'
+import { World } from './world.ts'
+
+/** Of all operations together, in each way. */
+const requests = 5_000
+const seed = Number(process.env['POSTHORN_TEST_SEED'] ?? Date.now() % 1e9)
+
+const world = await World.create({ after })
+const operations = await readOperations(world.base)
+console.log(`seed ${seed}: POSTHORN_TEST_SEED sets it`)
+
+for (const way of ways)
+  for (const operation of operations)
+    test(`check 71, 74: ${operation.name}, ${way} requests`, async () => {
+      const each = Math.ceil(requests / operations.length)
+      const { byStatus } = await fuzz(world, operation, way, { requests: each, seed })
+      const statuses = [...byStatus.keys()]
+      if (way === 'valid')
+        assert.ok(
+          statuses.some((status) => status < 300),
+          `none was taken: ${statuses}`,
+        )
+      if (way === 'invalid')
+        assert.ok(
+          statuses.every((status) => status >= 400 && status < 500),
+          String(statuses),
+        )
+    })
+
+test('check 71: the service is as well as before', async () => {
+  assert.ok(await world.isAlive())
+  assert.ok(!world.log().includes('"level":50'), 'something was logged as a fault')
+  // It runs in this process: whoever had reached a prototype would have reached ours.
+  for (const name in {}) assert.fail(`every object has a ${name}`)
+})

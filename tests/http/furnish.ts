@@ -1,0 +1,183 @@
+// Organizations with something of everything that the API shows, for tests that go over all operations.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { UnderWay } from '../../src/base/under-way.ts'
+import { Scanner } from '../../src/flow/scan.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
+import { Clamd } from '../../src/scan/clamd.ts'
+import { insertComplaint } from '../../src/store/complaints.ts'
+import { fanOut } from '../../src/store/webhook-deliveries.ts'
+import type { Acceptance, Inbox, Message, Submission } from '../support/api.ts'
+import { fakeClamd, streamed } from '../support/clamd.ts'
+import { proveDomain, registerDomain } from '../support/customer-domain.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { type Scope, until } from '../support/until.ts'
+import { nextKey } from './sending.ts'
+import { type Caller, type CallerOptions, type Stage, setStage } from './stage.ts'
+
+export interface Furnisher {
+  stage: Stage
+  dns: DnsServer
+  /** An organization without limits in the way. */
+  createCaller(options?: CallerOptions): Promise<Caller>
+  /** An inbox with mail sent and received, one of them with a clean attachment. */
+  addInbox(caller: Caller, body?: object): Promise<FurnishedInbox>
+  /** A domain that is proved for everything, or one that is just registered. */
+  addProvedDomain(caller: Caller): Promise<string>
+  addDomain(caller: Caller): Promise<string>
+  /** What a send through a proved domain makes. */
+  addSend(caller: Caller, domainId: string): Promise<string>
+  /** An endpoint with two deliveries, of which the newer is named. */
+  addWebhook(caller: Caller): Promise<{ webhookId: string; deliveryId: string }>
+  addDelivery(caller: Caller, webhookId: string): Promise<string>
+  addComplaint(caller: Caller): Promise<void>
+}
+
+export interface FurnishedInbox {
+  inboxId: string
+  address: string
+  /** What was sent begins the thread; what was received answers it. */
+  threadId: string
+  sent: { messageId: string; submissionId: string; idempotencyKey: string }
+  received: { messageId: string; attachmentId: string }
+}
+
+const mail = (subject: string, inReplyTo: string) => `From: Far Person <someone@far.test>
+To: us@inbox.test
+Subject: ${subject}
+Message-ID: <${newUuid()}@far.test>
+In-Reply-To: ${inReplyTo}
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary=b
+
+--b
+Content-Type: text/plain
+
+New text
+--b
+Content-Type: text/csv; name=a.csv
+Content-Disposition: attachment; filename=a.csv
+
+1,2
+--b--
+`
+
+const unlimited = {
+  domains: 100_000,
+  inboxes: 1_000_000,
+  inboxesPerDomain: 1_000_000,
+  webhookEndpoints: 100_000,
+}
+
+/** A stage with DNS and a scanner. */
+export async function setFurnishedStage(scope: Scope): Promise<Furnisher> {
+  const dns = await DnsServer.start()
+  const stage = await setStage(scope, { dnsServer: dns.address })
+  scope.after(() => dns.close())
+  const scanAll = await startScanner(scope, stage)
+  let domains = 0
+  const nextDomain = () => `d${++domains}-${newUuid().slice(-6)}.example`
+  const addDomain = async (caller: Caller) => (await registerDomain(caller.api, nextDomain())).id
+  return {
+    ...{ stage, dns, addDomain },
+    createCaller: ({ limits, ...options } = {}) =>
+      stage.createCaller({ ...options, limits: { ...unlimited, managedStarter: 1_000_000, ...limits } }),
+    addInbox: (caller, body) => addInbox(stage, scanAll, caller, body),
+    addProvedDomain: async ({ api }) =>
+      (await proveDomain(api, dns, nextDomain(), ['outbound', 'inbound'])).id,
+    addSend,
+    addWebhook: (caller) => addWebhook(stage, caller),
+    addDelivery: (caller, webhookId) => addDelivery(stage, caller, webhookId),
+    addComplaint: (caller) => addComplaint(stage, caller),
+  }
+}
+
+async function startScanner(scope: Scope, { db, clock, blobs }: Stage): Promise<() => Promise<void>> {
+  const clamd = new Clamd(
+    await fakeClamd(scope, (socket, received) => {
+      if (streamed(received)) socket.end('stream: OK\0')
+    }),
+  )
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 60_000 })
+  scope.after(() => parsePool.close())
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-scans-'))
+  scope.after(() => rmSync(folder, { recursive: true }))
+  const underWay = new UnderWay(join(folder, 'being-scanned'))
+  const scanner = new Scanner({ db, clock, blobs, parsePool, log: silentLog, clamd, underWay })
+  return async () => {
+    while (await scanner.scanNext());
+  }
+}
+
+async function addInbox(
+  stage: Stage,
+  scanAll: () => Promise<void>,
+  { api }: Caller,
+  body: object = {},
+): Promise<FurnishedInbox> {
+  const inbox = await api.want<Inbox>('/v1/inboxes', { method: 'POST', body, status: 201 })
+  const idempotencyKey = nextKey()
+  const message = { to: [{ email: 'someone@far.test' }], subject: 'Hello', text: 'There' }
+  const sent = await api.want<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
+    ...{ method: 'POST', body: message, idempotencyKey, status: 202 },
+  })
+  await stage.receive(inbox.address, mail('Re: Hello', sent.message.internetMessageId))
+  await scanAll()
+  const [received] = (
+    await api.want<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/messages?direction=inbound`)
+  ).messages
+  return {
+    ...{ inboxId: inbox.id, address: inbox.address, threadId: sent.message.threadId },
+    sent: { messageId: sent.message.id, submissionId: sent.submission.id, idempotencyKey },
+    received: { messageId: received!.id, attachmentId: received!.attachments![0]!.id },
+  }
+}
+
+async function addSend({ api }: Caller, domainId: string): Promise<string> {
+  const { domain } = await api.want<{ domain: string }>(`/v1/domains/${domainId}`)
+  const body = {
+    from: { email: `a@${domain}` },
+    to: [{ email: 'b@far.test' }],
+    subject: 'Hello',
+    text: 'There',
+  }
+  const call = { method: 'POST', body, idempotencyKey: nextKey(), status: 202 }
+  return (await api.want<Submission>('/v1/send', call)).id
+}
+
+async function addWebhook(stage: Stage, caller: Caller): Promise<{ webhookId: string; deliveryId: string }> {
+  const body = { url: 'https://app.example.com/hooks' }
+  const call = { method: 'POST', body, status: 201 }
+  const { id } = await caller.api.want<{ id: string }>('/v1/webhooks', call)
+  await addDelivery(stage, caller, id)
+  return { webhookId: id, deliveryId: await addDelivery(stage, caller, id) }
+}
+
+async function addDelivery({ db, clock }: Stage, { api }: Caller, webhookId: string): Promise<string> {
+  const path = `/v1/webhooks/${webhookId}`
+  const newest = async () =>
+    (await api.want<{ deliveries: { id: string }[] }>(`${path}/deliveries?limit=1`)).deliveries[0]
+  const before = await newest()
+  await api.want(`${path}/test`, { method: 'POST', status: 202 })
+  const delivery = await until('the delivery', async () => {
+    await fanOut(db, 2_000, clock.now())
+    const now = await newest()
+    return now && now.id !== before?.id ? now : null
+  })
+  return delivery.id
+}
+
+let complaints = 0
+
+async function addComplaint({ db, clock }: Stage, { organizationId }: Caller): Promise<void> {
+  const email = `complainer-${++complaints}@far.test`
+  const row = {
+    ...{ organizationId: organizationId as OrganizationId, submissionId: newUuid<SubmissionId>() },
+    ...{ messageId: null, email, addressKey: email, feedbackType: 'abuse', userAgent: null },
+    ...{ reportedBy: 'mx.far.test', arrivedAt: clock.now() },
+  }
+  await insertComplaint(db, row, clock.now())
+}

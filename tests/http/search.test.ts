@@ -1,0 +1,204 @@
+// Full-text search over the messages of an inbox: any language, phrases, beginnings of words; nobody else's words.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { InboxId } from '../../src/base/ids.ts'
+import { makeSearchable } from '../../src/flow/make-searchable.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
+import type { Api, Inbox, Message } from '../support/api.ts'
+import { indexAll } from '../support/indexed.ts'
+import { setStage } from './stage.ts'
+
+const stage = await setStage({ after })
+const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+after(() => parsePool.close())
+
+async function index(): Promise<void> {
+  const log = { ...console } as never
+  await indexAll(stage.db, () => makeSearchable({ db: stage.db, log, parsePool }))
+}
+
+interface Page {
+  messages: Message[]
+  nextCursor: string | null
+}
+
+async function search(api: Api, inbox: Inbox, q: string, more = ''): Promise<string[]> {
+  const path = `/v1/inboxes/${inbox.id}/messages?q=${encodeURIComponent(q)}${more}`
+  return (await api.want<Page>(path)).messages.map(({ subject }) => subject)
+}
+
+let sent = 0
+
+async function send(api: Api, inbox: Inbox, body: Record<string, unknown>): Promise<Message> {
+  const { message } = await api.want<{ message: Message }>(`/v1/inboxes/${inbox.id}/messages`, {
+    ...{ method: 'POST', status: 202, idempotencyKey: `search-${sent++}` },
+    body: { to: [{ email: 'someone@near.test' }], text: 'x', ...body },
+  })
+  return message
+}
+
+describe('search: languages', async () => {
+  const { api } = await stage.createCaller()
+  const inbox = await api.createInbox()
+  const texts: [subject: string, text: string, found: string[], notFound: string[]][] = [
+    [
+      'German',
+      'Schöne Grüße aus der Straße in Köln!',
+      ['grusse', 'GRÜSSE', 'STRASSE', 'Koln', 'strass*', '"aus der strasse"'],
+      ['gruss', '"strasse der"'],
+    ],
+    ['Russian', 'Ёлка стоит в Москве', ['елка', 'МОСКВЕ', 'москв*'], ['москва']],
+    ['Greek', 'Ο Οδυσσέας γύρισε στην Ιθάκη', ['οδυσσεασ', 'ΟΔΥΣΣΕΑΣ', 'Ιθακη'], ['ιθακ']],
+    ['Arabic', 'السَّلامُ عليكم يا أحمد', ['السلام', 'احمد', '"عليكم يا"'], ['سلاما']],
+    ['Hebrew', 'שָׁלוֹם לכולם', ['שלום', 'לכולם'], ['שלו']],
+    ['Hindi', 'नमस्ते दुनिया, हिन्दी में', ['हिन्दी', 'दुनिया'], ['हन्दी']],
+    [
+      'Japanese',
+      '明日の東京タワーの天気は晴れです。ｶﾞｲﾄﾞ',
+      ['東京', '京タワ', '東京タワーの天気', '晴', '晴れです', 'ガイド', '明日 晴れ'],
+      ['京都', '東タワー', '天東京'],
+    ],
+    ['Chinese', '我们明天在上海见面', ['上海', '明天在上海', '面', '上海见面'], ['海上', '在明天']],
+    ['Thai', 'สวัสดีครับ ยินดีที่ได้รู้จัก', ['สวัสดี', 'ครับ', 'ยินดี', 'รู้จัก'], ['จักรู้']],
+    ['Korean', '내일 서울에서 만나요', ['서울', '서울에서', '만나', '"내일 서울"'], ['울서']],
+    ['Vietnamese', 'Xin chào Việt Nam', ['viet nam', 'chào'], ['vietnam']],
+    ['Turkish', 'İstanbul’da görüşürüz', ['istanbul', 'ISTANBUL', 'gorusuruz'], ['stanbul']],
+    ['Khmer', 'សួស្តីពិភពលោក', ['ពិភពលោក', 'ពិភព'], ['លោកពិភព']],
+    ['Emoji 🎉', '👩‍👩‍👧 party 🎉🎉 time 1️⃣', ['party', '"party time"', 'emoji', '1'], ['partytime']],
+  ]
+  before(async () => {
+    for (const [subject, text] of texts) await send(api, inbox, { subject, text })
+    await index()
+  })
+  for (const [subject, , found, notFound] of texts)
+    test(subject, async () => {
+      for (const q of found) assert.deepEqual(await search(api, inbox, q), [subject], q)
+      for (const q of notFound) assert.deepEqual(await search(api, inbox, q), [], q)
+    })
+})
+
+describe('search: what is searched, and how it is narrowed', async () => {
+  const { api, createKey } = await stage.createCaller()
+  const inbox = await api.createInbox()
+  const [other, stranger] = [await api.createInbox(), await stage.createCaller()]
+  const foreign = await stranger.api.createInbox()
+  before(async () => {
+    const content = Buffer.from('bytes').toString('base64')
+    await send(api, inbox, {
+      subject: 'Invoice 4711',
+      text: 'The due date is near; total 1.234,56 EUR (see https://pay.example/a?b=c).',
+      to: [{ email: 'anna.schmidt@far.test', name: 'Anna Schmidt' }],
+      cc: [{ email: 'carl@cc.test' }],
+      bcc: [{ email: 'hidden@bcc.test' }],
+      attachments: [{ filename: 'Rechnung-März.pdf', contentType: 'application/pdf', content }],
+    })
+    await send(api, inbox, {
+      subject: 'Page',
+      html: '<p>Only <b>marked</b>up</p><script>evil()</script>',
+      text: undefined,
+    })
+    await stage.receive(
+      inbox.address,
+      'From: Bob Far <bob@far.test>\nSubject: Re: Invoice\n\nPaid the due amount.\n',
+    )
+    for (const [by, where] of [
+      [api, other],
+      [stranger.api, foreign],
+    ] as const)
+      await send(by, where, { subject: 'Elsewhere', text: 'Invoice due anna.schmidt@far.test secret' })
+    await index()
+  })
+  const both = ['Re: Invoice', 'Invoice 4711']
+  const cases: [q: string, found: string[], more?: string][] = [
+    ['invoice', both],
+    ['due invoice', both],
+    ['"due date"', ['Invoice 4711']],
+    ['“due date”', ['Invoice 4711']],
+    ['"date due"', []],
+    ['invoice amount', ['Re: Invoice']],
+    ['anna.schmidt@far.test', ['Invoice 4711']],
+    ['anna', ['Invoice 4711']],
+    ['far.test', both],
+    ['test.far', []],
+    ['Schmidt', ['Invoice 4711']],
+    ['bob@far.test', ['Re: Invoice']],
+    ['carl@cc.test', ['Invoice 4711']],
+    ['hidden@bcc.test', []],
+    ['rechnung-marz.pdf', ['Invoice 4711']],
+    ['marz', ['Invoice 4711']],
+    ['1.234,56', ['Invoice 4711']],
+    ['https://pay.example/a?b=c', ['Invoice 4711']],
+    ['invoi*', both],
+    ['invoi', []],
+    ['"due dat*"', ['Invoice 4711']],
+    ['*voice', []],
+    ['"only marked', []],
+    ['"only markedup', ['Page']],
+    ['evil', []],
+    ['secret', []],
+    ['invoice', ['Re: Invoice'], '&direction=inbound'],
+    ['invoice', ['Re: Invoice'], '&from=BOB@far.test'],
+    ['invoice', [], '&until=2020-01-01T00:00:00Z'],
+    ['invoice', both, '&since=2020-01-01T00:00:00Z'],
+    ["'; drop table message --", []],
+    ['invoice & !due | $x <-> (', []],
+    ['a:*', ['Invoice 4711']],
+  ]
+  for (const [q, found, more] of cases)
+    test(`${q}${more ?? ''}`, async () => assert.deepEqual(await search(api, inbox, q, more), found))
+
+  test('a query without a word, or one that is too long, is 400', async () => {
+    for (const q of ['', ' ', '🎉', '*', '""', '. - @', '\u3164', 'a\0', 'a\nb', 'x'.repeat(201)]) {
+      const answer = await api.call(`/v1/inboxes/${inbox.id}/messages?q=${encodeURIComponent(q)}`)
+      assert.deepEqual([answer.status, answer.body.error], [400, 'invalid_request'], JSON.stringify(q))
+      assert.match(answer.body.message, /^\/q /)
+    }
+    assert.equal((await api.call(`/v1/inboxes/${inbox.id}/messages?q=a&q=b`)).status, 400)
+  })
+
+  test('check 68: words of another inbox or organization are not found', async () => {
+    assert.deepEqual(await search(api, other, 'secret'), ['Elsewhere'])
+    assert.equal((await api.call(`/v1/inboxes/${foreign.id}/messages?q=secret`)).status, 404)
+    const { api: restricted } = await createKey({ inboxIds: [inbox.id as InboxId] })
+    assert.equal((await restricted.call(`/v1/inboxes/${other.id}/messages?q=secret`)).status, 403)
+  })
+})
+
+test('search: pages keep the order of the list, and lose nothing', async () => {
+  const { api } = await stage.createCaller()
+  const inbox = await api.createInbox()
+  for (let n = 0; n < 25; n++)
+    await send(api, inbox, { subject: `N${n}`, text: n % 5 === 4 ? 'other' : 'wanted' })
+  await index()
+  const wanted = Array.from({ length: 25 }, (_, n) => n)
+    .filter((n) => n % 5 !== 4)
+    .reverse()
+  const seen: string[] = []
+  let cursor = ''
+  do {
+    const path = `/v1/inboxes/${inbox.id}/messages?q=wanted&limit=7${cursor}`
+    const page = await api.want<Page>(path)
+    seen.push(...page.messages.map(({ subject }) => subject))
+    cursor = page.nextCursor ? `&cursor=${page.nextCursor}` : ''
+  } while (cursor)
+  assert.deepEqual(
+    seen,
+    wanted.map((n) => `N${n}`),
+  )
+  const none = await api.want<Page>(`/v1/inboxes/${inbox.id}/messages?q=unheard-of`)
+  assert.deepEqual(none, { messages: [], nextCursor: null })
+})
+
+test('search: a new message is found once it is indexed, a deleted one no more', async () => {
+  const { api } = await stage.createCaller()
+  const inbox = await api.createInbox()
+  const message = await send(api, inbox, { subject: 'Late' })
+  const doomed = await send(api, inbox, { subject: 'Late too' })
+  await api.want(`/v1/messages/${doomed.id}`, { method: 'DELETE', status: 204 })
+  assert.deepEqual(await search(api, inbox, 'late'), [])
+  await index()
+  assert.deepEqual(await search(api, inbox, 'late'), ['Late'])
+  await api.want(`/v1/messages/${message.id}`, { method: 'DELETE', status: 204 })
+  assert.deepEqual(await search(api, inbox, 'late'), [])
+  assert.deepEqual(await stage.db.query('select from message_search where inbox_id = $1', [inbox.id]), [])
+})

@@ -1,0 +1,381 @@
+// Ids, cursors and keys of another organization, and of inboxes that a key is not for, over every operation of the document.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { type Operation, readOperations, type Schema } from '../fuzz/api/document.ts'
+import { exampleDraft, Live } from '../fuzz/api/generate.ts'
+import type { Submission } from '../support/api.ts'
+import { openStream } from '../support/event-source.ts'
+import { until } from '../support/until.ts'
+import { setFurnishedStage } from './furnish.ts'
+import { nextKey } from './sending.ts'
+import type { Caller } from './stage.ts'
+
+const furnisher = await setFurnishedStage({ after })
+const { stage } = furnisher
+const operations = await readOperations(stage.base)
+
+/** Ids by the names of the parameters and properties that they stand for, and an address that may send (`sender`). */
+type Ids = Record<string, string>
+
+interface Side {
+  caller: Caller
+  /** Of one inbox, domain and endpoint; and of another, so that nested ids can be mixed. */
+  ids: Ids
+  otherIds: Ids
+}
+
+/** An organization with two of everything that has an id or stands in a list. */
+async function furnish(): Promise<Side> {
+  const caller = await furnisher.createCaller()
+  const { api } = caller
+  const provedDomain = await furnisher.addProvedDomain(caller)
+  const { domain } = await api.want<{ domain: string }>(`/v1/domains/${provedDomain}`)
+  const sets: Ids[] = []
+  for (const domainId of [provedDomain, await furnisher.addDomain(caller)]) {
+    const { inboxId, threadId, sent, received } = await furnisher.addInbox(caller)
+    const body = { to: [{ email: 'b@far.test' }], subject: 'Another', text: 'There' }
+    const call = { method: 'POST', body, idempotencyKey: nextKey(), status: 202 }
+    await api.want(`/v1/inboxes/${inboxId}/messages`, call)
+    const { submissionId } = sent
+    const mail = { inboxId, threadId, submissionId, ...received, targetMessageId: received.messageId }
+    sets.push({ ...mail, domainId, sender: `a@${domain}`, ...(await furnisher.addWebhook(caller)) })
+    await furnisher.addComplaint(caller)
+    const email = `of-${submissionId}@far.test`
+    await api.want('/v1/suppressions', { method: 'POST', body: { email }, status: 201 })
+    sets[sets.length - 1]!['email'] = email
+    // Cancelled, it has two events.
+    const cancelled = await furnisher.addSend(caller, provedDomain)
+    await api.want<Submission>(`/v1/submissions/${cancelled}/cancel`, { method: 'POST' })
+  }
+  await api.want(`/v1/submissions/${sets[0]!['submissionId']}/cancel`, { method: 'POST' })
+  return { caller, ids: sets[0]!, otherIds: sets[1]! }
+}
+
+const [ours, theirs] = [await furnish(), await furnish()]
+const ourInbox = [ours.ids['inboxId'] as never]
+const keys = {
+  'an unrestricted key': ours.caller,
+  'a key for one inbox': await ours.caller.createKey({ inboxIds: ourInbox }),
+}
+
+const zeros = '0'.repeat(24)
+const nobody: Ids = {
+  ...{
+    inboxId: `inb_${zeros}`,
+    threadId: `thr_${zeros}`,
+    messageId: `msg_${zeros}`,
+    webhookId: `whk_${zeros}`,
+  },
+  ...{ targetMessageId: `msg_${zeros}`, attachmentId: `att_${zeros}_1` },
+  ...{
+    submissionId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d',
+    domainId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8e',
+  },
+  ...{ deliveryId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8f', email: 'of-nobody@far.test' },
+}
+/** What is called like an id, and is none that the service gave out or that leads to anything. */
+const noIds = new Set(['contentId', 'x-campaign-id', 'x-entity-ref-id'])
+/** Each has a test of its own below. */
+const tokens = new Set(['cursor', 'idempotency-key', 'last-event-id'])
+
+interface Place {
+  in: 'path' | 'query' | 'header' | 'body'
+  name: string
+}
+
+/** Every parameter and property of the operation that is called like an id, a cursor or a key. */
+function placesOf({ method, parameters, body }: Operation): Place[] {
+  const named = [
+    ...parameters.map(({ in: place, name }) => ({ in: place, name })),
+    ...propertiesOf(body).map((name) => ({ in: 'body' as const, name })),
+  ]
+  // What a deletion's body says is what is to be deleted.
+  const isNamed = ({ in: place, name }: Place) =>
+    /ids?$|cursor|key$|token/i.test(name) || (place === 'body' && method === 'DELETE')
+  return named.filter((place) => isNamed(place) && !noIds.has(place.name))
+}
+
+function propertiesOf(schema: Schema | null | undefined): string[] {
+  if (!schema) return []
+  const members = Object.entries(schema.properties ?? {})
+  return [
+    ...members.flatMap(([name, member]) => [name, ...propertiesOf(member)]),
+    ...propertiesOf(schema.items),
+  ]
+}
+
+function idPlacesOf(operation: Operation): Place[] {
+  return placesOf(operation).filter(({ name }) => !tokens.has(name))
+}
+
+test('check 68: the matrix knows where every id of the document comes from', () => {
+  for (const operation of operations)
+    for (const { name } of placesOf(operation))
+      assert.ok(
+        tokens.has(name) || (name in nobody && name in ours.ids && name in theirs.ids),
+        `teach the matrix where ${name} of ${operation.name} comes from`,
+      )
+})
+
+interface Answer {
+  status: number
+  headers: Record<string, string>
+  body: string
+}
+
+/** Of every answer its own. */
+const passing = new Set(['date', 'x-request-id', 'ratelimit', 'ratelimit-policy', 'keep-alive', 'connection'])
+
+/** One request of the operation about these things, with everything in it that it takes; `query` beside it. */
+async function ask(
+  operation: Operation,
+  secret: string,
+  ids: Ids,
+  {
+    query = {},
+    idempotencyKey = nextKey(),
+  }: { query?: Record<string, string>; idempotencyKey?: string } = {},
+): Promise<Answer> {
+  const { method, parameters } = operation
+  const draft = exampleDraft(operation)
+  const search = new URLSearchParams(query)
+  for (const { in: place, name } of idPlacesOf(operation))
+    if (place === 'query') search.append(name, ids[name]!)
+  const headers: Record<string, string> = { 'x-api-key': secret }
+  if (parameters.some(({ name }) => name === 'idempotency-key')) headers['idempotency-key'] = idempotencyKey
+  const content = method === 'DELETE' ? pick(ids, propertiesOf(operation.body)) : fill(draft.body, ids)
+  const body = draft.body === undefined ? null : JSON.stringify(content)
+  if (body !== null) headers['content-type'] = 'application/json'
+  const response = await fetch(`${stage.base}${pathOf(operation, ids)}?${search}`, { method, headers, body })
+  const shown = [...response.headers].filter(([name]) => !passing.has(name))
+  return { status: response.status, headers: Object.fromEntries(shown), body: await response.text() }
+}
+
+function pathOf({ path }: Operation, ids: Ids): string {
+  return path.replace(/\{(\w+)\}/g, (_, name) => ids[name]!)
+}
+
+function fill(value: unknown, ids: Ids): unknown {
+  if (value instanceof Live) return ids[value.name]
+  if (Array.isArray(value)) return value.map((item) => fill(item, ids))
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, fill(member, ids)]))
+}
+
+/** Everything that stands in the database of an organization. */
+async function everythingOf(organizationId: string): Promise<string> {
+  const tables = await stage.db.query<{ name: string }>(
+    `select c.table_name as name from information_schema.columns c join information_schema.tables t using (table_name)
+    where c.column_name = 'organization_id' and t.table_type = 'BASE TABLE' and c.table_schema = 'public' order by 1`,
+  )
+  assert.ok(tables.length > 10)
+  const rows = [
+    { name: 'organization', column: 'id' },
+    ...tables.map(({ name }) => ({ name, column: 'organization_id' })),
+  ].map(async ({ name, column }) => {
+    const sql = `select to_jsonb(t)::text as row from "${name}" t where ${column} = $1 order by 1`
+    return [name, await stage.db.query(sql, [organizationId])]
+  })
+  return JSON.stringify(await Promise.all(rows))
+}
+
+/** Every choice of at least one of the names. */
+function choicesOf(names: string[]): string[][] {
+  const [first, ...rest] = names
+  if (first === undefined) return []
+  const others = choicesOf(rest)
+  return [[first], ...others, ...others.map((choice) => [first, ...choice])]
+}
+
+interface Mixture {
+  what: string
+  ids: Ids
+  /** The same with ids that do not exist. */
+  unknown: Ids
+}
+
+/** Theirs in one or more places, or ours of something else, where the others are ours. */
+function mixturesOf(operation: Operation): Mixture[] {
+  const names = [...new Set(idPlacesOf(operation).map(({ name }) => name))]
+  const mixtures: Mixture[] = choicesOf(names).map((foreign) => ({
+    what: `with their ${foreign.join(' and ')}`,
+    ids: { ...ours.ids, ...pick(theirs.ids, foreign) },
+    unknown: { ...ours.ids, ...pick(nobody, foreign) },
+  }))
+  if (names.length > 1)
+    for (const name of names.slice(1))
+      mixtures.push({
+        what: `with our ${name} of something else`,
+        ids: { ...ours.ids, ...pick(ours.otherIds, [name]) },
+        unknown: { ...ours.ids, ...pick(nobody, [name]) },
+      })
+  return mixtures
+}
+
+function pick(ids: Ids, names: string[]): Ids {
+  return Object.fromEntries(names.map((name) => [name, ids[name]!]))
+}
+
+for (const operation of operations)
+  for (const mixture of mixturesOf(operation))
+    for (const [whose, { secret }] of Object.entries(keys))
+      test(`check 68: ${operation.name} by ${whose} ${mixture.what}`, async () => {
+        const [ourRows, theirRows] = [
+          await everythingOf(ours.caller.organizationId),
+          await everythingOf(theirs.caller.organizationId),
+        ]
+        const [foreign, unknown] = [
+          await ask(operation, secret, mixture.ids),
+          await ask(operation, secret, mixture.unknown),
+        ]
+        assert.deepEqual(foreign, unknown)
+        assert.ok(!foreign.body.includes(stripped(theirs.ids['inboxId']!)))
+        assert.equal(await everythingOf(theirs.caller.organizationId), theirRows)
+        if (foreign.status >= 400 || operation.method === 'GET')
+          assert.equal(withoutRates(await everythingOf(ours.caller.organizationId)), withoutRates(ourRows))
+      })
+
+function stripped(id: string): string {
+  return id.slice(4)
+}
+
+/** Requests count, whatever comes of them. */
+function withoutRates(rows: string): string {
+  return JSON.stringify(
+    (JSON.parse(rows) as [string, unknown][]).filter(([name]) => name !== 'request_window'),
+  )
+}
+
+test('check 68: what does not exist and what is not ours cost the same statements', async (t) => {
+  const counted = countStatements()
+  t.after(counted.end)
+  for (const operation of operations)
+    for (const { what, ids, unknown } of mixturesOf(operation))
+      for (const { secret } of Object.values(keys)) {
+        const run = async (these: Ids) => {
+          counted.statements.length = 0
+          await ask(operation, secret, these)
+          // Looked up once a second, or once a minute, by whichever request comes then.
+          return counted.statements.filter((sql) => !/api_key|request_window|proved/.test(sql))
+        }
+        // A look that comes once a second may come between.
+        let [foreign, none] = [await run(ids), await run(unknown)]
+        for (let tries = 0; tries < 5 && String(foreign) !== String(none); tries++)
+          [foreign, none] = [await run(ids), await run(unknown)]
+        assert.deepEqual(foreign, none, `${operation.name} ${what}`)
+      }
+})
+
+/** Every statement that the service sends to its database, through the pool or in a transaction. */
+function countStatements(): { statements: string[]; end(): void } {
+  const { db } = stage
+  const statements: string[] = []
+  const { query, transaction } = db
+  db.query = (text, values) => {
+    statements.push(text)
+    return query.call(db, text, values) as never
+  }
+  db.transaction = (work) =>
+    transaction.call(db, (tx) =>
+      work({
+        query: (text, values) => {
+          statements.push(text)
+          return tx.query(text, values) as never
+        },
+      }),
+    ) as never
+  return { statements, end: () => Object.assign(db, { query, transaction }) }
+}
+
+/** What a key that is for some inboxes may use all the same; of lists it sees what is its own. */
+const unconfined = new Set([
+  ...['GET /v1/me', 'GET /v1/inboxes', 'GET /v1/submissions', 'POST /v1/validate', 'POST /v1/validate/bulk'],
+])
+
+for (const operation of operations)
+  test(`check 68: ${operation.name} by a key for another inbox`, async () => {
+    const { secret } = await ours.caller.createKey({ inboxIds: ourInbox })
+    const before = withoutRates(await everythingOf(ours.caller.organizationId))
+    if (unconfined.has(operation.name)) {
+      const { status, body } = await ask({ ...operation, parameters: [] }, secret, ours.otherIds)
+      assert.equal(status, 200)
+      for (const id of [ours.otherIds['inboxId']!, ours.otherIds['submissionId']!])
+        assert.ok(!body.includes(id))
+      return
+    }
+    const { status, body } = await ask(operation, secret, ours.otherIds)
+    assert.deepEqual([status, JSON.parse(body).error], [403, 'inbox_not_allowed'])
+    assert.equal(withoutRates(await everythingOf(ours.caller.organizationId)), before)
+  })
+
+test('check 68: lists show a key that is for one inbox what is of that inbox', async () => {
+  const { api } = await ours.caller.createKey({ inboxIds: ourInbox })
+  const { inboxes } = await api.want<{ inboxes: { id: string }[] }>('/v1/inboxes')
+  assert.deepEqual(
+    inboxes.map(({ id }) => id),
+    ourInbox,
+  )
+  const { submissions } = await api.want<{ submissions: { id: string }[] }>('/v1/submissions')
+  const whole = await ours.caller.api.want<{ submissions: { id: string }[] }>(
+    `/v1/submissions?inboxId=${ourInbox}`,
+  )
+  assert.deepEqual(submissions, whole.submissions)
+  assert.ok(submissions.length > 0)
+  const refused = await api.call(`/v1/submissions?inboxId=${ours.otherIds['inboxId']}`)
+  assert.deepEqual([refused.status, refused.body.error], [403, 'inbox_not_allowed'])
+})
+
+for (const operation of operations.filter((one) => one.parameters.some(({ name }) => name === 'cursor')))
+  test(`check 68, 76: ${operation.name} with their cursor`, async () => {
+    const page = await theirs.caller.api.want<{ nextCursor: string | null }>(
+      `${pathOf(operation, theirs.ids)}?limit=1`,
+    )
+    assert.ok(page.nextCursor, 'furnish the organization with two of them')
+    const forged = `${page.nextCursor.slice(0, -1)}${page.nextCursor.endsWith('A') ? 'B' : 'A'}`
+    const bare = { ...operation, parameters: operation.parameters.filter((one) => one.in === 'path') }
+    for (const { secret } of Object.values(keys))
+      for (const [ids, unknown] of [
+        [ours.ids, ours.ids],
+        [theirs.ids, nobody],
+      ] as const) {
+        const foreign = await ask(bare, secret, ids, { query: { cursor: page.nextCursor } })
+        assert.deepEqual(foreign, await ask(bare, secret, unknown, { query: { cursor: forged } }))
+        assert.deepEqual([foreign.status, JSON.parse(foreign.body).error], [400, 'invalid_cursor'])
+      }
+  })
+
+for (const operation of operations.filter((one) =>
+  one.parameters.some(({ name }) => name === 'idempotency-key'),
+))
+  test(`check 68, 72: ${operation.name} with an idempotency key that they have used`, async () => {
+    const idempotencyKey = nextKey()
+    const local = { ...operation, body: withoutAddresses(operation.body) }
+    const first = await ask(local, theirs.caller.secret, theirs.ids, { idempotencyKey })
+    assert.ok(first.status < 300, first.body)
+    const answer = await ask(local, ours.caller.secret, ours.ids, { idempotencyKey })
+    assert.ok(answer.status < 300, answer.body)
+    const { id, replayed = false } = JSON.parse(answer.body)
+    assert.equal(replayed, false)
+    if (id) assert.notEqual(id, JSON.parse(first.body).id)
+  })
+
+/** What two organizations cannot both have. */
+function withoutAddresses(schema: Schema | null): Schema | null {
+  if (!schema?.properties) return schema
+  const { localPart: _, ...properties } = schema.properties
+  return { ...schema, properties }
+}
+
+test('check 68: the stream with their event is one with an event that does not exist', async (t) => {
+  const newest = async (caller: Caller, lastEventId: string) => {
+    const source = await openStream(t, stage.base, caller.secret, lastEventId)
+    const event = await until('an event', () => source.events[0])
+    source.close()
+    return { status: source.status, id: event.id, type: event.type, data: event.body.data }
+  }
+  const theirEvent = (await newest(theirs.caller, 'x')).id
+  assert.ok(theirEvent)
+  const unknown = await newest(ours.caller, 'x')
+  assert.equal(unknown.type, 'stream.reset')
+  assert.deepEqual(await newest(ours.caller, theirEvent), unknown)
+})

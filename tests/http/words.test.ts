@@ -1,0 +1,108 @@
+// The words of a 400: which value is wrong, and what was expected, as a person would say it.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { ask, setStage } from './stage.ts'
+
+const stage = await setStage({ after })
+const { secret, api } = await stage.createCaller()
+const inbox = await api.createInbox('words')
+
+const mail = { to: [{ email: 'ada@far.test' }], subject: 'Hello', text: 'There' }
+const messages = `POST /v1/inboxes/${inbox.id}/messages`
+const to = (count: number) => Array.from({ length: count }, (_, n) => ({ email: `a${n}@far.test` }))
+
+const cases: [operation: string, body: unknown, message: string][] = [
+  ['GET /v1/inboxes?limit=0', undefined, '/limit must be a whole number from 1 to 100'],
+  ['GET /v1/inboxes?limit=ten', undefined, '/limit must be a whole number from 1 to 100'],
+  ['GET /v1/inboxes?limit=1&limit=2', undefined, '/limit must be a whole number from 1 to 100'],
+  ['GET /v1/inboxes?limits=1', undefined, '/limits is not known here: known are limit, cursor, domainId, q'],
+  ['GET /v1/metrics/delivery?hours=721', undefined, '/hours must be a whole number from 1 to 720'],
+  ['GET /v1/metrics/delivery?hours=1.5', undefined, '/hours must be a whole number from 1 to 720'],
+  [
+    'GET /v1/submissions?status=lost',
+    undefined,
+    '/status must be one of pending, delivered, partially_delivered, failed',
+  ],
+  ['GET /v1/submissions?recipient=x', undefined, '/recipient must be an e-mail address'],
+  [
+    'GET /v1/submissions?since=2026-11-21T09:00:00',
+    undefined,
+    '/since must be a time with its zone, such as 2026-11-21T09:00:00Z',
+  ],
+  ['GET /v1/submissions/1', undefined, '/submissionId must be a UUID'],
+  [
+    'GET /v1/inboxes/inb_1',
+    undefined,
+    '/inboxId must be an inbox id: inb_ and 24 lowercase hexadecimal digits',
+  ],
+  ['GET /v1/me?limit=1', undefined, '/limit is not known here'],
+  [messages, [], 'the body must be an object'],
+  [messages, { ...mail, subject: undefined }, '/subject is required'],
+  [messages, { ...mail, text: undefined }, '/text is required, or /html'],
+  [messages, { ...mail, text: 7 }, '/text must be a string'],
+  [messages, { ...mail, html: null }, '/html must be a string'],
+  [messages, { ...mail, subject: 'S'.repeat(999) }, '/subject must be 1 to 998 characters long'],
+  [
+    messages,
+    { ...mail, subject: ' ' },
+    '/subject must be one line without control characters and with at least one visible character',
+  ],
+  [messages, { ...mail, to: 'ada@far.test' }, '/to must be a list'],
+  [messages, { ...mail, to: [] }, '/to must have 1 to 1000 entries'],
+  [messages, { ...mail, to: to(1001) }, '/to must have 1 to 1000 entries'],
+  [messages, { ...mail, cc: to(1001) }, '/cc must have at most 1000 entries'],
+  [messages, { ...mail, to: [{ name: 'Ada' }] }, '/to/0/email is required'],
+  [messages, { ...mail, to: [{ email: 'ada' }] }, '/to/0/email must be an e-mail address'],
+  [messages, { ...mail, purpose: 'spam' }, '/purpose must be one of transactional, marketing'],
+  [
+    messages,
+    { ...mail, metadata: { a: {} } },
+    '/metadata/a must be a string, a number, true or false or null',
+  ],
+  [
+    messages,
+    { ...mail, metadata: { 'a b': 1 } },
+    '/metadata/a b must have a name of 1 to 40 characters A-Z, a-z, 0-9, _ . : -',
+  ],
+  [
+    messages,
+    { ...mail, metadata: { a: 'x'.repeat(501) } },
+    '/metadata/a must be at most 500 characters long',
+  ],
+  [
+    messages,
+    { ...mail, metadata: Object.fromEntries(to(51).map(({ email }) => [email.replace('@', '.'), 1])) },
+    '/metadata must have at most 50 entries',
+  ],
+  ['POST /v1/inboxes', { displayName: '' }, '/displayName must be 1 to 200 characters long'],
+  [
+    'POST /v1/inboxes',
+    { display_name: 'Ada' },
+    '/display_name is not known here: known are localPart, displayName, domainId',
+  ],
+  ['POST /v1/validate', { email: 'nonsense' }, '/email must be written as an e-mail address is'],
+  ['POST /v1/validate/bulk', { emails: [] }, '/emails must have 1 to 100 entries'],
+  [
+    'POST /v1/webhooks',
+    { url: 'https://far.test/', eventTypes: ['message.received', 'message.received'] },
+    '/eventTypes must not have the same entry twice',
+  ],
+  [
+    'POST /v1/webhooks',
+    { url: 'https://far.test/', eventTypes: 'all' },
+    '/eventTypes must be a list or null',
+  ],
+]
+
+for (const [operation, body, message] of cases)
+  test(`check 71: ${operation.split(/[/ ?]/).slice(0, 4).join(' ')}: ${message}`, async () => {
+    const [method, path] = operation.split(' ') as [string, string]
+    const headers = { 'content-type': 'application/json', 'idempotency-key': 'words-of-a-400' }
+    const answer = await ask(stage, method, path, {
+      secret,
+      headers: body === undefined ? {} : headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    assert.deepEqual([answer.status, answer.body.error], [400, 'invalid_request'])
+    assert.equal(answer.body.message, message)
+  })

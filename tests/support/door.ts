@@ -1,0 +1,91 @@
+// A door before a test's database that can be shut: what is under way breaks, and nobody gets in.
+import { once } from 'node:events'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import type { Place } from './node.ts'
+
+export class Door {
+  #server: Server | null = null
+  #port = 0
+  readonly #sockets = new Set<Socket>()
+  readonly #fars = new Set<Socket>()
+  #isHeld = false
+  #lastWords: string | null = null
+  readonly #target: { path: string } | { host: string; port: number }
+  readonly #database: URL
+
+  constructor({ connection }: Pick<Place, 'connection'>) {
+    if ('connectionString' in connection) {
+      this.#database = new URL(connection.connectionString)
+      this.#target = { host: this.#database.hostname, port: Number(this.#database.port || 5432) }
+    } else {
+      const { host, port, user, database } = connection
+      this.#database = new URL(`postgres://${user}@localhost/${database}`)
+      this.#target = { path: `${host}/.s.PGSQL.${port}` }
+    }
+  }
+
+  /** Opens it, at the same port each time. */
+  async open(): Promise<void> {
+    this.#server = createServer((near) => {
+      const far = connect(this.#target)
+      this.#fars.add(far)
+      far.on('close', () => this.#fars.delete(far))
+      for (const [one, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        this.#sockets.add(one)
+        one.on('data', (bytes) => void other.write(bytes))
+        one.on('end', () => other.end())
+        one.on('error', () => {})
+        one.on('close', () => {
+          this.#sockets.delete(one)
+          other.destroy()
+        })
+      }
+      near.prependListener('data', (bytes) => this.#listen(bytes))
+      if (this.#isHeld) far.pause()
+    })
+    this.#server.listen(this.#port, '127.0.0.1')
+    await once(this.#server, 'listening')
+    this.#port = (this.#server.address() as { port: number }).port
+  }
+
+  async shut(): Promise<void> {
+    const server = this.#server
+    this.#server = null
+    if (!server) return
+    for (const socket of this.#sockets) socket.destroy()
+    server.close()
+    await once(server, 'close')
+  }
+
+  /** What is asked still gets through, but no answer comes back: so a stopped server looks. */
+  hold(): void {
+    this.#isHeld = true
+    for (const far of this.#fars) far.pause()
+  }
+
+  /** Holds from the moment on that this text is asked with, before it gets an answer. */
+  holdFrom(text: string): void {
+    this.#lastWords = text
+  }
+
+  #listen(bytes: Buffer): void {
+    if (this.#lastWords !== null && bytes.includes(this.#lastWords)) this.hold()
+  }
+
+  /** Hands on what was held, and all that comes. */
+  release(): void {
+    this.#isHeld = false
+    this.#lastWords = null
+    for (const far of this.#fars) far.resume()
+  }
+
+  /** The database behind it. */
+  get url(): string {
+    const url = new URL(this.#database)
+    url.host = `127.0.0.1:${this.#port}`
+    return url.href
+  }
+}

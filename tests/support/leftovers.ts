@@ -1,0 +1,60 @@
+// What a deletion must not leave behind, looked for in every table that there is, the ones of tomorrow included.
+import type { Queryable } from '../../src/store/db.ts'
+
+/** What a column of this name refers to. */
+const parents: Record<string, string> = {
+  message_id: 'select id::text from message',
+  inbox_id: `select id::text from inbox where status = 'active'`,
+  thread_id: 'select id::text from thread',
+  raw_id: 'select id::text from raw',
+  submission_id: 'select id::text from submission',
+}
+
+/** The record of what was sent outlives what it was sent from: it shows that something was, and answers its key with 410. */
+const records = ['submission.message_id', 'submission.inbox_id', 'delivery.inbox_id', 'complaint.message_id']
+
+/** Every reference to something that is gone, every raw row that nothing refers to, and every thread without messages. */
+export async function findLeftovers(db: Queryable): Promise<string[]> {
+  const columns = await db.query<{ table: string; column: string }>(
+    `select c.table_name as "table", c.column_name as "column" from information_schema.columns c
+    join information_schema.tables t using (table_schema, table_name)
+    where c.table_schema = 'public' and t.table_type = 'BASE TABLE' and c.column_name = any($1) order by 1, 2`,
+    [Object.keys(parents)],
+  )
+  const found: string[] = []
+  for (const { table, column } of columns) {
+    if (records.includes(`${table}.${column}`)) continue
+    const rows = await db.query<{ id: string }>(
+      `select ${column}::text as id from ${table} where ${column} is not null
+      and ${column}::text not in (${parents[column]})`,
+    )
+    found.push(...rows.map(({ id }) => `${table}.${column} ${id}`))
+  }
+  const owners = columns.filter(({ column }) => column === 'raw_id').map(({ table }) => table)
+  const references = owners.map((table) => `select raw_id from ${table} where raw_id is not null`)
+  const unused = await db.query<{ id: string }>(
+    `select id from raw where id not in (${references.join(' union all ')})`,
+  )
+  const empty = await db.query<{ id: string }>(
+    'select id from thread where id not in (select thread_id from message)',
+  )
+  return [...found, ...unused.map(({ id }) => `raw ${id}`), ...empty.map(({ id }) => `thread ${id}`)]
+}
+
+/** The tables with a row in which one of the words stands, as text or as bytes, without regard to case. */
+export async function findWords(db: Queryable, words: string[]): Promise<string[]> {
+  const tables = await db.query<{ name: string }>(
+    `select table_name as name from information_schema.tables
+    where table_schema = 'public' and table_type = 'BASE TABLE' order by 1`,
+  )
+  const needles = words.flatMap((word) => [word.toLowerCase(), Buffer.from(word).toString('hex')])
+  const found: string[] = []
+  for (const { name } of tables) {
+    const rows = await db.query(
+      `select from ${name} t where exists (select from unnest($1::text[]) w where position(w in lower(t::text)) > 0) limit 1`,
+      [needles],
+    )
+    if (rows.length > 0) found.push(name)
+  }
+  return found
+}
