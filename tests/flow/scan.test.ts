@@ -245,6 +245,7 @@ test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is
   await node.stop()
   assert.ok(performance.now() - startedMs < 20_000)
   const second = await startNode(place, { env: { POSTHORN_CLAMD: clamd.path } })
+  second.foundation.clock.advance(240_000)
   process.kill(clamd.pid(), 'SIGCONT')
   assert.deepEqual(states(await scanned(second.meet(caller), filed)), ['clean'])
 })

@@ -124,7 +124,7 @@ test('check 79: the results of a bulk come in the order given, what is no addres
 
 test('check 73: an address of 320 characters is a result, one of 321 is not asked about', async () => {
   const long = (length: number) => `${'a'.repeat(64)}@${'b'.repeat(length - 65)}`
-  const domainOf = (length: number) => `${'b.'.repeat(200)}`.slice(0, length - 4) + '.com'
+  const domainOf = (length: number) => `${'b.'.repeat(200).slice(0, length - 4)}.com`
   const written = [long(255), long(320), `a@${domainOf(253)}`, `${'a'.repeat(310)}@good.test`]
   assert.equal(written[3]!.length, 320)
   for (const email of written) assert.deepEqual(await validate(email), { ...misspelt, email })

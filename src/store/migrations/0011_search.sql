@@ -80,13 +80,13 @@ begin
     case when n.from_seq is null then 0 else n.next_seq end
   from (
     select m.organization_id, m.inbox_id, l.after_id, l.from_seq, max(m.seq) / 4096 * 4096 as next_seq
-    from message m
+    from unnest(ids) as i(id)
+    cross join lateral (select * from message n where n.id = i.id limit 1) m
     join inbox b on b.id = m.inbox_id and b.status = 'active'
     left join lateral (
       select p.after_id, p.from_seq from search_part p where p.inbox_id = m.inbox_id
       order by p.after_id desc, p.number desc limit 1
     ) l on true
-    where m.id = any(ids)
     group by m.organization_id, m.inbox_id, l.after_id, l.from_seq
   ) n
   where n.from_seq is null or n.next_seq > n.from_seq;
@@ -109,11 +109,12 @@ as $$
   from (
     select m.id, sum(octet_length(m.text)) over (order by m.id) - octet_length(m.text) as before,
       count(*) over () as waiting
-    from message m
+    -- The limits keep the plan from looking through whole indexes, which were empty when it was made.
+    from unnest(ids) as i(id)
+    cross join lateral (select * from message n where n.id = i.id limit 1) m
     join inbox b on b.id = m.inbox_id and b.status = 'active'
-    -- The limit keeps the plan from looking through the whole index, which was empty when it was made.
     left join lateral (select true as is_indexed from message_search s where s.message_id = m.id limit 1) k on true
-    where m.id = any(ids) and k.is_indexed is null
+    where k.is_indexed is null
     order by m.id limit wanted
   ) n
   join message m on m.id = n.id
@@ -134,8 +135,8 @@ set enable_material = off
 as $$
   insert into message_search (message_id, organization_id, inbox_id, words)
   select m.id, m.organization_id, m.inbox_id, x.vector::tsvector
-  from (select id, organization_id, inbox_id from message where id = any(ids) order by id for key share) m
-  join unnest(ids, vectors) as x(id, vector) on x.id = m.id
+  from (select * from unnest(ids, vectors) as x(id, vector) order by x.id) x
+  cross join lateral (select * from message m where m.id = x.id limit 1 for key share) m
   on conflict (message_id) do nothing
 $$;
 
