@@ -33,11 +33,15 @@ async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
 }
 
 /** Lets the far side take its time over a message until it is told to go on. */
-function holdMessages(sink: Sink): () => void {
-  let release = () => {}
+function holdMessages(sink: Sink): { isHeld: () => boolean; release: () => void } {
+  let [release, isHeld] = [() => {}, false]
   const held = new Promise<null>((resolve) => (release = () => resolve(null)))
-  sink.rule = ({ stage }) => (stage === 'message' ? held : null)
-  return release
+  sink.rule = ({ stage }) => {
+    if (stage !== 'message') return null
+    isHeld = true
+    return held
+  }
+  return { isHeld: () => isHeld, release: () => release() }
 }
 
 const remove = (api: Api, path: string) => api.call(path, { method: 'DELETE' })
@@ -57,9 +61,9 @@ async function count({ node }: Stage, rows: string): Promise<number> {
 for (const what of ['message', 'inbox'] as const)
   test(`check 77: the ${what} of a mail on the wire is 409, and afterwards it goes`, async (t) => {
     const { sink, api, inbox } = await setStage(t)
-    const release = holdMessages(sink)
+    const { isHeld, release } = holdMessages(sink)
     const { submission, message } = await send(api, inbox, ['someone@far.test'], { key: 'on-the-wire' })
-    await until('it to be on the wire', () => sink.open > 0)
+    await until('it to be on the wire', isHeld)
     const path = what === 'message' ? `/v1/messages/${message.id}` : `/v1/inboxes/${inbox.id}`
     const refused = await until('the claim to be seen', async () => {
       const answer = await remove(api, path)
