@@ -2,8 +2,17 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { createWriteStream, existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
@@ -35,23 +44,45 @@ const blobsIn = (folder: string) =>
     .filter((name) => name.includes('/'))
     .map((name) => join(folder, name))
 
-/** Makes reading the blob wait: `restore` lets those read it who come later, `letGo` those who wait as well. */
-function holdBack(blob: string): { restore(): void; letGo(): Promise<void> } {
+/**
+ * Makes reading the blob wait: `reached` resolves once somebody does, `restore` lets those read it who come later, `letGo`
+ * those who wait as well.
+ */
+function holdBack(blob: string): { reached(): Promise<void>; restore(): void; letGo(): Promise<void> } {
   const bytes = readFileSync(blob)
   const pipe = `${blob}.pipe`
   renameSync(blob, `${blob}.away`)
   assert.equal(spawnSync('mkfifo', [blob]).status, 0)
+  let writer: number | null = null
   return {
+    reached: async () => {
+      writer = await until('the blob to be read', () =>
+        ifReady(() => openSync(blob, constants.O_WRONLY | constants.O_NONBLOCK)),
+      )
+    },
     restore: () => {
       renameSync(blob, pipe)
       renameSync(`${blob}.away`, blob)
     },
     letGo: async () => {
-      const writer = createWriteStream(pipe)
-      writer.end(bytes)
-      await once(writer, 'close')
+      let sent = 0
+      await until('all to be read', () => {
+        sent += ifReady(() => writeSync(writer!, bytes, sent)) ?? 0
+        return sent === bytes.length
+      })
+      closeSync(writer!)
       rmSync(pipe)
     },
+  }
+}
+
+// ENXIO: nobody reads the pipe. EAGAIN: it is full.
+function ifReady(work: () => number): number | null {
+  try {
+    return work()
+  } catch (error) {
+    if (/ENXIO|EAGAIN/.test((error as Error).message)) return null
+    throw error
   }
 }
 
@@ -79,7 +110,7 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
   const inbox = await api.createInbox('busy')
   await receive(node, inbox.address, large)
   const [blob] = blobsIn(join(place.folder, 'blobs'))
-  const { restore, letGo } = holdBack(blob!)
+  const { reached, restore, letGo } = holdBack(blob!)
   const [first, second] = [makeReader(t, place, node), makeReader(t, place, node)]
   const held = fileSpooled(first, 64).then(
     () => 'filed',
@@ -89,6 +120,7 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
     const pids = await claimants(node, 'spol')
     return pids.length > 0 ? pids : null
   })
+  await reached()
   // Another node passes over it, and what it tells of can be read at once.
   for (let i = 0; i < 3; i++) await receive(node, inbox.address, small(`small ${i}`))
   while (await fileSpooled(second, 64));
@@ -119,10 +151,11 @@ test('reports that are being read hold up no reader of the outbox either, and co
   const token = { submissionId: newUuid<SubmissionId>(), position: 0 }
   await receive(node, returnPathOf(secretBox, token, 'inbox.test', clock.now()), large, '')
   const [blob] = blobsIn(join(place.folder, 'blobs'))
-  const { restore, letGo } = holdBack(blob!)
+  const { reached, restore, letGo } = holdBack(blob!)
   const [first, second] = [makeReader(t, place, node), makeReader(t, place, node)]
   const held = readReports(first, 64)
   await until('the report to be claimed', async () => (await claimants(node, 'kept')).length === 1)
+  await reached()
   restore()
   assert.equal(await readReports(second, 64), false)
   assert.equal((await db.query('select from kept_mail')).length, 1)

@@ -43,6 +43,7 @@ async function runAll(world: World, operations: Operation[]): Promise<number> {
     for (const operation of operations) {
       const startedMs = performance.now()
       try {
+        await world.fold()
         tallies.push(await fuzz(world, operation, way, { requests, seed }))
       } catch (error) {
         faults.push(`✖ ${way}: ${(error as Error).message}`)

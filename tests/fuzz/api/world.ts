@@ -1,6 +1,7 @@
 // A service with an organization that has something of everything, and requests sent to it over one set of connections.
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
+import { foldMetrics } from '../../../src/flow/fold-metrics.ts'
 import { bodyLimitBytes } from '../../../src/http/read-json.ts'
 import { type Furnisher, setFurnishedStage } from '../../http/furnish.ts'
 import { type Caller, largestContentBytes } from '../../http/stage.ts'
@@ -53,6 +54,11 @@ export class World {
     for (let count = 0; count < 3; count++) await furnisher.addComplaint(caller)
     await world.refill()
     return world
+  }
+
+  /** What a node with the jobs role does every two seconds: metrics add up whatever is not folded yet. */
+  async fold(): Promise<void> {
+    while (await foldMetrics(this.#furnisher.stage));
   }
 
   /** Everything that the service has logged. */
