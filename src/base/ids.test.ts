@@ -1,3 +1,4 @@
+// Identifiers in the order of their making.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newUuid, uuidTimeMs } from './ids.ts'

@@ -42,7 +42,7 @@ let inLatestMs = 0
 export function newUuid<Id extends string = string>(): Id {
   const uuid = randomUUIDv7()
   const atMs = uuidTimeMs(uuid)!
-  // RFC 9562 6.2, method 1: the twelve bits after the time count within a millisecond, or while the clock stands behind.
+  // RFC 9562 6.2: by method 1 the twelve bits after the time count within a millisecond, or while the clock stands behind.
   if (atMs > latestMs) [latestMs, inLatestMs] = [atMs, 0]
   else if (inLatestMs < 0xfff) inLatestMs++
   else [latestMs, inLatestMs] = [latestMs + 1, 0]
