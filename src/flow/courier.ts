@@ -88,11 +88,11 @@ export class Courier {
       record(results)
       return { fault, decided: results.some(({ status }) => status === 'delivered' || status === 'bounced') }
     } catch (error) {
-      this.#deps.log.error(
-        { err: error, submission: job.content.submissionId },
-        'a message could not be written',
-      )
-      record(unwritable(this.#deps, job))
+      // Nothing has been said of the message to the peer yet. That the database went away is no attempt of it.
+      const isLost = error instanceof DbFault && error.kind === 'lost'
+      const { submissionId: submission } = job.content
+      this.#deps.log[isLost ? 'warn' : 'error']({ err: error, submission }, 'a message could not be written')
+      record(isLost ? untried(job) : unwritable(this.#deps, job))
       return { fault: null, decided: false }
     }
   }

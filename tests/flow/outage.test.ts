@@ -7,6 +7,8 @@ import { test } from 'node:test'
 import pg from 'pg'
 import { Db, DbFault } from '../../src/store/db.ts'
 import type { Acceptance, Answer, Api, Inbox, Refusal } from '../support/api.ts'
+import { proveDomain } from '../support/customer-domain.ts'
+import { DnsServer } from '../support/dns-server.ts'
 import { Door } from '../support/door.ts'
 import { makePlace, type Place, send, startNode, untilStates } from '../support/node.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
@@ -117,6 +119,45 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
     return found.length >= 2 ? found.map(({ internetMessageId }) => internetMessageId) : null
   })
   assert.deepEqual(ids, ['<before@far.test>', '<after@far.test>'])
+})
+
+test('check 87: what could not be looked up for a message costs it no attempt', async (t) => {
+  const place = await makePlace(t)
+  const sink = await startSink(t)
+  const dns = await DnsServer.start()
+  place.after(() => dns.close())
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address }
+  const node = await startNode(place, { env })
+  const { api } = await node.createCaller()
+  await proveDomain(api, dns, 'sender.test', ['outbound'])
+  const [holder, killer] = [new pg.Client(place.connection), new pg.Client(place.connection)]
+  for (const client of [holder, killer]) {
+    await client.connect()
+    place.after(() => client.end())
+  }
+  await holder.query('begin; lock table dkim_key in access exclusive mode')
+  const body = {
+    from: { email: 'a@sender.test' },
+    to: [{ email: 'b@far.test' }],
+    subject: 'Test',
+    text: 'Hello.',
+  }
+  const call = { method: 'POST', body, status: 202, idempotencyKey: randomUUID() }
+  const { id } = await api.want<{ id: string }>('/v1/send', call)
+  await until('the look-up of the keys to be broken off', async () => {
+    const { rowCount } = await killer.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+        and wait_event_type = 'Lock' and query like '%from dkim_key where domain_id = any%'`,
+    )
+    return (rowCount ?? 0) > 0
+  })
+  await holder.query('commit')
+  await untilStates(api, id, 'delivered')
+  const { events } = await api.want<{ events: { type: string }[] }>(`/v1/submissions/${id}/events`)
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    ['accepted', 'queued', 'attempted', 'delivered'],
+  )
 })
 
 /** Reads, writes and sends, with idempotency keys that begin with `name`. */
