@@ -33,7 +33,7 @@ const maxKnown = 10_000
 export class SendingIdentities {
   readonly #deps: Deps
   readonly #managed: SendingIdentity
-  readonly #lookups: Batch<DomainId, DkimKey[]>
+  readonly #lookups: Batch<DomainId, DomainKeyRow[]>
   readonly #known = new Map<DomainId, { keys: DkimKey[]; untilMs: number }>()
   readonly #parsed = new Map<string, KeyObject>()
 
@@ -67,19 +67,20 @@ export class SendingIdentities {
     const known = this.#known.get(id)
     if (known && clock.monotonicMs() < known.untilMs) return known.keys
     const untilMs = clock.monotonicMs() + knownMs
-    const keys = await this.#lookups.add(id)
+    // Opened here, not in the batch: a key that cannot be opened is its own domain's trouble alone.
+    const keys = (await this.#lookups.add(id)).map((row) => this.#parse(row))
     if (this.#known.size >= maxKnown) this.#known.clear()
     this.#known.set(id, { keys, untilMs })
     return keys
   }
 
-  async #readKeys(ids: DomainId[]): Promise<DkimKey[][]> {
+  async #readKeys(ids: DomainId[]): Promise<DomainKeyRow[][]> {
     const rows = await listDomainKeys(this.#deps.db, [...new Set(ids)])
     const active = Map.groupBy(
       rows.filter(({ state }) => state === 'active'),
       ({ domainId }) => domainId,
     )
-    return ids.map((id) => (active.get(id) ?? []).map((row) => this.#parse(row)))
+    return ids.map((id) => active.get(id) ?? [])
   }
 
   #parse(row: DomainKeyRow): DkimKey {

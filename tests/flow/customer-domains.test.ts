@@ -3,11 +3,13 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import type { SubmissionId } from '../../src/base/ids.ts'
+import type { OrganizationId, SubmissionId } from '../../src/base/ids.ts'
 import { flushQueue, pauseQueue } from '../../src/flow/end-deliveries.ts'
+import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { purgeContents } from '../../src/flow/purge-contents.ts'
 import { returnPathOf } from '../../src/flow/return-path.ts'
 import { moveDeliveries } from '../../src/flow/routes.ts'
+import { SendingIdentities } from '../../src/flow/sending-identity.ts'
 import { addRoutes } from '../../src/store/routes.ts'
 import type { Api, Inbox, Submission } from '../support/api.ts'
 import { type Domain, proveDomain, publish, registerDomain, verify } from '../support/customer-domain.ts'
@@ -495,4 +497,26 @@ test('a send through a domain has the same bytes at every delivery, and its cont
   assert.equal(await count(), 0)
   const again = await post(api, '', ['a@far.test', 'b@other.test'], { ...content, from }, key)
   assert.deepEqual([again.status, again.body.replayed, again.body.status], [202, true, 'delivered'])
+})
+
+test('a key that cannot be opened is the trouble of its own domain alone', async (t) => {
+  const { api, dns, node, organizationId } = await setStage(t)
+  const names = ['broken.example', 'whole.example']
+  const [broken] = await Promise.all(names.map((name) => proveDomain(api, dns, name, ['outbound'])))
+  const { db, clock, secretBox } = node.foundation
+  await db.query(`update dkim_key set sealed_key = 'broken' where domain_id = $1`, [broken!.id])
+  const domains = new ProvedDomains({ db, clock })
+  const managed = { domain: 'inbox.test', keys: [] }
+  const identities = new SendingIdentities({ db, clock, secretBox, domains, managed })
+  // Asked together, they are looked up together.
+  const found = await Promise.allSettled(
+    names.map((name) => identities.of(organizationId as OrganizationId, name, 'domain')),
+  )
+  assert.equal(found[0]!.status, 'rejected')
+  const whole = found[1]!.status === 'fulfilled' ? found[1]!.value : null
+  assert.ok(whole !== null && typeof whole === 'object')
+  assert.deepEqual(
+    whole.keys.map(({ domain }) => domain),
+    ['whole.example', 'whole.example'],
+  )
 })
