@@ -1,7 +1,7 @@
 // What a send is before it is accepted: its recipients, its size, and what the key's restrictions say of it.
 import { createHash } from 'node:crypto'
 import type { RefusalCode } from '../base/errors.ts'
-import { type Mailbox, parseEmail, sameAddressKey } from '../mail/address.ts'
+import { addressKey, type Mailbox, parseEmail } from '../mail/address.ts'
 import type { AttachmentEntry, MessageRow } from '../store/messages.ts'
 import type { Caller } from './caller.ts'
 
@@ -102,7 +102,7 @@ export function canonical(given: Mailbox): { mailbox: Mailbox; key: string; doma
   if (!parsed) throw new Error('an address that the schema let through does not parse')
   return {
     mailbox: { ...given, email: parsed.email },
-    key: sameAddressKey(parsed.email),
+    key: addressKey(parsed),
     domain: parsed.domain,
   }
 }

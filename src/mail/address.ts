@@ -72,8 +72,12 @@ export function isWrittenAsEmail(text: string): boolean {
  */
 export function sameAddressKey(email: string): string {
   const parsed = parseEmail(email)
-  if (parsed === null) return email.trim().toLowerCase()
-  return `${writeLocalPart(parsed.localPart.normalize('NFC').toLowerCase())}@${parsed.domain}`
+  return parsed === null ? email.trim().toLowerCase() : addressKey(parsed)
+}
+
+/** The same key of an address that has been read. */
+export function addressKey({ localPart, domain }: EmailAddress): string {
+  return `${writeLocalPart(localPart.normalize('NFC').toLowerCase())}@${domain}`
 }
 
 function parseLocalPart(given: string): string | null {
