@@ -49,9 +49,9 @@ export async function startPostfix(scope: Scope, options: { relayPort?: number }
   }
 }
 
-/** The version of the programs installed. */
+/** The version of the programs installed, which have no configuration of their own. */
 export async function postfixVersion(): Promise<string> {
-  return (await runChild('/usr/sbin/postconf', ['-h', 'mail_version'])).trim()
+  return (await runChild('/usr/sbin/postconf', ['-dh', 'mail_version'])).trim()
 }
 
 async function configure(folder: string, port: number, relayPort?: number): Promise<string> {
