@@ -63,11 +63,11 @@ async function openDatabase(settings: Settings, log: Log, progress: (line: strin
 
 /** Database time, taken in the middle of the round trip. */
 async function synchronize(clock: Clock, db: Db): Promise<void> {
-  const askedMs = Date.now()
+  const askedMs = performance.now()
   const [row] = await db.query<{ ms: number }>(
     'select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms',
   )
-  clock.synchronize(row!.ms, (askedMs + Date.now()) / 2)
+  clock.synchronize(row!.ms, (askedMs + performance.now()) / 2)
 }
 
 /** The key that seals secrets at rest: 32 bytes, or 64 hex characters; made once, readable by its owner alone. */

@@ -1,12 +1,13 @@
 // The one clock: the database's time, kept by an offset, and a monotonic clock for leases and deadlines.
 
 export class Clock {
-  #offsetMs = 0
+  /** From the monotonic clock, which no step of the machine's own time moves: it would end all that waits. */
+  #offsetMs = performance.timeOrigin
   #movedMs = 0
 
-  /** Milliseconds since the epoch, as the database counts them. */
+  /** Whole milliseconds since the epoch, as the database counts them. */
   nowMs(): number {
-    return Date.now() + this.#offsetMs + this.#movedMs
+    return Math.floor(performance.now() + this.#offsetMs) + this.#movedMs
   }
 
   now(): Date {
@@ -18,9 +19,9 @@ export class Clock {
     return performance.now() + this.#movedMs
   }
 
-  /** Takes over the database's time: `databaseMs` was read at about the local time `localMs`. */
-  synchronize(databaseMs: number, localMs: number): void {
-    this.#offsetMs = databaseMs - localMs
+  /** Takes over the database's time: `databaseMs` was read at about `readMs` of `performance.now()`. */
+  synchronize(databaseMs: number, readMs: number): void {
+    this.#offsetMs = databaseMs - readMs
   }
 
   /** Moves both clocks forward; tests use it so that three days take a second. */

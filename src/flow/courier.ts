@@ -49,7 +49,7 @@ export class Courier {
     }
     return {
       open: (signal: AbortSignal) => this.#open(nextHop, lease.route, signal),
-      claim: (wanted: number) => claimJobs(this.#deps, lease, wanted),
+      claim: (wanted: number) => claimJobs(this.#deps, lease, wanted, record),
       carry: (line: SmtpConnection, job: DeliveryJob) => this.#carry(line, job, mayFinish, record),
       giveBack: (jobs: DeliveryJob[]) => record(jobs.flatMap(untried)),
       nextDue: () => nextDue(db, lease.route, clock.now()),
@@ -127,6 +127,7 @@ export class Courier {
     for (const untilMs = performance.now() + recordForMs; performance.now() < untilMs; await sleep(500)) {
       try {
         const counted = await this.#results.add(result)
+        if (counted instanceof DbFault && counted.kind !== 'bad_row') throw counted
         if (counted instanceof DbFault)
           log.error({ err: counted, submissionId, position }, 'a result could not be recorded')
         else if (!counted)

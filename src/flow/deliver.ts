@@ -45,16 +45,35 @@ export interface DeliveryJob {
   deliveries: ClaimedDelivery[]
 }
 
+interface Lease {
+  route: string
+  epoch: number
+}
+
 /**
  * Claims up to `wanted` due deliveries of the route and puts those of one message together. What was suppressed after it
- * had been accepted ends here.
+ * had been accepted ends here. What was claimed and cannot be read is given back: nothing was tried.
  */
 export async function claimJobs(
-  { db, clock }: Pick<DeliveryDeps, 'db' | 'clock'>,
-  lease: { route: string; epoch: number },
+  deps: Pick<DeliveryDeps, 'db' | 'clock'>,
+  lease: Lease,
   wanted: number,
+  record: (results: DeliveryResult[]) => void,
 ): Promise<DeliveryJob[]> {
-  const found = await claimDeliveries(db, { ...lease, wanted }, clock.now())
+  const found = await claimDeliveries(deps.db, { ...lease, wanted }, deps.clock.now())
+  try {
+    return await readJobs(deps, lease, found)
+  } catch (error) {
+    record(found.map((delivery) => ({ ...placeOf(lease, delivery), ...giveBack })))
+    throw error
+  }
+}
+
+async function readJobs(
+  { db, clock }: Pick<DeliveryDeps, 'db' | 'clock'>,
+  lease: Lease,
+  found: Awaited<ReturnType<typeof claimDeliveries>>,
+): Promise<DeliveryJob[]> {
   const claimed = found.filter(({ isSuppressed }) => !isSuppressed)
   const suppressed = found.filter(({ isSuppressed }) => isSuppressed)
   await suppressDeliveries(db, suppressed, lease.epoch, clock.now())
@@ -99,10 +118,12 @@ export function untried(job: DeliveryJob): DeliveryResult[] {
   return job.deliveries.map((delivery) => ({ ...placeOf(job, delivery), ...giveBack }))
 }
 
-/** The message could not even be written, by a fault of ours: it waits, and its log line says why. */
+/** The message could not even be written, by a fault of ours: it waits, as after no attempt; the log says why. */
 export function unwritable(deps: DeliveryDeps, job: DeliveryJob): DeliveryResult[] {
-  const attempt = { startedAt: deps.clock.now(), remote: null }
-  return job.deliveries.map((delivery) => judge(deps, job, delivery, { outcome: 'unknown' }, attempt))
+  const at = deps.clock.now()
+  return job.deliveries.map((delivery) => {
+    return { ...placeOf(job, delivery), ...giveBack, dueAt: nextAttempt(deps, delivery, at) }
+  })
 }
 
 function identityOf({ identities }: DeliveryDeps, { content, deliveries }: DeliveryJob) {
@@ -212,7 +233,7 @@ function withhold(deps: DeliveryDeps, job: DeliveryJob, reason: 'unproved' | 'go
 
 const giveBack = { status: null, dueAt: null, response: null, failureCode: null, facts: [] }
 
-function placeOf({ route, epoch }: DeliveryJob, { submissionId, position }: ClaimedDelivery) {
+function placeOf({ route, epoch }: Lease, { submissionId, position }: ClaimedDelivery) {
   return { submissionId, position, route, epoch }
 }
 

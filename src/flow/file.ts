@@ -13,14 +13,15 @@ import type { ParsePool } from '../mail/parse-pool.ts'
 import { type Db, DbFault } from '../store/db.ts'
 import { type FiledMessage, fileMessages } from '../store/messages.ts'
 import { deleteUnusedRaws, type RawRow } from '../store/raws.ts'
-import { claimSpool, keepClaims, postponeSpool, type SpoolRow } from '../store/spool.ts'
+import { claimSpool, keepClaims, noteFailedSpool, postponeSpool, type SpoolRow } from '../store/spool.ts'
+import { isOwnFault, ownFaultWaitMs } from './own-fault.ts'
 
 export interface FilingDeps {
   db: Db
   clock: Clock
   log: Log
   blobs: DiskBlobs
-  parsePool: ParsePool
+  parsePool: Pick<ParsePool, 'parse'>
   underWay: UnderWay
 }
 
@@ -60,7 +61,7 @@ async function noteLost({ db, clock, log, underWay }: FilingDeps): Promise<void>
   const lost = underWay.lost()
   if (lost.length === 0) return
   log.warn({ messages: lost }, 'this node ended while it read mails; they are tried one by one')
-  await postponeSpool(db, lost, new Date(clock.nowMs() + backoffMs(retryMs, 1)))
+  await noteFailedSpool(db, lost, new Date(clock.nowMs() + backoffMs(retryMs, 1)))
   underWay.end()
 }
 
@@ -73,12 +74,11 @@ async function fileOneByOne(deps: FilingDeps, limit: number): Promise<boolean> {
       if (!isMore) return false
     } catch (error) {
       if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
-      deps.log.error(
-        { err: error, message: current.id, failures: current.failures + 1 },
-        'a mail could not be filed',
-      )
-      const waitMs = backoffMs(retryMs, current.failures + 1)
-      await postponeSpool(deps.db, [current.id], new Date(deps.clock.nowMs() + waitMs))
+      const failures = current.failures + (isOwnFault(error) ? 0 : 1)
+      deps.log.error({ err: error, message: current.id, failures }, 'a mail could not be filed')
+      const after = (waitMs: number) => new Date(deps.clock.nowMs() + waitMs)
+      if (failures === current.failures) await postponeSpool(deps.db, [current.id], after(ownFaultWaitMs))
+      else await noteFailedSpool(deps.db, [current.id], after(backoffMs(retryMs, failures)))
     }
   }
   return true

@@ -20,6 +20,7 @@ import {
 import type { RawRow } from '../store/raws.ts'
 import { keepClaims } from '../store/spool.ts'
 import { applyReports, type ProvedReport } from './apply-report.ts'
+import { isOwnFault, ownFaultWaitMs } from './own-fault.ts'
 import { type ReturnPathToken, readReturnPath } from './return-path.ts'
 
 interface ReportDeps {
@@ -27,7 +28,7 @@ interface ReportDeps {
   clock: Clock
   log: Log
   blobs: DiskBlobs
-  parsePool: ParsePool
+  parsePool: Pick<ParsePool, 'report'>
   secretBox: SecretBox
   underWay: UnderWay
 }
@@ -85,9 +86,10 @@ async function readOneByOne(deps: ReportDeps, limit: number): Promise<boolean> {
       if (!isMore) return false
     } catch (error) {
       if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
-      const failures = current.failures + 1
+      const failures = current.failures + (isOwnFault(error) ? 0 : 1)
       deps.log.error({ err: error, kept: current.id, failures }, 'a report could not be read')
-      await noteFailure(deps, [current.id], failures)
+      if (failures > current.failures) await noteFailure(deps, [current.id], failures)
+      else await postponeReports(deps.db, [current.id], new Date(deps.clock.nowMs() + ownFaultWaitMs))
     }
   }
   return true

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { attachmentContents, parseMail } from './parse.ts'
-import { ParsePool } from './parse-pool.ts'
+import { NoThread, ParsePool } from './parse-pool.ts'
 
 function openPool(t: TestContext, timeoutMs = 10_000): ParsePool {
   const pool = new ParsePool({ threads: 1, timeoutMs })
@@ -66,6 +66,16 @@ test('check 59: the event loop goes on while 25 MB of the worst are read', async
   assert.match(mail.note ?? '', /a text of more than 4 MiB/)
   t.diagnostic(`event loop delayed by ${Math.round(delay.max / 1e6)} ms at most`)
   assert.ok(delay.max / 1e6 < 200)
+})
+
+test('what cannot be handed to a thread rejects alone, long after it was asked for', async (t) => {
+  const pool = openPool(t)
+  // It waits behind more than are sent ahead, and is sent once an answer has come.
+  const before = Array.from({ length: 10 }, () => pool.parse(withAttachment))
+  const unsendable = pool.words([{ subject: () => {} } as never])
+  const after = pool.parse(withAttachment)
+  await assert.rejects(unsendable, NoThread)
+  assert.equal((await Promise.all([...before, after])).length, 11)
 })
 
 test('closing rejects what is open, and what comes later: no mail is filed as text for it', async () => {

@@ -29,6 +29,9 @@ interface Job {
 /** Over one of these mails the thread has failed, and would again. */
 export class NoWords extends Error {}
 
+/** There is no thread to read with: no fault of any mail. */
+export class NoThread extends Error {}
+
 /** The caller bounds how many requests it has open. Threads start with the first mail and keep no process alive. */
 export class ParsePool {
   readonly #threads: ParseThread[]
@@ -39,7 +42,7 @@ export class ParsePool {
 
   /**
    * Reads `raw`, which is copied. Never rejects for what is in it: mail that cannot be read comes as text with a note.
-   * Rejects where no thread could read it: after `close`, or where threads do not start.
+   * Rejects with `NoThread` where none could read it: after `close`, or where threads do not start.
    */
   async parse(raw: Uint8Array): Promise<ParsedMail> {
     const outcome = await this.#run({ kind: 'parse', raw })
@@ -118,21 +121,31 @@ class ParseThread {
     const open = [...this.#sent, ...this.#waiting]
     this.#forgetWorker()
     this.#waiting = []
-    for (const job of open) job.fail(new Error('the threads that read mail are closed'))
+    for (const job of open) job.fail(new NoThread('the threads that read mail are closed'))
   }
 
   #send(): void {
     while (this.#waiting.length > 0 && this.#sent.length < mostAhead) {
       const job = this.#waiting.shift()!
-      const { request } = job
-      if (request.kind === 'words') this.#running().postMessage(request)
-      else {
-        // A view is copied with all the memory it looks into, so only its own bytes go.
-        const raw = new Uint8Array(request.raw)
-        this.#running().postMessage({ ...request, raw }, [raw.buffer])
+      try {
+        this.#post(job)
+      } catch (error) {
+        // The system has no thread or no memory for it now.
+        job.fail(new NoThread(String(error), { cause: error }))
+        continue
       }
       this.#sent.push(job)
       if (this.#sent.length === 1) this.#watch()
+    }
+  }
+
+  #post({ request }: Job): void {
+    const worker = this.#running()
+    if (request.kind === 'words') worker.postMessage(request)
+    else {
+      // A view is copied with all the memory it looks into, so only its own bytes go.
+      const raw = new Uint8Array(request.raw)
+      worker.postMessage({ ...request, raw }, [raw.buffer])
     }
   }
 
@@ -165,7 +178,7 @@ class ParseThread {
     void worker.terminate()
     this.#waiting.unshift(...others)
     if (wasReady) first?.settle({ fault })
-    else first?.fail(new Error(`the thread that reads mail did not start: ${fault}`))
+    else first?.fail(new NoThread(`the thread that reads mail did not start: ${fault}`))
     this.#send()
   }
 

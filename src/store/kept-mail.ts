@@ -50,8 +50,8 @@ export async function deleteKept(tx: Tx, ids: string[]): Promise<string[]> {
 }
 
 /** Has reports looked at again later, without counting a failure. */
-export async function postponeReports(tx: Tx, ids: string[], retryAt: Date): Promise<void> {
-  if (ids.length > 0) await tx.query('update kept_mail set retry_at = $2 where id = any($1)', [ids, retryAt])
+export async function postponeReports(db: Queryable, ids: string[], retryAt: Date): Promise<void> {
+  if (ids.length > 0) await db.query('update kept_mail set retry_at = $2 where id = any($1)', [ids, retryAt])
 }
 
 /** Notes that reading failed, and when it is tried again; at `maxFailures` the mail is set aside, for operators to see. */

@@ -106,7 +106,12 @@ export async function keepClaims(tx: Tx): Promise<void> {
   await tx.query(`set local idle_in_transaction_session_timeout = '300s'`)
 }
 
-/** Notes that filing failed, and when it is tried again. */
+/** Has mails filed later, without counting a failure. */
 export async function postponeSpool(db: Queryable, ids: readonly string[], dueAt: Date): Promise<void> {
+  await db.query('update spool set due_at = $2 where id = any($1)', [ids, dueAt])
+}
+
+/** Notes that filing failed, and when it is tried again. */
+export async function noteFailedSpool(db: Queryable, ids: readonly string[], dueAt: Date): Promise<void> {
   await db.query('update spool set failures = failures + 1, due_at = $2 where id = any($1)', [ids, dueAt])
 }

@@ -86,6 +86,8 @@ for (const operation of document.operations)
     } finally {
       await door.open()
     }
+    // The rate is told once the caller has been let in: it was the operation that missed the database.
+    assert.ok(answer.headers.has('ratelimit'), 'the caller was not let in')
     await again(operation, request)
     return answer
   })

@@ -16,6 +16,7 @@ const flowParts = [
   'idempotency',
   'key',
   'next-hop',
+  'own-fault',
   'proved-domains',
   'reply-draft',
   'reserved-names',

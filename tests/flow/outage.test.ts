@@ -1,10 +1,11 @@
 // The database goes away and comes back: what was promised stands, nothing is promised meanwhile, nobody starts anew.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { globSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { globSync, readdirSync, readFileSync, readlinkSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import pg from 'pg'
+import { pauseQueue } from '../../src/flow/end-deliveries.ts'
 import { Db, DbFault } from '../../src/store/db.ts'
 import type { Acceptance, Answer, Api, Inbox, Refusal } from '../support/api.ts'
 import { proveDomain } from '../support/customer-domain.ts'
@@ -121,43 +122,97 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
   assert.deepEqual(ids, ['<before@far.test>', '<after@far.test>'])
 })
 
-test('check 87: what could not be looked up for a message costs it no attempt', async (t) => {
+for (const [table, question] of [
+  ['dkim_key', 'from dkim_key where domain_id = any'],
+  ['send_content', 'join send_content'],
+] as const)
+  test(`check 87: what could not be read of ${table} costs a message no attempt`, async (t) => {
+    const place = await makePlace(t)
+    const sink = await startSink(t)
+    const dns = await DnsServer.start()
+    place.after(() => dns.close())
+    const env = {
+      POSTHORN_DELIVERY: 'relay',
+      POSTHORN_RELAY_URL: sink.url,
+      POSTHORN_DNS: dns.address,
+    }
+    const node = await startNode(place, { env })
+    const { api } = await node.createCaller()
+    await proveDomain(api, dns, 'sender.test', ['outbound'])
+    const body = { from: { email: 'a@sender.test' }, to: [{ email: 'b@far.test' }], subject: 'T', text: 'T' }
+    const post = () =>
+      api.want<{ id: string }>('/v1/send', {
+        ...{ method: 'POST', body, status: 202, idempotencyKey: randomUUID() },
+      })
+    await untilStates(api, (await post()).id, 'delivered')
+    await pauseQueue(node.foundation, '@relay', 'paused')
+    const { id } = await post()
+    const [holder, killer] = [new pg.Client(place.connection), new pg.Client(place.connection)]
+    for (const client of [holder, killer]) {
+      await client.connect()
+      place.after(() => client.end())
+    }
+    // What is known of keys is a second old at most.
+    node.foundation.clock.advance(1_000)
+    await holder.query(`begin; lock table ${table} in access exclusive mode`)
+    await pauseQueue(node.foundation, '@relay', 'running')
+    await until('the look-up to be broken off', async () => {
+      const { rowCount } = await killer.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+          and wait_event_type = 'Lock' and query like '%${question}%'`,
+      )
+      return (rowCount ?? 0) > 0
+    })
+    await holder.query('commit')
+    await untilStates(api, id, 'delivered')
+    type Events = { events: { type: string; attempt: number | null }[] }
+    const { events } = await api.want<Events>(`/v1/submissions/${id}/events`)
+    assert.deepEqual(
+      events.map(({ type, attempt }) => [type, attempt]),
+      [
+        ['accepted', null],
+        ['queued', null],
+        ['attempted', 1],
+        ['delivered', 1],
+      ],
+    )
+  })
+
+test('a message that cannot be written for want of its attachment waits, and nothing is told of it', async (t) => {
   const place = await makePlace(t)
   const sink = await startSink(t)
-  const dns = await DnsServer.start()
-  place.after(() => dns.close())
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address }
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
   const node = await startNode(place, { env })
   const { api } = await node.createCaller()
-  await proveDomain(api, dns, 'sender.test', ['outbound'])
-  const [holder, killer] = [new pg.Client(place.connection), new pg.Client(place.connection)]
-  for (const client of [holder, killer]) {
-    await client.connect()
-    place.after(() => client.end())
-  }
-  await holder.query('begin; lock table dkim_key in access exclusive mode')
-  const body = {
-    from: { email: 'a@sender.test' },
-    to: [{ email: 'b@far.test' }],
-    subject: 'Test',
-    text: 'Hello.',
-  }
-  const call = { method: 'POST', body, status: 202, idempotencyKey: randomUUID() }
-  const { id } = await api.want<{ id: string }>('/v1/send', call)
-  await until('the look-up of the keys to be broken off', async () => {
-    const { rowCount } = await killer.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
-        and wait_event_type = 'Lock' and query like '%from dkim_key where domain_id = any%'`,
-    )
-    return (rowCount ?? 0) > 0
+  const inbox = await api.createInbox()
+  await untilStates(api, (await send(api, inbox, ['first@far.test'])).submission.id, 'delivered')
+  await pauseQueue(node.foundation, '@relay', 'paused')
+  const content = Buffer.alloc(300_000, 'Large.').toString('base64')
+  const { submission } = await api.want<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
+    ...{ method: 'POST', status: 202, idempotencyKey: randomUUID() },
+    body: {
+      ...{ to: [{ email: 'b@far.test' }], subject: 'Test', text: 'Hello.' },
+      attachments: [{ filename: 'large.txt', contentType: 'text/plain', content }],
+    },
   })
-  await holder.query('commit')
-  await untilStates(api, id, 'delivered')
-  const { events } = await api.want<{ events: { type: string }[] }>(`/v1/submissions/${id}/events`)
-  assert.deepEqual(
-    events.map(({ type }) => type),
-    ['accepted', 'queued', 'attempted', 'delivered'],
-  )
+  const blobs = join(place.folder, 'blobs')
+  renameSync(blobs, `${blobs}.away`)
+  await pauseQueue(node.foundation, '@relay', 'running')
+  await until('the log to say so', () => node.log().includes('a message could not be written'))
+  const typesOf = async () => {
+    const { events } = await api.want<{ events: { type: string }[] }>(
+      `/v1/submissions/${submission.id}/events`,
+    )
+    return events.map(({ type }) => type)
+  }
+  renameSync(`${blobs}.away`, blobs)
+  await untilStates(api, submission.id, 'pending')
+  assert.deepEqual(await typesOf(), ['accepted'])
+  await until('it to wait no more', async () => {
+    node.foundation.clock.advance(70_000)
+    return (await typesOf()).includes('delivered')
+  })
+  assert.deepEqual(await typesOf(), ['accepted', 'queued', 'attempted', 'delivered'])
 })
 
 /** Reads, writes and sends, with idempotency keys that begin with `name`. */

@@ -83,10 +83,16 @@ const blobsIn = ({ place }: Stage): string[] => {
 }
 
 /** What files the spool when it is told to, and not by itself. */
-function makeFiler(scope: Scope, { place, node }: Stage): () => Promise<boolean> {
+function makeFiler(scope: Scope, { place, node }: Stage, poison?: string): () => Promise<boolean> {
   const { db, clock, log, blobs } = node.foundation
-  const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
-  scope.after(() => parsePool.close())
+  const pool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  scope.after(() => pool.close())
+  const parsePool = {
+    parse: async (raw: Buffer) => {
+      if (poison && raw.includes(poison)) throw new Error('there is no reading this')
+      return await pool.parse(raw)
+    },
+  }
   const underWay = new UnderWay(join(place.folder, randomUUID()))
   return () => fileSpooled({ db, clock, log, blobs, parsePool, underWay }, 64)
 }
@@ -225,35 +231,52 @@ test('filing is exactly once, with two at it and a receive that ran twice', asyn
 test('check 97: a mail that cannot be filed waits, holds up nobody, and is shown as text in the end', async (t) => {
   const stage = await setStage(t, ['api', 'mx'])
   const inbox = await stage.api.createInbox('poison')
-  const file = makeFiler(t, stage)
-  await deliver(
-    stage.node,
-    ['poison@inbox.test'],
-    mail({ Subject: 'Large' }, 'x'.repeat(70).concat('\r\n').repeat(5_000)),
-  )
-  for (let i = 0; i < 5; i++)
-    await deliver(stage.node, ['poison@inbox.test'], mail({ Subject: `Small ${i}` }))
-  // Its bytes cannot be read for the moment.
-  const blob = join(stage.place.folder, 'blobs', blobsIn(stage)[0]!)
-  renameSync(blob, `${blob}.away`)
+  const file = makeFiler(t, stage, 'Poison')
+  for (const subject of ['Poison', 'Small 1', 'Small 2'])
+    await deliver(stage.node, ['poison@inbox.test'], mail({ Subject: subject }, `${subject}.\r\n`))
   await file()
-  assert.equal((await stage.api.exported(inbox.id)).length, 5)
+  assert.equal((await stage.api.exported(inbox.id)).length, 2)
   assert.equal(await file(), false)
-  for (let failures = 2; failures <= 5; failures++) {
+  for (let failures = 2; failures <= 6; failures++) {
     stage.node.foundation.clock.advance(70_000)
     await file()
   }
+  const messages = await stage.api.exported(inbox.id)
+  assert.equal(messages.length, 3)
+  assert.match(messages[2]!.text, /^Poison\./)
+  assert.match(String(await noteOf(stage, messages[2]!)), /plain text/)
+})
+
+test('check 97: a mail whose bytes are out of reach waits for them, however long, and is filed whole', async (t) => {
+  const stage = await setStage(t, ['api', 'mx'])
+  const inbox = await stage.api.createInbox('large')
+  const file = makeFiler(t, stage)
+  const html = `<p>${'x'.repeat(70)}</p>\r\n`.repeat(5_000)
+  const fields = { Subject: 'Large', 'Content-Type': 'text/html' }
+  await deliver(stage.node, ['large@inbox.test'], mail(fields, html))
+  await deliver(stage.node, ['large@inbox.test'], mail({ Subject: 'Small' }))
+  const blob = join(stage.place.folder, 'blobs', blobsIn(stage)[0]!)
+  renameSync(blob, `${blob}.away`)
+  for (let round = 0; round < 8; round++) {
+    await file()
+    stage.node.foundation.clock.advance(70_000)
+  }
+  assert.equal((await stage.api.exported(inbox.id)).length, 1)
   renameSync(`${blob}.away`, blob)
-  stage.node.foundation.clock.advance(70_000)
   await file()
   const messages = await stage.api.exported(inbox.id)
-  assert.equal(messages.length, 6)
-  assert.match(messages[5]!.text, /^x{70}\n/)
-  const [row] = await stage.node.foundation.db.query<{ note: string }>(
-    'select filing_note as note from message where filing_note is not null',
-  )
-  assert.match(row!.note, /plain text/)
+  assert.equal(messages.length, 2)
+  assert.ok(messages[1]!.html)
+  assert.equal(await noteOf(stage, messages[1]!), null)
 })
+
+async function noteOf({ node }: Stage, { id }: { id: string }): Promise<string | null> {
+  const [row] = await node.foundation.db.query<{ note: string | null }>(
+    'select filing_note as note from message where id = $1',
+    [id],
+  )
+  return row!.note
+}
 
 test('what files takes up no more bytes at once than it may, and at least one mail', async (t) => {
   const stage = await setStage(t, ['api', 'mx'])

@@ -117,6 +117,7 @@ export const Email = Type.String({
 })
 export const Time = Type.String({
   format: 'date-time',
+  pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$',
   description: 'ISO 8601, UTC, milliseconds.',
   examples: ['2026-11-21T09:00:00.000Z'],
 })

@@ -1,6 +1,6 @@
 // Suppressions and complaints.
 import Type from 'typebox'
-import { component, Email, NextCursor, nullable, oneOf, Time, Uuid } from './scalars.ts'
+import { component, Email, MessageIdText, NextCursor, nullable, oneOf, Time, Uuid } from './scalars.ts'
 
 const submissionId = '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d'
 
@@ -67,7 +67,7 @@ export const Complaint = component(
       id: Uuid,
       email: Type.String({ description: 'Who complained.' }),
       submissionId: nullable(Uuid),
-      messageId: nullable(Type.String({ description: 'The message that was complained of.' })),
+      messageId: nullable({ ...MessageIdText, description: 'The message that was complained of.' }),
       feedbackType: oneOf(
         ['abuse', 'fraud', 'virus', 'not-spam', 'other'],
         'What the report says (RFC 5965).',

@@ -86,10 +86,15 @@ function breachesOfParameter(parameter: Parameter): Breach[] {
   if (parameter.in === 'header') return wrongHeaders(parameter)
   const { name, schema } = parameter
   const code: Answers = name === 'cursor' ? { answers: [[400, 'invalid_cursor']] } : refused
+  // Right by itself: it is refused for nothing but coming twice.
+  const right = String(schema.enum?.[0] ?? 1)
   const twice: Breach = {
     what: `${name} twice`,
     ...refused,
-    draft: (draft) => ({ ...draft, query: [...without(draft.query, name), [name, '1'], [name, '1']] }),
+    draft: (draft) => {
+      const value = draft.query.find(([other]) => other === name)?.[1] ?? right
+      return { ...draft, query: [...without(draft.query, name), [name, value], [name, value]] }
+    },
   }
   return [
     twice,
@@ -196,6 +201,12 @@ const wrongBodies: Breach[] = [
   ].map(
     (type): Breach => ({ what: `the content-type ${type}`, ...notJson, headers: { 'content-type': type } }),
   ),
+  {
+    what: 'a body that is right, but compressed',
+    ...notJson,
+    raw: (json) => gzipSync(json),
+    headers: { 'content-encoding': 'gzip' },
+  },
   {
     what: 'a gzip bomb',
     ...notJson,

@@ -1,0 +1,23 @@
+// Whose fault a failed statement is: the row's, another transaction's, or the way's to the database.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DbFault } from './db.ts'
+
+const kinds: [code: string | undefined, message: string, kind: DbFault['kind']][] = [
+  ['ECONNREFUSED', 'connect ECONNREFUSED', 'lost'],
+  ['EAI_AGAIN', 'getaddrinfo EAI_AGAIN postgres', 'lost'],
+  ['ERR_STREAM_DESTROYED', 'Cannot call write after a stream was destroyed', 'lost'],
+  ['57P01', 'terminating connection', 'lost'],
+  ['53300', 'too many clients', 'lost'],
+  [undefined, 'timeout exceeded when trying to connect', 'lost'],
+  ['40P01', 'deadlock detected', 'conflict'],
+  ['22P02', 'invalid input syntax', 'bad_row'],
+  ['23505', 'duplicate key', 'bad_row'],
+  ['42601', 'syntax error', 'other'],
+  [undefined, 'something else', 'other'],
+]
+
+for (const [code, message, kind] of kinds)
+  test(`${code ?? 'no code'}, ${message}: ${kind}`, () => {
+    assert.equal(new DbFault(Object.assign(new Error(message), code && { code })).kind, kind)
+  })
