@@ -144,7 +144,7 @@ function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed)
   const { type, properties } = value as Schema
   const members = Object.entries(value).map(([keyword, member]) => [keyword, closed(member)])
-  const isObject = type === 'object' && properties !== undefined
+  const isObject = [type].flat().includes('object') && properties !== undefined
   return { ...(isObject && { additionalProperties: false }), ...Object.fromEntries(members) }
 }
 

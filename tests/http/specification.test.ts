@@ -252,6 +252,26 @@ for (const [heading, component, place = 0] of resources)
       }
   })
 
+/** What decisions add to a resource of the specification. */
+const added: Record<string, string[]> = { Message: ['cc', 'extractedText'] }
+
+for (const component of new Set(resources.map(([, name]) => name)))
+  test(`check 71: ${component} has no field beyond the specification’s`, { skip }, () => {
+    const known = resources
+      .filter(([, name]) => name === component)
+      .flatMap(([heading, , place = 0]) => {
+        const inSection = tables.filter(
+          (table) => table.heading === heading || table.heading.startsWith(`${heading} (`),
+        )
+        return inSection[place]!.rows.flatMap(([cell]) => namesOf(cell!))
+      })
+    const names = new Set([...known.map((name) => name.split('.')[0]!), ...(added[component] ?? [])])
+    assert.deepEqual(
+      Object.keys(document.components.schemas[component]!.properties!).sort(),
+      [...names].sort(),
+    )
+  })
+
 test('check 71: every pattern and every id of the specification stands in the document', { skip }, () => {
   const written = JSON.stringify(document)
   const patterns = quoted(specification).filter((text) => /^\^.+\$$/.test(text))
@@ -336,6 +356,8 @@ const decided: Record<string, string> = {
   DomainTraffic: 'domainId domain status reasons usage limits',
   Webhook: 'id url eventTypes description status createdAt updatedAt',
   WebhookWithSecret: 'id url eventTypes description status secret createdAt updatedAt',
+  WebhookDelivery:
+    'id webhookId eventId type status attempts lastAttemptAt nextAttemptAt request responseStatus responseBody error createdAt',
   Validation: 'email normalized verdict reason checks suggestion mxHosts',
   GivenAttachment: 'filename contentType content contentId',
   NewMessage: 'to cc bcc replyTo subject text html attachments metadata purpose',
