@@ -36,7 +36,8 @@ async function makeSender(options: CallerOptions): Promise<Sender> {
 
 /** Stops the clock at a time of the day, so that seconds pass only where the test says so. */
 function stopClock(t: TestContext, timeOfDayMs: number): void {
-  t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
+  const stoppedMs = performance.now()
+  t.mock.method(performance, 'now', () => stoppedMs)
   const sinceMidnight = stage.clock.nowMs() % dayMs
   stage.clock.advance(dayMs + timeOfDayMs - sinceMidnight)
 }
