@@ -14,6 +14,7 @@ const kinds: [code: string | undefined, message: string, kind: DbFault['kind']][
   ['22P02', 'invalid input syntax', 'bad_row'],
   ['23505', 'duplicate key', 'bad_row'],
   ['42601', 'syntax error', 'other'],
+  ['ERR_INVALID_ARG_TYPE', 'The argument must be of type string', 'other'],
   [undefined, 'something else', 'other'],
 ]
 

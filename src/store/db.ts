@@ -51,7 +51,7 @@ function faultKind({ code, message }: Error & { code?: string }): DbFault['kind'
   // 08: connection; 53: resources; 55P03, 57014: lock and statement timeouts; 57P0x: shutting down; 58: system error;
   // 25P03: idle in transaction; 25006: a standby after a failover.
   if (/^(08|53|57P|58)|^(55P03|57014|25P03|25006)$/.test(code ?? '')) return 'lost'
-  if (/^E[A-Z_]+$/.test(code ?? '')) return 'lost'
+  if (/^(E[A-Z]+|EAI_[A-Z]+|ERR_(STREAM|SOCKET)_[A-Z_]+)$/.test(code ?? '')) return 'lost'
   return /connection|timeout exceeded|read timeout|Client was closed|not queryable/i.test(message) && !code
     ? 'lost'
     : 'other'
