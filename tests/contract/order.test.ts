@@ -1,4 +1,4 @@
-// The order of checks: of two faults in one request the earlier one is told, for every operation and every two neighbours.
+// The order of checks: of two faults in one request the earlier one is told. What a send alone is judged by: sends.test.ts.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { until } from '../support/until.ts'

@@ -86,6 +86,7 @@ const send: Way = {
 }
 
 const ways = [message, reply, send]
+const tooLarge = { text: 'x'.repeat(largestContentBytes + 1) }
 
 for (const { operation, ready, toTwo } of ways) {
   prove(operation, 202, null, 'new; again with the same key', async () => {
@@ -123,6 +124,30 @@ for (const { operation, ready, toTwo } of ways) {
   prove(operation, 403, 'sender_not_allowed', 'from a domain that is not proved for sending', async () =>
     (await ready({ uses: ['inbound'] })).send(),
   )
+
+  // Who may not is told that, and not what is wrong with the rest; what is too large, not that the day is used up.
+  prove(
+    operation,
+    403,
+    'marketing_not_available',
+    'its purpose is marketing, and it is too large',
+    async () => (await ready()).send({ ...tooLarge, purpose: 'marketing' }),
+  )
+
+  prove(operation, 403, 'recipient_domain_not_allowed', 'for others, and it is too large', async () => {
+    const { send, caller } = await ready()
+    return await send(tooLarge, await caller.createKey({ allowedRecipientDomains: ['near.test'] }))
+  })
+
+  prove(operation, 403, 'sender_not_allowed', 'not proved, and it is too large', async () =>
+    (await ready({ uses: ['inbound'] })).send(tooLarge),
+  )
+
+  prove(operation, 413, 'message_too_large', 'and the day is used up', async () => {
+    const { send } = await ready({ limits: { messagesPerDay: 1 } })
+    assert.equal((await send()).status, 202)
+    return await send(tooLarge)
+  })
 
   prove(operation, 409, 'idempotency_key_reused', 'same key, other request', async () => {
     const { send } = await ready()
