@@ -27,8 +27,7 @@ export async function claimDeliveries(
   return await db.query<ClaimedDelivery>(
     `select c.submission_id as "submissionId", c.position, c.organization_id as "organizationId", c.email, c.domain,
       c.attempts, c.queued_at as "queuedAt", c.expires_at as "expiresAt",
-      coalesce((select true from suppression s
-        where s.organization_id = c.organization_id and s.address_key = c.address_key limit 1), false) as "isSuppressed"
+      is_suppressed(c.organization_id, c.address_key) as "isSuppressed"
     from claim_deliveries($1, $2, $3, $4) c`,
     [claim.route, claim.epoch, at, claim.wanted],
   )

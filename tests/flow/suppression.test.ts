@@ -2,7 +2,11 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
+import pg from 'pg'
 import { pauseQueue } from '../../src/flow/end-deliveries.ts'
+import { claimDeliveries } from '../../src/store/deliveries.ts'
+import { nodeLockClass } from '../../src/store/nodes.ts'
+import { acquireRoutes } from '../../src/store/routes.ts'
 import type { Acceptance, Api, Inbox, Refusal, Submission } from '../support/api.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
@@ -144,6 +148,35 @@ test('check 46: what is suppressed after it was accepted is not attempted; what 
     [waiting.submission.id],
   )
   assert.deepEqual(row, { attempts: 0, onWire: false })
+})
+
+test('check 46: what is suppressed while a claim waits for its queue is not attempted', async (t) => {
+  const place = await makePlace(t)
+  const node = await startNode(place, { roles: ['api'] })
+  const { api } = await node.createCaller()
+  await send(api, await api.createInbox(), ['gone@far.test'])
+  const { db, clock } = node.foundation
+  const owner = { nodeId: 1, leaseMs: 60_000, lockClass: nodeLockClass }
+  const [route] = await acquireRoutes(db, owner, clock.now(), { among: null, limit: 1 })
+  const holder = new pg.Client(place.connection)
+  await holder.connect()
+  place.after(() => holder.end())
+  await holder.query('begin')
+  await holder.query('select from route where key = $1 for update', [route!.key])
+  const claiming = claimDeliveries(db, { route: route!.key, epoch: route!.epoch, wanted: 5 }, clock.now())
+  await until('the claim to wait', async () => {
+    const waiting = await db.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+        and query like '%claim_deliveries%'`,
+    )
+    return waiting.length > 0
+  })
+  await edit(api, 'POST', 'gone@far.test')
+  await holder.query('commit')
+  assert.deepEqual(
+    (await claiming).map(({ email, isSuppressed }) => [email, isSuppressed]),
+    [['gone@far.test', true]],
+  )
 })
 
 test('check 46: a recipient that was deferred is suppressed at its next attempt', async (t) => {
