@@ -455,6 +455,9 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
     node.foundation.clock.advance(120_000)
     await readReports(deps, 10)
   }
+  // What was set aside is not read again.
+  node.foundation.clock.advance(120_000)
+  assert.equal(await readReports(deps, 10), false)
   const rows = await node.foundation.db.query('select purpose, failures from kept_mail order by failures')
   assert.deepEqual(rows, [
     { purpose: 'feedback', failures: 0 },
