@@ -194,21 +194,44 @@ export interface SendVerdict {
 
 const acceptance = `select i, verdict, submission_id as "submissionId", retry_after as "retryAfterSeconds",
   muted as suppressed
-  from accept_sends(${Array.from({ length: 40 }, (_, i) => `$${i + 1}`).join(', ')})`
+  from accept_sends(${Array.from({ length: 43 }, (_, i) => `$${i + 1}`).join(', ')})`
 
 /** One call a batch; answers a verdict for each send, in order. */
 export async function acceptSends(db: Queryable, sends: NewSend[], at: Date): Promise<SendVerdict[]> {
-  const verdicts = await db.query<SendVerdict & { i: number }>(acceptance, [
+  const told = await db.query<SendVerdict & { i: number }>(acceptance, [
     at,
-    [...new Set(sends.map(({ org }) => org))],
-    [...new Set(sends.flatMap(({ inbox }) => inbox ?? []))],
+    ...organizationColumns(sends),
+    column('uuid', [...new Set(pick(sends, 'key'))]),
+    column('text', [...new Set(sends.flatMap(({ inbox }) => inbox ?? []))]),
     ...decidingColumns(sends),
     ...recipientColumns(sends),
     ...writtenColumns(sends),
   ])
-  const byPlace = new Map(verdicts.map(({ i, ...verdict }) => [i, verdict]))
-  const unknown = { verdict: 'unauthorized', retryAfterSeconds: null, suppressed: [] }
-  return sends.map(({ sub }, i) => byPlace.get(i + 1) ?? { ...unknown, submissionId: sub })
+  const byPlace = new Map(told.map(({ i, ...verdict }) => [i, verdict]))
+  const accepted = { verdict: 'accepted', retryAfterSeconds: null, suppressed: [] }
+  return sends.map(({ sub }, i) => byPlace.get(i + 1) ?? { ...accepted, submissionId: sub })
+}
+
+/** The organizations in order, and what is asked of each. */
+function organizationColumns(sends: NewSend[]): Buffer[] {
+  const messages = new Map<OrganizationId, number>()
+  const recipients = new Map<OrganizationId, number>()
+  for (const { org, deliveries } of sends) {
+    messages.set(org, (messages.get(org) ?? 0) + 1)
+    recipients.set(org, (recipients.get(org) ?? 0) + deliveries.length)
+  }
+  const organizations = [...messages.keys()].sort()
+  return [
+    column('uuid', organizations),
+    column(
+      'integer',
+      organizations.map((org) => messages.get(org)!),
+    ),
+    column(
+      'integer',
+      organizations.map((org) => recipients.get(org)!),
+    ),
+  ]
 }
 
 function decidingColumns(sends: NewSend[]): Buffer[] {
