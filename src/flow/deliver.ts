@@ -17,9 +17,7 @@ import {
   type DeliveryFact,
   type DeliveryResult,
   type OutboundContent,
-  readOutboundContents,
 } from '../store/deliveries.ts'
-import { readSendContents } from '../store/domain-use.ts'
 import { findRaw } from '../store/raws.ts'
 import { suppressDeliveries } from '../store/suppressions.ts'
 import { returnPathOf, severalRecipients } from './return-path.ts'
@@ -52,38 +50,28 @@ interface Lease {
 
 /**
  * Claims up to `wanted` due deliveries of the route and puts those of one message together. What was suppressed after it
- * had been accepted ends here. What was claimed and cannot be read is given back: nothing was tried.
+ * had been accepted ends here; where that fails, all that was claimed is given back: nothing was tried.
  */
 export async function claimJobs(
-  deps: Pick<DeliveryDeps, 'db' | 'clock'>,
+  { db, clock }: Pick<DeliveryDeps, 'db' | 'clock'>,
   lease: Lease,
   wanted: number,
   record: (results: DeliveryResult[]) => void,
 ): Promise<DeliveryJob[]> {
-  const found = await claimDeliveries(deps.db, { ...lease, wanted }, deps.clock.now())
+  const found = await claimDeliveries(db, { ...lease, wanted }, clock.now())
   try {
-    return await readJobs(deps, lease, found)
+    const suppressed = found.filter(({ isSuppressed }) => isSuppressed)
+    await suppressDeliveries(db, suppressed, lease.epoch, clock.now())
   } catch (error) {
     record(found.map((delivery) => ({ ...placeOf(lease, delivery), ...giveBack })))
     throw error
   }
-}
-
-async function readJobs(
-  { db, clock }: Pick<DeliveryDeps, 'db' | 'clock'>,
-  lease: Lease,
-  found: Awaited<ReturnType<typeof claimDeliveries>>,
-): Promise<DeliveryJob[]> {
-  const claimed = found.filter(({ isSuppressed }) => !isSuppressed)
-  const suppressed = found.filter(({ isSuppressed }) => isSuppressed)
-  await suppressDeliveries(db, suppressed, lease.epoch, clock.now())
-  const bySubmission = Map.groupBy(claimed, ({ submissionId }) => submissionId)
-  const ids = [...bySubmission.keys()]
-  const contents = ids.length > 0 ? await readOutboundContents(db, ids) : []
-  if (contents.length < ids.length) contents.push(...(await readSendContents(db, ids)))
-  return contents.map((content) => {
-    const deliveries = bySubmission.get(content.submissionId)!.sort((a, b) => a.position - b.position)
-    return { ...lease, content, deliveries }
+  const bySubmission = Map.groupBy(found, ({ submissionId }) => submissionId)
+  return [...bySubmission.values()].flatMap((claimed) => {
+    const content = claimed.find((delivery) => delivery.content)?.content
+    const deliveries = claimed.filter(({ isSuppressed }) => !isSuppressed)
+    deliveries.sort((a, b) => a.position - b.position)
+    return content && deliveries.length > 0 ? [{ ...lease, content, deliveries }] : []
   })
 }
 

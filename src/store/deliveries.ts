@@ -10,27 +10,13 @@ export interface ClaimedDelivery {
   position: number
   organizationId: OrganizationId
   email: string
-  domain: string
   attempts: number
   queuedAt: Date
   expiresAt: Date
   /** Its address was suppressed since it was accepted. */
   isSuppressed: boolean
-}
-
-/** Takes up to `wanted` due deliveries of the route, in turns by organization. The claim is the attempt's record. */
-export async function claimDeliveries(
-  db: Queryable,
-  claim: { route: string; epoch: number; wanted: number },
-  at: Date,
-): Promise<ClaimedDelivery[]> {
-  return await db.query<ClaimedDelivery>(
-    `select c.submission_id as "submissionId", c.position, c.organization_id as "organizationId", c.email, c.domain,
-      c.attempts, c.queued_at as "queuedAt", c.expires_at as "expiresAt",
-      is_suppressed(c.organization_id, c.address_key) as "isSuppressed"
-    from claim_deliveries($1, $2, $3, $4) c`,
-    [claim.route, claim.epoch, at, claim.wanted],
-  )
+  /** At the first of a submission's deliveries that were claimed together. */
+  content: OutboundContent | null
 }
 
 /** What a submission's message is composed of. */
@@ -53,17 +39,40 @@ export interface OutboundContent {
   createdAt: Date
 }
 
-/** The contents of sends from inboxes. */
-export async function readOutboundContents(
+type ClaimedRow = Omit<ClaimedDelivery, 'content'> &
+  Omit<OutboundContent, 'messageId'> & { messageId: string | null }
+
+const claiming = `select c.submission_id as "submissionId", c.position, c.organization_id as "organizationId", c.email,
+  c.attempts, c.queued_at as "queuedAt", c.expires_at as "expiresAt", c.suppressed as "isSuppressed",
+  case when c.has_inbox then 'inbox' else 'domain' end as origin, c.internet_message_id as "messageId",
+  c.in_reply_to as "inReplyTo", coalesce(c.reference_ids, '{}') as "referenceIds", c.sender, c.recipients, c.subject,
+  c.body as text, c.html, coalesce(c.attachments, '[]') as attachments, c.raw_id as "rawId",
+  coalesce(c.headers, '{}') as headers, c.created_at as "createdAt"
+  from claim_deliveries($1, $2, $3, $4) c`
+
+/** Takes up to `wanted` due deliveries of the route, in turns by organization. The claim is the attempt's record. */
+export async function claimDeliveries(
   db: Queryable,
-  submissionIds: SubmissionId[],
-): Promise<OutboundContent[]> {
-  return await db.query<OutboundContent>(
-    `select s.id as "submissionId", 'inbox' as origin, m.internet_message_id as "messageId", m.in_reply_to as "inReplyTo",
-      m.reference_ids as "referenceIds", m.sender, m.recipients, m.subject, m.text, m.html, m.attachments,
-      m.raw_id as "rawId", '{}'::jsonb as headers, m.created_at as "createdAt"
-    from unnest($1::uuid[]) as w(id) join submission s on s.id = w.id join message m on m.id = s.message_id`,
-    [submissionIds],
+  claim: { route: string; epoch: number; wanted: number },
+  at: Date,
+): Promise<ClaimedDelivery[]> {
+  const rows = await db.query<ClaimedRow>(claiming, [claim.route, claim.epoch, at, claim.wanted])
+  return rows.map(
+    ({ position, organizationId, email, attempts, queuedAt, expiresAt, isSuppressed, ...rest }) => {
+      const { submissionId, messageId } = rest
+      const content = messageId === null ? null : { ...rest, messageId }
+      return {
+        submissionId,
+        position,
+        organizationId,
+        email,
+        attempts,
+        queuedAt,
+        expiresAt,
+        isSuppressed,
+        content,
+      }
+    },
   )
 }
 

@@ -1,7 +1,7 @@
 // Customers' domains as mail in and out asks for them: who has proved a name, and what it may be used for.
 import type { DomainId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
-import type { DeliveryPlace, OutboundContent } from './deliveries.ts'
+import type { DeliveryPlace } from './deliveries.ts'
 
 /** A domain whose ownership is proved; at most one organization has proved a name. */
 export interface ProvedDomain {
@@ -34,20 +34,6 @@ export async function keepDomain(
     [organizationId, id],
   )
   return row ?? null
-}
-
-/** What the mail of sends without an inbox is composed from. */
-export async function readSendContents(
-  db: Queryable,
-  submissionIds: SubmissionId[],
-): Promise<OutboundContent[]> {
-  return await db.query<OutboundContent>(
-    `select s.id as "submissionId", 'domain' as origin, c.internet_message_id as "messageId", null as "inReplyTo",
-      '{}'::text[] as "referenceIds", s.sender, c.recipients, s.subject, c.text, c.html, '[]'::jsonb as attachments,
-      null as "rawId", c.headers, c.created_at as "createdAt"
-    from unnest($1::uuid[]) as w(id) join submission s on s.id = w.id join send_content c on c.submission_id = s.id`,
-    [submissionIds],
-  )
 }
 
 /** Deliveries that wait of sends through the domain without an inbox, in the order of submissions, beginning with `from`. */

@@ -1,50 +1,72 @@
 -- Delivery: claims, results and endings, each one call a batch.
 
--- Takes up to `wanted` due deliveries of a route onto the wire. Organizations with due mail take turns, so that one
--- with a long queue delays nobody else's single message. Claiming is the attempt's record. Nothing is taken under an
--- epoch that has passed, or out of a paused queue; the lock on the route keeps both from changing meanwhile.
+-- Takes up to `wanted` due deliveries of a route onto the wire, and answers with them what each submission's message is
+-- composed of, at the first of its deliveries. Organizations with due mail take turns, so that one with a long queue
+-- delays nobody else's single message. Claiming is the attempt's record. Nothing is taken under an epoch that has passed,
+-- or out of a paused queue; the lock on the route keeps both from changing meanwhile. What was suppressed until then is
+-- marked. Measured, two at a time: 0.5 ms of CPU, against 1.5 ms of one recursive statement and another for the contents.
 create function claim_deliveries(route_key text, lease_epoch bigint, at timestamptz, wanted integer)
-returns setof delivery
-language sql
+returns table (submission_id uuid, "position" integer, organization_id uuid, email text, attempts integer,
+  queued_at timestamptz, expires_at timestamptz, suppressed boolean, has_inbox boolean, internet_message_id text,
+  in_reply_to text, reference_ids text[], sender jsonb, recipients jsonb, subject text, body text, html text,
+  attachments jsonb, raw_id uuid, headers jsonb, created_at timestamptz)
+language plpgsql
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
 as $$
-  with recursive lease as materialized (
-    select from route r where r.key = route_key and r.epoch = lease_epoch and not r.paused for share
-  ), organizations as (
-    (select d.organization_id from delivery d
-      where d.route = route_key and d.claim_epoch is null and d.status in ('pending', 'deferred')
-        and exists (select from lease)
-      order by d.organization_id limit 1)
-    union all
-    select (select d.organization_id from delivery d
-      where d.route = route_key and d.claim_epoch is null and d.status in ('pending', 'deferred')
-        and d.organization_id > o.organization_id
-      order by d.organization_id limit 1)
-    from organizations o where o.organization_id is not null
-  ), ranked as (
-    select d.submission_id, d.position, d.turn from organizations o
-    cross join lateral (
-      select w.submission_id, w.position, row_number() over (order by w.due_at) as turn from delivery w
-      where w.route = route_key and w.organization_id = o.organization_id
-        and w.claim_epoch is null and w.status in ('pending', 'deferred') and w.due_at <= at and w.expires_at > at
-      order by w.due_at limit wanted
-    ) d
-    where o.organization_id is not null
-  ), chosen as (
-    select submission_id, position from ranked order by turn, random() limit wanted
-  ), locked as (
-    select d.submission_id, d.position from delivery d
-    join chosen using (submission_id, position)
-    where d.claim_epoch is null and d.status in ('pending', 'deferred')
-      and not exists (select from inbox b where b.id = d.inbox_id and b.status = 'deleted')
-    order by d.submission_id, d.position
+#variable_conflict use_column
+declare
+  organization uuid;
+  organizations uuid[] := '{}';
+begin
+  perform from route r where r.key = route_key and r.epoch = lease_epoch and not r.paused for share;
+  if not found then return; end if;
+  loop
+    select d.organization_id into organization from delivery d
+    where d.route = route_key and d.claim_epoch is null and d.status in ('pending', 'deferred')
+      and d.organization_id > coalesce(organization, '00000000-0000-0000-0000-000000000000')
+    order by d.organization_id limit 1;
+    exit when not found;
+    organizations := organizations || organization;
+  end loop;
+  return query
+  with chosen as materialized (
+    select w.submission_id, w.position from unnest(organizations) o(id) cross join lateral (
+      select d.submission_id, d.position, row_number() over (order by d.due_at) as turn from delivery d
+      where d.route = route_key and d.organization_id = o.id
+        and d.claim_epoch is null and d.status in ('pending', 'deferred') and d.due_at <= at and d.expires_at > at
+      order by d.due_at limit wanted
+    ) w
+    order by w.turn, random() limit wanted
+  ), locked as materialized (
+    select d.ctid from chosen c join delivery d on d.submission_id = c.submission_id and d.position = c.position
+    -- Not written as it stands in the partial indexes: only the primary key may come into question here.
+    where d.claim_epoch is null and d.status not in ('delivered', 'bounced', 'failed', 'suppressed')
+      and (select b.status from inbox b where b.id = d.inbox_id) is distinct from 'deleted'
     for update of d skip locked
+  ), claimed as (
+    update delivery d set claim_epoch = lease_epoch, attempts = d.attempts + 1, queued_at = coalesce(d.queued_at, at),
+      updated_at = at
+    from locked l where d.ctid = l.ctid
+    returning d.*
   )
-  update delivery d set claim_epoch = lease_epoch, attempts = d.attempts + 1, queued_at = coalesce(d.queued_at, at),
-    updated_at = at
-  from locked l where d.submission_id = l.submission_id and d.position = l.position
-  returning d.*
-$$;
+  select c.submission_id, c.position, c.organization_id, c.email, c.attempts, c.queued_at, c.expires_at,
+    u.found is not null, m.id is not null, coalesce(m.internet_message_id, x.internet_message_id), m.in_reply_to, m.reference_ids, s.sender,
+    coalesce(m.recipients, x.recipients), s.subject, coalesce(m.text, x.text), coalesce(m.html, x.html), m.attachments,
+    m.raw_id, x.headers, coalesce(m.created_at, x.created_at)
+  from (
+    select *, row_number() over (partition by submission_id order by position) = 1 as is_first from claimed
+  ) c
+  left join lateral (
+    select true as found from suppression p
+    where p.organization_id = c.organization_id and p.address_key = c.address_key limit 1
+  ) u on true
+  left join submission s on s.id = c.submission_id and c.is_first
+  left join message m on m.id = s.message_id
+  left join send_content x on x.submission_id = s.id and s.message_id is null;
+end $$;
 
 -- Brings submissions in line with their deliveries, appends events, numbered under the submission's lock, and tells of them.
 -- `facts`: array of {submission, position, step, id, type, recipient, at, attempt, remote, response, enhanced, classification}.

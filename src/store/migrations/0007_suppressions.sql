@@ -13,13 +13,6 @@ create table suppression (
 );
 create unique index suppression_recent on suppression (organization_id, id);
 
--- Volatile, so that it sees what was committed until now: a statement that claims may have waited since it began.
-create function is_suppressed(org uuid, key text) returns boolean
-language sql volatile
-as $$
-  select exists (select from suppression s where s.organization_id = org and s.address_key = key)
-$$;
-
 -- One for each recipient of a submission and kind of report: a report that comes again is the same complaint.
 create table complaint (
   id uuid primary key,
