@@ -24,6 +24,7 @@ const cases = [
   ['uuid', fc.uuid()],
   ['text', text],
   ['integer', fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })],
+  ['bigint', fc.maxSafeInteger()],
   ['boolean', fc.boolean()],
   ['timestamptz', time],
   ['jsonb', members],

@@ -53,6 +53,7 @@ const elements = {
     write: (value: unknown, at: number) => writeText(JSON.stringify(value), scratch.writeInt8(1, at)),
   },
   integer: { oid: 23, write: (value: number, at: number) => scratch.writeInt32BE(value, at) },
+  bigint: { oid: 20, write: (value: number, at: number) => scratch.writeBigInt64BE(BigInt(value), at) },
   boolean: { oid: 16, write: (value: Truth, at: number) => scratch.writeInt8(value ? 1 : 0, at) },
   timestamptz: {
     oid: 1184,
@@ -88,4 +89,9 @@ export function column<Type extends keyof Elements>(
   const written = Buffer.from(scratch.subarray(0, end))
   if (scratch.length > keptBytes) scratch = Buffer.allocUnsafe(1 << 16)
   return written
+}
+
+/** One field of the rows of a batch. */
+export function pick<Row, Name extends keyof Row>(rows: Row[], name: Name): Row[Name][] {
+  return rows.map((row) => row[name])
 }

@@ -1,6 +1,7 @@
 // Deliveries on their way: due, claimed, recorded, ended.
 import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import { newUuid } from '../base/ids.ts'
+import { column, pick } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import type { DeliveryStatus } from './status.ts'
@@ -103,50 +104,67 @@ export interface DeliveryFact {
   classification: string | null
 }
 
+const resultColumns = Array.from({ length: 19 }, (_, i) => `$${i + 1}`).join(', ')
+
 /** One call a batch; answers for each result whether it counted under the lease that claimed it. */
 export async function recordResults(db: Queryable, results: DeliveryResult[], at: Date): Promise<boolean[]> {
-  const rows = results.map((result, i) => ({
-    i,
-    submission: result.submissionId,
-    position: result.position,
-    route: result.route,
-    epoch: result.epoch,
-    status: result.status,
-    due_at: result.dueAt,
-    response: result.response,
-    failure_code: result.failureCode,
-  }))
-  const facts = results.flatMap((result, i) =>
-    result.facts.map((fact, step) => ({
-      i,
-      submission: result.submissionId,
-      position: result.position,
-      step,
-      id: newUuid(),
-      enhanced: fact.enhancedStatus,
-      ...fact,
-    })),
-  )
-  const values = [JSON.stringify(rows), JSON.stringify(facts), at]
+  const values = [at, ...columnsOf(results), ...factColumnsOf(results)]
   const suppressed = results.flatMap(({ submissionId, position, suppresses }, i) =>
-    suppresses ? [{ i, id: newUuid(), submission: submissionId, position, reason: 'hard_bounce' }] : [],
+    suppresses
+      ? [{ place: i + 1, id: newUuid(), submission: submissionId, position, reason: 'hard_bounce' }]
+      : [],
   )
   const counted =
     suppressed.length === 0
-      ? await db.query<{ i: number }>('select i from record_results($1, $2, $3) i', values)
-      : await db.query<{ i: number }>(recordAndSuppress, [...values, JSON.stringify(suppressed)])
-  const places = new Set(counted.map(({ i }) => i))
-  return results.map((_, i) => places.has(i))
+      ? await db.query<{ place: number }>(`select place from record_results(${resultColumns}) place`, values)
+      : await db.query<{ place: number }>(recordAndSuppress, [...values, JSON.stringify(suppressed)])
+  const places = new Set(counted.map(({ place }) => place))
+  return results.map((_, i) => places.has(i + 1))
+}
+
+function columnsOf(results: DeliveryResult[]): Buffer[] {
+  return [
+    column('uuid', pick(results, 'submissionId')),
+    column('integer', pick(results, 'position')),
+    column('text', pick(results, 'route')),
+    column('bigint', pick(results, 'epoch')),
+    column('text', pick(results, 'status')),
+    column('timestamptz', pick(results, 'dueAt')),
+    column('text', pick(results, 'response')),
+    column('text', pick(results, 'failureCode')),
+  ]
+}
+
+function factColumnsOf(results: DeliveryResult[]): Buffer[] {
+  const facts = results.flatMap((result) => result.facts)
+  return [
+    column(
+      'integer',
+      results.flatMap((result, i) => result.facts.map(() => i + 1)),
+    ),
+    column(
+      'uuid',
+      facts.map(() => newUuid()),
+    ),
+    column('text', pick(facts, 'type')),
+    column('text', pick(facts, 'recipient')),
+    column('timestamptz', pick(facts, 'at')),
+    column('integer', pick(facts, 'attempt')),
+    column('jsonb', pick(facts, 'remote')),
+    column('text', pick(facts, 'response')),
+    column('text', pick(facts, 'enhancedStatus')),
+    column('text', pick(facts, 'classification')),
+  ]
 }
 
 /** Of the results that counted, the dead addresses are suppressed in the same commit. */
 const recordAndSuppress = `with counted as materialized (
-    select i from record_results($1, $2, $3) i
+    select place from record_results(${resultColumns}) place
   ), dead as materialized (
-    select suppress_addresses(coalesce(jsonb_agg(x.fact), '[]'), $3) from counted c
-    join jsonb_array_elements($4::jsonb) x(fact) on (x.fact->>'i')::integer = c.i
+    select suppress_addresses(coalesce(jsonb_agg(x.fact), '[]'), $1) from counted c
+    join jsonb_array_elements($20::jsonb) x(fact) on (x.fact->>'place')::integer = c.place
   )
-  select counted.i from counted cross join dead`
+  select counted.place from counted cross join dead`
 
 export interface DeliveryPlace {
   submissionId: SubmissionId

@@ -1,7 +1,7 @@
 // Submissions, their recipients' states and their events.
 import { hash } from 'node:crypto'
 import type { InboxId, KeyId, MessageId, OrganizationId, SubmissionId, ThreadId } from '../base/ids.ts'
-import { column } from './columns.ts'
+import { column, pick } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import type { DeliveryStatus, SubmissionStatus } from './status.ts'
@@ -290,10 +290,6 @@ function writtenColumns(sends: NewSend[]): Buffer[] {
     column('timestamptz', pick(sends, 'at')),
     column('timestamptz', pick(sends, 'expires_at')),
   ]
-}
-
-function pick<Row, Name extends keyof Row>(rows: Row[], name: Name): Row[Name][] {
-  return rows.map((row) => row[name])
 }
 
 /** Message-IDs and addresses hold no line ends. */

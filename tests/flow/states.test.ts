@@ -30,10 +30,10 @@ test('settle_submissions agrees with submissionStatusOf', async (t) => {
         from unnest($2::text[]) with ordinality s(status, place) where d.submission_id = $1 and d.position = s.place - 1`,
         [id, recipients],
       )
-      await db.query('select settle_submissions($1, $2)', [
-        JSON.stringify([{ submission: id, type: 'attempted', at: clock.now(), id }]),
-        clock.now(),
-      ])
+      await db.query(
+        'select settle_submissions(array(select f from jsonb_populate_recordset(null::fact, $1) f), $2)',
+        [JSON.stringify([{ submission: id, type: 'attempted', at: clock.now(), id }]), clock.now()],
+      )
       const [row] = await db.query<{ status: string; code: string | null }>(
         'select status, failure_code as code from submission where id = $1',
         [id],

@@ -68,17 +68,25 @@ begin
   left join send_content x on x.submission_id = s.id and s.message_id is null;
 end $$;
 
--- Brings submissions in line with their deliveries, appends events, numbered under the submission's lock, and tells of them.
--- `facts`: array of {submission, position, step, id, type, recipient, at, attempt, remote, response, enhanced, classification}.
-create function settle_submissions(facts jsonb, at timestamptz) returns void
+-- An event to come of one recipient of a submission; `step` orders those of one moment.
+create type fact as (submission uuid, "position" integer, step integer, id uuid, type text, recipient text, at timestamptz,
+  attempt integer, remote jsonb, response text, enhanced text, classification text);
+
+-- Brings submissions in line with their deliveries, appends events, numbered under the submission's lock, tells of them
+-- and counts what became of recipients: all that is told to customers goes through here.
+create function settle_submissions(facts fact[], at timestamptz) returns void
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 as $$
 declare
-  touched uuid[] := array(select distinct (f->>'submission')::uuid from jsonb_array_elements(facts) f);
+  touched uuid[];
+  amounts integer[];
 begin
+  select array_agg(n.submission), array_agg(n.amount) into touched, amounts
+  from (select f.submission, count(*) as amount from unnest(facts) f group by f.submission) n;
   perform 1 from submission s where s.id = any(touched) order by s.id for no key update;
   update submission s set
     status = case
@@ -88,13 +96,11 @@ begin
       else 'failed' end,
     response = x.response,
     failure_code = case when x.waiting > 0 then null else x.failure_code end,
-    event_seq = s.event_seq + x.facts,
+    event_seq = s.event_seq + x.amount,
     updated_at = at
   from (
-    select t.submission, t.facts, states.*
-    from (
-      select f.submission, count(*) as facts from jsonb_to_recordset(facts) as f(submission uuid) group by f.submission
-    ) t
+    select t.submission, t.amount, states.*
+    from unnest(touched, amounts) t(submission, amount)
     cross join lateral (
       select count(*) filter (where d.status in ('pending', 'deferred')) as waiting,
         count(*) filter (where d.status = 'delivered') as delivered,
@@ -111,56 +117,78 @@ begin
     select s.id,
       s.event_seq - count(*) over (partition by s.id) + row_number() over (partition by s.id order by f.at, f.position, f.step),
       f.id, s.organization_id, f.type, f.recipient, f.at, f.attempt, f.remote, f.response, f.enhanced, f.classification
-    from jsonb_to_recordset(facts) as f(
-      submission uuid, position integer, step integer, id uuid, type text, recipient text, at timestamptz,
-      attempt integer, remote jsonb, response text, enhanced text, classification text)
-    join submission s on s.id = f.submission
-    returning submission_id, seq, id, organization_id, type
+    from unnest(facts) f join submission s on s.id = f.submission
+    returning submission_id, seq, id, organization_id, type, recipient, event.at
+  ), announced as (
+    insert into outbox (organization_id, items, created_at)
+    select organization_id, jsonb_agg(jsonb_build_object('id', id, 'submission', submission_id, 'event', seq,
+      'type', 'message.' || case type when 'cancelled' then 'failed' else type end) order by submission_id, seq),
+      settle_submissions.at
+    from told where type in ('delivered', 'deferred', 'bounced', 'failed', 'cancelled', 'complained')
+    group by organization_id
   )
-  insert into outbox (organization_id, items, created_at)
-  select organization_id, jsonb_agg(jsonb_build_object('id', id, 'submission', submission_id, 'event', seq,
-    'type', 'message.' || case type when 'cancelled' then 'failed' else type end) order by submission_id, seq), at
-  from told where type in ('delivered', 'deferred', 'bounced', 'failed', 'cancelled', 'complained')
-  group by organization_id;
+  insert into metric_delta (organization_id, at, counts)
+  select organization_id, max(latest), array_agg(row(type, sender, destination, latency, amount)::metric_count)
+  from (
+    select t.organization_id, hour_of(t.at) as hour, max(t.at) as latest, t.type,
+      domain_of(s.sender->>'email') as sender, domain_of(t.recipient) as destination,
+      case when t.type = 'delivered' then latency_bucket(t.at - s.created_at) end as latency, count(*) as amount
+    from told t join submission s on s.id = t.submission_id
+    where t.type in ('delivered', 'deferred', 'bounced', 'failed', 'cancelled', 'suppressed', 'complained')
+    group by 1, 2, 4, 5, 6, 7
+  ) n
+  group by organization_id, hour;
 end $$;
 
 -- Records how claimed deliveries ended. A result counts only under the epoch that claimed it and still owns the route;
--- answers the places of `results` that counted. `results`: array of {i, submission, position, route, epoch, status
--- (null: not tried, give the claim back), due_at, response, failure_code}; `facts`: as above, with i.
-create function record_results(results jsonb, facts jsonb, at timestamptz) returns setof integer
+-- answers the places, from 1, of the results that counted. A batch comes as columns, one element a result (its status is
+-- null where it was not tried: the claim is given back), then one element a fact, with the place of its result.
+create function record_results(at timestamptz,
+  submissions uuid[], positions integer[], routes text[], epochs bigint[], statuses text[], due_times timestamptz[],
+  responses text[], failure_codes text[],
+  fact_results integer[], fact_ids uuid[], fact_types text[], fact_recipients text[], fact_times timestamptz[],
+  fact_attempts integer[], fact_remotes jsonb[], fact_responses text[], fact_enhanced text[], fact_classes text[])
+returns setof integer
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 as $$
 declare
   counted integer[];
+  facts fact[];
 begin
-  perform 1 from route r
-    where r.key in (select x->>'route' from jsonb_array_elements(results) x) order by r.key for share;
-  perform 1 from delivery d
-    join jsonb_to_recordset(results) as x(submission uuid, position integer)
-      on d.submission_id = x.submission and d.position = x.position
-    order by d.submission_id, d.position for update of d;
-  with updated as (
+  perform 1 from route r where r.key = any(routes) order by r.key for share;
+  with locked as materialized (
+    select d.submission_id, d.position, x.place
+    from unnest(submissions, positions, routes, epochs) with ordinality x(submission, position, route, epoch, place)
+    join route r on r.key = x.route and r.epoch = x.epoch
+    join delivery d on d.submission_id = x.submission and d.position = x.position
+    -- Not written so that an index of what is on the wire could come into question.
+    where d.claim_epoch is not distinct from x.epoch and d.route is not distinct from x.route
+    order by d.submission_id, d.position for update of d
+  ), updated as (
     update delivery d set
       claim_epoch = null,
-      status = coalesce(x.status, d.status),
-      attempts = case when x.status is null then d.attempts - 1 else d.attempts end,
-      due_at = coalesce(x.due_at, d.due_at),
-      response = case when x.status is null then d.response else x.response end,
-      failure_code = x.failure_code,
-      updated_at = case when x.status is null then d.updated_at else at end
-    from jsonb_to_recordset(results) as x(
-      i integer, submission uuid, position integer, route text, epoch bigint, status text, due_at timestamptz,
-      response text, failure_code text)
-    join route r on r.key = x.route and r.epoch = x.epoch
-    where d.submission_id = x.submission and d.position = x.position and d.claim_epoch = x.epoch and d.route = x.route
-    returning x.i
+      status = coalesce(statuses[l.place], d.status),
+      attempts = d.attempts - (statuses[l.place] is null)::integer,
+      due_at = coalesce(due_times[l.place], d.due_at),
+      response = case when statuses[l.place] is null then d.response else responses[l.place] end,
+      failure_code = failure_codes[l.place],
+      updated_at = case when statuses[l.place] is null then d.updated_at else record_results.at end
+    from locked l where d.submission_id = l.submission_id and d.position = l.position
+    returning l.place
   )
-  select coalesce(array_agg(updated.i), '{}') into counted from updated;
-  perform settle_submissions(
-    coalesce((select jsonb_agg(f) from jsonb_array_elements(facts) f where (f->>'i')::integer = any(counted)), '[]'), at);
+  select array_agg(place) into counted from updated;
+  select array_agg(row(submissions[x.place], positions[x.place], x.step, x.id, x.type, x.recipient, x.at, x.attempt, x.remote,
+    x.response, x.enhanced, x.class)::fact)
+  into facts
+  from unnest(fact_results, fact_ids, fact_types, fact_recipients, fact_times, fact_attempts, fact_remotes, fact_responses,
+    fact_enhanced, fact_classes) with ordinality
+    x(place, id, type, recipient, at, attempt, remote, response, enhanced, class, step)
+  where x.place = any(counted);
+  if facts is not null then perform settle_submissions(facts, at); end if;
   return query select unnest(counted);
 end $$;
 
@@ -190,7 +218,7 @@ begin
     'type', event_type, 'recipient', u.email, 'at', at, 'response', u.response, 'classification', class))
   into facts from updated u;
   if facts is null then return 0; end if;
-  perform settle_submissions(facts, at);
+  perform settle_submissions(array(select f from jsonb_populate_recordset(null::fact, facts) f), at);
   return jsonb_array_length(facts);
 end $$;
 
@@ -215,6 +243,6 @@ begin
     'classification', 'other'))
   into facts from updated u;
   if facts is null then return 0; end if;
-  perform settle_submissions(facts, at);
+  perform settle_submissions(array(select f from jsonb_populate_recordset(null::fact, facts) f), at);
   return jsonb_array_length(facts);
 end $$;

@@ -143,7 +143,7 @@ begin
     'type', 'suppressed', 'recipient', u.email, 'at', at, 'response', u.response))
   into facts from updated u;
   if facts is null then return 0; end if;
-  perform settle_submissions(facts, at);
+  perform settle_submissions(array(select f from jsonb_populate_recordset(null::fact, facts) f), at);
   return jsonb_array_length(facts);
 end $$;
 
@@ -176,8 +176,8 @@ begin
   join delivery d on d.submission_id = r.submission and (r.position is null or d.position = r.position);
 end $$;
 
--- Records what reports say of deliveries whose rows the caller has locked. `facts`: as settle_submissions takes them,
--- with failure_code where the type is bounced.
+-- Records what reports say of deliveries whose rows the caller has locked. `facts`: array of facts, with failure_code where
+-- the type is bounced.
 create function record_reports(facts jsonb, at timestamptz) returns void
 language plpgsql
 set enable_seqscan = off
@@ -188,5 +188,5 @@ begin
   update delivery d set status = 'bounced', response = x.response, failure_code = x.failure_code, updated_at = at
   from jsonb_to_recordset(facts) as x(submission uuid, position integer, type text, response text, failure_code text)
   where d.submission_id = x.submission and d.position = x.position and x.type = 'bounced';
-  perform settle_submissions(facts, at);
+  perform settle_submissions(array(select f from jsonb_populate_recordset(null::fact, facts) f), at);
 end $$;

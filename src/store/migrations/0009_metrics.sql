@@ -79,31 +79,6 @@ as $$
   select split_part(email, '@', -1)
 $$;
 
--- Counts new events: what became of recipients. Whatever tells customers a fact inserts it, and is counted.
-create function count_outcomes() returns trigger
-language plpgsql
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
-begin
-  insert into metric_delta (organization_id, at, counts)
-  select organization_id, max(at), array_agg(row(fact, sender, destination, latency, amount)::metric_count)
-  from (
-    select e.organization_id, hour_of(e.at) as hour, max(e.at) as at, e.type as fact,
-      domain_of(s.sender->>'email') as sender, domain_of(e.recipient) as destination,
-      case when e.type = 'delivered' then latency_bucket(e.at - s.created_at) end as latency, count(*) as amount
-    from added e join submission s on s.id = e.submission_id
-    where e.type in ('delivered', 'deferred', 'bounced', 'failed', 'cancelled', 'suppressed', 'complained')
-    group by 1, 2, 4, 5, 6, 7
-  ) n
-  group by organization_id, hour;
-  return null;
-end $$;
-
-create trigger count_outcomes after insert on event
-referencing new table as added for each statement execute function count_outcomes();
-
 -- Counts messages that have been filed. Called by who inserts them: a trigger would copy their bodies.
 create function count_received(ids text[]) returns void
 language sql
