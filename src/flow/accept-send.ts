@@ -7,6 +7,7 @@ import { newId, type SubmissionId, type ThreadId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import { traced } from '../base/trace.ts'
+import { allOf, upon } from '../base/upon.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import { commitRows } from '../store/commit.ts'
 import { type Db, DbFault } from '../store/db.ts'
@@ -89,7 +90,7 @@ export class Acceptance {
   readonly #deps: AcceptanceDeps
   readonly #batch: Batch<PendingSend, SendVerdict | DbFault>
   readonly #results: Batch<SubmissionId, SubmissionRow | undefined>
-  readonly #running = new Map<string, Promise<boolean>>()
+  readonly #running = new Map<string, Promise<AcceptedSend>>()
   readonly #knownRoutes = new Set<string>()
   readonly #senders = new Map<string, Sender>()
 
@@ -196,29 +197,40 @@ export class Acceptance {
     idempotency: Idempotency,
   ): Promise<AcceptedSend> {
     const name = `${caller.organizationId} ${frame.operation} ${idempotency.key}`
-    const deadlineMs = this.#deps.clock.monotonicMs() + runningWaitMs
-    let hasResult = false
-    for (let earlier = this.#running.get(name); earlier && !hasResult; earlier = this.#running.get(name)) {
-      const waitMs = deadlineMs - this.#deps.clock.monotonicMs()
-      if (waitMs <= 0) throw new ServiceError('idempotency_in_progress', undefined, 1)
-      hasResult = await Promise.race([earlier, sleep(waitMs, false, { ref: false })])
-    }
+    const earlier = this.#running.get(name)
+    const hasResult = earlier !== undefined && (await this.#untilDone(name, earlier))
     const describe = () => ({
       'posthorn.organization': caller.organizationId,
       'posthorn.inbox': frame.sender.id ?? '',
     })
     const run = traced('accept', describe, () => this.#accept(caller, frame, draft, body, idempotency))
     if (hasResult) return await run
-    const isAccepted = run.then(
-      () => true,
-      () => false, // who waits is not told why: its own turn comes
-    )
-    this.#running.set(name, isAccepted)
+    this.#running.set(name, run)
     try {
       return await run
     } finally {
       this.#running.delete(name)
     }
+  }
+
+  /** Waits until nothing runs under the name, or one that did was accepted: whether one was. */
+  async #untilDone(name: string, first: Promise<AcceptedSend>): Promise<boolean> {
+    const deadlineMs = this.#deps.clock.monotonicMs() + runningWaitMs
+    let hasResult = false
+    for (
+      let earlier: Promise<AcceptedSend> | undefined = first;
+      earlier && !hasResult;
+      earlier = this.#running.get(name)
+    ) {
+      const waitMs = deadlineMs - this.#deps.clock.monotonicMs()
+      if (waitMs <= 0) throw new ServiceError('idempotency_in_progress', undefined, 1)
+      const isAccepted = earlier.then(
+        () => true,
+        () => false, // who waits is not told why: its own turn comes
+      )
+      hasResult = await Promise.race([isAccepted, sleep(waitMs, false, { ref: false })])
+    }
+    return hasResult
   }
 
   async #accept(
@@ -230,15 +242,18 @@ export class Acceptance {
   ): Promise<AcceptedSend> {
     const { clock, lifetimeMs, blobs, wake } = this.#deps
     const raw = attachmentBytes(body)
-    const routes = await this.#routesOf(draft)
+    const routes = this.#routesOf(draft)
     const send = compileSend(caller, frame, draft, body, {
       idempotency,
       raw,
-      routes,
+      routes: routes instanceof Promise ? await routes : routes,
       lifetimeMs,
       at: clock.now(),
     })
-    if (!draft.refusal) await Promise.all([this.#keepLarge(raw), this.#addRoutes(send)])
+    if (!draft.refusal) {
+      if (raw) await this.#keepLarge(raw)
+      if (!send.deliveries.every(({ route }) => this.#knownRoutes.has(route))) await this.#addRoutes(send)
+    }
     const sizeBytes = 2_000 + draft.contentBytes + 300 * draft.recipients.length
     const verdict = await this.#batch.add({ send, raw, sizeBytes })
     if (verdict instanceof DbFault) throw verdict
@@ -259,11 +274,13 @@ export class Acceptance {
   }
 
   /** The queue of each recipient's domain. */
-  async #routesOf({ recipients }: SendDraft): Promise<Map<string, string>> {
+  #routesOf({ recipients }: SendDraft): Map<string, string> | Promise<Map<string, string>> {
     const { domains, routePolicy } = this.#deps
     const names = [...new Set(recipients.map(({ domain }) => domain))]
-    const found = await Promise.all(names.map((name) => domains.find(name)))
-    return new Map(names.map((name, i) => [name, routeOf(routePolicy, name, found[i] ?? null)]))
+    const found = names.map((name) => domains.find(name))
+    return upon(allOf(found), (proved) => {
+      return new Map(names.map((name, i) => [name, routeOf(routePolicy, name, proved[i] ?? null)]))
+    })
   }
 
   #judge(caller: Caller, sender: Sender, begins: 'conversation' | 'nothing', draft: SendDraft) {
@@ -271,8 +288,8 @@ export class Acceptance {
   }
 
   /** Bytes too large for a row go to the blob store, flushed, before the commit that names them. */
-  async #keepLarge(raw: RawRow | null): Promise<void> {
-    if (!raw?.bytes || raw.sizeBytes <= maxInlineBytes) return
+  async #keepLarge(raw: RawRow): Promise<void> {
+    if (!raw.bytes || raw.sizeBytes <= maxInlineBytes) return
     await this.#deps.blobs.put(raw.id, raw.bytes)
     raw.blob = raw.id
     raw.bytes = null
@@ -280,7 +297,6 @@ export class Acceptance {
 
   async #addRoutes({ deliveries }: NewSend): Promise<void> {
     const unknown = deliveries.map(({ route }) => route).filter((route) => !this.#knownRoutes.has(route))
-    if (unknown.length === 0) return
     await addRoutes(this.#deps.db, unknown, this.#deps.clock.now())
     if (this.#knownRoutes.size > maxKnown) this.#knownRoutes.clear()
     for (const route of unknown) this.#knownRoutes.add(route)

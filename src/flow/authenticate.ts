@@ -1,5 +1,6 @@
 // Who is calling: a key's digest looked up and cached for a second, and the requests it has left in its minute.
 import type { Clock } from '../base/clock.ts'
+import { upon } from '../base/upon.ts'
 import type { Db } from '../store/db.ts'
 import { borrowRequests, findCaller } from '../store/keys.ts'
 import type { Caller } from './caller.ts'
@@ -10,7 +11,8 @@ const maxCached = 10_000
 const longestSecret = 100
 
 interface CachedCaller {
-  caller: Promise<Caller | null>
+  /** A promise until it has been looked up. */
+  caller: Caller | null | Promise<Caller | null>
   untilMs: number
 }
 
@@ -18,6 +20,7 @@ interface CachedCaller {
 export class KeyRing {
   readonly #db: Db
   readonly #clock: Clock
+  /** By the secret: a digest of it for each request would cost more than all the rest of this. */
   readonly #cached = new Map<string, CachedCaller>()
 
   constructor({ db, clock }: { db: Db; clock: Clock }) {
@@ -26,27 +29,30 @@ export class KeyRing {
   }
 
   /** The caller behind the secret, or null for every cause alike: unknown, expired, revoked, or not from this address. */
-  async authenticate(secret: string | undefined, ip: string): Promise<Caller | null> {
+  authenticate(secret: string | undefined, ip: string): Caller | null | Promise<Caller | null> {
     if (secret === undefined || secret.length > longestSecret) return null
-    const caller = await this.#find(secret)
-    if (!caller) return null
-    if (caller.expiresAt && caller.expiresAt.getTime() <= this.#clock.nowMs()) return null
-    if (caller.allowedIps && !caller.allowedIps.includes(ip)) return null
-    return caller
+    return upon(this.#find(secret), (caller) => (caller && this.#mayCall(caller, ip) ? caller : null))
   }
 
-  #find(secret: string): Promise<Caller | null> {
+  #mayCall({ expiresAt, allowedIps }: Caller, ip: string): boolean {
+    if (expiresAt && expiresAt.getTime() <= this.#clock.nowMs()) return false
+    return !allowedIps || allowedIps.includes(ip)
+  }
+
+  #find(secret: string): Caller | null | Promise<Caller | null> {
     const now = this.#clock.monotonicMs()
-    const hash = hashSecret(secret)
-    const name = hash.toString('base64')
-    const known = this.#cached.get(name)
+    const known = this.#cached.get(secret)
     if (known && now < known.untilMs) return known.caller
-    if (!isSecret(secret)) return Promise.resolve(null)
-    const caller = findCaller(this.#db, hash)
-    this.#cached.delete(name)
+    if (!isSecret(secret)) return null
+    this.#cached.delete(secret)
     if (this.#cached.size >= maxCached) this.#cached.delete(this.#cached.keys().next().value!)
-    this.#cached.set(name, { caller, untilMs: now + keyCacheMs })
-    caller.catch(() => this.#cached.delete(name))
+    const caller = findCaller(this.#db, hashSecret(secret))
+    const cached: CachedCaller = { caller, untilMs: now + keyCacheMs }
+    this.#cached.set(secret, cached)
+    caller.then(
+      (found) => (cached.caller = found),
+      () => this.#cached.delete(secret),
+    )
     return caller
   }
 }
@@ -80,17 +86,18 @@ export class RequestRate {
     this.#clock = clock
   }
 
-  async admit(caller: Caller): Promise<Admission> {
+  admit(caller: Caller): Admission | Promise<Admission> {
     const limit = caller.requestsPerMinute
-    const windowStartMs = Math.floor(this.#clock.nowMs() / windowMs) * windowMs
+    const nowMs = this.#clock.nowMs()
+    const windowStartMs = Math.floor(nowMs / windowMs) * windowMs
     const slice = this.#slice(caller.id, windowStartMs)
-    while (slice.left === 0 && slice.granted < limit) {
+    if (slice.left === 0 && slice.granted < limit) {
       slice.borrowing ??= this.#borrow(caller, slice).finally(() => (slice.borrowing = null))
-      await slice.borrowing
+      return slice.borrowing.then(() => this.admit(caller))
     }
     const allowed = slice.left > 0
     if (allowed) slice.left--
-    const resetSeconds = Math.max(1, Math.ceil((windowStartMs + windowMs - this.#clock.nowMs()) / 1000))
+    const resetSeconds = Math.max(1, Math.ceil((windowStartMs + windowMs - nowMs) / 1000))
     return { allowed, limit, remaining: Math.max(0, limit - slice.granted + slice.left), resetSeconds }
   }
 

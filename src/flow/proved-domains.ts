@@ -2,6 +2,7 @@
 import { Batch } from '../base/batch.ts'
 import type { Clock } from '../base/clock.ts'
 import type { OrganizationId } from '../base/ids.ts'
+import { upon } from '../base/upon.ts'
 import type { Db } from '../store/db.ts'
 import { findProvedUses, type ProvedDomain } from '../store/domain-use.ts'
 
@@ -27,9 +28,13 @@ export class ProvedDomains {
   }
 
   /** The domain if the organization may send from it. */
-  async findSending(organizationId: OrganizationId, name: string): Promise<ProvedDomain | null> {
-    const found = await this.find(name)
-    return found?.organizationId === organizationId && found.outbound ? found : null
+  findSending(
+    organizationId: OrganizationId,
+    name: string,
+  ): ProvedDomain | null | Promise<ProvedDomain | null> {
+    return upon(this.find(name), (found) => {
+      return found?.organizationId === organizationId && found.outbound ? found : null
+    })
   }
 
   async #lookUp(name: string): Promise<ProvedDomain | null> {

@@ -1,29 +1,33 @@
 // Whether a key may send from here, and whether the sender's domain may be sent from.
 import type { InboxId } from '../base/ids.ts'
+import { upon } from '../base/upon.ts'
 import type { Caller } from './caller.ts'
 import type { Sender } from './compile-send.ts'
 import type { ProvedDomains } from './proved-domains.ts'
 import type { Refusal } from './send-draft.ts'
 
 /** What a send is refused with: by its key, by its sender's domain, or as its draft was (`drafted`). */
-export async function judgeSender(
+export function judgeSender(
   domains: ProvedDomains,
   caller: Caller,
   sender: Sender,
   { begins, drafted }: { begins: 'conversation' | 'nothing'; drafted: Refusal | null },
-): Promise<Refusal | null> {
+): Refusal | null | Promise<Refusal | null> {
   if (!mayUseInbox(caller, sender.id)) return { code: 'inbox_not_allowed' }
   if (begins === 'conversation' && caller.sendMode === 'reply_only') return { code: 'send_mode_reply_only' }
   const isManaged = sender.id !== null && sender.domainId === null
   // A policy of the deployment, whoever the sender is.
   if (isManaged || drafted?.code === 'marketing_not_available') return drafted
   // Without an inbox the sender has a domain only where it may be sent from; asked twice, the answers could differ.
-  const maySend =
-    sender.id === null ? sender.domainId : await domains.findSending(caller.organizationId, sender.domain)
-  if (maySend) return drafted
+  const maySend: { id: string } | string | null | Promise<{ id: string } | null> =
+    sender.id === null ? sender.domainId : domains.findSending(caller.organizationId, sender.domain)
+  return upon(maySend, (domain) => (domain ? drafted : notProved(sender)))
+}
+
+function notProved({ id, domain }: Sender): Refusal {
   return {
     code: 'sender_not_allowed',
-    detail: `The domain of the sender, ${sender.domain}, is not proved for sending: verify it${sender.id === null ? ', or send from an inbox' : ''}.`,
+    detail: `The domain of the sender, ${domain}, is not proved for sending: verify it${id === null ? ', or send from an inbox' : ''}.`,
   }
 }
 

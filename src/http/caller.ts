@@ -3,11 +3,12 @@ import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import { writtenAddress } from '../base/ip-address.ts'
-import type { KeyRing, RequestRate } from '../flow/authenticate.ts'
+import { upon } from '../base/upon.ts'
+import type { Admission, KeyRing, RequestRate } from '../flow/authenticate.ts'
 import { type Caller, hasScope, type Scope } from '../flow/caller.ts'
 import { admissionMs } from '../flow/key.ts'
 import type { Api } from './api.ts'
-import { answerWaitMs, callerWaitMs, withinTime } from './deadline.ts'
+import { answerDeadline, callerDeadline } from './deadline.ts'
 
 type Deps = { clock: Clock; keyRing: KeyRing; requestRate: RequestRate }
 
@@ -32,58 +33,79 @@ export function scopesOf(scope: Scope | readonly Scope[] | null): readonly Scope
   return typeof scope === 'string' ? [scope] : scope
 }
 
+type Done = (error?: Error) => void
+
+/** The key is known and its requests are borrowed, but for one request in a thousand: then nothing is waited for. */
 function admit(deps: Deps, scopes: readonly Scope[]) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+  return (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
     request.admittedMs = deps.clock.monotonicMs()
-    request.caller = await withinTime(admitCaller(deps, request, reply), callerWaitMs)
-    const { caller } = request
-    requireActive(caller)
-    if (scopes.length > 0 && !scopes.some((scope) => hasScope(caller, scope))) {
-      throw new ServiceError('insufficient_scope', `The operation needs the scope ${scopes.join(' or ')}.`)
+    const enter = (caller: Caller) => {
+      request.caller = caller
+      requireActive(caller)
+      requireOneOf(scopes, caller)
     }
+    const admitted = upon(authenticate(deps, request), (caller) => {
+      return upon(deps.requestRate.admit(caller), (admission) => {
+        count(reply, admission)
+        return caller
+      })
+    })
+    goOn(upon(inTime(admitted), enter), done)
   }
 }
 
-async function admitCaller(deps: Deps, request: FastifyRequest, reply: FastifyReply): Promise<Caller> {
-  const caller = await authenticate(deps, request)
-  const { allowed, limit, remaining, resetSeconds } = await deps.requestRate.admit(caller)
+function inTime(caller: Caller | Promise<Caller>): Caller | Promise<Caller> {
+  return caller instanceof Promise ? callerDeadline.within(caller) : caller
+}
+
+function goOn(entered: void | Promise<void>, done: Done): void {
+  if (entered) entered.then(() => done(), done)
+  else done()
+}
+
+function count(reply: FastifyReply, { allowed, limit, remaining, resetSeconds }: Admission): void {
   reply.header('ratelimit-policy', `"requests";q=${limit};w=60`)
   reply.header('ratelimit', `"requests";r=${remaining};t=${resetSeconds}`)
   if (!allowed) throw new ServiceError('rate_limited', undefined, resetSeconds)
-  return caller
 }
 
 /** A body may take minutes to arrive: by then its key may have been revoked, or its organization suspended. */
 function readmit(deps: Deps) {
-  return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+  return (request: FastifyRequest, _reply: FastifyReply, done: Done): void => {
     const isFresh = deps.clock.monotonicMs() - request.admittedMs <= admissionMs
     if (isFresh) done()
-    else readmitCaller(deps, request).then(() => done(), done)
+    else goOn(readmitCaller(deps, request), done)
   }
 }
 
-async function readmitCaller(deps: Deps, request: FastifyRequest): Promise<void> {
-  request.caller = await withinTime(authenticate(deps, request), callerWaitMs)
-  requireActive(request.caller)
+function readmitCaller(deps: Deps, request: FastifyRequest): void | Promise<void> {
+  return upon(inTime(authenticate(deps, request)), (caller) => {
+    request.caller = caller
+    requireActive(caller)
+  })
 }
 
-async function authenticate({ keyRing }: Deps, { headers, ip }: FastifyRequest): Promise<Caller> {
+function authenticate({ keyRing }: Deps, { headers, ip }: FastifyRequest): Caller | Promise<Caller> {
   const secret = headers['x-api-key']
-  const caller = await keyRing.authenticate(
-    typeof secret === 'string' ? secret : undefined,
-    writtenAddress(ip),
-  )
-  if (!caller) throw new ServiceError('unauthorized')
-  return caller
+  const given = typeof secret === 'string' ? secret : undefined
+  return upon(keyRing.authenticate(given, writtenAddress(ip)), (caller) => {
+    if (!caller) throw new ServiceError('unauthorized')
+    return caller
+  })
 }
 
 function requireActive({ organizationStatus }: Caller): void {
   if (organizationStatus !== 'active') throw new ServiceError('organization_inactive')
 }
 
+function requireOneOf(scopes: readonly Scope[], caller: Caller): void {
+  if (scopes.length === 0 || scopes.some((scope) => hasScope(caller, scope))) return
+  throw new ServiceError('insufficient_scope', `The operation needs the scope ${scopes.join(' or ')}.`)
+}
+
 function answerInTime(answer: RouteOptions['handler']): RouteOptions['handler'] {
   return function (request, reply) {
     const result: unknown = answer.call(this, request, reply)
-    return result instanceof Promise ? withinTime(result, answerWaitMs) : result
+    return result instanceof Promise ? answerDeadline.within(result) : result
   }
 }
