@@ -55,16 +55,17 @@ export async function findWaitingOfDomain(
   )
 }
 
-/** Deletes up to `limit` contents from before `before` of which nothing waits; answers how many. */
+/** Deletes up to `limit` contents from before `before` of which nothing waits; answers how many. Ids begin with their time. */
 export async function deleteSettledContents(tx: Tx, before: Date, limit: number): Promise<number> {
+  const floor = `${before.getTime().toString(16).padStart(12, '0')}${'0'.repeat(20)}`
   const rows = await tx.query(
     // A join could be planned to begin with all the submissions that there are.
     `delete from send_content where submission_id in (
-      select c.submission_id from send_content c where c.created_at < $1
+      select c.submission_id from send_content c where c.submission_id < $3::uuid and c.created_at < $1
         and (select s.status <> 'pending' from submission s where s.id = c.submission_id)
-      order by c.created_at limit $2
+      order by c.submission_id limit $2
     ) returning submission_id`,
-    [before, limit],
+    [before, limit, floor],
   )
   return rows.length
 }

@@ -238,22 +238,25 @@ begin
     to_domains[g], to_routes[g], 'pending', times[to_sends[g]], expiries[to_sends[g]], times[to_sends[g]]
   from generate_series(1, cardinality(to_sends)) g where passed[to_sends[g]];
 
+  -- Measured: a text that is read as JSON once costs two thirds of what building the objects does.
   insert into outbox (organization_id, items, created_at)
   select orgs[g],
-    jsonb_agg(jsonb_build_object('id', subs[g], 'type', 'message.sent', 'submission', subs[g], 'event', 0) order by g),
+    ('[' || string_agg('{"id":"' || subs[g] || '","type":"message.sent","submission":"' || subs[g] || '","event":0}', ','
+      order by g) || ']')::jsonb,
     max(times[g])
   from generate_series(1, cardinality(orgs)) g where passed[g] group by orgs[g];
 
   insert into metric_delta (organization_id, at, counts)
   select n.org, max(n.at), array_agg(row(n.fact, n.sender, n.destination, null, n.amount)::metric_count)
   from (
-    select orgs[g] as org, hour_of(times[g]) as hour, max(times[g]) as at, 'accepted' as fact,
-      domain_of(senders[g]->>'email') as sender, null as destination, count(*) as amount
-    from generate_series(1, cardinality(orgs)) g where passed[g] group by 1, 2, 5
-    union all
-    select orgs[to_sends[g]], hour_of(times[to_sends[g]]), max(times[to_sends[g]]), 'recipients',
-      domain_of(senders[to_sends[g]]->>'email'), to_domains[g], count(*)
-    from generate_series(1, cardinality(to_sends)) g where passed[to_sends[g]] group by 1, 2, 5, 6
+    select orgs[f.send] as org, hour_of(times[f.send]) as hour, max(times[f.send]) as at, f.fact,
+      domain_of(senders[f.send]->>'email') as sender, f.destination, count(*) as amount
+    from (
+      select g as send, 'accepted' as fact, null as destination from generate_series(1, cardinality(orgs)) g
+      union all
+      select to_sends[g], 'recipients', to_domains[g] from generate_series(1, cardinality(to_sends)) g
+    ) f
+    where passed[f.send] group by 1, 2, 4, 5, 6
   ) n
   group by n.org, n.hour;
 

@@ -10,7 +10,7 @@ create table outbox (
   items jsonb not null,
   created_at timestamptz not null,
   primary key (xact, seq)
-);
+) with (toast_tuple_target = 8160);
 create index outbox_organization on outbox (organization_id, xact, seq);
 alter table outbox alter column items set statistics 0;
 

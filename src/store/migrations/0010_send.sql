@@ -22,4 +22,3 @@ alter table send_content alter column html set statistics 0;
 alter table send_content alter column recipients set statistics 0;
 alter table send_content alter column headers set statistics 0;
 create index send_content_domain on send_content (domain_id, submission_id);
-create index send_content_age on send_content (created_at);
