@@ -269,6 +269,7 @@ export class Acceptance {
 
   #tell({ id, sub, inbox, deliveries }: NewSend): void {
     meters.accepted.inc()
+    if (!this.#deps.log.isLevelEnabled('info')) return
     const names = { message: inbox && id, submission: sub, queueId: queueIdOf(sub), inbox }
     this.#deps.log.info({ ...names, recipients: deliveries.length }, 'a send was accepted')
   }

@@ -1,7 +1,7 @@
 // What a send is before it is accepted: its recipients, its size, and what the key's restrictions say of it.
 import { createHash } from 'node:crypto'
 import type { RefusalCode } from '../base/errors.ts'
-import { addressKey, type Mailbox, parseEmail } from '../mail/address.ts'
+import { type Mailbox, readEmail } from '../mail/address.ts'
 import type { AttachmentEntry, MessageRow } from '../store/messages.ts'
 import type { Caller } from './caller.ts'
 
@@ -98,13 +98,10 @@ export function draftSend(
 
 /** The mailbox with its address in the one form that everything else sees. */
 export function canonical(given: Mailbox): { mailbox: Mailbox; key: string; domain: string } {
-  const parsed = parseEmail(given.email)
-  if (!parsed) throw new Error('an address that the schema let through does not parse')
-  return {
-    mailbox: { ...given, email: parsed.email },
-    key: addressKey(parsed),
-    domain: parsed.domain,
-  }
+  const address = readEmail(given.email)
+  if (!address) throw new Error('an address that the schema let through does not parse')
+  const { email, key, domain } = address
+  return { mailbox: { ...given, email }, key, domain }
 }
 
 function judge(

@@ -11,17 +11,34 @@ export function bodyLimitBytes(messageContentBytes: number): number {
   return Math.ceil(messageContentBytes * 1.5) + mebibyte
 }
 
+type Done = (fault: Error | null, body?: unknown) => void
+
 /**
- * The JSON body of an operation that takes one. Rejects with `invalid_json`, `invalid_request` (NUL, lone surrogates,
- * `__proto__`) or `payload_too_large`.
+ * Reads the JSON body of an operation that takes one. Faults are `invalid_json`, `invalid_request` (NUL, lone
+ * surrogates, `__proto__`) and `payload_too_large`.
  */
-export async function readJson(request: FastifyRequest, payload: IncomingMessage): Promise<unknown> {
-  if (!takesBody(request)) return undefined
-  const encoding = request.headers['content-encoding']
-  if (encoding !== undefined && encoding !== 'identity') {
-    throw new RequestFault('invalid_json', 'The body must not be compressed.')
+export function readJson(request: FastifyRequest, payload: IncomingMessage, done: Done): void {
+  if (!takesBody(request)) {
+    done(null)
+    return
   }
-  return parseJson(await readBytes(payload, bodyLimitBytes(request.caller.limits.messageContentBytes)))
+  const encoding = request.headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity')
+    throw new RequestFault('invalid_json', 'The body must not be compressed.')
+  readBytes(payload, bodyLimitBytes(request.caller.limits.messageContentBytes), (fault, bytes) => {
+    if (!bytes) {
+      done(fault)
+      return
+    }
+    let value: unknown
+    try {
+      value = parseJson(bytes)
+    } catch (error) {
+      done(error as Error)
+      return
+    }
+    done(null, value)
+  })
 }
 
 /** A body that is not JSON: refused where one is expected, left alone elsewhere. */
@@ -37,27 +54,37 @@ function takesBody(request: FastifyRequest): boolean {
  * All bytes up to the limit. What is over it is read to its end, but not kept, as long again as the limit: an answer
  * sent before would be lost to most clients, who read only once they have written.
  */
-function readBytes(payload: IncomingMessage, limitBytes: number): Promise<Buffer> {
+function readBytes(
+  payload: IncomingMessage,
+  limitBytes: number,
+  done: (fault: Error | null, bytes?: Buffer) => void,
+): void {
+  let chunks: Buffer[] = []
+  let sizeBytes = 0
+  let isDone = false
+  const end = (fault: Error | null, bytes?: Buffer) => {
+    if (isDone) return
+    isDone = true
+    done(fault, bytes)
+  }
   const tooLarge = () =>
     new RequestFault('payload_too_large', `The request body is larger than ${limitBytes} bytes.`)
-  if (Number(payload.headers['content-length']) > 2 * limitBytes) return Promise.reject(tooLarge())
-  return new Promise((resolve, reject) => {
-    let chunks: Buffer[] = []
-    let sizeBytes = 0
-    payload.on('data', (chunk: Buffer) => {
-      sizeBytes += chunk.length
-      if (sizeBytes <= limitBytes) chunks.push(chunk)
-      else chunks = []
-      if (sizeBytes > 2 * limitBytes) reject(tooLarge())
-    })
-    payload.on('end', () =>
-      sizeBytes > limitBytes
-        ? reject(tooLarge())
-        : resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, sizeBytes)),
-    )
-    // The caller went away; nobody reads this answer.
-    payload.on('error', () => reject(new RequestFault('invalid_json', 'The body ended too early.')))
+  if (Number(payload.headers['content-length']) > 2 * limitBytes) {
+    end(tooLarge())
+    return
+  }
+  payload.on('data', (chunk: Buffer) => {
+    sizeBytes += chunk.length
+    if (sizeBytes <= limitBytes) chunks.push(chunk)
+    else chunks = []
+    if (sizeBytes > 2 * limitBytes) end(tooLarge())
   })
+  payload.on('end', () => {
+    if (sizeBytes > limitBytes) end(tooLarge())
+    else end(null, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, sizeBytes))
+  })
+  // The caller went away; nobody reads this answer.
+  payload.on('error', () => end(new RequestFault('invalid_json', 'The body ended too early.')))
 }
 
 /** The value that the bytes are JSON for, and free of what could not be stored or would reach a prototype. */

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply } from 'fastify'
 import { meters } from '../base/meters.ts'
-import { isWrittenAsEmail, parseEmail } from '../mail/address.ts'
+import { isWrittenAsEmail, readEmail } from '../mail/address.ts'
 import type { Api, HttpDeps } from './api.ts'
 import { requireCallers } from './caller.ts'
 import { serveDocs } from './docs.ts'
@@ -130,7 +130,7 @@ function createApi(trustedProxies: string[]): Api {
         verbose: true,
         allowUnionTypes: true,
         strictTypes: false,
-        formats: { 'idn-email': (text: string) => parseEmail(text) !== null },
+        formats: { 'idn-email': (text: string) => readEmail(text) !== null },
       },
       // Fastify's own formats come after those above. An address to validate may be longer than one to send to.
       onCreate: (ajv) => void ajv.addFormat('email', isWrittenAsEmail),

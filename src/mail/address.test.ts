@@ -1,7 +1,7 @@
 // The forms an address may have, those it may not, and which spellings are one address.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isWrittenAsEmail, parseDomain, parseEmail, sameAddressKey } from './address.ts'
+import { isWrittenAsEmail, parseDomain, parseEmail, readEmail, sameAddressKey } from './address.ts'
 
 const accepted: [given: string, email: string, localPart: string, domain: string][] = [
   ['Jane.Doe@Example.COM', 'Jane.Doe@example.com', 'Jane.Doe', 'example.com'],
@@ -116,4 +116,13 @@ test('check 56: domains are host names in A-labels', () => {
   for (const given of ['', '.', 'a..b', 'a.', '1.2.3.4', 'a b', 'a/b', 'a@b', 'a\u0000b', 'ü'.repeat(64)]) {
     assert.equal(parseDomain(given), null, JSON.stringify(given))
   }
+})
+
+test('what is remembered of an address is what was read, however many came since', () => {
+  const read = () => [readEmail('Ada@Far.test'), readEmail('no address')]
+  const expected = [{ ...parseEmail('Ada@Far.test'), key: 'ada@far.test' }, null]
+  assert.deepEqual([read(), read()], [expected, expected])
+  for (let i = 0; i < 2_000; i++) assert.equal(readEmail(`u${i}@far.test`)?.key, `u${i}@far.test`)
+  assert.deepEqual(read(), expected)
+  assert.equal(readEmail(`${'a'.repeat(400)}@far.test`), null)
 })

@@ -41,15 +41,38 @@ export function parseEmail(text: string): EmailAddress | null {
   if (text.length > longestText) return null
   const at = text.lastIndexOf('@')
   if (at < 1) return null
+  const given = text.slice(0, at)
   // RFC 5321 4.5.3.1.1: a local part has at most 64 octets.
-  if (Buffer.byteLength(text.slice(0, at)) > longestLocalPartOctets) return null
-  const localPart = parseLocalPart(text.slice(0, at))
+  if (Buffer.byteLength(given) > longestLocalPartOctets) return null
+  const localPart = parseLocalPart(given)
   const domain = parseDomain(text.slice(at + 1))
   if (localPart === null || domain === null) return null
-  const email = `${writeLocalPart(localPart)}@${domain}`
+  // What came without quotes needs none.
+  const email = `${localPart === given ? given : writeLocalPart(localPart)}@${domain}`
   // RFC 5321 4.5.3.1.3: a path has at most 256 octets, its angle brackets among them.
   if (Buffer.byteLength(email) > longestPathOctets - 2) return null
   return { localPart, domain, email }
+}
+
+/** An address that was read, with the key under which its spellings are one. */
+export type KnownAddress = Readonly<EmailAddress & { key: string }>
+
+const maxKnown = 1_000
+const known = new Map<string, KnownAddress | null>()
+
+/**
+ * What `parseEmail` reads, remembered for a while: a request's addresses are read by its schema and again for their parts,
+ * and a sender's with each of its sends. For texts of their own alone: a part of a long one would keep the whole.
+ */
+export function readEmail(text: string): KnownAddress | null {
+  if (text.length > longestText) return null
+  let address = known.get(text)
+  if (address !== undefined) return address
+  const parsed = parseEmail(text)
+  address = parsed && { ...parsed, key: addressKey(parsed) }
+  if (known.size >= maxKnown) known.clear()
+  known.set(text, address)
+  return address
 }
 
 /**
@@ -75,8 +98,7 @@ export function sameAddressKey(email: string): string {
   return parsed === null ? email.trim().toLowerCase() : addressKey(parsed)
 }
 
-/** The same key of an address that has been read. */
-export function addressKey({ localPart, domain }: EmailAddress): string {
+function addressKey({ localPart, domain }: EmailAddress): string {
   return `${writeLocalPart(localPart.normalize('NFC').toLowerCase())}@${domain}`
 }
 

@@ -51,7 +51,8 @@ function addSend(api: Api, { acceptance }: HttpDeps): void {
         requestHash: requestHash(pathOf(request), body),
       }
       const accepted = await acceptance.acceptMessage(caller, params.inboxId, message, idempotency)
-      return reply.code(202).send(presentAccepted(accepted))
+      reply.code(202)
+      return presentAccepted(accepted)
     },
   )
 }

@@ -35,7 +35,8 @@ export function sendRoutes(api: Api, { acceptance }: HttpDeps): void {
         requestHash: requestHash(pathOf(request), body),
       }
       const accepted = await acceptance.acceptFromDomain(caller, body, idempotency)
-      return reply.code(202).send(presentAcceptedSend(accepted))
+      reply.code(202)
+      return presentAcceptedSend(accepted)
     },
   )
 }

@@ -122,7 +122,8 @@ function addReply(api: Api, { acceptance }: HttpDeps): void {
         requestHash: requestHash(pathOf(request), body),
       }
       const accepted = await acceptance.acceptReply(caller, params.threadId, answer, idempotency)
-      return reply.code(202).send(presentAccepted(accepted))
+      reply.code(202)
+      return presentAccepted(accepted)
     },
   )
 }
