@@ -58,6 +58,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
   const { settings, db } = foundation
   const parts: Part[] = []
   const wakes: Wakes = { delivery: () => {}, filing: () => {}, telling: () => {} }
+  const mx: Mx = { isSaturated: () => false }
   let draining = false
   const stop = async () => {
     draining = true
@@ -73,8 +74,8 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
       operator: await listen(operator, settings.operator),
     }
     parts.push({ stop: () => close(operator) })
-    if (roles.includes('jobs')) parts.push(startJobs(foundation, wakes))
-    if (roles.includes('mx')) listening.smtp = await startMx(foundation, wakes, parts)
+    if (roles.includes('jobs')) parts.push(startJobs(foundation, wakes, mx))
+    if (roles.includes('mx')) listening.smtp = await startMx(foundation, wakes, mx, parts)
     const sends = roles.includes('delivery')
     const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
     const membership = await startMembership(foundation, listening.smtp, capture)
@@ -96,11 +97,16 @@ interface Wakes {
   telling(): void
 }
 
+/** What the mail server of this node has to say of itself; nothing, where its role is not run here. */
+interface Mx {
+  isSaturated(): boolean
+}
+
 function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
   return (domain) => domain === managedDomain
 }
 
-async function startMx(foundation: Foundation, wakes: Wakes, parts: Part[]): Promise<ListenAddress> {
+async function startMx(foundation: Foundation, wakes: Wakes, mx: Mx, parts: Part[]): Promise<ListenAddress> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
   const hostname = settings.mailHost
   const receiver = new Receiver({
@@ -114,6 +120,7 @@ async function startMx(foundation: Foundation, wakes: Wakes, parts: Part[]): Pro
     domains: new ProvedDomains({ db, clock }),
     wake: () => wakes.filing(),
   })
+  mx.isSaturated = () => receiver.isSaturated()
   const secureContext = settings.smtpTls
     ? filesContext(settings.smtpTls, log)
     : await selfSignedContext(hostname)

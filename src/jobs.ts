@@ -6,7 +6,7 @@ import { partCount } from './blobs/disk.ts'
 import { Resolver } from './dns/resolver.ts'
 import { purgeDeleted } from './flow/delete-inbox.ts'
 import { expireDeliveries } from './flow/end-deliveries.ts'
-import { fileSpooled } from './flow/file.ts'
+import { type FilingDeps, fileSpooled } from './flow/file.ts'
 import { foldMetrics } from './flow/fold-metrics.ts'
 import { makeSearchableAtEase } from './flow/make-searchable.ts'
 import { purgeContents } from './flow/purge-contents.ts'
@@ -23,6 +23,8 @@ import { Loop } from './worker/loop.ts'
 const filingBatch = 128
 /** Mail that arrives within this time is filed together: a batch costs as much as several mails. */
 const filingGatherMs = 50
+/** Who waits for a 250 holds a connection; mail that waits to be filed holds nothing, and lets it go first for so long. */
+const filingGivesWayMs = 5_000
 const purgeBatch = 500
 const reportBatch = 64
 const domainBatch = 20
@@ -36,12 +38,13 @@ const scanLines = 4
 export function startJobs(
   { settings, db, clock, log, blobs, secretBox }: Foundation,
   wakes: { filing(): void; telling(): void },
+  mx: { isSaturated(): boolean },
 ): { stop(): Promise<void> } {
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const underWay = (work: string) => new UnderWay(join(settings.dataDir, work))
   const filers = { db, clock, log, blobs, parsePool, underWay: underWay('being-filed') }
-  const file = () => fileSpooled(filers, filingBatch).finally(() => wakes.telling())
-  const filing = new Loop({ name: 'file', run: file, intervalMs: 1_000, gatherMs: filingGatherMs, log })
+  const beside = { ...filers, underWay: underWay('being-filed-beside'), maxFailures: 0 }
+  const { filing, filingBeside } = filingLoops(filers, beside, wakes, mx)
   const reporting = { db, clock, log, blobs, parsePool, secretBox, underWay: underWay('reports-being-read') }
   const readReport = () => readReports(reporting, reportBatch)
   const dropOld = () => dropOldMail(reporting, purgeBatch)
@@ -87,10 +90,34 @@ export function startJobs(
   return {
     stop: async () => {
       scanner?.close()
-      await Promise.all(loops.map((loop) => loop.stop()))
+      await Promise.all([...loops, filingBeside].map((loop) => loop.stop()))
       await parsePool.close()
     },
   }
+}
+
+/** The second one is begun once there is more than a batch, and then runs once each time: the first looks and gives way. */
+function filingLoops(
+  first: FilingDeps,
+  second: FilingDeps,
+  wakes: { telling(): void },
+  mx: { isSaturated(): boolean },
+): { filing: Loop; filingBeside: Loop } {
+  const { log } = first
+  const file = (deps: FilingDeps) => fileSpooled(deps, filingBatch).finally(() => wakes.telling())
+  const fileBeside = () => file(second).then(() => false)
+  const filingBeside = new Loop({ name: 'file beside', run: fileBeside, intervalMs: 60_000, log })
+  const fileFirst = async () => {
+    const isMore = await file(first)
+    if (isMore) {
+      filingBeside.start()
+      filingBeside.wake()
+    }
+    return isMore
+  }
+  const givesWay = { now: () => mx.isSaturated(), mostMs: filingGivesWayMs }
+  const options = { intervalMs: 1_000, gatherMs: filingGatherMs, givesWay, log }
+  return { filing: new Loop({ name: 'file', run: fileFirst, ...options }), filingBeside }
 }
 
 function scanLoops(scanner: Scanner, log: Log): Loop[] {

@@ -23,6 +23,8 @@ export interface FilingDeps {
   blobs: DiskBlobs
   parsePool: Pick<ParsePool, 'parse'>
   underWay: UnderWay
+  /** Mail that has failed more often is left to others. */
+  maxFailures?: number
 }
 
 type Spooled = SpoolRow & RawRow
@@ -89,9 +91,9 @@ async function fileSome(
   limit: number,
   onClaimed: (spooled: Spooled[]) => void,
 ): Promise<boolean> {
-  const { db, clock, log, blobs } = deps
+  const { db, clock, log, blobs, maxFailures } = deps
   const { more, unused, messages } = await db.transaction(async (tx) => {
-    const { taken, isMore } = await claimSpool(tx, clock.now(), { limit, maxBytes })
+    const { taken, isMore } = await claimSpool(tx, clock.now(), { limit, maxBytes, maxFailures })
     onClaimed(taken)
     if (taken.length === 0) return { more: isMore, unused: [], messages: [] }
     await keepClaims(tx)

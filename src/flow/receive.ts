@@ -47,6 +47,8 @@ type Target = { inbox: AddressedInbox } | { kept: KeptRow['purpose'] } | { refus
 const maxHops = 50
 const addressCacheMs = 1_000
 const maxCachedAddresses = 50_000
+/** Commits are under way 0.8 to 1.0 of the time when all that can be taken comes, and 0.5 at half of that. */
+const saturatedShare = 0.65
 
 const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
 const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here')
@@ -62,6 +64,13 @@ export class Receiver implements Backend {
   readonly #lookups: Batch<string, AddressedInbox | null>
   readonly #commits: Batch<ReceivedMail, boolean | DbFault>
   readonly #known = new Map<string, { inbox: AddressedInbox; untilMs: number }>()
+  /** For which share of the time commits were under way, lately. */
+  #share = 0
+  /** Since when one is under way; there is one at a time. */
+  #committingSinceMs: number | null = null
+  /** How long they were, since somebody asked. */
+  #committingMs = 0
+  #askedMs = performance.now()
 
   constructor(deps: ReceiverDeps) {
     this.#deps = deps
@@ -97,6 +106,16 @@ export class Receiver implements Backend {
 
   async drained(): Promise<void> {
     await this.#commits.drained()
+  }
+
+  /** Whether commits were under way nearly all the time since this was asked last: more mail comes than is taken. */
+  isSaturated(): boolean {
+    const nowMs = performance.now()
+    if (this.#committingSinceMs !== null) this.#countCommitting(nowMs)
+    this.#share = (this.#share + this.#committingMs / (nowMs - this.#askedMs)) / 2
+    this.#committingMs = 0
+    this.#askedMs = nowMs
+    return this.#share > saturatedShare
   }
 
   async #receive(envelope: Envelope, raw: RawRow, header: Buffer): Promise<Reply> {
@@ -207,9 +226,19 @@ export class Receiver implements Backend {
     return addresses.map((address) => byAddress.get(address) ?? null)
   }
 
+  #countCommitting(onFromMs: number | null): void {
+    this.#committingMs += performance.now() - this.#committingSinceMs!
+    this.#committingSinceMs = onFromMs
+  }
+
   async #commit(mails: ReceivedMail[]): Promise<(boolean | DbFault)[]> {
     const { db, clock } = this.#deps
-    return await commitRows(mails, (rows) => insertReceived(db, rows, clock.now()))
+    this.#committingSinceMs = performance.now()
+    try {
+      return await commitRows(mails, (rows) => insertReceived(db, rows, clock.now()))
+    } finally {
+      this.#countCommitting(null)
+    }
   }
 }
 

@@ -78,17 +78,18 @@ export async function insertReceived(db: Queryable, mails: ReceivedMail[], at: D
 }
 
 /**
- * Takes up to `limit` due mails with their bytes, and no more than weigh `maxBytes` together unless it is a single one.
+ * Takes up to `limit` due mails with their bytes, and no more than weigh `maxBytes` together unless it is a single one;
+ * where `maxFailures` is given, of those that have failed no more often.
  * The claim writes nothing and falls with the transaction. Answers whether there is more to be had at once.
  */
 export async function claimSpool(
   tx: Tx,
   at: Date,
-  { limit, maxBytes }: { limit: number; maxBytes: number },
+  { limit, maxBytes, maxFailures }: { limit: number; maxBytes: number; maxFailures?: number | undefined },
 ): Promise<{ taken: (SpoolRow & RawRow)[]; isMore: boolean }> {
   const [claim] = await tx.query<{ claimed: string[]; isMore: boolean }>(
-    'select claimed, is_more as "isMore" from claim_spool($1, $2, $3)',
-    [at, limit, maxBytes],
+    'select claimed, is_more as "isMore" from claim_spool($1, $2, $3, $4)',
+    [at, limit, maxBytes, maxFailures ?? null],
   )
   const { claimed, isMore } = claim!
   if (claimed.length === 0) return { taken: [], isMore }

@@ -11,6 +11,8 @@ export interface LoopOptions {
   intervalMs: number
   /** How long to let work gather after a run that did not fill up; 0 to run at the first wake-up. */
   gatherMs?: number
+  /** Others come first: while `now` says so, work gathers on, for up to `mostMs` from when there was none left. */
+  givesWay?: { now(): boolean; mostMs: number }
   log: Log
 }
 
@@ -21,6 +23,7 @@ export class Loop {
   readonly #options: LoopOptions
   #stopping = false
   #woken = false
+  #patienceMs = 0
   #rouse: (() => void) | null = null
   #ended: Promise<void> | null = null
 
@@ -52,8 +55,13 @@ export class Loop {
       try {
         const more = await this.#options.run()
         failures = 0
-        if (more) continue
+        if (more) {
+          await this.#giveWay()
+          continue
+        }
+        this.#patienceMs = this.#options.givesWay?.mostMs ?? 0
         await this.#rest(this.#options.gatherMs ?? 0, 'stop')
+        await this.#giveWay()
         await this.#rest(this.#options.intervalMs, 'wake')
       } catch (error) {
         const { log, name } = this.#options
@@ -61,6 +69,14 @@ export class Loop {
         log.warn({ err: error, loop: name, failures: ++failures }, 'a job failed and will be tried again')
         await this.#rest(backoffMs(failureWaitMs, failures), 'stop')
       }
+    }
+  }
+
+  async #giveWay(): Promise<void> {
+    const { givesWay, gatherMs = 0 } = this.#options
+    while (!this.#stopping && this.#patienceMs > 0 && givesWay?.now()) {
+      this.#patienceMs -= gatherMs
+      await this.#rest(gatherMs, 'stop')
     }
   }
 

@@ -9,9 +9,11 @@ import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
 import { UnderWay } from '../../src/base/under-way.ts'
 import type { Role } from '../../src/config.ts'
 import { fileSpooled } from '../../src/flow/file.ts'
+import { ProvedDomains } from '../../src/flow/proved-domains.ts'
+import { Receiver } from '../../src/flow/receive.ts'
 import { returnPathOf } from '../../src/flow/return-path.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
-import { claimSpool, insertReceived } from '../../src/store/spool.ts'
+import { claimSpool, insertReceived, noteFailedSpool } from '../../src/store/spool.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { makePlace, type Place, startNode, type TestNode } from '../support/node.ts'
 import { type Scope, until } from '../support/until.ts'
@@ -291,6 +293,60 @@ test('what files takes up no more bytes at once than it may, and at least one ma
   assert.deepEqual(await taken(10_000), [4, false])
   assert.deepEqual(await taken(2_500), [2, true])
   assert.deepEqual(await taken(10), [1, true])
+})
+
+test('mail that has failed is passed over by who takes none of it', async (t) => {
+  const stage = await setStage(t, ['api', 'mx'])
+  await stage.api.createInbox('beside')
+  for (const subject of ['1', '2', '3'])
+    await deliver(stage.node, ['beside@inbox.test'], mail({ Subject: subject }))
+  const { db, clock } = stage.node.foundation
+  const claim = (maxFailures?: number) =>
+    db.transaction(async (tx) => {
+      const { taken, isMore } = await claimSpool(tx, clock.now(), {
+        limit: 10,
+        maxBytes: 1 << 20,
+        maxFailures,
+      })
+      return { ids: taken.map(({ id }) => id), isMore }
+    })
+  const [first, ...others] = (await claim()).ids
+  await noteFailedSpool(db, [first!], clock.now())
+  clock.advance(1_000)
+  assert.deepEqual(new Set((await claim(0)).ids), new Set(others))
+  assert.equal((await claim()).isMore, true)
+  assert.equal((await claim(1)).isMore, true)
+})
+
+test('the mail server is saturated while a commit is under way all the time, and only then', async (t) => {
+  const stage = await setStage(t, ['api'])
+  await stage.api.createInbox('full')
+  const { foundation } = stage.node
+  const { db, clock } = foundation
+  const isLocal = () => true
+  const domains = new ProvedDomains({ db, clock })
+  const receiver = new Receiver({
+    ...foundation,
+    hostname: 'mx.inbox.test',
+    isLocal,
+    domains,
+    wake: () => {},
+  })
+  assert.equal(receiver.isSaturated(), false)
+  const to = { localPart: 'full', domain: 'inbox.test', address: 'full@inbox.test' }
+  const tls = { encrypted: false, protocol: 'none', cipher: 'none' }
+  const peer = { address: '192.0.2.1', port: 1, helo: 'far.test', protocol: 'ESMTP', tls } as const
+  const from = { ...to, sizeBytes: null, body: null, utf8: false } as const
+  const message = receiver.message({ peer, from, to: [to] })
+  message.write(Buffer.from(mail({})))
+  await db.transaction(async (tx) => {
+    await tx.query('lock table spool in access exclusive mode')
+    const ended = message.end()
+    await until('it to be saturated', () => receiver.isSaturated())
+    await tx.query('commit')
+    assert.equal((await ended).code, 250)
+  })
+  await until('it to be at ease', () => !receiver.isSaturated())
 })
 
 test('check 77: mail whose inbox is deleted before it is filed goes with it, bytes and all', async (t) => {

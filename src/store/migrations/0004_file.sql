@@ -4,8 +4,10 @@
 -- more than weigh `most_bytes` together unless it is a single one. One that failed before is taken alone, so that what
 -- happens over it is its own fault. Nothing is written: readers of the outbox wait for transactions that have written, and
 -- reading mail takes seconds. What was filed between the look and the lock is among them; who asked reads the rows again.
--- It looks at no more than 4,096, which is more than the other nodes hold.
-create function claim_spool(at timestamptz, wanted integer, most_bytes bigint, out claimed text[], out is_more boolean)
+-- It looks at no more than 4,096, which is more than the other nodes hold; with `most_failures`, at those that failed no more
+-- often.
+create function claim_spool(at timestamptz, wanted integer, most_bytes bigint, most_failures integer,
+  out claimed text[], out is_more boolean)
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -19,7 +21,8 @@ begin
   claimed := '{}';
   is_more := false;
   for candidate in
-    select s.id, s.failures, r.size_bytes from spool s join raw r on r.id = s.raw_id where s.due_at <= at order by s.due_at limit 4096
+    select s.id, s.failures, r.size_bytes from spool s join raw r on r.id = s.raw_id where s.due_at <= at
+      and (most_failures is null or s.failures <= most_failures) order by s.due_at limit 4096
   loop
     is_more := claimed <> '{}'
       and (cardinality(claimed) = wanted or bytes + candidate.size_bytes > most_bytes or candidate.failures > 0);
