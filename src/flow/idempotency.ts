@@ -1,5 +1,5 @@
 // What makes two requests the same: the path and the body, in one canonical form.
-import { hash } from 'node:crypto'
+import { sha256 } from '../base/digest.ts'
 
 /** A client's key for one logical action, with the digest of what it asked for. */
 export interface Idempotency {
@@ -9,7 +9,7 @@ export interface Idempotency {
 
 /** SHA-256 over the path and the body with its object keys sorted, so that spelling does not matter, content does. */
 export function requestHash(path: string, body: unknown): Buffer {
-  return hash('sha256', `${path}\n${JSON.stringify(withSortedKeys(body))}`, 'buffer')
+  return sha256(`${path}\n${JSON.stringify(withSortedKeys(body))}`)
 }
 
 function withSortedKeys(value: unknown): unknown {
