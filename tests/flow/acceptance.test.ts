@@ -260,6 +260,44 @@ test('what a batch counts is what it wrote, for each of its organizations', asyn
   assert.deepEqual(used, sent)
 })
 
+/** What can stand against a send, brought about for the organization $1. */
+const obstacles = [
+  ['unauthorized', 'update api_key set revoked_at = now() where organization_id = $1'],
+  ['organization_inactive', `update organization set status = 'suspended' where id = $1`],
+  [
+    'send_limit_exceeded',
+    `update organization set limits = limits || '{"messagesPerDay": 1}'::jsonb where id = $1`,
+  ],
+  ['not_found', `update inbox set status = 'deleted' where organization_id = $1`],
+  [
+    'all_recipients_suppressed',
+    `insert into suppression select organization_id, address_key, gen_random_uuid(), email, 'manual', null, now()
+    from delivery where organization_id = $1`,
+  ],
+] as const
+
+test('what stands against one send of a batch is found, and its neighbours pass', async (t) => {
+  const stage = await setStage(t)
+  const { one } = stage
+  const good = await makeSender(stage)
+  await send(one, good)
+  for (const [code, statement] of obstacles) {
+    const bad = await makeSender(stage)
+    await send(one, bad)
+    await one.db.query(statement, [bad.caller.organizationId])
+    const codes = await codesOf([good, bad, good].map((sender) => send(one, sender)))
+    assert.deepEqual(codes, ['accepted', code, 'accepted'])
+  }
+  const stranger = { ...good.caller, id: randomUUID(), organizationId: randomUUID() } as Caller
+  const codes = await codesOf([send(one, good), send(one, { ...good, caller: stranger })])
+  assert.deepEqual(codes, ['accepted', 'unauthorized'])
+  const used = await one.db.query('select organization_id, day_messages as count from usage order by 1')
+  const sent = await one.db.query(
+    'select organization_id, count(*) as count from submission group by 1 order by 1',
+  )
+  assert.deepEqual(used, sent)
+})
+
 test('acceptance looks at its own rows alone, though it was planned over small tables', async (t) => {
   const stage = await setStage(t, (options) => new Db({ ...options, maxConnections: 1 }))
   const { one } = stage

@@ -214,9 +214,11 @@ begin
       where t.id = n.thread;
     end if;
 
-    insert into scan (message_id, organization_id, due_at)
-    select ids[g], orgs[g], times[g] from generate_series(1, cardinality(orgs)) g
-    where passed[g] and ids[g] is not null and attachment_lists[g] <> '[]';
+    if '[]' <> any(attachment_lists) then
+      insert into scan (message_id, organization_id, due_at)
+      select ids[g], orgs[g], times[g] from generate_series(1, cardinality(orgs)) g
+      where passed[g] and ids[g] is not null and attachment_lists[g] <> '[]';
+    end if;
   end if;
 
   if array_position(in_inboxes, null) is not null then
