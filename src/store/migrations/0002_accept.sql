@@ -46,7 +46,7 @@ declare
   suppressed integer[] := '{}';
   passed boolean[];
 begin
-  -- The lock lets nobody count meanwhile. What organizations are after it is known to be theirs: its row is the newest.
+  -- The rows that are locked are the newest there are, and nobody else counts before this commits.
   select count(*) = cardinality(organizations) and bool_and((
     select o.status = 'active' and (
       u.minute_count + org_messages[u.place] > (o.limits->>'messagesPerMinute')::integer
@@ -61,7 +61,9 @@ begin
       case when l.day = today then l.day_recipients else 0 end as recipient_count
     from usage l where l.organization_id = any(organizations) order by l.organization_id for update
   ) u;
-  perform 1 from inbox b where b.id = any(inboxes) order by b.id for no key update;
+  if inboxes <> '{}' then
+    perform 1 from inbox b where b.id = any(inboxes) order by b.id for no key update;
+  end if;
 
   -- Measured: a batch in which nothing stands against any send is found out by a few look-ups, which cost a third of judging
   -- its sends one by one. The limits keep the plan from joining in any other way than by a probe of the index for each.
