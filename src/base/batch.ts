@@ -12,6 +12,8 @@ export interface BatchOptions<Row, Result> {
   maxBytes?: number
   /** Batches in flight at once. */
   maxFlights?: number
+  /** How long after one batch has left the next one gathers: where nobody waits for the results. */
+  gatherMs?: number
   /** Bounds of what waits; past either, `add` rejects with `BatchFull`. */
   maxWaitingRows?: number
   maxWaitingBytes?: number
@@ -43,6 +45,7 @@ export class Batch<Row, Result> {
   #flights = 0
   #rowsFlying = 0
   #looking = false
+  #gatherUntilMs = Number.NEGATIVE_INFINITY
   #idle: (() => void)[] = []
 
   constructor(options: BatchOptions<Row, Result>) {
@@ -51,6 +54,7 @@ export class Batch<Row, Result> {
       maxRows: 256,
       maxBytes: 4 << 20,
       maxFlights: 2,
+      gatherMs: 0,
       maxWaitingRows: 10_000,
       maxWaitingBytes: 128 << 20,
       ...options,
@@ -78,6 +82,7 @@ export class Batch<Row, Result> {
 
   #depart(): void {
     while (this.#mayDepart()) void this.#fly(this.#load())
+    if (this.#waiting.length > 0 && this.#gatheringMs > 0) this.#look()
     if (this.#waiting.length > 0 || this.#flights > 0) return
     for (const resolve of this.#idle.splice(0)) resolve()
   }
@@ -86,15 +91,23 @@ export class Batch<Row, Result> {
   #look(): void {
     if (this.#looking) return
     this.#looking = true
-    setImmediate(() => {
+    const look = () => {
       this.#looking = false
       this.#depart()
-    })
+    }
+    const waitMs = this.#gatheringMs
+    if (waitMs > 0) setTimeout(look, Math.ceil(waitMs))
+    else setImmediate(look)
+  }
+
+  get #gatheringMs(): number {
+    return this.#gatherUntilMs - performance.now()
   }
 
   /** A further batch leaves only half as full as what is under way: an almost empty one costs nearly as much. */
   #mayDepart(): boolean {
     if (this.#waiting.length === 0 || this.#flights >= this.#options.maxFlights) return false
+    if (this.#gatheringMs > 0) return false
     return this.#flights === 0 || this.#waiting.length * 2 >= this.#rowsFlying
   }
 
@@ -114,6 +127,7 @@ export class Batch<Row, Result> {
     this.#flights++
     this.#rowsFlying += load.length
     const startedMs = performance.now()
+    this.#gatherUntilMs = startedMs + this.#options.gatherMs
     try {
       const results = await this.#options.flush(load.map(({ row }) => row))
       for (const [index, { resolve, reject }] of load.entries()) {

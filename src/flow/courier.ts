@@ -23,6 +23,8 @@ export interface CourierDeps extends DeliveryDeps {
 
 /** A result is worth recording for as long as this: what is forgotten is sent again. */
 const recordForMs = 120_000
+/** The line goes on meanwhile. Measured: 89 us of PostgreSQL's CPU a result in batches of 30, 142 in batches of 8. */
+const gatherMs = 25
 
 /** Carries mail for the routes that this node owns. */
 export class Courier {
@@ -33,6 +35,7 @@ export class Courier {
     this.#deps = deps
     this.#results = new Batch({
       name: 'results',
+      gatherMs,
       flush: (results) => this.#commit(results),
     })
   }

@@ -124,7 +124,7 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
 
 for (const [table, question] of [
   ['dkim_key', 'from dkim_key where domain_id = any'],
-  ['send_content', 'join send_content'],
+  ['send_content', 'from claim_deliveries'],
 ] as const)
   test(`check 87: what could not be read of ${table} costs a message no attempt`, async (t) => {
     const place = await makePlace(t)
