@@ -129,14 +129,17 @@ export async function listInboxes(
   )
 }
 
-/** Locks the inbox against filing, acceptance and receiving; null when it is not there or not living. */
+/**
+ * Locks the inbox against filing and acceptance; null when it is not there or not living. Receiving never waits for it:
+ * what it takes for an inbox that is being deleted goes when it is filed.
+ */
 export async function lockInbox(
   tx: Tx,
   organizationId: OrganizationId,
   id: string,
 ): Promise<InboxRow | null> {
   const [row] = await tx.query<InboxRow>(
-    `select ${columns} from inbox where id = $2 and organization_id = $1 and status = 'active' for update`,
+    `select ${columns} from inbox where id = $2 and organization_id = $1 and status = 'active' for no key update`,
     [organizationId, id],
   )
   return row ?? null

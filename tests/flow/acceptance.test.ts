@@ -22,6 +22,7 @@ import type { InboxRow } from '../../src/store/inboxes.ts'
 import { findCaller } from '../../src/store/keys.ts'
 import type { Limits } from '../../src/store/organizations.ts'
 import { makePlace, type Place } from '../support/node.ts'
+import { until } from '../support/until.ts'
 
 class Node {
   readonly db: Db
@@ -297,6 +298,32 @@ test('what stands against one send of a batch is found, and its neighbours pass'
   )
   assert.deepEqual(used, sent)
 })
+
+test('check 69: what comes to stand against a send while it waits for its turn is found', async (t) => {
+  const stage = await setStage(t)
+  const { one, two } = stage
+  for (const [code, statement] of obstacles) {
+    const sender = await makeSender(stage)
+    await send(one, sender)
+    const organization = [sender.caller.organizationId]
+    const waiting = await two.db.transaction(async (tx) => {
+      await tx.query('select from usage where organization_id = $1 for update', organization)
+      const codes = codesOf([send(one, sender)])
+      await until('the send waits', async () => (await countWaiting(two.db)) === 1)
+      await two.db.query(statement, organization)
+      return { codes }
+    })
+    assert.deepEqual(await waiting.codes, [code])
+  }
+})
+
+async function countWaiting(db: Db): Promise<number> {
+  const [row] = await db.query<{ count: number }>(
+    `select count(*) from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock' and query like '%accept_sends(%'`,
+  )
+  return row!.count
+}
 
 test('acceptance looks at its own rows alone, though it was planned over small tables', async (t) => {
   const stage = await setStage(t, (options) => new Db({ ...options, maxConnections: 1 }))

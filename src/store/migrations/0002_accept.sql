@@ -41,33 +41,30 @@ declare
   recipient_count integer;
   recipients integer;
   today date := (at at time zone 'UTC')::date;
-  fits boolean;
   is_plain boolean;
   suppressed integer[] := '{}';
   passed boolean[];
 begin
-  -- The rows that are locked are the newest there are, and nobody else counts before this commits.
-  select count(*) = cardinality(organizations) and bool_and((
-    select o.status = 'active' and (
-      u.minute_count + org_messages[u.place] > (o.limits->>'messagesPerMinute')::integer
-      or u.day_count + org_messages[u.place] > (o.limits->>'messagesPerDay')::integer
-      or u.recipient_count + org_recipients[u.place] > (o.limits->>'recipientsPerDay')::integer) is not true
-    from organization o where o.id = u.organization_id))
-  into fits
-  from (
-    select l.organization_id, width_bucket(l.organization_id, organizations) as place,
-      case when is_running(l.minute_started_at, at) then l.minute_messages else 0 end as minute_count,
-      case when l.day = today then l.day_messages else 0 end as day_count,
-      case when l.day = today then l.day_recipients else 0 end as recipient_count
-    from usage l where l.organization_id = any(organizations) order by l.organization_id for update
-  ) u;
+  -- Nobody else counts before this commits. Whoever waited for the lock sees what is below as it is after it.
+  perform 1 from usage u where u.organization_id = any(organizations) order by u.organization_id for update;
   if inboxes <> '{}' then
     perform 1 from inbox b where b.id = any(inboxes) order by b.id for no key update;
   end if;
 
   -- Measured: a batch in which nothing stands against any send is found out by a few look-ups, which cost a third of judging
   -- its sends one by one. The limits keep the plan from joining in any other way than by a probe of the index for each.
-  is_plain := fits and array_remove(refusals, null) = '{}'
+  is_plain := array_remove(refusals, null) = '{}'
+    and (select count(*) = cardinality(organizations) and bool_and(c.status = 'active' and (
+        c.minute_count + org_messages[c.place] > (c.limits->>'messagesPerMinute')::integer
+        or c.day_count + org_messages[c.place] > (c.limits->>'messagesPerDay')::integer
+        or c.recipient_count + org_recipients[c.place] > (c.limits->>'recipientsPerDay')::integer) is not true)
+      from (
+        select o.status, o.limits, width_bucket(o.id, organizations) as place,
+          case when is_running(u.minute_started_at, at) then u.minute_messages else 0 end as minute_count,
+          case when u.day = today then u.day_messages else 0 end as day_count,
+          case when u.day = today then u.day_recipients else 0 end as recipient_count
+        from usage u join organization o on o.id = u.organization_id where u.organization_id = any(organizations)
+      ) c)
     and (select count(*) = cardinality(callers) from api_key k
       where k.id = any(callers) and k.revoked_at is null and (k.expires_at is null or k.expires_at > at))
     and not exists (select from submission s where s.idempotency_digest = any(digests))
