@@ -197,8 +197,12 @@ export class Acceptance {
     idempotency: Idempotency,
   ): Promise<AcceptedSend> {
     const name = `${caller.organizationId} ${frame.operation} ${idempotency.key}`
-    const earlier = this.#running.get(name)
-    const hasResult = earlier !== undefined && (await this.#untilDone(name, earlier))
+    let hasResult = false
+    let earlier = this.#running.get(name)
+    const deadlineMs = earlier ? this.#deps.clock.monotonicMs() + runningWaitMs : 0
+    // Nothing may come between the last look and the entry below: of those that waited, only one goes on.
+    for (; earlier && !hasResult; earlier = this.#running.get(name))
+      hasResult = await this.#isAccepted(earlier, deadlineMs)
     const describe = () => ({
       'posthorn.organization': caller.organizationId,
       'posthorn.inbox': frame.sender.id ?? '',
@@ -213,24 +217,15 @@ export class Acceptance {
     }
   }
 
-  /** Waits until nothing runs under the name, or one that did was accepted: whether one was. */
-  async #untilDone(name: string, first: Promise<AcceptedSend>): Promise<boolean> {
-    const deadlineMs = this.#deps.clock.monotonicMs() + runningWaitMs
-    let hasResult = false
-    for (
-      let earlier: Promise<AcceptedSend> | undefined = first;
-      earlier && !hasResult;
-      earlier = this.#running.get(name)
-    ) {
-      const waitMs = deadlineMs - this.#deps.clock.monotonicMs()
-      if (waitMs <= 0) throw new ServiceError('idempotency_in_progress', undefined, 1)
-      const isAccepted = earlier.then(
-        () => true,
-        () => false, // who waits is not told why: its own turn comes
-      )
-      hasResult = await Promise.race([isAccepted, sleep(waitMs, false, { ref: false })])
-    }
-    return hasResult
+  /** Waits for it to end, until the deadline: whether it was accepted. */
+  #isAccepted(earlier: Promise<AcceptedSend>, deadlineMs: number): Promise<boolean> {
+    const waitMs = deadlineMs - this.#deps.clock.monotonicMs()
+    if (waitMs <= 0) throw new ServiceError('idempotency_in_progress', undefined, 1)
+    const isAccepted = earlier.then(
+      () => true,
+      () => false, // who waits is not told why: its own turn comes
+    )
+    return Promise.race([isAccepted, sleep(waitMs, false, { ref: false })])
   }
 
   async #accept(

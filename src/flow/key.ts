@@ -2,6 +2,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
+import { sha256 } from '../base/digest.ts'
 import { ServiceError } from '../base/errors.ts'
 import { type InboxId, type KeyId, newUuid } from '../base/ids.ts'
 import { writtenAddress } from '../base/ip-address.ts'
@@ -31,7 +32,7 @@ export function isSecret(text: string): boolean {
 }
 
 export function hashSecret(secret: string): Buffer {
-  return hash('sha256', secret, 'buffer')
+  return sha256(secret)
 }
 
 function checksum(body: string): string {

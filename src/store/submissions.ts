@@ -1,5 +1,5 @@
 // Submissions, their recipients' states and their events.
-import { hash } from 'node:crypto'
+import { sha256 } from '../base/digest.ts'
 import type { InboxId, KeyId, MessageId, OrganizationId, SubmissionId, ThreadId } from '../base/ids.ts'
 import { column, pick } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
@@ -235,7 +235,7 @@ function organizationColumns(sends: NewSend[]): Buffer[] {
 }
 
 function decidingColumns(sends: NewSend[]): Buffer[] {
-  const digests = sends.map(({ org, op, idem }) => hash('sha256', `${org} ${op} ${idem}`, 'buffer'))
+  const digests = sends.map(({ org, op, idem }) => sha256(`${org} ${op} ${idem}`))
   return [
     column('uuid', pick(sends, 'org')),
     column('uuid', pick(sends, 'key')),

@@ -189,6 +189,29 @@ class ForgetfulDb extends Db {
   }
 }
 
+class WatchedDb extends Db {
+  readonly faults: unknown[] = []
+
+  override async query<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return await super.query<Row>(text, values).catch((error) => {
+      this.faults.push(error)
+      throw error
+    })
+  }
+}
+
+test('check 72: of those that waited for a request that was refused only one goes on at a time', async (t) => {
+  const stage = await setStage(t, (options) => new WatchedDb(options))
+  const { one } = stage
+  const sender = await makeSender(stage)
+  const crowd = { ...message, to: Array.from({ length: 60 }, (_, i) => ({ email: `u${i}@far.test` })) }
+  const key = randomUUID()
+  const codes = await codesOf([crowd, ...Array(8).fill(message)].map((body) => send(one, sender, key, body)))
+  assert.deepEqual(tally(codes), { too_many_recipients: 1, accepted: 8 })
+  // Two in one batch would have run into each other, and all of the batch once more.
+  assert.deepEqual((one.db as WatchedDb).faults, [])
+})
+
 test('check 72, 85a: an acceptance whose answer was lost runs again with the same ids, once', async (t) => {
   const stage = await setStage(t, (options) => new ForgetfulDb(options))
   const sender = await makeSender(stage, { messagesPerDay: 2 })

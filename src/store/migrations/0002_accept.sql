@@ -78,8 +78,8 @@ begin
           and (select t.inbox_id = in_inboxes[g] from thread t where t.id = in_threads[g]) is not true));
   end if;
 
-  passed := array_fill(is_plain, array[cardinality(orgs)]);
-  if not is_plain then
+  passed := array_fill(is_plain is true, array[cardinality(orgs)]);
+  if is_plain is not true then
     org_messages := array_fill(0, array[cardinality(organizations)]);
     org_recipients := org_messages;
     suppressed := array(

@@ -34,7 +34,9 @@ begin
   return query
   with chosen as materialized (
     select w.submission_id, w.position from unnest(organizations) o(id) cross join lateral (
-      select d.submission_id, d.position, row_number() over (order by d.due_at) as turn from delivery d
+      -- By rows: PostgreSQL 15 would read all that are due at one moment before it numbers the first.
+      select d.submission_id, d.position, row_number() over (order by d.due_at rows unbounded preceding) as turn
+      from delivery d
       where d.route = route_key and d.organization_id = o.id
         and d.claim_epoch is null and d.status in ('pending', 'deferred') and d.due_at <= at and d.expires_at > at
       order by d.due_at limit wanted
