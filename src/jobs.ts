@@ -1,6 +1,7 @@
 // What a node with the jobs role does by itself: filing, reading of reports, scanning, ends, purges, checks and roll-ups.
 import { join } from 'node:path'
 import type { Log } from './base/log.ts'
+import { Turns } from './base/turns.ts'
 import { UnderWay } from './base/under-way.ts'
 import { partCount } from './blobs/disk.ts'
 import { Resolver } from './dns/resolver.ts'
@@ -42,8 +43,8 @@ export function startJobs(
 ): { stop(): Promise<void> } {
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const underWay = (work: string) => new UnderWay(join(settings.dataDir, work))
-  const filers = { db, clock, log, blobs, parsePool, underWay: underWay('being-filed') }
-  const beside = { ...filers, underWay: underWay('being-filed-beside'), maxFailures: 0 }
+  const filers = { db, clock, log, blobs, parsePool, underWay: underWay('being-filed'), turns: new Turns() }
+  const beside = { ...filers, underWay: underWay('being-filed-beside'), mostFailures: 0 }
   const { filing, filingBeside } = filingLoops(filers, beside, wakes, mx)
   const reporting = { db, clock, log, blobs, parsePool, secretBox, underWay: underWay('reports-being-read') }
   const readReport = () => readReports(reporting, reportBatch)
@@ -57,6 +58,7 @@ export function startJobs(
   const sweeper = new BlobSweeper({ db, clock, log, blobs })
   const loops = [
     filing,
+    filingBeside,
     new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
     new Loop({ name: 'read reports', run: readReport, intervalMs: 1_000, log }),
     new Loop({ name: 'drop old mail', run: dropOld, intervalMs: 60_000, log }),
@@ -90,13 +92,13 @@ export function startJobs(
   return {
     stop: async () => {
       scanner?.close()
-      await Promise.all([...loops, filingBeside].map((loop) => loop.stop()))
+      await Promise.all(loops.map((loop) => loop.stop()))
       await parsePool.close()
     },
   }
 }
 
-/** The second one is begun once there is more than a batch, and then runs once each time: the first looks and gives way. */
+/** The second one runs once each time that there is more than a batch: the first looks and gives way. */
 function filingLoops(
   first: FilingDeps,
   second: FilingDeps,
@@ -109,13 +111,10 @@ function filingLoops(
   const filingBeside = new Loop({ name: 'file beside', run: fileBeside, intervalMs: 60_000, log })
   const fileFirst = async () => {
     const isMore = await file(first)
-    if (isMore) {
-      filingBeside.start()
-      filingBeside.wake()
-    }
+    if (isMore) filingBeside.wake()
     return isMore
   }
-  const givesWay = { now: () => mx.isSaturated(), mostMs: filingGivesWayMs }
+  const givesWay = { now: () => mx.isSaturated(), everyMs: filingGatherMs, mostMs: filingGivesWayMs }
   const options = { intervalMs: 1_000, gatherMs: filingGatherMs, givesWay, log }
   return { filing: new Loop({ name: 'file', run: fileFirst, ...options }), filingBeside }
 }

@@ -6,6 +6,7 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import { traced } from '../base/trace.ts'
+import { type Turn, Turns } from '../base/turns.ts'
 import type { UnderWay } from '../base/under-way.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import { type ParsedMail, plainTextView } from '../mail/parse.ts'
@@ -24,7 +25,9 @@ export interface FilingDeps {
   parsePool: Pick<ParsePool, 'parse'>
   underWay: UnderWay
   /** Mail that has failed more often is left to others. */
-  maxFailures?: number
+  mostFailures?: number
+  /** Shared by lines that file side by side: an answer that was filed before what it answers would begin a thread of its own. */
+  turns?: Turns
 }
 
 type Spooled = SpoolRow & RawRow
@@ -91,13 +94,34 @@ async function fileSome(
   limit: number,
   onClaimed: (spooled: Spooled[]) => void,
 ): Promise<boolean> {
-  const { db, clock, log, blobs, maxFailures } = deps
-  const { more, unused, messages } = await db.transaction(async (tx) => {
-    const { taken, isMore } = await claimSpool(tx, clock.now(), { limit, maxBytes, maxFailures })
+  const { log, blobs, turns = new Turns() } = deps
+  const turn = turns.come()
+  const { more, unused, messages } = await fileInTurn(deps, limit, onClaimed, turn).finally(() => {
+    turn.taken()
+    turn.ended()
+  })
+  meters.filed.inc(messages.length)
+  for (const { id, inbox, thread } of messages) log.info({ message: id, inbox, thread }, 'a mail was filed')
+  for (const blob of unused) await blobs.delete(blob)
+  return more
+}
+
+async function fileInTurn(
+  deps: FilingDeps,
+  limit: number,
+  onClaimed: (spooled: Spooled[]) => void,
+  turn: Turn,
+): Promise<{ more: boolean; unused: string[]; messages: FiledMessage[] }> {
+  const { db, clock, mostFailures } = deps
+  return await db.transaction(async (tx) => {
+    await turn.mayTake
+    const { taken, isMore } = await claimSpool(tx, clock.now(), { limit, maxBytes, mostFailures })
+    turn.taken()
     onClaimed(taken)
     if (taken.length === 0) return { more: isMore, unused: [], messages: [] }
     await keepClaims(tx)
     const filed = await prepareAll(deps, taken)
+    await turn.mayFinish
     const kept = new Set(await fileMessages(tx, filed, clock.now()))
     // What was received for an inbox that has been deleted meanwhile goes with it.
     const dropped = filed.filter(({ id }) => !kept.has(id)).map(({ raw }) => raw)
@@ -107,10 +131,6 @@ async function fileSome(
       unused: await deleteUnusedRaws(tx, dropped),
     }
   })
-  meters.filed.inc(messages.length)
-  for (const { id, inbox, thread } of messages) log.info({ message: id, inbox, thread }, 'a mail was filed')
-  for (const blob of unused) await blobs.delete(blob)
-  return more
 }
 
 async function prepareAll(deps: FilingDeps, spooled: Spooled[]): Promise<FiledMessage[]> {

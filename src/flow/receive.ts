@@ -47,8 +47,10 @@ type Target = { inbox: AddressedInbox } | { kept: KeptRow['purpose'] } | { refus
 const maxHops = 50
 const addressCacheMs = 1_000
 const maxCachedAddresses = 50_000
-/** Commits are under way 0.8 to 1.0 of the time when all that can be taken comes, and 0.5 at half of that. */
-const saturatedShare = 0.65
+/** As many mails in one commit come of a crowd of senders, who wait for each other; few make a slow disk alone busy. */
+const crowd = 3
+/** Commits of a crowd are under way for such a share of the time when all that can be taken comes. */
+const saturatedShare = 0.5
 
 const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
 const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here')
@@ -64,12 +66,12 @@ export class Receiver implements Backend {
   readonly #lookups: Batch<string, AddressedInbox | null>
   readonly #commits: Batch<ReceivedMail, boolean | DbFault>
   readonly #known = new Map<string, { inbox: AddressedInbox; untilMs: number }>()
-  /** For which share of the time commits were under way, lately. */
+  /** For which share of the time commits of a crowd were under way, lately. */
   #share = 0
-  /** Since when one is under way; there is one at a time. */
-  #committingSinceMs: number | null = null
+  /** Since when one is under way; there is one commit at a time. */
+  #crowdedSinceMs: number | null = null
   /** How long they were, since somebody asked. */
-  #committingMs = 0
+  #crowdedMs = 0
   #askedMs = performance.now()
 
   constructor(deps: ReceiverDeps) {
@@ -108,13 +110,14 @@ export class Receiver implements Backend {
     await this.#commits.drained()
   }
 
-  /** Whether commits were under way nearly all the time since this was asked last: more mail comes than is taken. */
+  /** Whether a crowd was being committed for most of the time since this was asked last: more mail comes than is taken. */
   isSaturated(): boolean {
     const nowMs = performance.now()
-    if (this.#committingSinceMs !== null) this.#countCommitting(nowMs)
-    this.#share = (this.#share + this.#committingMs / (nowMs - this.#askedMs)) / 2
-    this.#committingMs = 0
+    this.#countCrowded(nowMs)
+    this.#share = (this.#share + this.#crowdedMs / Math.max(1, nowMs - this.#askedMs)) / 2
+    this.#crowdedMs = 0
     this.#askedMs = nowMs
+    if (this.#crowdedSinceMs !== null) this.#crowdedSinceMs = nowMs
     return this.#share > saturatedShare
   }
 
@@ -226,18 +229,18 @@ export class Receiver implements Backend {
     return addresses.map((address) => byAddress.get(address) ?? null)
   }
 
-  #countCommitting(onFromMs: number | null): void {
-    this.#committingMs += performance.now() - this.#committingSinceMs!
-    this.#committingSinceMs = onFromMs
+  #countCrowded(untilMs: number): void {
+    if (this.#crowdedSinceMs !== null) this.#crowdedMs += untilMs - this.#crowdedSinceMs
   }
 
   async #commit(mails: ReceivedMail[]): Promise<(boolean | DbFault)[]> {
     const { db, clock } = this.#deps
-    this.#committingSinceMs = performance.now()
+    if (mails.length >= crowd) this.#crowdedSinceMs = performance.now()
     try {
       return await commitRows(mails, (rows) => insertReceived(db, rows, clock.now()))
     } finally {
-      this.#countCommitting(null)
+      this.#countCrowded(performance.now())
+      this.#crowdedSinceMs = null
     }
   }
 }

@@ -79,17 +79,17 @@ export async function insertReceived(db: Queryable, mails: ReceivedMail[], at: D
 
 /**
  * Takes up to `limit` due mails with their bytes, and no more than weigh `maxBytes` together unless it is a single one;
- * where `maxFailures` is given, of those that have failed no more often.
+ * where `mostFailures` is given, of those that have failed no more often.
  * The claim writes nothing and falls with the transaction. Answers whether there is more to be had at once.
  */
 export async function claimSpool(
   tx: Tx,
   at: Date,
-  { limit, maxBytes, maxFailures }: { limit: number; maxBytes: number; maxFailures?: number | undefined },
+  { limit, maxBytes, mostFailures }: { limit: number; maxBytes: number; mostFailures?: number | undefined },
 ): Promise<{ taken: (SpoolRow & RawRow)[]; isMore: boolean }> {
   const [claim] = await tx.query<{ claimed: string[]; isMore: boolean }>(
     'select claimed, is_more as "isMore" from claim_spool($1, $2, $3, $4)',
-    [at, limit, maxBytes, maxFailures ?? null],
+    [at, limit, maxBytes, mostFailures ?? null],
   )
   const { claimed, isMore } = claim!
   if (claimed.length === 0) return { taken: [], isMore }

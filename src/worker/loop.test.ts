@@ -16,7 +16,7 @@ function startLoop(t: TestContext, { now, mostMs }: { now(): boolean; mostMs: nu
     seen.push('run')
     return false
   }
-  const givesWay = { now: asked, mostMs }
+  const givesWay = { now: asked, everyMs: 1, mostMs }
   const loop = new Loop({ name: 'test', run, intervalMs: 3_600_000, gatherMs: 1, givesWay, log: silentLog })
   loop.start()
   t.after(() => loop.stop())
@@ -37,7 +37,8 @@ test('loop: it gives way without end for no longer than it may', async (t) => {
   const { seen, loop } = startLoop(t, { now: () => true, mostMs: 3 })
   loop.wake()
   await until('it to run again', () => runs(seen) === 2)
-  assert.deepEqual(seen.slice(0, 5), ['run', 'ask', 'ask', 'ask', 'run'])
+  const again = seen.indexOf('run', 1)
+  assert.ok(seen[1] === 'ask' && again <= 4, seen.join(' '))
 })
 
 test('loop: where there is more it gives way within the time that is left, and goes on', async (t) => {
@@ -47,13 +48,13 @@ test('loop: where there is more it gives way within the time that is left, and g
     seen.push('ask')
     return true
   }
-  const givesWay = { now, mostMs: 2 }
+  const givesWay = { now, everyMs: 1, mostMs: 2 }
   const loop = new Loop({ name: 'test', run, intervalMs: 1, gatherMs: 1, givesWay, log: silentLog })
   loop.start()
   t.after(() => loop.stop())
-  await until('the second round', () => seen.length >= 9)
+  await until('the second round', () => seen.length >= 8)
   // There was no time to give away before the first round was over.
-  assert.deepEqual(seen.slice(0, 9), [...Array<string>(7).fill('run'), 'ask', 'ask'])
+  assert.deepEqual(seen.slice(0, 8), [...Array<string>(7).fill('run'), 'ask'])
 })
 
 test('loop: it is stopped while it gives way', async (t) => {

@@ -11,8 +11,8 @@ export interface LoopOptions {
   intervalMs: number
   /** How long to let work gather after a run that did not fill up; 0 to run at the first wake-up. */
   gatherMs?: number
-  /** Others come first: while `now` says so, work gathers on, for up to `mostMs` from when there was none left. */
-  givesWay?: { now(): boolean; mostMs: number }
+  /** Others come first: while `now`, asked every `everyMs`, says so, work gathers on, for `mostMs` from when there was none. */
+  givesWay?: { now(): boolean; everyMs: number; mostMs: number }
   log: Log
 }
 
@@ -73,10 +73,12 @@ export class Loop {
   }
 
   async #giveWay(): Promise<void> {
-    const { givesWay, gatherMs = 0 } = this.#options
+    const { givesWay } = this.#options
     while (!this.#stopping && this.#patienceMs > 0 && givesWay?.now()) {
-      this.#patienceMs -= gatherMs
-      await this.#rest(gatherMs, 'stop')
+      const fromMs = performance.now()
+      await this.#rest(givesWay.everyMs, 'stop')
+      // On a busy node a rest lasts longer than it was asked to.
+      this.#patienceMs -= Math.max(givesWay.everyMs, performance.now() - fromMs)
     }
   }
 

@@ -16,11 +16,13 @@ import {
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { Turns } from '../../src/base/turns.ts'
 import { UnderWay } from '../../src/base/under-way.ts'
 import { fileSpooled } from '../../src/flow/file.ts'
 import { readReports } from '../../src/flow/read-report.ts'
 import { returnPathOf } from '../../src/flow/return-path.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
+import type { Db } from '../../src/store/db.ts'
 import { makePlace, type Place, startNode, type TestNode, urlOf } from '../support/node.ts'
 import { startPosthorn } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -102,6 +104,59 @@ function makeReader(t: TestContext, place: Place, { foundation }: TestNode) {
   t.after(() => parsePool.close())
   return { ...foundation, parsePool, underWay: new UnderWay(join(place.folder, randomUUID())) }
 }
+
+test('two lines file in the order in which mail came, whichever reads faster', async (t) => {
+  const place = await makePlace(t)
+  const node = await startNode(place, { roles: ['api', 'mx'] })
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox('both')
+  const mails = [
+    'Message-ID: <one@far.test>\r\nSubject: One\r\n\r\nOne\r\n',
+    'In-Reply-To: <one@far.test>\r\nSubject: Re: One\r\n\r\nTwo\r\n',
+  ]
+  for (const mail of mails) await receive(node, inbox.address, Buffer.from(mail))
+  const turns = new Turns()
+  const [first, second] = [makeReader(t, place, node), makeReader(t, place, node)]
+  const reading = Promise.withResolvers<void>()
+  const restored = Promise.withResolvers<void>()
+  const slowPool = {
+    parse: async (raw: Buffer) => {
+      reading.resolve()
+      await restored.promise
+      return await first.parsePool.parse(raw)
+    },
+  }
+  const isRead = Promise.withResolvers<void>()
+  const quickPool = {
+    parse: (raw: Buffer) => second.parsePool.parse(raw).finally(() => setImmediate(isRead.resolve)),
+  }
+  const slow = fileSpooled({ ...first, parsePool: slowPool, turns }, 1)
+  await reading.promise
+  const quick = fileSpooled({ ...second, parsePool: quickPool, turns }, 64)
+  await isRead.promise
+  restored.resolve()
+  await Promise.all([slow, quick])
+  const messages = await api.exported(inbox.id)
+  assert.deepEqual(
+    messages.map(({ subject }) => subject),
+    ['One', 'Re: One'],
+  )
+  assert.equal(new Set(messages.map(({ threadId }) => threadId)).size, 1)
+})
+
+test('who comes after one that failed goes on', async (t) => {
+  const place = await makePlace(t)
+  const node = await startNode(place, { roles: ['api', 'mx'] })
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox('after')
+  await receive(node, inbox.address, small('after'))
+  const turns = new Turns()
+  const reader = { ...makeReader(t, place, node), turns }
+  const cut = { ...reader, db: { transaction: () => Promise.reject(new Error('cut')) } as unknown as Db }
+  await assert.rejects(fileSpooled(cut, 64), /cut/)
+  while (await fileSpooled(reader, 64));
+  assert.equal((await api.exported(inbox.id)).length, 1)
+})
 
 test('mail that is being filed holds up no reader of the outbox, and is filed once when its claim is lost', async (t) => {
   const place = await makePlace(t)

@@ -13,6 +13,8 @@ import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { Receiver } from '../../src/flow/receive.ts'
 import { returnPathOf } from '../../src/flow/return-path.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
+import type { Reply } from '../../src/smtp/reply.ts'
+import type { Db } from '../../src/store/db.ts'
 import { claimSpool, insertReceived, noteFailedSpool } from '../../src/store/spool.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { makePlace, type Place, startNode, type TestNode } from '../support/node.ts'
@@ -301,12 +303,12 @@ test('mail that has failed is passed over by who takes none of it', async (t) =>
   for (const subject of ['1', '2', '3'])
     await deliver(stage.node, ['beside@inbox.test'], mail({ Subject: subject }))
   const { db, clock } = stage.node.foundation
-  const claim = (maxFailures?: number) =>
+  const claim = (mostFailures?: number) =>
     db.transaction(async (tx) => {
       const { taken, isMore } = await claimSpool(tx, clock.now(), {
         limit: 10,
         maxBytes: 1 << 20,
-        maxFailures,
+        mostFailures,
       })
       return { ids: taken.map(({ id }) => id), isMore }
     })
@@ -318,7 +320,7 @@ test('mail that has failed is passed over by who takes none of it', async (t) =>
   assert.equal((await claim(1)).isMore, true)
 })
 
-test('the mail server is saturated while a commit is under way all the time, and only then', async (t) => {
+test('the mail server is saturated while the mail of many is being committed, and only then', async (t) => {
   const stage = await setStage(t, ['api'])
   await stage.api.createInbox('full')
   const { foundation } = stage.node
@@ -337,17 +339,40 @@ test('the mail server is saturated while a commit is under way all the time, and
   const tls = { encrypted: false, protocol: 'none', cipher: 'none' }
   const peer = { address: '192.0.2.1', port: 1, helo: 'far.test', protocol: 'ESMTP', tls } as const
   const from = { ...to, sizeBytes: null, body: null, utf8: false } as const
-  const message = receiver.message({ peer, from, to: [to] })
-  message.write(Buffer.from(mail({})))
-  await db.transaction(async (tx) => {
-    await tx.query('lock table spool in access exclusive mode')
-    const ended = message.end()
-    await until('it to be saturated', () => receiver.isSaturated())
-    await tx.query('commit')
-    assert.equal((await ended).code, 250)
+  const end = () => {
+    const message = receiver.message({ peer, from, to: [to] })
+    message.write(Buffer.from(mail({})))
+    return message.end()
+  }
+  const hold = (whileHeld: () => Promise<void>) =>
+    db.transaction(async (tx) => {
+      await tx.query('lock table spool in access exclusive mode')
+      await whileHeld()
+    })
+  const waiting = (count: number) => async () => (await countWaiting(db)) === count
+  const ended: Promise<Reply>[] = []
+  let heldAgain: Promise<void> | undefined
+  await hold(async () => {
+    ended.push(end())
+    await until('the first is being committed', waiting(1))
+    assert.equal(receiver.isSaturated(), false)
+    ended.push(...Array.from({ length: 5 }, end))
+    // It comes after the first and before the others.
+    heldAgain = hold(async () => void (await until('it to be saturated', () => receiver.isSaturated())))
+    await until('somebody else waits too', waiting(2))
+    assert.equal(receiver.isSaturated(), false)
   })
+  await heldAgain
+  for (const { code } of await Promise.all(ended)) assert.equal(code, 250)
   await until('it to be at ease', () => !receiver.isSaturated())
 })
+
+async function countWaiting(db: Db): Promise<number> {
+  const [row] = await db.query<{ count: number }>(
+    `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  )
+  return row!.count
+}
 
 test('check 77: mail whose inbox is deleted before it is filed goes with it, bytes and all', async (t) => {
   const stage = await setStage(t, ['api', 'mx'])
