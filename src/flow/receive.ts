@@ -47,8 +47,8 @@ type Target = { inbox: AddressedInbox } | { kept: KeptRow['purpose'] } | { refus
 const maxHops = 50
 const addressCacheMs = 1_000
 const maxCachedAddresses = 50_000
-/** As many mails in one commit come of a crowd of senders, who wait for each other; few make a slow disk alone busy. */
-const crowd = 3
+/** Mails in one commit: of more senders than one, who wait for each other. A slow disk is kept busy by one alone. */
+const crowd = 2
 /** Commits of a crowd are under way for such a share of the time when all that can be taken comes. */
 const saturatedShare = 0.5
 
