@@ -209,7 +209,7 @@ function compile(row: Spooled, mail: ParsedMail): FiledMessage {
       authentication: { spf: 'not_evaluated', dkim: 'not_evaluated', dmarc: 'not_evaluated' },
     },
     note: mail.note,
-    received_at: row.receivedAt,
+    receivedAt: row.receivedAt,
   }
 }
 

@@ -1,6 +1,14 @@
 // Messages and threads as they are read, and the filing of received ones.
 import { ServiceError } from '../base/errors.ts'
-import type { InboxId, MessageId, OrganizationId, SubmissionId, ThreadId } from '../base/ids.ts'
+import {
+  type InboxId,
+  type MessageId,
+  newUuid,
+  type OrganizationId,
+  type SubmissionId,
+  type ThreadId,
+} from '../base/ids.ts'
+import { column, pick } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { SubmissionStatus } from './status.ts'
 
@@ -284,11 +292,12 @@ export interface FiledMessage {
   inbox: string
   org: string
   raw: string
+  thread: ThreadId
   mid: string
   irt: string | null
   refs: string[]
+  /** The nearest ancestor first. */
   candidates: string[]
-  thread: ThreadId
   sender: MailboxValue
   rcpts: MessageRow['recipients']
   participants: string[]
@@ -300,16 +309,53 @@ export interface FiledMessage {
   attachments: AttachmentEntry[]
   security: SecurityRecord
   note: string | null
-  received_at: Date
+  receivedAt: Date
 }
+
+const mostParticipants = 500
+
+const filing = `select file_messages as id from file_messages(${Array.from({ length: 23 }, (_, i) => `$${i + 1}`).join(', ')})`
 
 /** Files the mails whose spool rows this transaction holds; answers the ids that became messages. */
 export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Promise<string[]> {
-  const ids = filed.map(({ id }) => id)
-  const inboxes = [...new Set(filed.map(({ inbox }) => inbox))]
-  const rows = await tx.query<{ id: string }>(
-    'select file_messages as id from file_messages($1, $2, $3, $4)',
-    [JSON.stringify(filed), ids, inboxes, at],
-  )
+  const mails = filed.toSorted((one, other) => (one.id < other.id ? -1 : 1))
+  const rows = await tx.query<{ id: string }>(filing, [
+    at,
+    column('text', [...new Set(pick(mails, 'inbox'))]),
+    column('text', pick(mails, 'id')),
+    column('text', pick(mails, 'inbox')),
+    column('uuid', pick(mails, 'org')),
+    column('uuid', pick(mails, 'raw')),
+    column('text', pick(mails, 'thread')),
+    column('text', pick(mails, 'mid')),
+    column('text', pick(mails, 'irt')),
+    column('text', lines(pick(mails, 'refs'))),
+    column('text', lines(pick(mails, 'candidates'))),
+    column('jsonb', pick(mails, 'sender')),
+    column('jsonb', pick(mails, 'rcpts')),
+    column('text', lines(pick(mails, 'participants').map(firstParticipants))),
+    column('text', pick(mails, 'subject')),
+    column('text', pick(mails, 'body')),
+    column('text', pick(mails, 'html')),
+    column('text', pick(mails, 'extracted')),
+    column('jsonb', pick(mails, 'attachments')),
+    column('jsonb', pick(mails, 'security')),
+    column('text', pick(mails, 'note')),
+    column('timestamptz', pick(mails, 'receivedAt')),
+    column(
+      'uuid',
+      mails.map(() => newUuid()),
+    ),
+  ])
   return rows.map(({ id }) => id)
+}
+
+/** Message-IDs and addresses hold no line ends. */
+function lines(lists: string[][]): string[] {
+  return lists.map((list) => list.join('\n'))
+}
+
+/** Each once, as `join_participants` has them. */
+function firstParticipants(emails: string[]): string[] {
+  return [...new Set(emails)].slice(0, mostParticipants)
 }

@@ -232,6 +232,42 @@ test('filing is exactly once, with two at it and a receive that ran twice', asyn
   assert.equal(await count(stage, 'spool'), 0)
 })
 
+test('a conversation that is filed together is one thread, however it came, beside those it has nothing to do with', async (t) => {
+  const stage = await setStage(t, ['api', 'mx'])
+  const inbox = await stage.api.createInbox('talk')
+  const file = makeFiler(t, stage)
+  const parents = {
+    reply: 'parent',
+    alone: 'lost',
+    parent: 'root',
+    further: 'reply',
+    root: '',
+    egg: 'hen',
+    hen: 'egg',
+  }
+  for (const [id, parent] of Object.entries(parents)) {
+    const fields = { 'Message-ID': `<${id}@far.test>`, 'In-Reply-To': `<${parent}@far.test>`, Subject: id }
+    await deliver(stage.node, ['talk@inbox.test'], mail({ ...fields, Cc: `${id}@far.test, ${id}@far.test` }))
+  }
+  assert.equal(await file(), false)
+  const messages = await stage.api.exported(inbox.id)
+  const { db } = stage.node.foundation
+  const threads = await db.query<{ id: string; subject: string; participants: string[]; count: number }>(
+    'select id, subject, participants, message_count as count from thread',
+  )
+  const talks = threads.map((thread) => {
+    const subjects = messages.filter(({ threadId }) => threadId === thread.id).map(({ subject }) => subject)
+    assert.deepEqual([thread.subject, thread.count], [subjects[0], subjects.length])
+    const others = thread.participants.filter((email) => email.endsWith('@far.test')).toSorted()
+    assert.deepEqual(
+      others,
+      ['someone@far.test', ...subjects.map((subject) => `${subject}@far.test`)].toSorted(),
+    )
+    return subjects.toSorted().join(' ')
+  })
+  assert.deepEqual(talks.toSorted(), ['alone', 'egg hen', 'further parent reply root'])
+})
+
 test('check 97: a mail that cannot be filed waits, holds up nobody, and is shown as text in the end', async (t) => {
   const stage = await setStage(t, ['api', 'mx'])
   const inbox = await stage.api.createInbox('poison')

@@ -9,15 +9,6 @@ create table scan (
 ) with (fillfactor = 80);
 create index scan_due on scan (due_at);
 
--- Called in the transaction that stores the messages; those without attachments are passed over.
-create function enqueue_scans(ids text[], at timestamptz) returns void
-language sql
-as $$
-  insert into scan (message_id, organization_id, due_at)
-  select m.id, m.organization_id, at from message m where m.id = any(ids) and m.attachments <> '[]'
-  on conflict (message_id) do nothing
-$$;
-
 -- Locks a due message that nobody else scans until the transaction ends; null where there is none.
 create function claim_scan(at timestamptz) returns text
 language plpgsql

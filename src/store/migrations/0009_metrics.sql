@@ -79,24 +79,6 @@ as $$
   select split_part(email, '@', -1)
 $$;
 
--- Counts messages that have been filed. Called by who inserts them: a trigger would copy their bodies.
-create function count_received(ids text[]) returns void
-language sql
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
-  insert into metric_delta (organization_id, at, counts)
-  select organization_id, max(at), array_agg(row('received', domain, null, null, amount)::metric_count)
-  from (
-    select m.organization_id, hour_of(m.created_at) as hour, max(m.created_at) as at, b.domain,
-      count(*) as amount
-    from unnest(ids) as filed(id) join message m on m.id = filed.id join inbox b on b.id = m.inbox_id
-    group by 1, 2, 4
-  ) n
-  group by organization_id, hour
-$$;
-
 -- The roll-ups that the counts of one delta belong to.
 create function place_counts(moment timestamptz, counts metric_count[])
 returns table (kind text, grain text, at timestamptz, name text, fact text, latency smallint, amount integer)
