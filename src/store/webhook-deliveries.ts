@@ -7,16 +7,18 @@ import type { WebhookLease } from './webhooks.ts'
 export interface FannedOut {
   taken: number
   isBehind: boolean
+  /** Whether there is any endpoint. */
+  isWanted: boolean
   webhooks: string[]
 }
 
 /** Turns the next outbox rows into deliveries; see the migration. */
 export async function fanOut(db: Queryable, wanted: number, at: Date): Promise<FannedOut> {
   const [row] = await db.query<FannedOut>(
-    'select taken, is_behind as "isBehind", webhooks from fan_out($1, $2)',
+    'select taken, is_behind as "isBehind", is_wanted as "isWanted", webhooks from fan_out($1, $2)',
     [wanted, at],
   )
-  return row ?? { taken: 0, isBehind: false, webhooks: [] }
+  return row ?? { taken: 0, isBehind: false, isWanted: true, webhooks: [] }
 }
 
 /** After a restore into another cluster the numbers of transactions in the outbox mean nothing; see the migration. */

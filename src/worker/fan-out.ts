@@ -21,6 +21,8 @@ const intervalMs = 250
  * always one that waits, and a batch each time is far more than can be called.
  */
 const behindMs = 15
+/** Where there is no endpoint each look only moves the place; one that is new waits no longer than on a node nobody wakes. */
+const unwantedMs = intervalMs
 const gatherMs = 20
 
 /** Runs on every node with the webhooks role; one of them works at a time, the others find nothing to do. */
@@ -49,9 +51,9 @@ export class FanOut {
 
   async #run(): Promise<boolean> {
     const { db, clock, onDeliveries } = this.#options
-    const { isBehind, webhooks } = await fanOut(db, batch, clock.now())
+    const { taken, isBehind, isWanted, webhooks } = await fanOut(db, batch, clock.now())
     if (webhooks.length > 0) onDeliveries(webhooks)
-    if (isBehind) await sleep(behindMs)
+    if (isBehind) await sleep(isWanted || taken >= batch ? behindMs : unwantedMs)
     return isBehind
   }
 }

@@ -75,6 +75,23 @@ test('outbox: the fan-out takes rows in order, some at a time, and each once', a
   assert.equal((await fanOut(db, 10, new Date())).taken, 0)
 })
 
+test('outbox: where there is no endpoint the fan-out says so, goes on, and one that comes is told what follows', async (t) => {
+  const { db, tell, told } = await setStage(t, 1)
+  const fan = () => fanOut(db, 10, new Date())
+  assert.equal((await fan()).isWanted, true)
+  await db.query(`update webhook set status = 'deleted'`)
+  await tell()
+  await until('it to be passed over', async () => {
+    const { taken, isWanted } = await fan()
+    assert.equal(isWanted, false)
+    return taken === 1
+  })
+  await db.query(`update webhook set status = 'active'`)
+  const ids = await tell()
+  await until('it to be taken', async () => (await fan()).taken === 1)
+  assert.deepEqual(await told(), ids)
+})
+
 test('outbox: what a transaction that still runs may add to is not read', async (t) => {
   const { db, tell, told } = await setStage(t, 1)
   await db.transaction(async (tx) => {

@@ -102,10 +102,10 @@ alter table webhook_delivery alter column request set statistics 0;
 alter table webhook_delivery alter column response_body set statistics 0;
 
 -- Turns the outbox's next rows into deliveries of the endpoints that want them, up to about `wanted` deliveries. Answers
--- how many rows it took, whether more wait (some perhaps for a transaction that still runs), and which endpoints have
--- new work. Another node that does the same meanwhile makes it answer nothing.
+-- how many rows it took, whether more wait (some perhaps for a transaction that still runs), whether there is any endpoint,
+-- and which have new work. Another node that does the same meanwhile makes it answer nothing.
 create function fan_out(wanted integer, at timestamptz)
-returns table (taken integer, is_behind boolean, webhooks text[])
+returns table (taken integer, is_behind boolean, is_wanted boolean, webhooks text[])
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -154,8 +154,9 @@ begin
   )
   select (select count(*) from batch), coalesce((select array_agg(distinct webhook_id) from inserted), '{}'),
     (select exists (select from outbox o where (o.xact, o.seq) > (coalesce(m.xact, c.xact), coalesce(m.seq, c.seq)))
-      from (select 1) one left join moved m on true)
-  into taken, webhooks, is_behind;
+      from (select 1) one left join moved m on true),
+    exists (select from webhook w where w.status <> 'deleted')
+  into taken, webhooks, is_behind, is_wanted;
   return next;
 end $$;
 
