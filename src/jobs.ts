@@ -26,6 +26,11 @@ const filingBatch = 128
 const filingGatherMs = 50
 /** Who waits for a 250 holds a connection; mail that waits to be filed holds nothing, and lets it go first for so long. */
 const filingGivesWayMs = 5_000
+/** Words are made of messages while nothing else is to be done, or once the first of them has waited for so long. */
+const searchGivesWayMs = 10_000
+const searchAsksMs = 100
+/** A node whose main thread rests half of the time can do what can wait. */
+const busyShare = 0.5
 const purgeBatch = 500
 const reportBatch = 64
 const domainBatch = 20
@@ -71,6 +76,7 @@ export function startJobs(
       name: 'make searchable',
       run: () => makeSearchableAtEase({ db, log, parsePool }),
       intervalMs: 1_000,
+      givesWay: { now: askBusy(), everyMs: searchAsksMs, mostMs: searchGivesWayMs },
       log,
     }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
@@ -95,6 +101,16 @@ export function startJobs(
       await Promise.all(loops.map((loop) => loop.stop()))
       await parsePool.close()
     },
+  }
+}
+
+/** Asks whether this node's main thread has been busy since it was asked last. */
+function askBusy(): () => boolean {
+  let before = performance.eventLoopUtilization()
+  return () => {
+    const { utilization } = performance.eventLoopUtilization(before)
+    before = performance.eventLoopUtilization()
+    return utilization > busyShare
   }
 }
 

@@ -24,9 +24,12 @@ interface IndexingDeps {
 }
 
 /** Rows of the outbox that are looked through at once; most tell of no new message. */
-const outboxRows = 50
-/** Few and small enough that readers of the outbox, who wait for what this writes, hardly notice. */
-const most = { messages: 32, bytes: 1 << 20, characters: 1 << 19 }
+const outboxRows = 256
+/**
+ * Few and small enough that readers of the outbox, who wait for what this writes, hardly notice: 20 to 40 ms. Of 1 KB of
+ * text, 32 at once cost PostgreSQL 270 us each, 128 cost 230.
+ */
+const most = { messages: 128, bytes: 1 << 18, characters: 1 << 19 }
 /** Mails whose words are made at once, so that mail to be filed does not wait behind them for long. */
 const wordsAtOnce = 8
 /** Rest after work, as a multiple of its time, while this node is busy all the time: accepting and filing come first. */

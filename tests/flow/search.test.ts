@@ -115,11 +115,11 @@ test('search: nodes that index at the same time miss nothing and store each mess
 
 test('search: what breaks while messages are indexed costs none of them', async (t) => {
   const { db, file, index, find } = await setStage(t)
-  await file(range(0, 90).map((n) => ({ n, text: `word w${n}` })))
+  await file(range(0, 300).map((n) => ({ n, text: `word w${n}` })))
   let turn = 0
   const breaking = async (mails: SearchedMail[]) => {
-    // In the middle of a batch: the connections go, as with a killed PostgreSQL.
-    if (++turn === 6)
+    // In the middle of the second batch: the connections go, as with a killed PostgreSQL.
+    if (++turn === 20)
       await db.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
       )
@@ -127,9 +127,9 @@ test('search: what breaks while messages are indexed costs none of them', async 
   }
   await assert.rejects(index(breaking))
   const some = await find('word', { limit: 500 })
-  assert.ok(some.length > 0 && some.length < 90, `${some.length} of them`)
+  assert.ok(some.length > 0 && some.length < 300, `${some.length} of them`)
   await index()
-  assert.deepEqual(await find('word', { limit: 500 }), range(0, 90).reverse())
+  assert.deepEqual(await find('word', { limit: 500 }), range(0, 300).reverse())
 })
 
 test('check 97: a message that cannot be indexed is passed over, the others are not', async (t) => {
