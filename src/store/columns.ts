@@ -95,3 +95,8 @@ export function column<Type extends keyof Elements>(
 export function pick<Row, Name extends keyof Row>(rows: Row[], name: Name): Row[Name][] {
   return rows.map((row) => row[name])
 }
+
+/** Lists of what holds no line ends, such as addresses and Message-IDs, as one element each: a line an entry. */
+export function lines(lists: string[][]): string[] {
+  return lists.map((list) => list.join('\n'))
+}

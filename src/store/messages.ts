@@ -8,7 +8,7 @@ import {
   type SubmissionId,
   type ThreadId,
 } from '../base/ids.ts'
-import { column, pick } from './columns.ts'
+import { column, lines, pick } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { SubmissionStatus } from './status.ts'
 
@@ -348,11 +348,6 @@ export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Pro
     ),
   ])
   return rows.map(({ id }) => id)
-}
-
-/** Message-IDs and addresses hold no line ends. */
-function lines(lists: string[][]): string[] {
-  return lists.map((list) => list.join('\n'))
 }
 
 /** Each once, as `join_participants` has them. */

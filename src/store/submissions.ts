@@ -1,7 +1,7 @@
 // Submissions, their recipients' states and their events.
 import { sha256 } from '../base/digest.ts'
 import type { InboxId, KeyId, MessageId, OrganizationId, SubmissionId, ThreadId } from '../base/ids.ts'
-import { column, pick } from './columns.ts'
+import { column, lines, pick } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import type { DeliveryStatus, SubmissionStatus } from './status.ts'
@@ -290,11 +290,6 @@ function writtenColumns(sends: NewSend[]): Buffer[] {
     column('timestamptz', pick(sends, 'at')),
     column('timestamptz', pick(sends, 'expires_at')),
   ]
-}
-
-/** Message-IDs and addresses hold no line ends. */
-function lines(lists: string[][]): string[] {
-  return lists.map((list) => list.join('\n'))
 }
 
 /** Marks the results of the message's send as deleted: its idempotency key answers 410 from now on. */
