@@ -9,7 +9,7 @@ test('where a batch gathers, the first row leaves at once and all that follow le
     flown.push(rows)
     return rows
   }
-  const batch = new Batch({ name: 'test', flush, gatherMs: 50 })
+  const batch = new Batch({ name: 'test', flush, gatherMs: 1_000 })
   assert.equal(await batch.add(1), 1)
   const later = [batch.add(2)]
   await new Promise((resolve) => setImmediate(resolve))
