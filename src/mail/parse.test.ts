@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import { attachmentContents, parseMail, plainTextView } from './parse.ts'
 
 const mail = (...lines: string[]) => Buffer.from(lines.join('\r\n'))
@@ -208,4 +209,31 @@ test('check 59: a closing boundary that is missing hides no text', () => {
 test('the plain view says why, and shows the text after the header', () => {
   const view = plainTextView(mail('Subject: x', '', 'body\u0000'), 'because')
   assert.deepEqual([view.text, view.note, view.subject], ['body\uFFFD', 'because', ''])
+})
+
+test('no address and no Message-ID holds a line end, for lists of them are stored a line an entry', () => {
+  const pieces = [
+    '=?utf-8?Q?a=0Ab?=',
+    '=?utf-8?B?YQpi?=',
+    '"a\\\r\n b"',
+    '"a\r\n b"',
+    'a\nb',
+    '(c\r\n d)',
+    'far.test',
+  ]
+  const signs = ['<', '>', '@', ' ', '\r\n\t', ':', ';', ',', '"', '\\', '\v', 'a']
+  const value = fc
+    .array(fc.constantFrom(...pieces, ...signs), { maxLength: 10 })
+    .map((parts) => parts.join(''))
+  fc.assert(
+    fc.property(value, (text) => {
+      const fields = ['From', 'To', 'Cc', 'Message-ID', 'References', 'In-Reply-To']
+      const header = fields.map((name) => `${name}: ${text}\r\n`).join('')
+      const { from, to, cc, messageId, inReplyTo, references } = parseMail(Buffer.from(`${header}\r\nx\r\n`))
+      const emails = [...(from ? [from] : []), ...to, ...cc].map(({ email }) => email)
+      for (const entry of [...emails, messageId, inReplyTo, ...references])
+        assert.doesNotMatch(entry ?? '', /\n/)
+    }),
+    { numRuns: 2_000 },
+  )
 })
