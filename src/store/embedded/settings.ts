@@ -22,6 +22,8 @@ const values: Record<string, string> = {
   // Queue tables turn over fast: look often, so that dead rows never pile up.
   autovacuum_naptime: '10s',
   autovacuum_vacuum_cost_limit: '1000',
+  // Plans look rows up by their indexes: a tenth of the usual sample tells as much, at a tenth of the price.
+  default_statistics_target: '10',
   cluster_name: 'posthorn',
   log_checkpoints: 'off',
   log_line_prefix: '%m [%p] %d ',
