@@ -246,7 +246,9 @@ test('check 97: a mail that ends the process each time is shown as text after fi
   for (let failures = 0; failures < 5; ) {
     const read = await until('it to be read', async () => {
       if ((await claimants(node, 'spol')).length === 0) return null
-      const read = notes.filter((note) => existsSync(note)).map((note) => readFileSync(note, 'utf8').split('\n'))
+      const read = notes
+        .filter((note) => existsSync(note))
+        .map((note) => readFileSync(note, 'utf8').split('\n'))
       return read.find((ids) => ids.includes(poison!.id))
     })
     if (failures > 0) assert.deepEqual(read, [poison!.id], 'what has failed is read alone')
