@@ -32,6 +32,7 @@ test('every code has the status that was decided, and there are no others', () =
 })
 
 const lost = new DbFault(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }))
+const noSpace = Object.assign(new Error('ENOSPC: no space left, write'), { code: 'ENOSPC', syscall: 'write' })
 const ours = new DbFault(Object.assign(new Error('syntax error in "secret"'), { code: '42601' }))
 const breach = (instancePath: string, keyword: string, params: object) => ({
   ...{ validationContext: 'body', message: 'must be right' },
@@ -50,6 +51,7 @@ const answers: [name: string, failure: unknown, status: number, error: string, m
   ],
   ['a fault of the request', new RequestFault('invalid_json'), 400, 'invalid_json', /must be JSON/],
   ['a lost database', lost, 503, 'unavailable', /not available/],
+  ['a full disk', noSpace, 503, 'unavailable', /not available/],
   ['back-pressure', new BatchFull(), 503, 'unavailable', /not available/],
   ['our SQL', ours, 500, 'internal_error', /^Something went wrong here/],
   ['our bug', new TypeError('x is undefined'), 500, 'internal_error', /^Something went wrong here/],

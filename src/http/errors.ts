@@ -3,7 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { BatchFull } from '../base/batch.ts'
 import { type RefusalCode, ServiceError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import { DbFault } from '../store/db.ts'
+import { isOwnFault } from '../flow/own-fault.ts'
 import { describeBreach } from './breaches.ts'
 
 /** Codes that only HTTP knows, beside those of the service. */
@@ -115,15 +115,14 @@ export function errorAnswer(error: ErrorCode, detail = '', retryAfterSeconds?: n
   return { status, error, message, retryAfterSeconds }
 }
 
-/** What a failure is to the caller; whatever is not known to be the caller's or the database's fault is ours. */
+/** What a failure is to the caller; whatever is not known to be the caller's fault, the database's or the disk's is our bug. */
 export function answerOf(failure: unknown, request: Pick<FastifyRequest, 'is404' | 'body'>): ErrorAnswer {
   if (request.is404) return errorAnswer('route_not_found')
   if (failure instanceof ServiceError)
     return errorAnswer(failure.code, failure.message, failure.retryAfterSeconds)
   if (failure instanceof RequestFault) return errorAnswer(failure.code, failure.message)
   if (failure instanceof BatchFull) return errorAnswer('unavailable')
-  if (failure instanceof DbFault && (failure.kind === 'lost' || failure.kind === 'conflict'))
-    return errorAnswer('unavailable')
+  if (isOwnFault(failure)) return errorAnswer('unavailable')
   return frameworkAnswer(failure as Partial<FastifyError>, request.body)
 }
 
