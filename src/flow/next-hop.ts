@@ -18,6 +18,8 @@ export interface NextHopDeps {
   relay: RelayTarget | null
   mxPort: number
   ehloName: string
+  /** How long a host is waited for; the client's own times unless given. */
+  timeouts?: NonNullable<ConnectOptions['timeouts']>
   /** Where living nodes of ours take mail for our own domains, or for capture: `ip:port`. */
   listAddresses(kind: 'smtp' | 'capture'): Promise<string[]>
 }
@@ -49,7 +51,8 @@ async function openTarget(
   target: Target,
   signal: AbortSignal,
 ): Promise<{ connection: SmtpConnection } | { fault: string }> {
-  const options = { ...target, ehloName: deps.ehloName, signal }
+  const { ehloName, timeouts = {} } = deps
+  const options = { ...target, ehloName, timeouts, signal }
   const opened = await connect(options)
   if ('connection' in opened) return opened
   // RFC 7435 3: opportunistic security falls back to plaintext rather than not to send.

@@ -17,7 +17,7 @@ import type { Reply } from '../../src/smtp/reply.ts'
 import type { Db } from '../../src/store/db.ts'
 import { claimSpool, insertReceived, noteFailedSpool } from '../../src/store/spool.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
-import { makePlace, type Place, startNode, type TestNode } from '../support/node.ts'
+import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Scope, until } from '../support/until.ts'
 import { stuff, Wire } from '../support/wire.ts'
 
@@ -131,6 +131,29 @@ test('check 13: one envelope for two organizations is a message for each, with i
   assert.doesNotMatch(otherSource, /mine/i)
   assert.equal((await stage.api.call(`/v1/messages/${their!.id}`)).status, 404)
   assert.deepEqual([await count(stage, 'raw'), await count(stage, 'message')], [1, 2])
+})
+
+test('check 14: mail from <> is taken, and neither it nor what it asks for is ever answered', async (t) => {
+  const stage = await setStage(t)
+  const inbox = await stage.api.createInbox('bounced')
+  const raw = mail({
+    ...{ From: 'Mail Delivery System <mailer-daemon@far.test>', 'Message-ID': '<notice@far.test>' },
+    ...{ 'Return-Receipt-To': 'asks@far.test', 'Disposition-Notification-To': 'asks@far.test' },
+    ...{ 'Reply-To': 'asks@far.test', Subject: 'Undelivered Mail Returned to Sender' },
+  })
+  const to = [inbox.address, 'nobody@inbox.test']
+  assert.deepEqual(
+    (await deliver(stage.node, to, raw, '')).map((reply) => reply.slice(0, 9)),
+    ['250 2.1.5', '550 5.1.1', '250 2.0.0'],
+  )
+  const [message] = await messagesOf(stage.api, inbox, 1)
+  const source = (await stage.api.bytes(`/v1/messages/${message!.id}/source`)).toString()
+  assert.match(source, /^Return-Path: <>\r\n/)
+  // What is sent after it arrives, and nothing else ever does.
+  const { submission } = await send(stage.api, inbox, ['someone@far.test'])
+  await untilStates(stage.api, submission.id, 'delivered')
+  const tables = ['submission', 'delivery', 'captured_mail', 'spool', 'message']
+  assert.deepEqual(await Promise.all(tables.map((table) => count(stage, table))), [1, 1, 1, 0, 2])
 })
 
 test('check 23: mail that goes round in circles is refused', async (t) => {
