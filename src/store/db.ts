@@ -155,7 +155,11 @@ async function clientQuery<Row>(
  */
 const unansweredMs = statementTimeoutMs + 5_000
 
-function statement(text: string, values: readonly unknown[]): pg.QueryConfig & { query_timeout: number } {
+/** A statement for a connection of one's own. */
+export function statement(
+  text: string,
+  values: readonly unknown[],
+): pg.QueryConfig & { query_timeout: number } {
   return { name: statementName(text), text, values: [...values], query_timeout: unansweredMs }
 }
 

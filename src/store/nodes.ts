@@ -1,6 +1,6 @@
 // The nodes that are up: each holds a session advisory lock under its number, so that a dead one is seen at once.
 import type { PoolClient } from 'pg'
-import { type Db, DbFault, type Queryable } from './db.ts'
+import { type Db, DbFault, type Queryable, statement } from './db.ts'
 
 /** The class of the advisory locks that nodes hold. */
 export const nodeLockClass = 0x6e6f6465 // "node"
@@ -8,10 +8,18 @@ export const nodeLockClass = 0x6e6f6465 // "node"
 export const isNodeLock = `l.locktype = 'advisory' and l.objsubid = 2
   and l.database = (select oid from pg_database where datname = current_database())`
 
+/** A row that stays is deleted by others; a stop must not wait for a silent server. */
+const leaveMs = 5_000
+
 export interface Node {
   id: number
   /** Rejects when the connection that holds the lock is lost: the node may be taken for dead, and has to leave. */
   lost: Promise<never>
+  /**
+   * Asks over that connection, and may find it lost: one that says nothing is never told that the server has ended it, as
+   * when that died without a word and another took its address.
+   */
+  probe(): void
   /** Gives the lock up, and its connection back; to be called once. */
   leave(): Promise<void>
 }
@@ -23,7 +31,10 @@ export async function joinNodes(
   at: Date,
 ): Promise<Node> {
   const client = await db.dedicated()
-  const lost = whenLost(client)
+  const { promise: lost, reject } = Promise.withResolvers<never>()
+  lost.catch(() => {}) // whoever does not wait for it learns of the loss from its lease
+  const lose = (error: Error) => reject(new DbFault(error))
+  client.once('error', lose)
   try {
     const { rows } = await client.query(
       `insert into node (id, smtp_address, capture_address, started_at) values (nextval('node_id'), $1, $2, $3) returning id`,
@@ -37,21 +48,26 @@ export async function joinNodes(
         and n.started_at < now() - interval '1 minute'`,
       [nodeLockClass, id],
     )
-    return { id, lost, leave: () => leave(client, id) }
+    return { id, lost, probe: makeProbe(client, lose), leave: () => leave(client, id) }
   } catch (error) {
     client.release(true)
     throw error instanceof DbFault ? error : new DbFault(error as Error)
   }
 }
 
-function whenLost(client: PoolClient): Promise<never> {
-  const lost = new Promise<never>((_, reject) => client.once('error', (error) => reject(new DbFault(error))))
-  lost.catch(() => {}) // whoever does not wait for it learns of the loss from its lease
-  return lost
+/** One question at a time; silence is loss as late as for any other, for a slow server still holds the lock. */
+function makeProbe(client: PoolClient, lose: (error: Error) => void): () => void {
+  let isAsking = false
+  return () => {
+    if (isAsking) return
+    isAsking = true
+    client.query(statement('select 1', [])).then(() => (isAsking = false), lose)
+  }
 }
 
 async function leave(client: PoolClient, id: number): Promise<void> {
-  await client.query('delete from node where id = $1', [id]).catch(() => {})
+  const leaving = { ...statement('delete from node where id = $1', [id]), query_timeout: leaveMs }
+  await client.query(leaving).catch(() => {})
   client.release(true)
 }
 

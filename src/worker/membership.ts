@@ -49,7 +49,10 @@ export class Membership {
   }
 
   async #join(): Promise<false> {
-    if (this.#node) return false
+    if (this.#node) {
+      this.#node.probe()
+      return false
+    }
     const { db, clock, log, addresses } = this.#options
     const node = await joinNodes(db, addresses, clock.now())
     this.#node = node

@@ -8,7 +8,9 @@ export class Door {
   #port = 0
   readonly #sockets = new Set<Socket>()
   readonly #fars = new Set<Socket>()
+  readonly #nears = new Set<Socket>()
   #isHeld = false
+  #isSilent = false
   #lastWords: string | null = null
   readonly #target: { path: string } | { host: string; port: number }
   readonly #database: URL
@@ -30,6 +32,8 @@ export class Door {
       const far = connect(this.#target)
       this.#fars.add(far)
       far.on('close', () => this.#fars.delete(far))
+      this.#nears.add(near)
+      near.on('close', () => this.#nears.delete(near))
       for (const [one, other] of [
         [near, far],
         [far, near],
@@ -45,6 +49,7 @@ export class Door {
       }
       near.prependListener('data', (bytes) => this.#listen(bytes))
       if (this.#isHeld) far.pause()
+      if (this.#isSilent) near.pause()
     })
     this.#server.listen(this.#port, '127.0.0.1')
     await once(this.#server, 'listening')
@@ -66,6 +71,25 @@ export class Door {
     for (const far of this.#fars) far.pause()
   }
 
+  /** Nothing gets through either way, and nobody is told: so a network looks that has fallen apart. */
+  silence(): void {
+    this.hold()
+    this.#isSilent = true
+    for (const near of this.#nears) near.pause()
+  }
+
+  /**
+   * The server has gone without a word, and another has its address: what it had of connections is ended, but who has one
+   * learns of that only by the answer to the next thing said. New connections get through.
+   */
+  desert(): void {
+    for (const near of this.#nears) {
+      near.removeAllListeners('data').on('data', () => near.resetAndDestroy())
+    }
+    for (const far of this.#fars) far.removeAllListeners('close').destroy()
+    this.#fars.clear()
+  }
+
   /** Holds from the moment on that this text is asked with, before it gets an answer. */
   holdFrom(text: string): void {
     this.#lastWords = text
@@ -78,8 +102,9 @@ export class Door {
   /** Hands on what was held, and all that comes. */
   release(): void {
     this.#isHeld = false
+    this.#isSilent = false
     this.#lastWords = null
-    for (const far of this.#fars) far.resume()
+    for (const socket of [...this.#fars, ...this.#nears]) socket.resume()
   }
 
   /** The database behind it. */
