@@ -32,13 +32,14 @@ async function furnish(): Promise<Side> {
   const { domain } = await api.want<{ domain: string }>(`/v1/domains/${provedDomain}`)
   const sets: Ids[] = []
   for (const domainId of [provedDomain, await furnisher.addDomain(caller)]) {
-    const { inboxId, threadId, sent, received } = await furnisher.addInbox(caller)
+    const { inboxId, address, threadId, sent, received } = await furnisher.addInbox(caller)
     const body = { to: [{ email: 'b@far.test' }], subject: 'Another', text: 'There' }
     const call = { method: 'POST', body, idempotencyKey: nextKey(), status: 202 }
     await api.want(`/v1/inboxes/${inboxId}/messages`, call)
     const { submissionId } = sent
     const mail = { inboxId, threadId, submissionId, ...received, targetMessageId: received.messageId }
-    sets.push({ ...mail, domainId, sender: `a@${domain}`, ...(await furnisher.addWebhook(caller)) })
+    const addresses = { sender: `a@${domain}`, address }
+    sets.push({ ...mail, domainId, ...addresses, ...(await furnisher.addWebhook(caller)) })
     await furnisher.addComplaint(caller)
     const email = `of-${submissionId}@far.test`
     await api.want('/v1/suppressions', { method: 'POST', body: { email }, status: 201 })
@@ -72,6 +73,7 @@ const nobody: Ids = {
     domainId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8e',
   },
   ...{ deliveryId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8f', email: 'of-nobody@far.test' },
+  ...{ sender: 'a@proved-by-nobody.example', address: 'nobody-has-this-1@inbox.test' },
 }
 /** What is called like an id, and is none that the service gave out or that leads to anything. */
 const noIds = new Set(['contentId', 'x-campaign-id', 'x-entity-ref-id'])
@@ -134,7 +136,8 @@ async function ask(
   {
     query = {},
     idempotencyKey = nextKey(),
-  }: { query?: Record<string, string>; idempotencyKey?: string } = {},
+    change = (body) => body,
+  }: { query?: Record<string, string>; idempotencyKey?: string; change?: (body: unknown) => unknown } = {},
 ): Promise<Answer> {
   const { method, parameters } = operation
   const draft = exampleDraft(operation)
@@ -143,7 +146,8 @@ async function ask(
     if (place === 'query') search.append(name, ids[name]!)
   const headers: Record<string, string> = { 'x-api-key': secret }
   if (parameters.some(({ name }) => name === 'idempotency-key')) headers['idempotency-key'] = idempotencyKey
-  const content = method === 'DELETE' ? pick(ids, propertiesOf(operation.body)) : fill(draft.body, ids)
+  const content =
+    method === 'DELETE' ? pick(ids, propertiesOf(operation.body)) : change(fill(draft.body, ids))
   const body = draft.body === undefined ? null : JSON.stringify(content)
   if (body !== null) headers['content-type'] = 'application/json'
   const response = await fetch(`${stage.base}${pathOf(operation, ids)}?${search}`, { method, headers, body })
@@ -234,6 +238,72 @@ for (const operation of operations)
         if (foreign.status >= 400 || operation.method === 'GET')
           assert.equal(withoutRates(await everythingOf(ours.caller.organizationId)), withoutRates(ourRows))
       })
+
+/** Where an address stands in a body: below which of its members. */
+function addressPathsOf(schema: Schema | null | undefined, path: string[] = []): string[][] {
+  if (!schema) return []
+  const isAddress = typeof schema.format === 'string' && /email$/.test(schema.format)
+  if (isAddress) return [path]
+  const members = Object.entries(schema.properties ?? {})
+  return [
+    ...members.flatMap(([name, member]) => addressPathsOf(member, [...path, name])),
+    ...addressPathsOf(schema.items, [...path, '0']),
+  ]
+}
+
+/** The body of an example with one address in the place. */
+function withAddress(body: unknown, path: string[], email: string): unknown {
+  const [name, ...rest] = path
+  if (name === undefined) return email
+  if (Array.isArray(body)) return [withAddress(body[0], rest, email)]
+  return { ...(body as object), [name]: withAddress((body as Ids)[name], rest, email) }
+}
+
+const addressed = operations
+  .filter(({ method }) => method !== 'DELETE')
+  .flatMap((operation) => addressPathsOf(operation.body).map((path) => ({ operation, path })))
+  // What is suppressed is answered otherwise: that comes last.
+  .sort(
+    (a, b) =>
+      Number(a.operation.path === '/v1/suppressions') - Number(b.operation.path === '/v1/suppressions'),
+  )
+
+test('check 68: the matrix knows of addresses in bodies', () => {
+  const names = addressed.map(({ operation, path }) => `${operation.name} ${path.join('.')}`)
+  for (const name of ['POST /v1/send from.email', 'POST /v1/send to.0.email', 'POST /v1/suppressions email'])
+    assert.ok(names.includes(name), `${name} is not among ${names}`)
+})
+
+for (const { operation, path } of addressed)
+  for (const [whose, { secret }] of Object.entries(keys))
+    test(`check 68: ${operation.name} by ${whose} with their address as ${path.join('.')}`, async () => {
+      const theirRows = await everythingOf(theirs.caller.organizationId)
+      const isSender = path[0] === 'from'
+      const answerTo = async (ids: Ids) => {
+        const email = ids[isSender ? 'sender' : 'address']!
+        const change = (body: unknown) => withAddress(body, path, email)
+        const { status, body } = await ask(operation, secret, ours.ids, { change })
+        return { status, body: withoutOwn(body, email) }
+      }
+      const foreign = await answerTo(theirs.ids)
+      assert.deepEqual(foreign, await answerTo(nobody))
+      if (isSender) assert.equal(foreign.status, 403)
+      else if (secret === ours.caller.secret) assert.ok(foreign.status < 300, foreign.body)
+      assert.equal(await everythingOf(theirs.caller.organizationId), theirRows)
+    })
+
+/** An answer without what is its own: the address that it is about, ids and times. */
+function withoutOwn(body: string, email: string): string {
+  const [localPart, domain] = email.split('@') as [string, string]
+  return body
+    .replaceAll(localPart.length > 1 ? localPart : email, 'LOCAL')
+    .replaceAll(domain, 'DOMAIN')
+    .replace(
+      /\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[a-z]{3}_[0-9A-Za-z]{20,}|\b[0-9a-f]{24}\b/g,
+      'ID',
+    )
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+}
 
 function stripped(id: string): string {
   return id.slice(4)
