@@ -273,7 +273,10 @@ async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Pr
   parts.push({
     stop: async () => {
       await eventStreams.stop()
+      // Those that idle at the close are ended by it; one that is answered later would be kept for further requests.
+      const ending = setInterval(() => server.server.closeIdleConnections(), 100)
       await Promise.race([server.close(), afterGrace()])
+      clearInterval(ending)
       await acceptance.drained()
     },
   })
