@@ -17,6 +17,8 @@ interface ServeOptions extends OutputOptions {
 
 /** What is left of the 30 s that a stop may take, whatever hangs. */
 const hardStopMs = 28_000
+/** npm hands on what the terminal has sent to us already: what follows a signal at once is the same one. */
+const echoMs = 500
 
 export function addServeCommands(program: Command): void {
   program
@@ -45,9 +47,10 @@ async function serve(options: ServeOptions): Promise<void> {
     throw error
   }
   const secret = settings.isDevelopment ? await openDevelopment(foundation) : null
+  const ended = stopOnSignal(app, foundation)
   console.log(asJson ? readyLine(app.listening) : banner(settings, app.listening, secret))
   flushCompileCache() // now, for a service that is killed never gets to it at its end
-  await stopOnSignal(app, foundation)
+  await ended
 }
 
 async function migrateOnly(options: OutputOptions): Promise<void> {
@@ -132,10 +135,12 @@ async function stopOnSignal(app: App, foundation: Foundation): Promise<void> {
     process.once('SIGINT', resolve)
   })
   foundation.log.info({ signal }, 'stopping: no new work is taken, what is on the wire ends')
-  const hardStop = () => process.exit(1)
-  process.once('SIGINT', hardStop)
-  process.once('SIGTERM', hardStop)
-  setTimeout(hardStop, hardStopMs).unref()
+  const begunMs = performance.now()
+  const again = () => {
+    if (performance.now() - begunMs > echoMs) process.exit(1)
+  }
+  process.on('SIGINT', again).on('SIGTERM', again)
+  setTimeout(() => process.exit(1), hardStopMs).unref()
   await app.stop()
   await foundation.close()
   process.exit(0)

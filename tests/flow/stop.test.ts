@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { makePlace, startNode } from '../support/node.ts'
+import { startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 test('a request under way at a stop is answered, and its connection, kept for more, holds nothing up', async (t) => {
@@ -25,4 +26,10 @@ test('a request under way at a stop is answered, and its connection, kept for mo
   await until('the stop', () => hasStopped, { timeoutMs: 10_000 })
   await Promise.all([stopped, ended])
   assert.match(answer, /\r\nHTTP\/1\.1 201 /)
+})
+
+test('a signal that comes twice at once, as from a terminal and from npm, stops the service in order', async (t) => {
+  const posthorn = await startPosthorn(t, { roles: 'api' })
+  process.kill(posthorn.pid, 'SIGINT')
+  assert.equal(await posthorn.stop(), 0)
 })
