@@ -155,7 +155,7 @@ async function clientQuery<Row>(
  */
 const unansweredMs = statementTimeoutMs + 5_000
 
-/** A statement for a connection of one's own. */
+/** What a connection is asked: prepared once, and given up as lost when it stays unanswered. */
 export function statement(
   text: string,
   values: readonly unknown[],
