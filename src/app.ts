@@ -1,35 +1,34 @@
 // The composition root: builds the parts that the roles need, hands them to each other, starts, drains and stops them.
+import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { readAddressListFiles } from './address-list-files.ts'
 import { createAddressGuard, createEventStreams, startWebhooks } from './announcing.ts'
+import { DiskReserve } from './base/disk-reserve.ts'
+import { leaveMark, type NodeMark } from './blobs/node-marks.ts'
 import type { Role, Settings } from './config.ts'
-import { claimFolder } from './data-folder.ts'
+import { claimFolder, requireSharedBlobs } from './data-folder.ts'
+import { reachable, startCapture, startDelivery } from './delivering.ts'
 import { HopsInTime } from './dns/hops-in-time.ts'
 import { HopFinder, type Hops } from './dns/mx.ts'
-import { isPublicUnicast } from './dns/public-address.ts'
 import { Resolver } from './dns/resolver.ts'
 import { Acceptance } from './flow/accept-send.ts'
 import { KeyRing, RequestRate } from './flow/authenticate.ts'
-import { Capture } from './flow/capture.ts'
-import { Courier } from './flow/courier.ts'
+import { isOwnName } from './flow/own-name.ts'
 import { ProvedDomains } from './flow/proved-domains.ts'
 import { Receiver } from './flow/receive.ts'
-import { moveDeliveries, specialRoutes } from './flow/routes.ts'
-import { SendingIdentities } from './flow/sending-identity.ts'
-import { loadSigningKeys } from './flow/signing.ts'
+import { SendContents } from './flow/send-contents.ts'
 import { Validation } from './flow/validate.ts'
 import type { Foundation } from './foundation.ts'
 import { createHttpServer } from './http/server.ts'
 import { startJobs } from './jobs.ts'
+import { ParsePool } from './mail/parse-pool.ts'
 import { createOperatorServer } from './operator/server.ts'
 import type { ListenAddress } from './setting-values.ts'
 import { filesContext, selfSignedContext } from './smtp/certificate.ts'
 import { SmtpServer } from './smtp/server.ts'
-import { listNodeAddresses } from './store/nodes.ts'
-import { DeliveryEngine } from './worker/delivery-engine.ts'
-import { Loop } from './worker/loop.ts'
+import { listFormerDomains } from './store/inboxes.ts'
 import { Membership } from './worker/membership.ts'
 
 /** Where the service listens; null where the role is not run here. */
@@ -51,7 +50,6 @@ interface Part {
 }
 
 const graceMs = 20_000
-const deliveryLines = { domain: 10, special: 20 }
 
 /** Starts the roles of this node. */
 export async function startApp(foundation: Foundation, roles: readonly Role[]): Promise<App> {
@@ -65,8 +63,11 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     for (const part of parts.reverse().splice(0)) await part.stop()
   }
   try {
-    const release = await claimFolder(db, settings.dataDir)
+    const { number, release } = await claimFolder(db, settings.dataDir)
     parts.push({ stop: release })
+    await requireSharedBlobs(db, settings.blobFolder, number)
+    const mark = await markBlobs(foundation, number)
+    await warnOfFormerDomains(foundation)
     const operator = createOperatorServer({ db, clock: foundation.clock, isDraining: () => draining })
     const listening: Listening = {
       http: null,
@@ -78,8 +79,10 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     if (roles.includes('mx')) listening.smtp = await startMx(foundation, wakes, mx, parts)
     const sends = roles.includes('delivery')
     const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
-    const membership = await startMembership(foundation, listening.smtp, capture)
+    const membership = await startMembership(foundation, { smtp: listening.smtp, capture, mark })
     parts.push(membership)
+    // Once more, for those that start together: the later one of two finds the other.
+    await requireSharedBlobs(db, settings.blobFolder, number)
     if (sends) parts.push(await startDelivery(foundation, wakes, membership))
     if (roles.includes('webhooks')) parts.push(await startWebhooks(foundation, wakes, membership))
     if (roles.includes('api')) listening.http = await startApi(foundation, wakes, parts)
@@ -89,6 +92,30 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     throw error
   }
 }
+
+/** Null where the folder takes no file, as on a full disk: that hinders no start, and others cannot look for it. */
+async function markBlobs({ settings, log }: Foundation, folder: number): Promise<NodeMark | null> {
+  const mark = { folder, word: randomUUID() }
+  try {
+    await leaveMark(settings.blobFolder, mark)
+    return mark
+  } catch (error) {
+    log.warn({ err: error }, 'this node cannot mark the blob folder, by which others see that they share it')
+    return null
+  }
+}
+
+/** Their mail is refused, and they may not send: their owners see it, and the operator may not know why. */
+async function warnOfFormerDomains({ settings: { managedDomain }, db, log }: Foundation): Promise<void> {
+  for (const { domain, inboxes } of await listFormerDomains(db, managedDomain))
+    log.warn(
+      { domain, inboxes },
+      `${inboxes} inboxes are on ${domain}, which is not received for: ${formerMend}`,
+    )
+}
+
+/** What to do about inboxes on a managed domain of before. */
+export const formerMend = 'set POSTHORN_MANAGED_DOMAIN back to it, or have them deleted'
 
 /** Who is to look for work on this node; nobody, where its role is not run here. */
 interface Wakes {
@@ -109,7 +136,15 @@ function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
 async function startMx(foundation: Foundation, wakes: Wakes, mx: Mx, parts: Part[]): Promise<ListenAddress> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
   const hostname = settings.mailHost
+  const disk = new DiskReserve({
+    folders: writtenFolders(settings),
+    reserveBytes: settings.diskReserveBytes,
+    log,
+  })
+  await disk.start()
+  parts.push(disk)
   const receiver = new Receiver({
+    disk,
     db,
     clock,
     log,
@@ -131,6 +166,7 @@ async function startMx(foundation: Foundation, wakes: Wakes, mx: Mx, parts: Part
     maxRecipients: 100,
     secureContext,
     isTrusted: inRanges(settings.smtpTrusted),
+    isOwn: (name) => isOwnName(secretBox, hostname, name, clock.now()),
     clock,
     log,
     backend: receiver,
@@ -145,94 +181,30 @@ async function startMx(foundation: Foundation, wakes: Wakes, mx: Mx, parts: Part
   return address
 }
 
+/** Where received mail takes room on disks of ours. */
+function writtenFolders({ blobFolder, dataDir, databaseUrl }: Settings): string[] {
+  return databaseUrl ? [blobFolder] : [blobFolder, dataDir]
+}
+
 /** Makes this node known, so that those that send find those that take mail, whatever roles each of them has. */
 async function startMembership(
   { db, clock, log }: Foundation,
-  smtp: ListenAddress | null,
-  capture: ListenAddress | null,
+  {
+    smtp,
+    capture,
+    mark,
+  }: { smtp: ListenAddress | null; capture: ListenAddress | null; mark: NodeMark | null },
 ): Promise<Membership> {
-  const addresses = { smtp: smtp && formatAddress(smtp), capture: capture && formatAddress(capture) }
-  const membership = new Membership({ db, clock, log, addresses })
+  const profile = { smtp: smtp && formatAddress(smtp), capture: capture && formatAddress(capture), mark }
+  const membership = new Membership({ db, clock, log, profile })
   await membership.start()
   return membership
 }
 
-async function startDelivery(foundation: Foundation, wakes: Wakes, membership: Membership): Promise<Part> {
-  const { settings, db, clock, log, blobs, secretBox } = foundation
-  const resolver = new Resolver({ servers: settings.dnsServers })
-  const courier = new Courier({
-    db,
-    clock,
-    log,
-    blobs,
-    secretBox,
-    hostname: settings.mailHost,
-    wake: () => wakes.telling(),
-    identities: await createIdentities(foundation),
-    retryScheduleMs: settings.retryScheduleMs,
-    nextHop: {
-      hopFinder: new HopFinder({ resolver, isAllowed: reachable(settings), clock }),
-      mode: settings.delivery,
-      relay: settings.relay,
-      mxPort: settings.mxPort,
-      ehloName: settings.mailHost,
-      listAddresses: (kind) => listNodeAddresses(db, kind),
-    },
-  })
-  const engine = new DeliveryEngine({
-    db,
-    clock,
-    log,
-    membership,
-    retryScheduleMs: settings.retryScheduleMs,
-    verbsFor: (lease, mayFinish) => courier.verbsFor(lease, mayFinish),
-    maxLinesOf: (route) => (special.has(route) ? deliveryLines.special : deliveryLines.domain),
-  })
-  const move = async () =>
-    (await moveDeliveries({ db, clock }, settings.delivery, settings.managedDomain)) > 0
-  const moving = new Loop({ name: 'move to routes', run: move, intervalMs: 60_000, log })
-  engine.start()
-  moving.start()
-  wakes.delivery = (routes) => engine.wake(routes)
-  return {
-    stop: async () => {
-      await moving.stop()
-      await engine.stop(graceMs)
-    },
-  }
-}
-
-async function createIdentities(foundation: Foundation): Promise<SendingIdentities> {
-  const { settings, db, clock, secretBox } = foundation
-  const domain = settings.managedDomain
-  const managed = { domain, keys: await loadSigningKeys(foundation, domain) }
-  return new SendingIdentities({ db, clock, secretBox, domains: new ProvedDomains({ db, clock }), managed })
-}
-
-const special = new Set<string>(Object.values(specialRoutes))
-
-async function startCapture(
-  { settings, db, clock, log, blobs }: Foundation,
-  parts: Part[],
-): Promise<ListenAddress> {
-  const server = new SmtpServer({
-    hostname: settings.mailHost,
-    listen: { host: '127.0.0.1', port: 0 },
-    maxSizeBytes: 64 << 20,
-    maxRecipients: 1000,
-    secureContext: () => null,
-    isTrusted: () => true,
-    clock,
-    log,
-    backend: new Capture({ db, clock, blobs }),
-  })
-  const address = await server.listen()
-  parts.push({ stop: () => server.close(graceMs) })
-  return address
-}
-
 async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Promise<ListenAddress> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
+  // Of its own: what is sent through the API must not wait for received mail, nor that for it.
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const acceptance = new Acceptance({
     db,
     clock,
@@ -240,6 +212,7 @@ async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Pr
     blobs,
     domains: new ProvedDomains({ db, clock }),
     lifetimeMs: settings.retryLifetimeMs,
+    contents: new SendContents({ db, clock, parsePool }),
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
     wake: (routes) => {
       wakes.delivery(routes)
@@ -267,6 +240,7 @@ async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Pr
       mailHost: settings.mailHost,
       trustedProxies: settings.trustedProxies,
       maxDownloadBytes: settings.maxDownloadBytes,
+      bodyMemoryBytes: settings.httpMemoryBytes,
     },
   })
   await server.listen(settings.http)
@@ -278,6 +252,7 @@ async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Pr
       await Promise.race([server.close(), afterGrace()])
       clearInterval(ending)
       await acceptance.drained()
+      await parsePool.close()
     },
   })
   const { address, port } = server.server.address() as AddressInfo
@@ -287,9 +262,11 @@ async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Pr
 /** Validation asks with less patience than delivery: somebody waits for the answer. */
 async function createValidation({ settings, db, clock }: Foundation): Promise<Validation> {
   const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 1_000 })
-  const hopFinder = new HopFinder({ resolver, isAllowed: reachable(settings), clock, deadlineMs: 5_000 })
+  // Callers choose the names: few questions for each.
+  const bounds = { deadlineMs: 5_000, maxNames: 20 }
+  const hopFinder = new HopFinder({ resolver, isAllowed: reachable(settings), clock, ...bounds })
   const listChanges = await readAddressListFiles(settings.dataDir)
-  const hopsInTime = new HopsInTime({ hopFinder: ownFirst(settings, hopFinder) })
+  const hopsInTime = new HopsInTime({ hopFinder: ownFirst(settings, hopFinder), clock })
   return new Validation({ db, hopsInTime, listChanges })
 }
 
@@ -301,11 +278,6 @@ function ownFirst(settings: Settings, hopFinder: HopFinder): Pick<HopFinder, 'fi
     find: (domain) => hopFinder.find(domain),
     recall: (domain) => (isOwn(domain) ? own : hopFinder.recall(domain)),
   }
-}
-
-/** The addresses that mail may go to. */
-function reachable({ allowPrivateNetworks }: Settings): (ip: string) => boolean {
-  return (ip) => allowPrivateNetworks || isPublicUnicast(ip)
 }
 
 /** Resolves when nothing more is waited for; does not keep the service alive. */

@@ -1,6 +1,6 @@
 // Every setting, read and checked once; a wrong one stops the start with one line that says what to write instead.
 import { existsSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { parseDuration } from './base/duration.ts'
 import type { LogFormat } from './base/log.ts'
@@ -15,6 +15,7 @@ import {
   clamdAddress,
   databaseUrl,
   domain,
+  fileName,
   fileUrl,
   integer,
   type ListenAddress,
@@ -24,8 +25,10 @@ import {
   port,
   relayUrl,
   resolver,
+  retention,
   string,
   webUrl,
+  withRelayTls,
 } from './setting-values.ts'
 import type { Limits } from './store/organizations.ts'
 
@@ -41,6 +44,7 @@ export interface Settings {
   http: ListenAddress
   publicUrl: string | null
   trustedProxies: string[]
+  httpMemoryBytes: number
   operator: ListenAddress
   smtp: ListenAddress
   smtpTls: { certFile: string; keyFile: string } | null
@@ -54,13 +58,19 @@ export interface Settings {
   allowPrivateNetworks: boolean
   smtpTrusted: string[]
   smtpMaxSizeBytes: number
+  /** What is kept free on disks; null for a share of each. */
+  diskReserveBytes: number | null
   clamd: ClamdAddress | null
   maxDownloadBytes: number
   retryScheduleMs: number[]
   retryLifetimeMs: number
+  /** How long submissions are kept once they are settled; null: for good. */
+  retentionMs: number | null
   webhookRetryScheduleMs: number[]
   defaultLimits: Limits
   secretKeyFile: string
+  /** A key is made in the data folder alone: where a file was named, one that is missing is a mount that failed. */
+  mayMakeSecretKey: boolean
   roles: Role[]
   logLevel: string
   logFormat: LogFormat
@@ -105,8 +115,11 @@ class Reader {
     const text = this.#environment[name]?.trim()
     if (text === undefined || text === '') return fallback
     const value = parse(text)
-    if (value === null) throw new SettingError(`${name}="${text}" cannot be used: write ${example}`)
-    return value
+    if (value !== null) return value
+    // Security: what may hold a password or a key is not repeated, for errors end up in journals and tickets.
+    throw new SettingError(
+      `${name}${mayBeSecret(name, text) ? '' : `="${text}"`} cannot be used: write ${example}`,
+    )
   }
 
   refuseOthers(): void {
@@ -117,19 +130,31 @@ class Reader {
   }
 }
 
+/** Settings with secrets in them, and values that look as though they were meant for one. */
+function mayBeSecret(name: string, text: string): boolean {
+  return /_(DATABASE_URL|RELAY_URL|KEY|KEY_FILE)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
+}
+
 /** Not settings of the service: where tests find the published suites and their database. */
 const foreign = /^POSTHORN_TEST/
 
+const percent = 'with %23 for #, %2F for /, %3F for ?, %40 for @ and %25 for % in user and password'
+
 function readPlaces(reader: Reader) {
   const dataDir = resolve(reader.read('POSTHORN_DATA_DIR', './data', string, 'a folder, such as ./data'))
-  const secretKeyFile = resolve(dataDir, 'secret-key')
+  const secretKeyFile = reader.read(
+    'POSTHORN_SECRET_KEY_FILE',
+    null,
+    fileName,
+    'the name of a file that holds the key',
+  )
   return {
     dataDir,
     databaseUrl: reader.read(
       'POSTHORN_DATABASE_URL',
       null,
       databaseUrl,
-      'postgres://user:password@host:5432/database',
+      `postgres://user:password@host:5432/database, ${percent}`,
     ),
     blobFolder: reader.read(
       'POSTHORN_BLOB_URL',
@@ -137,15 +162,20 @@ function readPlaces(reader: Reader) {
       fileUrl,
       'file:/a/folder (s3:// is not there yet)',
     ),
-    secretKeyFile: resolve(
-      reader.read('POSTHORN_SECRET_KEY_FILE', secretKeyFile, string, 'a file with 32 bytes'),
+    diskReserveBytes: reader.read<number | null>(
+      'POSTHORN_DISK_RESERVE',
+      null,
+      integer(0, 2 ** 39),
+      'bytes, such as 1073741824',
     ),
+    secretKeyFile: resolve(secretKeyFile ?? join(dataDir, 'secret-key')),
+    mayMakeSecretKey: secretKeyFile === null,
   }
 }
 
 function readListeners(reader: Reader) {
-  const certFile = reader.read('POSTHORN_SMTP_TLS_CERT', null, string, 'a PEM file')
-  const keyFile = reader.read('POSTHORN_SMTP_TLS_KEY', null, string, 'a PEM file')
+  const certFile = reader.read('POSTHORN_SMTP_TLS_CERT', null, fileName, 'the name of a PEM file')
+  const keyFile = reader.read('POSTHORN_SMTP_TLS_KEY', null, fileName, 'the name of a PEM file')
   if ((certFile === null) !== (keyFile === null)) {
     throw new SettingError('POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY go together: write both')
   }
@@ -154,6 +184,12 @@ function readListeners(reader: Reader) {
     http: reader.read('POSTHORN_HTTP', { host: '127.0.0.1', port: 8025 }, address, '127.0.0.1:8025'),
     publicUrl: reader.read('POSTHORN_PUBLIC_URL', null, webUrl, 'https://mail.example.com'),
     trustedProxies: reader.read('POSTHORN_TRUSTED_PROXIES', [], list(cidr), ranges),
+    httpMemoryBytes: reader.read(
+      'POSTHORN_HTTP_MEMORY',
+      256 << 20,
+      integer(16 << 20, 64 * 2 ** 30),
+      'bytes, such as 268435456',
+    ),
     operator: reader.read('POSTHORN_OPERATOR', { host: '127.0.0.1', port: 8026 }, address, '127.0.0.1:8026'),
     smtp: reader.read('POSTHORN_SMTP', { host: '127.0.0.1', port: 2525 }, address, '127.0.0.1:2525'),
     smtpTls: certFile && keyFile ? { certFile: resolve(certFile), keyFile: resolve(keyFile) } : null,
@@ -176,12 +212,7 @@ function readMail(reader: Reader) {
     modes,
     'direct, relay or capture',
   )
-  const relay = reader.read(
-    'POSTHORN_RELAY_URL',
-    null,
-    relayUrl,
-    'smtp://user:password@host:port, or smtps://…',
-  )
+  const relay = readRelay(reader)
   if (delivery === 'relay' && !relay) {
     throw new SettingError('POSTHORN_DELIVERY=relay needs POSTHORN_RELAY_URL: write smtp://host:port')
   }
@@ -219,6 +250,7 @@ function readMail(reader: Reader) {
       '1m,5m,15m,30m,1h',
     ),
     retryLifetimeMs: reader.read('POSTHORN_RETRY_LIFETIME', 72 * hour, parseDuration, '72h'),
+    retentionMs: reader.read('POSTHORN_RETENTION', null, retention, '30d or more, such as 365d'),
     webhookRetryScheduleMs: reader.read(
       'POSTHORN_WEBHOOK_RETRY_SCHEDULE',
       defaultWebhookRetryMs,
@@ -226,6 +258,14 @@ function readMail(reader: Reader) {
       '5s,5m,30m,2h,5h,10h,14h,20h,24h',
     ),
   }
+}
+
+function readRelay(reader: Reader): RelayTarget | null {
+  const url = `smtp://user:password@host:port, or smtps://…, ${percent}`
+  const relay = reader.read('POSTHORN_RELAY_URL', null, relayUrl, url)
+  const kinds = oneOf('verified', 'unverified')
+  const certificate = reader.read('POSTHORN_RELAY_TLS', null, kinds, 'verified or unverified')
+  return relay && certificate ? withRelayTls(relay, certificate) : relay
 }
 
 function readRunning(reader: Reader) {

@@ -1,26 +1,47 @@
-// A data folder belongs to one running service: the claim is an advisory lock, which falls with the process.
+// A data folder belongs to one running service: the claim is an advisory lock, which falls with the process. A blob folder
+// belongs to all nodes of one database: each leaves its mark there, and looks for those of the others.
 import { randomInt } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
+import { StartRefused } from './base/errors.ts'
+import { hasMark } from './blobs/node-marks.ts'
 import type { Db } from './store/db.ts'
+import { listNodeMarks } from './store/nodes.ts'
 
 const lockClass = 0x666f6c64 // "fold"
 
-/** Another `serve` has the folder; the message is the line to print. */
-export class FolderInUse extends Error {}
+/** A folder that is this service's until `release`; `number` is its own. */
+export interface ClaimedFolder {
+  number: number
+  release(): Promise<void>
+}
 
-/** Claims the folder until the returned function is called; throws FolderInUse when another service has it. */
-export async function claimFolder(db: Db, dataDir: string): Promise<() => Promise<void>> {
+/** Claims the folder; refuses when another service has it. */
+export async function claimFolder(db: Db, dataDir: string): Promise<ClaimedFolder> {
   const number = await folderNumber(`${dataDir}/folder-id`)
   const client = await db.dedicated()
   const { rows } = await client.query('select pg_try_advisory_lock($1, $2) as mine', [lockClass, number])
   if (!rows[0].mine) {
     client.release()
-    throw new FolderInUse(
-      `another posthorn serves ${dataDir}: stop it first, or set POSTHORN_DATA_DIR to another folder`,
+    throw new StartRefused(
+      'data folder',
+      `another posthorn serves ${dataDir}`,
+      `stop it first, or set POSTHORN_DATA_DIR to another folder, or, if this folder is a copy of another node's, delete its folder-id`,
     )
   }
   client.on('error', () => {}) // the claim falls with the database; so does everything else that could be done
-  return async () => client.release(true)
+  return { number, release: async () => client.release(true) }
+}
+
+/** Whether a service has claimed the folder, or the one that it is a copy of. */
+export async function isFolderClaimed(db: Db, dataDir: string): Promise<boolean> {
+  const text = await readFile(`${dataDir}/folder-id`, 'utf8').catch(() => null) // nobody has served it
+  if (text === null) return false
+  const [row] = await db.query<{ taken: boolean }>(
+    `select exists (select from pg_locks l where l.locktype = 'advisory' and l.objsubid = 2 and l.classid = $1
+      and l.objid = $2 and l.database = (select oid from pg_database where datname = current_database())) as taken`,
+    [lockClass, Number(text)],
+  )
+  return row!.taken
 }
 
 /** The folder's own number, made at its first use. */
@@ -29,4 +50,17 @@ async function folderNumber(file: string): Promise<number> {
     if (error.code !== 'EEXIST') throw error
   })
   return Number(await readFile(file, 'utf8'))
+}
+
+/** Refuses a blob folder that is not that of the living nodes: each would keep large mail that the others cannot read. */
+export async function requireSharedBlobs(db: Db, blobFolder: string, own: number | null): Promise<void> {
+  for (const mark of await listNodeMarks(db)) {
+    // Of our own folder there is only what its service was before: the folder is claimed.
+    if (mark.folder === own || (await hasMark(blobFolder, mark))) continue
+    throw new StartRefused(
+      'blobs',
+      `${blobFolder} is not the blob folder of the other nodes of this database`,
+      'set POSTHORN_BLOB_URL of every node to one folder that all of them see',
+    )
+  }
 }

@@ -1,15 +1,17 @@
 // What everything stands on: the data folder, the secret key, the database with its schema and its clock, the blobs.
-import { randomBytes } from 'node:crypto'
-import { mkdir, open, readFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { mkdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { Clock } from './base/clock.ts'
+import { StartRefused } from './base/errors.ts'
 import type { Log } from './base/log.ts'
-import { SecretBox } from './base/secret-box.ts'
+import type { SecretBox } from './base/secret-box.ts'
+import { syncFolder } from './base/sync-folder.ts'
 import { DiskBlobs } from './blobs/disk.ts'
-import { SettingError, type Settings } from './config.ts'
-import { Db } from './store/db.ts'
+import type { Settings } from './config.ts'
+import { readSecretKey, settleSecretKey } from './flow/secret-key.ts'
+import { Db, requireDurable } from './store/db.ts'
 import { useEmbedded } from './store/embedded/use-embedded.ts'
-import { migrate } from './store/migrate.ts'
+import { hasSchema, migrate } from './store/migrate.ts'
 
 export interface Foundation {
   settings: Settings
@@ -21,44 +23,113 @@ export interface Foundation {
   close(): Promise<void>
 }
 
+type Progress = (line: string) => void
+
 const clockIntervalMs = 60_000
 
-/** Opens everything; starts the embedded PostgreSQL where none is named. `progress` is told what takes longer. */
-export async function openFoundation(
+/**
+ * Opens everything, and makes what is missing: the data folder, the embedded PostgreSQL where no other is named, the
+ * schema, the secret key. `progress` is told what takes longer. Refuses to start over what it cannot rely on.
+ */
+export async function openFoundation(settings: Settings, log: Log, progress: Progress): Promise<Foundation> {
+  await makeFolder(settings.dataDir)
+  await makeFolder(settings.blobFolder)
+  return await open(settings, log, progress, 'made')
+}
+
+/** The same where it is all there: a command in the wrong folder must neither leave a database behind nor show an empty one. */
+export async function openExisting(settings: Settings, log: Log, progress: Progress): Promise<Foundation> {
+  await requireFolder(settings)
+  return await open(settings, log, progress, 'found')
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error: Error) => {
+    throw new StartRefused(
+      'data folder',
+      `${folder} cannot be made (${error.message})`,
+      'let this user make it',
+    )
+  })
+  if (first) await syncFolder(dirname(first))
+}
+
+/** With a database and a key from elsewhere, nothing is needed of the folder. */
+async function requireFolder({ dataDir, databaseUrl, mayMakeSecretKey }: Settings): Promise<void> {
+  const needed = databaseUrl ? dataDir : join(dataDir, 'postgres/cluster')
+  if ((databaseUrl && !mayMakeSecretKey) || (await stat(needed).catch(() => null))) return
+  const reason = `there is no data folder here (${dataDir})`
+  throw new StartRefused(
+    'data folder',
+    reason,
+    'cd to it, or set POSTHORN_DATA_DIR; posthorn serve makes one',
+  )
+}
+
+async function open(
   settings: Settings,
   log: Log,
-  progress: (line: string) => void,
+  progress: Progress,
+  missing: 'made' | 'found',
 ): Promise<Foundation> {
-  await mkdir(settings.dataDir, { recursive: true, mode: 0o700 })
-  await mkdir(settings.blobFolder, { recursive: true, mode: 0o700 })
-  const secretBox = new SecretBox(await readSecretKey(settings.secretKeyFile))
+  const key = await readKey(settings)
   const { db, release } = await openDatabase(settings, log, progress)
+  const leave = async () => {
+    await db.close()
+    await release()
+  }
   try {
+    await requireDurable(db)
+    if (missing === 'found') await requireSchema(db)
     await migrate(db, log)
-    const clock = new Clock()
-    await synchronize(clock, db)
-    const timer = setInterval(() => void synchronize(clock, db).catch(() => {}), clockIntervalMs) // the old offset stays
-    timer.unref()
+    const { secretKeyFile: file, mayMakeSecretKey } = settings
+    const mayMake = mayMakeSecretKey && missing === 'made'
+    const secretBox = await settleSecretKey({ db }, { file, key, mayMake })
+    const { clock, stop } = await startClock(db)
     const close = async () => {
-      clearInterval(timer)
-      await db.close()
-      await release()
+      stop()
+      await leave()
     }
     return { settings, log, db, clock, secretBox, blobs: new DiskBlobs(settings.blobFolder), close }
   } catch (error) {
-    await db.close()
-    await release()
+    await leave()
     throw error
   }
 }
 
-async function openDatabase(settings: Settings, log: Log, progress: (line: string) => void) {
+/** A file that was named is never made: where it is missing, a secret was not mounted. */
+async function readKey({ secretKeyFile, mayMakeSecretKey }: Settings): Promise<Buffer | null> {
+  const key = await readSecretKey(secretKeyFile)
+  if (key || mayMakeSecretKey) return key
+  const mend = `put the secret key there; for a database that has none yet: openssl rand -hex 32 > ${secretKeyFile}`
+  throw new StartRefused('secret key', `POSTHORN_SECRET_KEY_FILE=${secretKeyFile} is not there`, mend)
+}
+
+async function requireSchema(db: Db): Promise<void> {
+  if (await hasSchema(db)) return
+  throw new StartRefused(
+    'database',
+    'the database has no tables of Posthorn',
+    'see that POSTHORN_DATABASE_URL is right; posthorn serve and posthorn migrate make them',
+  )
+}
+
+async function openDatabase(settings: Settings, log: Log, progress: Progress) {
   if (settings.databaseUrl) {
     const db = new Db({ connection: { connectionString: settings.databaseUrl } })
     return { db, release: async () => {} }
   }
   const embedded = await useEmbedded({ directory: `${settings.dataDir}/postgres`, log, progress })
   return { db: new Db({ connection: embedded.connection }), release: () => embedded.release() }
+}
+
+/** A clock that is set by the database now and each minute. */
+async function startClock(db: Db): Promise<{ clock: Clock; stop(): void }> {
+  const clock = new Clock()
+  await synchronize(clock, db)
+  const timer = setInterval(() => void synchronize(clock, db).catch(() => {}), clockIntervalMs) // the old offset stays
+  timer.unref()
+  return { clock, stop: () => clearInterval(timer) }
 }
 
 /** Database time, taken in the middle of the round trip. */
@@ -68,28 +139,4 @@ async function synchronize(clock: Clock, db: Db): Promise<void> {
     'select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms',
   )
   clock.synchronize(row!.ms, (askedMs + performance.now()) / 2)
-}
-
-/** The key that seals secrets at rest: 32 bytes, or 64 hex characters; made once, readable by its owner alone. */
-async function readSecretKey(file: string): Promise<Buffer> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  await makeSecretKey(file)
-  const bytes = await readFile(file)
-  const text = bytes.toString('latin1').trim()
-  if (bytes.length === 32) return bytes
-  if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, 'hex')
-  throw new SettingError(
-    `POSTHORN_SECRET_KEY_FILE=${file} must hold 32 bytes, or 64 hex characters: openssl rand -hex 32`,
-  )
-}
-
-async function makeSecretKey(file: string): Promise<void> {
-  try {
-    const created = await open(file, 'wx', 0o600)
-    await created.writeFile(randomBytes(32).toString('hex'))
-    await created.sync()
-    await created.close()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
 }

@@ -1,17 +1,19 @@
 // What a node with the jobs role does by itself: filing, reading of reports, scanning, ends, purges, checks and roll-ups.
 import { join } from 'node:path'
 import type { Log } from './base/log.ts'
+import { Rotation } from './base/rotation.ts'
 import { Turns } from './base/turns.ts'
 import { UnderWay } from './base/under-way.ts'
 import { partCount } from './blobs/disk.ts'
 import { Resolver } from './dns/resolver.ts'
 import { purgeDeleted } from './flow/delete-inbox.ts'
 import { expireDeliveries } from './flow/end-deliveries.ts'
-import { type FilingDeps, fileSpooled } from './flow/file.ts'
+import { type FilingDeps, fileSlow, fileSpooled } from './flow/file.ts'
 import { foldMetrics } from './flow/fold-metrics.ts'
 import { makeSearchableAtEase } from './flow/make-searchable.ts'
 import { purgeContents } from './flow/purge-contents.ts'
 import { dropOldMail, readReports } from './flow/read-report.ts'
+import { removeSettled } from './flow/remove-settled.ts'
 import { Scanner } from './flow/scan.ts'
 import { BlobSweeper } from './flow/sweep-blobs.ts'
 import { recheckDomains } from './flow/verify-domain.ts'
@@ -26,6 +28,10 @@ const filingBatch = 128
 const filingGatherMs = 50
 /** Who waits for a 250 holds a connection; mail that waits to be filed holds nothing, and lets it go first for so long. */
 const filingGivesWayMs = 5_000
+/** How often it is looked whether mail that is slow to read waits. */
+const slowFilingMs = 200
+/** Mail that takes longer to read is shown as text. */
+const readingMs = 10_000
 /** Words are made of messages while nothing else is to be done, or once the first of them has waited for so long. */
 const searchGivesWayMs = 10_000
 const searchAsksMs = 100
@@ -46,12 +52,24 @@ export function startJobs(
   wakes: { filing(): void; telling(): void },
   mx: { isSaturated(): boolean },
 ): { stop(): Promise<void> } {
-  const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
+  // A thread for all that mail to be filed must not stand behind: slow and large mail, reports, words.
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
   const underWay = (work: string) => new UnderWay(join(settings.dataDir, work))
-  const filers = { db, clock, log, blobs, parsePool, underWay: underWay('being-filed'), turns: new Turns() }
+  const shared = { db, clock, log, blobs, parsePool: filingPool, rotation: new Rotation() }
+  const filers = { ...shared, underWay: underWay('being-filed'), turns: new Turns() }
   const beside = { ...filers, underWay: underWay('being-filed-beside'), mostFailures: 0 }
+  const slow = { ...shared, parsePool, underWay: underWay('being-filed-slowly') }
   const { filing, filingBeside } = filingLoops(filers, beside, wakes, mx)
-  const reporting = { db, clock, log, blobs, parsePool, secretBox, underWay: underWay('reports-being-read') }
+  const fileSlowly = async () => {
+    const hasFiled = await fileSlow(slow, filingBatch)
+    if (hasFiled) wakes.telling()
+    return hasFiled
+  }
+  const reporting = {
+    ...{ db, clock, log, blobs, parsePool, secretBox, rotation: new Rotation() },
+    underWay: underWay('reports-being-read'),
+  }
   const readReport = () => readReports(reporting, reportBatch)
   const dropOld = () => dropOldMail(reporting, purgeBatch)
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
@@ -64,6 +82,7 @@ export function startJobs(
   const loops = [
     filing,
     filingBeside,
+    new Loop({ name: 'file slow mail', run: fileSlowly, intervalMs: slowFilingMs, log }),
     new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
     new Loop({ name: 'read reports', run: readReport, intervalMs: 1_000, log }),
     new Loop({ name: 'drop old mail', run: dropOld, intervalMs: 60_000, log }),
@@ -81,16 +100,13 @@ export function startJobs(
     }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
   ]
+  const { retentionMs } = settings
+  if (retentionMs !== null) {
+    const remove = () => removeSettled({ db, clock }, retentionMs, purgeBatch)
+    loops.push(new Loop({ name: 'remove settled', run: remove, intervalMs: 60_000, log }))
+  }
   const scanner = settings.clamd
-    ? new Scanner({
-        db,
-        clock,
-        log,
-        blobs,
-        parsePool,
-        clamd: new Clamd(settings.clamd),
-        underWay: underWay('being-scanned'),
-      })
+    ? new Scanner({ db, clock, log, blobs, clamd: new Clamd(settings.clamd) })
     : null
   if (scanner) loops.push(...scanLoops(scanner, log))
   wakes.filing = () => filing.wake()
@@ -99,7 +115,7 @@ export function startJobs(
     stop: async () => {
       scanner?.close()
       await Promise.all(loops.map((loop) => loop.stop()))
-      await parsePool.close()
+      await Promise.all([filingPool.close(), parsePool.close()])
     },
   }
 }

@@ -1,9 +1,8 @@
 // The command line: reads the arguments, runs one command, and turns what went wrong into one line and an exit status.
 import { CommanderError } from 'commander'
-import { ServiceError } from './base/errors.ts'
+import { ServiceError, StartRefused } from './base/errors.ts'
 import { createProgram } from './cli/program.ts'
 import { SettingError } from './config.ts'
-import { FolderInUse } from './data-folder.ts'
 import { DbFault } from './store/db.ts'
 import { EmbeddedError } from './store/embedded/embedded-error.ts'
 import { MigrationError } from './store/migrate.ts'
@@ -25,7 +24,7 @@ try {
 /** Prints what a person can act on; a stack only for what is our bug. */
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usage
-  const expected = [ServiceError, SettingError, FolderInUse, MigrationError, EmbeddedError]
+  const expected = [ServiceError, SettingError, StartRefused, MigrationError, EmbeddedError]
   if (expected.some((kind) => error instanceof kind)) console.error(`posthorn: ${(error as Error).message}`)
   else if (error instanceof DbFault) console.error(`posthorn: the database: ${error.message}`)
   else if (isAddressInUse(error))

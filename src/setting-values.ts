@@ -2,11 +2,13 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
+import { parseDuration } from './base/duration.ts'
 import type { RelayTarget } from './flow/next-hop.ts'
-import { defaultLimits } from './flow/organization.ts'
+import { defaultLimits, isLimit } from './flow/organization.ts'
 import { parseDomain } from './mail/address.ts'
 import type { ClamdAddress } from './scan/clamd.ts'
 import type { Limits } from './store/organizations.ts'
+import { isLoopback } from './webhook/address-guard.ts'
 
 export interface ListenAddress {
   host: string
@@ -18,9 +20,7 @@ function parseLimits(text: string): Partial<Limits> | null {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
-    const isLimit = ([name, limit]: [string, unknown]) =>
-      name in defaultLimits && Number.isSafeInteger(limit) && (limit as number) >= 0
-    return Object.entries(value).every(isLimit) ? value : null
+    return Object.entries(value).every(([name, limit]) => isLimit(name, limit)) ? value : null
   } catch {
     return null // not JSON
   }
@@ -46,6 +46,12 @@ export function boolean(text: string): boolean | null {
 export function integer(min: number, max: number) {
   return (text: string) =>
     /^\d{1,12}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null
+}
+
+/** Idempotency keys answer for 30 days, so what they answer with is kept at least as long. */
+export function retention(text: string): number | null {
+  const ms = parseDuration(text)
+  return ms !== null && ms >= 30 * 86_400_000 ? ms : null
 }
 
 export function port(text: string): number | null {
@@ -85,8 +91,24 @@ export function cidr(text: string): string | null {
   return ipaddr.isValidCIDR(text) ? text : isIP(text) ? `${text}/${isIP(text) === 4 ? 32 : 128}` : null
 }
 
+/** Whether a URL's user, password and path can be read, and nothing stands behind its host that belongs to them. */
+function hasPlainUser(url: URL): boolean {
+  try {
+    decodeURIComponent(url.username + url.password + url.pathname)
+  } catch {
+    return false // a % that begins no character
+  }
+  return url.hash === '' && !/@/.test(url.pathname + url.search)
+}
+
 export function databaseUrl(text: string): string | null {
-  return /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : null
+  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) return null
+  return hasPlainUser(new URL(text)) ? text : null
+}
+
+/** A file's name, and not what it holds: 32 bytes in hex or Base64, or a PEM. */
+export function fileName(text: string): string | null {
+  return /^([0-9a-f]{64}|[A-Za-z0-9+/]{43}=)$|-----BEGIN|\n/i.test(text) ? null : text
 }
 
 export function webUrl(text: string): string | null {
@@ -97,15 +119,33 @@ export function fileUrl(text: string): string | null {
   return text.startsWith('file:') ? resolve(text.replace(/^file:(?:\/\/(?=\/))?/, '')) : null
 }
 
+/** A smarthost; with a password its TLS is required and verified, but on this machine, where nobody is in between. */
 export function relayUrl(text: string): RelayTarget | null {
-  if (!/^smtps?:\/\//.test(text) || !URL.canParse(text)) return null
-  const { protocol, hostname, port: number, username, password } = new URL(text)
-  const implicit = protocol === 'smtps:'
-  if (!hostname) return null
-  return {
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: Number(number || (implicit ? 465 : 25)),
-    tls: implicit ? 'implicit' : 'opportunistic',
-    auth: username ? { user: decodeURIComponent(username), password: decodeURIComponent(password) } : null,
+  const url = /^smtps?:\/\//.test(text) ? URL.parse(text) : null
+  // An unescaped `/`, `?` or `#` in a password ends the host before the real one: what comes behind it is no path.
+  if (!url?.hostname || !/^\/?$/.test(url.pathname + url.search + url.hash)) return null
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const implicit = url.protocol === 'smtps:'
+  const auth = credentialsIn(url)
+  if (auth === undefined) return null
+  const shared = { host, port: Number(url.port || (implicit ? 465 : 25)), auth }
+  if (implicit) return { ...shared, tls: 'implicit', tlsVerify: 'host' }
+  if (auth && !isLoopback(host)) return { ...shared, tls: 'required', tlsVerify: 'host' }
+  return { ...shared, tls: 'opportunistic', tlsVerify: 'none' }
+}
+
+/** Null where there are none; undefined where they cannot be read. */
+function credentialsIn({ username, password }: URL): RelayTarget['auth'] | undefined {
+  if (username === '') return password === '' ? null : undefined
+  try {
+    return { user: decodeURIComponent(username), password: decodeURIComponent(password) }
+  } catch {
+    return undefined // a % that begins no escape
   }
+}
+
+/** The smarthost with what an operator wants of its certificate; TLS is required then. */
+export function withRelayTls(relay: RelayTarget, certificate: 'verified' | 'unverified'): RelayTarget {
+  const tls = relay.tls === 'implicit' ? 'implicit' : 'required'
+  return { ...relay, tls, tlsVerify: certificate === 'verified' ? 'host' : 'none' }
 }

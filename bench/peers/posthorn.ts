@@ -42,7 +42,10 @@ const limits = [
   'inboxes',
   'inboxesPerDomain',
   'managedStarter',
+  'receivedMessagesPerDay',
 ]
+/** Beyond what any run receives. */
+const plentyBytes = 2 ** 50
 
 /** Starts the service, usually on an empty data folder, with an organization and a key that no limit holds back. */
 export async function startPosthorn(scope: Scope, options: StartOptions = {}): Promise<Posthorn> {
@@ -129,7 +132,13 @@ async function createKey(env: Record<string, string>): Promise<string> {
   const command = async (...args: string[]) =>
     JSON.parse(await runChild(launcher, [...args, '--json'], { env }))
   const { id } = await command('org', 'create', '--name', 'Bench', '--active')
-  await command('org', 'limits', id, ...limits.map((name) => `${name}=${plenty}`))
+  await command(
+    'org',
+    'limits',
+    id,
+    ...limits.map((name) => `${name}=${plenty}`),
+    `receivedBytesPerDay=${plentyBytes}`,
+  )
   const rate = ['--requests-per-minute', `${plenty}`]
   return (await command('key', 'create', '--org', id, '--name', 'bench', '--scopes', '*', ...rate)).secret
 }

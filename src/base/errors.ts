@@ -1,4 +1,4 @@
-// The refusals a caller can meet: one closed union of codes, without a word of HTTP.
+// What is refused: to a caller, by one closed union of codes without a word of HTTP; and to start at all.
 
 export type RefusalCode =
   | 'invalid_request'
@@ -48,5 +48,21 @@ export class ServiceError extends Error {
     this.name = 'ServiceError'
     this.code = code
     this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** Why the service, or a command, does not start; its message is one line that says what to do, and no secret. */
+export class StartRefused extends Error {
+  /** What the doctor names the check. */
+  readonly about: string
+  readonly reason: string
+  readonly mend: string
+
+  constructor(about: string, reason: string, mend: string) {
+    super(`${reason}: ${mend}`)
+    this.name = 'StartRefused'
+    this.about = about
+    this.reason = reason
+    this.mend = mend
   }
 }

@@ -1,5 +1,5 @@
 // Identifiers: made here, in Node, before a row is written, so that a retried batch carries the same ones.
-import { randomBytes, randomUUIDv7 } from 'node:crypto'
+import { createHash, randomBytes, randomUUIDv7 } from 'node:crypto'
 
 declare const brand: unique symbol
 type Branded<Name extends string> = string & { readonly [brand]: Name }
@@ -46,9 +46,36 @@ export function newUuid<Id extends string = string>(): Id {
   if (atMs > latestMs) [latestMs, inLatestMs] = [atMs, 0]
   else if (inLatestMs < 0xfff) inLatestMs++
   else [latestMs, inLatestMs] = [latestMs + 1, 0]
-  const time = latestMs.toString(16).padStart(12, '0')
-  const count = inLatestMs.toString(16).padStart(3, '0')
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${count}${uuid.slice(18)}` as Id
+  return written(latestMs, inLatestMs, uuid) as Id
+}
+
+let countedMs = 0
+let inCountedMs = 0
+
+/** The same of a given time, which is exactly what it says: lists from a time on, or until one, go by such ids. */
+export function newUuidAt<Id extends string = string>(atMs: number): Id {
+  if (atMs !== countedMs) [countedMs, inCountedMs] = [atMs, 0]
+  // Past 4,096 of one millisecond their order within it is not told any more.
+  else if (inCountedMs < 0xfff) inCountedMs++
+  return written(atMs, inCountedMs, randomUUIDv7()) as Id
+}
+
+/** Below every UUID of version 7 of that time and after. */
+export function firstUuidAt(atMs: number): string {
+  return written(Math.max(0, atMs), 0, '00000000-0000-7000-8000-000000000000')
+}
+
+function written(ms: number, count: number, uuid: string): string {
+  const time = ms.toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${count.toString(16).padStart(3, '0')}${uuid.slice(18)}`
+}
+
+/** The UUID, version 8 (RFC 9562 5.8), that always stands for `text`: what is made anew at each look keeps its id. */
+export function uuidFor(text: string): string {
+  const bytes = createHash('sha256').update(text).digest().subarray(0, 16)
+  bytes[6] = (bytes[6]! & 0x0f) | 0x80
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
 
 /** When a UUID of version 7 was made; null for one of another version, which does not say. */

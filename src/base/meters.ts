@@ -1,5 +1,5 @@
 // What this program counts of itself for Prometheus; labels take few values, whatever comes from outside.
-import { Counter, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 export const registry = new Registry()
 const registers = [registry]
@@ -50,6 +50,20 @@ export const meters = {
   webhookSeconds: new Histogram({
     ...{ name: 'posthorn_webhook_call_seconds', help: 'Webhook calls by outcome.' },
     ...{ labelNames: ['outcome'] as const, buckets: quickSeconds, registers },
+  }),
+  diskFree: new Gauge({
+    ...{
+      name: 'posthorn_disk_free_bytes',
+      help: 'Free room of the fullest disk that received mail needs.',
+      registers,
+    },
+  }),
+  diskShort: new Gauge({
+    ...{
+      name: 'posthorn_disk_short',
+      help: 'Whether no mail is received for want of room on disk.',
+      registers,
+    },
   }),
   jobFailures: new Counter({
     ...{ name: 'posthorn_job_failures_total', help: 'Runs of a job that failed and were tried again.' },

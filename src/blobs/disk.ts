@@ -32,6 +32,7 @@ export interface StoredFile {
 /** Blobs are spread over as many folders. */
 export const partCount = 256
 const ownerFile = 'database-id'
+const gatheredBytes = 256 * 1024
 
 /**
  * Blobs in a folder. A blob has exactly one owner, the raw row whose id is its key, so deleting needs no counting;
@@ -39,6 +40,8 @@ const ownerFile = 'database-id'
  */
 export class DiskBlobs {
   readonly #folder: string
+  /** The folders whose names are known to be on the disk, or on their way there. */
+  readonly #flushed = new Map<string, Promise<void>>()
 
   constructor(folder: string) {
     this.#folder = folder
@@ -46,15 +49,15 @@ export class DiskBlobs {
 
   /** Begins a blob; `key` is a UUID. */
   async create(key: string): Promise<BlobWriter> {
-    const path = this.#path(key)
+    const path = this.pathOf(key)
     const temporary = `${path}.tmp`
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await this.#makeFolder(dirname(path))
     const file = await open(temporary, 'wx', 0o600)
+    const gathered = new Gathered(file)
     return {
-      write: async (chunk) => {
-        await writeAll(file, chunk)
-      },
+      write: (chunk) => gathered.write(chunk),
       commit: async () => {
+        await gathered.flush()
         await file.sync()
         await file.close()
         await rename(temporary, path)
@@ -80,7 +83,7 @@ export class DiskBlobs {
 
   /** All of it. */
   read(key: string): Readable {
-    return createReadStream(this.#path(key))
+    return createReadStream(this.pathOf(key))
   }
 
   /**
@@ -88,12 +91,12 @@ export class DiskBlobs {
    * is read to its end.
    */
   async open(key: string, range: { start: number; end: number }): Promise<Readable | null> {
-    const file = await open(this.#path(key), 'r').catch(nullWhereMissing)
+    const file = await open(this.pathOf(key), 'r').catch(nullWhereMissing)
     return file?.createReadStream(range) ?? null
   }
 
   async has(key: string): Promise<boolean> {
-    return (await stat(this.#path(key)).catch(nullWhereMissing)) !== null
+    return (await stat(this.pathOf(key)).catch(nullWhereMissing)) !== null
   }
 
   /** The files of one part of the store, 0 to 255; what bears no name of ours is passed over. */
@@ -107,12 +110,12 @@ export class DiskBlobs {
 
   /** When something was last written to the file, by the clock of the file system; null where it is gone. */
   async writtenAtMs({ key, name }: StoredFile): Promise<number | null> {
-    const found = await stat(join(dirname(this.#path(key)), name)).catch(nullWhereMissing)
+    const found = await stat(join(dirname(this.pathOf(key)), name)).catch(nullWhereMissing)
     return found?.mtimeMs ?? null
   }
 
   async remove({ key, name }: StoredFile): Promise<void> {
-    await rm(join(dirname(this.#path(key)), name), { force: true })
+    await rm(join(dirname(this.pathOf(key)), name), { force: true })
   }
 
   /** The database that the folder belongs to: `id`, where nobody has said so before. */
@@ -124,14 +127,37 @@ export class DiskBlobs {
     return id
   }
 
-  /** Deleting what is not there is no fault: a crash may have come between the row and the file. */
-  async delete(key: string): Promise<void> {
-    await rm(this.#path(key), { force: true })
+  /** Whether the folder itself is there, as it is not while its disk is not mounted: only then is a missing blob gone. */
+  async isThere(): Promise<boolean> {
+    // One that cannot be looked at, for whatever reason, is not there now.
+    return await stat(join(this.#folder, ownerFile)).then(
+      () => true,
+      () => false,
+    )
   }
 
-  #path(key: string): string {
+  /** Deleting what is not there is no fault: a crash may have come between the row and the file. */
+  async delete(key: string): Promise<void> {
+    await rm(this.pathOf(key), { force: true })
+  }
+
+  /** Where a blob stands once it is committed. */
+  pathOf(key: string): string {
     // Version 7 UUIDs begin with their time; the last characters are random and spread the folders.
     return join(this.#folder, key.slice(-2), key)
+  }
+
+  /** Makes the folder durable: once a process, for an earlier one may have ended between making and flushing it. */
+  async #makeFolder(path: string): Promise<void> {
+    const made = await mkdir(path, { recursive: true, mode: 0o700 })
+    if (made !== undefined) this.#flushed.delete(path)
+    let flushed = this.#flushed.get(path)
+    if (!flushed) {
+      flushed = syncAbove(path, made ?? path)
+      this.#flushed.set(path, flushed)
+      flushed.catch(() => this.#flushed.delete(path))
+    }
+    await flushed
   }
 }
 
@@ -144,8 +170,36 @@ function nullWhereMissing(error: unknown): null {
   throw error
 }
 
-async function writeAll(file: FileHandle, chunk: Buffer): Promise<void> {
-  for (let offset = 0; offset < chunk.length; ) offset += (await file.write(chunk, offset)).bytesWritten
+/** Chunks on their way to a file, in one buffer that is used again, so that those of the socket are free at once. */
+class Gathered {
+  readonly #file: FileHandle
+  readonly #buffer = Buffer.allocUnsafeSlow(gatheredBytes)
+  #length = 0
+
+  constructor(file: FileHandle) {
+    this.#file = file
+  }
+
+  async write(chunk: Buffer): Promise<void> {
+    for (let at = 0; at < chunk.length; ) {
+      const count = chunk.copy(this.#buffer, this.#length, at)
+      this.#length += count
+      at += count
+      if (this.#length === this.#buffer.length) await this.flush()
+    }
+  }
+
+  async flush(): Promise<void> {
+    const length = this.#length
+    this.#length = 0
+    for (let at = 0; at < length; ) at += (await this.#file.write(this.#buffer, at, length - at)).bytesWritten
+  }
+}
+
+/** Flushes the names of all folders from `made` down to `path`, each of which stands in the folder above it. */
+async function syncAbove(path: string, made: string): Promise<void> {
+  await syncFolder(dirname(path))
+  if (path.length > made.length) await syncAbove(dirname(path), made)
 }
 
 async function syncFolder(folder: string): Promise<void> {

@@ -1,7 +1,7 @@
 // What commands share: settings, the foundation they stand on for a moment, and how they print.
 import { createLog } from '../base/log.ts'
 import { readEnvironment, readSettings, type Settings } from '../config.ts'
-import { type Foundation, openFoundation } from '../foundation.ts'
+import { type Foundation, openExisting } from '../foundation.ts'
 
 export interface OutputOptions {
   json?: boolean
@@ -17,7 +17,7 @@ export async function withFoundation<Result>(
 ): Promise<Result> {
   const settings = loadSettings()
   const log = createLog('warn', settings.logFormat)
-  const foundation = await openFoundation(settings, log, (line) => console.error(line))
+  const foundation = await openExisting(settings, log, (line) => console.error(line))
   try {
     return await work(foundation)
   } finally {

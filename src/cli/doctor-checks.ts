@@ -1,14 +1,18 @@
 // What the doctor looks at on this machine: the data folder, the database, the blobs, the listeners, the certificate.
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import { constants } from 'node:fs'
-import { access, readFile, statfs } from 'node:fs/promises'
+import { access, readFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { dirname } from 'node:path'
-import { formatAddress } from '../app.ts'
+import { formatAddress, formerMend } from '../app.ts'
+import { readDiskRoom } from '../base/disk-reserve.ts'
+import { StartRefused } from '../base/errors.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import type { Settings } from '../config.ts'
+import { isFolderClaimed, requireSharedBlobs } from '../data-folder.ts'
 import type { ListenAddress } from '../setting-values.ts'
 import type { Db } from '../store/db.ts'
+import { listFormerDomains } from '../store/inboxes.ts'
 import { findNewestBlobs, findRawIds } from '../store/raws.ts'
 import { reachable } from './demo-place.ts'
 
@@ -38,9 +42,10 @@ export function failed(name: string, detail: string, mend: string): Check {
 }
 
 const lowSpaceBytes = 1 << 30
+const gibibytes = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`
 
 /** Whether the folder, or the one it would be made in, can be written, and how much room there is. */
-export async function checkFolder({ dataDir }: Settings): Promise<Check> {
+export async function checkFolder({ dataDir, diskReserveBytes }: Settings): Promise<Check> {
   const name = 'data folder'
   const nearest = await nearestFolder(dataDir)
   try {
@@ -52,12 +57,27 @@ export async function checkFolder({ dataDir }: Settings): Promise<Check> {
       'let this user write it, or set POSTHORN_DATA_DIR to another folder',
     )
   }
-  const { bavail, bsize } = await statfs(nearest)
-  const freeBytes = bavail * bsize
-  const detail = `${dataDir}, ${(freeBytes / 2 ** 30).toFixed(1)} GiB free`
+  const { freeBytes, reserveBytes } = await readDiskRoom(nearest, diskReserveBytes)
+  const detail = `${dataDir}, ${gibibytes(freeBytes)} free`
+  if (freeBytes < reserveBytes) return withoutRoom(name, detail, reserveBytes)
   return freeBytes < lowSpaceBytes
     ? warning(name, detail, 'make room: a full disk refuses mail')
     : ok(name, detail)
+}
+
+/** Says so where a service has the folder: beside a running one that is as it should be, and else the folder is a copy. */
+export async function noteClaim(folder: Check, db: Db, { dataDir }: Settings): Promise<Check> {
+  if (!(await isFolderClaimed(db, dataDir))) return folder
+  const copy = 'if none runs here, the folder is a copy: delete its folder-id'
+  return { ...folder, detail: `${folder.detail}, served by a running posthorn (${copy})` }
+}
+
+function withoutRoom(name: string, detail: string, reserveBytes: number): Check {
+  return failed(
+    name,
+    `${detail}: no mail is received below ${gibibytes(reserveBytes)}`,
+    'make room, or set POSTHORN_DISK_RESERVE',
+  )
 }
 
 async function nearestFolder(folder: string): Promise<string> {
@@ -90,8 +110,21 @@ export async function checkDatabase(db: Db, { databaseUrl }: Settings): Promise<
   return ok(name, detail)
 }
 
+/** Whether every managed inbox is on the domain that is received for. */
+export async function checkInboxes(db: Db, { managedDomain }: Settings): Promise<Check> {
+  const name = 'inboxes'
+  const former = await listFormerDomains(db, managedDomain)
+  if (former.length === 0) return ok(name, `those on a managed domain are on ${managedDomain}`)
+  const counted = former.map(({ domain, inboxes }) => `${inboxes} on ${domain}`).join(', ')
+  return failed(name, `not received for: ${counted}`, formerMend)
+}
+
 /** Writes a blob, flushes it, and takes it away again. */
-export async function checkBlobs(blobs: DiskBlobs, db: Db, { blobFolder }: Settings): Promise<Check> {
+export async function checkBlobs(
+  blobs: DiskBlobs,
+  db: Db,
+  { blobFolder, diskReserveBytes }: Settings,
+): Promise<Check> {
   const key = randomUUID()
   try {
     const startedMs = performance.now()
@@ -107,8 +140,13 @@ export async function checkBlobs(blobs: DiskBlobs, db: Db, { blobFolder }: Setti
         'see that POSTHORN_BLOB_URL names the folder that belongs to this database, or put the files back',
       )
     }
+    await requireSharedBlobs(db, blobFolder, null)
+    const { freeBytes, reserveBytes } = await readDiskRoom(blobFolder, diskReserveBytes)
+    if (freeBytes < reserveBytes)
+      return withoutRoom('blobs', `${blobFolder}, ${gibibytes(freeBytes)} free`, reserveBytes)
     return ok('blobs', `${blobFolder}, written and flushed in ${flushMs.toFixed(1)} ms`)
   } catch (error) {
+    if (error instanceof StartRefused) return failed(error.about, error.reason, error.mend)
     return failed(
       'blobs',
       (error as Error).message,

@@ -12,10 +12,11 @@ export async function checkClamd({ clamd: address }: Settings): Promise<Check> {
   const clamd = new Clamd(address, { answerMs })
   try {
     const version = await clamd.version()
-    const [encrypted, nested] = await Promise.all([clamd.scan(encryptedSample), clamd.scan(nestedSample)])
+    const samples = [encryptedSample, nestedSample]
+    const [encrypted, nested] = await Promise.all(samples.map((sample) => clamd.scan(() => [sample])))
     const silent = [
-      ...(encrypted.state === 'clean' ? ['AlertEncrypted yes'] : []),
-      ...(nested.state === 'clean' ? ['AlertExceedsMax yes'] : []),
+      ...(encrypted!.state === 'clean' ? ['AlertEncrypted yes'] : []),
+      ...(nested!.state === 'clean' ? ['AlertExceedsMax yes'] : []),
     ]
     if (silent.length === 0) return ok(name, `${version} answers`)
     return warning(

@@ -1,11 +1,12 @@
 // `posthorn doctor`: what is set up, what is not, and how to mend it, one line each.
 import { styleText } from 'node:util'
 import type { Command } from 'commander'
+import { StartRefused } from '../base/errors.ts'
 import { silentLog } from '../base/log.ts'
 import { SettingError, type Settings } from '../config.ts'
 import { Resolver } from '../dns/resolver.ts'
 import { listSigningRecords, loadSigningKeys } from '../flow/signing.ts'
-import { type Foundation, openFoundation } from '../foundation.ts'
+import { type Foundation, openExisting } from '../foundation.ts'
 import type { ListenAddress } from '../setting-values.ts'
 import { loadSettings, type OutputOptions, print } from './context.ts'
 import {
@@ -14,8 +15,10 @@ import {
   checkCertificate,
   checkDatabase,
   checkFolder,
+  checkInboxes,
   checkListeners,
   failed,
+  noteClaim,
   ok,
   skipped,
   tryConnecting,
@@ -23,10 +26,11 @@ import {
 } from './doctor-checks.ts'
 import { checkClamd } from './doctor-clamd.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './doctor-dns.ts'
+import { checkRelay } from './doctor-relay.ts'
 
 const doctorHelp = `
 ✓ works, ! works but could be better, ✗ does not work, - has nothing to check here. Exit status 1 when there is a ✗.
-It may run beside the service. Like the service, it makes the data folder, the database and the DKIM key that are missing.
+It may run beside the service. It makes neither data folder nor database (posthorn migrate does), but the DKIM key.
 With direct delivery it connects to one mail server of gmail.com, to see whether this network lets port 25 out.`
 
 export function addDoctorCommand(program: Command): void {
@@ -64,10 +68,14 @@ async function examine(): Promise<Findings> {
   const certificate = await checkCertificate(settings, new Date())
   const clamd = await checkClamd(settings)
   const world = await examineWorld(settings, managedDomain)
-  return {
-    checks: [describeSettings(settings), ...local, ...listeners, certificate, ...world, clamd],
-    managedDomain,
-  }
+  const checks = [describeSettings(settings), ...local, ...listeners, certificate, ...world, clamd]
+  // In the wrong folder, and without its .env, none of the others says anything of the service that is meant.
+  checks.sort((a, b) => Number(isNoFolder(b)) - Number(isNoFolder(a)))
+  return { checks, managedDomain }
+}
+
+function isNoFolder({ name, status }: Check): boolean {
+  return name === 'data folder' && status === 'failed'
 }
 
 function readable(): Settings | SettingError {
@@ -90,24 +98,36 @@ async function examineStore(settings: Settings): Promise<Findings> {
   if (folder.status === 'failed') return { checks: [folder], managedDomain: null }
   let foundation: Foundation
   try {
-    foundation = await openFoundation(settings, silentLog, (line) => console.error(line))
+    foundation = await openExisting(settings, silentLog, (line) => console.error(line))
   } catch (error) {
+    if (error instanceof StartRefused) return refusedStart(error, folder)
     // Whatever hinders the database hinders the service: its own words say more than ours could.
     const mend = settings.databaseUrl
       ? 'see that POSTHORN_DATABASE_URL is right and the server runs'
       : 'see the message, then ask again'
-    const name = error instanceof SettingError ? 'settings' : 'database'
-    return { checks: [folder, failed(name, (error as Error).message, mend)], managedDomain: null }
+    return { checks: [folder, failed('database', (error as Error).message, mend)], managedDomain: null }
   }
   try {
     const { db, blobs } = foundation
     const signing = await checkSigning(foundation)
     const managedDomain = recordsOf(settings, await listSigningRecords(db, settings.managedDomain))
-    const checks = [folder, await checkDatabase(db, settings), await checkBlobs(blobs, db, settings), signing]
+    const stored = [await checkDatabase(db, settings), await checkBlobs(blobs, db, settings)]
+    const checks = [
+      await noteClaim(folder, db, settings),
+      ...stored,
+      signing,
+      await checkInboxes(db, settings),
+    ]
     return { checks, managedDomain }
   } finally {
     await foundation.close()
   }
+}
+
+/** What the service would refuse to start over; without a data folder nothing was looked at that matters. */
+function refusedStart({ about, reason, mend }: StartRefused, folder: Check): Findings {
+  const refusal = failed(about, reason, mend)
+  return { checks: about === folder.name ? [refusal] : [folder, refusal], managedDomain: null }
 }
 
 /** Whether the keys in the database open; the first look makes one. */
@@ -139,13 +159,10 @@ async function examineWorld(settings: Settings, managedDomain: ManagedDomain | n
 const wayOutLimitMs = 3_000
 const wellKnownDomain = 'gmail.com'
 
-/** Whether mail can leave: the smarthost's greeting, or that of a well-known mail server. */
-async function checkWayOut(
-  { delivery, relay, isDevelopment, mxPort, allowPrivateNetworks }: Settings,
-  resolver: Resolver,
-): Promise<Check> {
-  if (delivery === 'relay')
-    return checkConnection('relay', relay!, 'see that POSTHORN_RELAY_URL is right and the server runs')
+/** Whether mail can leave: by the smarthost, or to a well-known mail server. */
+async function checkWayOut(settings: Settings, resolver: Resolver): Promise<Check> {
+  const { delivery, isDevelopment, mxPort, allowPrivateNetworks } = settings
+  if (delivery === 'relay') return checkRelay(settings)
   const name = 'port 25 out'
   if (delivery === 'capture') return skipped(name, 'not needed: nothing leaves this machine (capture)')
   if (isDevelopment || mxPort !== 25 || allowPrivateNetworks)

@@ -1,11 +1,13 @@
 // `posthorn org …`: organizations and their limits.
 import { type Command, InvalidArgumentError } from 'commander'
 import { ServiceError } from '../base/errors.ts'
+import { deleteOrganization, previewDeletion } from '../flow/delete-organization.ts'
 import {
   changeLimits,
   changeOrganizationStatus,
   createOrganization,
   defaultLimits,
+  isLimit,
 } from '../flow/organization.ts'
 import {
   findOrganization,
@@ -14,6 +16,10 @@ import {
   type OrganizationRow,
 } from '../store/organizations.ts'
 import { type OutputOptions, print, table, withFoundation } from './context.ts'
+
+const suspendHelp = `
+What waits to be sent is held: it goes on once the organization is approved, and expires in its time all the same.
+"posthorn queue cancel --org ID" gives it up. What is on the wire at that moment still goes out.`
 
 export function addOrganizationCommands(program: Command): void {
   const org = program.command('org').description('organizations: who may use the service, and how much')
@@ -40,9 +46,17 @@ export function addOrganizationCommands(program: Command): void {
   org
     .command('suspend')
     .argument('<id>', 'its id', requireUuid)
-    .description('refuse all its calls until it is approved again')
+    .description('refuse all its calls, and hold its mail, until it is approved again')
+    .addHelpText('after', suspendHelp)
     .option('--json', 'print JSON')
     .action((id, options) => changeStatus(id, 'suspended', options))
+  org
+    .command('delete')
+    .argument('<id>', 'its id', requireUuid)
+    .description('remove it with everything it had; what was broken off goes on when it is run again')
+    .option('--yes', 'it is meant')
+    .option('--json', 'print JSON')
+    .action(remove)
   org
     .command('limits')
     .description('change its limits')
@@ -84,6 +98,26 @@ async function changeStatus(
   print(options, row, `${row.id}  ${row.name}  ${row.status}`)
 }
 
+async function remove(id: string, options: OutputOptions & { yes?: boolean }): Promise<void> {
+  await withFoundation(async (foundation) => {
+    if (!options.yes) {
+      const { name, ...holdings } = await previewDeletion(foundation, id)
+      throw new ServiceError(
+        'invalid_request',
+        `this removes ${name} with ${inWords(holdings)}: add --yes if it is meant`,
+      )
+    }
+    const removed = await deleteOrganization(foundation, id, (words) => console.error(`${words} …`))
+    print(options, { id, removed }, `${id} is deleted, with ${inWords(removed)}`)
+  })
+}
+
+function inWords(holdings: object): string {
+  return Object.entries(holdings)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ')
+}
+
 async function limit(id: string, limits: Partial<Limits>, options: OutputOptions): Promise<void> {
   const row = await withFoundation((foundation) => changeLimits(foundation, id, limits))
   print(options, row, describe(row))
@@ -94,7 +128,8 @@ function eachLimit(change: string, earlier: Partial<Limits> = {}): Partial<Limit
   if (!Object.hasOwn(defaultLimits, key)) {
     throw new InvalidArgumentError(`"${key}" is no limit: there are ${Object.keys(defaultLimits).join(', ')}`)
   }
-  if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError(`"${change}" needs a whole number: ${key}=100`)
+  if (!/^\d+$/.test(value) || !isLimit(key, Number(value)))
+    throw new InvalidArgumentError(`"${change}" needs a whole number: ${key}=100`)
   return { ...earlier, [key]: Number(value) }
 }
 

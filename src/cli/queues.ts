@@ -1,9 +1,10 @@
 // `posthorn queue …`: what waits for which destination, and what an operator can do about it.
 import type { Command } from 'commander'
 import { ServiceError } from '../base/errors.ts'
-import { cancelQueue, flushQueue, pauseQueue } from '../flow/end-deliveries.ts'
+import { cancelOrganization, cancelQueue, flushQueue, pauseQueue } from '../flow/end-deliveries.ts'
 import { listQueues, type QueueRow } from '../store/routes.ts'
 import { type OutputOptions, print, table, withFoundation } from './context.ts'
+import { requireUuid } from './organizations.ts'
 
 const queueHelp = `
 A queue bears the name of the domain that its mail goes to. Three are special: @local (our own domains),
@@ -36,8 +37,9 @@ export function addQueueCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(flush)
   queue
-    .command('cancel <domain>')
-    .description('give up what waits; its senders are told')
+    .command('cancel [domain]')
+    .description('give up what waits, in a queue or of an organization; its senders are told')
+    .option('--org <id>', 'all that this organization has waiting, in whatever queue', requireUuid)
     .option('--json', 'print JSON')
     .action(cancel)
 }
@@ -87,8 +89,21 @@ async function flush(domain: string, options: OutputOptions): Promise<void> {
   print(options, { queue: key, moved }, `${key}: ${moved} deliveries made due`)
 }
 
-async function cancel(domain: string, options: OutputOptions): Promise<void> {
-  const key = domain.toLowerCase()
+async function cancel(
+  domain: string | undefined,
+  options: OutputOptions & { org?: string },
+  command: Command,
+): Promise<void> {
+  const { org } = options
+  if ((domain === undefined) === (org === undefined))
+    return command.error('error: name either a queue or, with --org, an organization')
+  if (org !== undefined) return await cancelOf(org, options)
+  const key = domain!.toLowerCase()
   const cancelled = await withFoundation((foundation) => cancelQueue(foundation, key))
   print(options, { queue: key, cancelled }, `${key}: ${cancelled} deliveries cancelled`)
+}
+
+async function cancelOf(organization: string, options: OutputOptions): Promise<void> {
+  const cancelled = await withFoundation((foundation) => cancelOrganization(foundation, organization))
+  print(options, { organization, cancelled }, `${organization}: ${cancelled} deliveries cancelled`)
 }

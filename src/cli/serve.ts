@@ -69,10 +69,15 @@ async function migrateOnly(options: OutputOptions): Promise<void> {
   )
 }
 
+/** Whoever tries things out opens more inboxes than a customer begins with. */
+const developmentInboxes = 1_000
+
 /** In development the first start makes an organization and a key that may do everything; both stay. */
 export async function openDevelopment(foundation: Foundation): Promise<string | null> {
   if ((await listOrganizations(foundation.db)).length > 0) return null
-  const { defaultLimits: limits, dataDir } = foundation.settings
+  const { defaultLimits, dataDir } = foundation.settings
+  const managedStarter = Math.max(defaultLimits.managedStarter, developmentInboxes)
+  const limits = { ...defaultLimits, managedStarter }
   const organization = await createOrganization(foundation, { name: 'Development', status: 'active', limits })
   const { secret } = await createKey(foundation, {
     organizationId: organization.id,

@@ -3,11 +3,13 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { DnsServer } from '../../tests/support/dns-server.ts'
 import { until } from '../../tests/support/until.ts'
+import { Clock } from '../base/clock.ts'
 import { HopsInTime, type HopsInTimeOptions } from './hops-in-time.ts'
 import { HopFinder } from './mx.ts'
 import { Resolver } from './resolver.ts'
 
 let server: DnsServer
+const clock = new Clock()
 const silent = Array.from({ length: 6 }, (_, index) => `silent${index}.example`)
 
 before(async () => {
@@ -21,7 +23,7 @@ after(() => server.close())
 
 function inTime(options: Partial<HopsInTimeOptions> = {}, timeoutMs = 300): HopsInTime {
   const resolver = new Resolver({ servers: [server.address], timeoutMs, tries: 1 })
-  return new HopsInTime({ hopFinder: new HopFinder({ resolver, isAllowed: () => true }), ...options })
+  return new HopsInTime({ hopFinder: new HopFinder({ resolver, isAllowed: () => true }), clock, ...options })
 }
 
 const statuses = async (finding: Promise<Map<string, { status: string }>>) =>
@@ -45,7 +47,7 @@ test('check 79: what was answered too late is remembered for who asks again', as
   const hopFinder = new HopFinder({ resolver, isAllowed: () => true })
   server.set('late.example', { A: ['8.8.2.4'] })
   server.fail('late.example', 'silent')
-  const found = await new HopsInTime({ hopFinder }).find('one', ['late.example'], 50)
+  const found = await new HopsInTime({ hopFinder, clock }).find('one', ['late.example'], 50)
   assert.equal(found.get('late.example')?.status, 'temporary')
   assert.equal(hopFinder.recall('late.example'), null)
   server.fail('late.example', null)

@@ -1,8 +1,12 @@
-// Finds the hops of many domains before a deadline, with bounds on the look-ups under way for one asker and for all.
+// Finds the hops of many domains before a deadline, with bounds on an asker's look-ups, under way and in a minute.
+import type { Clock } from '../base/clock.ts'
 import type { HopFinder, Hops } from './mx.ts'
 
 export interface HopsInTimeOptions {
   hopFinder: Pick<HopFinder, 'find' | 'recall'>
+  clock: Clock
+  /** Domains that one asker has looked up in a minute; each is up to 41 questions, of servers that its owner names. */
+  maxPerMinute?: number
   /** Domains looked up at once. */
   maxLookUps?: number
   /** Of these for one asker, so that one with many silent domains leaves room for the others. */
@@ -17,6 +21,7 @@ interface Wanted {
   found: (hops: Hops) => void
 }
 
+const minuteMs = 60_000
 const unanswered: Hops = { status: 'temporary', reason: 'DNS did not answer in time' }
 const tooMany: Hops = { status: 'temporary', reason: 'too many look-ups are under way' }
 
@@ -25,10 +30,37 @@ export class HopsInTime {
   /** In the order in which they were asked for. */
   readonly #waiting = new Set<Wanted>()
   readonly #underWay = new Map<string, number>()
+  readonly #minutes = new Map<string, { count: number; untilMs: number }>()
   #lookUps = 0
 
   constructor(options: HopsInTimeOptions) {
-    this.#options = { maxLookUps: 512, maxOfAsker: 128, maxWaiting: 10_000, ...options }
+    this.#options = { maxPerMinute: 600, maxLookUps: 512, maxOfAsker: 128, maxWaiting: 10_000, ...options }
+  }
+
+  /**
+   * Counts those of the domains that are not remembered, all of them or, where that would be too many in a minute, none:
+   * then it answers in how many seconds they may be asked for.
+   */
+  admit(asker: string, domains: Iterable<string>): number | null {
+    const nowMs = this.#options.clock.monotonicMs()
+    const unknown = [...new Set(domains)].filter((domain) => !this.#options.hopFinder.recall(domain)).length
+    const minute = this.#minute(asker, nowMs)
+    if (minute.count + unknown > this.#options.maxPerMinute) return (minute.untilMs - nowMs) / 1000
+    minute.count += unknown
+    return null
+  }
+
+  #minute(asker: string, nowMs: number): { count: number; untilMs: number } {
+    let minute = this.#minutes.get(asker)
+    if (minute && nowMs < minute.untilMs) return minute
+    // The first is the one that ends first.
+    for (const [other, { untilMs }] of this.#minutes) {
+      if (nowMs < untilMs) break
+      this.#minutes.delete(other)
+    }
+    minute = { count: 0, untilMs: nowMs + minuteMs }
+    this.#minutes.set(asker, minute)
+    return minute
   }
 
   /**

@@ -63,6 +63,47 @@ before(async () => {
         { A: ['8.8.6.1', '8.8.6.2', '8.8.6.3'] },
       ]),
     ),
+    // Dead names first, and one that leads somewhere behind them.
+    ...Object.fromEntries(
+      [20, 39, 120].map((dead) => [
+        `after-${dead}.example`,
+        {
+          MX: [
+            ...Array.from({ length: dead }, (_, index): [number, string] => [index, `dead${index}.example`]),
+            [dead, 'plain.example'],
+          ],
+        },
+      ]),
+    ),
+    'ours.example': { A: ['8.8.9.1'] },
+    'half-moved.example': {
+      MX: [
+        [10, 'ours.example'],
+        [20, 'plain.example'],
+      ],
+    },
+    'at-our-address.example': {
+      MX: [
+        [10, 'other-name.example'],
+        [10, 'plain.example'],
+      ],
+    },
+    'other-name.example': { A: ['8.8.9.1'] },
+    'we-are-backup.example': {
+      MX: [
+        [30, 'one.example'],
+        [20, 'ours.example'],
+        [20, 'backup.example'],
+        [10, 'plain.example'],
+      ],
+    },
+    'bare.example': { A: ['8.8.9.1'] },
+    'split-horizon.example': {
+      MX: [
+        [10, 'inward-host.example'],
+        [20, 'plain.example'],
+      ],
+    },
     'short.example': { A: ['8.8.7.1'], ttlSeconds: 10 },
     'fleeting.example': { A: ['8.8.8.1'], ttlSeconds: 0 },
   })
@@ -149,7 +190,7 @@ test('check 33: private addresses are reached where the operator allows it', asy
 })
 
 test('check 33: hosts of equal preference change places, though remembered', async () => {
-  const lots = [0.9, 0.1, 0.5, 0.3, 0.1, 0.9, 0.3, 0.5]
+  const lots = [0, 0, 0, 0, 0.9, 0.1, 0.5, 0.3, 0.1, 0.9, 0.3, 0.5]
   const shuffled = finder({ random: () => lots.shift()! })
   const names = async () => {
     const hops = await shuffled.find('equal.example')
@@ -169,6 +210,40 @@ test('check 52: of 100 MX records 20 hosts are looked up and 40 addresses kept',
   const hosts = server.asked.slice(asked).filter(({ name, type }) => name.startsWith('mx') && type === 'A')
   assert.equal(hosts.length, 20)
 })
+
+for (const dead of [20, 39])
+  test(`check 33, 52: behind ${dead} mail servers without an address the next one is found`, async () => {
+    const hops = await finder().find(`after-${dead}.example`)
+    assert.deepEqual(hops.status === 'ok' && hops.hosts.map(({ name }) => name), ['plain.example'])
+  })
+
+test('check 52: past 100 names that lead nowhere it is temporary, for nobody knows of the others', async () => {
+  const asked = server.asked.length
+  const hops = await finder().find('after-120.example')
+  assert.deepEqual(
+    [hops.status, 'reason' in hops && hops.reason],
+    ['temporary', 'none of the first 100 of its mail servers has an address'],
+  )
+  const names = new Set(server.asked.slice(asked).map(({ name }) => name))
+  assert.ok(names.size <= 101, `${names.size} names`)
+})
+
+for (const [what, domain, wanted] of [
+  ['as the best of several', 'half-moved.example', 'temporary'],
+  ['by its address under another name', 'at-our-address.example', 'temporary'],
+  ['as the domain itself', 'bare.example', 'temporary'],
+  ['behind an address that may not be reached', 'split-horizon.example', 'temporary'],
+  ['as the backup of another', 'we-are-backup.example', 'plain.example'],
+] as const)
+  test(`check 33: our own mail server ${what}: ${wanted}`, async () => {
+    const own = new Set(['8.8.9.1', '10.1.2.3'])
+    const isOwn = async (name: string, addresses: readonly string[]) =>
+      name === 'ours.example' || addresses.some((address) => own.has(address))
+    const hops = await finder({ isOwn }).find(domain)
+    const found = hops.status === 'ok' ? hops.hosts.map(({ name }) => name).join() : hops.status
+    assert.equal(found, wanted)
+    if ('reason' in hops) assert.match(hops.reason, /mail loop/)
+  })
 
 test('check 52: the deadline holds for all questions together', async () => {
   const slow = new Resolver({ servers: [server.address], timeoutMs: 500, tries: 1 })

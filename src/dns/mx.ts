@@ -21,6 +21,10 @@ export interface HopFinderOptions {
   resolver: Resolver
   /** Refuses loopback, private and our own addresses; see `isPublicUnicast`. */
   isAllowed: (ip: string) => boolean
+  /** Whether a mail server is this deployment itself; see `OwnHost`. */
+  isOwn?: (name: string, addresses: readonly string[]) => Promise<boolean>
+  /** Mail servers of one domain that are looked up at most. */
+  maxNames?: number
   clock?: Clock
   /** From 0 to 1; shuffles hosts of equal preference. */
   random?: () => number
@@ -30,7 +34,7 @@ export interface HopFinderOptions {
   maxCached?: number
 }
 
-const maxHosts = 20
+const namesAtOnce = 20
 const maxAddresses = 40
 // The MX record's own TTL is not to be had from c-ares, so that of its addresses counts, within these bounds.
 const longestCacheMs = 300_000
@@ -50,6 +54,8 @@ export class HopFinder {
   constructor(options: HopFinderOptions) {
     this.#options = {
       clock: new Clock(),
+      isOwn: async () => false,
+      maxNames: 100,
       random: Math.random,
       deadlineMs: 30_000,
       maxCached: 10_000,
@@ -108,7 +114,7 @@ async function within(deadlineMs: number, finding: Promise<Found>): Promise<Foun
   }
 }
 
-async function lookUpHops(options: HopFinderOptions, domain: string): Promise<Found> {
+async function lookUpHops(options: Required<HopFinderOptions>, domain: string): Promise<Found> {
   const answer = await options.resolver.resolve('MX', domain)
   if (answer.status === 'temporary') return temporary(answer.reason)
   if (answer.status === 'nxdomain') return nothing({ status: 'domain_not_found' })
@@ -117,33 +123,77 @@ async function lookUpHops(options: HopFinderOptions, domain: string): Promise<Fo
   const named = answer.records.filter(({ exchange }) => exchange !== '')
   // RFC 7505 3: a single MX of "." says that the domain takes no mail.
   if (named.length === 0) return nothing({ status: 'null_mx' })
-  return findHosts(options, named.sort((one, other) => one.preference - other.preference).slice(0, maxHosts))
+  // Shuffled before the cut as well, so that of many equal ones each has its day.
+  return findHosts(options, shuffle(named, options.random))
 }
 
-async function findHosts(options: HopFinderOptions, exchanges: DnsRecords['MX'][]): Promise<Found> {
-  const looked = await Promise.all(
-    exchanges.map((exchange) => findAddresses(options.resolver, exchange.exchange)),
-  )
-  const hosts: Host[] = []
-  let room = maxAddresses
-  let ttlSeconds = Number.POSITIVE_INFINITY
-  for (const [index, { exchange, preference }] of exchanges.entries()) {
-    const allowed = looked[index]!.records.filter(({ address }) => options.isAllowed(address)).slice(0, room)
-    if (allowed.length === 0) continue
-    room -= allowed.length
-    ttlSeconds = Math.min(ttlSeconds, ...allowed.map((record) => record.ttlSeconds))
-    hosts.push({ name: exchange, preference, addresses: allowed.map(({ address }) => address) })
+/** What the mail servers looked up so far came to. */
+interface Search {
+  hosts: Host[]
+  ttlSeconds: number
+  /** Why one of them could not be looked up now. */
+  unknown: string | null
+  /** One of them has only addresses that must not be reached. */
+  isRefused: boolean
+  /** One of them is ours. */
+  isOwn: boolean
+}
+
+/** Looks the servers up by preference, some at a time, until there is one to try: before it may stand many dead names. */
+async function findHosts(options: Required<HopFinderOptions>, exchanges: DnsRecords['MX'][]): Promise<Found> {
+  const asked = exchanges.slice(0, options.maxNames)
+  const search: Search = {
+    ...{ hosts: [], ttlSeconds: Number.POSITIVE_INFINITY, unknown: null, isRefused: false, isOwn: false },
   }
-  const unknown = looked.find(({ temporaryReason }) => temporaryReason !== null)
+  for (let from = 0; from < asked.length && search.hosts.length === 0 && !search.isOwn; from += namesAtOnce)
+    await lookUpSome(options, asked.slice(from, from + namesAtOnce), search)
+  const { hosts, unknown } = search
   // RFC 5321 5.1: hosts that can be found are tried, though others cannot be looked up now.
   if (hosts.length > 0) {
-    const cacheMs = unknown ? 0 : Math.min(ttlSeconds * 1000, longestCacheMs)
+    const cacheMs = unknown ? 0 : Math.min(search.ttlSeconds * 1000, longestCacheMs)
     return { hops: { status: 'ok', hosts }, cacheMs }
   }
-  if (unknown) return temporary(unknown.temporaryReason!)
-  const refused = looked.some(({ records }) => records.length > 0)
-  const reason = refused ? 'its mail servers have no public address' : 'its mail servers have no address'
+  // Temporary: so it is with a domain that is half moved to here.
+  if (search.isOwn)
+    return temporary('its mail server is this service, which does not receive for it: a mail loop')
+  if (unknown) return temporary(unknown)
+  if (asked.length < exchanges.length)
+    return temporary(`none of the first ${asked.length} of its mail servers has an address`)
+  const reason = search.isRefused
+    ? 'its mail servers have no public address'
+    : 'its mail servers have no address'
   return nothing({ status: 'no_address', reason })
+}
+
+async function lookUpSome(
+  { resolver, isAllowed, isOwn }: Required<HopFinderOptions>,
+  exchanges: DnsRecords['MX'][],
+  search: Search,
+): Promise<void> {
+  const looked = await Promise.all(
+    exchanges.map(async ({ exchange, preference }) => {
+      const { records, temporaryReason } = await findAddresses(resolver, exchange)
+      const isOurs = await isOwn(
+        exchange,
+        records.map(({ address }) => address),
+      )
+      return { name: exchange, preference, records, temporaryReason, isOurs }
+    }),
+  )
+  const ours = looked.find(({ isOurs }) => isOurs)
+  let room = maxAddresses
+  for (const { name, preference, records, temporaryReason } of looked) {
+    // RFC 5321 5.1: where we are among the servers, only those of a better preference are tried, or mail would go round.
+    if (ours && preference >= ours.preference) continue
+    search.unknown ??= temporaryReason
+    search.isRefused ||= records.length > 0
+    const allowed = records.filter(({ address }) => isAllowed(address)).slice(0, room)
+    if (allowed.length === 0) continue
+    room -= allowed.length
+    search.ttlSeconds = Math.min(search.ttlSeconds, ...allowed.map(({ ttlSeconds }) => ttlSeconds))
+    search.hosts.push({ name, preference, addresses: allowed.map(({ address }) => address) })
+  }
+  search.isOwn ||= ours !== undefined
 }
 
 async function findAddresses(resolver: Resolver, name: string) {
@@ -174,9 +224,12 @@ function nothing(hops: Hops): Found {
 }
 
 // RFC 5321 5.1: hosts of equal preference are tried in random order, to spread the load.
-function shuffle(hosts: readonly Host[], random: () => number): Host[] {
-  return hosts
-    .map((host) => ({ host, lot: random() }))
-    .sort((one, other) => one.host.preference - other.host.preference || one.lot - other.lot)
-    .map(({ host }) => host)
+function shuffle<Server extends { preference: number }>(
+  servers: readonly Server[],
+  random: () => number,
+): Server[] {
+  return servers
+    .map((server) => ({ server, lot: random() }))
+    .sort((one, other) => one.server.preference - other.server.preference || one.lot - other.lot)
+    .map(({ server }) => server)
 }

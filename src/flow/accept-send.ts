@@ -23,19 +23,12 @@ import {
   type SubmissionRow,
 } from '../store/submissions.ts'
 import type { Caller } from './caller.ts'
-import {
-  acceptedOf,
-  attachmentBytes,
-  compileSend,
-  nobody,
-  nowhere,
-  type Sender,
-  type SendFrame,
-} from './compile-send.ts'
+import { acceptedOf, compileSend, nobody, nowhere, type Sender, type SendFrame } from './compile-send.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { ProvedDomains } from './proved-domains.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
 import { type RoutePolicy, routeOf } from './routes.ts'
+import type { SendContents } from './send-contents.ts'
 import {
   canonical,
   type DomainMessageBody,
@@ -70,6 +63,7 @@ export interface AcceptanceDeps {
   domains: ProvedDomains
   routePolicy: RoutePolicy
   lifetimeMs: number
+  contents: SendContents
   /** Tells the delivery engine that these routes have work. */
   wake(routes: string[]): void
 }
@@ -235,12 +229,14 @@ export class Acceptance {
     body: MessageBody | ReplyBody | DomainMessageBody,
     idempotency: Idempotency,
   ): Promise<AcceptedSend> {
-    const { clock, lifetimeMs, blobs, wake } = this.#deps
-    const raw = attachmentBytes(body)
+    const { clock, lifetimeMs, blobs, contents, wake } = this.#deps
+    const making = contents.make(caller, frame, draft, body, idempotency.key)
+    const content = making instanceof Promise ? await making : making
+    const { raw } = content
     const routes = this.#routesOf(draft)
     const send = compileSend(caller, frame, draft, body, {
       idempotency,
-      raw,
+      content,
       routes: routes instanceof Promise ? await routes : routes,
       lifetimeMs,
       at: clock.now(),
@@ -280,7 +276,9 @@ export class Acceptance {
   }
 
   #judge(caller: Caller, sender: Sender, begins: 'conversation' | 'nothing', draft: SendDraft) {
-    return judgeSender(this.#deps.domains, caller, sender, { begins, drafted: draft.refusal })
+    const { domains, routePolicy } = this.#deps
+    const { isLocal } = routePolicy
+    return judgeSender(domains, caller, sender, { begins, drafted: draft.refusal, isLocal })
   }
 
   /** Bytes too large for a row go to the blob store, flushed, before the commit that names them. */
@@ -359,6 +357,10 @@ function withMessage({ message, ...rest }: AcceptedSend): Accepted {
 }
 
 function refused({ verdict, retryAfterSeconds }: SendVerdict, refusal: Refusal | null): ServiceError {
-  const detail = refusal?.code === verdict ? refusal.detail : undefined
-  return new ServiceError(verdict as RefusalCode, detail, retryAfterSeconds ?? undefined)
+  const known = refusal?.code === verdict ? refusal : null
+  return new ServiceError(
+    verdict as RefusalCode,
+    known?.detail,
+    retryAfterSeconds ?? known?.retryAfterSeconds,
+  )
 }

@@ -7,7 +7,7 @@ import { insertComplaint } from '../store/complaints.ts'
 import type { Tx } from '../store/db.ts'
 import { lockReported, type ReportedDelivery, type ReportFact, recordReports } from '../store/reports.ts'
 import { type SuppressionReason, suppressRecipients } from '../store/suppressions.ts'
-import { type ReturnPathToken, severalRecipients } from './return-path.ts'
+import type { ReturnPathToken } from './return-path.ts'
 import { recipientMoves } from './states.ts'
 import { meaningOf, meaningOfFeedback } from './suppress.ts'
 
@@ -34,19 +34,18 @@ export async function applyReports(
   reports: ProvedReport[],
   at: Date,
 ): Promise<{ waiting: string[] }> {
-  const places = reports.map(({ token: { submissionId, position } }) => ({
-    submissionId,
-    position: position === severalRecipients ? null : position,
-  }))
-  const bySubmission = Map.groupBy(await lockReported(tx, places), ({ submissionId }) => submissionId)
+  const locked = await lockReported(
+    tx,
+    reports.map(({ token }) => token),
+  )
+  const byPlace = new Map(locked.map((delivery) => [keyOf(delivery), delivery]))
   const changes: Changes = { facts: [], suppressed: [] }
   const waiting: string[] = []
   for (const { id, token, report, receivedAt } of reports) {
-    const deliveries = (bySubmission.get(token.submissionId) ?? []).filter(
-      ({ position }) => token.position === severalRecipients || position === token.position,
-    )
-    if (report.kind === 'feedback') await complain(tx, deliveries, report, { receivedAt, at }, changes)
-    else if (!bounce(deliveries, report, changes)) waiting.push(id)
+    const delivery = byPlace.get(keyOf(token))
+    if (!delivery) continue
+    if (report.kind === 'feedback') await complain(tx, delivery, report, { receivedAt, at }, changes)
+    else if (!bounce(delivery, report, changes)) waiting.push(id)
   }
   await recordReports(tx, changes.facts, at)
   const suppressed = changes.suppressed.map(({ delivery, reason }) => ({ ...delivery, reason }))
@@ -54,29 +53,32 @@ export async function applyReports(
   return { waiting }
 }
 
-/** False where a delivery that the report is about is on the wire: nothing was changed. */
-function bounce(deliveries: ReportedDelivery[], report: DeliveryReport, changes: Changes): boolean {
-  const matched = matchRecipients(deliveries, report.recipients)
-  if (matched.some(({ delivery }) => delivery.onWire)) return false
-  for (const { delivery, recipient } of matched) {
-    const meaning = meaningOf(recipient)
-    if (!meaning) continue
-    const { type, classification, failureCode, suppresses } = meaning
-    const isNews = recipientMoves[delivery.status].includes('bounced')
-    if (!isNews || (type === 'deferred' && delivery.isDelayTold)) continue
-    if (type === 'bounced') delivery.status = 'bounced'
-    else delivery.isDelayTold = true
-    changes.facts.push({
-      ...placeOf(delivery),
-      type,
-      recipient: delivery.email,
-      response: recipient.text || `reported as ${recipient.action}`,
-      enhancedStatus: recipient.enhanced,
-      classification,
-      failureCode,
-    })
-    if (suppresses) changes.suppressed.push({ delivery, reason: 'hard_bounce' })
-  }
+function keyOf({ submissionId, position }: ReturnPathToken): string {
+  return `${submissionId} ${position}`
+}
+
+/** False where the delivery is on the wire: nothing was changed. */
+function bounce(delivery: ReportedDelivery, report: DeliveryReport, changes: Changes): boolean {
+  const recipient = partOf(delivery, report.recipients)
+  if (!recipient) return true
+  if (delivery.onWire) return false
+  const meaning = meaningOf(recipient)
+  if (!meaning) return true
+  const { type, classification, failureCode, suppresses } = meaning
+  const isNews = recipientMoves[delivery.status].includes('bounced')
+  if (!isNews || (type === 'deferred' && delivery.isDelayTold)) return true
+  if (type === 'bounced') delivery.status = 'bounced'
+  else delivery.isDelayTold = true
+  changes.facts.push({
+    ...placeOf(delivery),
+    type,
+    recipient: delivery.email,
+    response: recipient.text || `reported as ${recipient.action}`,
+    enhancedStatus: recipient.enhanced,
+    classification,
+    failureCode,
+  })
+  if (suppresses) changes.suppressed.push({ delivery, reason: 'hard_bounce' })
   return true
 }
 
@@ -84,25 +86,18 @@ function placeOf({ submissionId, position }: ReportedDelivery) {
   return { submissionId, position }
 }
 
-/** Which recipient each part of the report is about. */
-function matchRecipients(
-  deliveries: ReportedDelivery[],
+/**
+ * The part of the report that is about the recipient whose return path it came to: the one that names it, else what there
+ * is, for nobody else has this return path: it names whom the mail was forwarded to, or nobody.
+ */
+function partOf(
+  { addressKey }: ReportedDelivery,
   recipients: RecipientReport[],
-): { delivery: ReportedDelivery; recipient: RecipientReport }[] {
-  const byKey = new Map(
-    recipients.flatMap((recipient) =>
-      recipient.addresses.map((address) => [sameAddressKey(address), recipient] as const),
-    ),
+): RecipientReport | undefined {
+  const named = recipients.findLast(({ addresses }) =>
+    addresses.some((address) => sameAddressKey(address) === addressKey),
   )
-  const named = deliveries.flatMap((delivery) => {
-    const recipient = byKey.get(delivery.addressKey)
-    return recipient ? [{ delivery, recipient }] : []
-  })
-  const [only] = deliveries
-  if (named.length > 0 || !only || deliveries.length > 1) return named
-  // The return path was made for this recipient alone: the report names whom the mail was forwarded to, or nobody.
-  const recipient = forwardedTo(recipients)
-  return recipient ? [{ delivery: only, recipient }] : []
+  return named ?? forwardedTo(recipients)
 }
 
 /** What was forwarded to several has failed only where all of them failed; the mildest failure counts. */
@@ -114,14 +109,13 @@ function forwardedTo(recipients: RecipientReport[]): RecipientReport | undefined
 
 async function complain(
   tx: Tx,
-  deliveries: ReportedDelivery[],
+  delivery: ReportedDelivery,
   report: FeedbackReport,
   { receivedAt, at }: { receivedAt: Date; at: Date },
   changes: Changes,
 ): Promise<void> {
   const meaning = meaningOfFeedback(report.feedbackType)
-  const delivery = complainer(deliveries, report)
-  if (!meaning || !delivery) return
+  if (!meaning) return
   const { complaint, isTold, suppresses } = meaning
   if (complaint) {
     const { userAgent, reportedBy } = report
@@ -140,16 +134,4 @@ async function complain(
     classification: null,
     failureCode: null,
   })
-}
-
-/** The one recipient that the report can be from; where several had the same return path, the one it names. */
-function complainer(
-  deliveries: ReportedDelivery[],
-  { addresses }: FeedbackReport,
-): ReportedDelivery | undefined {
-  if (deliveries.length <= 1) return deliveries[0]
-  const keys = new Set(addresses.map(sameAddressKey))
-  const named = deliveries.filter(({ addressKey }) => keys.has(addressKey))
-  // A report without the recipient leaves the To field of what was sent, which names them all.
-  return named.length === 1 ? named[0] : undefined
 }

@@ -1,13 +1,12 @@
 // The capture server's backend: takes what would have gone to the world, so that nothing leaves in development.
 import { Batch } from '../base/batch.ts'
 import type { Clock } from '../base/clock.ts'
-import { newUuid } from '../base/ids.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import type { Backend, Envelope, Incoming } from '../smtp/backend.ts'
 import { reply } from '../smtp/reply.ts'
 import { type CapturedMail, insertCaptured } from '../store/captured.ts'
 import type { Db } from '../store/db.ts'
-import { maxInlineBytes } from '../store/raws.ts'
+import { MessageSink } from './message-sink.ts'
 
 /** Older captured mail makes room. */
 const keep = 1_000
@@ -36,18 +35,15 @@ export class Capture implements Backend {
   }
 
   message({ from, to }: Envelope): Incoming {
-    const chunks: Buffer[] = []
+    const sink = new MessageSink(this.#blobs)
     return {
-      write: (chunk) => void chunks.push(chunk),
-      abort: () => void chunks.splice(0),
+      write: (chunk) => sink.write(chunk),
+      abort: () => sink.abort(),
       end: async () => {
-        const id = newUuid()
-        const bytes = Buffer.concat(chunks)
-        const isLarge = bytes.length > maxInlineBytes
-        if (isLarge) await this.#blobs.put(id, bytes)
-        const raw = { id, sizeBytes: bytes.length, bytes: isLarge ? null : bytes, blob: isLarge ? id : null }
-        await this.#batch.add({ id, sender: from.address, recipients: to.map(({ address }) => address), raw })
-        return reply(250, '2.0.0', `Ok: captured as ${id}`)
+        const { raw } = await sink.end()
+        const recipients = to.map(({ address }) => address)
+        await this.#batch.add({ id: raw.id, sender: from.address, recipients, raw })
+        return reply(250, '2.0.0', `Ok: captured as ${raw.id}`)
       },
     }
   }

@@ -1,8 +1,7 @@
 // Puts a send into the form in which it is stored; pure.
-import { type InboxId, newId, newUuid, type SubmissionId, type ThreadId } from '../base/ids.ts'
+import { type InboxId, newId, newUuid, newUuidAt, type SubmissionId, type ThreadId } from '../base/ids.ts'
 import type { Mailbox } from '../mail/address.ts'
-import { htmlToText } from '../mail/html-text.ts'
-import type { MessageRow } from '../store/messages.ts'
+import type { AttachmentEntry, MessageRow } from '../store/messages.ts'
 import type { RawRow } from '../store/raws.ts'
 import type { NewSend, SendOperation, SubmissionRow } from '../store/submissions.ts'
 import type { Caller } from './caller.ts'
@@ -47,8 +46,21 @@ export function nowhere(threadId: ThreadId): SendFrame {
   return { operation: 'reply', sender: nobody, thread, subject: '', inReplyTo: null, references: [] }
 }
 
-/** The attachments' bytes, one after the other, or null where there are none. */
-export function attachmentBytes({ attachments = [] }: Body): RawRow | null {
+/** What is made out of a body before it is stored; of one that is refused nothing is. */
+export interface SendContent {
+  text: string
+  attachments: AttachmentEntry[]
+  /** The attachments' bytes, one after the other, or null where there are none. */
+  raw: RawRow | null
+}
+
+export const noContent: SendContent = { text: '', attachments: [], raw: null }
+
+export function contentOf(body: Body, text: string): SendContent {
+  return { text, attachments: attachmentEntries(body.attachments ?? []), raw: attachmentBytes(body) }
+}
+
+function attachmentBytes({ attachments = [] }: Body): RawRow | null {
   if (attachments.length === 0) return null
   const bytes = Buffer.concat(attachments.map(({ content }) => content))
   return { id: newUuid(), sizeBytes: bytes.length, bytes, blob: null }
@@ -56,7 +68,7 @@ export function attachmentBytes({ attachments = [] }: Body): RawRow | null {
 
 export interface Circumstances {
   idempotency: Idempotency
-  raw: RawRow | null
+  content: SendContent
   /** The queue of each recipient's domain. */
   routes: ReadonlyMap<string, string>
   lifetimeMs: number
@@ -68,7 +80,7 @@ export function compileSend(
   frame: SendFrame,
   draft: SendDraft,
   body: Body,
-  { idempotency, raw, routes, lifetimeMs, at }: Circumstances,
+  { idempotency, content, routes, lifetimeMs, at }: Circumstances,
 ): NewSend {
   const { sender, thread } = frame
   const id = newId('message', at.getTime())
@@ -82,7 +94,7 @@ export function compileSend(
     inbox: sender.id,
     thread: thread?.id ?? null,
     fresh: thread && thread.kind === 'new',
-    sub: newUuid<SubmissionId>(),
+    sub: newUuidAt<SubmissionId>(at.getTime()),
     id: sender.id && id,
     mid: `<${id.slice(4)}@${sender.domain}>`,
     irt: frame.inReplyTo,
@@ -92,12 +104,12 @@ export function compileSend(
     participants: [sender.mailbox, ...draft.to, ...draft.cc].map(({ email }) => email),
     subject: frame.subject,
     thread_subject: thread?.subject ?? '',
-    body: body.text ?? htmlToText(body.html ?? ''),
+    body: content.text,
     html: body.html ?? null,
     metadata: body.metadata ?? {},
     purpose: body.purpose ?? 'unclassified',
-    attachments: attachmentEntries(body.attachments ?? []),
-    raw: raw?.id ?? null,
+    attachments: content.attachments,
+    raw: content.raw?.id ?? null,
     deliveries: draft.recipients.map(({ email, key, domain }, position) => {
       return { position, email, key, domain, route: routes.get(domain)! }
     }),
@@ -152,6 +164,7 @@ function messageOf({ organizationId }: Caller, send: NewSend): MessageRow | null
     text: send.body,
     html: send.html,
     extractedText: null,
+    isCut: false,
     metadata: send.metadata,
     purpose: send.purpose,
     attachments: send.attachments,

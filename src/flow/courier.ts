@@ -1,17 +1,22 @@
 // The delivery verbs for one destination queue, bound to its lease; results are recorded in groups.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch } from '../base/batch.ts'
+import type { OrganizationId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { classOf, meters } from '../base/meters.ts'
 import { traced } from '../base/trace.ts'
 import type { SmtpConnection } from '../smtp/client.ts'
+import type { SendResult } from '../smtp/client-transaction.ts'
+import { replyLine } from '../smtp/reply.ts'
 import { commitRows } from '../store/commit.ts'
 import { DbFault } from '../store/db.ts'
-import { type DeliveryResult, recordResults } from '../store/deliveries.ts'
-import { backOffRoute, clearBackOff, nextDue } from '../store/routes.ts'
-import { claimJobs, type DeliveryDeps, type DeliveryJob, deliver, untried, unwritable } from './deliver.ts'
+import { type DeliveryResult, isHeld, nextDue, recordResults } from '../store/deliveries.ts'
+import { backOffRoute, clearBackOff, type RouteFault } from '../store/routes.ts'
+import { Turns } from '../store/turns.ts'
+import { claimJobs, type DeliveryDeps, type DeliveryJob, deliver, untried, unwritten } from './deliver.ts'
 import { failRoute } from './end-deliveries.ts'
 import { type NextHopDeps, openRoute } from './next-hop.ts'
+import { isOwnFault } from './own-fault.ts'
 import { queueIdOf } from './states.ts'
 
 export interface CourierDeps extends DeliveryDeps {
@@ -25,6 +30,8 @@ export interface CourierDeps extends DeliveryDeps {
 const recordForMs = 120_000
 /** The line goes on meanwhile. Measured: 89 us of PostgreSQL's CPU a result in batches of 30, 142 in batches of 8. */
 const gatherMs = 25
+/** Of a job that had to wait for so long after its claim it is asked again whether it may go out. */
+const heldAfterMs = 1_000
 
 /** Carries mail for the routes that this node owns. */
 export class Courier {
@@ -43,6 +50,7 @@ export class Courier {
   verbsFor(lease: { route: string; epoch: number }, mayFinish: () => boolean) {
     const { db, clock, nextHop } = this.#deps
     const route = { key: lease.route, epoch: lease.epoch }
+    const turns = new Turns()
     const recording = new Set<Promise<void>>()
     const record = (results: DeliveryResult[]) => {
       for (const result of results) {
@@ -52,12 +60,20 @@ export class Courier {
     }
     return {
       open: (signal: AbortSignal) => this.#open(nextHop, lease.route, signal),
-      claim: (wanted: number) => claimJobs(this.#deps, lease, wanted, record),
-      carry: (line: SmtpConnection, job: DeliveryJob) => this.#carry(line, job, mayFinish, record),
+      claim: (wanted: number, passedOver: string[]) =>
+        claimJobs(this.#deps, { ...lease, turns, wanted, passedOver }, record),
+      organizationOf,
+      carry: async (line: SmtpConnection, job: DeliveryJob, waitedMs: number) => {
+        // Where the database does not say, it is given back as well.
+        const mustWait = waitedMs > heldAfterMs && (await isHeld(db, organizationOf(job)).catch(() => true))
+        if (!mustWait) return await this.#carry(line, job, mayFinish, record)
+        record(untried(job))
+        return { fault: null, decided: false }
+      },
       giveBack: (jobs: DeliveryJob[]) => record(jobs.flatMap(untried)),
-      nextDue: () => nextDue(db, lease.route, clock.now()),
-      noteFault: (failures: number, notBefore: Date, text: string) =>
-        backOffRoute(db, route, { failures, notBefore, text }, clock.now()),
+      nextDue: () => nextDue(db, { ...lease, turns }, clock.now()),
+      noteFault: (failures: number, notBefore: Date, fault: RouteFault) =>
+        backOffRoute(db, route, { failures, notBefore, ...fault }, clock.now()),
       clearFault: () => clearBackOff(db, route),
       recorded: async () => {
         while (recording.size > 0) await Promise.all(recording)
@@ -79,25 +95,61 @@ export class Courier {
     mayFinish: () => boolean,
     record: (results: DeliveryResult[]) => void,
   ) {
+    const open = new Map(job.deliveries.map((delivery) => [delivery.position, delivery]))
+    let decided = false
+    const take = (result: DeliveryResult) => {
+      open.delete(result.position)
+      decided ||= result.status === 'delivered' || result.status === 'bounced'
+      this.#count(job, result)
+      record([result])
+    }
     try {
       const describe = () => ({
         ...{ 'posthorn.submission': job.content.submissionId, 'posthorn.route': job.route },
         ...{ 'posthorn.recipients': job.deliveries.length, 'server.address': line.remote.host },
       })
-      const { results, fault } = await traced('deliver', describe, () =>
-        deliver(this.#deps, line, job, mayFinish),
+      const sent = await traced('deliver', describe, () =>
+        deliver(this.#deps, line, job, { mayFinish, record: take }),
       )
-      this.#count(job, results)
-      record(results)
-      return { fault, decided: results.some(({ status }) => status === 'delivered' || status === 'bounced') }
+      return { fault: this.#routeFault(line, job, sent), decided }
     } catch (error) {
-      // Nothing has been said of the message to the peer yet. That the database went away is no attempt of it.
-      const isLost = error instanceof DbFault && error.kind === 'lost'
-      const { submissionId: submission } = job.content
-      this.#deps.log[isLost ? 'warn' : 'error']({ err: error, submission }, 'a message could not be written')
-      record(isLost ? untried(job) : unwritable(this.#deps, job))
-      return { fault: null, decided: false }
+      const results = await this.#setAside({ ...job, deliveries: [...open.values()] }, error)
+      for (const result of results) take(result)
+      return { fault: null, decided }
     }
+  }
+
+  /** What becomes of recipients whose message met a fault of ours. That the database went away is no attempt of theirs. */
+  async #setAside(job: DeliveryJob, error: unknown): Promise<DeliveryResult[]> {
+    const isLost = error instanceof DbFault && isOwnFault(error)
+    const { submissionId: submission } = job.content
+    this.#deps.log[isLost ? 'warn' : 'error']({ err: error, submission }, 'a message could not be written')
+    if (isLost) return untried(job)
+    const isMissing = (error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT'
+    const mayPass = isMissing ? !(await this.#deps.blobs.isThere()) : isOwnFault(error)
+    return unwritten(this.#deps, job, mayPass ? 'passing' : 'lasting')
+  }
+
+  /**
+   * The route's fault, without the peer's words, which are for the log: within a transaction they may name whose mail it
+   * was, and the fault is shown to everyone whose mail waits for this destination.
+   */
+  #routeFault(
+    { remote }: SmtpConnection,
+    job: DeliveryJob,
+    { fault, reply }: Pick<SendResult, 'fault' | 'reply'>,
+  ): RouteFault | null {
+    if (!fault) return null
+    const { route, content } = job
+    const words = reply ? replyLine(reply) : null
+    this.#deps.log.info(
+      { route, submission: content.submissionId, fault: fault.message, words },
+      'a connection was lost within a transaction',
+    )
+    const status = reply && [reply.code, reply.enhanced].filter(Boolean).join(' ')
+    const said = status ? `the server ended the connection with ${status}` : fault.message
+    const text = fault.kind === 'protocol' ? 'the server broke the protocol' : said
+    return { text: `${remote.host} [${remote.ip}]: ${text}`, classification: 'network' }
   }
 
   async #commit(results: DeliveryResult[]): Promise<(boolean | DbFault)[]> {
@@ -107,12 +159,11 @@ export class Courier {
     return outcomes
   }
 
-  #count({ route, content }: DeliveryJob, results: DeliveryResult[]): void {
+  #count({ route, content }: DeliveryJob, { status }: DeliveryResult): void {
+    meters.attempts.inc({ class: classOf(route), outcome: status ?? 'untried' })
+    if (status !== 'delivered') return
     const tookMs = this.#deps.clock.nowMs() - content.createdAt.getTime()
-    for (const { status } of results) {
-      meters.attempts.inc({ class: classOf(route), outcome: status ?? 'untried' })
-      if (status === 'delivered') meters.deliverySeconds.observe({ class: classOf(route) }, tookMs / 1000)
-    }
+    meters.deliverySeconds.observe({ class: classOf(route) }, tookMs / 1000)
   }
 
   #tell({ submissionId, position, route, status, response, failureCode, facts }: DeliveryResult): void {
@@ -127,20 +178,33 @@ export class Courier {
   async #record(result: DeliveryResult): Promise<void> {
     const { log } = this.#deps
     const { submissionId, position, route, status } = result
+    let told = result
     for (const untilMs = performance.now() + recordForMs; performance.now() < untilMs; await sleep(500)) {
       try {
-        const counted = await this.#results.add(result)
-        if (counted instanceof DbFault && counted.kind !== 'bad_row') throw counted
-        if (counted instanceof DbFault)
-          log.error({ err: counted, submissionId, position }, 'a result could not be recorded')
-        else if (!counted)
-          log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
-        else this.#tell(result)
-        return
+        const counted = await this.#results.add(told)
+        if (counted instanceof DbFault && isOwnFault(counted)) throw counted
+        if (!(counted instanceof DbFault)) {
+          if (counted) this.#tell(told)
+          else log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
+          return
+        }
+        log.error({ err: counted, submissionId, position }, 'a result could not be recorded')
+        if (told !== result) return
+        told = withoutWords(result)
       } catch (error) {
         log.warn({ reason: (error as Error).message, submissionId }, 'a result waits to be recorded')
       }
     }
     log.error({ submissionId, position, status }, 'a result was given up; the message will be sent again')
   }
+}
+
+function organizationOf({ deliveries }: DeliveryJob): OrganizationId {
+  return deliveries[0]!.organizationId
+}
+
+/** The result without anything that a peer has said: where its words cannot be stored, what became of the message can. */
+function withoutWords(result: DeliveryResult): DeliveryResult {
+  const facts = result.facts.map((fact) => ({ ...fact, remote: null, response: null, enhancedStatus: null }))
+  return { ...result, response: null, facts }
 }

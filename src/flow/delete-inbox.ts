@@ -5,8 +5,9 @@ import type { DiskBlobs } from '../blobs/disk.ts'
 import type { Db } from '../store/db.ts'
 import { endWaiting, lockInboxDeliveries } from '../store/deliveries.ts'
 import { entombInbox, findInbox, lockInbox } from '../store/inboxes.ts'
-import { purgeMessages } from '../store/messages.ts'
 import { deleteUnusedRaws } from '../store/raws.ts'
+import { purgeMessages } from '../store/removal.ts'
+import { eraseResults } from '../store/submissions.ts'
 import { type Caller, requireInbox } from './caller.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -34,7 +35,9 @@ export async function purgeDeleted(
 ): Promise<boolean> {
   const unused = await db.transaction(async (tx) => {
     const purged = await purgeMessages(tx, limit)
-    return purged && (await deleteUnusedRaws(tx, purged.rawIds))
+    if (!purged) return null
+    await eraseResults(tx, purged.submissionIds)
+    return await deleteUnusedRaws(tx, purged.rawIds)
   })
   for (const blob of unused ?? []) await blobs.delete(blob)
   return unused !== null

@@ -1,4 +1,4 @@
-// Deletes a message: its content goes, its submission stays with its recipients, states and events.
+// Deletes a message: all that was written in it goes, its submission stays with its recipients, states and events.
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
@@ -7,7 +7,7 @@ import { endWaiting, lockSubmissionDeliveries } from '../store/deliveries.ts'
 import { lockInbox } from '../store/inboxes.ts'
 import { deleteMessageRow, findMessage } from '../store/messages.ts'
 import { deleteUnusedRaws } from '../store/raws.ts'
-import { forgetResult } from '../store/submissions.ts'
+import { eraseResults } from '../store/submissions.ts'
 import { type Caller, requireInbox } from './caller.ts'
 
 type Deps = { db: Db; clock: Clock; blobs: DiskBlobs }
@@ -29,7 +29,7 @@ export async function deleteMessage(
       const waiting = deliveries.filter(({ waits }) => waits)
       const end = { failureCode: 'cancelled', eventType: 'cancelled' as const, classification: null }
       await endWaiting(tx, waiting, end, clock.now())
-      await forgetResult(tx, message.submissionId)
+      await eraseResults(tx, [message.submissionId])
     }
     await deleteMessageRow(tx, message)
     return message.rawId ? await deleteUnusedRaws(tx, [message.rawId]) : []

@@ -1,4 +1,4 @@
-// Delivers one message to the recipients that share a next hop: composed, signed, sent, and every answer kept.
+// Delivers one message to the recipients that share a next hop: composed and signed once, sent to each, every answer kept.
 import { buffer as readBuffer } from 'node:stream/consumers'
 import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
@@ -8,10 +8,11 @@ import { compose, type DraftAttachment } from '../mail/compose.ts'
 import { classify } from '../mail/reply-code.ts'
 import { signDkim } from '../mailauth/dkim-sign.ts'
 import type { SmtpConnection } from '../smtp/client.ts'
-import type { RecipientResult, TransactionResult } from '../smtp/client-transaction.ts'
-import type { Reply } from '../smtp/reply.ts'
+import type { Envelope, RecipientResult, SendResult } from '../smtp/client-transaction.ts'
+import { replyLine } from '../smtp/reply.ts'
 import type { Db } from '../store/db.ts'
 import {
+  type Claim,
   type ClaimedDelivery,
   claimDeliveries,
   type DeliveryFact,
@@ -20,7 +21,7 @@ import {
 } from '../store/deliveries.ts'
 import { findRaw } from '../store/raws.ts'
 import { suppressDeliveries } from '../store/suppressions.ts'
-import { returnPathOf, severalRecipients } from './return-path.ts'
+import { returnPathOf } from './return-path.ts'
 import type { SendingIdentities, SendingIdentity } from './sending-identity.ts'
 import { queueIdOf } from './states.ts'
 import { dateTime } from './trace.ts'
@@ -54,11 +55,11 @@ interface Lease {
  */
 export async function claimJobs(
   { db, clock }: Pick<DeliveryDeps, 'db' | 'clock'>,
-  lease: Lease,
-  wanted: number,
+  claim: Claim,
   record: (results: DeliveryResult[]) => void,
 ): Promise<DeliveryJob[]> {
-  const found = await claimDeliveries(db, { ...lease, wanted }, clock.now())
+  const lease = { route: claim.route, epoch: claim.epoch }
+  const found = await claimDeliveries(db, claim, clock.now())
   try {
     const suppressed = found.filter(({ isSuppressed }) => isSuppressed)
     await suppressDeliveries(db, suppressed, lease.epoch, clock.now())
@@ -75,30 +76,36 @@ export async function claimJobs(
   })
 }
 
-export interface Delivered {
-  results: DeliveryResult[]
-  /** What went wrong with the connection, if anything; it belongs to the route, not to the message. */
-  fault: string | null
+export interface DeliverOptions {
+  /** Asked before each message is finished: a lost lease breaks it off. */
+  mayFinish(): boolean
+  /** Takes each recipient's result as soon as it is known. */
+  record(result: DeliveryResult): void
 }
 
-/** One SMTP transaction. `mayFinish` is asked before the message is finished: a lost lease breaks it off. */
+/**
+ * One transaction a recipient, each with its own return path, over one connection; answers what went wrong with the
+ * connection, if anything.
+ */
 export async function deliver(
   deps: DeliveryDeps,
   connection: SmtpConnection,
   job: DeliveryJob,
-  mayFinish: () => boolean,
-): Promise<Delivered> {
-  const startedAt = deps.clock.now()
+  { mayFinish, record }: DeliverOptions,
+): Promise<Pick<SendResult, 'fault' | 'reply'>> {
   const identity = await identityOf(deps, job)
-  if (typeof identity === 'string') return { results: withhold(deps, job, identity), fault: null }
+  if (typeof identity === 'string') {
+    for (const result of withhold(deps, job, identity)) record(result)
+    return { fault: null, reply: null }
+  }
   const message = await writeMessage(deps, job, identity)
-  const to = job.deliveries.map(({ email }) => email)
-  const envelope = { from: returnPath(deps, job, identity), to, utf8: needsUtf8(job.content, to) }
-  const outcome = await connection.send(envelope, message, { mayFinish })
-  const results = job.deliveries.map((delivery, i) =>
-    judge(deps, job, delivery, outcome.recipients[i]!, { startedAt, remote: connection.remote }),
-  )
-  return { results, fault: faultOf(outcome) }
+  let startedAt = deps.clock.now()
+  const onResult = (place: number, result: RecipientResult) => {
+    const attempt = { startedAt, remote: connection.remote }
+    record(judge(deps, job, job.deliveries[place]!, result, attempt))
+    startedAt = deps.clock.now()
+  }
+  return await connection.send(envelopesOf(deps, job, identity), message, { mayFinish, onResult })
 }
 
 /** Gives the claims back: nothing was tried. */
@@ -106,11 +113,35 @@ export function untried(job: DeliveryJob): DeliveryResult[] {
   return job.deliveries.map((delivery) => ({ ...placeOf(job, delivery), ...giveBack }))
 }
 
-/** The message could not even be written, by a fault of ours: it waits, as after no attempt; the log says why. */
-export function unwritable(deps: DeliveryDeps, job: DeliveryJob): DeliveryResult[] {
+const maxOwnFaults = 5
+const notWritten = 'this service could not write the message, by a fault of its own'
+
+/**
+ * The message could not even be written, by a fault of ours: it waits by the schedule, and has failed after a few such
+ * attempts, unless `cause` is one that passes.
+ */
+export function unwritten(
+  deps: DeliveryDeps,
+  job: DeliveryJob,
+  cause: 'lasting' | 'passing',
+): DeliveryResult[] {
   const at = deps.clock.now()
   return job.deliveries.map((delivery) => {
-    return { ...placeOf(job, delivery), ...giveBack, dueAt: nextAttempt(deps, delivery, at) }
+    const ownFaults = delivery.ownFaults + 1
+    const end =
+      cause === 'lasting' && ownFaults >= maxOwnFaults
+        ? { status: 'failed' as const, dueAt: null, failureCode: 'internal_error' }
+        : { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
+    const told = {
+      recipient: delivery.email,
+      at,
+      attempt: delivery.attempts,
+      remote: null,
+      enhancedStatus: null,
+    }
+    const fact = { ...told, type: end.status, response: notWritten, classification: 'other' }
+    const facts = [...firstTaken(delivery), fact]
+    return { ...placeOf(job, delivery), ...end, response: notWritten, ownFaults, facts }
   })
 }
 
@@ -170,27 +201,26 @@ async function readAttachments(
   })
 }
 
-function returnPath(
+// A shared return path would let each recipient speak for the others: whoever has got a copy could bounce them.
+function envelopesOf(
   { secretBox }: DeliveryDeps,
   { content, deliveries }: DeliveryJob,
   { returnPathHost }: SendingIdentity,
-): string {
-  const position = deliveries.length === 1 ? deliveries[0]!.position : severalRecipients
-  return returnPathOf(
-    secretBox,
-    { submissionId: content.submissionId, position },
-    returnPathHost,
-    content.createdAt,
-  )
+): Envelope[] {
+  const { submissionId, createdAt, sender, recipients } = content
+  const { to, cc = [], replyTo } = recipients
+  const shown = [sender, ...to, ...cc, ...(replyTo ? [replyTo] : [])]
+  const isShownUtf8 = shown.some(({ email }) => isUtf8(email))
+  return deliveries.map(({ position, email }) => ({
+    from: returnPathOf(secretBox, { submissionId, position }, returnPathHost, createdAt),
+    to: email,
+    // RFC 6531 3.4: the transaction needs SMTPUTF8 when an address, in the envelope or in the header, is not ASCII.
+    utf8: isShownUtf8 || isUtf8(email),
+  }))
 }
 
-// RFC 6531 3.4: the transaction needs SMTPUTF8 when an address, in the envelope or in the header, is not ASCII.
-function needsUtf8(
-  { sender, recipients: { to, cc = [], replyTo } }: OutboundContent,
-  envelope: string[],
-): boolean {
-  const shown = [sender, ...to, ...cc, ...(replyTo ? [replyTo] : [])].map(({ email }) => email)
-  return [...envelope, ...shown].some((address) => /[^\x00-\x7f]/.test(address))
+function isUtf8(address: string): boolean {
+  return /[^\x00-\x7f]/.test(address)
 }
 
 interface Attempt {
@@ -252,39 +282,19 @@ function judge(
     const fact = { ...told, type: 'deferred', at, classification: 'network' }
     return { ...place, ...deferral, response: null, facts: [...begun, fact] }
   }
-  const response = responseOf(result.reply)
+  const response = replyLine(result.reply)
   const answered = { ...told, at, response, enhancedStatus: result.reply.enhanced }
   if (result.outcome === 'delivered') {
-    const fact = { ...answered, type: 'delivered', classification: null }
-    return {
-      ...place,
-      status: 'delivered',
-      dueAt: null,
-      response,
-      failureCode: null,
-      facts: [...begun, fact],
-    }
+    const facts = [...begun, { ...answered, type: 'delivered', classification: null }]
+    return { ...place, status: 'delivered', dueAt: null, response, failureCode: null, facts }
   }
-  const meaning = classify(result.reply, result.stage)
-  const { classification } = meaning
-  if (!meaning.permanent) {
-    return {
-      ...place,
-      ...deferral,
-      response,
-      facts: [...begun, { ...answered, type: 'deferred', classification }],
-    }
+  const { permanent, classification, failureCode, suppresses } = classify(result.reply, result.stage)
+  if (!permanent) {
+    const facts = [...begun, { ...answered, type: 'deferred', classification }]
+    return { ...place, ...deferral, response, facts }
   }
-  const fact = { ...answered, type: 'bounced', classification }
-  return {
-    ...place,
-    status: 'bounced',
-    dueAt: null,
-    response,
-    failureCode: meaning.failureCode,
-    suppresses: meaning.suppresses,
-    facts: [...begun, fact],
-  }
+  const facts = [...begun, { ...answered, type: 'bounced', classification }]
+  return { ...place, status: 'bounced', dueAt: null, response, failureCode, suppresses, facts }
 }
 
 /** The event of a delivery that the engine has taken for the first time. */
@@ -301,14 +311,4 @@ function nextAttempt(
   at: Date,
 ): Date {
   return new Date(Math.min(at.getTime() + backoffMs(retryScheduleMs, attempts), expiresAt.getTime()))
-}
-
-function responseOf({ code, enhanced, text }: Reply): string {
-  const line = text.replaceAll('\n', ' ')
-  return enhanced ? `${code} ${enhanced} ${line}` : `${code} ${line}`
-}
-
-function faultOf({ fault, reply }: TransactionResult): string | null {
-  if (!fault) return null
-  return reply ? `${fault.message} (${responseOf(reply)})` : fault.message
 }

@@ -1,13 +1,22 @@
 // Ends deliveries that wait: given up after their lifetime, cancelled by an operator.
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
+import { firstUuidAt } from '../base/ids.ts'
 import type { Db } from '../store/db.ts'
-import { endWaiting, findExpired, findWaitingOfRoute } from '../store/deliveries.ts'
+import {
+  type DeliveryPlace,
+  endWaiting,
+  findExpired,
+  findWaitingOfOrganization,
+  findWaitingOfRoute,
+} from '../store/deliveries.ts'
+import { findOrganization } from '../store/organizations.ts'
 import { flushRoute, listQueues, setPaused } from '../store/routes.ts'
 
 type Deps = { db: Db; clock: Clock }
 
 const chunk = 500
+const cancelled = { failureCode: 'cancelled', eventType: 'cancelled', classification: null } as const
 
 /** Fails deliveries whose lifetime is over, whatever their route's state; answers how many. */
 export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
@@ -33,21 +42,34 @@ export async function failRoute(
 /** Cancels everything that waits in the queue; answers how much. */
 export async function cancelQueue(deps: Deps, route: string): Promise<number> {
   await requireQueue(deps, route)
-  return await endRoute(deps, route, {
-    failureCode: 'cancelled',
-    eventType: 'cancelled',
-    classification: null,
-  })
+  return await endRoute(deps, route, cancelled)
 }
 
-async function endRoute(
+/**
+ * Cancels everything that the organization has waiting, whatever its state, a part at a time; answers how much. What it
+ * sends meanwhile is left alone.
+ */
+export async function cancelOrganization({ db, clock }: Deps, id: string): Promise<number> {
+  const organization = await findOrganization(db, id)
+  if (!organization) throw new ServiceError('not_found', `there is no organization ${id}`)
+  const before = firstUuidAt(clock.nowMs() + 1)
+  const find = () => findWaitingOfOrganization(db, organization.id, before, chunk)
+  return await endAll({ db, clock }, find, cancelled)
+}
+
+async function endRoute(deps: Deps, route: string, end: Parameters<typeof endWaiting>[2]): Promise<number> {
+  return await endAll(deps, () => findWaitingOfRoute(deps.db, route, chunk), end)
+}
+
+/** A part at a time, each with a commit of its own, until nothing is found. */
+async function endAll(
   { db, clock }: Deps,
-  route: string,
+  find: () => Promise<DeliveryPlace[]>,
   end: Parameters<typeof endWaiting>[2],
 ): Promise<number> {
   let count = 0
   for (;;) {
-    const waiting = await findWaitingOfRoute(db, route, chunk)
+    const waiting = await find()
     if (waiting.length === 0) return count
     count += await endWaiting(db, waiting, end, clock.now())
   }

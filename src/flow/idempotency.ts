@@ -1,4 +1,4 @@
-// What makes two requests the same: the path and the body, in one canonical form.
+// What makes two requests of one operation the same: what they are about and their body, in one canonical form.
 import { sha256 } from '../base/digest.ts'
 
 /** A client's key for one logical action, with the digest of what it asked for. */
@@ -7,9 +7,12 @@ export interface Idempotency {
   requestHash: Buffer
 }
 
-/** SHA-256 over the path and the body with its object keys sorted, so that spelling does not matter, content does. */
-export function requestHash(path: string, body: unknown): Buffer {
-  return sha256(`${path}\n${JSON.stringify(withSortedKeys(body))}`)
+/**
+ * SHA-256 over the parameters of the path, decoded, and the body with its object keys sorted, so that spelling does not
+ * matter, content does.
+ */
+export function requestHash(params: object, body: unknown): Buffer {
+  return sha256(`${JSON.stringify(withSortedKeys(params))}\n${JSON.stringify(withSortedKeys(body))}`)
 }
 
 function withSortedKeys(value: unknown): unknown {

@@ -2,6 +2,7 @@
 import { backoffMs } from '../base/backoff.ts'
 import { Batch } from '../base/batch.ts'
 import type { Clock } from '../base/clock.ts'
+import type { WebhookId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import type { SecretBox } from '../base/secret-box.ts'
@@ -125,11 +126,25 @@ export class Notifier {
     at: Date,
     signal: AbortSignal,
   ): Promise<CallAnswer> {
-    const { secretBox, poster } = this.#options
-    const sealed = [due.sealedSecret, ...(due.sealedPreviousSecret ? [due.sealedPreviousSecret] : [])]
-    const secrets = sealed.map((secret) => openSigningSecret(secretBox, webhook, secret))
+    const { poster, log } = this.#options
+    const secret = this.#open(webhook, due.sealedSecret)
+    if (secret === null) {
+      log.error({ webhook }, 'the signing secret of an endpoint cannot be opened with this secret key')
+      return { status: null, body: null, error: 'its signing secret cannot be opened: rotate it' }
+    }
+    const previous = due.sealedPreviousSecret && this.#open(webhook, due.sealedPreviousSecret)
+    const secrets = previous === null ? [secret] : [secret, previous]
     const headers = signatureHeaders(due.item.id, at.getTime(), body, secrets)
     return await poster.post(due.url, { ...headers, 'user-agent': 'Posthorn-Webhooks' }, body, signal)
+  }
+
+  /** Null where it was sealed with another key, or altered: an attempt like any other, and the next one comes as late. */
+  #open(webhook: WebhookId, sealed: Buffer): string | null {
+    try {
+      return openSigningSecret(this.#options.secretBox, webhook, sealed)
+    } catch {
+      return null // it says no more than that
+    }
   }
 
   #judge(lease: WebhookLease, { due, body }: Call, answer: CallAnswer | null, at: Date): CallResult {

@@ -1,5 +1,5 @@
 // Whose fault it is that something failed: that of what we stand on, which says nothing of the mail or the request.
-import { NoThread } from '../mail/parse-pool.ts'
+import { NoBytes, NoThread } from '../mail/parse-pool.ts'
 import { DbFault } from '../store/db.ts'
 
 /** How long a mail that it hit waits before it is looked at again. */
@@ -8,5 +8,6 @@ export const ownFaultWaitMs = 10_000
 /** The database, the disk or the system failed, and may not the next time. */
 export function isOwnFault(error: unknown): boolean {
   if (error instanceof DbFault) return error.kind === 'lost' || error.kind === 'conflict'
-  return error instanceof NoThread || (error as NodeJS.ErrnoException | undefined)?.syscall !== undefined
+  if (error instanceof NoThread || error instanceof NoBytes) return true
+  return (error as NodeJS.ErrnoException | undefined)?.syscall !== undefined
 }

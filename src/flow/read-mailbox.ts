@@ -10,7 +10,9 @@ import {
   exportMessages,
   findMessage,
   findThread,
+  type MessagePage,
   type MessageRow,
+  type PageSize,
   type ThreadRow,
 } from '../store/messages.ts'
 import { writeQuery } from '../store/search.ts'
@@ -49,10 +51,8 @@ export async function readMessage(db: Db, caller: Caller, id: string): Promise<M
   return message
 }
 
-export interface ExportPage {
+export interface ExportPage extends MessagePage {
   inbox: InboxRow
-  messages: MessageRow[]
-  nextSeq: number | null
 }
 
 /** The inbox's messages after a number, oldest first; complete under concurrent writes, for numbers are given under a lock. */
@@ -60,20 +60,19 @@ export async function exportPage(
   { db, clock }: { db: Queryable; clock: Clock },
   caller: Caller,
   inboxId: string,
-  page: { afterSeq: number; limit: number },
+  afterSeq: number,
+  size: PageSize,
 ): Promise<ExportPage> {
   const inbox = await findInbox(db, caller.organizationId, inboxId)
   if (!inbox || (inbox.deletedAt && clock.nowMs() - inbox.deletedAt.getTime() > tombstoneMs))
     throw new ServiceError('not_found')
   requireInbox(caller, inbox.id)
   if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
-  const rows = await exportMessages(db, inbox.id, page.afterSeq, page.limit + 1)
-  const messages = rows.slice(0, page.limit)
+  const page = await exportMessages(db, inbox.id, afterSeq, size)
   // Deleted since: an end that is none must not be taken for a whole export.
-  const isLast = rows.length <= page.limit
-  if (isLast && (await findInbox(db, caller.organizationId, inboxId))?.status !== 'active')
+  if (!page.last && (await findInbox(db, caller.organizationId, inboxId))?.status !== 'active')
     throw new ServiceError('inbox_deleted')
-  return { inbox, messages, nextSeq: rows.length > page.limit ? messages.at(-1)!.seq : null }
+  return { inbox, ...page }
 }
 
 /** An inbound message as it was received, below its trace fields. */

@@ -1,14 +1,15 @@
 // Reads reports about what was sent: bounces at return paths, complaints at fbl@; each moves only what its token proves.
-import { buffer as readBuffer } from 'node:stream/consumers'
 import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
+import type { OrganizationId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import { Rotation } from '../base/rotation.ts'
 import type { SecretBox } from '../base/secret-box.ts'
 import type { UnderWay } from '../base/under-way.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
-import type { ParsePool } from '../mail/parse-pool.ts'
+import { OutOfPatience, type ParsePool } from '../mail/parse-pool.ts'
 import type { Report } from '../mail/report.ts'
-import { type Db, DbFault, type Tx } from '../store/db.ts'
+import { type Db, DbFault, type Queryable, type Tx } from '../store/db.ts'
 import {
   claimReports,
   deleteKept,
@@ -31,6 +32,8 @@ interface ReportDeps {
   parsePool: Pick<ParsePool, 'report'>
   secretBox: SecretBox
   underWay: UnderWay
+  /** Whose turn it is. */
+  rotation?: Rotation
 }
 
 type Kept = KeptReport & RawRow
@@ -42,11 +45,16 @@ const retryMs = [1_000, 5_000, 30_000, 60_000]
 const onWireRetryMs = 2_000
 const maxBytes = 16 << 20
 const readAtOnce = 8
-const readingMs = 5_000
+const readingMs = 1_000
+/** What takes longer has failed, and has twice as long the next time, three times as long after that. */
+const patienceMs = 1_000
 
 /** Operators' mail goes after this time, and sooner when more than that many have come since. */
 const keptMs = 30 * 86_400_000
 const mostKept = 1_000
+/** Large ones go sooner, but not on their first day, so that there is room again for new ones: past 256 MiB none are taken. */
+const keptBytes = 192 << 20
+const heavyKeptMs = 86_400_000
 
 /**
  * Reads up to `limit` reports; answers whether there is more to do at once. Advisory locks are the claim: other nodes pass
@@ -72,7 +80,11 @@ async function noteLost(deps: ReportDeps): Promise<void> {
   deps.underWay.end()
 }
 
-async function noteFailure({ db, clock }: ReportDeps, ids: string[], failures: number): Promise<void> {
+async function noteFailure(
+  { db, clock }: { db: Queryable; clock: Clock },
+  ids: string[],
+  failures: number,
+): Promise<void> {
   const retryAt = new Date(clock.nowMs() + backoffMs(retryMs, failures))
   await noteFailedReports(db, ids, { retryAt, maxFailures })
 }
@@ -100,14 +112,20 @@ async function readSome(
   limit: number,
   onClaimed: (kept: Kept[]) => void,
 ): Promise<boolean> {
-  const { db, clock, blobs } = deps
+  const { db, clock, blobs, rotation = new Rotation() } = deps
   const { more, unused } = await db.transaction(async (tx) => {
-    const { taken, isMore } = await claimReports(tx, clock.now(), { limit, maxBytes })
+    const { taken, last, isMore } = await claimReports(tx, clock.now(), {
+      limit,
+      maxBytes,
+      behind: rotation.last,
+    })
+    rotation.last = last
     onClaimed(taken)
     if (taken.length === 0) return { more: isMore, unused: [] }
     await keepClaims(tx)
-    const read = await readAll(deps, taken)
+    const { read, late } = await readAll(deps, taken)
     const unused = await settle(deps, tx, read)
+    for (const { id, failures } of late) await noteFailure({ ...deps, db: tx }, [id], failures + 1)
     return { more: isMore || read.length < taken.length, unused }
   })
   for (const blob of unused) await blobs.delete(blob)
@@ -119,7 +137,13 @@ interface ReadReport {
   report: Report | null
 }
 
-async function readAll(deps: ReportDeps, taken: Kept[]): Promise<ReadReport[]> {
+interface Batch {
+  read: ReadReport[]
+  /** What took too long, the first of each organization alone. */
+  late: Kept[]
+}
+
+async function readAll(deps: ReportDeps, taken: Kept[]): Promise<Batch> {
   deps.underWay.begin(taken.map(({ id }) => id))
   try {
     return await readInTime(deps, taken)
@@ -129,19 +153,29 @@ async function readAll(deps: ReportDeps, taken: Kept[]): Promise<ReadReport[]> {
 }
 
 /** Reads as many as there is time for; the others stay for the next batch. */
-async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Promise<ReadReport[]> {
-  const read: ReadReport[] = []
+async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Promise<Batch> {
+  const batch: Batch = { read: [], late: [] }
+  const slow = new Set<OrganizationId | null>()
   const rows = taken.values()
   const untilMs = performance.now() + readingMs
   const readNext = async () => {
     for (const kept of rows) {
-      const bytes = kept.bytes ?? (await readBuffer(blobs.read(kept.blob!)))
-      read.push({ kept, report: await parsePool.report(bytes) })
+      const isWanted = () => !slow.has(kept.organizationId)
+      if (!isWanted()) continue
+      const raw = kept.bytes ?? { path: blobs.pathOf(kept.blob!), sizeBytes: kept.sizeBytes }
+      const timeoutMs = patienceMs * (kept.failures + 1)
+      try {
+        batch.read.push({ kept, report: await parsePool.report(raw, kept.purpose, { timeoutMs, isWanted }) })
+      } catch (error) {
+        if (!(error instanceof OutOfPatience)) throw error
+        if (isWanted()) batch.late.push(kept)
+        slow.add(kept.organizationId)
+      }
       if (performance.now() > untilMs) return
     }
   }
   await Promise.all(Array.from({ length: readAtOnce }, readNext))
-  return read
+  return batch
 }
 
 /** Applies what is proved, in one commit with the end of the mails that said it; answers the blobs that go. */
@@ -180,7 +214,9 @@ export async function dropOldMail(
   limit: number,
 ): Promise<boolean> {
   const before = new Date(clock.nowMs() - keptMs)
-  const gone = await db.transaction((tx) => dropOldKept(tx, { before, keep: mostKept, limit }))
+  const heavyBefore = new Date(clock.nowMs() - heavyKeptMs)
+  const keeping = { before, keep: mostKept, heavyBefore, keepBytes: keptBytes }
+  const gone = await db.transaction((tx) => dropOldKept(tx, keeping, limit))
   for (const blob of gone.blobs) await blobs.delete(blob)
   return gone.dropped === limit
 }

@@ -1,12 +1,13 @@
 // Takes mail from the wire: knows the address, looks for loops, commits bytes and envelope, and only then says 250.
 import { Batch, BatchFull } from '../base/batch.ts'
 import type { Clock } from '../base/clock.ts'
-import { newId, newUuid, type OrganizationId } from '../base/ids.ts'
+import type { DiskReserve } from '../base/disk-reserve.ts'
+import { newId, type OrganizationId, type SubmissionId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import type { SecretBox } from '../base/secret-box.ts'
 import { traced } from '../base/trace.ts'
-import type { BlobWriter, DiskBlobs } from '../blobs/disk.ts'
+import type { DiskBlobs } from '../blobs/disk.ts'
 import { domainOfReturnPathHost } from '../dns/domain-records.ts'
 import { scanHeader } from '../mail/header-scan.ts'
 import type { Backend, Envelope, Incoming, Path } from '../smtp/backend.ts'
@@ -14,8 +15,17 @@ import { type Reply, reply } from '../smtp/reply.ts'
 import { commitRows } from '../store/commit.ts'
 import { type Db, DbFault } from '../store/db.ts'
 import { type AddressedInbox, findInboxesByAddress } from '../store/inboxes.ts'
-import { maxInlineBytes, type RawRow } from '../store/raws.ts'
-import { insertReceived, type KeptRow, type ReceivedMail, type SpoolEnvelope } from '../store/spool.ts'
+import { countKept } from '../store/kept-mail.ts'
+import type { RawRow } from '../store/raws.ts'
+import {
+  insertReceived,
+  type KeptBounds,
+  type KeptRow,
+  type Received,
+  type ReceivedMail,
+  type SpoolEnvelope,
+} from '../store/spool.ts'
+import { MessageSink, type TakenMessage } from './message-sink.ts'
 import type { ProvedDomains } from './proved-domains.ts'
 import { readReturnPath } from './return-path.ts'
 
@@ -25,6 +35,7 @@ export interface ReceiverDeps {
   log: Log
   blobs: DiskBlobs
   secretBox: SecretBox
+  disk: Pick<DiskReserve, 'isShort'>
   hostname: string
   /** The deployment's own domain. */
   isLocal(domain: string): boolean
@@ -37,16 +48,28 @@ export interface ReceiverDeps {
 /** A domain that mail is received for. `organizationId` is null for the deployment's own. */
 interface ReceivingDomain {
   organizationId: OrganizationId | null
-  /** A return-path host takes reports alone. */
+  /** The mail host and return-path hosts have no inboxes. */
   takes: 'mail' | 'reports'
 }
 
 /** What an address leads to. */
-type Target = { inbox: AddressedInbox } | { kept: KeptRow['purpose'] } | { refusal: Reply }
+type Target =
+  | { inbox: AddressedInbox }
+  | { kept: KeptRow['purpose']; submissionId: SubmissionId | null }
+  | { refusal: Reply }
 
 const maxHops = 50
 const addressCacheMs = 1_000
 const maxCachedAddresses = 50_000
+/** How long it is believed how much is kept for the service. */
+const keptCacheMs = 1_000
+/** Of mail for the service itself, which anybody may write: so much waits to be read, or is kept for the operator. */
+const keptBytes = 256 << 20
+const keptBounds: KeptBounds = {
+  operator: { mails: 2_000, bytes: keptBytes },
+  feedback: { mails: 10_000, bytes: keptBytes },
+  return_path: { mails: 10_000, bytes: keptBytes },
+}
 /** Mails in one commit: of more senders than one, who wait for each other. A slow disk is kept busy by one alone. */
 const crowd = 2
 /** Commits of a crowd are under way for such a share of the time when all that can be taken comes. */
@@ -56,6 +79,7 @@ const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
 const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here')
 const loop = reply(554, '5.4.6', 'This message is going round in circles')
 const tooManyHops = reply(554, '5.4.6', `More than ${maxHops} Received fields`)
+const full = reply(452, '4.2.2', 'Too much mail for this address, try again later')
 const busy = reply(451, '4.3.2', 'Too much mail at once, try again later')
 const outOfOrder = reply(451, '4.3.0', 'The message could not be stored, try again later')
 const noRoom = reply(452, '4.3.1', 'There is no room for the message, try again later')
@@ -64,8 +88,9 @@ const noRoom = reply(452, '4.3.1', 'There is no room for the message, try again 
 export class Receiver implements Backend {
   readonly #deps: ReceiverDeps
   readonly #lookups: Batch<string, AddressedInbox | null>
-  readonly #commits: Batch<ReceivedMail, boolean | DbFault>
+  readonly #commits: Batch<ReceivedMail, Received | DbFault>
   readonly #known = new Map<string, { inbox: AddressedInbox; untilMs: number }>()
+  readonly #keptHeld = new Map<KeptRow['purpose'], { held: ReturnType<typeof countKept>; untilMs: number }>()
   /** For which share of the time commits of a crowd were under way, lately. */
   #share = 0
   /** Since when one is under way; there is one commit at a time. */
@@ -86,24 +111,42 @@ export class Receiver implements Backend {
     })
   }
 
-  async recipient(_envelope: Envelope, to: Path): Promise<Reply | null> {
+  async recipient({ from }: Envelope, to: Path): Promise<Reply | null> {
+    // RFC 5321 4.2.3: 452, insufficient system storage.
+    if (this.#deps.disk.isShort) return noRoom
     const target = await this.#resolve(to)
-    return 'refusal' in target ? target.refusal : null
+    if ('refusal' in target) return target.refusal
+    if ('kept' in target) return (await this.#isKeptFull(target.kept, from.sizeBytes ?? 1)) ? full : null
+    const { roomMessages, roomBytes } = target.inbox
+    return roomMessages < 1 || roomBytes < (from.sizeBytes ?? 1) ? full : null
   }
 
   message(envelope: Envelope): Incoming {
+    const sink = new MessageSink(this.#deps.blobs)
+    return {
+      write: (chunk) => sink.write(chunk),
+      abort: () => sink.abort(),
+      end: async () => {
+        const taken = await sink.end().catch(storageReply)
+        return 'code' in taken ? taken : await this.#answer(envelope, taken)
+      },
+    }
+  }
+
+  async #answer(envelope: Envelope, { raw, start }: TakenMessage): Promise<Reply> {
     const { blobs, log } = this.#deps
-    return new Message(blobs, async (raw, header) => {
-      try {
-        const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
-        return await traced('receive', describe, () => this.#receive(envelope, raw, header))
-      } catch (error) {
-        if (error instanceof BatchFull) return busy
-        if (!(error instanceof DbFault)) throw error
-        log.warn({ fault: error.kind, reason: error.message }, 'a received message could not be stored')
-        return error.sqlState === '53100' ? noRoom : outOfOrder
-      }
-    })
+    try {
+      const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
+      const answer = await traced('receive', describe, () => this.#receive(envelope, raw, start))
+      // 451 may hide a commit whose outcome is unknown: only a refusal for good lets go of the bytes.
+      if (answer.code >= 500 && raw.blob) await blobs.delete(raw.blob)
+      return answer
+    } catch (error) {
+      if (error instanceof BatchFull) return busy
+      if (!(error instanceof DbFault)) throw error
+      log.warn({ fault: error.kind, reason: error.message }, 'a received message could not be stored')
+      return error.sqlState === '53100' ? noRoom : outOfOrder
+    }
   }
 
   async drained(): Promise<void> {
@@ -124,11 +167,14 @@ export class Receiver implements Backend {
   async #receive(envelope: Envelope, raw: RawRow, header: Buffer): Promise<Reply> {
     const refusal = looping(envelope, header)
     if (refusal) return refusal
+    if (this.#deps.disk.isShort) return noRoom
     const mail = await this.#address(envelope, raw)
     if (mail.inboxes.length === 0 && mail.kept.length === 0) return unknownMailbox
     const stored = await this.#commits.add(mail)
     if (stored instanceof DbFault) throw stored
-    if (!stored) return unknownMailbox
+    if (stored === 'gone') return unknownMailbox
+    // Stored for nobody: one reply is for all recipients. Those who are over their bounds are refused at RCPT within a second.
+    if (stored === 'over') return full
     this.#deps.wake()
     this.#tell(mail, envelope)
     return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
@@ -153,7 +199,9 @@ export class Receiver implements Backend {
       if ('refusal' in target) continue
       const id = newId('message', receivedAt.getTime())
       if ('kept' in target) {
-        mail.kept.push({ id, purpose: target.kept, address: to.address, envelope: this.#seen(envelope, to) })
+        const { kept: purpose, submissionId } = target
+        const seen = this.#seen(envelope, to)
+        mail.kept.push({ id, purpose, submissionId, address: to.address, envelope: seen })
         continue
       }
       const { id: inboxId, organizationId } = target.inbox
@@ -178,19 +226,16 @@ export class Receiver implements Backend {
   }
 
   async #resolve({ localPart, domain }: Path): Promise<Target> {
-    const { secretBox, clock, hostname } = this.#deps
+    const { secretBox, clock } = this.#deps
     const name = localPart.toLowerCase().replace(/\+.*$/s, '')
     const receiving = await this.#findDomain(domain)
-    if (!receiving) {
-      // RFC 5321 4.5.1: postmaster of the host itself is always taken.
-      return name === 'postmaster' && domain === hostname ? { kept: 'operator' } : { refusal: relayDenied }
-    }
-    if (name === 'postmaster' || name === 'abuse') return { kept: 'operator' }
-    if (name === 'fbl') return { kept: 'feedback' }
+    if (!receiving) return { refusal: relayDenied }
+    // RFC 5321 4.5.1: postmaster of every domain that mail is taken for, and of the host itself.
+    if (name === 'postmaster' || name === 'abuse') return { kept: 'operator', submissionId: null }
+    if (name === 'fbl') return { kept: 'feedback', submissionId: null }
     if (name.startsWith('bounce-')) {
-      return readReturnPath(secretBox, name, domain, clock.now())
-        ? { kept: 'return_path' }
-        : { refusal: unknownMailbox }
+      const token = readReturnPath(secretBox, name, domain, clock.now())
+      return token ? { kept: 'return_path', submissionId: token.submissionId } : { refusal: unknownMailbox }
     }
     if (receiving.takes === 'reports' || !/^[a-z0-9._-]{1,64}$/.test(name)) return { refusal: unknownMailbox }
     const inbox = await this.#findInbox(`${name}@${domain}`)
@@ -199,12 +244,13 @@ export class Receiver implements Backend {
     return inbox && isTheirs ? { inbox } : { refusal: unknownMailbox }
   }
 
-  /** Ours, a customer's whose ownership is proved, or the return-path host below one; null for all others. */
+  /** Ours, a customer's whose ownership is proved, the return-path host below one, or the mail host; null for all others. */
   async #findDomain(domain: string): Promise<ReceivingDomain | null> {
-    const { isLocal, domains } = this.#deps
+    const { isLocal, domains, hostname } = this.#deps
     if (isLocal(domain)) return { organizationId: null, takes: 'mail' }
     const proved = await domains.find(domain)
     if (proved) return { organizationId: proved.organizationId, takes: 'mail' }
+    if (domain === hostname) return { organizationId: null, takes: 'reports' }
     const above = domainOfReturnPathHost(domain)
     const parent = above === null ? null : await domains.find(above)
     return parent && { organizationId: parent.organizationId, takes: 'reports' }
@@ -224,20 +270,34 @@ export class Receiver implements Backend {
   }
 
   async #findInboxes(addresses: string[]): Promise<(AddressedInbox | null)[]> {
-    const found = await findInboxesByAddress(this.#deps.db, [...new Set(addresses)])
+    const { db, clock } = this.#deps
+    const found = await findInboxesByAddress(db, [...new Set(addresses)], clock.now())
     const byAddress = new Map(found.map((inbox) => [inbox.address, inbox]))
     return addresses.map((address) => byAddress.get(address) ?? null)
+  }
+
+  /** Whether so much more of a kind of kept mail is too much; the commit looks again. */
+  async #isKeptFull(purpose: KeptRow['purpose'], sizeBytes: number): Promise<boolean> {
+    const nowMs = this.#deps.clock.monotonicMs()
+    const bound = keptBounds[purpose]
+    let known = this.#keptHeld.get(purpose)
+    if (!known || nowMs >= known.untilMs) {
+      known = { held: countKept(this.#deps.db, purpose, bound.mails), untilMs: nowMs + keptCacheMs }
+      this.#keptHeld.set(purpose, known)
+    }
+    const { mails, bytes } = await known.held
+    return mails >= bound.mails || bytes + sizeBytes > bound.bytes
   }
 
   #countCrowded(untilMs: number): void {
     if (this.#crowdedSinceMs !== null) this.#crowdedMs += untilMs - this.#crowdedSinceMs
   }
 
-  async #commit(mails: ReceivedMail[]): Promise<(boolean | DbFault)[]> {
+  async #commit(mails: ReceivedMail[]): Promise<(Received | DbFault)[]> {
     const { db, clock } = this.#deps
     if (mails.length >= crowd) this.#crowdedSinceMs = performance.now()
     try {
-      return await commitRows(mails, (rows) => insertReceived(db, rows, clock.now()))
+      return await commitRows(mails, (rows) => insertReceived(db, rows, keptBounds, clock.now()))
     } finally {
       this.#countCrowded(performance.now())
       this.#crowdedSinceMs = null
@@ -251,66 +311,6 @@ function looping({ to }: Envelope, header: Buffer): Reply | null {
   if (scan.count('received') > maxHops) return tooManyHops
   const visited = new Set(scan.values('delivered-to').map((value) => value.trim().toLowerCase()))
   return to.some(({ address }) => visited.has(address.toLowerCase())) ? loop : null
-}
-
-/** Collects one message: in memory while it is small, in a blob from the moment that it is not. */
-class Message implements Incoming {
-  readonly #blobs: DiskBlobs
-  readonly #receive: (raw: RawRow, header: Buffer) => Promise<Reply>
-  readonly #id = newUuid()
-  #chunks: Buffer[] = []
-  #sizeBytes = 0
-  #header: Buffer | null = null
-  #blob: BlobWriter | null = null
-  #writing: Promise<void> = Promise.resolve()
-
-  constructor(blobs: DiskBlobs, receive: (raw: RawRow, header: Buffer) => Promise<Reply>) {
-    this.#blobs = blobs
-    this.#receive = receive
-  }
-
-  write(chunk: Buffer): void | Promise<void> {
-    this.#sizeBytes += chunk.length
-    this.#chunks.push(chunk)
-    // What cannot be written is said at the end, in the words that it deserves.
-    if (this.#sizeBytes > maxInlineBytes) return this.#spill().catch(() => {})
-  }
-
-  async end(): Promise<Reply> {
-    const bytes = Buffer.concat(this.#chunks)
-    if (!this.#header)
-      return await this.#receive({ id: this.#id, sizeBytes: bytes.length, bytes, blob: null }, bytes)
-    try {
-      await this.#spill()
-      await this.#blob!.commit()
-    } catch (error) {
-      await this.#blob?.abort()
-      return storageReply(error)
-    }
-    const answer = await this.#receive(
-      { id: this.#id, sizeBytes: this.#sizeBytes, bytes: null, blob: this.#id },
-      this.#header,
-    )
-    // 451 may hide a commit whose outcome is unknown: only a refusal for good lets go of the bytes.
-    if (answer.code >= 500) await this.#blobs.delete(this.#id)
-    return answer
-  }
-
-  abort(): void {
-    this.#chunks = []
-    void this.#writing.catch(() => {}).then(() => this.#blob?.abort())
-  }
-
-  /** Moves what has come to the blob; the first 256 KiB stay at hand for the look at the header. */
-  #spill(): Promise<void> {
-    const chunk = Buffer.concat(this.#chunks.splice(0))
-    this.#header ??= chunk
-    this.#writing = this.#writing.then(async () => {
-      this.#blob ??= await this.#blobs.create(this.#id)
-      await this.#blob.write(chunk)
-    })
-    return this.#writing
-  }
 }
 
 function storageReply(error: unknown): Reply {

@@ -1,18 +1,23 @@
 // What a reply is made of: its target's addresses, subject and ancestry.
 import { type Mailbox, parseEmail, sameAddressKey } from '../mail/address.ts'
+import { oneLine } from '../mail/charset.ts'
 import type { MessageRow } from '../store/messages.ts'
 
 const maxReferences = 100
 const maxSubjectLength = 998
 
-/** To whom a reply goes: the target's reply-to, else its from; for an outbound target its to; with `all`, cc too. */
+/**
+ * To whom a reply goes: the target's reply-to where mail can go there, else its from; for an outbound target its to; with
+ * `all`, cc too.
+ */
 export function replyRecipients(
   target: MessageRow,
   own: string,
   all: 'sender' | 'all',
 ): { to: Mailbox[]; cc: Mailbox[] } {
   const { to, cc = [], replyTo } = target.recipients
-  const answered = target.direction === 'outbound' ? to : [replyTo ?? target.sender]
+  const asked = replyTo && isSendable(replyTo) ? replyTo : target.sender
+  const answered = target.direction === 'outbound' ? to : [asked]
   if (all === 'sender') return { to: answered.filter(isSendable), cc: [] }
   const ownKey = sameAddressKey(own)
   const others = (target.direction === 'outbound' ? cc : [...to, ...cc]).filter(
@@ -25,9 +30,9 @@ function isSendable({ email }: Mailbox): boolean {
   return parseEmail(email) !== null
 }
 
-/** The thread's subject with one `Re: `. */
+/** The thread's subject with one `Re: `, in one line whatever it holds: no break of it may reach the header. */
 export function replySubject(threadSubject: string): string {
-  const bare = threadSubject.replace(/^(?:\s{0,10}re\s{0,10}:){1,50}\s{0,10}/i, '')
+  const bare = oneLine(threadSubject).replace(/^(?:\s{0,10}re\s{0,10}:){1,50}\s{0,10}/i, '')
   return Array.from(`Re: ${bare}`).slice(0, maxSubjectLength).join('')
 }
 

@@ -1,5 +1,5 @@
-// The return path of what we send: signed, expiring, and different for each submission, so that a report about it can
-// be believed and a forged one cannot.
+// The return path of what we send: signed, expiring, and of one delivery alone, so that a report about it can be believed
+// and a forged one cannot.
 
 import type { SubmissionId } from '../base/ids.ts'
 import type { SecretBox } from '../base/secret-box.ts'
@@ -11,12 +11,9 @@ const dayMs = 86_400_000
 const lifetimeDays = 30
 const macBytes = 10
 
-/** A transaction for several recipients has one return path; the report itself then says whom it is about. */
-export const severalRecipients = 0xffff
-
 export interface ReturnPathToken {
   submissionId: SubmissionId
-  /** The recipient's position, or `severalRecipients`. */
+  /** The recipient's position. */
   position: number
 }
 

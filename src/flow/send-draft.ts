@@ -54,6 +54,7 @@ export interface Recipient {
 export interface Refusal {
   code: RefusalCode
   detail?: string
+  retryAfterSeconds?: number
 }
 
 /** Everything that is settled about a send before the database decides. */
@@ -115,20 +116,23 @@ function judge(
   const stranger = allowed && recipients.find(({ domain }) => !allowed.includes(domain))
   if (stranger)
     return { code: 'recipient_domain_not_allowed', detail: `The API key may not send to ${stranger.domain}.` }
-  const { recipientsPerMessage, messageContentBytes } = caller.limits
+  const { recipientsPerMessage } = caller.limits
   if (recipients.length > recipientsPerMessage) {
     return {
       code: 'too_many_recipients',
       detail: `The message has ${recipients.length} recipients; at most ${recipientsPerMessage} are allowed.`,
     }
   }
-  if (contentBytes > messageContentBytes) {
-    return {
-      code: 'message_too_large',
-      detail: `The message has ${contentBytes} bytes of content; at most ${messageContentBytes} are allowed.`,
-    }
+  return judgeSize(caller, contentBytes)
+}
+
+/** Judged of what is given, and again with the text that is made of its HTML. */
+export function judgeSize({ limits }: Caller, contentBytes: number): Refusal | null {
+  if (contentBytes <= limits.messageContentBytes) return null
+  return {
+    code: 'message_too_large',
+    detail: `The message has ${contentBytes} bytes of content; at most ${limits.messageContentBytes} are allowed.`,
   }
-  return null
 }
 
 /** The entries of outbound attachments, in order; their bytes go to the message's raw row in the same order. */

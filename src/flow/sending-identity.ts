@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { Batch } from '../base/batch.ts'
 import type { Clock } from '../base/clock.ts'
 import type { DomainId, OrganizationId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
 import type { SecretBox } from '../base/secret-box.ts'
 import { returnPathHostOf } from '../dns/domain-records.ts'
 import type { DkimKey } from '../mailauth/dkim-sign.ts'
@@ -20,6 +21,7 @@ export interface SendingIdentity {
 interface Deps {
   db: Db
   clock: Clock
+  log: Log
   secretBox: SecretBox
   domains: ProvedDomains
   /** The deployment's own domain. */
@@ -35,7 +37,7 @@ export class SendingIdentities {
   readonly #managed: SendingIdentity
   readonly #lookups: Batch<DomainId, DomainKeyRow[]>
   readonly #known = new Map<DomainId, { keys: DkimKey[]; untilMs: number }>()
-  readonly #parsed = new Map<string, KeyObject>()
+  readonly #parsed = new Map<string, KeyObject | null>()
 
   constructor(deps: Deps) {
     this.#deps = deps
@@ -53,9 +55,10 @@ export class SendingIdentities {
     if (domain === managed.domain) return this.#managed
     const proved = await domains.findSending(organizationId, domain)
     if (!proved) {
-      if (await findClaim(db, organizationId, domain)) return 'unproved'
-      // A domain with inboxes cannot be deleted: this one is on a managed domain that the deployment had before.
-      return origin === 'inbox' ? this.#managed : 'gone'
+      // A domain with inboxes cannot be deleted. Without a claim this one is a managed domain that the deployment had
+      // before: nothing comes back to it, and our keys do not speak for it.
+      const isKept = origin === 'inbox' || (await findClaim(db, organizationId, domain))
+      return isKept ? 'unproved' : 'gone'
     }
     const keys = await this.#keysOf(proved.id)
     // Unsigned mail would pass for the domain's own and fail its DMARC.
@@ -68,7 +71,7 @@ export class SendingIdentities {
     if (known && clock.monotonicMs() < known.untilMs) return known.keys
     const untilMs = clock.monotonicMs() + knownMs
     // Opened here, not in the batch: a key that cannot be opened is its own domain's trouble alone.
-    const keys = (await this.#lookups.add(id)).map((row) => this.#parse(row))
+    const keys = (await this.#lookups.add(id)).flatMap((row) => this.#parse(row) ?? [])
     if (this.#known.size >= maxKnown) this.#known.clear()
     this.#known.set(id, { keys, untilMs })
     return keys
@@ -83,12 +86,24 @@ export class SendingIdentities {
     return ids.map((id) => active.get(id) ?? [])
   }
 
-  #parse(row: DomainKeyRow): DkimKey {
+  #parse(row: DomainKeyRow): DkimKey | null {
     const { domain, selector, algorithm, domainId } = row
     const name = `${domainId} ${selector}`
-    const privateKey = this.#parsed.get(name) ?? openDkimKey(this.#deps.secretBox, row)
+    const known = this.#parsed.get(name)
+    const privateKey = known === undefined ? this.#open(row) : known
     if (this.#parsed.size >= maxKnown) this.#parsed.clear()
     this.#parsed.set(name, privateKey)
-    return { domain, selector, algorithm, privateKey }
+    return privateKey && { domain, selector, algorithm, privateKey }
+  }
+
+  /** Null where it was sealed with another key, or altered: told once, and the domain's mail waits for a key that opens. */
+  #open(row: DomainKeyRow): KeyObject | null {
+    const { secretBox, log } = this.#deps
+    try {
+      return openDkimKey(secretBox, row)
+    } catch (error) {
+      log.error({ err: error, domain: row.domain, selector: row.selector }, 'a DKIM key cannot be opened')
+      return null
+    }
   }
 }

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import type { Db } from '../store/db.ts'
-import { findRaw } from '../store/raws.ts'
+import { findRaw, type RawRow } from '../store/raws.ts'
 
 interface StoredDeps {
   db: Db
@@ -18,14 +18,22 @@ export async function openStored(
   const raw = await findRaw(db, rawId)
   if (!raw) return null
   const { sizeBytes } = raw
-  const { start, length } = place ?? { start: 0, length: sizeBytes }
-  if (raw.bytes) return { sizeBytes, stream: Readable.from([raw.bytes.subarray(start, start + length)]) }
-  if (length === 0) return { sizeBytes, stream: Readable.from([]) }
-  const stream = await blobs.open(raw.blob!, { start, end: start + length - 1 })
+  const stream = await openRaw(blobs, raw, place ?? { start: 0, length: sizeBytes })
   if (stream) return { sizeBytes, stream }
   // A deletion takes the row first and the blob after it.
   if (!(await findRaw(db, rawId))) return null
   throw new Error(`the blob ${raw.blob} is not in the store, though its row is there`)
+}
+
+/** What stands at the place; null where the blob is missing. */
+export async function openRaw(
+  blobs: DiskBlobs,
+  { bytes, blob }: RawRow,
+  { start, length }: { start: number; length: number },
+): Promise<Readable | null> {
+  if (length === 0) return Readable.from([])
+  if (bytes) return Readable.from([bytes.subarray(start, start + length)])
+  return await blobs.open(blob!, { start, end: start + length - 1 })
 }
 
 /** A stream of the pieces, which are made from `source`; it ends with the stream, even where no piece was asked for. */

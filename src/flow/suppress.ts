@@ -12,15 +12,15 @@ interface ReportMeaning {
 }
 
 /**
- * A report of failure ends the recipient; it suppresses where a refusal of RCPT with the same words would. A report of
- * delay is told, no more; one of success says nothing new (null).
+ * A report of failure ends the recipient; it suppresses where the same refusal in our own conversation would. A report
+ * of delay is told, no more; one of success says nothing new (null).
  */
-export function meaningOf({ action, code, enhanced, text }: RecipientReport): ReportMeaning | null {
+export function meaningOf({ action, code, enhanced, stage, text }: RecipientReport): ReportMeaning | null {
   if (action === 'delivered') return null
   // What is not understood is temporary.
   const isPermanent = code === null ? enhanced?.startsWith('5') === true : code >= 500
   const reply = { code: code ?? (isPermanent ? 550 : 450), enhanced, text }
-  const { classification, failureCode, suppresses } = classify(reply, 'rcpt')
+  const { classification, failureCode, suppresses } = classify(reply, stage)
   if (action === 'delayed') return { type: 'deferred', classification, failureCode: null, suppresses: false }
   return { type: 'bounced', classification, failureCode, suppresses }
 }

@@ -1,11 +1,12 @@
 // Judges addresses without writing to anyone: their form, what DNS says of their domain, lists, and the organization's own mail.
-import type { OrganizationId } from '../base/ids.ts'
+import { ServiceError } from '../base/errors.ts'
 import type { HopsInTime } from '../dns/hops-in-time.ts'
 import type { Hops } from '../dns/mx.ts'
 import { type EmailAddress, parseEmail, sameAddressKey } from '../mail/address.ts'
 import { type AddressLists, type ListChanges, loadAddressLists } from '../mail/address-lists/address-lists.ts'
 import { type AddressEvidence, findAddressEvidence } from '../store/address-evidence.ts'
 import type { Queryable } from '../store/db.ts'
+import type { Caller } from './caller.ts'
 
 export type Verdict = 'deliverable' | 'risky' | 'undeliverable' | 'unknown'
 
@@ -74,6 +75,8 @@ interface Options {
   listChanges: ListChanges
 }
 
+type Asker = Pick<Caller, 'organizationId' | 'inboxIds'>
+
 export class Validation {
   readonly #options: Options
   #lists: Promise<AddressLists> | null = null
@@ -82,11 +85,17 @@ export class Validation {
     this.#options = options
   }
 
-  /** One result an address, in their order. What DNS has not answered in time is `unknown`. */
-  async validate(organizationId: OrganizationId, emails: string[]): Promise<ValidationResult[]> {
+  /**
+   * One result an address, in their order. What DNS has not answered in time is `unknown`. Refused as a whole, with
+   * `rate_limited`, where the organization has had too many domains looked up.
+   */
+  async validate(caller: Asker, emails: string[]): Promise<ValidationResult[]> {
     const addresses = emails.map(parseEmail)
     const sound = addresses.filter((address) => address !== null)
     const domains = sound.map(({ domain }) => domain)
+    const { organizationId } = caller
+    const waitSeconds = this.#options.hopsInTime.admit(organizationId, domains)
+    if (waitSeconds !== null) throw new ServiceError('rate_limited', tooManyDomains, waitSeconds)
     const [lists, hops, evidence] = await Promise.all([
       (this.#lists ??= loadAddressLists(this.#options.listChanges)),
       this.#options.hopsInTime.find(
@@ -94,7 +103,7 @@ export class Validation {
         domains,
         deadlineMs[emails.length > 1 ? 'several' : 'one'],
       ),
-      this.#findEvidence(organizationId, sound),
+      this.#findEvidence(caller, sound),
     ])
     return addresses.map((address, index) => {
       const email = emails[index]!
@@ -103,16 +112,21 @@ export class Validation {
     })
   }
 
+  /** A key that is restricted to inboxes is told nothing of what the whole organization has sent and suppressed. */
   async #findEvidence(
-    organizationId: OrganizationId,
+    { organizationId, inboxIds }: Asker,
     addresses: EmailAddress[],
   ): Promise<Map<EmailAddress, AddressEvidence>> {
+    if (inboxIds) return new Map(addresses.map((address) => [address, noEvidence]))
     const keys = addresses.map(({ email }) => sameAddressKey(email))
     const evidence = await findAddressEvidence(this.#options.db, organizationId, keys)
     return new Map(addresses.map((address, index) => [address, evidence[index]!]))
   }
 }
 
+const tooManyDomains =
+  'The organization has had too many domains looked up within a minute. Wait as many seconds as retry-after says.'
+const noEvidence: AddressEvidence = { isSuppressed: false, mailbox: null }
 const nothingKnown = { domain: null, mx: null, nullMx: null }
 
 function misspelt(email: string): ValidationResult {

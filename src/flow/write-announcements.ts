@@ -1,9 +1,10 @@
 // Writes what webhooks and streams tell, out of what is stored: type, timestamp and data as JSON.
 import type { OrganizationId } from '../base/ids.ts'
 import type { Queryable } from '../store/db.ts'
+import { type EventRow, findEvents } from '../store/events.ts'
 import { findMessagesCut, type MessageRow } from '../store/messages.ts'
 import type { OutboxItem } from '../store/outbox.ts'
-import { type EventRow, findEvents, findSubmissions, type SubmissionRow } from '../store/submissions.ts'
+import { findSubmissions, type SubmissionRow } from '../store/submissions.ts'
 
 /** How the API shows what is told of. */
 export interface Presenters {
@@ -111,7 +112,7 @@ function tellSubmission(
 /** The first event of a submission is the submission itself. */
 function acceptance({ id, createdAt }: SubmissionRow): EventRow {
   const unknown = { recipient: null, attempt: null, remote: null, response: null, classification: null }
-  return { ...unknown, enhancedStatus: null, id, seq: 0, type: 'accepted', at: createdAt }
+  return { ...unknown, enhancedStatus: null, id, seq: 0, place: 0, type: 'accepted', at: createdAt }
 }
 
 async function tellOther(

@@ -14,6 +14,7 @@ import type { Validation } from '../flow/validate.ts'
 import type { verifyDomain } from '../flow/verify-domain.ts'
 import type { changeWebhook } from '../flow/webhook.ts'
 import type { Db } from '../store/db.ts'
+import type { Holding } from './byte-budget.ts'
 import type { OperationNotes } from './document.ts'
 import type { ErrorCode } from './errors.ts'
 import type { EventStreams } from './event-streams.ts'
@@ -49,6 +50,8 @@ export interface HttpDeps {
     /** CIDRs whose `x-forwarded-for` is believed. */
     trustedProxies: string[]
     maxDownloadBytes: number
+    /** What requests and large answers hold together at most; a quarter of it for one organization. */
+    bodyMemoryBytes: number
   }
 }
 
@@ -66,10 +69,14 @@ declare module 'fastify' {
     caller: Caller
     /** When its key began to be looked at, on the monotonic clock. */
     admittedMs: number
+    /** What its body holds; set on every operation that takes one. */
+    holding: Holding
   }
   interface FastifyContextConfig {
     /** What the caller's key must permit, one of several; null: nothing beyond being valid. */
     scope?: Scope | readonly Scope[] | null
+    /** The largest body it takes, in bytes, or as large as the caller's messages; 64 KiB where it does not say. */
+    largestBody?: number | 'message'
     /** The codes that the operation can answer with, beyond those that every one can; for its documentation. */
     refusals?: ErrorCode[]
     /** Answers that are not written as JSON, by status (`contentType` null: no body); for its documentation. */

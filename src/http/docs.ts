@@ -2,27 +2,36 @@
 import { createHash } from 'node:crypto'
 import Fastify from 'fastify'
 import type { Api } from './api.ts'
+import { type Asset, forGood, makeAsset, sendAsset, untilChanged } from './asset.ts'
 
-interface DocsPage {
-  html: string
-  script: Buffer
+export interface DocsPage {
+  page: Asset
+  script: Asset
   contentSecurityPolicy: string
 }
 
-/** Serves the page to anyone. Its 4 MB of script cost 40 MB of memory to load, so nothing is loaded until someone asks. */
-export function serveDocs(api: Api): void {
-  let page: Promise<DocsPage> | undefined
-  api.get('/docs', { schema: { hide: true }, exposeHeadRoute: true }, async (_request, reply) => {
-    const { html, contentSecurityPolicy } = await (page ??= renderDocs())
-    reply.headers({
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': contentSecurityPolicy,
+/**
+ * Serves the page to anyone. Its 4 MB of script cost 40 MB of memory to load, so nothing is loaded until someone asks; what
+ * could not be rendered is tried again for the next who asks.
+ */
+export function serveDocs(api: Api, render: () => Promise<DocsPage> = renderDocs): void {
+  let rendered: Promise<DocsPage> | undefined
+  const read = () => {
+    rendered ??= render().catch((error) => {
+      rendered = undefined
+      throw error
     })
-    return reply.send(html)
+    return rendered
+  }
+  api.get('/docs', { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
+    const { page, contentSecurityPolicy } = await read()
+    reply.header('content-security-policy', contentSecurityPolicy)
+    return sendAsset(request, reply, page, untilChanged)
   })
-  api.get('/docs/script.js', { schema: { hide: true }, exposeHeadRoute: true }, async (_request, reply) => {
-    const { script } = await (page ??= renderDocs())
-    return reply.header('content-type', 'text/javascript; charset=utf-8').send(script)
+  api.get('/docs/script.js', { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
+    const { script } = await read()
+    const { v } = request.query as { v?: unknown }
+    return sendAsset(request, reply, script, v === script.digest ? forGood : untilChanged)
   })
 }
 
@@ -46,11 +55,15 @@ async function renderDocs(): Promise<DocsPage> {
     },
   })
   const { body } = await renderer.inject('/docs/')
-  // Without an icon of its own a browser asks for /favicon.ico, which is not there.
-  const html = body.replace('</title>', '</title>\n    <link rel="icon" href="data:," />')
-  const { rawPayload: script } = await renderer.inject('/docs/js/scalar.js')
+  const { rawPayload } = await renderer.inject('/docs/js/scalar.js')
   await renderer.close()
-  return { html, script, contentSecurityPolicy: policyFor(html) }
+  const script = await makeAsset('text/javascript; charset=utf-8', rawPayload)
+  const html = body
+    // Without an icon of its own a browser asks for /favicon.ico, which is not there.
+    .replace('</title>', '</title>\n    <link rel="icon" href="data:," />')
+    .replace('"/docs/script.js"', `"/docs/script.js?v=${script.digest}"`)
+  const page = await makeAsset('text/html; charset=utf-8', html)
+  return { page, script, contentSecurityPolicy: policyFor(html) }
 }
 
 /** Lets the page run its own scripts and speak to this origin, and nothing else. */

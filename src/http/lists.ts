@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { ServiceError } from '../base/errors.ts'
 import type { SecretBox } from '../base/secret-box.ts'
+import type { PageSize } from '../store/messages.ts'
 
 const defaultLimit = 50
 const macBytes = 16
@@ -15,6 +16,17 @@ export const pageQuery = {
     Type.Integer({ minimum: 1, maximum: 100, default: defaultLimit, description: 'How many a page holds.' }),
   ),
   cursor: Type.Optional(Type.String({ description: 'The `nextCursor` of the page before.' })),
+}
+
+/** Those of lists of messages. */
+export const messagePageQuery = {
+  ...pageQuery,
+  limit: Type.Optional(
+    Type.Integer({
+      ...{ minimum: 1, maximum: 100, default: defaultLimit },
+      description: 'How many a page holds. Where it is omitted, fewer where their texts are over 16 MiB.',
+    }),
+  ),
 }
 
 /** Reads `limit` as the number it is written as; anything but plain digits stays text, which its schema refuses. */
@@ -65,6 +77,14 @@ export class Cursors {
 /** A page's query with its default. */
 export function limitOf({ limit }: { limit?: number }): number {
   return limit ?? defaultLimit
+}
+
+/**
+ * The same for a page of messages, which weigh what they like: who names a number gets as many, or is told to ask for fewer;
+ * who names none gets what an answer can hold.
+ */
+export function pageSizeOf({ limit }: { limit?: number }): PageSize {
+  return { limit: limit ?? defaultLimit, orFewer: limit === undefined }
 }
 
 /** Cuts what was read, one more than `limit` where there is more, to a page and the last row that another page follows. */

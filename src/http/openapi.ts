@@ -2,6 +2,7 @@
 import swagger from '@fastify/swagger'
 import type { FastifySchema } from 'fastify'
 import type { Api, OtherResponse } from './api.ts'
+import { type Asset, makeAsset, sendAsset, untilChanged } from './asset.ts'
 import { scopesOf } from './caller.ts'
 import { finishDocument, type OpenApiDocument, type OperationNotes } from './document.ts'
 import type { ErrorCode } from './errors.ts'
@@ -77,10 +78,10 @@ function describeOthers(responses: Record<number, OtherResponse>): Record<string
 
 /** Serves the document to anyone. */
 export function serveOpenApi(api: Api): void {
-  let written: string | undefined
+  let written: Promise<Asset> | undefined
   // RFC 9110 9.3.2: what answers GET answers HEAD.
-  api.get('/openapi.json', { schema: { hide: true }, exposeHeadRoute: true }, async (_request, reply) => {
-    written ??= JSON.stringify(api.swagger())
-    return reply.header('content-type', 'application/json; charset=utf-8').send(written)
+  api.get('/openapi.json', { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
+    written ??= makeAsset('application/json; charset=utf-8', JSON.stringify(api.swagger()))
+    return sendAsset(request, reply, await written, untilChanged)
   })
 }

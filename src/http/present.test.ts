@@ -22,6 +22,7 @@ const sent = {
   text: 'T',
   html: null,
   extractedText: null,
+  isCut: false,
   metadata: { n: 1 },
   purpose: 'unclassified',
   attachments: [],

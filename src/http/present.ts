@@ -5,9 +5,10 @@ import type { Accepted, AcceptedSend } from '../flow/accept-send.ts'
 import type { Caller } from '../flow/caller.ts'
 import { messageStatusOf, queueIdOf } from '../flow/states.ts'
 import type { ComplaintRow } from '../store/complaints.ts'
+import type { EventRow } from '../store/events.ts'
 import type { InboxRow } from '../store/inboxes.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow, ThreadRow } from '../store/messages.ts'
-import type { EventRow, SubmissionRow } from '../store/submissions.ts'
+import type { SubmissionRow } from '../store/submissions.ts'
 import type { SuppressionRow } from '../store/suppressions.ts'
 import type { Inbox } from './schemas/inbox.ts'
 import type { Message } from './schemas/message.ts'
@@ -94,6 +95,7 @@ export function presentMessage(row: MessageRow): Shown<typeof Message> {
     text: row.text,
     ...(row.html !== null && { html: row.html }),
     ...(isInbound && row.extractedText !== null && { extractedText: row.extractedText }),
+    ...(row.isCut && { truncated: true }),
     metadata: row.metadata,
     delivery: presentDelivery(row),
     createdAt: row.createdAt.toISOString(),

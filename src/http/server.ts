@@ -7,12 +7,14 @@ import Fastify, { type FastifyReply } from 'fastify'
 import { meters } from '../base/meters.ts'
 import { isWrittenAsEmail, readEmail } from '../mail/address.ts'
 import type { Api, HttpDeps } from './api.ts'
+import { ByteBudget } from './byte-budget.ts'
 import { requireCallers } from './caller.ts'
+import { boundConnections } from './connections.ts'
 import { serveDocs } from './docs.ts'
 import { answerFailures, answerOf, errorAnswer, sendError } from './errors.ts'
 import { Cursors } from './lists.ts'
 import { addOpenApi, serveOpenApi } from './openapi.ts'
-import { readJson, refuseOtherTypes } from './read-json.ts'
+import { countAnswers, takeJson } from './read-json.ts'
 import { accountRoutes } from './routes/account.ts'
 import { attachmentRoutes } from './routes/attachments.ts'
 import { complaintRoutes } from './routes/complaints.ts'
@@ -58,6 +60,7 @@ const components = [
 /** The server, ready to listen; `close` answers what is under way and ends idle connections. */
 export function createHttpServer(deps: HttpDeps): Api {
   const api = createApi(deps.settings.trustedProxies)
+  boundConnections(api.server, deps.settings.trustedProxies)
   api.setErrorHandler(answerFailures(deps.log))
   api.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
   api.addHook('onRequest', (_request, reply, done) => {
@@ -75,19 +78,19 @@ export function createHttpServer(deps: HttpDeps): Api {
     )
     done()
   })
-  api.removeAllContentTypeParsers()
-  api.addContentTypeParser('application/json', readJson)
-  api.addContentTypeParser('*', refuseOtherTypes)
+  const budget = new ByteBudget(deps.settings.bodyMemoryBytes)
+  takeJson(api, budget)
   for (const { definition } of components) api.addSchema(definition)
   addOpenApi(api, deps.settings.publicUrl)
   serveOpenApi(api)
   serveDocs(api)
-  api.register(async (scope: Api) => addRoutes(scope, deps))
+  api.register(async (scope: Api) => addRoutes(scope, deps, budget))
   return api
 }
 
-function addRoutes(api: Api, deps: HttpDeps): void {
+function addRoutes(api: Api, deps: HttpDeps, budget: ByteBudget): void {
   requireCallers(api, deps)
+  countAnswers(api, budget)
   const cursors = new Cursors(deps.secretBox)
   accountRoutes(api, deps)
   inboxRoutes(api, deps, cursors)
@@ -141,7 +144,6 @@ function createApi(trustedProxies: string[]): Api {
     },
     clientErrorHandler: answerBrokenRequest,
   }).withTypeProvider<TypeBoxTypeProvider>()
-  api.server.maxConnections = 10_000
   return api
 }
 

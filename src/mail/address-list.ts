@@ -1,5 +1,6 @@
 // Address lists of header fields (RFC 5322 3.4), read as mailers write them, in one linear pass.
 import type { Mailbox } from './address.ts'
+import { oneLine, startOf } from './charset.ts'
 import { withoutComments } from './comments.ts'
 import { decodeEncodedWords } from './encoded-word.ts'
 
@@ -108,17 +109,25 @@ class ListReader {
   }
 
   #namedMailbox(angle: string): Mailbox | null {
+    const email = cleanAddress(angle)
+    if (email === null) return null
     const name = this.#words.map((word) => decodeEncodedWords(unquoted(word))).join('')
-    return newMailbox(angle, name.trim() === '' ? this.#commentText() : name)
+    return newMailbox(email, name.trim() === '' ? this.#commentText() : name)
   }
 
   /** An address without angle brackets: all there is besides comments, or the one word with an @ among others. */
   #bareMailbox(): Mailbox | null {
-    const whole = newMailbox(this.#words.join(''), this.#commentText())
-    if (whole !== null) return whole
-    const words = this.#words.filter((word) => !word.startsWith('"')).flatMap((word) => word.split(/\s+/))
-    const addresses = words.filter((word) => word.includes('@') && !word.includes('=?'))
-    return addresses.length === 1 ? newMailbox(addresses[0]!, this.#commentText()) : null
+    const whole = this.#words.join('').trim()
+    const email = cleanAddress(whole) ?? this.#onlyAddress(whole)
+    return email === null ? null : newMailbox(email, this.#commentText())
+  }
+
+  #onlyAddress(whole: string): string | null {
+    if (this.#words.length < 2 && !/\s/.test(whole)) return null
+    const words = this.#words.filter((word) => word.includes('@') && !word.startsWith('"'))
+    const found = words.flatMap((word) => word.split(/\s+/)).filter((word) => word.includes('@'))
+    const addresses = found.filter((word) => !word.includes('=?'))
+    return addresses.length === 1 ? cleanAddress(addresses[0]!) : null
   }
 
   #commentText(): string {
@@ -128,28 +137,33 @@ class ListReader {
 
 const specials = /[,;:"(<]/g
 
-function newMailbox(written: string, name: string): Mailbox | null {
-  const email = cleanAddress(written)
-  if (email === null) return null
-  const shown = name.replace(/\s+/g, ' ').trim().slice(0, longestName)
+function newMailbox(email: string, name: string): Mailbox {
+  const shown = startOf(oneLine(name).replace(/\s+/g, ' ').trim(), longestName)
   return shown === '' ? { email } : { email, name: shown }
 }
 
 const quotedLocalPart = /^"(?:[^"\\]|\\.)*"@[^\s@"<>]+$/s
-const plainAddress = /^[^\s"<>()@,;:\\]+@[^\s"<>@,;]+$/
+const plainAddress = /^[^\s\p{Cc}\p{Cs}"<>()@,;:\\]+@[^\s\p{Cc}\p{Cs}"<>()@,;]+$/u
 
 function cleanAddress(written: string): string | null {
-  if (written.length > longestEmail * 10 || !written.includes('@')) return null
-  const bare = withoutComments(written).trim()
+  if (written.length > longestEmail * 10 || written.length < 3 || !written.includes('@')) return null
+  if (written.length <= longestEmail && plainAddress.test(written) && !written.startsWith('=?'))
+    return written
+  const bare = withoutComments(oneLine(written)).trim()
   // RFC 5322 4.4: a source route stands before the address, and is ignored.
   const route = bare.startsWith('@') ? bare.indexOf(':') + 1 : 0
-  // RFC 5322 4.4: white space around the dots and the @ is obsolete, and no part of the address.
-  const email = bare
-    .slice(route)
-    .replace(/\s*([.@])\s*/g, '$1')
-    .trim()
+  const email = withoutObsoleteSpaces(bare.slice(route)).trim()
   if (email.length > longestEmail || email.startsWith('=?')) return null
   return plainAddress.test(email) || quotedLocalPart.test(email) ? email : null
+}
+
+/** RFC 5322 4.4: white space around the dots and the @ is obsolete, and no part of the address. */
+function withoutObsoleteSpaces(address: string): string {
+  // Each run is looked at once: a pattern that begins with white space tries a run from each of its characters.
+  return address.replace(/\s+/g, (run, at: number) => {
+    const neighbours = `${address[at - 1] ?? ''}${address[at + run.length] ?? ''}`
+    return /[.@]/.test(neighbours) ? '' : run
+  })
 }
 
 function unquoted(word: string): string {

@@ -2,9 +2,11 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { TextDecoder } from 'node:util'
 import iconv from 'iconv-lite'
+import { charsetLabels } from './charset-labels.ts'
 
-const mostDecoders = 100
-const decoders = new Map<string, TextDecoder | null>()
+const decoders = new Map<string, TextDecoder>()
+// iconv-lite reads its table with the first question.
+const iconvEncodings = iconv.encodingExists('utf-8') && iconv.encodings ? iconv.encodings : {}
 
 /**
  * The text of `bytes`: in the charset named, by its WHATWG label or else as iconv-lite knows it. Where none is named,
@@ -14,12 +16,12 @@ export function decodeText(bytes: Buffer, charset: string | null): string {
   if (charset === null || isAsciiSuperset(charset)) {
     if (isAscii(bytes)) return bytes.toString('latin1')
     if (isUtf8(bytes)) return bytes.toString('utf8')
-    return decoderOf('windows-1252')!.decode(bytes)
+    return decoderOf('windows-1252').decode(bytes)
   }
   if (/^utf-?8$/i.test(charset)) return bytes.toString('utf8')
-  const decoder = decoderOf(charset.toLowerCase())
-  if (decoder !== null) return decoder.decode(bytes)
-  return iconv.encodingExists(charset) ? iconv.decode(bytes, charset) : decodeText(bytes, null)
+  const label = charset.toLowerCase()
+  if (charsetLabels.has(label)) return decoderOf(label).decode(bytes)
+  return isKnownToIconv(label) ? iconv.decode(bytes, label) : decodeText(bytes, null)
 }
 
 /** The same text with NUL and lone surrogates, which no JSON reader or database takes, as U+FFFD. */
@@ -28,24 +30,65 @@ export function wellFormed(text: string): string {
   return whole.includes('\0') ? whole.replaceAll('\0', '\uFFFD') : whole
 }
 
+/**
+ * The text of a header field as one line that can stand in another header: each line end, control character and lone
+ * surrogate is a space. What an encoded word hides would otherwise begin a field of the sender's choice in an answer.
+ */
+export function oneLine(text: string): string {
+  return text.replace(/\r\n|[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/gu, ' ')
+}
+
+/** The start of the text, of `most` UTF-16 units at most, without the first half of a character that is cut. */
+export function startOf(text: string, most: number): string {
+  return text.length <= most ? text : text.slice(0, most).replace(/[\ud800-\udbff]$/, '')
+}
+
+/** The start of the text, of `mostBytes` in UTF-8 at most; the text itself where that is all of it. */
+export function startInBytes(text: string, mostBytes: number): string {
+  if (3 * text.length <= mostBytes || Buffer.byteLength(text) <= mostBytes) return text
+  const bytes = Buffer.from(text)
+  let end = mostBytes
+  while ((bytes[end]! & 0xc0) === 0x80) end--
+  return bytes.toString('utf8', 0, end)
+}
+
+/** The bytes that are read as this text where nothing else is known; null where no such bytes are. */
+export function windows1252Bytes(text: string): Buffer | null {
+  const bytes = Buffer.allocUnsafe(text.length)
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    const byte = code < 0x80 ? code : windows1252.get(code)
+    if (byte === undefined) return null
+    bytes[at] = byte
+  }
+  return bytes
+}
+
 /** Mail says US-ASCII, or that the charset is unknown, and means anything: such labels promise nothing. */
 function isAsciiSuperset(charset: string): boolean {
   return /^(?:us-ascii|ascii|unknown-8bit|x-unknown|unknown|default|)$/i.test(charset)
 }
 
-function decoderOf(label: string): TextDecoder | null {
+/** iconv-lite and TextDecoder throw for a name that nobody knows: a megabyte of such names would take seconds. */
+function isKnownToIconv(label: string): boolean {
+  const name = iconv._canonicalizeEncoding(label)
+  // These are no charsets: bytes would be written out as digits, twice as long.
+  return name in iconvEncodings && name !== 'hex' && name !== 'base64'
+}
+
+/** Of one of the labels of `charsetLabels`. */
+function decoderOf(label: string): TextDecoder {
   const known = decoders.get(label)
   if (known !== undefined) return known
-  const decoder = newDecoder(label)
-  if (decoders.size < mostDecoders) decoders.set(label, decoder)
+  const decoder = new TextDecoder(label, { ignoreBOM: true })
+  decoders.set(label, decoder)
   return decoder
 }
 
-function newDecoder(label: string): TextDecoder | null {
-  try {
-    return new TextDecoder(label, { ignoreBOM: true })
-  } catch {
-    // No WHATWG label: the caller tries iconv-lite next.
-    return null
-  }
-}
+const upperHalf = Buffer.from(Array.from({ length: 128 }, (_, index) => 0x80 + index))
+const windows1252 = new Map(
+  Array.from(decoderOf('windows-1252').decode(upperHalf), (character, index) => [
+    character.charCodeAt(0),
+    0x80 + index,
+  ]),
+)

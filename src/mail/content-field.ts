@@ -2,6 +2,7 @@
 import { decodeText } from './charset.ts'
 import { withoutComments } from './comments.ts'
 import { decodeEncodedWords } from './encoded-word.ts'
+import { hexByte } from './transfer-encoding.ts'
 
 export interface ContentField {
   /** `text/plain`, `attachment` …, in lower case; empty where the field has none. */
@@ -116,10 +117,9 @@ function percentDecoded(value: string): Buffer {
   const decoded = Buffer.allocUnsafe(bytes.length)
   let length = 0
   for (let at = 0; at < bytes.length; at++) {
-    const hex = bytes[at] === 0x25 ? bytes.toString('latin1', at + 1, at + 3) : ''
-    const isEscape = /^[0-9a-f]{2}$/i.test(hex)
-    decoded[length++] = isEscape ? Number.parseInt(hex, 16) : bytes[at]!
-    if (isEscape) at += 2
+    const escaped = bytes[at] === 0x25 ? hexByte(bytes[at + 1], bytes[at + 2]) : -1
+    decoded[length++] = escaped < 0 ? bytes[at]! : escaped
+    if (escaped >= 0) at += 2
   }
   return decoded.subarray(0, length)
 }

@@ -1,5 +1,5 @@
 // Encoded words in header fields (RFC 2047): decoded in linear time, bytes of neighbours joined before they are read.
-import { decodeText } from './charset.ts'
+import { decodeText, windows1252Bytes } from './charset.ts'
 import { decodeQuotedPrintable } from './transfer-encoding.ts'
 
 interface EncodedWord {
@@ -14,9 +14,15 @@ export function decodeEncodedWords(text: string): string {
   let decoded = ''
   let run: EncodedWord[] = []
   let at = 0
+  let close = 0
+  // Looked for once: from each of many starts it would cost the square of their number.
+  const closeFrom = (from: number) => {
+    if (close >= 0 && close < from) close = text.indexOf('?=', from)
+    return close
+  }
   while (at < text.length) {
     const start = text.indexOf('=?', at)
-    const found = start < 0 ? null : readEncodedWord(text, start)
+    const found = start < 0 ? null : readEncodedWord(text, start, closeFrom)
     const between = text.slice(at, start < 0 ? text.length : start)
     // RFC 2047 6.2: white space between two encoded words is not shown.
     if (found === null || run.length === 0 || between.trim() !== '') {
@@ -37,21 +43,22 @@ export function decodeEncodedWords(text: string): string {
 
 const wordStart = /=\?([^?\s]{1,75})\?([bq])\?/iy
 
-function readEncodedWord(text: string, start: number): { word: EncodedWord; end: number } | null {
+function readEncodedWord(
+  text: string,
+  start: number,
+  closeFrom: (from: number) => number,
+): { word: EncodedWord; end: number } | null {
   wordStart.lastIndex = start
   const match = wordStart.exec(text)
   if (match === null) return null
-  const rest = text.slice(wordStart.lastIndex, wordStart.lastIndex + longestContent)
+  const contentStart = wordStart.lastIndex
   // QUIRK: mailers leave a bare ? inside the Q encoding; only ?= ends the word, as for Python's email package.
-  const length = rest.indexOf('?=')
-  if (length < 0) return null
+  const close = closeFrom(contentStart)
+  if (close < 0 || close - contentStart > longestContent - 2) return null
   // RFC 2231 5: a language may follow the charset, after an asterisk.
   const charset = match[1]!.split('*')[0]!
   const encoding = match[2]!.toLowerCase() as 'b' | 'q'
-  return {
-    word: { charset, encoding, content: rest.slice(0, length) },
-    end: wordStart.lastIndex + length + 2,
-  }
+  return { word: { charset, encoding, content: text.slice(contentStart, close) }, end: close + 2 }
 }
 
 // QUIRK: RFC 2047 allows an encoded word 75 characters; mailers write whole subjects as one word.
@@ -71,7 +78,10 @@ function decodeRun(run: EncodedWord[]): string {
   return decoded
 }
 
-function contentBytes({ encoding, content }: EncodedWord): Buffer {
+function contentBytes({ charset, encoding, content }: EncodedWord): Buffer {
   if (encoding === 'b') return Buffer.from(content, 'base64')
-  return decodeQuotedPrintable(Buffer.from(content.replaceAll('_', ' ')))
+  const text = content.replaceAll('_', ' ')
+  // QUIRK: old mailers leave 8-bit bytes as they are; the header was read before by guess, and they are read again.
+  const guessed = /^utf-?8$/i.test(charset) ? null : windows1252Bytes(text)
+  return decodeQuotedPrintable(guessed ?? Buffer.from(text))
 }

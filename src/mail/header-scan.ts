@@ -1,4 +1,5 @@
 // One cheap, bounded pass over a header block: where it ends, and the fields in it, still encoded.
+import type { Bytes } from './bytes.ts'
 import { decodeText } from './charset.ts'
 
 const mostFields = 10_000
@@ -10,7 +11,6 @@ const lf = 0x0a
 const cr = 0x0d
 const space = 0x20
 const tab = 0x09
-const colon = 0x3a
 
 export interface HeaderScan {
   /** Offset of the first byte of the body. */
@@ -31,13 +31,17 @@ export interface HeaderScan {
  * field nor continuation are passed over.
  */
 export function scanHeader(
-  raw: Uint8Array,
+  raw: Uint8Array | Bytes,
   start = 0,
   endsBefore?: (lineStart: number, lineEnd: number) => boolean,
 ): HeaderScan {
-  const block = new HeaderBlock(bufferOver(raw), start)
+  const block = new HeaderBlock(bytesOf(raw), start)
   block.scan(endsBefore)
   return block
+}
+
+export function bytesOf(raw: Uint8Array | Bytes): Bytes {
+  return raw instanceof Uint8Array ? bufferOver(raw) : raw
 }
 
 /** The same bytes as a Buffer, without a copy. */
@@ -48,11 +52,11 @@ export function bufferOver(raw: Uint8Array): Buffer {
 class HeaderBlock implements HeaderScan {
   headerEnd: number
   truncated = false
-  readonly #raw: Buffer
+  readonly #raw: Bytes
   readonly #fields = new Map<string, number[]>()
   #fieldCount = 0
 
-  constructor(raw: Buffer, start: number) {
+  constructor(raw: Bytes, start: number) {
     this.#raw = raw
     this.headerEnd = start
   }
@@ -65,7 +69,7 @@ class HeaderBlock implements HeaderScan {
       const found = raw.indexOf(lf, at)
       const lineEnd = found < 0 ? raw.length : found
       const next = Math.min(lineEnd + 1, raw.length)
-      if (lineEnd === at || (lineEnd === at + 1 && raw[at] === cr)) {
+      if (lineEnd === at || (lineEnd === at + 1 && raw.at(at) === cr)) {
         this.headerEnd = next
         return
       }
@@ -75,7 +79,8 @@ class HeaderBlock implements HeaderScan {
       }
       if (at > stopAt || this.#fieldCount > mostFields) this.truncated = true
       if (!this.truncated) {
-        const isContinuation = raw[at] === space || raw[at] === tab
+        const first = raw.at(at)
+        const isContinuation = first === space || first === tab
         if (!isContinuation) ranges = this.#openField(at, lineEnd)
         else if (ranges !== null) ranges[ranges.length - 1] = lineEnd
       }
@@ -85,15 +90,13 @@ class HeaderBlock implements HeaderScan {
   }
 
   #openField(lineStart: number, lineEnd: number): number[] | null {
-    const raw = this.#raw
-    const limit = Math.min(lineEnd, lineStart + longestNameBytes)
-    let nameEnd = lineStart
-    while (nameEnd < limit && raw[nameEnd] !== colon) nameEnd++
-    if (nameEnd === limit || nameEnd === lineStart) return null
-    const name = raw.toString('latin1', lineStart, nameEnd).trimEnd().toLowerCase()
+    const line = this.#raw.toString('latin1', lineStart, Math.min(lineEnd, lineStart + longestNameBytes))
+    const nameLength = line.indexOf(':')
+    if (nameLength <= 0) return null
+    const name = line.slice(0, nameLength).trimEnd().toLowerCase()
     const ranges = this.#fields.get(name) ?? []
     if (ranges.length === 0) this.#fields.set(name, ranges)
-    ranges.push(nameEnd + 1, lineEnd)
+    ranges.push(lineStart + nameLength + 1, lineEnd)
     this.#fieldCount++
     return ranges
   }

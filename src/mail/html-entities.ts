@@ -52,7 +52,8 @@ export function decodeEntities(text: string): string {
     (given, decimal, hex, name) => {
       if (name !== undefined) return named.get(name) ?? given
       const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal)
-      return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : '\uFFFD'
+      const isCharacter = code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff)
+      return isCharacter ? String.fromCodePoint(code) : '\uFFFD'
     },
   )
 }

@@ -17,17 +17,26 @@ const pages: [html: string, text: string][] = [
   ['<a href=https://a.example title="x > y">z</a>', 'z [https://a.example]'],
   [
     'new<blockquote>old<br>older<blockquote>oldest</blockquote></blockquote>',
-    'new\n\n> old\n> older\n>\n> > oldest',
+    'new\n\n> old\n> older\n\n> > oldest',
   ],
   ['<pre>  a\n    b\n</pre>c', '  a\n    b\n\nc'],
   [
-    '&lt;b&gt; &amp;amp; &eacute;&#233;&#xe9; &nbsp;&unknown; &#0;&#x110000;',
-    '<b> &amp; ééé &unknown; \uFFFD\uFFFD',
+    '&lt;b&gt; &amp;amp; &eacute;&#233;&#xe9; &nbsp;&unknown; &#0;&#x110000;&#xd800;',
+    '<b> &amp; ééé &unknown; \uFFFD\uFFFD\uFFFD',
   ],
   ['1 < 2 && 3 > 2', '1 < 2 && 3 > 2'],
   ['<p title="unclosed>text</p>more', 'text\n\nmore'],
   ['<img src="x" alt="no">', ''],
   ['', ''],
 ]
+
+test('hostile 2: where marks of quotes would make the text longer than its HTML, the last of them go', () => {
+  const html = `${'<blockquote>'.repeat(10)}<pre>${'x\n\n\n'.repeat(50_000)}`
+  const text = htmlToText(html)
+  assert.ok(text.length <= html.length + 1024)
+  assert.ok(text.startsWith(`${'> '.repeat(10)}x\n\n\n${'> '.repeat(10)}x\n`))
+  assert.ok(text.endsWith('x\n\n\nx'))
+  assert.equal(text.match(/x/g)?.length, 50_000)
+})
 
 for (const [html, text] of pages) test(JSON.stringify(html), () => assert.equal(htmlToText(html), text))

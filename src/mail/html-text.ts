@@ -1,8 +1,10 @@
 // The plain text of an HTML body: one linear pass over the tags, without a tree, so that no nesting can hurt it.
+import { startOf } from './charset.ts'
 import { decodeEntities } from './html-entities.ts'
 
 const longestHtml = 1 << 20
 const deepestQuote = 10
+const mostAdded = 1024
 
 const unseen = new Set([
   'script',
@@ -38,12 +40,13 @@ const lines = new Set(
 
 /**
  * The text that a reader of `html` sees: paragraphs apart, list items with a `*`, quotes with `> `, the target of a
- * link in brackets where the text does not show it. Reads the first 2^20 characters. Linear, whatever the markup.
+ * link in brackets where the text does not show it. Reads the first 2^20 characters. Linear, whatever the markup, and
+ * never more than 1,024 characters longer than that: where it would be, rules and the marks of quotes go, the last first.
  * Measured on 5 KB: 40 µs; html-to-text 10.0.1 takes 735 µs, and 19 s for 300,000 open tags.
  */
 export function htmlToText(html: string): string {
   const writer = new TextWriter()
-  const markup = html.slice(0, longestHtml)
+  const markup = startOf(html, longestHtml)
   let at = 0
   while (at < markup.length) {
     const open = markup.indexOf('<', at)
@@ -52,7 +55,7 @@ export function htmlToText(html: string): string {
     if (open < 0) break
     at = readMarkup(markup, open, writer)
   }
-  return writer.finish()
+  return writer.finish(markup.length + mostAdded)
 }
 
 /** Reads the tag, comment or lone `<` at `open`; returns where the text goes on. */
@@ -116,12 +119,14 @@ function hrefOf(attributes: string): string | null {
 /** Writes the words out, with white space as HTML has it: collapsed, and as much at a break as the largest asks for. */
 class TextWriter {
   readonly #pieces: string[] = []
+  /** The places of pieces that stand for no text of the HTML. */
+  readonly #marks: number[] = []
+  #length = 0
   #breaks = 0
   #hasSpace = false
   #isAtLineStart = true
   #preformatted = 0
   #quoteDepth = 0
-  #lastDepth = 0
   #href: string | null = null
   #linkText = ''
 
@@ -157,8 +162,23 @@ class TextWriter {
     if (name === 'blockquote') this.#quoteDepth = Math.max(0, this.#quoteDepth - 1)
   }
 
-  finish(): string {
+  /** The text. What comes from the HTML is never longer than it; ten levels of quotes before each character are. */
+  finish(longest: number): string {
+    for (let at = this.#marks.pop(); at !== undefined && this.#length > longest; at = this.#marks.pop()) {
+      this.#length -= this.#pieces[at]!.length
+      this.#pieces[at] = ''
+    }
     return this.#pieces.join('')
+  }
+
+  #push(piece: string): void {
+    this.#pieces.push(piece)
+    this.#length += piece.length
+  }
+
+  #pushMark(mark: string): void {
+    this.#marks.push(this.#pieces.length)
+    this.#push(mark)
   }
 
   #block(name: string): void {
@@ -172,7 +192,8 @@ class TextWriter {
 
   #rule(): void {
     this.#breaks = Math.max(this.#breaks, 1)
-    this.#writeWords('--------')
+    this.#startLine()
+    this.#pushMark('--------')
     this.#breaks = 1
   }
 
@@ -197,8 +218,8 @@ class TextWriter {
 
   #writeWords(words: string): void {
     this.#startLine()
-    if (this.#hasSpace && !this.#isAtLineStart) this.#pieces.push(' ')
-    this.#pieces.push(words)
+    if (this.#hasSpace && !this.#isAtLineStart) this.#push(' ')
+    this.#push(words)
     if (this.#href !== null && this.#linkText.length < longestTag) this.#linkText += words
     this.#hasSpace = false
     this.#isAtLineStart = false
@@ -210,24 +231,19 @@ class TextWriter {
       const words = line.trimEnd()
       if (words === '') continue
       this.#startLine()
-      this.#pieces.push(words)
+      this.#push(words)
       this.#isAtLineStart = false
     }
   }
 
   #startLine(): void {
-    const depth = Math.min(this.#quoteDepth, deepestQuote)
-    const prefix = '> '.repeat(depth)
     const isFirst = this.#pieces.length === 0
-    if (this.#breaks > 0 && !isFirst) {
-      const empty = `\n${'> '.repeat(Math.min(depth, this.#lastDepth)).trimEnd()}`
-      this.#pieces.push(empty.repeat(this.#breaks - 1), '\n')
-    }
-    this.#lastDepth = depth
-    if (this.#breaks > 0 || isFirst) {
-      this.#pieces.push(prefix)
-      this.#isAtLineStart = true
-    }
+    if (this.#breaks === 0 && !isFirst) return
+    if (!isFirst) this.#push('\n'.repeat(this.#breaks))
+    if (this.#quoteDepth > 0) this.#pushMark(quoteMarks[Math.min(this.#quoteDepth, deepestQuote)]!)
+    this.#isAtLineStart = true
     this.#breaks = 0
   }
 }
+
+const quoteMarks = Array.from({ length: deepestQuote + 1 }, (_, depth) => '> '.repeat(depth))

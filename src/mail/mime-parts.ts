@@ -1,14 +1,16 @@
 // A message as a tree of body parts (RFC 2045, 2046), split in one linear pass under limits.
+import { ByteRange, type Bytes } from './bytes.ts'
 import { type ContentField, parseContentField } from './content-field.ts'
-import { bufferOver, type HeaderScan, scanHeader } from './header-scan.ts'
+import { bytesOf, type HeaderScan, scanHeader } from './header-scan.ts'
 
 const mostParts = 2000
 const deepestNesting = 50
 const longestBoundary = 250
+/** Behind a last boundary that stands in no line of its own, no more white space than this is read over. */
+const longestTail = 64 * 1024
 
 const hyphen = 0x2d
 const lineBreakAndHyphens = Buffer.from('\n--')
-const nothing = Buffer.alloc(0)
 
 export interface MimePart {
   header: HeaderScan
@@ -17,7 +19,7 @@ export interface MimePart {
   typeParameters: Map<string, string>
   disposition: ContentField
   /** The body, still in its transfer encoding; empty for a part that has parts. */
-  body: Buffer
+  body: ByteRange
   /** Whether the message ended before a boundary ended this part; of a multipart, whether no boundary came at all. */
   isUnterminated: boolean
   parts: MimePart[]
@@ -42,15 +44,15 @@ interface Delimiter {
  * boundary never comes is read as plain text. `isTruncated` says that there are more than 2,000 parts, a nesting
  * deeper than 50, or headers beyond their limits: what lies beyond is not split.
  */
-export function splitMime(raw: Uint8Array): { root: MimePart; isTruncated: boolean } {
-  const splitter = new Splitter(bufferOver(raw))
+export function splitMime(raw: Uint8Array | Bytes): { root: MimePart; isTruncated: boolean } {
+  const splitter = new Splitter(bytesOf(raw))
   const root = splitter.split()
   return { root, isTruncated: splitter.isTruncated }
 }
 
 class Splitter {
   isTruncated = false
-  readonly #raw: Buffer
+  readonly #raw: Bytes
   readonly #open: OpenMultipart[] = []
   readonly #delimiters = new Map<string, Delimiter>()
   /** The first bytes of all boundaries so far: few lines that begin with two hyphens need a closer look. */
@@ -61,7 +63,7 @@ class Splitter {
   #bodyStart = 0
   #partCount = 0
 
-  constructor(raw: Buffer) {
+  constructor(raw: Bytes) {
     this.#raw = raw
   }
 
@@ -72,7 +74,7 @@ class Splitter {
       const lineStart = this.#nextDashes(from)
       if (lineStart < 0) break
       const lineEnd = this.#lineEnd(lineStart)
-      const isCandidate = this.#firstBytes.has(this.#raw[lineStart + 2])
+      const isCandidate = this.#firstBytes.has(this.#raw.at(lineStart + 2))
       const delimiter = isCandidate ? this.#findDelimiter(lineStart, lineEnd) : undefined
       from = lineEnd
       if (delimiter === undefined) continue
@@ -97,15 +99,17 @@ class Splitter {
     const innermost = this.#open.at(-1)
     if (part === null || innermost === undefined) return
     // QUIRK: some programs write the last boundary without the line break before it (mime-stalwart, thirdparty/005).
-    const closeAt = part.body.lastIndexOf(innermost.closeLine, -1, 'latin1')
-    if (closeAt >= 0 && part.body.toString('latin1', closeAt).trimEnd() === innermost.closeLine) {
-      part.body = part.body.subarray(0, closeAt)
-    } else part.isUnterminated = true
+    const { start, length } = part.body
+    const tailAt = Math.max(start, start + length - longestTail)
+    const tail = this.#raw.toString('latin1', tailAt, start + length).trimEnd()
+    if (tail.endsWith(innermost.closeLine))
+      part.body = new ByteRange(this.#raw, start, tailAt + tail.length - innermost.closeLine.length)
+    else part.isUnterminated = true
   }
 
   /** The start of the next line that begins with two hyphens, or -1. */
   #nextDashes(from: number): number {
-    if (from === 0 && this.#raw[0] === hyphen && this.#raw[1] === hyphen) return 0
+    if (from === 0 && this.#raw.at(0) === hyphen && this.#raw.at(1) === hyphen) return 0
     const found = this.#raw.indexOf(lineBreakAndHyphens, from)
     return found < 0 ? -1 : found + 1
   }
@@ -149,7 +153,7 @@ class Splitter {
       contentType,
       typeParameters: type.parameters,
       disposition: parseContentField(header.first('content-disposition') ?? ''),
-      body: nothing,
+      body: new ByteRange(this.#raw, 0, 0),
       isUnterminated: false,
       parts: [],
     }
@@ -165,7 +169,7 @@ class Splitter {
 
   /** QUIRK: a part's header may run into the next boundary without an empty line (mime-stalwart, malformed/007). */
   #isDelimiter(lineStart: number, lineEnd: number): boolean {
-    if (this.#raw[lineStart] !== hyphen || this.#raw[lineStart + 1] !== hyphen) return false
+    if (this.#raw.at(lineStart) !== hyphen || this.#raw.at(lineStart + 1) !== hyphen) return false
     return this.#delimiters.has(this.#shortLine(lineStart, lineEnd))
   }
 
@@ -204,11 +208,11 @@ class Splitter {
     let end = lineStart
     if (lineStart < this.#raw.length) {
       end--
-      if (this.#raw[end - 1] === 0x0d) end--
+      if (end > 0 && this.#raw.at(end - 1) === 0x0d) end--
       // QUIRK: some programs write a boundary too many (mime-stalwart, malformed/020): nothing at all is no part.
       if (end <= this.#bodyStart && this.#bodyStart - this.#partStart <= 2)
         this.#open.at(-1)?.part.parts.pop()
     }
-    this.#leaf.body = this.#raw.subarray(this.#bodyStart, Math.max(end, this.#bodyStart))
+    this.#leaf.body = new ByteRange(this.#raw, this.#bodyStart, Math.max(end, this.#bodyStart))
   }
 }

@@ -2,12 +2,16 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { attachmentContents, parseMail } from './parse.ts'
-import { NoThread, ParsePool } from './parse-pool.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { parseMail } from './parse.ts'
+import { NoBytes, NoThread, OutOfPatience, ParsePool } from './parse-pool.ts'
 
 function openPool(t: TestContext, timeoutMs = 10_000): ParsePool {
   const pool = new ParsePool({ threads: 1, timeoutMs })
@@ -37,17 +41,40 @@ test('reads as without a thread, in order, and leaves the bytes to their owner',
     [...mails, withAttachment].map((raw) => parseMail(raw)),
   )
   assert.equal(mails[0]?.toString(), 'Subject: 0\r\n\r\nbody 0')
-  assert.deepEqual(await pool.attachmentContents(withAttachment), attachmentContents(withAttachment))
-  assert.deepEqual(attachmentContents(withAttachment)[0]?.bytes, Buffer.from('PDF'))
-  assert.deepEqual(await pool.attachmentContents(mails[0]!), [])
+})
+
+test('reads what stands in a file as what is in memory; a file that is not there is no fault of the mail', async (t) => {
+  const pool = openPool(t)
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-parse-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'mail')
+  writeFileSync(path, withAttachment)
+  assert.deepEqual(await pool.parse({ path, sizeBytes: withAttachment.length }), parseMail(withAttachment))
+  assert.equal(await pool.report({ path, sizeBytes: withAttachment.length }), null)
+  await assert.rejects(pool.parse({ path: join(folder, 'none'), sizeBytes: 1 }), NoBytes)
+  await assert.rejects(pool.parse({ path, sizeBytes: withAttachment.length + 1 }), NoBytes)
+  // Part of the slow mail: over a hundred windows of its file.
+  const part = slowMail.subarray(0, 8 << 20)
+  writeFileSync(path, part)
+  assert.ok(isDeepStrictEqual(await pool.parse({ path, sizeBytes: part.length }), parseMail(part)))
+})
+
+test('check 97: a file that takes too long is shown as text, from its start alone', async (t) => {
+  const pool = openPool(t, 100)
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-parse-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'mail')
+  writeFileSync(path, slowMail)
+  const mail = await pool.parse({ path, sizeBytes: slowMail.length })
+  assert.match(mail.note ?? '', /could not be read: it took more than 100 ms/)
+  assert.ok(mail.text.startsWith('--bx\n'))
 })
 
 test('check 97: a mail that takes too long comes as plain text, its neighbours unharmed', async (t) => {
   const pool = openPool(t, 100)
-  const [first, slow, , , last] = await Promise.all([
+  const [first, slow, , last] = await Promise.all([
     pool.parse(withAttachment),
     pool.parse(slowMail),
-    assert.rejects(pool.attachmentContents(slowMail), /it took more than 100 ms/),
     assert.rejects(pool.report(slowMail), /it took more than 100 ms/),
     pool.parse(withAttachment),
   ])
@@ -56,8 +83,50 @@ test('check 97: a mail that takes too long comes as plain text, its neighbours u
   for (const neighbour of [first, last]) assert.deepEqual(neighbour, parseMail(withAttachment))
 })
 
-test('check 59: the event loop goes on while 25 MB of the worst are read', async (t) => {
+test('hostile 17: who has no patience with a mail gets no text for it, and spares the thread those behind it', async (t) => {
   const pool = openPool(t)
+  await pool.parse(withAttachment)
+  let isWanted = true
+  const patience = { timeoutMs: 100, isWanted: () => isWanted }
+  const startMs = performance.now()
+  const slow = Array.from({ length: 6 }, () => pool.parse(slowMail.subarray(0, 8_000_000), patience))
+  const plain = pool.parse(withAttachment, { timeoutMs: 5_000, isWanted: () => true })
+  slow[0]!.catch(() => (isWanted = false))
+  for (const mail of slow) await assert.rejects(mail, OutOfPatience)
+  t.diagnostic(`all were given up after ${Math.round(performance.now() - startMs)} ms`)
+  assert.deepEqual(await plain, parseMail(withAttachment))
+})
+
+test('hostile 2, 17: of a file as of what is in memory: patience, the address of a report, the bounds of text', async (t) => {
+  const pool = openPool(t)
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-parse-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const inFile = (raw: Buffer) => {
+    const path = join(folder, String(raw.length))
+    writeFileSync(path, raw)
+    return { path, sizeBytes: raw.length }
+  }
+  await pool.parse(inFile(withAttachment))
+  const patience = { timeoutMs: 100, isWanted: () => true }
+  await assert.rejects(pool.parse(inFile(slowMail), patience), OutOfPatience)
+  const notWanted = pool.parse(inFile(withAttachment), { timeoutMs: 5_000, isWanted: () => false })
+  await assert.rejects(notWanted, OutOfPatience)
+  const forwarded = Buffer.from(`Subject: Fwd\r\n\r\nReturn-Path: <bounce-${'a'.repeat(48)}@us.test>\r\n`)
+  assert.equal((await pool.report(inFile(forwarded), 'feedback'))?.kind, 'feedback')
+  assert.equal(await pool.report(inFile(forwarded), 'return_path'), null)
+  // Nothing comes out of it, however much is read; and what comes out of the other grows when it is decoded.
+  const empty = `Content-Transfer-Encoding: quoted-printable\r\n\r\n${'=\r\n'.repeat(5 << 20)}`
+  const grown = `Content-Type: text/plain; charset=windows-1252\r\n\r\n${'\x80'.repeat(3 << 20)}`
+  for (const raw of [empty, grown].map((text) => Buffer.from(text, 'latin1'))) {
+    const mail = await pool.parse(inFile(raw))
+    assert.ok(Buffer.byteLength(mail.text) <= 4 << 20)
+    assert.match(mail.note ?? '', /a text of more than 4 MiB/)
+    assert.deepEqual(mail, parseMail(raw))
+  }
+})
+
+test('check 59: the event loop goes on while 25 MB of the worst are read', async (t) => {
+  const pool = openPool(t, 60_000)
   await pool.parse(withAttachment)
   const delay = monitorEventLoopDelay({ resolution: 5 })
   delay.enable()
@@ -84,7 +153,6 @@ test('closing rejects what is open, and what comes later: no mail is filed as te
   await pool.close()
   await open
   await assert.rejects(pool.parse(withAttachment), /closed/)
-  await assert.rejects(pool.attachmentContents(withAttachment), /closed/)
 })
 
 /** Reads a mail that takes about half a second, in a process of its own; says when it begins, and what came of it. */

@@ -1,52 +1,60 @@
 // The thread in which mail is read: one request in, one answer out, in order.
 import { parentPort } from 'node:worker_threads'
-import { type AttachmentContent, attachmentContents, type ParsedMail, parseMail } from './parse.ts'
-import { type Report, readReport } from './report.ts'
+import type { Bytes } from './bytes.ts'
+import { ChangedFile, FileBytes } from './file-bytes.ts'
+import { htmlToText } from './html-text.ts'
+import { type ParsedMail, parseMail } from './parse.ts'
+import { type Report, type ReportAddress, readReport } from './report.ts'
 import { type SearchedMail, writeVector } from './words.ts'
 
+/** A mail in memory, or the file in which it stands. */
+export type MailBytes = Uint8Array | { path: string; sizeBytes: number }
+type ReadRequest =
+  | { kind: 'parse'; raw: MailBytes }
+  | { kind: 'report'; raw: MailBytes; sentTo: ReportAddress | undefined }
 export type ParseRequest =
-  | { kind: 'parse' | 'attachments' | 'report'; raw: Uint8Array }
+  | ReadRequest
   | { kind: 'words'; mails: SearchedMail[] }
+  | { kind: 'text'; html: string }
 /** `ready` comes once, before the answers: what is late from then on is late because of a mail. */
 export type ParseAnswer =
   | 'ready'
   | { mail: ParsedMail }
-  | { contents: PassedContent[] }
   | { report: Report | null }
   | { vectors: string[] }
+  | { text: string }
   | { fault: string }
-
-/** A content as it passes between threads, which makes a plain array of a Buffer. */
-type PassedContent = Omit<AttachmentContent, 'bytes'> & { bytes: Uint8Array<ArrayBuffer> }
+  /** The mail's file could not be read, which says nothing of the mail. */
+  | { unreadable: string }
 
 const port = parentPort
 port?.on('message', (request: ParseRequest) => {
   try {
-    answer(request)
+    port.postMessage(answer(request))
   } catch (error) {
+    const isFiles = error instanceof ChangedFile || (error as NodeJS.ErrnoException).syscall !== undefined
     // A fault of the reader must not cost the other mails in the queue: the pool gives this one as plain text.
-    port.postMessage({ fault: String(error) } satisfies ParseAnswer)
+    port.postMessage(
+      (isFiles ? { unreadable: String(error) } : { fault: String(error) }) satisfies ParseAnswer,
+    )
   }
 })
 port?.postMessage('ready' satisfies ParseAnswer)
 
-function answer(request: ParseRequest): void {
-  if (request.kind === 'parse') {
-    port?.postMessage({ mail: parseMail(request.raw) } satisfies ParseAnswer)
-    return
+function answer(request: ParseRequest): ParseAnswer {
+  if (request.kind === 'words') return { vectors: request.mails.map(writeVector) }
+  if (request.kind === 'text') return { text: htmlToText(request.html) }
+  const { raw } = request
+  if (raw instanceof Uint8Array) return read(request, raw)
+  const file = new FileBytes(raw.path, raw.sizeBytes)
+  try {
+    return read(request, file)
+  } finally {
+    file.close()
   }
-  if (request.kind === 'report') {
-    port?.postMessage({ report: readReport(request.raw) } satisfies ParseAnswer)
-    return
-  }
-  if (request.kind === 'words') {
-    port?.postMessage({ vectors: request.mails.map(writeVector) } satisfies ParseAnswer)
-    return
-  }
-  const contents = attachmentContents(request.raw).map((content) => ({
-    ...content,
-    bytes: new Uint8Array(content.bytes),
-  }))
-  const moved = contents.map(({ bytes }) => bytes.buffer)
-  port?.postMessage({ contents } satisfies ParseAnswer, moved)
+}
+
+function read(request: ReadRequest, bytes: Uint8Array | Bytes): ParseAnswer {
+  if (request.kind === 'parse') return { mail: parseMail(bytes) }
+  return { report: readReport(bytes, request.sentTo) }
 }

@@ -2,16 +2,18 @@
 import { createHash } from 'node:crypto'
 import type { Mailbox } from './address.ts'
 import { parseAddressList } from './address-list.ts'
-import { decodeText, wellFormed } from './charset.ts'
+import type { Bytes } from './bytes.ts'
+import { decodeText, oneLine, startInBytes, startOf, wellFormed } from './charset.ts'
 import { parseDateField } from './date-field.ts'
 import { decodeEncodedWords } from './encoded-word.ts'
 import { bufferOver, type HeaderScan, scanHeader } from './header-scan.ts'
 import { htmlToText } from './html-text.ts'
 import { type MimePart, splitMime } from './mime-parts.ts'
+import { contentOf, encodingOf, startOfContent } from './part-content.ts'
 import { extractNewText } from './quote.ts'
 import { messageIds } from './references.ts'
 import { selectBodies } from './select-bodies.ts'
-import { decodeTransferEncoding, type TransferEncoding, transferEncoding } from './transfer-encoding.ts'
+import type { TransferEncoding } from './transfer-encoding.ts'
 
 const mostAttachments = 999
 const mostReferences = 100
@@ -31,9 +33,14 @@ export interface ParsedAttachment {
   contentId: string | null
   /** Of the decoded bytes, in lower-case hex. */
   sha256: string
+  /** Where it stands in the message, still encoded. */
+  place: { start: number; length: number; encoding: TransferEncoding }
 }
 
-/** Every string is well-formed Unicode without NUL. A field that may stand once counts where it stands first. */
+/**
+ * Every string is well-formed Unicode without NUL, and those of header fields are one line without control characters. A
+ * field that may stand once counts where it stands first.
+ */
 export interface ParsedMail {
   /** With angle brackets, as are `inReplyTo` and `references`. */
   messageId: string | null
@@ -47,7 +54,7 @@ export interface ParsedMail {
   replyTo: Mailbox | null
   subject: string
   date: Date | null
-  /** Lines end with LF. Made from the HTML where there is no other text. */
+  /** Lines end with LF. Made from the HTML where there is no other text. At most 4 MiB in UTF-8, as is `html`. */
   text: string
   html: string | null
   extractedText: string
@@ -58,7 +65,7 @@ export interface ParsedMail {
 }
 
 /** Reads the message. Bounded in time and memory by its size, whatever it holds; it fails only by a fault of ours. */
-export function parseMail(raw: Uint8Array): ParsedMail {
+export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
   const { root, isTruncated } = splitMime(raw)
   const bodies = selectBodies(root)
   const reading = new Reading()
@@ -73,26 +80,6 @@ export function parseMail(raw: Uint8Array): ParsedMail {
     attachments: bodies.attachments.slice(0, mostAttachments).map(describeAttachment),
     note: reading.toNote(),
   }
-}
-
-export interface AttachmentContent {
-  bytes: Buffer
-  /** In lower-case hex. */
-  sha256: string
-  /** Where it stands in the message, still encoded. */
-  place: { start: number; length: number; encoding: TransferEncoding }
-}
-
-/** The contents of all attachments, in the order of `ParsedMail.attachments`; together no larger than the message. */
-export function attachmentContents(raw: Uint8Array): AttachmentContent[] {
-  const parts = selectBodies(splitMime(raw).root).attachments.slice(0, mostAttachments)
-  return parts.map((part) => {
-    const bytes = decodeBody(part)
-    const field = part.header.first('content-transfer-encoding') ?? ''
-    const encoding = bytes === part.body ? 'none' : transferEncoding(field)
-    const start = part.body.length === 0 ? 0 : part.body.byteOffset - raw.byteOffset
-    return { bytes, sha256: sha256(bytes), place: { start, length: part.body.length, encoding } }
-  })
 }
 
 /** The message as plain text, for when reading it failed: `note` says why. Looks at 256 KiB at most. */
@@ -115,6 +102,8 @@ export function plainTextView(raw: Uint8Array, note: string): ParsedMail {
   }
 }
 
+const tooMuchText = 'a text of more than 4 MiB'
+
 /** What reading one message has found out so far: its texts, and the limits that it met. */
 class Reading {
   readonly #notes: string[] = []
@@ -129,16 +118,20 @@ class Reading {
   textOf(part: MimePart): string {
     const known = this.#texts.get(part)
     if (known !== undefined) return known
-    // No encoding takes more than three bytes for one.
-    const bytes = decodeBody({ ...part, body: part.body.subarray(0, 3 * this.#bytesLeft) })
-    const shown = bytes.subarray(0, this.#bytesLeft)
-    if (shown.length < bytes.length || part.body.length > 3 * this.#bytesLeft)
-      this.note('a text of more than 4 MiB')
-    this.#bytesLeft -= shown.length
-    const text = decodeText(shown, part.typeParameters.get('charset')?.trim() ?? null)
-    const clean = wellFormed(text.replaceAll('\r\n', '\n'))
+    const { bytes, isMore } = startOfContent(part, this.#bytesLeft)
+    if (isMore) this.note(tooMuchText)
+    const text = decodeText(bytes, part.typeParameters.get('charset')?.trim() ?? null)
+    const clean = this.cut(wellFormed(text.replaceAll('\r\n', '\n')), this.#bytesLeft)
+    this.#bytesLeft -= Math.max(bytes.length, Buffer.byteLength(clean))
     this.#texts.set(part, clean)
     return clean
+  }
+
+  /** The text up to so many bytes, with a note where there were more. */
+  cut(text: string, mostBytes: number): string {
+    const cut = startInBytes(text, mostBytes)
+    if (cut !== text) this.note(tooMuchText)
+    return cut
   }
 
   toNote(): string | null {
@@ -149,48 +142,50 @@ class Reading {
 function readFields(header: HeaderScan, reading: Reading) {
   return {
     messageId: readMessageId(header.first('message-id')),
-    inReplyTo: messageIds(header.first('in-reply-to') ?? '', mostReferences)[0] ?? null,
-    references: messageIds(header.first('references') ?? '', mostReferences).map(wellFormed),
+    inReplyTo: idsIn(header, 'in-reply-to')[0] ?? null,
+    references: idsIn(header, 'references'),
     from: readMailboxes(header, 'from', reading)[0] ?? null,
     to: readMailboxes(header, 'to', reading),
     cc: readMailboxes(header, 'cc', reading),
     replyTo: readMailboxes(header, 'reply-to', reading)[0] ?? null,
-    subject: wellFormed(decodeEncodedWords(header.first('subject') ?? '').slice(0, longestSubject)),
+    subject: startOf(oneLine(decodeEncodedWords(header.first('subject') ?? '')), longestSubject),
     date: parseDateField(header.first('date') ?? ''),
   }
 }
 
+function idsIn(header: HeaderScan, name: string): string[] {
+  return messageIds(oneLine(header.first(name) ?? ''), mostReferences)
+}
+
 function readMessageId(field: string | null): string | null {
   if (field === null) return null
-  const id = messageIds(field, 1)[0]
-  if (id !== undefined) return wellFormed(id)
+  const line = oneLine(field)
+  const id = messageIds(line, 1)[0]
+  if (id !== undefined) return id
   // QUIRK: some programs leave out the angle brackets (header-fields-stalwart, id); answers to them have them.
-  return /^[^\s<>]{1,996}$/.test(field) ? wellFormed(`<${field}>`) : null
+  return /^[^\s<>]{1,996}$/.test(line) ? `<${line}>` : null
 }
 
 function readMailboxes(header: HeaderScan, name: string, reading: Reading): Mailbox[] {
   const mailboxes = parseAddressList(header.first(name) ?? '', mostMailboxes + 1)
   if (mailboxes.length > mostMailboxes) reading.note(`more than ${mostMailboxes} addresses in one field`)
-  return mailboxes.slice(0, mostMailboxes).map((mailbox) => {
-    const email = wellFormed(mailbox.email)
-    return mailbox.name === undefined ? { email } : { email, name: wellFormed(mailbox.name) }
-  })
+  return mailboxes.slice(0, mostMailboxes)
 }
 
 function readText(parts: MimePart[], reading: Reading): string {
-  return parts
-    .map((part) =>
-      part.contentType === 'text/html' ? htmlToText(reading.textOf(part)) : reading.textOf(part),
-    )
-    .join('\n')
+  const texts = parts.map((part) =>
+    part.contentType === 'text/html' ? htmlToText(reading.textOf(part)) : reading.textOf(part),
+  )
+  return reading.cut(texts.join('\n'), longestTextBytes)
 }
 
 /** The HTML parts one after the other, with plain text between them marked up; null where there is no HTML. */
 function readHtml(parts: MimePart[], reading: Reading): string | null {
   if (!parts.some((part) => part.contentType === 'text/html')) return null
-  return parts
-    .map((part) => (part.contentType === 'text/html' ? reading.textOf(part) : markUp(reading.textOf(part))))
-    .join('\n')
+  const texts = parts.map((part) =>
+    part.contentType === 'text/html' ? reading.textOf(part) : markUp(reading.textOf(part)),
+  )
+  return reading.cut(texts.join('\n'), longestTextBytes)
 }
 
 function markUp(text: string): string {
@@ -198,38 +193,36 @@ function markUp(text: string): string {
   return `<pre>${escaped}</pre>`
 }
 
-function decodeBody(part: MimePart): Buffer {
-  const encoding = part.header.first('content-transfer-encoding') ?? ''
-  // RFC 2045 6.4: a multipart has no transfer encoding but 7bit, 8bit or binary.
-  return part.contentType.startsWith('multipart/') ? part.body : decodeTransferEncoding(part.body, encoding)
-}
-
-function sha256(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
-}
-
 function describeAttachment(part: MimePart, index: number): ParsedAttachment {
-  const bytes = decodeBody(part)
+  const encoding = encodingOf(part)
+  const hash = createHash('sha256')
+  let sizeBytes = 0
+  for (const piece of contentOf(part.body, encoding)) {
+    hash.update(piece)
+    sizeBytes += piece.length
+  }
+  const { start, length } = part.body
   const contentId = part.header.first('content-id')?.replace(/^<|>$/g, '') || null
   const isInline =
     part.disposition.value === 'inline' || (part.disposition.value === '' && contentId !== null)
   return {
     filename: filenameOf(part, index + 1),
-    contentType: wellFormed(part.contentType.slice(0, longestFilename)),
-    sizeBytes: bytes.length,
+    contentType: startOf(oneLine(part.contentType), longestFilename),
+    sizeBytes,
     disposition: isInline ? 'inline' : 'attachment',
-    contentId: contentId === null ? null : wellFormed(contentId.slice(0, longestFilename)),
-    sha256: sha256(bytes),
+    contentId: contentId === null ? null : startOf(oneLine(contentId), longestFilename),
+    sha256: hash.digest('hex'),
+    place: { start: length === 0 ? 0 : start, length, encoding },
   }
 }
 
 function filenameOf(part: MimePart, number: number): string {
   const given = part.disposition.parameters.get('filename') ?? part.typeParameters.get('name') ?? ''
-  // Direction marks make `exe.pdf` out of `fdp.exe`: they are no part of a name, and controls are not either.
-  const shown = wellFormed(given)
-    .replace(/[\p{Cc}\p{Bidi_Control}]/gu, '')
+  // Direction marks make `exe.pdf` out of `fdp.exe`: they are no part of a name.
+  const shown = oneLine(given)
+    .replace(/\p{Bidi_Control}/gu, '')
     .trim()
-  if (shown !== '') return shown.slice(0, longestFilename).toWellFormed()
+  if (shown !== '') return startOf(shown, longestFilename)
   return `attachment-${number}.${extensionOf(part.contentType)}`
 }
 

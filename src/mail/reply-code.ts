@@ -54,14 +54,14 @@ const patterns: readonly [Classification, RegExp][] = [
   ],
   [
     'spam',
-    /\bspam|\bjunk ?mail|\bdnsbl|\brbl\b|\b(?:black|block|deny) ?list|listed (?:on|in|by|at)|spamhaus|spamcop|abuseat|ivmsip|barracuda|senderscore|proofpoint|cloudmark|\bbanned\b|poor reputation|low reputation|\breputation\b|\b(?:ip|host|domain|address|client|server).{0,30}\bblocked|\bblocked (?:by|using|due|for|-)|unsolicited|virus|malware|\b\(BL\)/i,
+    /\bspam|\bjunk ?mail|\bdnsbl|\brbl\b|\b(?:black|block|deny) ?list|(?<!\bnot )listed (?:on|in|by|at)|spamhaus|spamcop|abuseat|ivmsip|barracuda|senderscore|proofpoint|cloudmark|\bbanned\b|poor reputation|low reputation|\breputation\b|\b(?:ip|host|domain|address|client|server).{0,30}\bblocked|\bblocked (?:by|using|due|for|-)|unsolicited|virus|malware|\b\(BL\)/i,
   ],
 ]
 const policyWords =
-  /\bpolicy\b|\bpolicies\b|\bdmarc|\bspf\b|\bdkim\b|authenticat|not authoriz|unauthoriz|access (?:is )?denied|relay|\bptr\b|reverse dns|name lookup failed|client host rejected|sender.{0,40}(?:reject|denied|invalid|does not exist|must exist|unknown|verif|resolve fail|has no a\b)|not verified|content.{0,20}(?:reject|denied)|(?:message|mail) (?:content )?(?:denied|rejected|refused|too (?:big|large))|size (?:limit|exceeds)|\bsecurity\b|\baup\b|\bnot permitted\b/i
+  /\bpolicy\b|\bpolicies\b|\bdmarc|\bspf\b|\bdkim\b|authenticat|not authoriz|unauthoriz|access (?:is )?denied|relay|\bptr\b|reverse dns|name lookup failed|client host rejected|sender.{0,40}(?:reject|denied|invalid|does not exist|must exist|unknown|verif|resolve fail|has no a\b)|not verified|content.{0,20}(?:reject|denied)|(?:message|mail) (?:content )?(?:denied|rejected|refused|too (?:big|large))|size (?:limit|exceeds)|\bsecurity (?:polic|reason|rule|violation|restriction|check|risk|setting|issue|threat)|\baup\b|\bnot permitted\b/i
 const nobody = '(?:user|recipient|mailbox|account|address|mail-?box|local part|subscriber|alias|id)'
 const missing =
-  "(?:unknown|unrecognized|not found|not known|does(?: not|n't) exist|not exist|non-?existent|no longer (?:valid|exists?|available|on (?:this )?server)|not (?:a )?valid|invalid|not listed|not available|undeliverable)"
+  "(?:unknown|unrecognized|not recognized|not found|not known|does(?: not|n't) exist|not exist|non-?existent|no longer (?:valid|exists?|available|on (?:this )?server)|not (?:a )?valid|invalid|not listed|not available|undeliverable)"
 const userUnknown = new RegExp(
   [
     `\\b${nobody}\\b.{0,80}\\b${missing}`,
@@ -70,11 +70,14 @@ const userUnknown = new RegExp(
     "\\b(?:user|recipient|account|mailbox)\\b.{0,40}\\bdoes(?: not|n't) have an?\\b.{0,80}\\baccount\\b",
     "\\bdoes(?: not|n't) have an? .{1,80} account\\b|not (?:a valid|our) (?:user|customer|recipient|mailbox)|not a known user",
     'utilisateur inconnu|destinataire inconnu|adresse.{0,40}invalide|usuario desconocido|unbekannter empf|recipnotfound',
+    // Japanese: not found, does not exist.
+    '(?:ユーザ|宛先|アドレス).{0,80}(?:見つかりません|存在しません)',
   ].join('|'),
   'i',
 )
-// What the word "unknown" or "does not exist" is said about may be the sender, or a domain: that is no dead recipient.
-const aboutTheSender = /\b(?:sender|from|envelope|helo|ehlo|client|sending|return[- ]path)\b/i
+// What is unknown or does not exist may be the sender, its address or its host: that is no dead recipient.
+const aboutTheSender =
+  /\b(?:sender|mail from|from (?:address|domain|header|field)|envelope|helo|ehlo|client|sending|return[- ]path|ip(?:v[46])? address|ptr|reverse)\b|\bfrom:? ?</i
 const closedAccount =
   /(?:account|mailbox|user|recipient).{0,60}\b(?:disabled|inactive|closed|suspended|deactivated|discontinued|blocked|bloqu|not active|not activated)\b|disableduser|overquotaperm/i
 
@@ -113,6 +116,11 @@ function isDead({ enhanced, text }: ReplyWords, stage: ReplyStage): boolean {
 
 function saysUnknown(text: string): boolean {
   return userUnknown.test(text) && !aboutTheSender.test(text)
+}
+
+/** Whether words alone, without any code, say why a mail was refused. */
+export function saysWhy(text: string): boolean {
+  return classify({ code: 550, enhanced: null, text }, 'message').classification !== 'other'
 }
 
 /** The kind that the words alone give, whatever the codes say; null where they say nothing certain. */

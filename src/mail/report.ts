@@ -1,5 +1,6 @@
 // Reports about mail that was sent: delivery status notifications, feedback reports, and bounces in words only.
 import { parseAddressList } from './address-list.ts'
+import type { Bytes } from './bytes.ts'
 import { wellFormed } from './charset.ts'
 import { withoutComments } from './comments.ts'
 import { parseDateField } from './date-field.ts'
@@ -7,9 +8,9 @@ import { decodeEncodedWords } from './encoded-word.ts'
 import { type HeaderScan, scanHeader } from './header-scan.ts'
 import { type MimePart, splitMime } from './mime-parts.ts'
 import { parseMail } from './parse.ts'
-import { enhancedIn, quotedReply, type RecipientReport, shortLine } from './recipient-report.ts'
-import { decodeTransferEncoding } from './transfer-encoding.ts'
-import { readWordedBounce } from './worded-bounce.ts'
+import { startOfContent } from './part-content.ts'
+import { enhancedIn, isOpen, quotedReply, type RecipientReport, shortLine } from './recipient-report.ts'
+import { completeByWords, readWordedBounce } from './worded-bounce.ts'
 
 export interface DeliveryReport {
   kind: 'delivery'
@@ -39,10 +40,14 @@ const mostReturnPaths = 20
 const longestPartBytes = 1 << 20
 const longestOriginalBytes = 256 * 1024
 const longestField = 1000
+const traceField = /^(?:x-hmxmroriginalrecipient|return-path|received|delivered-to|authentication-results):/im
 const longestName = 255
 
+/** The address that a report came to. */
+export type ReportAddress = 'return_path' | 'feedback'
+
 /** What the mail reports, or null where it is no report. Bounded by its size; fails only by a fault of ours. */
-export function readReport(raw: Uint8Array): Report | null {
+export function readReport(raw: Uint8Array | Bytes, sentTo: ReportAddress = 'return_path'): Report | null {
   const { root } = splitMime(raw)
   const parts = leavesOf(root)
   const feedback = parts.find(({ contentType }) => contentType === 'message/feedback-report')
@@ -50,24 +55,26 @@ export function readReport(raw: Uint8Array): Report | null {
   // RFC 6533 4: the same form as RFC 3464, with addresses in UTF-8.
   const status = parts.filter(({ contentType }) => /^message\/(?:global-)?delivery-status$/.test(contentType))
   const recipients = status.flatMap(readStatus).slice(0, mostRecipients)
-  if (recipients.length > 0) return { kind: 'delivery', recipients }
+  if (recipients.length > 0) {
+    const isToldAll = !recipients.some(({ enhanced }) => isOpen(enhanced))
+    return {
+      kind: 'delivery',
+      recipients: isToldAll ? recipients : completeByWords(recipients, parseMail(raw)),
+    }
+  }
+  // Whoever answers a return path by itself may attach what it answers: that is a complaint at the address for them alone.
+  if (sentTo === 'feedback') return readForwarded(root.header, parts)
   const worded = readWordedBounce(root.header, parseMail(raw))
-  return worded && { kind: 'delivery', recipients: worded.slice(0, mostRecipients) }
+  return worded && { kind: 'delivery', recipients: worded }
 }
 
 function leavesOf(part: MimePart): MimePart[] {
   return part.parts.length === 0 ? [part] : part.parts.flatMap(leavesOf)
 }
 
-function decodedBytes(part: MimePart, most: number): Buffer {
-  // No encoding takes more than three bytes for one.
-  const body = part.body.subarray(0, 3 * most)
-  return decodeTransferEncoding(body, part.header.first('content-transfer-encoding') ?? '').subarray(0, most)
-}
-
 // RFC 3464 2.1: groups of fields with empty lines between; the first is about the message, the others about recipients.
 function readStatus(part: MimePart): RecipientReport[] {
-  const bytes = decodedBytes(part, longestPartBytes)
+  const { bytes } = startOfContent(part, longestPartBytes)
   const recipients: RecipientReport[] = []
   let at = 0
   for (let group = 0; group < mostGroups && at < bytes.length; group++) {
@@ -95,6 +102,7 @@ function readRecipient(fields: HeaderScan): RecipientReport | null {
     action,
     enhanced,
     code: quoted.code,
+    stage: quoted.stage,
     text: diagnostic || status || '',
   }
 }
@@ -113,16 +121,25 @@ function actionOf(field: string, status: string | null): RecipientReport['action
 function addressIn(field: string | null): string[] {
   if (field === null) return []
   const text = withoutComments(field.slice(0, longestField))
+  const type = text.slice(0, text.indexOf(';') + 1).trim()
   const address = text
     .slice(text.indexOf(';') + 1)
     .trim()
     .replace(/^<|>$/g, '')
-  return address === '' ? [] : [wellFormed(address)]
+  return address === '' ? [] : [wellFormed(/^utf-8 ?;$/i.test(type) ? withoutEscapes(address) : address)]
+}
+
+// RFC 6533 3: a report in ASCII writes other characters as their code points, `\x{E9}`.
+function withoutEscapes(address: string): string {
+  return address.replace(/\\x\{([0-9a-f]{2,6})\}/gi, (written, hex) => {
+    const point = Number.parseInt(hex, 16)
+    return point <= 0x10ffff ? String.fromCodePoint(point) : written
+  })
 }
 
 // RFC 5965 3: fields of their own, and the message or its header behind them.
 function readFeedback(header: HeaderScan, part: MimePart, parts: MimePart[]): FeedbackReport {
-  const bytes = decodedBytes(part, longestPartBytes)
+  const { bytes } = startOfContent(part, longestPartBytes)
   const fields = scanHeader(
     bytes,
     Math.max(
@@ -130,24 +147,54 @@ function readFeedback(header: HeaderScan, part: MimePart, parts: MimePart[]): Fe
       bytes.findIndex((byte) => byte !== 0x0d && byte !== 0x0a),
     ),
   )
-  const original = parts.find(isOriginal)
-  const originalBytes = original ? decodedBytes(original, longestOriginalBytes) : Buffer.alloc(0)
-  const originalHeader = scanHeader(originalBytes)
+  const original = originalHeader(parts)
   const named = ['original-rcpt-to', 'removal-recipient'].flatMap((name) => fields.values(name))
-  const shown = ['to', 'cc', 'x-hmxmroriginalrecipient'].flatMap((name) => originalHeader.values(name))
   const arrived = fields.first('arrival-date') ?? fields.first('received-date') ?? ''
   return {
     kind: 'feedback',
     feedbackType: shortLine(fields.first('feedback-type') ?? '').toLowerCase(),
-    addresses: addressesIn([...named, ...shown]),
-    returnPaths: returnPathsIn([
-      bytes.toString('latin1'),
-      originalBytes.toString('latin1', 0, originalHeader.headerEnd),
-    ]),
+    addresses: addressesIn([...named, ...recipientsShown(original)]),
+    returnPaths: returnPathsIn([bytes.toString('latin1'), original.toString('latin1')]),
     userAgent: nameIn(fields.first('user-agent')),
     reportedBy: reporterOf(fields, header),
     arrivedAt: parseDateField(arrived),
   }
+}
+
+/**
+ * QUIRK: Microsoft's JMRP forwards the message with `X-HmXmrOriginalRecipient` in its header and writes no RFC 5965
+ * report; others forward it as text. It is taken for abuse where it has our return path, which alone proves anything.
+ */
+function readForwarded(header: HeaderScan, parts: MimePart[]): FeedbackReport | null {
+  const original = originalHeader(parts)
+  const returnPaths = returnPathsIn([original.toString('latin1')])
+  if (returnPaths.length === 0) return null
+  const addresses = addressesIn(recipientsShown(original))
+  const reportedBy = domainOfSender(header)
+  return {
+    kind: 'feedback',
+    feedbackType: 'abuse',
+    addresses,
+    returnPaths,
+    userAgent: null,
+    reportedBy,
+    arrivedAt: null,
+  }
+}
+
+/** The header of the message that a report is about: attached, or else in a text, from its first trace field on. */
+function originalHeader(parts: MimePart[]): Buffer {
+  const attached = parts.find(isOriginal)
+  const part = attached ?? parts.find(({ contentType }) => contentType === 'text/plain')
+  if (!part) return Buffer.alloc(0)
+  const { bytes } = startOfContent(part, longestOriginalBytes)
+  const start = attached ? 0 : bytes.toString('latin1').search(traceField)
+  return start < 0 ? Buffer.alloc(0) : bytes.subarray(start, scanHeader(bytes, start).headerEnd)
+}
+
+function recipientsShown(original: Buffer): string[] {
+  const header = scanHeader(original)
+  return ['x-hmxmroriginalrecipient', 'to', 'cc'].flatMap((name) => header.values(name))
 }
 
 function isOriginal({ contentType }: MimePart): boolean {
@@ -181,6 +228,10 @@ function nameIn(field: string | null): string | null {
 function reporterOf(fields: HeaderScan, header: HeaderScan): string | null {
   const host = addressIn(fields.first('reporting-mta'))[0]
   if (host !== undefined) return nameIn(host)
+  return domainOfSender(header)
+}
+
+function domainOfSender(header: HeaderScan): string | null {
   const from = parseAddressList(header.first('from') ?? '', 1)[0]?.email ?? ''
   return nameIn(from.slice(from.lastIndexOf('@') + 1))
 }

@@ -1,6 +1,6 @@
 // Which parts of a message are its text, its HTML and its attachments: the algorithm of RFC 8621 4.1.4.
 import type { MimePart } from './mime-parts.ts'
-import { isDecodable } from './transfer-encoding.ts'
+import { isDecodable, transferEncoding } from './transfer-encoding.ts'
 
 export interface SelectedBodies {
   /** The parts to read as plain text, one after the other; HTML where there is nothing else. */
@@ -79,7 +79,8 @@ function placeShown(part: MimePart, multipart: string, wanted: Wanted, selected:
 }
 
 function isDamaged(part: MimePart): boolean {
-  return part.isUnterminated || !isDecodable(part.body, part.header.first('content-transfer-encoding') ?? '')
+  const encoding = transferEncoding(part.header.first('content-transfer-encoding') ?? '')
+  return part.isUnterminated || !isDecodable(part.body, encoding)
 }
 
 function isHtml(part: MimePart): boolean {

@@ -1,24 +1,20 @@
-// Content-Transfer-Encoding undone: quoted-printable and base64 as mail really carries them, in linear time.
+// Content-Transfer-Encoding: which there are, and quoted-printable undone as mail really carries it, in linear time.
+import type { ByteRange } from './bytes.ts'
 
 const equals = 0x3d
 const lf = 0x0a
 const cr = 0x0d
 
 /** How bytes are written in a body; `none` where they stand as they are. */
-export type TransferEncoding = 'base64' | 'quoted-printable' | 'none'
+export type TransferEncoding = 'base64' | 'quoted-printable' | 'uuencode' | 'none'
 
 /** The encoding that a Content-Transfer-Encoding names. One that nobody knows changes nothing. */
 export function transferEncoding(field: string): TransferEncoding {
   // RFC 2045 6.1: the names compare without case.
   const name = field.toLowerCase()
-  return name === 'base64' || name === 'quoted-printable' ? name : 'none'
-}
-
-/** The decoded bytes of a body; the body itself where its encoding is none, or not what it says. */
-export function decodeTransferEncoding(body: Buffer, field: string): Buffer {
-  const encoding = transferEncoding(field)
-  if (encoding === 'base64') return decodeBase64(body)
-  return encoding === 'quoted-printable' ? decodeQuotedPrintable(body) : body
+  if (name === 'base64' || name === 'quoted-printable') return name
+  // QUIRK: no RFC has it; programs from before MIME write it under several names (RFC 2045 6.3 leaves them the x-).
+  return /^(?:x-)?uu(?:e|encode)$/.test(name) ? 'uuencode' : 'none'
 }
 
 /** Quoted-printable undone; an `=` that starts nothing valid stays in the text. */
@@ -54,7 +50,8 @@ export function decodeQuoted(body: Buffer, ahead: number): { decoded: Buffer; us
   return { decoded: decoded.subarray(0, length), usedBytes }
 }
 
-function hexByte(high: number | undefined, low: number | undefined): number {
+/** The byte that two hexadecimal digits write; negative where they are none. */
+export function hexByte(high: number | undefined, low: number | undefined): number {
   const value = hexDigit(high) * 16 + hexDigit(low)
   return value >= 0 ? value : -1
 }
@@ -79,30 +76,12 @@ function softLineBreakEnd(body: Buffer, start: number): number {
 }
 
 /** Whether `body` can be what its encoding says: base64 that does not even begin in its alphabet is none. */
-export function isDecodable(body: Buffer, encoding: string): boolean {
-  if (encoding.toLowerCase() !== 'base64') return true
-  const start = body.toString('latin1', 0, longestPadding).trimStart()
+export function isDecodable(body: ByteRange, encoding: TransferEncoding): boolean {
+  if (encoding !== 'base64') return true
+  const start = body.first(longestPadding).toString('latin1').trimStart()
   return start === '' || /^[A-Za-z0-9+/=_-]/.test(start)
 }
 
-function decodeBase64(body: Buffer): Buffer {
-  if (!isDecodable(body, 'base64')) return body
-  const pieces: Buffer[] = []
-  let at = 0
-  let paddings = 0
-  // QUIRK: some mailers join pieces that were each padded, or add a remark (mime-stalwart, thirdparty/002); Node stops
-  // at the first padding. A last piece without padding counts in whole groups of four characters.
-  while (at < body.length && paddings < mostPaddings) {
-    const padding = body.indexOf(equals, at)
-    const end = padding < 0 ? body.length : padding
-    const piece = Buffer.from(body.toString('latin1', at, end), 'base64')
-    const isRemark = padding < 0 && pieces.length > 0
-    if (piece.length > 0) pieces.push(isRemark ? piece.subarray(0, piece.length - (piece.length % 3)) : piece)
-    at = end + 1
-    paddings++
-  }
-  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
-}
-
-/** Each costs as much as a hundred characters: 25 MB of nothing else would take 5 s. */
+/** Paddings of a base64 body that are looked behind; each costs as much as a hundred characters: 25 MB of nothing else would
+ * take 5 s. */
 export const mostPaddings = 200_000

@@ -1,72 +1,104 @@
-// Transfer encodings undone piece by piece, with the same result as at once, for what is too large to hold.
+// Transfer encodings undone piece by piece, with the same result wherever a body is cut, so that none has to be held.
 import { decodeQuoted, longestEscape, mostPaddings, type TransferEncoding } from './transfer-encoding.ts'
+import { UuDecoder } from './uuencode.ts'
 
-/** Decodes `source` as `decodeTransferEncoding` does a body that is what it says; holds no more than a piece of it. */
-export function decodeStream(
+/** Takes a body's pieces in their order; what they decode to comes as soon as it is known, the last of it at the end. */
+export interface TransferDecoder {
+  decode(piece: Buffer): Buffer
+  end(): Buffer
+}
+
+export function transferDecoder(encoding: TransferEncoding): TransferDecoder {
+  if (encoding === 'base64') return new Base64Decoder()
+  if (encoding === 'uuencode') return new UuDecoder()
+  return encoding === 'quoted-printable' ? new QuotedPrintableDecoder() : asItIs
+}
+
+/** Decodes `source`; holds no more than a piece of it. */
+export async function* decodeStream(
   source: AsyncIterable<Buffer>,
   encoding: TransferEncoding,
-): AsyncIterable<Buffer> {
-  if (encoding === 'base64') return decodeBase64(source)
-  return encoding === 'quoted-printable' ? decodeQuotedPrintable(source) : source
+): AsyncGenerator<Buffer> {
+  const decoder = transferDecoder(encoding)
+  for await (const piece of source) yield decoder.decode(piece)
+  yield decoder.end()
 }
 
-async function* decodeQuotedPrintable(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let rest: Buffer = Buffer.alloc(0)
-  for await (const piece of source) {
-    const body = rest.length === 0 ? piece : Buffer.concat([rest, piece])
+const nothing: Buffer = Buffer.alloc(0)
+const asItIs: TransferDecoder = { decode: (piece) => piece, end: () => nothing }
+
+class QuotedPrintableDecoder implements TransferDecoder {
+  #rest = nothing
+
+  decode(piece: Buffer): Buffer {
+    const body = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece])
     const { decoded, usedBytes } = decodeQuoted(body, longestEscape)
-    yield decoded
-    rest = body.subarray(usedBytes)
+    this.#rest = body.subarray(usedBytes)
+    return decoded
   }
-  yield decodeQuoted(rest, 0).decoded
+
+  end(): Buffer {
+    return decodeQuoted(this.#rest, 0).decoded
+  }
 }
 
-async function* decodeBase64(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const decoder = new Base64Decoder()
-  for await (const piece of source) {
-    const decoded = decoder.decode(piece.toString('latin1'))
-    if (decoded.length > 0) yield decoded
-    if (decoder.isFull) return
-  }
-  const last = decoder.end()
-  if (last.length > 0) yield last
-}
+/** More of an unfinished line is not kept back: it is taken apart character by character. */
+const longestLine = 1000
 
-/** Pieces that were each padded follow each other; after one of them, an end without padding counts in whole groups. */
-class Base64Decoder {
-  /** Characters of a group that is not complete. */
+/**
+ * QUIRK: some mailers join pieces that were each padded, or add a remark (mime-stalwart, thirdparty/002). Pieces that were
+ * each padded follow each other; after one of them, an end without padding counts in whole groups of four characters.
+ */
+class Base64Decoder implements TransferDecoder {
+  /** Text of a group or of a line that is not complete; it has no padding in it. */
   #open = ''
   #hasBytes = false
   #hasPadded = false
   #paddings = 0
 
-  get isFull(): boolean {
-    return this.#paddings >= mostPaddings
-  }
-
-  decode(text: string): Buffer {
+  decode(piece: Buffer): Buffer {
+    const text = piece.toString('latin1')
     const decoded: Buffer[] = []
-    for (let at = 0; at < text.length && !this.isFull; ) {
+    for (let at = 0; at < text.length && this.#paddings < mostPaddings; ) {
       const padding = text.indexOf('=', at)
       decoded.push(this.#decodeWhole(text.slice(at, padding < 0 ? text.length : padding)))
       if (padding < 0) break
       decoded.push(this.#endPiece())
       at = padding + 1
     }
-    return Buffer.concat(decoded)
+    return decoded.length === 1 ? decoded[0]! : Buffer.concat(decoded)
   }
 
   end(): Buffer {
-    return this.isFull || this.#hasPadded ? Buffer.alloc(0) : Buffer.from(this.#open, 'base64')
+    if (this.#paddings >= mostPaddings) return nothing
+    const last = Buffer.from(this.#open, 'base64')
+    return this.#hasPadded ? last.subarray(0, last.length - (last.length % 3)) : last
   }
 
+  /** The bytes of the groups that are complete, but for those of the last line. */
   #decodeWhole(text: string): Buffer {
-    const known = this.#open + text.replace(/[^A-Za-z0-9+/_-]/g, '')
-    const whole = known.length - (known.length % 4)
-    this.#open = known.slice(whole)
-    const bytes = Buffer.from(known.slice(0, whole), 'base64')
+    const known = this.#open + text
+    const linesEnd = known.lastIndexOf('\n') + 1
+    const bytes =
+      known.length - linesEnd <= longestLine ? this.#decodeLines(known, linesEnd) : this.#decodeGroups(known)
     if (bytes.length > 0) this.#hasBytes = true
     return bytes
+  }
+
+  /** Lines that hold whole groups, as nearly all have. Measured of the decoders alone: 2 GB/s, and 0.3 as groups. */
+  #decodeLines(known: string, linesEnd: number): Buffer {
+    // Two characters more, and one byte is left over where there were whole groups before them, and only there.
+    const bytes = Buffer.from(`${known.slice(0, linesEnd)}AA`, 'base64')
+    if (bytes.length % 3 !== 1) return this.#decodeGroups(known)
+    this.#open = known.slice(linesEnd)
+    return bytes.subarray(0, bytes.length - 1)
+  }
+
+  #decodeGroups(known: string): Buffer {
+    const characters = known.replace(/[^A-Za-z0-9+/_-]/g, '')
+    const whole = characters.length - (characters.length % 4)
+    this.#open = characters.slice(whole)
+    return Buffer.from(characters.slice(0, whole), 'base64')
   }
 
   #endPiece(): Buffer {

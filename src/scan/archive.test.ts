@@ -4,8 +4,14 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { findUnscannable } from './archive.ts'
+import { ArchiveSearch } from './archive.ts'
 import { encryptedSample, nestedSample } from './samples.ts'
+
+function findUnscannable(content: Buffer, pieceBytes = 65_536): string | null {
+  const search = new ArchiveSearch()
+  for (let at = 0; at < content.length; at += pieceBytes) search.add(content.subarray(at, at + pieceBytes))
+  return search.findUnscannable()
+}
 
 /** A ZIP archive of deflated files, with both kinds of headers. */
 function zip(files: Buffer[], sizeSaid?: number): Buffer {
@@ -54,6 +60,9 @@ for (const [what, content, reason] of cases)
   test(`check 64: ${what}: ${reason ? 'cannot be called clean' : 'left to the scanner'}`, () => {
     if (reason) assert.match(findUnscannable(content) ?? '', reason)
     else assert.equal(findUnscannable(content), null)
+    // Wherever it is cut, the same is seen.
+    const [whole, least] = [findUnscannable(content, content.length), content.length > 1 << 20 ? 1021 : 1]
+    for (const pieceBytes of [least, least + 6]) assert.equal(findUnscannable(content, pieceBytes), whole)
   })
 
 test('check 64: any bytes are looked at, those made of headers in no time', () => {
@@ -63,7 +72,8 @@ test('check 64: any bytes are looked at, those made of headers in no time', () =
   )
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 50 }), (pieces) => {
-      findUnscannable(Buffer.from(pieces.join(''), 'latin1'))
+      const content = Buffer.from(pieces.join(''), 'latin1')
+      assert.equal(findUnscannable(content, 5), findUnscannable(content))
     }),
     { numRuns: 2000 },
   )

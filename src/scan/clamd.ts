@@ -15,6 +15,8 @@ export interface ScanVerdict {
   detail: string
 }
 
+type Pieces = Iterable<Buffer> | AsyncIterable<Buffer>
+
 interface ClamdOptions {
   connectMs?: number
   /** How long clamd may take for one stream; its own limit, MaxScanTime, is two minutes. */
@@ -24,7 +26,6 @@ interface ClamdOptions {
 /** `isCut`: the connection ended before an answer, yet not for lack of time. `isOpened`: there was one. */
 type Reply = { text: string; isSent: boolean } | { fault: string; isCut: boolean; isOpened: boolean }
 
-const pieceBytes = 64 * 1024
 const maxReplyBytes = 4096
 const pingMs = 5_000
 
@@ -41,16 +42,16 @@ export class Clamd {
     this.#answerMs = answerMs
   }
 
-  /** What clamd makes of the bytes; never rejects. */
-  async scan(content: Buffer): Promise<ScanVerdict> {
-    const first = await this.#stream(content)
+  /** What clamd makes of the content, which may be opened twice. Rejects where it cannot be read, and for nothing else. */
+  async scan(open: () => Pieces): Promise<ScanVerdict> {
+    const first = await this.#stream(open())
     if (!('fault' in first)) return judgeReply(first)
     if (!(await this.#isAlive()))
       return { state: first.isOpened ? 'lost' : 'unreachable', detail: first.fault }
     if (!first.isCut) return { state: 'later', detail: first.fault }
     // QUIRK: a stream over clamd's StreamMaxLength is reset, and its reply may be lost with that. A clamd that was killed
     // does so as well: only one that lives has cut it off by itself, and then it does so again.
-    const second = await this.#stream(content)
+    const second = await this.#stream(open())
     if (!('fault' in second)) return judgeReply(second)
     if (!(await this.#isAlive())) return { state: 'lost', detail: second.fault }
     return { state: second.isCut ? 'failed' : 'later', detail: second.fault }
@@ -74,27 +75,35 @@ export class Clamd {
     return 'text' in reply && reply.text === 'PONG'
   }
 
-  #stream(content: Buffer): Promise<Reply> {
+  #stream(content: Pieces): Promise<Reply> {
     return this.#converse(frame(content), this.#answerMs)
   }
 
-  #converse(request: Iterable<Buffer>, answerMs: number): Promise<Reply> {
+  #converse(request: Pieces, answerMs: number): Promise<Reply> {
     if (this.#isClosed) return Promise.resolve({ fault: 'scanning has ended', isCut: true, isOpened: false })
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const socket = connect({ ...this.#address })
       this.#open.add(socket)
       let text = ''
       let isOpened = false
-      const settle = (reply: Reply) => {
+      const end = () => {
         clearTimeout(timer)
         this.#open.delete(socket)
         socket.destroy()
+        source.destroy()
+      }
+      const settle = (reply: Reply) => {
+        end()
         resolve(reply)
       }
       const fail = (end: { fault: string; isCut: boolean }) => settle({ ...end, isOpened })
       const giveUp = () => fail({ fault: 'no answer in time', isCut: false })
       let timer = setTimeout(giveUp, this.#connectMs)
       const source = Readable.from(request)
+      source.on('error', (error) => {
+        end()
+        reject(error)
+      })
       socket.setEncoding('latin1')
       socket.on('connect', () => {
         isOpened = true
@@ -114,13 +123,15 @@ export class Clamd {
   }
 }
 
-function* frame(content: Buffer): Generator<Buffer> {
+async function* frame(content: Pieces): AsyncGenerator<Buffer> {
   yield Buffer.from('zINSTREAM\0')
-  for (let at = 0; at < content.length; at += pieceBytes) {
-    const piece = content.subarray(at, at + pieceBytes)
+  for await (const piece of content) {
+    // A piece of nothing would end the stream.
+    if (piece.length === 0) continue
     const length = Buffer.alloc(4)
     length.writeUInt32BE(piece.length)
-    yield Buffer.concat([length, piece])
+    yield length
+    yield piece
   }
   yield Buffer.alloc(4)
 }

@@ -37,3 +37,19 @@ test('check 18: what is refused counts towards the minute, and a new minute star
   clock.advance(60_000)
   assert.equal(door.admit('192.0.2.1'), null)
 })
+
+const neighbours: [string, (host: number) => string, string][] = [
+  ['a /24', (host) => `192.0.2.${host}`, '192.0.3.1'],
+  ['a /48', (host) => `2001:db8:1:${host.toString(16)}::1`, '2001:db8:2::1'],
+]
+for (const [name, addressOf, elsewhere] of neighbours) {
+  test(`check 18: the hosts of ${name} together hold four times what one may, and no more`, () => {
+    const { door } = admission({ maxConnectionsPerAddress: 5 })
+    const hosts = Array.from({ length: 40 }, (_, i) => addressOf(i + 1))
+    assert.equal(hosts.filter((address) => door.admit(address) === null).length, 20)
+    assert.equal(door.admit(elsewhere), null)
+    door.leave(addressOf(1))
+    assert.equal(door.admit(addressOf(99)), null)
+    assert.equal(door.admit(addressOf(99))?.code, 421)
+  })
+}

@@ -5,6 +5,25 @@ const lineAndDot = Buffer.from('\r\n.')
 const lineEnd = Buffer.from('\r\n')
 const dot = 46
 
+/** The final bytes of a message; what several transactions need of it is found out once. */
+export class OutgoingMessage {
+  readonly bytes: Buffer
+  #isEightBit: boolean | null = null
+  #dotStuffed: Buffer | null = null
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+
+  get isEightBit(): boolean {
+    return (this.#isEightBit ??= hasEightBit(this.bytes))
+  }
+
+  get dotStuffed(): Buffer {
+    return (this.#dotStuffed ??= dotStuffed(this.bytes))
+  }
+}
+
 /** The message has octets above 127: it needs a peer with 8BITMIME. */
 export function hasEightBit(message: Buffer): boolean {
   return !isAscii(message)

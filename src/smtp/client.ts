@@ -1,14 +1,15 @@
 // The SMTP client: connects, greets, secures and authenticates; then carries one transaction after another.
+import { OutgoingMessage } from './client-message.ts'
 import {
   type Envelope,
   type PeerState,
   type SendOptions,
+  type SendResult,
   type Timeouts,
-  type TransactionResult,
   transact,
 } from './client-transaction.ts'
 import { type Answer, type Fault, fault, Wire } from './client-wire.ts'
-import type { Reply } from './reply.ts'
+import { type Reply, replyLine } from './reply.ts'
 import type { PeerReply } from './reply-reader.ts'
 
 export interface ConnectOptions {
@@ -25,7 +26,7 @@ export interface ConnectOptions {
   tlsVerify?: 'host' | 'none'
   /** Certificate authorities (PEM) to trust instead of the system's. */
   tlsAuthorities?: string
-  /** For a smarthost: AUTH PLAIN or LOGIN, only over TLS or to a loopback address. */
+  /** For a smarthost: AUTH PLAIN or LOGIN, only over TLS or to a loopback address. Whose TLS it is, `tlsVerify` says. */
   auth?: { user: string; password: string }
   timeouts?: Partial<Timeouts>
   /** Aborting it ends the connection at once, at whatever step. */
@@ -175,9 +176,9 @@ class Opening {
   async #converse(lines: readonly string[]): Promise<ConnectFault | null> {
     for (const [index, line] of lines.entries()) {
       const answer = await this.#ask(line)
-      if (index === lines.length - 1) return notPositive(answer, 'AUTH')
+      if (index === lines.length - 1) return notAuthenticated(answer)
       if (!('reply' in answer) || answer.reply.code !== 334)
-        return notPositive(answer, 'AUTH') ?? unasked('AUTH')
+        return notAuthenticated(answer) ?? unasked('AUTH')
     }
     return null
   }
@@ -208,6 +209,7 @@ export class SmtpConnection {
       needsReset: false,
       fresh: true,
       awake: true,
+      farewell: null,
     }
   }
 
@@ -217,15 +219,19 @@ export class SmtpConnection {
   }
 
   /**
-   * One transaction: `message` is the final bytes, its lines ended by CRLF. Never rejects. On a connection used before,
-   * a fault with every recipient `untried` most often means that the peer had tired of waiting: try a new connection.
+   * The message to each of the envelopes, one transaction after the other; `message` is the final bytes, its lines ended by
+   * CRLF. Never rejects. On a connection used before, a fault with every recipient `untried` most often means that the
+   * peer had tired of waiting: try a new connection.
    */
-  async send(envelope: Envelope, message: Buffer, options: SendOptions = {}): Promise<TransactionResult> {
-    if (!this.usable) return this.#unsent(envelope)
+  async send(
+    envelopes: readonly Envelope[],
+    message: Buffer,
+    options: SendOptions = {},
+  ): Promise<SendResult> {
+    if (!this.usable) return this.#unsent(envelopes, options)
     this.#busy = true
     this.#state.awake = performance.now() - this.#spokeAtMs < awakeMs
-    const result = await transact(this.#wire, this.#state, envelope, message, options)
-    this.#state.fresh = false
+    const result = await transact(this.#wire, this.#state, envelopes, new OutgoingMessage(message), options)
     this.#spokeAtMs = performance.now()
     this.#busy = false
     return result
@@ -246,19 +252,30 @@ export class SmtpConnection {
     this.#wire.destroy('closed by us')
   }
 
-  #unsent({ to }: Envelope): TransactionResult {
+  #unsent(envelopes: readonly Envelope[], { onResult }: SendOptions): SendResult {
     const failed = this.#wire.fault ?? fault('closed', 'the connection is in use')
-    return { recipients: to.map(() => ({ outcome: 'untried' })), fault: failed, reply: this.#wire.unasked }
+    const recipients = envelopes.map(() => ({ outcome: 'untried' as const }))
+    for (const [place, result] of recipients.entries()) onResult?.(place, result)
+    return { recipients, fault: failed, reply: this.#wire.unasked }
   }
 }
 
 /** Null for a 2xx; otherwise the fault, with the reply that was its reason. */
 function notPositive(answer: Answer, step: string): ConnectFault | null {
   if ('fault' in answer) return { fault: answer.fault, reply: null }
-  const { code, text } = answer.reply
+  const { code } = answer.reply
   if (code < 300) return null
   const kind = code < 400 ? 'protocol' : 'refused'
-  return { fault: fault(kind, `${step} was answered by ${code} ${text}`), reply: answer.reply }
+  return { fault: fault(kind, `${step} was answered by ${replyLine(answer.reply)}`), reply: answer.reply }
+}
+
+/** The same for AUTH, without the peer's words: they may repeat the user name, and faults are shown. */
+function notAuthenticated(answer: Answer): ConnectFault | null {
+  const failed = notPositive(answer, 'AUTH')
+  if (!failed?.reply) return failed
+  const { code, enhanced } = failed.reply
+  const said = enhanced === null ? code : `${code} ${enhanced}`
+  return { ...failed, fault: fault(failed.fault.kind, `AUTH was answered by ${said}`) }
 }
 
 function unasked(step: string): ConnectFault {

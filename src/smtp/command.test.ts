@@ -23,6 +23,11 @@ const good: [string, object][] = [
   ['MAIL FROM:a@x.test', { verb: 'MAIL', from }],
   ['MAIL FROM:<>', { verb: 'MAIL', from: nullFrom }],
   ['MAIL FROM:<> size=12  body=7bit', { verb: 'MAIL', from: { ...nullFrom, sizeBytes: 12, body: '7BIT' } }],
+  ['MAIL FROM:<a@x.test> SIZE=1 size=1', { verb: 'MAIL', from: { ...from, sizeBytes: 1 } }],
+  [
+    'MAIL FROM:<a@x.test> BODY=7BIT SMTPUTF8 body=7bit',
+    { verb: 'MAIL', from: { ...from, body: '7BIT', utf8: true } },
+  ],
   ['MAIL FROM:<a@x.test> SMTPUTF8', { verb: 'MAIL', from: { ...from, utf8: true } }],
   ['RCPT TO:<u@our.test>', { verb: 'RCPT', to, wide: false }],
   [
@@ -71,7 +76,7 @@ const bad: [string | Buffer, number, string][] = [
   [`MAIL FROM:<a@x.test> SIZE=${'9'.repeat(21)}\r`, 501, '5.5.4'],
   ['MAIL FROM:<a@x.test> BODY=9BIT\r', 501, '5.5.4'],
   ['MAIL FROM:<a@x.test> SMTPUTF8=1\r', 501, '5.5.4'],
-  ['MAIL FROM:<a@x.test> SIZE=1 size=1\r', 501, '5.5.4'],
+  ['MAIL FROM:<a@x.test> SIZE=1 size=2\r', 501, '5.5.4'],
   ['MAIL FROM:<a@x.test> ENVID=a+0D+0A\r', 555, '5.5.4'],
   ['MAIL FROM:<ü@x.test>\r', 553, '5.6.7'],
   ['MAIL FROM:<a@ü.test>\r', 553, '5.6.7'],

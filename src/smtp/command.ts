@@ -105,12 +105,15 @@ function splitPath(rest: string, keyword: string): { path: string; parameters: s
 }
 
 function applyParameters(from: ReversePath, parameters: string[]): Command | null {
-  const seen = new Set<string>()
+  const seen = new Map<string, string>()
   for (const parameter of parameters) {
     const [, name = '', value] = /^([^=]*)(?:=(.*))?$/.exec(parameter) ?? []
     const keyword = name.toUpperCase()
-    if (seen.has(keyword)) return bad(501, '5.5.4', 'Parameter given twice')
-    seen.add(keyword)
+    // QUIRK: some clients repeat a parameter as it is, which says nothing new; two values contradict each other.
+    const before = seen.get(keyword)
+    if (before === parameter.toUpperCase()) continue
+    if (before !== undefined) return bad(501, '5.5.4', 'Parameter given twice')
+    seen.set(keyword, parameter.toUpperCase())
     const fault = applyParameter(from, keyword, value)
     if (fault !== null)
       return bad(fault, '5.5.4', fault === 555 ? 'Parameter not recognized' : 'Bad parameter')

@@ -1,13 +1,15 @@
-// One accepted connection: bytes in, replies out, deadlines, STARTTLS and the proxy's line. Knows sockets, not SMTP's states.
+// One accepted connection: bytes in, replies out, deadlines, STARTTLS and the proxy's header. Knows sockets, not SMTP's states.
 import type { Socket } from 'node:net'
 import { type SecureContext, TLSSocket } from 'node:tls'
 import { maxPendingLineBytes, parseCommand } from './command.ts'
-import { parseProxyLine } from './proxy.ts'
+import type { Harvest } from './harvest.ts'
+import { type ProxiedPeer, readProxyHeader } from './proxy.ts'
 import { formatReply, type Reply, reply } from './reply.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 import { Session, type Turn } from './session.ts'
 
-const maxWaitingBytes = 65_536
+/** What may wait behind what is being worked on; more of it stays with the peer. */
+const maxWaitingBytes = 16_384
 const maxHeldReplyChars = 16_384
 /** How long a peer that was hung up on may take to read our last reply. */
 const lingerMs = 2000
@@ -24,6 +26,7 @@ type Stage = 'greeting' | 'command' | 'dots' | 'chunk' | 'handshake' | 'closed'
 interface ConnectionOptions {
   server: SmtpServerOptions
   limits: ServerLimits
+  harvest: Harvest
   /** A trusted proxy named the peer behind it: null admits it. */
   admit(address: string): Reply | null
   /** The connection is gone. */
@@ -41,6 +44,7 @@ export class Connection {
   /** Bytes of the current BDAT chunk still to come. */
   #chunkBytes = 0
   #commands = 0
+  #isHeaderAwaited = false
   #pumping = false
   #backendBusy = false
   #inputEnded = false
@@ -53,7 +57,7 @@ export class Connection {
     this.#socket = socket
     this.#options = options
     this.#proxied = options.server.isTrusted(address)
-    this.#session = new Session(options.server, options.limits.maxErrors, address, socket.remotePort ?? 0)
+    this.#session = new Session(options.server, options, address, socket.remotePort ?? 0)
     this.#sessionDeadlineMs = this.#nowMs() + options.limits.sessionTimeoutMs
     this.#allow(options.limits.commandTimeoutMs)
     this.#listen(socket)
@@ -108,11 +112,9 @@ export class Connection {
 
   #greet(): void {
     if (this.#stage !== 'greeting') return
-    if (this.#proxied && this.#input.length > 0) {
-      // The proxy's line may be cut: it is awaited, within the deadline of a command.
-      if (!this.#input.includes(lineFeed)) return
-      if (this.#startsWithProxy() && !this.#takeProxyLine()) return
-    }
+    // The proxy's header may be cut: it is awaited, within the deadline of a command.
+    if (this.#proxied && this.#takeProxyHeader() === 'awaited') return
+    if (this.#stage !== 'greeting') return
     // RFC 5321 4.3.1: the client waits for the greeting; who does not is a robot.
     if (this.#input.length > 0) {
       this.#hangUp(tooEarly)
@@ -132,9 +134,9 @@ export class Connection {
     else if (this.#input.length > maxWaitingBytes) this.#socket.pause()
   }
 
-  // Only a proxy's cut line can still be waited for here: the banner of all others is under way.
+  // Only a proxy's cut header can still be waited for here: the banner of all others is under way.
   #inputWhileGreeting(): void {
-    if (this.#proxied && this.#input.includes(lineFeed)) this.#greet()
+    if (this.#isHeaderAwaited) this.#greet()
     else if (this.#input.length > maxPendingLineBytes) this.#hangUp(tooEarly)
   }
 
@@ -185,14 +187,14 @@ export class Connection {
   #step(): 'starved' | void | Promise<void> {
     if (this.#stage === 'dots') return this.#takeDots()
     if (this.#stage === 'chunk') return this.#takeChunk()
+    if (this.#commands === 0 && this.#proxied && this.#input.length > 0) {
+      const header = this.#takeProxyHeader()
+      if (header !== 'none') return header === 'awaited' ? 'starved' : undefined
+    }
     const end = this.#input.indexOf(lineFeed)
     if (end < 0) {
       if (this.#input.length <= maxPendingLineBytes) return 'starved'
       return this.#hangUp(reply(500, '5.5.2', 'Line too long'))
-    }
-    if (this.#commands === 0 && this.#proxied && this.#startsWithProxy()) {
-      this.#takeProxyLine()
-      return
     }
     const line = this.#input.subarray(0, end)
     this.#consume(end + 1)
@@ -273,23 +275,21 @@ export class Connection {
     this.#input = count === this.#input.length ? nothing : this.#input.subarray(count)
   }
 
-  #startsWithProxy(): boolean {
-    return this.#input.toString('latin1', 0, 6) === 'PROXY '
-  }
-
-  /** Takes the proxy's line off the input; false when the connection ended over it. */
-  #takeProxyLine(): boolean {
-    const end = this.#input.indexOf(lineFeed)
-    const line = this.#input.toString('latin1', 0, end)
-    this.#consume(end + 1)
+  /** Takes the proxy's header off the input; a malformed one, or a peer that is not admitted, ends the connection. */
+  #takeProxyHeader(): 'taken' | 'awaited' | 'none' {
+    const header = readProxyHeader(this.#input)
+    this.#isHeaderAwaited = header === 'part'
+    if (header === 'part') return 'awaited'
+    if (header === 'none') return 'none'
     this.#commands++
-    const peer = line.endsWith('\r') ? parseProxyLine(line.slice(0, -1)) : null
-    const refusal = peer === null ? reply(554, '5.5.0', 'Malformed PROXY header') : this.#replacePeer(peer)
+    if (header !== 'malformed') this.#consume(header.sizeBytes)
+    const refusal =
+      header === 'malformed' ? reply(554, '5.5.0', 'Malformed PROXY header') : this.#replacePeer(header.peer)
     if (refusal) this.#hangUp(refusal)
-    return refusal === null
+    return 'taken'
   }
 
-  #replacePeer(peer: { address: string; port: number } | 'unknown'): Reply | null {
+  #replacePeer(peer: ProxiedPeer): Reply | null {
     if (peer === 'unknown') return null
     this.#session.replacePeer(peer.address, peer.port)
     return this.#options.admit(peer.address)

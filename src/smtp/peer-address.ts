@@ -6,12 +6,20 @@ export function canonicalAddress(address: string): string {
   return address.replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '')
 }
 
-/** What limits per address count under: a host has a whole IPv6 /64 to itself, so it is counted as one. */
-export function networkOf(address: string): string {
-  if (!isIPv6(address)) return address
+/**
+ * What limits count an address under: itself and its /24, or its IPv6 /64, which is a host's own, and its /48, which is
+ * what a customer of a provider has.
+ */
+export function networksOf(address: string): [own: string, network: string] {
+  if (!isIPv6(address)) return [address, `${address.replace(/\.\d+$/, '')}.0/24`]
+  const groups = groupsOf(address)
+  return [`${groups.slice(0, 4).join(':')}::/64`, `${groups.slice(0, 3).join(':')}::/48`]
+}
+
+function groupsOf(address: string): string[] {
   const [head = '', tail] = address.toLowerCase().split('::')
   const groups = head === '' ? [] : head.split(':')
   const tailGroups = tail ? tail.split(':') : []
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - tailGroups.length)
-  return [...groups, ...Array<string>(zeros).fill('0'), ...tailGroups].slice(0, 4).join(':')
+  return [...groups, ...Array<string>(zeros).fill('0'), ...tailGroups]
 }

@@ -1,13 +1,78 @@
-// The PROXY protocol's first version: the line in which a load balancer names the peer behind it.
+// The PROXY protocol, both versions: the header in which a load balancer names the peer behind it.
 import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import { canonicalAddress } from './peer-address.ts'
 
-/** The peer named by a line without its CRLF; `unknown` where the balancer does not say, null when it is malformed. */
-export function parseProxyLine(line: string): { address: string; port: number } | 'unknown' | null {
-  if (line.length > 105) return null
-  if (/^PROXY UNKNOWN(?: |$)/.test(line)) return 'unknown'
+/** The peer that a balancer names; `unknown` where it does not say, or speaks for itself. */
+export type ProxiedPeer = { address: string; port: number } | 'unknown'
+
+/** What bytes begin with: a header and its length, a part of one, one that is malformed, or something else. */
+export type ProxyHeader = { peer: ProxiedPeer; sizeBytes: number } | 'part' | 'malformed' | 'none'
+
+const line = Buffer.from('PROXY ')
+const signature = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
+/** The longest line of the first version, its CRLF included. */
+const maxLineBytes = 107
+const fixedBytes = 16
+/** What is behind the addresses is skipped: no balancer needs more, and what is waited for must be bounded. */
+const maxRestBytes = 4096
+
+const local = 0x20
+const proxied = 0x21
+/** By the byte that names family and transport: unspecified, TCP over IPv4, TCP over IPv6. */
+const families = new Map([
+  [0x00, { addressBytes: 0, restBytes: 0 }],
+  [0x11, { addressBytes: 4, restBytes: 12 }],
+  [0x21, { addressBytes: 16, restBytes: 36 }],
+])
+
+/** Reads the header that `bytes` begin with. */
+export function readProxyHeader(bytes: Buffer): ProxyHeader {
+  if (begins(bytes, line)) return readLine(bytes)
+  if (begins(bytes, signature)) return readBinary(bytes)
+  return 'none'
+}
+
+/** Whether the bytes begin with `head`, as far as they go. */
+function begins(bytes: Buffer, head: Buffer): boolean {
+  const length = Math.min(bytes.length, head.length)
+  return length > 0 && bytes.subarray(0, length).equals(head.subarray(0, length))
+}
+
+function readLine(bytes: Buffer): ProxyHeader {
+  const end = bytes.subarray(0, maxLineBytes).indexOf('\n')
+  if (end < 0) return bytes.length < maxLineBytes ? 'part' : 'malformed'
+  const text = bytes.toString('latin1', 0, end)
+  const peer = text.endsWith('\r') ? parseLine(text.slice(0, -1)) : null
+  return peer === null ? 'malformed' : { peer, sizeBytes: end + 1 }
+}
+
+/** The peer named by a line without its CRLF; null when it is malformed. */
+function parseLine(text: string): ProxiedPeer | null {
+  if (/^PROXY UNKNOWN(?: |$)/.test(text)) return 'unknown'
   const [, family, address = '', port] =
-    /^PROXY TCP([46]) ([0-9A-Fa-f.:]+) \S+ (\d{1,5}) \d{1,5}$/.exec(line) ?? []
+    /^PROXY TCP([46]) ([0-9A-Fa-f.:]+) \S+ (\d{1,5}) \d{1,5}$/.exec(text) ?? []
   if (isIP(address) !== Number(family) || Number(port) > 65_535) return null
   return { address: canonicalAddress(address), port: Number(port) }
+}
+
+function readBinary(bytes: Buffer): ProxyHeader {
+  if (bytes.length < fixedBytes) return 'part'
+  const command = bytes[12]
+  const restBytes = bytes.readUInt16BE(14)
+  const family = families.get(bytes[13]!)
+  if ((command !== local && command !== proxied) || restBytes > maxRestBytes) return 'malformed'
+  if (command === proxied && (!family || restBytes < family.restBytes)) return 'malformed'
+  const sizeBytes = fixedBytes + restBytes
+  if (bytes.length < sizeBytes) return 'part'
+  // A balancer that looks whether we live, or that does not know the peer.
+  if (command === local || !family?.addressBytes) return { peer: 'unknown', sizeBytes }
+  const portAt = fixedBytes + 2 * family.addressBytes
+  const source = bytes.subarray(fixedBytes, fixedBytes + family.addressBytes)
+  return { peer: { address: writeAddress(source), port: bytes.readUInt16BE(portAt) }, sizeBytes }
+}
+
+/** As a socket would name it: IPv4-mapped addresses as IPv4. */
+function writeAddress(bytes: Buffer): string {
+  return ipaddr.process(ipaddr.fromByteArray([...bytes]).toString()).toString()
 }

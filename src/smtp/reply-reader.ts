@@ -42,6 +42,8 @@ export class ReplyReader {
   /** Takes the next bytes and returns the replies that they complete, in order. */
   push(chunk: Buffer): PeerReply[] {
     const replies: PeerReply[] = []
+    // A peer that goes on talking would have all of it kept, and copied with each piece.
+    if (this.#garbled !== null) return replies
     const bytes = this.#partial ? Buffer.concat([this.#partial, chunk]) : chunk
     let start = 0
     while (this.#garbled === null) {

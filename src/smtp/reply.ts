@@ -13,6 +13,11 @@ const maxLines = 100
 // RFC 5321 4.5.3.1.5: a reply line, code and line end included, has at most 512 octets.
 const maxLineBytes = 512
 
+/** The reply as one line: code, status, text. */
+export function replyLine({ code, enhanced, text }: Reply): string {
+  return [code, enhanced, text.replaceAll('\n', ' ')].filter((part) => part !== null).join(' ')
+}
+
 /** A reply; shorter to write than the object. */
 export function reply(code: number, enhanced: string | null, text: string): Reply {
   return { code, enhanced, text }

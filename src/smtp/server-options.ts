@@ -16,7 +16,7 @@ export interface ServerLimits {
   /** How often deadlines are looked at. */
   sweepIntervalMs: number
   maxConnections: number
-  /** Per IPv4 address or IPv6 /64 network, as is the next one; trusted addresses are exempt from both. */
+  /** Per IPv4 address or IPv6 /64, four times as many per /24 or /48, as is the next one; trusted addresses are exempt. */
   maxConnectionsPerAddress: number
   connectionsPerMinutePerAddress: number
   /** Commands refused for good before the session is ended. */
@@ -46,6 +46,8 @@ export interface SmtpServerOptions {
   secureContext(): SecureContext | null
   /** Peers free of per-address limits, whose PROXY header is believed. */
   isTrusted(address: string): boolean
+  /** Whether this EHLO name proves a node of ours, which guesses no names. */
+  isOwn?(name: string): boolean
   limits?: Partial<ServerLimits>
   clock: Clock
   log: Log

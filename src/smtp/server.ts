@@ -3,20 +3,25 @@ import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { Admission } from './admission.ts'
 import { Connection } from './connection.ts'
+import { Harvest } from './harvest.ts'
 import { canonicalAddress } from './peer-address.ts'
 import { formatReply, type Reply, reply } from './reply.ts'
 import { defaultLimits, type ServerLimits, type SmtpServerOptions } from './server-options.ts'
 
 const backlog = 1024
 const refusalLingerMs = 2000
+/** Refused peers that are given the time to read why; past it they are cut, so that they take no room from others. */
+const maxLingering = 200
 const full = reply(421, '4.7.0', 'Too many connections, try again later')
 
 export class SmtpServer {
   readonly #options: SmtpServerOptions
   readonly #limits: ServerLimits
   readonly #admission: Admission
+  readonly #harvest: Harvest
   readonly #connections = new Set<Connection>()
   readonly #server: Server
+  #lingering = 0
   #sweeper: NodeJS.Timeout | undefined
   #whenEmpty: (() => void) | undefined
 
@@ -24,9 +29,8 @@ export class SmtpServer {
     this.#options = options
     this.#limits = { ...defaultLimits, ...options.limits }
     this.#admission = new Admission(this.#limits, options.clock)
+    this.#harvest = new Harvest(options.clock, options.log)
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket))
-    // Refused peers linger for a moment; past this they are not even answered.
-    this.#server.maxConnections = 2 * this.#limits.maxConnections
   }
 
   /** Open sessions. */
@@ -73,12 +77,13 @@ export class SmtpServer {
     const refusal =
       this.#connections.size < this.#limits.maxConnections ? this.#admit(address, admitted) : full
     if (refusal) {
-      refuse(socket, refusal)
+      this.#refuse(socket, refusal)
       return
     }
     const connection = new Connection(socket, address, {
       server: this.#options,
       limits: this.#limits,
+      harvest: this.#harvest,
       admit: (proxied) => this.#admit(proxied, admitted),
       closed: () => this.#forget(connection, admitted),
     })
@@ -102,12 +107,19 @@ export class SmtpServer {
   #sweep(): void {
     for (const connection of this.#connections) connection.checkDeadline()
   }
-}
 
-function refuse(socket: Socket, refusal: Reply): void {
-  // Every error is followed by 'close'; nothing is held for this socket.
-  socket.on('error', () => {})
-  socket.setTimeout(refusalLingerMs, () => socket.destroy())
-  socket.end(formatReply(refusal))
-  socket.resume()
+  #refuse(socket: Socket, refusal: Reply): void {
+    // Every error is followed by 'close'; nothing is held for this socket.
+    socket.on('error', () => {})
+    if (this.#lingering >= maxLingering) {
+      socket.destroy()
+      return
+    }
+    this.#lingering++
+    socket.once('close', () => this.#lingering--)
+    const timer = setTimeout(() => socket.destroy(), refusalLingerMs)
+    socket.once('close', () => clearTimeout(timer))
+    socket.end(formatReply(refusal))
+    socket.resume()
+  }
 }

@@ -1,12 +1,14 @@
 // The server's side of one SMTP conversation: what each command means in the state it comes in. No sockets here.
+import { setTimeout as wait } from 'node:timers/promises'
 import type { SecureContext } from 'node:tls'
 import type { Envelope, Peer, ReversePath, Tls } from './backend.ts'
 import type { Command } from './command.ts'
 import { DotReader } from './dot-reader.ts'
+import type { Harvest } from './harvest.ts'
 import { Intake, localError } from './intake.ts'
 import { LineEnds } from './line-ends.ts'
 import { type Reply, reply } from './reply.ts'
-import type { SmtpServerOptions } from './server-options.ts'
+import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 
 /** What the connection does next. */
 export type Turn =
@@ -30,10 +32,13 @@ type Of<Verb extends Command['verb']> = Extract<Command, { verb: Verb }>
 export class Session {
   readonly #options: SmtpServerOptions
   readonly #maxErrors: number
+  readonly #harvest: Harvest
   #address: string
   #port: number
   #tls = plain
   #helo: { name: string; extended: boolean } | null = null
+  /** A node of ours: it writes to whom its senders name, and guesses nothing. */
+  #isOwn = false
   #envelope: Envelope | null = null
   #intake: Intake | null = null
   #dots = new DotReader()
@@ -41,9 +46,15 @@ export class Session {
   #chunk = { last: false, sizeBytes: 0, refusal: noRecipients as Reply | null }
   #errors = 0
 
-  constructor(options: SmtpServerOptions, maxErrors: number, address: string, port: number) {
+  constructor(
+    options: SmtpServerOptions,
+    { limits, harvest }: { limits: ServerLimits; harvest: Harvest },
+    address: string,
+    port: number,
+  ) {
     this.#options = options
-    this.#maxErrors = maxErrors
+    this.#maxErrors = limits.maxErrors
+    this.#harvest = harvest
     this.#address = address
     this.#port = port
   }
@@ -63,6 +74,7 @@ export class Session {
   startOver(tls: Tls): void {
     this.#reset()
     this.#helo = null
+    this.#isOwn = false
     this.#tls = tls
   }
 
@@ -139,13 +151,14 @@ export class Session {
   }
 
   #answer(answer: Reply): Turn {
-    if (answer.code >= 500 && ++this.#errors > this.#maxErrors) {
+    if (answer.code >= 500 && !this.#isOwn && ++this.#errors > this.#maxErrors) {
       return { next: 'close', reply: reply(421, '4.7.0', 'Too many errors') }
     }
     return { next: 'command', reply: answer }
   }
 
   #answerMessage(answer: Reply): Turn {
+    if (answer.code < 300) this.#harvest.noteTaken(this.#address)
     this.#reset()
     return { next: 'command', reply: answer }
   }
@@ -159,8 +172,10 @@ export class Session {
   #greet({ verb, name }: Of<'EHLO' | 'HELO'>): Turn {
     this.#reset()
     const extended = verb === 'EHLO'
-    this.#helo = { name, extended }
     const { hostname } = this.#options
+    this.#isOwn = this.#options.isOwn?.(name) ?? false
+    // What proves a node of ours is kept from all who see the message.
+    this.#helo = { name: this.#isOwn ? hostname : name, extended }
     return this.#answer(reply(250, null, extended ? [hostname, ...this.#extensions()].join('\n') : hostname))
   }
 
@@ -175,6 +190,8 @@ export class Session {
   #mail({ from }: Of<'MAIL'>): Turn {
     // RFC 5321 4.1.4: MAIL comes after HELO or EHLO, and not within another transaction.
     if (this.#helo === null || this.#envelope !== null) return this.#answer(badOrder)
+    const turnedAway = this.#isCounted() ? this.#harvest.refusal(this.#address) : null
+    if (turnedAway) return { next: 'close', reply: turnedAway }
     // RFC 1870 6.1: a message announced as too large is refused at once.
     if ((from.sizeBytes ?? 0) > this.#options.maxSizeBytes) {
       return this.#answer(reply(552, '5.3.4', 'Message too large'))
@@ -200,9 +217,25 @@ export class Session {
       return this.#answer(reply(452, '4.5.3', 'Too many recipients'))
     }
     const refusal = await this.#askBackend(envelope, to)
+    const turnedAway = await this.#holdUpHarvest(refusal)
+    if (turnedAway) return { next: 'close', reply: turnedAway }
     if (refusal !== null) return this.#answer(refusal)
     envelope.to.push(to)
     return this.#answer(reply(250, '2.1.5', 'Recipient OK'))
+  }
+
+  /** Peers who are turned away learn nothing of known recipients either: the reply that ends the connection. */
+  async #holdUpHarvest(answer: Reply | null): Promise<Reply | null> {
+    if (!this.#isCounted()) return null
+    const turnedAway = this.#harvest.refusal(this.#address)
+    if (turnedAway !== null || answer?.enhanced !== '5.1.1') return turnedAway
+    const delayMs = this.#harvest.noteUnknown(this.#address)
+    if (delayMs > 0) await wait(delayMs, null, { ref: false })
+    return null
+  }
+
+  #isCounted(): boolean {
+    return !this.#isOwn && !this.#options.isTrusted(this.#address)
   }
 
   async #askBackend(envelope: Envelope, to: Of<'RCPT'>['to']): Promise<Reply | null> {

@@ -30,7 +30,13 @@ export async function readBacklog(db: Queryable, at: Date, most: number): Promis
         select submission_id from delivery where ${waiting} order by expires_at limit 1) w
         join submission s on s.id = w.submission_id) as "oldestAcceptedAt",
       (select count(*) from (select from spool limit $2) w) as spooled,
-      (select received_at from spool order by due_at limit 1) as "oldestReceivedAt",
+      (with recursive first as (
+          (select organization_id, received_at from spool order by organization_id, due_at limit 1)
+          union all
+          select n.* from first f cross join lateral (
+            select organization_id, received_at from spool
+            where organization_id > f.organization_id order by organization_id, due_at limit 1) n
+        ) select min(received_at) from first) as "oldestReceivedAt",
       (select count(*) from (
         (select from webhook_delivery where status = 'pending' and next_attempt_at is null limit $2)
         union all (select from webhook_delivery where status = 'pending' and next_attempt_at is not null limit $2)) w

@@ -24,7 +24,7 @@ let scratch = Buffer.allocUnsafe(1 << 16)
 /** Room for `bytes` more from `at` on. */
 function reserve(at: number, bytes: number): void {
   if (at + bytes <= scratch.length) return
-  const larger = Buffer.allocUnsafe(2 * (at + bytes))
+  const larger = Buffer.allocUnsafe(bytes > keptBytes ? at + bytes + (1 << 16) : 2 * (at + bytes))
   scratch.copy(larger, 0, 0, at)
   scratch = larger
 }
@@ -86,8 +86,9 @@ export function column<Type extends keyof Elements>(
     scratch.writeInt32BE(value === null ? nullLength : next - begin, end)
     end = next
   }
-  const written = Buffer.from(scratch.subarray(0, end))
-  if (scratch.length > keptBytes) scratch = Buffer.allocUnsafe(1 << 16)
+  const written = scratch.subarray(0, end)
+  if (scratch.length <= keptBytes) return Buffer.from(written)
+  scratch = Buffer.allocUnsafe(1 << 16)
   return written
 }
 

@@ -1,5 +1,6 @@
 // The connection to PostgreSQL: prepared statements, transactions, and faults sorted by what can be done about them.
 import pg from 'pg'
+import { StartRefused } from '../base/errors.ts'
 import { meters } from '../base/meters.ts'
 
 /** Counts and sequence numbers stay below 2^53, so bigint columns are read as numbers. */
@@ -37,7 +38,8 @@ export class DbFault extends Error {
   readonly constraint: string | undefined
 
   constructor(cause: Error & { code?: string; constraint?: string }) {
-    super(cause.message, { cause })
+    // Several addresses that were tried in vain make an error without a message.
+    super(cause.message || cause.code || 'no answer', { cause })
     this.name = 'DbFault'
     this.kind = faultKind(cause)
     this.sqlState = cause.code
@@ -76,6 +78,7 @@ export class Db implements Queryable {
       application_name: 'posthorn',
       // Every statement has its index; a plan made while tables were empty must not scan them when they are large.
       options: '-c jit=off -c enable_seqscan=off -c plan_cache_mode=force_generic_plan',
+      onConnect: commitDurably,
     })
     // An idle connection that breaks is replaced at the next query, which meets the fault if it lasts.
     this.#pool.on('error', () => {})
@@ -134,6 +137,32 @@ export class Db implements Queryable {
   async close(): Promise<void> {
     await this.#pool.end()
   }
+}
+
+const firstAnswerMs = 5_000
+
+/**
+ * What was acknowledged is on the server's disk, whatever its configuration, its role or its database says. Where it asks
+ * for a standby's word beyond that it keeps its own value, which later changes of the configuration then do not lower.
+ */
+async function commitDurably(client: pg.ClientBase): Promise<void> {
+  const text = `select set_config(name, case when setting in ('off', 'local') then 'on' else setting end, false)
+    from pg_settings where name = 'synchronous_commit'`
+  await client.query({ text, query_timeout: firstAnswerMs } as pg.QueryConfig)
+}
+
+/** Refuses a server that may lose what it said it had committed, for there a 202 or a 250 would be a lie. */
+export async function requireDurable(db: Queryable): Promise<void> {
+  const off = await db.query<{ name: string }>(
+    `select name from pg_settings where name in ('fsync', 'full_page_writes') and setting = 'off' order by name`,
+  )
+  if (off.length === 0) return
+  const all = (value: string) => off.map(({ name }) => `${name}=${value}`).join(' and ')
+  throw new StartRefused(
+    'database',
+    `the PostgreSQL of POSTHORN_DATABASE_URL runs with ${all('off')}, so a crash can lose mail that was acknowledged`,
+    `set ${all('on')} in its postgresql.conf and reload it`,
+  )
 }
 
 async function clientQuery<Row>(

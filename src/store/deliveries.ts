@@ -5,6 +5,7 @@ import { column, pick } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import type { DeliveryStatus } from './status.ts'
+import { dueOf, type Seen, type Turns } from './turns.ts'
 
 export interface ClaimedDelivery {
   submissionId: SubmissionId
@@ -12,6 +13,8 @@ export interface ClaimedDelivery {
   organizationId: OrganizationId
   email: string
   attempts: number
+  /** How many of them a fault of ours ended before the message was written. */
+  ownFaults: number
   queuedAt: Date
   expiresAt: Date
   /** Its address was suppressed since it was accepted. */
@@ -41,40 +44,106 @@ export interface OutboundContent {
 }
 
 type ClaimedRow = Omit<ClaimedDelivery, 'content'> &
-  Omit<OutboundContent, 'messageId'> & { messageId: string | null }
+  Omit<OutboundContent, 'messageId'> & { messageId: string | null; seen: Seen | null }
 
 const claiming = `select c.submission_id as "submissionId", c.position, c.organization_id as "organizationId", c.email,
-  c.attempts, c.queued_at as "queuedAt", c.expires_at as "expiresAt", c.suppressed as "isSuppressed",
+  c.attempts, c.own_faults as "ownFaults", c.queued_at as "queuedAt", c.expires_at as "expiresAt", c.suppressed as "isSuppressed",
   case when c.has_inbox then 'inbox' else 'domain' end as origin, c.internet_message_id as "messageId",
   c.in_reply_to as "inReplyTo", coalesce(c.reference_ids, '{}') as "referenceIds", c.sender, c.recipients, c.subject,
   c.body as text, c.html, coalesce(c.attachments, '[]') as attachments, c.raw_id as "rawId",
-  coalesce(c.headers, '{}') as headers, c.created_at as "createdAt"
-  from claim_deliveries($1, $2, $3, $4) c`
+  coalesce(c.headers, '{}') as headers, c.created_at as "createdAt", c.seen
+  from claim_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9) c`
 
-/** Takes up to `wanted` due deliveries of the route, in turns by organization. The claim is the attempt's record. */
-export async function claimDeliveries(
+/** One look at a queue under a lease, and what it claimed; null where the lease has passed. */
+async function look(
   db: Queryable,
-  claim: { route: string; epoch: number; wanted: number },
+  { route, epoch, wanted, passedOver, turns }: Claim,
   at: Date,
-): Promise<ClaimedDelivery[]> {
-  const rows = await db.query<ClaimedRow>(claiming, [claim.route, claim.epoch, at, claim.wanted])
-  return rows.map(
-    ({ position, organizationId, email, attempts, queuedAt, expiresAt, isSuppressed, ...rest }) => {
-      const { submissionId, messageId } = rest
-      const content = messageId === null ? null : { ...rest, messageId }
-      return {
-        submissionId,
-        position,
-        organizationId,
-        email,
-        attempts,
-        queuedAt,
-        expiresAt,
-        isSuppressed,
-        content,
-      }
-    },
-  )
+): Promise<{ seen: Seen; claimed: ClaimedRow[] } | null> {
+  const [first, ...claimed] = await db.query<ClaimedRow>(claiming, [
+    ...[route, epoch, at, wanted, passedOver, ...turns.places],
+  ])
+  return first ? { seen: first.seen!, claimed } : null
+}
+
+/** A look at a queue by its owner. */
+interface Look {
+  route: string
+  epoch: number
+  /** The owner's; it goes on from claim to claim. */
+  turns: Turns
+}
+
+export interface Claim extends Look {
+  wanted: number
+  /** Organizations that get no turn. */
+  passedOver: string[]
+}
+
+/**
+ * Takes up to `wanted` due deliveries of the route, in turns by organization, none of those in `passedOver`. The claim is
+ * the attempt's record. What a claim costs does not grow with the organizations that wait; it comes back empty only once
+ * it has been through all of them.
+ */
+export async function claimDeliveries(db: Queryable, claim: Claim, at: Date): Promise<ClaimedDelivery[]> {
+  const { turns } = claim
+  for (let round = turns.begin(at); ; ) {
+    const found = await look(db, claim, at)
+    if (!found) return []
+    turns.see(found.seen, at)
+    if (found.claimed.length > 0) return found.claimed.map(toClaimed)
+    // A round that an earlier claim began has passed those whose mail it left.
+    if (turns.areOver && round === 'new') return []
+    if (turns.areOver) round = turns.begin(at)
+  }
+}
+
+function toClaimed(row: ClaimedRow): ClaimedDelivery {
+  const {
+    position,
+    organizationId,
+    email,
+    attempts,
+    ownFaults,
+    queuedAt,
+    expiresAt,
+    isSuppressed,
+    seen: _,
+    ...rest
+  } = row
+  const { submissionId, messageId } = rest
+  const content = messageId === null ? null : { ...rest, messageId }
+  return {
+    ...{ submissionId, position, organizationId, email, attempts, ownFaults },
+    ...{ queuedAt, expiresAt, isSuppressed, content },
+  }
+}
+
+/**
+ * When the route's next delivery falls due, or null when none waits. As a claim sees it: neither what has outlived its time
+ * nor what is held counts.
+ */
+export async function nextDue(db: Queryable, lease: Look, at: Date): Promise<Date | null> {
+  const { turns } = lease
+  for (turns.beginAnew(at); ; ) {
+    const found = await look(db, { ...lease, wanted: 0, passedOver: [] }, at)
+    if (!found) return null
+    const dueMs = dueOf(found.seen)
+    if (dueMs <= at.getTime()) {
+      turns.end()
+      return new Date(dueMs)
+    }
+    turns.see(found.seen, at)
+    if (turns.areOver) return Number.isFinite(turns.dueMs) ? new Date(turns.dueMs) : null
+  }
+}
+
+/** Whether the organization's mail is held, as while it is suspended. */
+export async function isHeld(db: Queryable, organizationId: OrganizationId): Promise<boolean> {
+  const active = await db.query(`select from organization where id = $1 and status = 'active'`, [
+    organizationId,
+  ])
+  return active.length === 0
 }
 
 /** How a claimed delivery ended. Status null: it was not tried, and the claim is given back. */
@@ -87,6 +156,8 @@ export interface DeliveryResult {
   dueAt: Date | null
   response: string | null
   failureCode: string | null
+  /** How many attempts a fault of ours has ended by now; left out where this one was another. */
+  ownFaults?: number
   /** The remote says that there is no such address: nothing more is sent to it. */
   suppresses?: boolean
   facts: DeliveryFact[]
@@ -104,7 +175,7 @@ export interface DeliveryFact {
   classification: string | null
 }
 
-const resultColumns = Array.from({ length: 19 }, (_, i) => `$${i + 1}`).join(', ')
+const resultColumns = Array.from({ length: 20 }, (_, i) => `$${i + 1}`).join(', ')
 
 /** One call a batch; answers for each result whether it counted under the lease that claimed it. */
 export async function recordResults(db: Queryable, results: DeliveryResult[], at: Date): Promise<boolean[]> {
@@ -132,6 +203,10 @@ function columnsOf(results: DeliveryResult[]): Buffer[] {
     column('timestamptz', pick(results, 'dueAt')),
     column('text', pick(results, 'response')),
     column('text', pick(results, 'failureCode')),
+    column(
+      'integer',
+      results.map(({ ownFaults }) => ownFaults ?? null),
+    ),
   ]
 }
 
@@ -162,7 +237,7 @@ const recordAndSuppress = `with counted as materialized (
     select place from record_results(${resultColumns}) place
   ), dead as materialized (
     select suppress_addresses(coalesce(jsonb_agg(x.fact), '[]'), $1) from counted c
-    join jsonb_array_elements($20::jsonb) x(fact) on (x.fact->>'place')::integer = c.place
+    join jsonb_array_elements($21::jsonb) x(fact) on (x.fact->>'place')::integer = c.place
   )
   select counted.place from counted cross join dead`
 
@@ -190,6 +265,31 @@ export async function findWaitingOfRoute(
   return await db.query<DeliveryPlace>(
     `select ${places} from delivery where route = $1 and ${waiting} limit $2`,
     [route, limit],
+  )
+}
+
+/**
+ * What the organization has waiting, in whatever queue. Only what was accepted before `before`, an id, so that who goes
+ * through all of it comes to an end.
+ */
+export async function findWaitingOfOrganization(
+  db: Queryable,
+  organizationId: OrganizationId,
+  before: string,
+  limit: number,
+): Promise<DeliveryPlace[]> {
+  return await db.query<DeliveryPlace>(
+    `with recursive queues as (
+      (select route from delivery where ${waiting} order by route limit 1)
+      union all
+      select next.route from queues cross join lateral (
+        select route from delivery where ${waiting} and route > queues.route order by route limit 1) next
+    )
+    select w.* from queues cross join unnest(array['pending', 'deferred']) lane cross join lateral (
+      select ${places} from delivery
+      where route = queues.route and status = lane and organization_id = $1 and ${waiting} and submission_id < $2 limit $3
+    ) w limit $3`,
+    [organizationId, before, limit],
   )
 }
 

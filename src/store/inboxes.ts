@@ -78,16 +78,28 @@ export interface AddressedInbox {
   id: InboxId
   organizationId: OrganizationId
   address: string
+  /** What its organization may still receive today. */
+  roomMessages: number
+  roomBytes: number
 }
 
 /** The living inboxes at these `localPart@domain` addresses. */
-export async function findInboxesByAddress(db: Queryable, addresses: string[]): Promise<AddressedInbox[]> {
+export async function findInboxesByAddress(
+  db: Queryable,
+  addresses: string[],
+  at: Date,
+): Promise<AddressedInbox[]> {
   return await db.query<AddressedInbox>(
-    `select b.id, b.organization_id as "organizationId", a.address
+    `select b.id, b.organization_id as "organizationId", a.address,
+      (o.limits->>'receivedMessagesPerDay')::bigint - case when u.is_today then u.messages else 0 end as "roomMessages",
+      (o.limits->>'receivedBytesPerDay')::bigint - case when u.is_today then u.bytes else 0 end as "roomBytes"
     from unnest($1::text[]) as a(address)
     join inbox b on b.domain = split_part(a.address, '@', 2) and b.local_part = split_part(a.address, '@', 1)
-      and b.status = 'active'`,
-    [addresses],
+      and b.status = 'active'
+    join organization o on o.id = b.organization_id
+    cross join lateral (select day = ($2::timestamptz at time zone 'UTC')::date as is_today, messages, bytes
+      from received_usage where organization_id = o.id limit 1) u`,
+    [addresses, at],
   )
 }
 
@@ -150,5 +162,18 @@ export async function entombInbox(tx: Tx, id: InboxId, at: Date): Promise<void> 
   await tx.query(
     `update inbox set status = 'deleted', display_name = '', deleted_at = $2, updated_at = $2 where id = $1`,
     [id, at],
+  )
+}
+
+/** Managed domains that the deployment had before and that have inboxes still; the first few by name. */
+export async function listFormerDomains(
+  db: Queryable,
+  managedDomain: string,
+): Promise<{ domain: string; inboxes: number }[]> {
+  // Two ranges of the index pass over the domain that nearly all of them are on.
+  return await db.query(
+    `select domain, count(*) as inboxes from inbox
+    where domain_id is null and status = 'active' and (domain < $1 or domain > $1) group by domain order by domain limit 20`,
+    [managedDomain],
   )
 }

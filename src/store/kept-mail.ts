@@ -1,9 +1,11 @@
 // Mail for the service's own addresses: reports until they are read, and what operators may want to see, for a while.
+import type { OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 import { deleteUnusedRaws, type RawRow } from './raws.ts'
 import type { KeptRow } from './spool.ts'
 
 export interface KeptReport extends KeptRow {
+  organizationId: OrganizationId | null
   purpose: 'feedback' | 'return_path'
   rawId: string
   receivedAt: Date
@@ -11,29 +13,44 @@ export interface KeptReport extends KeptRow {
 }
 
 /**
- * Takes up to `limit` due reports with their bytes, and no more than weigh `maxBytes` together unless it is a single one.
- * The claim writes nothing and falls with the transaction. Answers whether there is more to be had at once.
+ * Takes up to `limit` due reports with their bytes, and no more than weigh `maxBytes` together unless it is a single one, of
+ * organizations in turn, those behind `behind` first. The claim writes nothing and falls with the transaction. Answers who had
+ * the last turn, and whether there is more to be had at once.
  */
 export async function claimReports(
   tx: Tx,
   at: Date,
-  { limit, maxBytes }: { limit: number; maxBytes: number },
-): Promise<{ taken: (KeptReport & RawRow)[]; isMore: boolean }> {
-  const [claim] = await tx.query<{ claimed: string[]; isMore: boolean }>(
-    'select claimed, is_more as "isMore" from claim_reports($1, $2, $3)',
-    [at, limit, maxBytes],
+  { limit, maxBytes, behind }: { limit: number; maxBytes: number; behind: OrganizationId | null },
+): Promise<{ taken: (KeptReport & RawRow)[]; last: OrganizationId | null; isMore: boolean }> {
+  const [claim] = await tx.query<{ claimed: string[]; last: OrganizationId | null; isMore: boolean }>(
+    'select claimed, last, is_more as "isMore" from claim_reports($1, $2, $3, $4)',
+    [at, limit, maxBytes, behind],
   )
-  const { claimed, isMore } = claim!
-  if (claimed.length === 0) return { taken: [], isMore }
+  const { claimed, last, isMore } = claim!
+  if (claimed.length === 0) return { taken: [], last, isMore }
   const taken = await tx.query<KeptReport & RawRow>(
-    `select k.id, k.purpose, k.address, k.envelope, k.raw_id as "rawId", k.received_at as "receivedAt", k.failures,
+    `select k.id, k.purpose, k.address, k.envelope,
+      k.organization_id as "organizationId", k.raw_id as "rawId", k.received_at as "receivedAt", k.failures,
       r.size_bytes as "sizeBytes", r.bytes, r.blob
     from kept_mail k join raw r on r.id = k.raw_id
     where k.id = any($1) and k.purpose <> 'operator' and coalesce(k.retry_at, k.received_at) <= $2
     order by coalesce(k.retry_at, k.received_at), k.id`,
     [claimed, at],
   )
-  return { taken, isMore: isMore || taken.length < claimed.length }
+  return { taken, last, isMore: isMore || taken.length < claimed.length }
+}
+
+/** How much of a purpose is kept; no more mails are counted than `mostMails`. */
+export async function countKept(
+  db: Queryable,
+  purpose: KeptRow['purpose'],
+  mostMails: number,
+): Promise<{ mails: number; bytes: number }> {
+  const [row] = await db.query<{ mails: number; bytes: number }>(
+    'select mails, bytes from count_kept($1, $2)',
+    [purpose, mostMails],
+  )
+  return row!
 }
 
 /** Deletes what has been read; answers the blobs that nothing needs any more, to be deleted after the commit. */
@@ -68,18 +85,24 @@ export async function noteFailedReports(
 }
 
 /**
- * Deletes up to `limit` of what operators have been kept: what came before `before`, and all but the newest `keep`.
- * Answers how many went, and their blobs.
+ * Deletes up to `limit` of what operators have been kept: what came before `before`, all but the newest `keep`, and of what
+ * came before `heavyBefore` all but the newest of `keepBytes` together. Answers how many went, and their blobs.
  */
 export async function dropOldKept(
   tx: Tx,
-  { before, keep, limit }: { before: Date; keep: number; limit: number },
+  keeping: { before: Date; keep: number; heavyBefore: Date; keepBytes: number },
+  limit: number,
 ): Promise<{ dropped: number; blobs: string[] }> {
+  const { before, keep, heavyBefore, keepBytes } = keeping
   const old = await tx.query<{ id: string }>(
     `select id from kept_mail where purpose = 'operator' and (received_at < $1 or (received_at, id) <= (
-      select received_at, id from kept_mail where purpose = 'operator' order by received_at desc, id desc offset $2 limit 1))
-    order by received_at, id limit $3 for update skip locked`,
-    [before, keep, limit],
+      select received_at, id from kept_mail where purpose = 'operator' order by received_at desc, id desc offset $2 limit 1)
+    or received_at < $3 and id = any(array(
+      select id from (
+        select id, sum(size_bytes) over (order by received_at desc, id desc) as bytes from kept_mail where purpose = 'operator'
+      ) k where bytes > $4)))
+    order by received_at, id limit $5 for update skip locked`,
+    [before, keep, heavyBefore, keepBytes, limit],
   )
   const blobs = await deleteKept(
     tx,

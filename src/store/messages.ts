@@ -10,7 +10,9 @@ import {
 } from '../base/ids.ts'
 import { column, lines, pick } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
+import { countFitting, cutToFit, maxAnswerBytes, mostCut, restBytes, textBytes } from './message-weight.ts'
 import type { SubmissionStatus } from './status.ts'
+import { stretchOf } from './stretch.ts'
 
 export interface MailboxValue {
   email: string
@@ -26,8 +28,8 @@ export interface AttachmentEntry {
   contentId: string | null
   sha256: string
   scanState: 'unscanned' | 'clean' | 'infected' | 'failed'
-  /** Where its bytes stand in the raw row, and how; known once it is scanned, and never shown. */
-  place?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'none' }
+  /** Where its bytes stand in the raw row, and how; of an outbound one known once it is scanned. Never shown. */
+  place?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'uuencode' | 'none' }
 }
 
 export interface SecurityRecord {
@@ -53,6 +55,8 @@ export interface MessageRow {
   text: string
   html: string | null
   extractedText: string | null
+  /** Its texts are too long for any answer: these are the beginnings of them. */
+  isCut: boolean
   metadata: Record<string, string | number | boolean | null>
   purpose: string
   attachments: AttachmentEntry[]
@@ -69,12 +73,16 @@ const columnsWith = (body: (column: string) => string) =>
   `m.id, m.organization_id as "organizationId", m.inbox_id as "inboxId", m.thread_id as "threadId", m.seq,
   m.direction, m.internet_message_id as "internetMessageId", m.in_reply_to as "inReplyTo", m.reference_ids as "referenceIds",
   m.sender, m.recipients, m.subject, ${body('m.text')} as text, ${body('m.html')} as html,
-  coalesce(${body('m.extracted_text')}, btrim(${body('m.text')}, E' \\t\\r\\n')) as "extractedText", m.metadata, m.purpose,
-  m.attachments, m.security, m.submission_id as "submissionId", s.status as "submissionStatus",
-  s.failure_code as "failureCode", m.raw_id as "rawId", m.created_at as "createdAt",
+  case when m.direction = 'inbound'
+    then coalesce(${body('m.extracted_text')}, btrim(${body('m.text')}, E' \\t\\r\\n')) end as "extractedText",
+  ${isCut} as "isCut", m.metadata, m.purpose, m.attachments, m.security, m.submission_id as "submissionId",
+  coalesce(s.status, m.settled_as) as "submissionStatus", s.failure_code as "failureCode", m.raw_id as "rawId", m.created_at as "createdAt",
   greatest(m.updated_at, s.updated_at) as "updatedAt"`
 
-const columns = columnsWith((column) => column)
+const isCut = `${textBytes} > ${maxAnswerBytes}`
+const columns = columnsWith(
+  (column) => `case when ${isCut} then left(${column}, ${mostCut}) else ${column} end`,
+)
 
 // Mail of a deleted inbox is gone from every read at once, though it is purged later.
 const itsInbox = `join inbox b on b.id = m.inbox_id and b.status = 'active' left join submission s on s.id = m.submission_id`
@@ -88,7 +96,7 @@ export async function findMessage(
     `select ${columns} from message m ${itsInbox} where m.id = $2 and m.organization_id = $1`,
     [organizationId, id],
   )
-  return row ?? null
+  return row ? cutToFit(row) : null
 }
 
 /** Several messages of whatever organization, their texts cut to `maxLength` characters; without those that are gone. */
@@ -103,33 +111,54 @@ export async function findMessagesCut(
   )
 }
 
-/** Text that a page holds at most; a page of one message holds whatever that has. */
-const maxPageBytes = 16 << 20
+/** How many a page holds; `orFewer`: or as many of them as an answer can hold. */
+export interface PageSize {
+  limit: number
+  orFewer: boolean
+}
+
+export interface MessagePage {
+  page: MessageRow[]
+  /** The last of them, where there is more behind it. */
+  last: MessageRow | null
+}
+
+/** Selects rows of `message m` in an order, at most as many as `most` says. */
+interface Picked {
+  rows(most: string): string
+  order: string
+}
 
 /**
- * Reads what `where` picks of `message m`, at most `limit`, the last of which is only looked at to see whether there is
- * more. Weighs the page before it is read: one that is too large is refused, for it would take the memory of everybody.
+ * Reads a page of the rows that `picked` selects. It is weighed before it is read: texts that are too much for one
+ * answer would take the memory of everybody. A page then ends before them, or, where that is not asked for, is refused.
  */
 async function readPage(
   db: Queryable,
-  picked: { where: string; order: string },
+  { rows, order }: Picked,
   values: unknown[],
-  limit: number,
-): Promise<MessageRow[]> {
-  const place = (n: number) => `$${values.length + n}`
-  const rows = await db.query<MessageRow & { isTooLarge: boolean }>(
-    `select ${columns}, m.bytes > ${place(2)}::bigint and ${place(1)} > 2 as "isTooLarge" from (
-      select n.*, sum(n.text_bytes) filter (where n.place < ${place(1)}) over () as bytes from (
-        select m.*, row_number() over (order by ${picked.order}) as place,
-          octet_length(m.text) + coalesce(octet_length(m.html), 0) + coalesce(octet_length(m.extracted_text), 0) as text_bytes
-        from message m where ${picked.where} order by ${picked.order} limit ${place(1)}
+  { limit, orFewer }: PageSize,
+): Promise<MessagePage> {
+  const [most, mayBeFewer] = [`$${values.length + 1}`, `$${values.length + 2}`]
+  const found = await db.query<MessageRow & { weight: number; count: number }>(
+    `select ${columns}, m.weight, m.count from (
+      select n.*, sum(n.weight) over (order by n.place) as weight_to, count(*) over () as count,
+        sum(n.weight) filter (where n.place <= ${most}) over () as page_weight
+      from (
+        select m.*, row_number() over (order by ${order}) as place, ${textBytes} + ${restBytes} as weight
+        from (${rows(`${most}::integer + 1`)}) m order by ${order} limit ${most}::integer + 1
       ) n
     ) m ${itsInbox}
-    where m.place = 1 or m.bytes <= ${place(2)}::bigint or ${place(1)} <= 2 order by m.place`,
-    [...values, limit, maxPageBytes],
+    where m.place = 1
+      or (m.place <= ${most} and case when ${mayBeFewer} then m.weight_to else m.page_weight end <= ${maxAnswerBytes})
+    order by m.place`,
+    [...values, limit, orFewer],
   )
-  if (rows[0]?.isTooLarge) throw new ServiceError('page_too_large')
-  return rows.map(({ isTooLarge, ...row }) => row)
+  const fitting = found.slice(0, countFitting(found))
+  const count = found[0]?.count ?? 0
+  if (!orFewer && fitting.length < Math.min(limit, count)) throw new ServiceError('page_too_large')
+  const page = fitting.map(({ weight, count, ...row }) => cutToFit<MessageRow>(row))
+  return { page, last: page.length < count ? (page.at(-1) ?? null) : null }
 }
 
 export interface MessageFilter {
@@ -148,14 +177,32 @@ export async function listMessages(
   db: Queryable,
   filter: MessageFilter,
   beforeId: string | null,
-  limit: number,
-): Promise<MessageRow[]> {
-  if (filter.words !== null) return await searchMessages(db, filter, filter.words, beforeId, limit)
-  const where = `m.inbox_id = $1 and ($2::text is null or m.direction = $2) and ($3::text is null or lower(m.sender->>'email') = $3)
-    and m.id >= coalesce($4, 'msg_') and m.id < least(coalesce($5, 'msg_g'), coalesce($6, 'msg_g'))`
-  const values = [filter.inboxId, filter.direction, filter.from, filter.sinceId, filter.untilId, beforeId]
-  return await readPage(db, { where, order: 'm.id desc' }, values, limit)
+  size: PageSize,
+): Promise<MessagePage> {
+  if (filter.words !== null) return await searchMessages(db, filter, filter.words, beforeId, size)
+  const { inboxId, sinceId, untilId, direction, from } = filter
+  const directions = direction === null ? ['inbound', 'outbound'] : [direction]
+  const rows = (most: string) =>
+    directions.map((one) => `(${pickOf(one, from)} limit ${most})`).join(' union all ')
+  const values = [inboxId, sinceId, untilId, beforeId, ...(from === null ? [] : [from])]
+  return await readPage(db, { rows, order: 'm.id desc' }, values, size)
 }
+
+/** Each direction has its own part of an index; and what an inbox sends is from its own address, or from no other. */
+function pickOf(direction: string, from: string | null): string {
+  if (from === null || direction === 'outbound') {
+    const isOwn =
+      from === null
+        ? ''
+        : `$5 = (select lower(b.local_part || '@' || b.domain) from inbox b where b.id = $1) and`
+    const stretch = stretchOf(['m.inbox_id', 'm.direction', 'm.id'], ['$1::text', `'${direction}'`], idBounds)
+    return `select m.* from message m where ${isOwn} ${stretch}`
+  }
+  const columns = ['m.inbox_id', `left(lower(m.sender->>'email'), 400)`, 'm.id'] as const
+  return `select m.* from message m where m.direction = 'inbound' and ${stretchOf(columns, ['$1::text', '$5'], idBounds)}`
+}
+
+const idBounds = [`coalesce($2, 'msg_')`, `least(coalesce($3, 'msg_g'), coalesce($4, 'msg_g'))`] as const
 
 /** The same by the index of words, which knows only what has been indexed since it was filed. */
 async function searchMessages(
@@ -163,12 +210,13 @@ async function searchMessages(
   { inboxId, direction, from, sinceId, untilId }: MessageFilter,
   words: string,
   beforeId: string | null,
-  limit: number,
-): Promise<MessageRow[]> {
-  const where = `m.id = any(array(select search_messages($1, $2, $3, $4, coalesce($5, 'msg_'),
-    least(coalesce($6, 'msg_g'), coalesce($7, 'msg_g')), $8)))`
-  const values = [inboxId, words, direction, from, sinceId, untilId, beforeId, limit]
-  return await readPage(db, { where, order: 'm.id desc' }, values, limit)
+  size: PageSize,
+): Promise<MessagePage> {
+  const rows = (most: string) => `select m.* from message m
+    where m.id = any(array(select search_messages($1, $2, $3, $4, coalesce($5, 'msg_'),
+      least(coalesce($6, 'msg_g'), coalesce($7, 'msg_g')), ${most})))`
+  const values = [inboxId, words, direction, from, sinceId, untilId, beforeId]
+  return await readPage(db, { rows, order: 'm.id desc' }, values, size)
 }
 
 /** The inbox's messages, oldest first, after the number `afterSeq`, which is given under the inbox's lock. */
@@ -176,14 +224,15 @@ export async function exportMessages(
   db: Queryable,
   inboxId: InboxId,
   afterSeq: number,
-  limit: number,
-): Promise<MessageRow[]> {
-  return await readPage(
-    db,
-    { where: 'm.inbox_id = $1 and m.seq > $2', order: 'm.seq' },
-    [inboxId, afterSeq],
-    limit,
-  )
+  size: PageSize,
+): Promise<MessagePage> {
+  return await readPage(db, followingIn('inbox_id'), [inboxId, afterSeq], size)
+}
+
+function followingIn(column: 'inbox_id' | 'thread_id'): Picked {
+  const rows = (most: string) =>
+    `select m.* from message m where m.${column} = $1 and m.seq > $2 order by m.seq limit ${most}`
+  return { rows, order: 'm.seq' }
 }
 
 export interface ThreadRow {
@@ -217,14 +266,9 @@ export async function listThreadMessages(
   db: Queryable,
   threadId: ThreadId,
   afterSeq: number,
-  limit: number,
-): Promise<MessageRow[]> {
-  return await readPage(
-    db,
-    { where: 'm.thread_id = $1 and m.seq > $2', order: 'm.seq' },
-    [threadId, afterSeq],
-    limit,
-  )
+  size: PageSize,
+): Promise<MessagePage> {
+  return await readPage(db, followingIn('thread_id'), [threadId, afterSeq], size)
 }
 
 /** The inbox's threads by their last message, newest first, after the given place. */
@@ -266,24 +310,6 @@ export async function deleteMessageRow(
     [message.threadId],
   )
   await tx.query('delete from thread where id = $1 and message_count = 0', [message.threadId])
-}
-
-/** Purges up to `limit` messages of one deleted inbox, and at last its threads; null when no inbox is left to purge. */
-export async function purgeMessages(tx: Tx, limit: number): Promise<{ rawIds: string[] } | null> {
-  const [inbox] = await tx.query<{ id: InboxId }>(
-    `select id from inbox where status = 'deleted' and not purged limit 1 for update skip locked`,
-  )
-  if (!inbox) return null
-  const rows = await tx.query<{ rawId: string | null }>(
-    `delete from message where id in (select id from message where inbox_id = $1 limit $2) returning raw_id as "rawId"`,
-    [inbox.id, limit],
-  )
-  if (rows.length < limit) {
-    await tx.query('delete from thread where inbox_id = $1', [inbox.id])
-    await tx.query('delete from search_part where inbox_id = $1', [inbox.id])
-    await tx.query('update inbox set purged = true where id = $1', [inbox.id])
-  }
-  return { rawIds: rows.flatMap(({ rawId }) => rawId ?? []) }
 }
 
 /** What `file_messages` takes for each mail; see the migration. */

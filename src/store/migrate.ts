@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Log } from '../base/log.ts'
-import type { Db } from './db.ts'
+import type { Db, Queryable } from './db.ts'
 
 const folder = new URL('./migrations/', import.meta.url)
 const lockKey = 0x706f7374 // "post"
@@ -46,6 +46,12 @@ export async function migrate(db: Db, log: Log): Promise<string[]> {
     client.release(true)
     throw error
   }
+}
+
+/** Whether any migration has been applied. */
+export async function hasSchema(db: Queryable): Promise<boolean> {
+  const [row] = await db.query<{ has: boolean }>(`select to_regclass('schema_migration') is not null as has`)
+  return row!.has
 }
 
 function readMigrations(): Migration[] {

@@ -24,12 +24,15 @@ export interface Node {
   leave(): Promise<void>
 }
 
+/** How the others know a node: where it takes mail for our own domains, and captured mail; its mark among the blobs. */
+export interface NodeProfile {
+  smtp: string | null
+  capture: string | null
+  mark: { folder: number; word: string } | null
+}
+
 /** Registers this node under a new number and holds its lock on a connection of its own. */
-export async function joinNodes(
-  db: Db,
-  addresses: { smtp: string | null; capture: string | null },
-  at: Date,
-): Promise<Node> {
+export async function joinNodes(db: Db, { smtp, capture, mark }: NodeProfile, at: Date): Promise<Node> {
   const client = await db.dedicated()
   const { promise: lost, reject } = Promise.withResolvers<never>()
   lost.catch(() => {}) // whoever does not wait for it learns of the loss from its lease
@@ -37,8 +40,9 @@ export async function joinNodes(
   client.once('error', lose)
   try {
     const { rows } = await client.query(
-      `insert into node (id, smtp_address, capture_address, started_at) values (nextval('node_id'), $1, $2, $3) returning id`,
-      [addresses.smtp, addresses.capture, at],
+      `insert into node (id, smtp_address, capture_address, mark_folder, mark_word, started_at)
+      values (nextval('node_id'), $1, $2, $3, $4, $5) returning id`,
+      [smtp, capture, mark?.folder, mark?.word, at],
     )
     const id: number = Number(rows[0].id)
     await client.query('select pg_advisory_lock($1, $2)', [nodeLockClass, id])
@@ -79,4 +83,13 @@ export async function listNodeAddresses(db: Queryable, kind: 'smtp' | 'capture')
     [nodeLockClass, kind],
   )
   return rows.flatMap(({ address }) => address ?? [])
+}
+
+/** The marks of living nodes. */
+export async function listNodeMarks(db: Queryable): Promise<{ folder: number; word: string }[]> {
+  return await db.query(
+    `select n.mark_folder as folder, n.mark_word as word from node n where n.mark_word is not null and exists (
+      select from pg_locks l where ${isNodeLock} and l.classid = $1 and l.objid = n.id)`,
+    [nodeLockClass],
+  )
 }

@@ -2,7 +2,7 @@
 import type { OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 
-/** The limits of an organization by the leaf names of `GET /v1/me`. */
+/** The limits of an organization; those of what it does by the leaf names of `GET /v1/me`. */
 export interface Limits {
   messagesPerMinute: number
   messagesPerDay: number
@@ -15,12 +15,14 @@ export interface Limits {
   inboxesPerDomain: number
   webhookEndpoints: number
   managedStarter: number
+  receivedMessagesPerDay: number
+  receivedBytesPerDay: number
 }
 
 export interface OrganizationRow {
   id: OrganizationId
   name: string
-  status: 'pending' | 'active' | 'suspended'
+  status: 'pending' | 'active' | 'suspended' | 'deleting'
   limits: Limits
   managedUsed: number
   createdAt: Date
@@ -35,17 +37,24 @@ export async function insertOrganization(tx: Tx, row: Omit<OrganizationRow, 'man
     [row.id, row.name, row.status, JSON.stringify(row.limits), row.createdAt, row.updatedAt],
   )
   await tx.query('insert into usage (organization_id) values ($1)', [row.id])
+  await tx.query('insert into received_usage (organization_id) values ($1)', [row.id])
 }
 
 export async function findOrganization(db: Queryable, id: string): Promise<OrganizationRow | null> {
-  const [row] = await db.query<OrganizationRow>(`select ${columns} from organization where id = $1`, [id])
+  const [row] = await db.query<OrganizationRow>(
+    `select ${columns} from organization where id = $1 and status <> 'deleted'`,
+    [id],
+  )
   return row ?? null
 }
 
 export async function listOrganizations(db: Queryable): Promise<OrganizationRow[]> {
-  return await db.query<OrganizationRow>(`select ${columns} from organization order by created_at, id`)
+  return await db.query<OrganizationRow>(
+    `select ${columns} from organization where status <> 'deleted' order by created_at, id`,
+  )
 }
 
+/** Moves it; null where it is not there, or is being deleted and may not be moved back. */
 export async function updateOrganizationStatus(
   tx: Tx,
   id: string,
@@ -53,10 +62,19 @@ export async function updateOrganizationStatus(
   at: Date,
 ): Promise<OrganizationRow | null> {
   const [row] = await tx.query<OrganizationRow>(
-    `update organization set status = $2, updated_at = $3 where id = $1 returning ${columns}`,
+    `update organization set status = $2, updated_at = $3
+    where id = $1 and (status not in ('deleting', 'deleted') or $2 = 'deleting' and status = 'deleting') returning ${columns}`,
     [id, status, at],
   )
   return row ?? null
+}
+
+/** Leaves a tombstone: nothing of it but its id, which its addresses name. */
+export async function entombOrganization(tx: Tx, id: OrganizationId, at: Date): Promise<void> {
+  await tx.query(
+    `update organization set status = 'deleted', name = '', limits = '{}', updated_at = $2 where id = $1`,
+    [id, at],
+  )
 }
 
 /** Merges `limits` into those that stand. */

@@ -30,7 +30,7 @@ export function packRaws(raws: RawRow[]): { rows: string; bytes: Buffer } {
 }
 
 /** The rows that `packRaws` packed, as a query over these parameters, for an insert into raw. */
-export function selectRaws(rows: string, bytes: string, at: string): string {
+function selectRaws(rows: string, bytes: string, at: string): string {
   return `select x.id, x.size, substring(${bytes}::bytea from x.start + 1 for x.size), x.blob, ${at}::timestamptz
     from jsonb_to_recordset(${rows}::jsonb) as x(id uuid, size integer, start integer, blob text)`
 }

@@ -1,5 +1,5 @@
 // What reports find out about deliveries, and write.
-import { type MessageId, newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
+import { type MessageId, newUuid, type OrganizationId } from '../base/ids.ts'
 import type { Tx } from './db.ts'
 import type { DeliveryPlace } from './deliveries.ts'
 import type { DeliveryStatus } from './status.ts'
@@ -16,11 +16,8 @@ export interface ReportedDelivery extends DeliveryPlace {
   isDelayTold: boolean
 }
 
-/** Locks the deliveries of the places, or all of a submission's where `position` is null; in order. */
-export async function lockReported(
-  tx: Tx,
-  places: { submissionId: SubmissionId; position: number | null }[],
-): Promise<ReportedDelivery[]> {
+/** Locks the deliveries of the places, in order. */
+export async function lockReported(tx: Tx, places: DeliveryPlace[]): Promise<ReportedDelivery[]> {
   if (places.length === 0) return []
   return await tx.query<ReportedDelivery>(
     `select submission_id as "submissionId", place as position, organization_id as "organizationId",

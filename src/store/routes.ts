@@ -12,6 +12,12 @@ export async function addRoutes(db: Queryable, keys: string[], at: Date): Promis
   )
 }
 
+/** Why the way to a destination is blocked. It belongs to no organization: everyone sees it whose mail waits there. */
+export interface RouteFault {
+  text: string
+  classification: 'network' | 'dns' | 'tls'
+}
+
 export interface RouteRow {
   key: string
   epoch: number
@@ -24,56 +30,135 @@ export interface RouteRow {
 const columns = `r.key, r.epoch, r.paused, r.failures, r.not_before as "notBefore", r.last_fault as "lastFault"`
 const waiting = `d.claim_epoch is null and d.status in ('pending', 'deferred')`
 
-/** The first due delivery of every organization in every queue, found by one look at the index for each. */
-const heads = `heads as (
-  (select d.route, d.organization_id, d.due_at from delivery d where ${waiting}
-    order by d.route, d.organization_id, d.due_at limit 1)
-  union all
-  select next.* from heads cross join lateral (
-    select d.route, d.organization_id, d.due_at from delivery d
-    where ${waiting} and (d.route, d.organization_id) > (heads.route, heads.organization_id)
-    order by d.route, d.organization_id, d.due_at limit 1) next
-)`
+export interface Owner {
+  nodeId: number
+  leaseMs: number
+  lockClass: number
+}
 
-/** Every queue with something on the wire, found likewise. */
-const claimed = `claimed as (
-  (select d.route from delivery d where d.claim_epoch is not null order by d.route limit 1)
-  union all
-  select next.route from claimed cross join lateral (
-    select d.route from delivery d where d.claim_epoch is not null and d.route > claimed.route order by d.route limit 1) next
-)`
+/** A queue that could be taken over, for the sake of one organization that has something due in it. */
+export interface Candidate {
+  key: string
+  organizationId: string
+  failures: number
+}
+
+/** Where a walk through all queues goes on. */
+export interface WalkPlace {
+  key: string
+  status: string
+  organizationId: string
+}
+
+/** `$1` is the asking node, `$2` the class of locks. An owner is lost when its lease has run out or its lock is gone. */
+const isUnownedBut = (lost: string) =>
+  `(r.owner is null or r.lease_until < now() or (r.owner <> $1 and ${lost}))`
+const nodeLock = `select l.objid::bigint as id from pg_locks l where ${isNodeLock} and l.classid = $2`
+/** For a look at many queues the locks are read once. */
+const living = `living as materialized (${nodeLock})`
+const isUnowned = isUnownedBut('r.owner not in (select id from living)')
+const mayGoOut = '(not r.paused and (r.not_before is null or r.not_before <= $3))'
 
 /**
- * Takes over routes that nobody alive owns: those with due deliveries, and those whose lost owner left something on the
- * wire. An owner is lost when its lease has run out or its advisory lock is gone, as after a kill -9. Each take-over
- * begins a new epoch, which fences the old owner's claims and results. `among` confines the look to routes that are
- * known to have work; null looks through all queues. Those that work come before those that failed.
+ * Of the queues named, those that nobody alive owns and that have new mail which may go out, once for each organization
+ * of the first few that have some.
+ */
+export async function findAmong(
+  db: Queryable,
+  { nodeId, lockClass }: Owner,
+  at: Date,
+  keys: string[],
+): Promise<Candidate[]> {
+  return await db.query<Candidate>(
+    `with ${living}
+    select r.key, organization_id as "organizationId", r.failures
+    from unnest($4::text[]) k(key) join route r on r.key = k.key and ${isUnowned} and ${mayGoOut}
+    cross join lateral take_turns(r.key, 'pending', $3, $5, '{}', 32, $5) t
+    cross join unnest(t.organizations) organization_id`,
+    [nodeId, lockClass, at, keys, beforeAll.organizationId],
+  )
+}
+
+const beforeAll: WalkPlace = { key: '', status: '', organizationId: '00000000-0000-0000-0000-000000000000' }
+/** With `z` for the status, behind all that waits in a queue. */
+const lastOrganization = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+/**
+ * Walks on through all queues, past at most `most` pairs of a queue and an organization with mail that waits in it: one
+ * look at the index for each, and one for a queue that has an owner or must wait. Answers the pairs that have something
+ * due, and where to go on; null once the walk is at its end.
+ */
+export async function walkQueues(
+  db: Queryable,
+  { nodeId, lockClass }: Owner,
+  at: Date,
+  walk: { from: WalkPlace | null; most: number },
+): Promise<{ candidates: Candidate[]; next: WalkPlace | null }> {
+  const from = walk.from ?? beforeAll
+  const seen = await db.query<Candidate & WalkPlace & { isDue: boolean; step: number }>(
+    `with recursive ${living}, walk as (
+      select $4::text as route, $5::text as status, $6::uuid as organization_id, null::timestamptz as due_at,
+        0 as failures, 0 as step
+      union all
+      select next.*, walk.step + 1 from walk cross join lateral (
+        select d.route, d.status, d.organization_id, d.due_at,
+          (select r.failures from route r where r.key = d.route and ${isUnowned} and ${mayGoOut}) as failures
+        from delivery d
+        where ${waiting} and (d.route, d.status, d.organization_id) > (walk.route,
+          case when walk.failures is null then 'z' else walk.status end,
+          case when walk.failures is null then $8::uuid else walk.organization_id end)
+        order by d.route, d.status, d.organization_id, d.due_at limit 1) next
+      where walk.step < $7
+    ), judged as (
+      select *, due_at <= $3 and failures is not null
+        and (select o.status from organization o where o.id = organization_id) = 'active' as is_due from walk
+    )
+    select route as key, status, organization_id as "organizationId", failures, coalesce(is_due, false) as "isDue", step
+    from judged where is_due or step = $7`,
+    [nodeId, lockClass, at, from.key, from.status, from.organizationId, walk.most, lastOrganization],
+  )
+  const candidates = seen.filter(({ isDue }) => isDue)
+  return { candidates, next: seen.find(({ step }) => step === walk.most) ?? null }
+}
+
+/** The queues whose lost owner left something on the wire, each with an organization that it is of. */
+export async function findOrphaned(db: Queryable, { nodeId, lockClass }: Owner): Promise<Candidate[]> {
+  return await db.query<Candidate>(
+    `with recursive ${living}, claimed as (
+      (select d.route, d.organization_id from delivery d where d.claim_epoch is not null order by d.route limit 1)
+      union all
+      select next.* from claimed cross join lateral (
+        select d.route, d.organization_id from delivery d where d.claim_epoch is not null and d.route > claimed.route
+        order by d.route limit 1) next
+    )
+    select r.key, c.organization_id as "organizationId", r.failures
+    from claimed c join route r on r.key = c.route and ${isUnowned}`,
+    [nodeId, lockClass],
+  )
+}
+
+/**
+ * Takes over those of the queues that nobody alive owns. An owner is lost when its lease has run out or its advisory lock
+ * is gone, as after a kill -9. Each take-over begins a new epoch, which fences the old owner's claims and results. One
+ * that is paused or has to wait is taken over only for what its lost owner left on the wire.
  */
 export async function acquireRoutes(
   db: Queryable,
-  owner: { nodeId: number; leaseMs: number; lockClass: number },
+  { nodeId, lockClass, leaseMs }: Owner,
   at: Date,
-  { among, limit }: { among: string[] | null; limit: number },
+  keys: string[],
 ): Promise<RouteRow[]> {
-  const candidates = among
-    ? `candidate as (select key, false as orphaned from unnest($6::text[]) key)`
-    : `${heads}, ${claimed}, candidate as (
-      select route as key, bool_or(orphaned) as orphaned from (
-        select route, false as orphaned from heads where due_at <= $3 union all select route, true from claimed
-      ) found group by route
-    )`
   return await db.query<RouteRow>(
-    `with recursive ${candidates}, free as (
-      select r.key from candidate c join route r on r.key = c.key
-      where (c.orphaned or (not r.paused and (r.not_before is null or r.not_before <= $3)))
-        and (r.owner is null or r.lease_until < now() or (r.owner <> $1 and not exists (
-          select from pg_locks l where ${isNodeLock} and l.classid = $4 and l.objid = r.owner)))
-      order by r.failures, r.key limit $5 for update of r skip locked
+    `with free as (
+      select r.key from route r
+      where r.key = any($4) and ${isUnownedBut(`not exists (${nodeLock} and l.objid = r.owner)`)} and (${mayGoOut}
+        or exists (select from delivery d where d.route = r.key and d.claim_epoch is not null))
+      order by r.key for update of r skip locked
     )
-    update route r set owner = $1, epoch = r.epoch + 1, lease_until = now() + $2 * interval '1 ms'
+    update route r set owner = $1, epoch = r.epoch + 1, lease_until = now() + $5 * interval '1 ms'
     from free where r.key = free.key
     returning ${columns}`,
-    [owner.nodeId, owner.leaseMs, at, owner.lockClass, limit, ...(among ? [among] : [])],
+    [nodeId, lockClass, at, keys, leaseMs],
   )
 }
 
@@ -111,12 +196,13 @@ export async function releaseRoute(
 export async function backOffRoute(
   db: Queryable,
   route: { key: string; epoch: number },
-  fault: { failures: number; notBefore: Date; text: string },
+  fault: RouteFault & { failures: number; notBefore: Date },
   at: Date,
 ): Promise<void> {
   await db.query(
-    `update route set failures = $3, not_before = $4, last_fault = $5, last_fault_at = $6 where key = $1 and epoch = $2`,
-    [route.key, route.epoch, fault.failures, fault.notBefore, fault.text, at],
+    `update route set failures = $3, not_before = $4, last_fault = $5, last_fault_class = $6, last_fault_at = $7
+    where key = $1 and epoch = $2`,
+    [route.key, route.epoch, fault.failures, fault.notBefore, fault.text, fault.classification, at],
   )
 }
 
@@ -142,24 +228,6 @@ export async function reclaimOrphans(
     at,
   ])
   return row!.count
-}
-
-/** When the route's next delivery falls due, or null when none waits; what has outlived its time only waits to be ended. */
-export async function nextDue(db: Queryable, key: string, at: Date): Promise<Date | null> {
-  const [row] = await db.query<{ dueAt: Date | null }>(
-    `with recursive o as (
-      (select d.organization_id from delivery d where d.route = $1 and ${waiting} order by d.organization_id limit 1)
-      union all
-      select (select d.organization_id from delivery d where d.route = $1 and ${waiting} and d.organization_id > o.organization_id
-        order by d.organization_id limit 1) from o where o.organization_id is not null
-    )
-    select min(first.due_at) as "dueAt" from o cross join lateral (
-      select d.due_at from delivery d where d.route = $1 and d.organization_id = o.organization_id and ${waiting}
-        and d.expires_at > $2
-      order by d.due_at limit 1) first where o.organization_id is not null`,
-    [key, at],
-  )
-  return row?.dueAt ?? null
 }
 
 export interface QueueRow extends RouteRow {

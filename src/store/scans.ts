@@ -22,17 +22,27 @@ export async function isScanDue(db: Queryable, at: Date): Promise<boolean> {
   return row!.isDue
 }
 
-/** The message that has waited longest; nobody else gets it until the transaction ends, which may take ten minutes. */
-export async function claimScan(tx: Tx, at: Date): Promise<ScanJob | null> {
+/**
+ * The message that has waited longest of the organization whose turn it is; nobody else gets it until the transaction ends,
+ * which may take ten minutes. Answers whose turn it was.
+ */
+export async function claimScan(
+  tx: Tx,
+  at: Date,
+  { behind, passedOver }: { behind: OrganizationId | null; passedOver: readonly OrganizationId[] },
+): Promise<{ job: ScanJob | null; last: OrganizationId | null }> {
   await tx.query(`set local idle_in_transaction_session_timeout = '600s'`)
+  const [claim] = await tx.query<{ message: MessageId | null; organization: OrganizationId | null }>(
+    'select message, organization from claim_scan($1, $2, $3)',
+    [at, behind, passedOver],
+  )
   const [job] = await tx.query<ScanJob>(
     `select m.id as "messageId", m.organization_id as "organizationId", m.direction, m.attachments, m.raw_id as "rawId",
       s.failures, b.status = 'deleted' as "isDeleted"
-    from claim_scan($1) as claimed(id) join scan s on s.message_id = claimed.id join message m on m.id = claimed.id
-      join inbox b on b.id = m.inbox_id`,
-    [at],
+    from scan s join message m on m.id = s.message_id join inbox b on b.id = m.inbox_id where s.message_id = $1`,
+    [claim!.message],
   )
-  return job ?? null
+  return { job: job ?? null, last: claim!.organization }
 }
 
 /** Stores what is known of a message's attachments now; false where the message is gone. */

@@ -1,7 +1,7 @@
 // Received mail between its 250 and its filing, and the mail kept for the service itself.
-import type { InboxId, MessageId, OrganizationId } from '../base/ids.ts'
+import type { InboxId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
-import { packRaws, type RawRow, selectRaws } from './raws.ts'
+import { packRaws, type RawRow } from './raws.ts'
 
 /** What is known of a received message beyond its bytes. */
 export interface SpoolEnvelope {
@@ -32,74 +32,85 @@ export interface KeptRow {
   envelope: SpoolEnvelope
 }
 
+/** The bounds of mail that is kept for the service, by purpose. */
+export type KeptBounds = Record<KeptRow['purpose'], { mails: number; bytes: number }>
+
+/** What became of a received mail: stored, or nothing of it, for a bound or because nobody of its inboxes lives. */
+export type Received = 'stored' | 'over' | 'gone'
+
 /** One received message: its bytes once, and a row for each inbox and service address that it goes to. */
 export interface ReceivedMail {
   raw: RawRow
   receivedAt: Date
   inboxes: { id: MessageId; organizationId: OrganizationId; inboxId: InboxId; envelope: SpoolEnvelope }[]
-  kept: KeptRow[]
+  kept: (KeptRow & { submissionId: SubmissionId | null })[]
 }
 
 /**
- * Stores received mails together, in one statement. An inbox that was deleted meanwhile gets nothing; answers for each
- * mail whether anything of it was stored. Run again with the same ids, it changes nothing.
+ * Stores received mails together, in one statement; see the migration. Answers what became of each. Run again with the same
+ * ids, it changes nothing.
  */
-export async function insertReceived(db: Queryable, mails: ReceivedMail[], at: Date): Promise<boolean[]> {
+export async function insertReceived(
+  db: Queryable,
+  mails: ReceivedMail[],
+  bounds: KeptBounds,
+  at: Date,
+): Promise<Received[]> {
+  const all = mails.map(({ raw, receivedAt }, i) => ({ i, raw: raw.id, size: raw.sizeBytes, at: receivedAt }))
   const inboxes = mails.flatMap((mail, i) =>
-    mail.inboxes.map((row) => ({ i, ...row, raw: mail.raw.id, at: mail.receivedAt })),
+    mail.inboxes.map(({ id, organizationId, inboxId, envelope }) => ({
+      ...{ ...all[i]!, id, org: organizationId, inbox: inboxId, envelope },
+    })),
   )
   const kept = mails.flatMap((mail, i) =>
-    mail.kept.map((row) => ({ i, ...row, raw: mail.raw.id, at: mail.receivedAt })),
+    mail.kept.map(({ submissionId, ...row }) => ({ ...all[i]!, ...row, submission: submissionId })),
   )
+  const limits = Object.entries(bounds).map(([purpose, bound]) => ({ purpose, ...bound }))
   const { rows, bytes } = packRaws(mails.map(({ raw }) => raw))
-  const stored = await db.query<{ i: number }>(
-    `with living as (
-      select x.* from jsonb_to_recordset($1::jsonb) as x(
-        i integer, id text, "organizationId" uuid, "inboxId" text, raw uuid, envelope jsonb, at timestamptz)
-      join inbox b on b.id = x."inboxId" and b.status = 'active' order by b.id for key share of b
-    ), needed as (
-      select * from jsonb_to_recordset($2::jsonb) as x(
-        i integer, id text, purpose text, address text, raw uuid, envelope jsonb, at timestamptz)
-    ), stored as (
-      insert into raw (id, size_bytes, bytes, blob, created_at) ${selectRaws('$3', '$4', '$5')}
-      where x.id in (select raw from living union all select raw from needed) on conflict (id) do nothing
-    ), spooled as (
-      insert into spool (id, organization_id, inbox_id, raw_id, envelope, received_at, due_at)
-      select id, "organizationId", "inboxId", raw, envelope, at, at from living on conflict (id) do nothing
-    ), kept as (
-      insert into kept_mail (id, purpose, address, raw_id, envelope, received_at)
-      select id, purpose, address, raw, envelope, at from needed on conflict (id) do nothing
-    )
-    select i from living union select i from needed`,
-    [JSON.stringify(inboxes), JSON.stringify(kept), rows, bytes, at],
+  const answers = await db.query<{ i: number; verdict: Received }>(
+    'select i, verdict from receive_mails($1, $2, $3, $4, $5, $6)',
+    [at, JSON.stringify(inboxes), JSON.stringify(kept), JSON.stringify(limits), rows, bytes],
   )
-  const places = new Set(stored.map(({ i }) => i))
-  return mails.map((_, i) => places.has(i))
+  const verdicts = new Map(answers.map(({ i, verdict }) => [i, verdict]))
+  return mails.map((_, i) => verdicts.get(i) ?? 'gone')
+}
+
+export interface SpoolClaim {
+  limit: number
+  maxBytes: number
+  /** Mail that has failed more often is left to others. */
+  mostFailures?: number | undefined
+  /** The organization that had the last turn. */
+  behind?: OrganizationId | null
+  /** Organizations that have no turn. */
+  passedOver?: readonly OrganizationId[]
+  /** The one organization whose mail is wanted. */
+  only?: OrganizationId | undefined
 }
 
 /**
- * Takes up to `limit` due mails with their bytes, and no more than weigh `maxBytes` together unless it is a single one;
- * where `mostFailures` is given, of those that have failed no more often.
- * The claim writes nothing and falls with the transaction. Answers whether there is more to be had at once.
+ * Takes up to `limit` due mails with their bytes, and no more than weigh `maxBytes` together unless it is a single one, of
+ * organizations in turn. The claim writes nothing and falls with the transaction. Answers who had the last turn, and whether
+ * there is more to be had at once.
  */
 export async function claimSpool(
   tx: Tx,
   at: Date,
-  { limit, maxBytes, mostFailures }: { limit: number; maxBytes: number; mostFailures?: number | undefined },
-): Promise<{ taken: (SpoolRow & RawRow)[]; isMore: boolean }> {
-  const [claim] = await tx.query<{ claimed: string[]; isMore: boolean }>(
-    'select claimed, is_more as "isMore" from claim_spool($1, $2, $3, $4)',
-    [at, limit, maxBytes, mostFailures ?? null],
+  { limit, maxBytes, mostFailures, behind, passedOver = [], only }: SpoolClaim,
+): Promise<{ taken: (SpoolRow & RawRow)[]; last: OrganizationId | null; isMore: boolean }> {
+  const [claim] = await tx.query<{ claimed: string[]; last: OrganizationId | null; isMore: boolean }>(
+    'select claimed, last, is_more as "isMore" from claim_spool($1, $2, $3, $4, $5, $6, $7)',
+    [at, limit, maxBytes, mostFailures ?? null, behind ?? null, passedOver, only ?? null],
   )
-  const { claimed, isMore } = claim!
-  if (claimed.length === 0) return { taken: [], isMore }
+  const { claimed, last, isMore } = claim!
+  if (claimed.length === 0) return { taken: [], last, isMore }
   const taken = await tx.query<SpoolRow & RawRow>(
     `select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
       s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.bytes, r.blob
     from spool s join raw r on r.id = s.raw_id where s.id = any($1) and s.due_at <= $2 order by s.due_at, s.id`,
     [claimed, at],
   )
-  return { taken, isMore: isMore || taken.length < claimed.length }
+  return { taken, last, isMore: isMore || taken.length < claimed.length }
 }
 
 /** Lets the transaction that holds the claims stay idle for as long as reading the mails may take at worst. */

@@ -1,10 +1,19 @@
 // Submissions, their recipients' states and their events.
 import { sha256 } from '../base/digest.ts'
-import type { InboxId, KeyId, MessageId, OrganizationId, SubmissionId, ThreadId } from '../base/ids.ts'
+import {
+  firstUuidAt,
+  type InboxId,
+  type KeyId,
+  type MessageId,
+  type OrganizationId,
+  type SubmissionId,
+  type ThreadId,
+} from '../base/ids.ts'
 import { column, lines, pick } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
-import type { DeliveryStatus, SubmissionStatus } from './status.ts'
+import { type DeliveryStatus, type SubmissionStatus, submissionStatuses } from './status.ts'
+import { stretchOf } from './stretch.ts'
 
 export type SendOperation = 'message' | 'reply' | 'send'
 
@@ -33,11 +42,17 @@ export interface SubmissionRow {
   updatedAt: Date
 }
 
-const columns = `s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.message_id as "messageId", s.sender,
-  s.subject, s.metadata, s.purpose, s.status, s.response, s.failure_code as "failureCode",
+// What people wrote goes from every read with the inbox, though it is erased later.
+const written = (column: string, erased: string) =>
+  `case when exists (select from inbox b where b.id = s.inbox_id and b.status = 'deleted') then ${erased} else ${column} end`
+
+const columns = `s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.message_id as "messageId",
+  ${written('s.sender', `s.sender - 'name'`)} as sender, ${written('s.subject', `''`)} as subject,
+  ${written('s.metadata', `'{}'`)} as metadata, s.purpose, s.status, s.response, s.failure_code as "failureCode",
   s.created_at as "createdAt", s.updated_at as "updatedAt",
-  (select jsonb_agg(jsonb_build_object('email', d.email, 'status', d.status, 'response', d.response,
-    'updatedAt', d.updated_at, 'attempts', d.attempts) order by d.position)
+  (select jsonb_agg(jsonb_build_object('email', d.email, 'status', d.status,
+    'response', coalesce(d.response, (select r.last_fault from route r
+      where d.status = 'pending' and r.key = d.route and r.failures > 0)), 'updatedAt', d.updated_at, 'attempts', d.attempts) order by d.position)
     from delivery d where d.submission_id = s.id) as recipients`
 
 export async function findSubmission(
@@ -62,86 +77,58 @@ export async function findSubmissions(db: Queryable, ids: readonly string[]): Pr
 export interface SubmissionFilter {
   organizationId: OrganizationId
   inboxIds: InboxId[] | null
-  status: string | null
+  status: SubmissionStatus | null
   recipientKey: string | null
-  since: Date | null
-  until: Date | null
+  /** Bounds of the id: ids begin with their milliseconds. */
+  sinceId: string | null
+  untilId: string | null
 }
+
+const lastUuid = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** The organization's submissions, newest first, after `beforeId`. */
 export async function listSubmissions(
   db: Queryable,
-  filter: SubmissionFilter,
+  { organizationId, inboxIds, status, recipientKey, sinceId, untilId }: SubmissionFilter,
   beforeId: string | null,
   limit: number,
 ): Promise<SubmissionRow[]> {
-  return await db.query<SubmissionRow>(
-    `select ${columns} from submission s
-    where s.organization_id = $1 and ($2::text[] is null or s.inbox_id = any($2)) and ($3::text is null or s.status = $3)
-      and ($4::text is null or exists (
-        select from delivery d where d.submission_id = s.id and d.organization_id = $1 and d.address_key = $4))
-      and ($5::timestamptz is null or s.created_at >= $5) and ($6::timestamptz is null or s.created_at < $6)
-      and ($7::uuid is null or s.id < $7)
-    order by s.id desc limit $8`,
-    [
-      ...[
-        filter.organizationId,
-        filter.inboxIds,
-        filter.status,
-        filter.recipientKey,
-        filter.since,
-        filter.until,
-      ],
-      ...[beforeId, limit],
-    ],
-  )
+  const [before = lastUuid] = [untilId, beforeId].filter((id) => id !== null).sort()
+  const bounds = [organizationId, sinceId ?? firstUuidAt(0), before, limit]
+  const list = async (ids: string, values: unknown[]) =>
+    await db.query<SubmissionRow>(
+      `select ${columns} from submission s
+      where s.id = any(array(select p.id from (${ids}) p order by p.id desc limit $4)) order by s.id desc`,
+      [...bounds, ...values],
+    )
+  if (recipientKey !== null) return await list(idsTo, [recipientKey, status, inboxIds])
+  const ids = inboxIds === null ? idsOfOrganization : idsOfInboxes
+  const statuses = status === null ? submissionStatuses : [status]
+  return await list(statuses.map(ids).join(' union all '), inboxIds === null ? [] : [inboxIds])
 }
 
-export interface EventRow {
-  id: string
-  seq: number
-  type: string
-  recipient: string | null
-  at: Date
-  attempt: number | null
-  remote: { host: string; ip: string; tls: string | null } | null
-  response: string | null
-  enhancedStatus: string | null
-  classification: string | null
+/** The ids of one status: each list is a stretch of an index, however many there are of other statuses. */
+function idsOfOrganization(status: SubmissionStatus): string {
+  const stretch = stretchOf(['s.organization_id', 's.status', 's.id'], ['$1::uuid', `'${status}'`], idBounds)
+  return `(select s.id from submission s where ${stretch} limit $4)`
 }
 
-/** The submission's events, oldest first, after the number `afterSeq` (-1 for all). The first is the submission itself. */
-export async function listEvents(
-  db: Queryable,
-  submissionId: SubmissionId,
-  afterSeq: number,
-  limit: number,
-): Promise<EventRow[]> {
-  return await db.query<EventRow>(
-    `select id, 0 as seq, 'accepted' as type, null as recipient, created_at as at, null::integer as attempt,
-      null::jsonb as remote, null as response, null as "enhancedStatus", null as classification
-    from submission where id = $1 and $2 < 0
-    union all
-    (select id, seq, type, recipient, at, attempt, remote, response, enhanced_status, classification
-    from event where submission_id = $1 and seq > $2 order by seq limit $3)
-    order by seq limit $3`,
-    [submissionId, afterSeq, limit],
-  )
+function idsOfInboxes(status: SubmissionStatus): string {
+  const stretch = stretchOf(['s.inbox_id', 's.status', 's.id'], ['b.id', `'${status}'`], idBounds)
+  return `(select x.id from inbox b cross join lateral (select s.id from submission s where ${stretch} limit $4) x
+    where b.id = any($5::text[]) and b.organization_id = $1)`
 }
 
-/** Single events, but for the first of a submission, which is the submission itself. */
-export async function findEvents(
-  db: Queryable,
-  wanted: readonly { submission: string; seq: number }[],
-): Promise<(EventRow & { submissionId: SubmissionId })[]> {
-  return await db.query<EventRow & { submissionId: SubmissionId }>(
-    `select e.submission_id as "submissionId", e.id, e.seq, e.type, e.recipient, e.at, e.attempt, e.remote, e.response,
-      e.enhanced_status as "enhancedStatus", e.classification
-    from unnest($1::uuid[], $2::integer[]) as x(submission_id, seq)
-    join event e on e.submission_id = x.submission_id and e.seq = x.seq`,
-    [wanted.map(({ submission }) => submission), wanted.map(({ seq }) => seq)],
-  )
-}
+const idBounds = ['$2::uuid', '$3::uuid'] as const
+const recipientStretch = stretchOf(
+  ['d.organization_id', 'd.address_key', 'd.submission_id'],
+  ['$1::uuid', '$5::text'],
+  idBounds,
+)
+const idsTo = `select d.submission_id as id from delivery d cross join lateral (
+    select from submission s where s.id = d.submission_id and ($6::text is null or s.status = $6)
+      and ($7::text[] is null or s.inbox_id = any($7)) limit 1
+  ) s where ${recipientStretch} limit $4`
 
 /** One send as `accept_sends` takes it: first what decides over it, then what is written when it passes. */
 export interface NewSend {
@@ -192,6 +179,78 @@ export interface SendVerdict {
   suppressed: number[]
 }
 
+function idempotencyDigest(organizationId: OrganizationId, operation: SendOperation, key: string): Buffer {
+  return sha256(`${organizationId} ${operation} ${key}`)
+}
+
+/** A send that nothing has been made of yet. */
+export interface AskedSend {
+  organizationId: OrganizationId
+  operation: SendOperation
+  /** Its idempotency key. */
+  key: string
+  inboxId: InboxId | null
+  /** The address keys. */
+  recipients: string[]
+}
+
+export interface ForeseenRefusal {
+  code: 'idempotency_key_reused' | 'not_found' | 'all_recipients_suppressed' | 'send_limit_exceeded'
+  retryAfterSeconds?: number
+}
+
+/**
+ * What `accept_sends` would refuse the send with as things stand, without a lock; null where it would take it. Where its
+ * key has been used, any refusal will do: that judges it by its earlier result.
+ */
+export async function foreseeRefusal(
+  db: Queryable,
+  { organizationId, operation, key, inboxId, recipients }: AskedSend,
+  at: Date,
+): Promise<ForeseenRefusal | null> {
+  const [row] = await db.query<{
+    isSeen: boolean
+    isGone: boolean
+    isMuted: boolean
+    retryAfter: number | null
+  }>(
+    `select exists (select from submission s where s.idempotency_digest = $2) as "isSeen",
+      $3::text is not null and not exists (
+        select from inbox b where b.id = $3 and b.organization_id = $1 and b.status = 'active') as "isGone",
+      m.muted > 0 and m.muted = cardinality($4::text[]) as "isMuted",
+      greatest(
+        case when c.in_minute >= (o.limits->>'messagesPerMinute')::integer
+          then coalesce(least(60, ceil(extract(epoch from c.minute_started_at + interval '60 s' - $5))), 1) end,
+        case when c.in_day >= (o.limits->>'messagesPerDay')::integer
+            or c.recipients + cardinality($4) - m.muted > (o.limits->>'recipientsPerDay')::integer
+          then ceil(extract(epoch from (c.today + 1)::timestamp at time zone 'UTC' - $5)) end
+      )::integer as "retryAfter"
+    from organization o
+    left join usage u on u.organization_id = o.id
+    cross join lateral (
+      select d.today, r.minute_started_at, case when r.minute_started_at is null then 0 else u.minute_messages end as in_minute,
+        case when u.day = d.today then u.day_messages else 0 end as in_day,
+        case when u.day = d.today then u.day_recipients else 0 end as recipients
+      from (select ($5::timestamptz at time zone 'UTC')::date as today) d,
+        (select case when is_running(u.minute_started_at, $5) then u.minute_started_at end as minute_started_at) r
+    ) c
+    cross join lateral (
+      select count(found.hit)::integer as muted from unnest($4::text[]) k(key)
+      left join lateral (
+        select true as hit from suppression s where s.organization_id = $1 and s.address_key = k.key limit 1
+      ) found on true
+    ) m
+    where o.id = $1`,
+    [organizationId, idempotencyDigest(organizationId, operation, key), inboxId, recipients, at],
+  )
+  if (!row) return null
+  if (row.isSeen) return { code: 'idempotency_key_reused' }
+  if (row.isGone) return { code: 'not_found' }
+  if (row.isMuted) return { code: 'all_recipients_suppressed' }
+  if (row.retryAfter === null) return null
+  return { code: 'send_limit_exceeded', retryAfterSeconds: Math.max(1, row.retryAfter) }
+}
+
 const acceptance = `select i, verdict, submission_id as "submissionId", retry_after as "retryAfterSeconds",
   muted as suppressed
   from accept_sends(${Array.from({ length: 43 }, (_, i) => `$${i + 1}`).join(', ')})`
@@ -235,7 +294,7 @@ function organizationColumns(sends: NewSend[]): Buffer[] {
 }
 
 function decidingColumns(sends: NewSend[]): Buffer[] {
-  const digests = sends.map(({ org, op, idem }) => sha256(`${org} ${op} ${idem}`))
+  const digests = sends.map(({ org, op, idem }) => idempotencyDigest(org, op, idem))
   return [
     column('uuid', pick(sends, 'org')),
     column('uuid', pick(sends, 'key')),
@@ -292,7 +351,12 @@ function writtenColumns(sends: NewSend[]): Buffer[] {
   ]
 }
 
-/** Marks the results of the message's send as deleted: its idempotency key answers 410 from now on. */
-export async function forgetResult(tx: Tx, submissionId: SubmissionId): Promise<void> {
-  await tx.query('update submission set result_deleted = true where id = $1', [submissionId])
+/** Marks the results of messages that go as deleted: their idempotency keys answer 410. What people wrote goes with them. */
+export async function eraseResults(tx: Tx, ids: readonly SubmissionId[]): Promise<void> {
+  if (ids.length === 0) return
+  await tx.query(
+    `update submission set result_deleted = true, subject = '', metadata = '{}', sender = sender - 'name'
+    where id = any($1::uuid[])`,
+    [ids],
+  )
 }

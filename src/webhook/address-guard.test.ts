@@ -31,6 +31,8 @@ const refused = [
     '',
   ],
   ...[
+    'https://1.1.1.1:0/',
+    'https://example.com:0',
     'https://user@example.com',
     'https://user:pass@example.com',
     'https://example.com/#here',

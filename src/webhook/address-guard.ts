@@ -16,7 +16,7 @@ const longestUrl = 2_048
 // blocked ports of browsers, databases, caches, queues and the controls of clusters.
 const refusedPorts = new Set([
   ...[
-    7, 9, 13, 19, 20, 21, 22, 23, 25, 37, 42, 53, 69, 79, 110, 111, 119, 123, 135, 137, 139, 143, 161, 179,
+    0, 7, 9, 13, 19, 20, 21, 22, 23, 25, 37, 42, 53, 69, 79, 110, 111, 119, 123, 135, 137, 139, 143, 161, 179,
     389,
   ],
   ...[
@@ -52,7 +52,7 @@ export class AddressGuard {
     if (!isSafe && url.protocol !== 'http:') return 'must begin with https://'
     if (url.username !== '' || url.password !== '') return 'must not hold a user name or password'
     if (url.hash !== '') return 'must not have a fragment'
-    if (refusedPorts.has(Number(url.port))) return `must not name port ${url.port}`
+    if (url.port !== '' && refusedPorts.has(Number(url.port))) return `must not name port ${url.port}`
     const host = hostOf(url)
     const mayBePlain = allowPrivateNetworks || (isDevelopment && isLoopback(host))
     if (!isSafe && !mayBePlain) return 'must begin with https://'

@@ -3,9 +3,22 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Db } from '../store/db.ts'
 import { nodeLockClass } from '../store/nodes.ts'
-import { acquireRoutes, type RouteRow, reclaimOrphans, releaseRoute, renewRoutes } from '../store/routes.ts'
+import {
+  acquireRoutes,
+  type Candidate,
+  findAmong,
+  findOrphaned,
+  type Owner,
+  type RouteRow,
+  reclaimOrphans,
+  releaseRoute,
+  renewRoutes,
+  type WalkPlace,
+  walkQueues,
+} from '../store/routes.ts'
 import { Loop } from './loop.ts'
 import type { Membership } from './membership.ts'
+import { chooseRoutes, type Holding } from './route-choice.ts'
 import { type RouteVerbs, RouteWorker } from './route-worker.ts'
 
 export interface DeliveryEngineOptions<Job> {
@@ -16,10 +29,14 @@ export interface DeliveryEngineOptions<Job> {
   /** The verbs for one route under one lease; `mayFinish` turns false before the lease runs out. */
   verbsFor(lease: { route: string; epoch: number }, mayFinish: () => boolean): RouteVerbs<Job>
   maxLinesOf(route: string): number
+  /** Routes that are always taken over: those that do not depend on what strangers run. */
+  ownRoutes: readonly string[]
   retryScheduleMs: number[]
 }
 
 interface Held<Job> {
+  /** For whose mail it was taken over; null for our own routes. */
+  organizationId: string | null
   epoch: number
   leaseUntilMs: number
   worker: RouteWorker<Job>
@@ -30,11 +47,12 @@ const leaseMs = 15_000
 const renewIntervalMs = 3_000
 /** A message is not finished when less than this is left of the lease. */
 const leaseMarginMs = 2_000
-const acquireIntervalMs = 1_000
-/** How long after a look through all queues only those are looked at that are known to have work. */
-const lookAgainMs = 900
+const acquireIntervalMs = 100
+/** Between two walks through all queues; one that is long is made in steps, an acquire interval between them. */
+const walkIntervalMs = 900
+const walkStep = 1_000
+const amongAtOnce = 200
 const acquireAtOnce = 50
-const maxRoutes = 500
 const lingerMs = 1_000
 
 /** The delivery role of a node. Leases live in real time, whatever tests do to the clock. */
@@ -44,7 +62,10 @@ export class DeliveryEngine<Job> {
   readonly #acquiring: Loop
   readonly #renewing: Loop
   readonly #hinted = new Set<string>()
-  #lookedAtMs = Number.NEGATIVE_INFINITY
+  #walkFrom: WalkPlace | null = null
+  #walkedAtMs = Number.NEGATIVE_INFINITY
+  /** How many places were taken when there was none for some that were found; 0 where there was. */
+  #short = 0
 
   constructor(options: DeliveryEngineOptions<Job>) {
     this.#options = options
@@ -95,27 +116,64 @@ export class DeliveryEngine<Job> {
     await this.#renewing.stop()
   }
 
-  /** Looks through all queues once a second; in between only at those that are known to have work. */
+  /** Takes over what it finds and has a place for; our own queues need none. */
   async #acquire(): Promise<boolean> {
-    const { db, clock, membership } = this.#options
+    const { db, clock, membership, ownRoutes } = this.#options
     const { nodeId } = membership
-    const limit = Math.min(maxRoutes - this.#held.size, acquireAtOnce)
-    if (nodeId === null || limit <= 0) return false
-    const askedMs = performance.now()
-    const among = askedMs - this.#lookedAtMs < lookAgainMs ? [...this.#hinted] : null
-    if (among?.length === 0) return false
-    this.#hinted.clear()
+    if (nodeId === null) return false
     const owner = { nodeId, leaseMs, lockClass: nodeLockClass }
-    const routes = await acquireRoutes(db, owner, clock.now(), { among, limit })
+    const candidates = await this.#find(owner)
+    if (candidates.length === 0) return this.#hinted.size > 0
+    const [own, others] = partition(candidates, ({ key }) => ownRoutes.includes(key))
+    const chosen = chooseRoutes(others, this.#holdings(), acquireAtOnce)
+    const purposes = new Map<string, string | null>(
+      chosen.map(({ key, organizationId }) => [key, organizationId]),
+    )
+    const isShort = others.some(({ key }) => !purposes.has(key))
+    for (const { key } of own) purposes.set(key, null)
+    const askedMs = performance.now()
+    const routes = purposes.size > 0 ? await acquireRoutes(db, owner, clock.now(), [...purposes.keys()]) : []
     if (membership.nodeId !== nodeId) return true
-    const isMore = routes.length === limit
-    if (isMore) this.#lookedAtMs = Number.NEGATIVE_INFINITY
-    else if (!among) this.#lookedAtMs = askedMs
-    for (const route of routes) this.#hold(nodeId, route, askedMs + leaseMs)
-    return isMore || this.#hinted.size > 0
+    for (const route of routes) this.#hold(nodeId, route, purposes.get(route.key)!, askedMs + leaseMs)
+    if (isShort) this.#short = chosen.length < acquireAtOnce ? this.#places : Number.POSITIVE_INFINITY
+    return this.#hinted.size > 0
   }
 
-  #hold(nodeId: number, route: RouteRow, leaseUntilMs: number): void {
+  /** Queues that are known to have work at once; all queues once a second, and once there is place again. */
+  async #find(owner: Owner): Promise<Candidate[]> {
+    const { db, clock, ownRoutes } = this.#options
+    const isWalk = this.#isTimeToWalk
+    const own = ownRoutes.filter((route) => this.#hinted.has(route) || (isWalk && !this.#held.has(route)))
+    const hinted = [...new Set([...own, ...this.#hinted])].slice(0, amongAtOnce)
+    for (const route of hinted) this.#hinted.delete(route)
+    const candidates = hinted.length > 0 ? await findAmong(db, owner, clock.now(), hinted) : []
+    if (!isWalk) return candidates
+    if (!this.#walkFrom) candidates.push(...(await findOrphaned(db, owner)))
+    const walk = await walkQueues(db, owner, clock.now(), { from: this.#walkFrom, most: walkStep })
+    this.#walkFrom = walk.next
+    this.#walkedAtMs = performance.now()
+    this.#short = 0
+    return [...candidates, ...walk.candidates]
+  }
+
+  get #isTimeToWalk(): boolean {
+    const goesOn = this.#walkFrom !== null || this.#short > this.#places
+    return performance.now() - this.#walkedAtMs >= (goesOn ? acquireIntervalMs : walkIntervalMs)
+  }
+
+  #holdings(): Holding[] {
+    return [...this.#held.values()].map(({ organizationId, worker }) => ({
+      organizationId,
+      isOpening: worker.isOpening,
+    }))
+  }
+
+  /** A measure of the places that are taken: one that has opened has given one back. */
+  get #places(): number {
+    return this.#holdings().reduce((sum, { isOpening }) => sum + (isOpening ? 2 : 1), 0)
+  }
+
+  #hold(nodeId: number, route: RouteRow, organizationId: string | null, leaseUntilMs: number): void {
     const { verbsFor, maxLinesOf, retryScheduleMs, clock, log } = this.#options
     const mayFinish = () =>
       this.#held.get(route.key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs
@@ -129,7 +187,10 @@ export class DeliveryEngine<Job> {
       log,
       verbs,
     })
-    const held: Held<Job> = { epoch: route.epoch, leaseUntilMs, worker, ended: Promise.resolve() }
+    const held: Held<Job> = {
+      ...{ organizationId, epoch: route.epoch, leaseUntilMs, worker },
+      ended: Promise.resolve(),
+    }
     // An own lease that had run out: what still goes on under its epoch is void.
     this.#held.get(route.key)?.worker.cut()
     this.#held.set(route.key, held)
@@ -173,4 +234,8 @@ export class DeliveryEngine<Job> {
     }
     return false
   }
+}
+
+function partition<Item>(items: Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
+  return [items.filter(isFirst), items.filter((item) => !isFirst(item))]
 }

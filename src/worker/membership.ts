@@ -2,15 +2,14 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Db } from '../store/db.ts'
-import { joinNodes, type Node } from '../store/nodes.ts'
+import { joinNodes, type Node, type NodeProfile } from '../store/nodes.ts'
 import { Loop } from './loop.ts'
 
 export interface MembershipOptions {
   db: Db
   clock: Clock
   log: Log
-  /** Where this node takes mail for our own domains, and where it captures mail. */
-  addresses: { smtp: string | null; capture: string | null }
+  profile: NodeProfile
 }
 
 /** Keeps this node known to the others from `start` to `stop`, as long as the database can be reached. */
@@ -53,8 +52,8 @@ export class Membership {
       this.#node.probe()
       return false
     }
-    const { db, clock, log, addresses } = this.#options
-    const node = await joinNodes(db, addresses, clock.now())
+    const { db, clock, log, profile } = this.#options
+    const node = await joinNodes(db, profile, clock.now())
     this.#node = node
     node.lost.catch((error) => {
       if (this.#node !== node) return

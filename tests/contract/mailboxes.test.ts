@@ -202,6 +202,10 @@ const pages: [operation: string, pathOf: (ids: { inbox: Inbox; thread: string })
 for (const [operation, pathOf] of pages) {
   prove(operation, 413, 'page_too_large', 'over 16 MiB of text', async () => {
     const { caller, ...ids } = await large()
+    return await caller.ask('GET', `${pathOf(ids)}?limit=2`)
+  })
+  prove(operation, 200, null, 'the same, as many as an answer holds', async () => {
+    const { caller, ...ids } = await large()
     return await caller.ask('GET', pathOf(ids))
   })
   prove(operation, 200, null, 'the same, one message a page', async () => {

@@ -188,7 +188,8 @@ test('check 86: a blob store that is full or takes no writes refuses what is lar
   const sink = await startSink(scope)
   const env = {
     ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url },
-    POSTHORN_BLOB_URL: `file:${disk.folder}`,
+    // Mail is refused before a disk is full: here it is full.
+    ...{ POSTHORN_BLOB_URL: `file:${disk.folder}`, POSTHORN_DISK_RESERVE: '0' },
   }
   const node = await startNode(place, { env })
   const { api } = await node.createCaller()
@@ -230,7 +231,7 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
   const sink = await startSink(scope)
   const env = {
     ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_RETRY_SCHEDULE: '1s' },
-    POSTHORN_DATA_DIR: join(disk.folder, 'data'),
+    ...{ POSTHORN_DATA_DIR: join(disk.folder, 'data'), POSTHORN_DISK_RESERVE: '0' },
   }
   const posthorn = await startPosthorn(scope, { env })
   const { pid } = posthorn

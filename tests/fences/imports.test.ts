@@ -22,10 +22,12 @@ const flowParts = [
   'reserved-names',
   'return-path',
   'routes',
+  'send-contents',
   'send-draft',
   'send-policy',
   'signing-secret',
   'sending-identity',
+  'message-sink',
   'stored-bytes',
   'trace',
   'write-announcements',
@@ -48,6 +50,8 @@ const table: Record<string, string[]> = {
   'flow/courier': ['flow/deliver', 'flow/end-deliveries'],
   // Reading a batch of reports, and what one of them moves.
   'flow/read-report': ['flow/apply-report'],
+  // An organization's mail goes as that of a single inbox does.
+  'flow/delete-organization': ['flow/delete-inbox'],
   worker: ['store', 'base'],
   http: outward,
   'dashboard-api': outward,

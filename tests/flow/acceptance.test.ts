@@ -16,7 +16,9 @@ import { createKey, hashSecret } from '../../src/flow/key.ts'
 import { openInbox } from '../../src/flow/open-inbox.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/organization.ts'
 import { ProvedDomains } from '../../src/flow/proved-domains.ts'
+import { SendContents } from '../../src/flow/send-contents.ts'
 import type { MessageBody } from '../../src/flow/send-draft.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { Db, DbFault, type DbOptions } from '../../src/store/db.ts'
 import type { InboxRow } from '../../src/store/inboxes.ts'
 import { findCaller } from '../../src/store/keys.ts'
@@ -43,6 +45,11 @@ class Node {
         blobs: new DiskBlobs(folder),
         lifetimeMs: 72 * 3_600_000,
         wake: () => {},
+        contents: new SendContents({
+          db,
+          clock,
+          parsePool: new ParsePool({ threads: 1, timeoutMs: 10_000 }),
+        }),
       },
       domains: new ProvedDomains({ db, clock }),
       routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test' },
@@ -98,7 +105,7 @@ async function makeSender({ one }: Stage, limits: Partial<Limits> = {}): Promise
 const message: MessageBody = { to: [{ email: 'someone@far.test' }], subject: 'Test', text: 'Hello.' }
 
 function send({ acceptance }: Node, { caller, inbox }: Sender, key: string = randomUUID(), body = message) {
-  const idempotency = { key, requestHash: requestHash(`/${inbox.id}`, body) }
+  const idempotency = { key, requestHash: requestHash({ inboxId: inbox.id }, body) }
   return acceptance.acceptMessage(caller, inbox.id, body, idempotency)
 }
 

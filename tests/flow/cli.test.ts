@@ -99,6 +99,23 @@ test('a running service', async (t) => {
     assert.equal((await posthorn.cli(['org', 'show', organization.id]))['name'], 'Acme')
   })
 
+  await t.test(
+    'the organization of development may open a thousand managed inboxes, others five',
+    async () => {
+      const { organizations } = await posthorn.cli<{
+        organizations: { name: string; limits: { managedStarter: number } }[]
+      }>(['org', 'list'])
+      const made = await posthorn.cli<{ limits: { managedStarter: number } }>([
+        'org',
+        'create',
+        '--name',
+        'Other',
+      ])
+      assert.equal(organizations.find(({ name }) => name === 'Development')?.limits.managedStarter, 1000)
+      assert.equal(made.limits.managedStarter, 5)
+    },
+  )
+
   await t.test('keys are made with their restrictions, listed without their secrets, revoked', async () => {
     const made = await posthorn.cli<Record<string, unknown>>([
       ...['key', 'create', '--org', organization.id, '--name', 'narrow', '--scopes', 'mailbox:read'],
@@ -122,6 +139,12 @@ test('a running service', async (t) => {
       assert.equal(stdout, '')
       assert.match(stderr, /^posthorn: there is no queue "example\.com"[^\n]*\n$/)
     }
+    assert.deepEqual(await posthorn.cli(['queue', 'cancel', '--org', organization.id]), {
+      organization: organization.id,
+      cancelled: 0,
+    })
+    for (const words of [[], ['example.com', '--org', organization.id], ['--org', 'Acme']])
+      assert.equal((await attempt(['queue', 'cancel', ...words])).status, 2, words.join(' '))
   })
 
   await t.test('what is not there is 1, in one line', async () => {
@@ -129,6 +152,7 @@ test('a running service', async (t) => {
       ['org', 'show', nowhere],
       ['org', 'approve', nowhere],
       ['key', 'revoke', nowhere],
+      ['queue', 'cancel', '--org', nowhere],
       [
         ...['key', 'create', '--org', organization.id, '--name', 'x', '--scopes', '*'],
         ...['--inbox', `inb_${'0'.repeat(24)}`],

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { cancelQueue, flushQueue, pauseQueue } from '../../src/flow/end-deliveries.ts'
 import { listQueues } from '../../src/store/routes.ts'
-import type { Api, Inbox, Submission } from '../support/api.ts'
+import type { Acceptance, Api, Inbox, Submission } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Rule, type Sink, startSink } from '../support/sink.ts'
@@ -154,7 +154,7 @@ test('check 29: who is told 421 waits, and so does the whole destination, which 
   assert.deepEqual([row!.failures, row!.notBefore, row!.lastFault], [0, null, null])
 })
 
-test('check 29: a fault of the way leaves the untried pending, without an event or a write, and backs off the queue', async (t) => {
+test('check 29: a fault of the way leaves the untried pending, without a write of theirs, and backs off the queue', async (t) => {
   const stage = await setStage(t, ({ stage }) => (stage === 'banner' ? '554 5.3.2 go away' : null))
   const { node, api, inbox } = stage
   const { submission } = await send(api, inbox, ['someone@far.test'])
@@ -174,10 +174,228 @@ test('check 29: a fault of the way leaves the untried pending, without an event 
   }
   const state = await readDelivery(stage, submission.id)
   assert.deepEqual([state.status, state.attempts], ['pending', 0])
-  assert.deepEqual(await eventTypes(stage, submission.id), ['accepted'])
+  assert.deepEqual(await db.query('select from event where submission_id = $1', [submission.id]), [])
   await flushQueue(node.foundation, '@relay')
   stage.sink.rule = () => null
   await untilStates(api, submission.id, 'delivered')
+})
+
+interface Event {
+  id: string
+  type: string
+  recipient: string | null
+  at: string
+  attempt: number | null
+  response: string | null
+  classification: string | null
+}
+
+async function readEvents(api: Api, submissionId: string, query = 'limit=100'): Promise<Event[]> {
+  const path = `/v1/submissions/${submissionId}/events?${query}`
+  return (await api.want<{ events: Event[] }>(path)).events
+}
+
+/** The events as somebody reads them who asks for few at a time. */
+async function pageThrough(api: Api, submissionId: string, limit: number): Promise<Event[]> {
+  const events: Event[] = []
+  let cursor = ''
+  do {
+    const path = `/v1/submissions/${submissionId}/events?limit=${limit}${cursor}`
+    const page = await api.want<{ events: Event[]; nextCursor: string | null }>(path)
+    events.push(...page.events)
+    cursor = page.nextCursor ? `&cursor=${page.nextCursor}` : ''
+  } while (cursor !== '')
+  return events
+}
+
+function untilFailures({ node }: Pick<Stage, 'node'>, route: string, failures: number) {
+  return until(`failure ${failures} of ${route}`, async () => {
+    const [row] = await listQueues(node.foundation.db, route)
+    return row?.failures === failures ? row : null
+  })
+}
+
+test('a recipient that waits shows the remote’s words, and ends with them', async (t) => {
+  const stage = await setStage(t, ({ stage }) => (stage === 'banner' ? '554 5.3.2 go away' : null))
+  const { node, api, inbox } = stage
+  const { submission } = await send(api, inbox, ['someone@far.test', 'other@far.test'])
+  await untilFailures(stage, '@relay', 1)
+  const shown = await api.want<Submission>(`/v1/submissions/${submission.id}`)
+  for (const { status, response } of shown.recipients) {
+    assert.equal(status, 'pending')
+    assert.match(response!, /^127\.0\.0\.1 \[127\.0\.0\.1\]: .* 554 5\.3\.2 go away$/)
+  }
+  const events = await readEvents(api, submission.id)
+  assert.deepEqual(
+    events.map(({ type, recipient, attempt, classification }) => [type, recipient, attempt, classification]),
+    [
+      ['accepted', null, null, null],
+      ['deferred', 'someone@far.test', null, 'network'],
+      ['deferred', 'other@far.test', null, 'network'],
+    ],
+  )
+  assert.equal(events[1]!.response, shown.recipients[0]!.response)
+  assert.match(events[1]!.id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  assert.notEqual(events[1]!.id, events[2]!.id)
+  assert.deepEqual(await readEvents(api, submission.id), events)
+  // What is accepted meanwhile waits for the same reason, and is told so after it was accepted.
+  node.foundation.clock.advance(10_000)
+  const later = await send(api, inbox, ['later@far.test'])
+  const [accepted, waits] = await readEvents(api, later.submission.id)
+  assert.deepEqual([waits!.type, waits!.at >= accepted!.at], ['deferred', true])
+  node.foundation.clock.advance(2 * minuteMs)
+  await untilFailures(stage, '@relay', 2)
+  const [, again, ...rest] = await readEvents(api, submission.id)
+  assert.deepEqual([again!.recipient, rest.length], ['someone@far.test', 1])
+  assert.notEqual(again!.id, events[1]!.id)
+  node.foundation.clock.advance(73 * hourMs)
+  const ended = await untilStates(api, submission.id, 'failed', 'failed')
+  for (const { response } of ended.recipients) assert.match(response!, /554 5\.3\.2 go away/)
+  const last = await readEvents(api, submission.id)
+  assert.deepEqual(
+    last.map(({ type, classification }) => [type, classification]),
+    [['accepted', null], ...[0, 1].map(() => ['failed', 'expired'])],
+  )
+  for (const { response } of last.slice(1)) assert.match(response!, /554 5\.3\.2 go away/)
+})
+
+test('why a recipient waits is told in its place by time, and page by page, until the way is free', async (t) => {
+  const live = await startSink(t, { host: '127.0.0.33' })
+  const cutting = await startSink(t, {
+    ...{ host: '127.0.0.34', port: live.port, rule: ({ stage }) => (stage === 'rcpt' ? 'cut' : null) },
+  })
+  const dns = await DnsServer.start({ 'live.test': { A: [live.host] }, 'cut.test': { A: [cutting.host] } })
+  t.after(() => dns.close())
+  dns.fail('lost.test', 'SERVFAIL')
+  const node = await startNode(await makePlace(t), {
+    env: {
+      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(live.port) },
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    },
+  })
+  const { api } = await node.createCaller()
+  live.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.7.1 later' : null)
+  const to = ['a@lost.test', 'b@live.test', 'c@lost.test', 'd@cut.test']
+  const { submission } = await send(api, await api.createInbox(), to)
+  await untilFailures({ node }, 'lost.test', 1)
+  await untilFailures({ node }, 'cut.test', 1)
+  await untilStates(api, submission.id, 'pending', 'deferred', 'pending', 'pending')
+  node.foundation.clock.advance(30_000)
+  live.rule = () => null
+  await flushQueue(node.foundation, 'live.test')
+  const seen = await untilStates(api, submission.id, 'pending', 'delivered', 'pending', 'pending')
+  assert.match(seen.recipients[0]!.response!, /SERVFAIL/)
+  assert.match(seen.recipients[3]!.response!, /the peer closed the connection/)
+  const events = await readEvents(api, submission.id)
+  assert.deepEqual(
+    events.map(({ at }) => at),
+    events.map(({ at }) => at).toSorted(),
+  )
+  const told = events.filter(({ type, attempt }) => type === 'deferred' && attempt === null)
+  assert.deepEqual(told.map(({ recipient, classification }) => `${recipient} ${classification}`).toSorted(), [
+    'a@lost.test dns',
+    'c@lost.test dns',
+    'd@cut.test network',
+  ])
+  assert.equal(events.at(-1)!.type, 'delivered')
+  for (const limit of [1, 2, 3]) assert.deepEqual(await pageThrough(api, submission.id, limit), events)
+  cutting.rule = () => null
+  dns.fail('lost.test', null)
+  dns.set('lost.test', { A: [live.host] })
+  for (const route of ['lost.test', 'cut.test']) await flushQueue(node.foundation, route)
+  await untilStates(api, submission.id, 'delivered', 'delivered', 'delivered', 'delivered')
+  const left = await readEvents(api, submission.id)
+  assert.deepEqual(
+    left.filter(({ type }) => type === 'deferred').map(({ recipient }) => recipient),
+    ['b@live.test'],
+  )
+})
+
+test('words within a transaction are not shown to others who wait for the same server', async (t) => {
+  const stage = await setStage(t, ({ stage, command }) =>
+    stage === 'mail' ? `421 4.7.0 too much from alice@secret.test, ${command}` : null,
+  )
+  const { submission } = await send(stage.api, stage.inbox, ['someone@far.test'])
+  await untilStates(stage.api, submission.id, 'deferred')
+  await untilFailures(stage, '@relay', 1)
+  const { api } = await stage.node.createCaller()
+  const other = await send(api, await api.createInbox(), ['someone@far.test'])
+  const [, waits] = await readEvents(api, other.submission.id)
+  assert.match(waits!.response!, /: the server ended the connection with 421 4\.7\.0$/)
+  assert.match(stage.node.log(), /too much from alice@secret\.test/)
+})
+
+test('hostile 5: a message that cannot be written waits by the schedule, is told, and fails in the end', async (t) => {
+  const rule: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null)
+  const stage = await setStage(t, rule, { POSTHORN_RETRY_SCHEDULE: '1m,5m,20m' })
+  const { node, sink, api, inbox } = stage
+  const { db, blobs, clock } = node.foundation
+  const content = Buffer.alloc(300_000, 'x').toString('base64')
+  const large = await api.want<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
+    ...{ method: 'POST', status: 202, idempotencyKey: 'with-attachment' },
+    body: {
+      ...{ to: [{ email: 'two@far.test' }], subject: 'Test', text: 'Hello.' },
+      attachments: [{ filename: 'x.bin', contentType: 'application/octet-stream', content }],
+    },
+  })
+  const broken = await send(api, inbox, ['one@far.test'])
+  const sent = [broken, large]
+  for (const { submission } of sent) await untilAttempt(stage, submission.id, 1)
+  // What no request could store: a subject that ends its line; and attachments whose bytes are gone.
+  await db.query('update message set subject = $2 where id = $1', [broken.message.id, 'a\r\nBcc: b'])
+  await db.query('update submission set subject = $2 where id = $1', [broken.submission.id, 'a\r\nBcc: b'])
+  for (const { blob } of await db.query<{ blob: string }>('select blob from raw where blob is not null'))
+    await blobs.delete(blob)
+  sink.rule = () => null
+  for (const [attempt, stepMs] of [
+    [2, 5 * minuteMs],
+    [3, 20 * minuteMs],
+    [4, 20 * minuteMs],
+    [5, 20 * minuteMs],
+  ] as const) {
+    clock.advance(25 * minuteMs)
+    for (const { submission } of sent) {
+      const { dueInMs } = await untilAttempt(stage, submission.id, attempt)
+      assert.ok(Math.abs(dueInMs / stepMs - 1) <= 0.11, `attempt ${attempt}: ${dueInMs} ms`)
+    }
+  }
+  clock.advance(25 * minuteMs)
+  for (const { submission, message } of sent) {
+    const ended = await untilStates(api, submission.id, 'failed')
+    assert.equal((ended as Submission & { failureCode: string }).failureCode, 'internal_error')
+    assert.match(ended.recipients[0]!.response!, /this service could not write the message/)
+    const events = (await readEvents(api, submission.id)).slice(4)
+    assert.deepEqual(
+      events.map(({ type, attempt, classification }) => [type, attempt, classification]),
+      [...[2, 3, 4, 5].map((n) => ['deferred', n, 'other']), ['failed', 6, 'other']],
+    )
+    assert.equal(sink.copiesOf(message.internetMessageId).length, 0)
+    const logged = node
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('"a message could not be written"') && line.includes(submission.id))
+    assert.equal(logged.length, 5)
+  }
+  // Others go out meanwhile, over the same connection.
+  const { submission } = await send(api, inbox, ['three@far.test'])
+  await untilStates(api, submission.id, 'delivered')
+})
+
+test('hostile 5: a result that cannot be stored is stored without the words, and nothing is sent twice', async (t) => {
+  const stage = await setStage(t, ({ stage }) => (stage === 'message' ? '250 2.0.0 unstorable' : null))
+  const { node, sink, api, inbox } = stage
+  await node.foundation.db.query(
+    `alter table event add constraint poison check (response is null or response not like '%unstorable%')`,
+  )
+  const [sent, beside] = [
+    await send(api, inbox, ['someone@far.test']),
+    await send(api, inbox, ['b@far.test']),
+  ]
+  for (const { submission, message } of [sent, beside]) {
+    const ended = await untilStates(api, submission.id, 'delivered')
+    assert.equal(ended.recipients[0]!.response, null)
+    assert.equal(sink.copiesOf(message.internetMessageId).length, 1)
+  }
 })
 
 test('operators pause, resume, flush and cancel a queue', async (t) => {

@@ -2,17 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import {
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
@@ -22,6 +12,7 @@ import { fileSpooled } from '../../src/flow/file.ts'
 import { readReports } from '../../src/flow/read-report.ts'
 import { returnPathOf } from '../../src/flow/return-path.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
+import type { MailBytes } from '../../src/mail/parse-worker.ts'
 import type { Db } from '../../src/store/db.ts'
 import { makePlace, type Place, startNode, type TestNode, urlOf } from '../support/node.ts'
 import { startPosthorn } from '../support/service.ts'
@@ -46,46 +37,19 @@ const blobsIn = (folder: string) =>
     .filter((name) => name.includes('/'))
     .map((name) => join(folder, name))
 
-/**
- * Makes reading the blob wait: `reached` resolves once somebody does, `restore` lets those read it who come later, `letGo`
- * those who wait as well.
- */
-function holdBack(blob: string): { reached(): Promise<void>; restore(): void; letGo(): Promise<void> } {
-  const bytes = readFileSync(blob)
-  const pipe = `${blob}.pipe`
-  renameSync(blob, `${blob}.away`)
-  assert.equal(spawnSync('mkfifo', [blob]).status, 0)
-  let writer: number | null = null
-  return {
-    reached: async () => {
-      writer = await until('the blob to be read', () =>
-        ifReady(() => openSync(blob, constants.O_WRONLY | constants.O_NONBLOCK)),
-      )
-    },
-    restore: () => {
-      renameSync(blob, pipe)
-      renameSync(`${blob}.away`, blob)
-    },
-    letGo: async () => {
-      let sent = 0
-      await until('all to be read', () => {
-        sent += ifReady(() => writeSync(writer!, bytes, sent)) ?? 0
-        return sent === bytes.length
-      })
-      closeSync(writer!)
-      rmSync(pipe)
-    },
+/** The same reader, whose threads are asked only after `letGo`; `reached` resolves once they would be. */
+function holdBack(reader: ReturnType<typeof makeReader>) {
+  const [reached, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const asLetGo = async <Read>(read: () => Promise<Read>) => {
+    reached.resolve()
+    await free.promise
+    return await read()
   }
-}
-
-// ENXIO: nobody reads the pipe. EAGAIN: it is full.
-function ifReady(work: () => number): number | null {
-  try {
-    return work()
-  } catch (error) {
-    if (/ENXIO|EAGAIN/.test((error as Error).message)) return null
-    throw error
+  const parsePool = {
+    parse: (raw: MailBytes) => asLetGo(() => reader.parsePool.parse(raw)),
+    report: (raw: MailBytes) => asLetGo(() => reader.parsePool.report(raw)),
   }
+  return { ...reader, parsePool, reached: reached.promise, letGo: free.resolve }
 }
 
 /** Those who hold advisory locks of the kind, as long as they have written nothing. */
@@ -164,9 +128,7 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
   const { api } = await node.createCaller()
   const inbox = await api.createInbox('busy')
   await receive(node, inbox.address, large)
-  const [blob] = blobsIn(join(place.folder, 'blobs'))
-  const { reached, restore, letGo } = holdBack(blob!)
-  const [first, second] = [makeReader(t, place, node), makeReader(t, place, node)]
+  const [first, second] = [holdBack(makeReader(t, place, node)), makeReader(t, place, node)]
   const held = fileSpooled(first, 64).then(
     () => 'filed',
     () => 'lost',
@@ -175,7 +137,7 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
     const pids = await claimants(node, 'spol')
     return pids.length > 0 ? pids : null
   })
-  await reached()
+  await first.reached
   // Another node passes over it, and what it tells of can be read at once.
   for (let i = 0; i < 3; i++) await receive(node, inbox.address, small(`small ${i}`))
   while (await fileSpooled(second, 64));
@@ -187,9 +149,8 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
   // The node that has it is lost to the database, as when it is killed or stopped for long.
   await db.query('select pg_terminate_backend($1)', [pid])
   await until('the claim to fall', async () => (await claimants(node, 'spol')).length === 0)
-  restore()
   while (await fileSpooled(second, 64));
-  await letGo()
+  first.letGo()
   assert.equal(await held, 'lost')
   const messages = await api.exported(inbox.id)
   assert.deepEqual(
@@ -204,16 +165,13 @@ test('reports that are being read hold up no reader of the outbox either, and co
   const { db, secretBox, clock } = node.foundation
   const token = { submissionId: newUuid<SubmissionId>(), position: 0 }
   await receive(node, returnPathOf(secretBox, token, 'inbox.test', clock.now()), large, '')
-  const [blob] = blobsIn(join(place.folder, 'blobs'))
-  const { reached, restore, letGo } = holdBack(blob!)
-  const [first, second] = [makeReader(t, place, node), makeReader(t, place, node)]
+  const [first, second] = [holdBack(makeReader(t, place, node)), makeReader(t, place, node)]
   const held = readReports(first, 64)
   await until('the report to be claimed', async () => (await claimants(node, 'kept')).length === 1)
-  await reached()
-  restore()
+  await first.reached
   assert.equal(await readReports(second, 64), false)
   assert.equal((await db.query('select from kept_mail')).length, 1)
-  await letGo()
+  first.letGo()
   assert.equal(await held, false)
   for (const table of ['kept_mail', 'raw'])
     assert.deepEqual(await db.query(`select from ${table}`), [], table)
@@ -227,7 +185,8 @@ test('check 97: a mail that ends the process each time is shown as text after fi
   for (let i = 0; i < 6; i++) await receive(node, inbox.address, i === 2 ? large : small(`small ${i}`))
   const [blob] = blobsIn(join(place.folder, 'blobs'))
   // Reading this one takes for ever; who is at it is killed, as a fault in native code would do.
-  const { restore } = holdBack(blob!)
+  renameSync(blob!, `${blob}.away`)
+  assert.equal(spawnSync('mkfifo', [blob!]).status, 0)
   const { db } = node.foundation
   const spooled = () =>
     db.query<{ id: string; failures: number; isPoison: boolean }>(
@@ -238,11 +197,12 @@ test('check 97: a mail that ends the process each time is shown as text after fi
     roles: 'jobs',
     env: {
       POSTHORN_DATABASE_URL: urlOf(place.connection),
+      POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
       POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`,
     },
   })
-  // Either line may take it up first.
-  const notes = ['being-filed', 'being-filed-beside'].map((name) => join(filer.folder, name))
+  // What stands in a blob is read in the line for slow mail; once it has failed, the first one tries it alone.
+  const notes = ['being-filed', 'being-filed-slowly'].map((name) => join(filer.folder, name))
   for (let failures = 0; failures < 5; ) {
     const read = await until('it to be read', async () => {
       if ((await claimants(node, 'spol')).length === 0) return null
@@ -253,7 +213,7 @@ test('check 97: a mail that ends the process each time is shown as text after fi
     })
     if (failures > 0) assert.deepEqual(read, [poison!.id], 'what has failed is read alone')
     await filer.kill9()
-    if (failures === 4) restore()
+    if (failures === 4) renameSync(`${blob}.away`, blob!)
     await filer.start()
     failures = await until('its death to be counted', async () => {
       const row = (await spooled()).find(({ isPoison }) => isPoison)

@@ -1,16 +1,39 @@
 // Several hosts take a destination's mail: who does not answer is passed over within the attempt.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { SMTPServer } from 'smtp-server'
+import { checkRelay } from '../../src/cli/doctor-relay.ts'
+import { readSettings } from '../../src/config.ts'
 import { HopFinder } from '../../src/dns/mx.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
-import { openRoute } from '../../src/flow/next-hop.ts'
+import { flushQueue } from '../../src/flow/end-deliveries.ts'
+import { type NextHopDeps, openRoute } from '../../src/flow/next-hop.ts'
+import type { Submission } from '../support/api.ts'
 import { DnsServer, type ZoneRecords } from '../support/dns-server.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { type Rule, startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
 
 const loopback = (n: number) => `127.0.0.${10 + n}`
 // Here nobody listens, whether or not this machine has IPv6.
 const nowhere = '::1'
+
+function depsFor(dns: DnsServer, mxPort: number): NextHopDeps {
+  const resolver = new Resolver({ servers: [dns.address] })
+  return {
+    hopFinder: new HopFinder({ resolver, isAllowed: () => true }),
+    ...{
+      mode: 'direct',
+      relay: null,
+      mxPort,
+      ehloName: 'me.test',
+      ownEhloName: () => 'me.test',
+      listAddresses: async () => [],
+    },
+  }
+}
 
 /** `far.test` with the mail servers given, tried in this order; each is an address, or several. */
 async function startDns(t: TestContext, hosts: Pick<ZoneRecords, 'A' | 'AAAA'>[]): Promise<DnsServer> {
@@ -35,8 +58,7 @@ test('check 34: hosts that refuse, hang up or are out of reach by IPv6 are passe
   )
   const dns = await startDns(t, [
     { AAAA: [nowhere] },
-    { A: [loopback(9)], AAAA: [nowhere] },
-    ...refusing.map(({ host }) => ({ A: [host], AAAA: [nowhere] })),
+    ...refusing.map(({ host }) => ({ A: [host] })),
     { A: [taking.host], AAAA: [nowhere] },
   ])
   const node = await startNode(await makePlace(t), {
@@ -59,8 +81,8 @@ test('check 34: hosts that refuse, hang up or are out of reach by IPv6 are passe
     [
       ['accepted', null, undefined],
       ['queued', null, undefined],
-      ['attempted', 1, 'mx5.far.test'],
-      ['delivered', 1, 'mx5.far.test'],
+      ['attempted', 1, 'mx4.far.test'],
+      ['delivered', 1, 'mx4.far.test'],
     ],
   )
 })
@@ -85,12 +107,7 @@ test('check 34: hosts that are silent are passed over within one attempt, in the
     t,
     [...silent, taking].map(({ host }) => ({ A: [host] })),
   )
-  const resolver = new Resolver({ servers: [dns.address] })
-  const deps = {
-    hopFinder: new HopFinder({ resolver, isAllowed: () => true }),
-    ...{ mode: 'direct' as const, relay: null, mxPort: port, ehloName: 'me.test' },
-    ...{ timeouts: { bannerMs: 2_000, ehloMs: 2_000 }, listAddresses: async () => [] },
-  }
+  const deps = { ...depsFor(dns, port), timeouts: { bannerMs: 2_000, ehloMs: 2_000 } }
   const opened = await openRoute(deps, 'far.test', new AbortController().signal)
   assert.ok('connection' in opened, JSON.stringify(opened))
   t.after(() => opened.connection.destroy())
@@ -102,4 +119,187 @@ test('check 34: hosts that are silent are passed over within one attempt, in the
     seen,
     silent.map(({ host }) => host),
   )
+})
+
+test('hostile 1: one deadline counts for all hosts of a destination, however slow each is at each step', async (t) => {
+  const first = await startSink(t, { host: loopback(0) })
+  const { port } = first
+  const others = await Promise.all([1, 2].map((n) => startSink(t, { host: loopback(n), port })))
+  const hosts = [first, ...others]
+  // Each answers at the last moment, once: the next step would have as long again.
+  for (const sink of hosts)
+    sink.rule = ({ stage }) => new Promise((done) => stage === 'banner' && setTimeout(done, 700, null))
+  const dns = await startDns(
+    t,
+    hosts.map(({ host }) => ({ A: [host] })),
+  )
+  const startMs = performance.now()
+  const deps = { ...depsFor(dns, port), timeouts: { bannerMs: 800, ehloMs: 800 }, deadlineMs: 2_000 }
+  const opened = await openRoute(deps, 'far.test', new AbortController().signal)
+  assert.ok('fault' in opened, JSON.stringify(opened))
+  assert.match(opened.fault.text, /^mx1\.far\.test .*in time/)
+  assert.ok(performance.now() - startMs < 3_500)
+  assert.deepEqual(
+    hosts.map(({ connections }) => connections),
+    [1, 1, 0],
+  )
+  await until('no connection to be left', () => hosts.every(({ open }) => open === 0))
+})
+
+test('hostile 1: no more than five addresses of a destination are tried in one attempt', async (t) => {
+  const rule: Rule = ({ stage }) => (stage === 'banner' ? '554 5.3.2 closed' : null)
+  const first = await startSink(t, { host: loopback(0), rule })
+  const { port } = first
+  const others = [1, 2, 3, 4, 5, 6].map((n) => startSink(t, { host: loopback(n), port, rule }))
+  const hosts = [first, ...(await Promise.all(others))]
+  const dns = await startDns(t, [{ A: hosts.map(({ host }) => host) }])
+  const opened = await openRoute(depsFor(dns, port), 'far.test', new AbortController().signal)
+  assert.ok('fault' in opened, JSON.stringify(opened))
+  assert.match(opened.fault.text, /554/)
+  assert.equal(
+    hosts.reduce((sum, { connections }) => sum + connections, 0),
+    5,
+  )
+})
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+test('check 33: an MX that is this service is not connected to, and the mail waits', async (t) => {
+  const port = await freePort()
+  const own = '127.0.0.41'
+  const [backup, better] = await Promise.all([
+    startSink(t, { host: '127.0.0.42', port }),
+    startSink(t, { host: '127.0.0.43', port }),
+  ])
+  const dns = await DnsServer.start({
+    'moving.test': {
+      MX: [
+        [10, 'mx.moving.test'],
+        [20, 'backup.test'],
+      ],
+    },
+    'mx.moving.test': { A: [own] },
+    'named.test': { MX: [[10, 'mx.dep.test']] },
+    'mx.dep.test': { A: ['127.0.0.44'] },
+    'far.test': {
+      MX: [
+        [10, 'better.test'],
+        [20, 'mx.dep.test'],
+        [30, 'backup.test'],
+      ],
+    },
+    'better.test': { A: [better.host] },
+    'backup.test': { A: [backup.host] },
+  })
+  t.after(() => dns.close())
+  const node = await startNode(await makePlace(t), {
+    env: {
+      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(port) },
+      ...{ POSTHORN_MAIL_HOST: 'mx.dep.test', POSTHORN_SMTP: `${own}:${port}` },
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    },
+  })
+  const { api } = await node.createCaller()
+  const to = ['a@moving.test', 'b@named.test', 'c@far.test']
+  const { submission } = await send(api, await api.createInbox(), to)
+  const seen = await until('the two to meet the loop', async () => {
+    const shown = await api.want<Submission>(`/v1/submissions/${submission.id}`)
+    const [moving, named, far] = shown.recipients
+    return moving!.response && named!.response && far!.status === 'delivered' ? shown : null
+  })
+  for (const { status, response } of seen.recipients.slice(0, 2)) {
+    assert.equal(status, 'pending')
+    assert.match(response!, /mail loop/)
+  }
+  assert.deepEqual([backup.connections, better.connections], [0, 1])
+  // Once it is ours to receive for, or another's, the mail goes on.
+  dns.set('moving.test', { MX: [[20, 'backup.test']] })
+  await flushQueue(node.foundation, 'moving.test')
+  await untilStates(api, submission.id, 'delivered', 'pending', 'delivered')
+})
+
+const far = { user: 'posthorn', password: 's3cret-relay' }
+
+/** A smarthost with a certificate that nobody knows. */
+async function startSmarthost(t: TestContext) {
+  const seen = { passwords: [] as string[], mails: 0, handshakes: 0 }
+  const server = new SMTPServer({
+    ...{ authOptional: true, disableReverseLookup: true, logger: false },
+    onAuth: ({ username, password }, _session, done) => {
+      seen.passwords.push(password!)
+      if (password === far.password) done(null, { user: username })
+      else done(new Error('no'))
+    },
+    onSecure: (_socket, _session, done) => {
+      seen.handshakes++
+      done()
+    },
+    onData: (stream, _session, done) => {
+      stream.resume().on('end', () => {
+        seen.mails++
+        done()
+      })
+    },
+  })
+  server.on('error', () => {})
+  server.listen(0, '127.0.0.1')
+  await once(server.server, 'listening')
+  t.after(() => new Promise<void>((resolve) => server.close(resolve)))
+  return { seen, port: (server.server.address() as AddressInfo).port }
+}
+
+function relayUrl(host: string, port: number, password = far.password): string {
+  return `smtp://${far.user}:${password}@${host}:${port}`
+}
+
+test('hostile 7: the smarthost’s password goes to nobody whose certificate does not fit', async (t) => {
+  const { seen, port } = await startSmarthost(t)
+  // Loopback by another name, which is no literal loopback address.
+  const url = relayUrl('[::ffff:127.0.0.1]', port)
+  const place = await makePlace(t)
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: url }
+  const node = await startNode(place, { env })
+  const caller = await node.createCaller()
+  const { submission } = await send(caller.api, await caller.api.createInbox(), ['someone@far.test'])
+  const waits = await until('the certificate to be refused', async () => {
+    const { events } = await caller.api.want<{ events: { classification: string; response: string }[] }>(
+      `/v1/submissions/${submission.id}/events`,
+    )
+    return events[1]
+  })
+  assert.equal(waits.classification, 'tls')
+  assert.match(waits.response, /self-signed|certificate/i)
+  assert.ok(!waits.response.includes(far.user))
+  assert.deepEqual(seen.passwords, [])
+  await node.stop()
+  // Who says so sends it all the same, but never without TLS.
+  const trusting = await startNode(place, { env: { ...env, POSTHORN_RELAY_TLS: 'unverified' } })
+  await flushQueue(trusting.foundation, '@relay')
+  await untilStates(trusting.meet(caller), submission.id, 'delivered')
+  assert.deepEqual([seen.passwords, seen.mails, seen.handshakes > 0], [[far.password], 1, true])
+})
+
+test('hostile 7: the doctor tries the smarthost as delivery does', async (t) => {
+  const { port } = await startSmarthost(t)
+  const refusing = await startSink(t, {
+    rule: ({ stage }) => (stage === 'banner' ? '554 5.3.2 go away' : null),
+  })
+  for (const [url, tls, status, words] of [
+    [relayUrl('127.0.0.1', port), '', 'ok', /TLSv1\.3, certificate not looked at, password accepted$/],
+    [relayUrl('127.0.0.1', port), 'verified', 'failed', /certificate/],
+    [relayUrl('127.0.0.1', port, 'wrong'), '', 'failed', /AUTH was answered by 535/],
+    [refusing.url, '', 'failed', /554 5\.3\.2 go away/],
+  ] as const) {
+    const check = await checkRelay(readSettings({ POSTHORN_RELAY_URL: url, POSTHORN_RELAY_TLS: tls }))
+    assert.deepEqual([check.status, check.mend === null], [status, status === 'ok'], check.detail)
+    assert.match(check.detail, words)
+    assert.equal(/POSTHORN_RELAY_TLS=unverified/.test(check.mend ?? ''), tls === 'verified')
+    assert.ok(!`${check.detail}${check.mend}`.includes(far.password))
+  }
 })

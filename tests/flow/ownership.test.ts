@@ -6,7 +6,16 @@ import type { Role } from '../../src/config.ts'
 import type { Db } from '../../src/store/db.ts'
 import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/deliveries.ts'
 import { joinNodes, nodeLockClass } from '../../src/store/nodes.ts'
-import { acquireRoutes, reclaimOrphans, releaseRoute, renewRoutes } from '../../src/store/routes.ts'
+import {
+  acquireRoutes,
+  findAmong,
+  findOrphaned,
+  reclaimOrphans,
+  releaseRoute,
+  renewRoutes,
+  walkQueues,
+} from '../../src/store/routes.ts'
+import { Turns } from '../../src/store/turns.ts'
 import type { Api, Inbox } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
@@ -34,10 +43,22 @@ async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
 
 const leaseMs = 15_000
 const owner = (nodeId: number) => ({ nodeId, leaseMs, lockClass: nodeLockClass })
-const nowhere = { smtp: null, capture: null }
+const nowhere = { smtp: null, capture: null, mark: null }
 
+/** Takes over what it finds: among the queues named, or in a walk through all of them. */
 async function acquire(db: Db, nodeId: number, among: string[] | null = null) {
-  return await acquireRoutes(db, owner(nodeId), new Date(), { among, limit: 10 })
+  const [asking, at] = [owner(nodeId), new Date()]
+  const find = async () => {
+    const { candidates } = await walkQueues(db, asking, at, { from: null, most: 100 })
+    return [...candidates, ...(await findOrphaned(db, asking))]
+  }
+  const found = among ? await findAmong(db, asking, at, among) : await find()
+  return await acquireRoutes(
+    db,
+    asking,
+    at,
+    found.map(({ key }) => key),
+  )
 }
 
 /** Acquires once the server has seen the end of the earlier owner's connection. */
@@ -68,7 +89,7 @@ test('check 93: under an epoch that has passed nothing is claimed, recorded, ren
   assert.deepEqual(await acquire(db, second.id), [])
   assert.deepEqual(await acquire(db, second.id, ['@relay']), [])
   const claim = (epoch: number, wanted: number) =>
-    claimDeliveries(db, { route: '@relay', epoch, wanted }, new Date())
+    claimDeliveries(db, { route: '@relay', epoch, wanted, passedOver: [], turns: new Turns() }, new Date())
   const [claimed] = await claim(1, 1)
   assert.equal(claimed!.attempts, 1)
 
@@ -105,7 +126,8 @@ test('check 93: what a killed owner left on a paused queue is given back, so tha
   const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
   place.after(() => second.leave())
   await acquire(db, first.id)
-  await claimDeliveries(db, { route: '@relay', epoch: 1, wanted: 5 }, new Date())
+  const claim = { route: '@relay', epoch: 1, wanted: 5, passedOver: [], turns: new Turns() }
+  await claimDeliveries(db, claim, new Date())
   await db.query('update route set paused = true')
   await first.leave()
   const route = await takeOver(db, second.id)

@@ -86,6 +86,9 @@ const blobsIn = ({ place }: Stage): string[] => {
     : []
 }
 
+const bound = { mails: 1e6, bytes: 1e9 }
+const noBounds = { operator: bound, feedback: bound, return_path: bound }
+
 /** What files the spool when it is told to, and not by itself. */
 function makeFiler(scope: Scope, { place, node }: Stage, poison?: string): () => Promise<boolean> {
   const { db, clock, log, blobs } = node.foundation
@@ -241,8 +244,8 @@ test('filing is exactly once, with two at it and a receive that ran twice', asyn
   const again = { raw: { id: rawId, sizeBytes, bytes, blob }, receivedAt, kept: [] }
   const row = { id, organizationId, inboxId, envelope }
   assert.deepEqual(
-    await db.transaction((tx) => insertReceived(tx, [{ ...again, inboxes: [row] }], clock.now())),
-    [true],
+    await db.transaction((tx) => insertReceived(tx, [{ ...again, inboxes: [row] }], noBounds, clock.now())),
+    ['stored'],
   )
   await file[0]!()
   const messages = await stage.api.exported(inbox.id)
@@ -389,6 +392,7 @@ test('the mail server is saturated while the mail of many is being committed, an
   const receiver = new Receiver({
     ...foundation,
     hostname: 'mx.inbox.test',
+    disk: { isShort: false },
     isLocal,
     domains,
     wake: () => {},
@@ -508,7 +512,7 @@ test('a page that would weigh too much is refused before it is read, and a small
   })
   for (let i = 0; i < 5; i++) await deliver(stage.node, ['heavy@inbox.test'], mail(fields(i)))
   const [message] = await messagesOf(stage.api, inbox, 5)
-  await stage.node.foundation.db.query(`update message set text = repeat('x', 5000000)`)
+  await stage.node.foundation.db.query(`update message set text = repeat('x', 5000000), extracted_text = ''`)
   for (const path of [
     `inboxes/${inbox.id}/messages`,
     `inboxes/${inbox.id}/export`,

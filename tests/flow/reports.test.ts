@@ -8,8 +8,10 @@ import { UnderWay } from '../../src/base/under-way.ts'
 import { dropOldMail, readReports } from '../../src/flow/read-report.ts'
 import { returnPathOf } from '../../src/flow/return-path.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
+import type { MailBytes } from '../../src/mail/parse-worker.ts'
 import { insertReceived } from '../../src/store/spool.ts'
 import type { Acceptance, Submission } from '../support/api.ts'
+import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, send, startNode, type TestCaller, type TestNode, untilStates } from '../support/node.ts'
 import { type Rule, type Sink, startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -38,7 +40,7 @@ interface Sending {
   accepted: Acceptance
   /** Of its first transaction. */
   returnPath: string
-  /** Of each transaction that it took. */
+  /** Of each of its transactions. */
   returnPaths: string[]
 }
 
@@ -163,7 +165,9 @@ const wanted: Record<string, { to: string[]; states: string[]; events: string[];
     suppressed: ['wsnell@sdcc13.ucsd.edu'],
   },
   'rfc3464/3.eml': {
-    ...{ to: ['nair_s@mr.timeplex.com'], states: ['bounced'], events: ['bounced 5.0.0'], suppressed: [] },
+    ...{ to: ['nair_s@mr.timeplex.com'], states: ['bounced'], events: ['bounced 5.0.0'] },
+    // Its words alone say that the address is invalid.
+    suppressed: ['nair_s@mr.timeplex.com'],
   },
   'rfc3464/4.eml': {
     ...{
@@ -390,17 +394,100 @@ test('feedback by kind: what is a complaint, what is told, what suppresses', asy
   })
 })
 
-test('a complaint of one of several recipients is the one it names, or nobody’s', async (t) => {
-  const stage = await setStage(t)
-  const sending = await deliver(stage, ['a@far.test', 'b@far.test'])
-  const text = arf('abuse', sending.returnPath, null)
-  assert.equal(await report(stage, 'fbl@inbox.test', text), 'accepted')
-  await untilRead(stage)
-  assert.deepEqual(await complaintsOf(sending.caller), [])
-  assert.equal(
-    await report(stage, 'fbl@inbox.test', arf('abuse', sending.returnPath, 'B@far.test')),
-    'accepted',
+/** The return path of each recipient's copy, in their order. */
+function pathsOf({ sink }: Pick<Stage, 'sink'>, { accepted }: Sending, to: string[]): string[] {
+  const copies = sink.copiesOf(accepted.message.internetMessageId)
+  return to.map((address) => copies.find(({ recipient }) => recipient === address)!.from)
+}
+
+/** Says by the return path all that is bad about the others: bounces that name them, complaints that name them. */
+async function speakFor(stage: Pick<Stage, 'node'>, others: string[], returnPath: string): Promise<void> {
+  const all = { ...stage } as Stage
+  assert.equal(await report(all, returnPath, dsn(others.map(userUnknown))), 'accepted')
+  for (const other of others) {
+    assert.equal(await report(all, returnPath, dsn([userUnknown(other)])), 'accepted')
+    for (const to of [returnPath, 'fbl@inbox.test'])
+      assert.equal(await report(all, to, arf('abuse', returnPath, other)), 'accepted')
+  }
+  await untilRead(all)
+}
+
+/** Only the recipient at `own` may have moved. */
+async function assertSpokeForItself(sending: Sending, to: string[], own: number): Promise<void> {
+  const states = await statesOf(sending)
+  assert.deepEqual(
+    states.filter((_, place) => place !== own),
+    to.slice(1).map(() => 'delivered'),
   )
+  const only = [to[own]]
+  const named = [await suppressionsOf(sending.caller), await complaintsOf(sending.caller)]
+  for (const list of named) assert.deepEqual([...new Set(list.map(({ email }) => email))], only)
+  assert.deepEqual([...new Set((await told(sending)).map(({ recipient }) => recipient))], only)
+}
+
+test('check 48, hostile 6: through one smarthost, a recipient speaks for itself alone', async (t) => {
+  const stage = await setStage(t)
+  const to = ['customer@victim.test', 'one@evil.test', 'other@evil.test']
+  const sending = await deliver(stage, to)
+  const untouched = await deliver(stage, to)
+  const paths = pathsOf(stage, sending, to)
+  assert.equal(new Set(paths).size, 3)
+  const copies = stage.sink.copiesOf(sending.accepted.message.internetMessageId)
+  // Composed and signed once: the same bytes for everybody.
+  for (const { raw } of copies) assert.ok(raw.equals(copies[0]!.raw))
+  await speakFor(stage, [to[0]!, to[2]!], paths[1]!)
+  await assertSpokeForItself(sending, to, 1)
+  assert.deepEqual(await statesOf(untouched), ['delivered', 'delivered', 'delivered'])
+})
+
+test('check 48, hostile 6: across domains and their queues, a recipient speaks for itself alone', async (t) => {
+  const evil = await startSink(t, { host: '127.0.0.31' })
+  const victim = await startSink(t, { host: '127.0.0.32', port: evil.port })
+  const dns = await DnsServer.start({
+    'evil.test': { A: [evil.host] },
+    'victim.test': { A: [victim.host] },
+  })
+  t.after(() => dns.close())
+  const node = await startNode(await makePlace(t), {
+    env: {
+      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(evil.port) },
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    },
+  })
+  const to = ['customer@victim.test', 'one@evil.test', 'other@evil.test']
+  const sending = await deliver({ node, sink: evil }, to)
+  const [own] = pathsOf({ sink: evil }, sending, [to[1]!])
+  await speakFor({ node }, [to[0]!, to[2]!], own!)
+  await assertSpokeForItself(sending, to, 1)
+})
+
+test('check 48, hostile 6: an inbox of another tenant speaks for itself alone', async (t) => {
+  const node = await startNode(await makePlace(t))
+  const [evil, victim] = [await node.createCaller(), await node.createCaller()]
+  const inboxes = [await victim.api.createInbox(), await evil.api.createInbox()]
+  const to = inboxes.map(({ address }) => address)
+  const caller = await node.createCaller()
+  const accepted = await send(caller.api, await caller.api.createInbox(), to)
+  await untilStates(caller.api, accepted.submission.id, 'delivered', 'delivered')
+  const path = `/v1/inboxes/${inboxes[1]!.id}/messages`
+  const message = await until('the mail to be filed', async () => {
+    const { messages } = await evil.api.want<{ messages: { id: string }[] }>(path)
+    return messages[0]
+  })
+  const source = await evil.api.bytes(`/v1/messages/${message.id}/source`)
+  const returnPath = /^Return-Path: <([^>]+)>/im.exec(source.toString('latin1'))![1]!
+  const sending = { caller, accepted, returnPath, returnPaths: [returnPath] }
+  await speakFor({ node }, [to[0]!], returnPath)
+  await assertSpokeForItself(sending, to, 1)
+  for (const { api } of [evil, victim]) assert.deepEqual(await suppressionsOf({ api } as TestCaller), [])
+})
+
+test('a complaint is the recipient’s whose return path it holds, whomever it names', async (t) => {
+  const stage = await setStage(t)
+  const to = ['a@far.test', 'b@far.test']
+  const sending = await deliver(stage, to)
+  const [, path] = pathsOf(stage, sending, to)
+  assert.equal(await report(stage, 'fbl@inbox.test', arf('abuse', path!, null)), 'accepted')
   await untilRead(stage)
   assert.deepEqual(
     (await complaintsOf(sending.caller)).map(({ email }) => email),
@@ -437,8 +524,9 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
   const pool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
   t.after(() => pool.close())
   const parsePool = {
-    report: async (raw: Buffer) => {
-      if (raw.equals(Buffer.from('x'))) throw new Error('there is no reading this')
+    report: async (raw: MailBytes) => {
+      if (raw instanceof Uint8Array && Buffer.from('x').equals(raw))
+        throw new Error('there is no reading this')
       return await pool.report(raw)
     },
   }
@@ -496,7 +584,13 @@ async function keep(
     raw: { id: newUuid(), sizeBytes: 1, bytes: blob ? null : Buffer.from('x'), blob },
     receivedAt: clock.now(),
     inboxes: [],
-    kept: [{ id: newId('message', clock.nowMs()), purpose, address: 'abuse@inbox.test', envelope }],
+    kept: [
+      {
+        ...{ id: newId('message', clock.nowMs()), purpose, address: 'abuse@inbox.test', envelope },
+        submissionId: null,
+      },
+    ],
   }))
-  await insertReceived(db, rows, clock.now())
+  const bound = { mails: 1e6, bytes: 1e9 }
+  await insertReceived(db, rows, { operator: bound, feedback: bound, return_path: bound }, clock.now())
 }

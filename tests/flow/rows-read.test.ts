@@ -1,11 +1,14 @@
 // What statements cost, told by the rows they look at: nothing multiplies, whatever the tables held when they were planned.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
 import { readBacklog } from '../../src/store/backlog.ts'
 import { Db, type Tx } from '../../src/store/db.ts'
+import { claimDeliveries, nextDue } from '../../src/store/deliveries.ts'
 import { deleteRollUps } from '../../src/store/metrics.ts'
 import { lockReported } from '../../src/store/reports.ts'
+import { addRoutes, type WalkPlace, walkQueues } from '../../src/store/routes.ts'
+import { Turns } from '../../src/store/turns.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 // One connection, so that what was planned over empty tables is what runs.
@@ -18,12 +21,17 @@ async function countRows<Result>(
   work: (tx: Tx) => Promise<Result>,
 ): Promise<{ result: Result; rows: number }> {
   return await db.transaction(async (tx) => {
+    // Of earlier transactions too, until the backend has reported them.
+    const count = async () => {
+      const [row] = await tx.query<{ rows: number }>(
+        `select coalesce(idx_tup_fetch, 0) + seq_tup_read as rows from pg_stat_xact_user_tables where relname = $1`,
+        [table],
+      )
+      return row!.rows
+    }
+    const before = await count()
     const result = await work(tx)
-    const [row] = await tx.query<{ rows: number }>(
-      `select coalesce(idx_tup_fetch, 0) + seq_tup_read as rows from pg_stat_xact_user_tables where relname = $1`,
-      [table],
-    )
-    return { result, rows: row!.rows }
+    return { result, rows: (await count()) - before }
   })
 }
 
@@ -49,9 +57,9 @@ test('64 reports about a submission of 1,000 recipients look through its events 
     from generate_series(1, 3000) n`,
     [submissionId, organizationId],
   )
-  const places = Array.from({ length: 64 }, () => ({ submissionId, position: null }))
+  const places = Array.from({ length: 64 }, (_, position) => ({ submissionId, position }))
   const { result, rows } = await countRows('event', (tx) => lockReported(tx, places))
-  assert.equal(result.length, 1000)
+  assert.equal(result.length, 64)
   assert.deepEqual(
     result.flatMap(({ position, isDelayTold }) => (isDelayTold ? position : [])),
     [7],
@@ -93,4 +101,135 @@ test('the oldest webhook call is found behind many of another endpoint', async (
   const { oldestWebhookCallAt, webhookCalls } = await readBacklog(db, at, 1_000_000)
   assert.deepEqual(oldestWebhookCallAt, old)
   assert.equal(webhookCalls, 2_002)
+})
+
+interface Waiting {
+  route: string
+  organizations: string[]
+  status: 'pending' | 'deferred'
+  dueAt: Date
+}
+
+/** One delivery that waits for each of the organizations, which are there from then on. */
+async function addWaiting({ route, organizations, status, dueAt }: Waiting): Promise<void> {
+  await addRoutes(db, [route], new Date())
+  await db.query(
+    `insert into organization (id, name, status, limits, created_at, updated_at)
+    select id, '', 'active', '{}', now(), now() from unnest($1::uuid[]) id on conflict do nothing`,
+    [organizations],
+  )
+  await db.query(
+    `with sent as (
+      insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, sender,
+        subject, metadata, purpose, status, created_at, updated_at)
+      select uuid_v7(now()), id, 'message', 'key', sha256((id::text || $2 || $3)::bytea), '', '{}', '', '{}', '', 'pending',
+        now(), now()
+      from unnest($1::uuid[]) id returning id, organization_id
+    )
+    insert into delivery (submission_id, position, organization_id, email, address_key, domain, route, status, due_at,
+      expires_at, updated_at)
+    select id, 0, organization_id, 'a@far.test', 'a@far.test', 'far.test', $2, $3, $4, now() + interval '3 days', now()
+    from sent`,
+    [organizations, route, status, dueAt],
+  )
+}
+
+const newOrganizations = (count: number) => Array.from({ length: count }, () => newUuid<OrganizationId>())
+
+const claimOf = (route: string) => ({ route, epoch: 0, wanted: 4, passedOver: [], turns: new Turns() })
+
+/** Rows of deliveries that one claim, and one look for what is due, read. */
+async function readByClaims(route: string): Promise<number[]> {
+  const at = new Date()
+  const due = await countRows('delivery', (tx) => nextDue(tx, claimOf(route), at))
+  assert.ok(due.result && due.result <= at)
+  const claim = await countRows('delivery', (tx) => claimDeliveries(tx, claimOf(route), at))
+  assert.ok(claim.result.length >= 3)
+  return [due.rows, claim.rows]
+}
+
+test('hostile 1: a claim in a queue where 1,000 organizations wait costs what one with ten costs', async () => {
+  const dueAt = new Date(Date.now() - 1_000)
+  const laterAt = new Date(Date.now() + 3_600_000)
+  const ten = newOrganizations(10)
+  await addWaiting({ route: 'few.test', organizations: ten, status: 'pending', dueAt })
+  await addWaiting({ route: 'many.test', organizations: newOrganizations(1_000), status: 'pending', dueAt })
+  await addWaiting({ route: 'mixed.test', organizations: ten, status: 'pending', dueAt })
+  const later = newOrganizations(1_000)
+  await addWaiting({ route: 'mixed.test', organizations: later, status: 'deferred', dueAt: laterAt })
+  const few = await readByClaims('few.test')
+  assert.deepEqual(await readByClaims('many.test'), few)
+  const [, mixed] = await readByClaims('mixed.test')
+  assert.ok(mixed! <= few[1]! + 32, `${mixed} rows, ${few[1]} among ten`)
+})
+
+test('claims go round: of 100 organizations each is served once before one is served again', async () => {
+  const dueAt = new Date(Date.now() - 1_000)
+  const organizations = newOrganizations(100)
+  for (const status of ['pending', 'deferred'] as const)
+    await addWaiting({ route: 'round.test', organizations, status, dueAt })
+  const claim = claimOf('round.test')
+  const served: string[] = []
+  for (let round = 0; round < 50; round++) {
+    const claimed = await claimDeliveries(db, claim, new Date())
+    served.push(...claimed.map(({ organizationId }) => organizationId))
+  }
+  assert.equal(served.length, 200)
+  const counts = new Map<string, number>()
+  for (const id of served) counts.set(id, (counts.get(id) ?? 0) + 1)
+  assert.ok([...counts.values()].every((count) => count === 2))
+  assert.deepEqual(await claimDeliveries(db, claim, new Date()), [])
+})
+
+test('a claim finds what is due among 1,000 organizations that wait, and does not come back empty before', async () => {
+  const laterAt = new Date(Date.now() + 3_600_000)
+  const dueAt = new Date(Date.now() - 1_000)
+  const before = newOrganizations(500)
+  const [due] = newOrganizations(1)
+  const behind = newOrganizations(500)
+  const route = 'later.test'
+  await addWaiting({ route, organizations: before, status: 'deferred', dueAt: laterAt })
+  const claim = claimOf(route)
+  assert.deepEqual(await nextDue(db, claim, new Date()), laterAt)
+  assert.deepEqual(await claimDeliveries(db, claim, new Date()), [])
+  await addWaiting({ route, organizations: [due!], status: 'deferred', dueAt })
+  await addWaiting({ route, organizations: behind, status: 'deferred', dueAt: laterAt })
+  // A round of those who only wait is not made at every claim, but once a second.
+  const soon = new Date(Date.now() + 1_100)
+  assert.ok((await nextDue(db, claim, soon))! <= soon)
+  const claimed = await claimDeliveries(db, claim, soon)
+  assert.deepEqual(
+    claimed.map(({ organizationId }) => organizationId),
+    [due],
+  )
+  assert.deepEqual(await claimDeliveries(db, claim, new Date(soon.getTime() + 1)), [])
+  assert.deepEqual(await nextDue(db, claim, new Date(soon.getTime() + 2)), laterAt)
+})
+
+test('a step of the walk through all queues reads no more, however many queues one organization fills', async () => {
+  const asking = { nodeId: 1, leaseMs: 1_000, lockClass: 0 }
+  const dueAt = new Date(Date.now() - 1_000)
+  const [busy, other] = newOrganizations(2)
+  const names = Array.from({ length: 3_000 }, (_, i) => `w${i}.evil.test`)
+  await addRoutes(db, names, new Date())
+  await addWaiting({ route: 'w.other.test', organizations: [other!], status: 'pending', dueAt })
+  await addWaiting({ route: 'w.evil.test', organizations: [busy!], status: 'pending', dueAt })
+  await db.query(
+    `insert into delivery (submission_id, position, organization_id, email, address_key, domain, route, status, due_at,
+      expires_at, updated_at)
+    select submission_id, n, organization_id, email, address_key, domain, 'w' || n || '.evil.test', status, due_at,
+      expires_at, updated_at
+    from delivery, generate_series(1, 2999) n where route = 'w.evil.test'`,
+  )
+  const found = new Set<string>()
+  let from: WalkPlace | null = null
+  do {
+    const walk: { from: WalkPlace | null; most: number } = { from, most: 500 }
+    const step = await countRows('delivery', (tx) => walkQueues(tx, asking, new Date(), walk))
+    assert.ok(step.rows <= 501, `${step.rows} rows`)
+    for (const { key, organizationId } of step.result.candidates)
+      if (organizationId === busy || organizationId === other) found.add(key)
+    from = step.result.next
+  } while (from)
+  assert.equal(found.size, 3_001)
 })

@@ -7,7 +7,8 @@ import { makeSearchable } from '../../src/flow/make-searchable.ts'
 import { NoWords, ParsePool } from '../../src/mail/parse-pool.ts'
 import { readQuery, type SearchedMail, writeVector } from '../../src/mail/words.ts'
 import { Db } from '../../src/store/db.ts'
-import { listMessages, purgeMessages } from '../../src/store/messages.ts'
+import { listMessages } from '../../src/store/messages.ts'
+import { purgeMessages } from '../../src/store/removal.ts'
 import { writeQuery } from '../../src/store/search.ts'
 import { mendOutbox, purgeOutbox } from '../../src/store/webhook-deliveries.ts'
 import type { Message } from '../support/api.ts'
@@ -68,8 +69,9 @@ async function setStage(t: TestContext, maxConnections = 16) {
   const find = async (q: string, { inbox = 'inb_a', before = null as number | null, limit = 100 } = {}) => {
     const filter = { inboxId: inbox as never, direction: null, from: null, sinceId: null, untilId: null }
     const words = writeQuery(readQuery(q))
-    const rows = await listMessages(db, { ...filter, words }, before === null ? null : idOf(before), limit)
-    return rows.map(({ id }) => Number.parseInt(id.slice(4), 16))
+    const after = before === null ? null : idOf(before)
+    const { page } = await listMessages(db, { ...filter, words }, after, { limit, orFewer: false })
+    return page.map(({ id }) => Number.parseInt(id.slice(4), 16))
   }
   const rows = async (table: string) => {
     const [row] = await db.query<{ count: number }>(`select count(*) as count from ${table}`)

@@ -7,6 +7,7 @@ import { pauseQueue } from '../../src/flow/end-deliveries.ts'
 import { claimDeliveries } from '../../src/store/deliveries.ts'
 import { nodeLockClass } from '../../src/store/nodes.ts'
 import { acquireRoutes } from '../../src/store/routes.ts'
+import { Turns } from '../../src/store/turns.ts'
 import type { Acceptance, Api, Inbox, Refusal, Submission } from '../support/api.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
@@ -157,13 +158,14 @@ test('check 46: what is suppressed while a claim waits for its queue is not atte
   await send(api, await api.createInbox(), ['gone@far.test'])
   const { db, clock } = node.foundation
   const owner = { nodeId: 1, leaseMs: 60_000, lockClass: nodeLockClass }
-  const [route] = await acquireRoutes(db, owner, clock.now(), { among: null, limit: 1 })
+  const [route] = await acquireRoutes(db, owner, clock.now(), ['@capture'])
   const holder = new pg.Client(place.connection)
   await holder.connect()
   place.after(() => holder.end())
   await holder.query('begin')
   await holder.query('select from route where key = $1 for update', [route!.key])
-  const claiming = claimDeliveries(db, { route: route!.key, epoch: route!.epoch, wanted: 5 }, clock.now())
+  const claim = { route: route!.key, epoch: route!.epoch, wanted: 5, passedOver: [], turns: new Turns() }
+  const claiming = claimDeliveries(db, claim, clock.now())
   await until('the claim to wait', async () => {
     const waiting = await db.query(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'

@@ -269,6 +269,24 @@ test('check 82: for a day after a rotation both secrets verify, then only the ne
   assert.equal(one.headers['webhook-signature']!.split(' ').length, 1)
 })
 
+test('a signing secret that cannot be opened is the error of the delivery, which goes by the schedule', async (t) => {
+  const stage = await setStage(t)
+  const made = await hook(stage, '/')
+  const { db, clock } = stage.node.foundation
+  await db.query(`update webhook set sealed_secret = decode(repeat('00', 60), 'hex') where id = $1`, [
+    made.id,
+  ])
+  await tell(stage)
+  const failed = await untilDelivery(stage, made, 'the error', ({ error }) => error !== null)
+  assert.deepEqual([failed.status, failed.attempts], ['pending', 1])
+  assert.match(failed.error!, /signing secret cannot be opened/)
+  assert.ok(Date.parse(failed.nextAttemptAt!) > clock.nowMs())
+  await caller(stage).want<Hook>(`/v1/webhooks/${made.id}/rotate-secret`, { method: 'POST' })
+  clock.advance(minute)
+  await untilDelivery(stage, made, 'the call', ({ status }) => status === 'succeeded')
+  assert.equal(stage.node.log().split('signing secret of an endpoint cannot be opened').length - 1, 1)
+})
+
 test('webhooks: a test call comes whatever types are wanted; a replay carries the id of its event', async (t) => {
   const stage = await setStage(t)
   const made = await hook(stage, '/', { eventTypes: ['domain.verified'] })

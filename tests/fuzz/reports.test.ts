@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { meaningOf } from '../../src/flow/suppress.ts'
-import { readReport } from '../../src/mail/report.ts'
+import { type ReportAddress, readReport } from '../../src/mail/report.ts'
 
 const longestMs = 2000
 const dsn =
@@ -13,9 +13,11 @@ const arf =
 const original = '\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n'
 const worded = 'From: MAILER-DAEMON@far.test\r\nSubject: failure notice\r\n\r\n'
 
-function readInTime(raw: Buffer): void {
+const open = 'Final-Recipient: rfc822; a@b\r\nAction: failed\r\nStatus: 5.0.0\r\n\r\n'
+
+function readInTime(raw: Buffer, sentTo: ReportAddress = 'return_path'): void {
   const startedMs = performance.now()
-  const report = readReport(raw)
+  const report = readReport(raw, sentTo)
   const meanings = report?.kind === 'delivery' ? report.recipients.map(meaningOf) : []
   const tookMs = performance.now() - startedMs
   assert.ok(tookMs < longestMs, `${raw.toString('latin1', 0, 200)} took ${Math.round(tookMs)} ms`)
@@ -82,6 +84,8 @@ const runs = [
     '"',
     '(',
   ],
+  ...['550: ', 'said: 550\n', "550-'5.7.1 ", 'a@b... ', 'user ', 'ユーザ', '\\x{', '\\x{F6}'],
+  ...['end of\n', 'in reply to ', '>>> DATA\n', 'MAIL ', 'could not be ', 'error deliver ', 'Received:\n'],
 ]
 
 test('check 60: runs in every place of a report', () => {
@@ -92,9 +96,13 @@ test('check 60: runs in every place of a report', () => {
       `From: ${long}\r\nSubject: ${long}\r\nX-Failed-Recipients: ${long}\r\n\r\nfailed`,
       `${dsn}Final-Recipient: rfc822;${long}\r\nStatus: ${long}\r\nAction: ${long}\r\n\r\n--b--`,
       `${dsn}Action: failed\r\nDiagnostic-Code: ${long}\r\n\r\n--b--`,
+      `${dsn.replace('--b', `--b\r\n\r\n${long}\r\n--b`)}${open.repeat(500)}--b--`,
+      `Subject: x\r\n\r\n${long}`,
       `${arf}Feedback-Type: ${long}\r\nUser-Agent: ${long}\r\nReporting-MTA: ${long}\r\nArrival-Date: ${long}\r\n${original}Return-Path: ${long}\r\n\r\n`,
     ]
-    for (const place of places) readInTime(Buffer.from(place, 'latin1'))
+    const charset = run === 'ユーザ' ? 'utf8' : 'latin1'
+    for (const place of places) readInTime(Buffer.from(place, charset))
+    readInTime(Buffer.from(`Subject: x\r\n\r\n${long}\r\nReceived: ${long}`), 'feedback')
   }
 })
 
@@ -128,6 +136,8 @@ test('any bytes, and reports with parts exchanged', () => {
   const mail = fc
     .tuple(fc.constantFrom(dsn, arf, worded, `${arf}\r\n${original}`, ''), lines)
     .map(([start, text]) => Buffer.from(start + text.join('\r\n')))
-  const property = fc.property(fc.oneof(mail, fc.uint8Array({ maxLength: 500 }).map(Buffer.from)), readInTime)
+  const property = fc.property(fc.oneof(mail, fc.uint8Array({ maxLength: 500 }).map(Buffer.from)), (raw) =>
+    readInTime(raw),
+  )
   fc.assert(property, { numRuns: 2_000 })
 })

@@ -115,6 +115,8 @@ const bodies: [name: string, change: object, status: number, pointer?: string][]
   ['content of a byte more', { text: `${'é'.repeat(largestContentBytes / 2)}a` }, 413],
   ['a NUL in the text', { text: 'a\0b' }, 400, '/text'],
   ['a lone surrogate in the text', { text: 'a\ud800b' }, 400, '/text'],
+  ['the largest whole number', { metadata: { a: Number.MAX_SAFE_INTEGER } }, 202],
+  ['a whole number that a double rounds', { metadata: { a: 2 ** 53 } }, 400, '/metadata/a'],
   ['an infinite number', { metadata: { a: 'REPLACED' } }, 400, '/metadata/a'],
 ]
 
@@ -127,6 +129,24 @@ for (const [name, change, status, pointer] of bodies)
     if (status === 400) assert.equal(answer.body.error, 'invalid_request')
     if (pointer) assert.ok(answer.body.message?.startsWith(pointer), answer.body.message)
   })
+
+test('check 72: one request is one request, however its path and its numbers are written', async () => {
+  const key = nextKey()
+  const headers = { 'content-type': 'application/json', 'idempotency-key': key }
+  const post = (target: string, metadata: string) => {
+    const body = JSON.stringify({ ...good, metadata: {} }).replace('{}', metadata)
+    return ask(stage, 'POST', target, { secret, headers, body })
+  }
+  const first = await post(path, '{"a":1,"b":100}')
+  assert.deepEqual([first.status, first.body['replayed']], [202, false])
+  const spelled = await post(path.replace('inb_', '%69nb%5f'), '{"b":1e2,"a":1.0}')
+  assert.deepEqual([spelled.status, spelled.body['replayed']], [202, true])
+  for (const number of ['12345678901234567890', '12345678901234567891', '1e400', '1.00000000000000000001']) {
+    const refused = await post(path, `{"a":${number}}`)
+    assert.deepEqual([refused.status, refused.body.error], [400, 'invalid_request'])
+    assert.match(refused.body.message ?? '', /^\/metadata\/a /)
+  }
+})
 
 const inboxBodies: [name: string, body: object, status: number, error?: string][] = [
   ['nothing asked for', {}, 201],

@@ -1,12 +1,7 @@
 // Organizations with something of everything that the API shows, for tests that go over all operations.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
 import { silentLog } from '../../src/base/log.ts'
-import { UnderWay } from '../../src/base/under-way.ts'
 import { Scanner } from '../../src/flow/scan.ts'
-import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { Clamd } from '../../src/scan/clamd.ts'
 import { insertComplaint } from '../../src/store/complaints.ts'
 import { fanOut } from '../../src/store/webhook-deliveries.ts'
@@ -101,12 +96,7 @@ async function startScanner(scope: Scope, { db, clock, blobs }: Stage): Promise<
       if (streamed(received)) socket.end('stream: OK\0')
     }),
   )
-  const parsePool = new ParsePool({ threads: 1, timeoutMs: 60_000 })
-  scope.after(() => parsePool.close())
-  const folder = mkdtempSync(join(tmpdir(), 'posthorn-scans-'))
-  scope.after(() => rmSync(folder, { recursive: true }))
-  const underWay = new UnderWay(join(folder, 'being-scanned'))
-  const scanner = new Scanner({ db, clock, blobs, parsePool, log: silentLog, clamd, underWay })
+  const scanner = new Scanner({ db, clock, blobs, log: silentLog, clamd })
   return async () => {
     while (await scanner.scanNext());
   }

@@ -253,7 +253,7 @@ for (const [heading, component, place = 0] of resources)
   })
 
 /** What decisions add to a resource of the specification. */
-const added: Record<string, string[]> = { Message: ['cc', 'extractedText'] }
+const added: Record<string, string[]> = { Message: ['cc', 'extractedText', 'truncated'] }
 
 for (const component of new Set(resources.map(([, name]) => name)))
   test(`check 71: ${component} has no field beyond the specification’s`, { skip }, () => {
@@ -411,7 +411,7 @@ const words: [path: string, values: string][] = [
   ['Message.delivery.status', 'submitted delivered partially_delivered failed received'],
   [
     'Message.delivery.failureCode',
-    'hard_bounce soft_bounce_expired policy_rejected suppressed domain_not_found null_mx tls_required inbox_deleted cancelled',
+    'hard_bounce soft_bounce_expired policy_rejected suppressed domain_not_found null_mx tls_required inbox_deleted cancelled internal_error',
   ],
   ['Attachment.disposition', 'attachment inline'],
   ['Attachment.scanState', 'unscanned clean infected failed'],

@@ -19,6 +19,7 @@ import { createKey, type KeyInput } from '../../src/flow/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/organization.ts'
 import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { Receiver } from '../../src/flow/receive.ts'
+import { SendContents } from '../../src/flow/send-contents.ts'
 import { Validation } from '../../src/flow/validate.ts'
 import { EventStreams } from '../../src/http/event-streams.ts'
 import { presentEvent, presentMessage, presentSubmission } from '../../src/http/present.ts'
@@ -81,6 +82,7 @@ export async function setStage(
   const [secretBox, blobs] = [new SecretBox(randomBytes(32)), new DiskBlobs(folder)]
   const routePolicy = { mode: 'capture' as const, isLocal: (domain: string) => domain === managedDomain }
   const domains = new ProvedDomains({ db, clock })
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
   const acceptance = new Acceptance({
     db,
     clock,
@@ -89,6 +91,7 @@ export async function setStage(
     domains,
     routePolicy,
     lifetimeMs: 72 * 3_600_000,
+    contents: new SendContents({ db, clock, parsePool }),
     wake: () => {},
   })
   const settings = {
@@ -97,12 +100,13 @@ export async function setStage(
     mailHost: 'mx.test',
     trustedProxies,
     maxDownloadBytes: 300_000,
+    bodyMemoryBytes: 256 << 20,
   }
   const resolver = new Resolver({ servers: [dnsServer], timeoutMs: 1_000 })
   const hopFinder = new HopFinder({ resolver, isAllowed: () => true, clock, deadlineMs: 5_000 })
   const none = { added: new Set<string>(), removed: new Set<string>() }
   const listChanges = { disposable: none, freeProviders: none, roles: none }
-  const validation = new Validation({ db, hopsInTime: new HopsInTime({ hopFinder }), listChanges })
+  const validation = new Validation({ db, hopsInTime: new HopsInTime({ hopFinder, clock }), listChanges })
   const keys = { keyRing: new KeyRing({ db, clock }), requestRate: new RequestRate({ db, clock }) }
   const present = {
     message: presentMessage,
@@ -117,7 +121,6 @@ export async function setStage(
     ...{ db, clock, log, secretBox, ...keys, acceptance, validation, resolver, blobs, settings, ...events },
   })
   const base = await server.listen({ host: '127.0.0.1', port: 0 })
-  const parsePool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
   const underWay = new UnderWay(join(folder, 'being-filed'))
   scope.after(async () => {
     await eventStreams.stop()
@@ -137,6 +140,7 @@ export async function setStage(
       blobs,
       secretBox,
       hostname: 'mx.test',
+      disk: { isShort: false },
       isLocal: routePolicy.isLocal,
       domains,
       wake: () => {},

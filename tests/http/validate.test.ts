@@ -1,7 +1,9 @@
 // Validation over HTTP: every reason with its checks, the limits of the schemas, and 100 addresses with slow DNS.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import type { InboxId } from '../../src/base/ids.ts'
 import type { ValidationResult } from '../../src/flow/validate.ts'
+import type { Api } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { ask, setStage } from './stage.ts'
 
@@ -196,4 +198,43 @@ test('check 79: 100 addresses are answered within 2 s though DNS is silent about
   }
   t.diagnostic(`100 addresses took ${tookMs.map(Math.round).join(', ')} ms`)
   assert.ok(tookMs.at(-1)! < 2_000)
+})
+
+test('a key that is restricted to inboxes is told nothing of the organization’s own mail', async () => {
+  const whole = await stage.createCaller()
+  const { id } = await whole.api.createInbox()
+  const restricted = await whole.createKey({ inboxIds: [id as InboxId] })
+  const email = 'gone@implicit.test'
+  await whole.api.want('/v1/suppressions', { method: 'POST', body: { email }, status: 201 })
+  const reasons = async (by: Api) => {
+    const one = await by.want<ValidationResult>('/v1/validate', { method: 'POST', body: { email } })
+    const body = { emails: [email] }
+    const all = await by.want<{ results: ValidationResult[] }>('/v1/validate/bulk', { method: 'POST', body })
+    return [one.reason, ...all.results.map(({ reason }) => reason)]
+  }
+  assert.deepEqual(await reasons(whole.api), ['suppressed', 'suppressed'])
+  assert.deepEqual(await reasons(restricted.api), ['accepted', 'accepted'])
+})
+
+test('check 79: an organization has 600 domains looked up a minute, and a request past it asks nothing', async (t) => {
+  const stoppedMs = performance.now()
+  t.mock.method(performance, 'now', () => stoppedMs)
+  const [one, other] = [await stage.createCaller(), await stage.createCaller()]
+  const ask = async (api: Api, from: number, count: number) => {
+    const emails = Array.from({ length: count }, (_, index) => `a@budget${from + index}.test`)
+    return await api.call('/v1/validate/bulk', { method: 'POST', body: { emails } })
+  }
+  for (let from = 0; from < 550; from += 50) assert.equal((await ask(one.api, from, 50)).status, 200)
+  const asked = dns.asked.length
+  stage.clock.advance(20_000)
+  const refused = await ask(one.api, 550, 51)
+  assert.deepEqual([refused.status, refused.body.error], [429, 'rate_limited'])
+  assert.equal(refused.headers.get('retry-after'), '40')
+  assert.equal(dns.asked.length, asked)
+  assert.equal((await ask(one.api, 550, 50)).status, 200)
+  const single = { method: 'POST', body: { email: 'a@budget-one.test' } }
+  assert.equal((await one.api.call('/v1/validate', single)).status, 429)
+  assert.equal((await ask(other.api, 700, 50)).status, 200)
+  stage.clock.advance(40_000)
+  assert.equal((await one.api.call('/v1/validate', single)).status, 200)
 })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
+import { Clock } from '../../src/base/clock.ts'
 import { newUuid, type OrganizationId } from '../../src/base/ids.ts'
 import { HopsInTime } from '../../src/dns/hops-in-time.ts'
 import { HopFinder } from '../../src/dns/mx.ts'
@@ -38,9 +39,14 @@ after(async () => {
 const none = { added: new Set<string>(), removed: new Set<string>() }
 const listChanges = { disposable: none, freeProviders: none, roles: none }
 const resolver = new Resolver({ servers: [dns.address], timeoutMs: 5_000 })
+const clock = new Clock()
 const hopFinder = new HopFinder({ resolver, isAllowed: () => true, deadlineMs: 60_000 })
-const validation = new Validation({ db, hopsInTime: new HopsInTime({ hopFinder }), listChanges })
-const organizationId = newUuid<OrganizationId>()
+const validation = new Validation({
+  db,
+  hopsInTime: new HopsInTime({ hopFinder, clock, maxPerMinute: Number.POSITIVE_INFINITY }),
+  listChanges,
+})
+const caller = { organizationId: newUuid<OrganizationId>(), inboxIds: null }
 
 /** Judges the texts in hundreds, in a world where every domain has a mail server. */
 async function judgeAll(texts: string[]): Promise<ValidationResult[]> {
@@ -51,7 +57,7 @@ async function judgeAll(texts: string[]): Promise<ValidationResult[]> {
       const domain = parseEmail(text)?.domain
       if (domain !== undefined) dns.set(domain, { A: ['192.0.2.1'] })
     }
-    results.push(...(await validation.validate(organizationId, some)))
+    results.push(...(await validation.validate(caller, some)))
   }
   return results
 }

@@ -38,8 +38,8 @@ export interface TestClamd {
   kill9(): Promise<void>
 }
 
-/** A clamd that is not started yet; streams are cut off at 1 MB. It has ended, and its folder is gone, after the scope. */
-export function makeClamd(scope: Scope): TestClamd {
+/** A clamd that is not started yet; longer streams are cut off. It has ended, and its folder is gone, after the scope. */
+export function makeClamd(scope: Scope, { longest = '1M' }: { longest?: string } = {}): TestClamd {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-clamd-'))
   const path = join(folder, 'socket')
   const conf = join(folder, 'clamd.conf')
@@ -52,7 +52,7 @@ export function makeClamd(scope: Scope): TestClamd {
     `DatabaseDirectory ${signatures}`,
     'Foreground yes',
   ]
-  const limits = ['StreamMaxLength 1M', 'AlertEncrypted yes', 'AlertExceedsMax yes', 'MaxThreads 4']
+  const limits = [`StreamMaxLength ${longest}`, 'AlertEncrypted yes', 'AlertExceedsMax yes', 'MaxThreads 4']
   writeFileSync(conf, [...lines, ...limits, ''].join('\n'))
   let child: ChildProcess | null = null
   const kill9 = async () => {

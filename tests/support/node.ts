@@ -1,6 +1,6 @@
 // The real service in this process, over a test's database: every role, real sockets, and a clock that a test moves.
-import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -55,12 +55,14 @@ interface NodeOptions {
 const unlimited: Limits = {
   ...defaultLimits,
   ...{ messagesPerMinute: 10_000_000, messagesPerDay: 10_000_000, recipientsPerDay: 10_000_000 },
+  ...{ receivedMessagesPerDay: 10_000_000, receivedBytesPerDay: 2 ** 50 },
   ...{ recipientsPerMessage: 1000, inboxes: 10_000, managedStarter: 10_000, requestsPerMinute: 10_000_000 },
 }
 
 /** A fresh database and a folder beside it; both are gone when the scope ends. */
 export async function makePlace(scope: Scope): Promise<Place> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-node-'))
+  writeFileSync(join(folder, 'secret-key'), randomBytes(32).toString('hex'), { mode: 0o600 })
   const endings = [() => rmSync(folder, { recursive: true, force: true })] as (() => void | Promise<void>)[]
   const after = (end: () => void | Promise<void>) => void endings.push(end)
   scope.after(async () => {

@@ -262,6 +262,8 @@ const unlimited = {
   messagesPerMinute: 10_000_000,
   messagesPerDay: 100_000_000,
   recipientsPerDay: 100_000_000,
+  receivedMessagesPerDay: 100_000_000,
+  receivedBytesPerDay: 2 ** 50,
   recipientsPerMessage: 1000,
   inboxes: 100_000,
   managedStarter: 100_000,
@@ -271,7 +273,7 @@ const unlimited = {
 export async function createCaller(
   posthorn: Posthorn,
   limits: Partial<Record<keyof typeof unlimited, number>> = {},
-): Promise<{ organizationId: string; keyId: string; api: Api }> {
+): Promise<{ organizationId: string; keyId: string; secret: string; api: Api }> {
   const organization = await posthorn.cli<{ id: string }>(['org', 'create', '--name', 'Test', '--active'])
   const words = Object.entries({ ...unlimited, ...limits }).map(([name, value]) => `${name}=${value}`)
   await posthorn.cli(['org', 'limits', organization.id, ...words])
@@ -284,6 +286,7 @@ export async function createCaller(
   return {
     organizationId: organization.id,
     keyId: key.id,
+    secret: key.secret,
     api: new Api(() => posthorn.http, key.secret),
   }
 }

@@ -18,7 +18,7 @@ const silent: Script = () => {}
 async function judge(t: TestContext, script: Script, options = {}, content = 'hello'): Promise<ScanVerdict> {
   const clamd = new Clamd(await fakeClamd(t, script, options), { answerMs: 200, connectMs: 2_000 })
   t.after(() => clamd.close())
-  return await clamd.scan(Buffer.from(content))
+  return await clamd.scan(() => [Buffer.from(content)])
 }
 
 const replies: [reply: string, state: ScanVerdict['state'], detail: RegExp][] = [
@@ -74,13 +74,13 @@ test('a stream that is reset once is sent again', async (t) => {
 
 test('nobody there is unreachable, and so is everything after the end', async (t) => {
   const clamd = new Clamd({ path: '/nonexistent/clamd' })
-  assert.equal((await clamd.scan(Buffer.from('x'))).state, 'unreachable')
+  assert.equal((await clamd.scan(() => [Buffer.from('x')])).state, 'unreachable')
   await assert.rejects(clamd.version(), /ENOENT/)
   const slow = new Clamd(await fakeClamd(t, silent))
-  const open = slow.scan(Buffer.from('x'))
+  const open = slow.scan(() => [Buffer.from('x')])
   slow.close()
   assert.equal((await open).state, 'unreachable')
-  assert.equal((await slow.scan(Buffer.from('x'))).state, 'unreachable')
+  assert.equal((await slow.scan(() => [Buffer.from('x')])).state, 'unreachable')
 })
 
 test('the stream arrives as it is', async (t) => {
@@ -91,7 +91,7 @@ test('the stream arrives as it is', async (t) => {
     if (seen) socket.end('stream: OK\0')
   }
   const clamd = new Clamd(await fakeClamd(t, script))
-  assert.equal((await clamd.scan(content)).state, 'clean')
+  assert.equal((await clamd.scan(() => [content])).state, 'clean')
   assert.deepEqual(seen, content)
 })
 
@@ -111,7 +111,7 @@ test('check 64: a real clamd', { skip: clamdMissing }, async (t) => {
   ]
   for (const [what, content, state] of cases)
     await t.test(`${what} is ${state}`, async () => {
-      const verdict = await clamd.scan(content)
+      const verdict = await clamd.scan(() => [content])
       assert.equal(verdict.state, state, verdict.detail)
     })
   assert.match(await clamd.version(), /^ClamAV \d/)

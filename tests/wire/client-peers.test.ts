@@ -65,7 +65,8 @@ async function reach(
   return opened.connection
 }
 
-const envelope = { from: 'a@x.test', to: ['u@b.test', 'v@b.test'], utf8: false }
+const to = ['u@b.test', 'v@b.test']
+const envelopes = to.map((address) => ({ from: 'a@x.test', to: address, utf8: false }))
 const messages: [string, string][] = [
   ['plain', 'Subject: x\r\n\r\nhello\r\n'],
   ['dots', '.Subject: x\r\n\r\n.\r\n..\r\n.x\r\n\r\n.\r\n'],
@@ -85,14 +86,17 @@ test('check 42: nodemailer and this client deliver the same bytes', async (conte
     tls: { rejectUnauthorized: false },
   })
   for (const [name, raw] of messages) {
-    const { recipients, fault } = await connection.send(envelope, Buffer.from(raw))
+    const { recipients, fault } = await connection.send(envelopes, Buffer.from(raw))
     assert.deepEqual([recipients.map(({ outcome }) => outcome), fault], [['delivered', 'delivered'], null])
-    await transport.sendMail({ envelope: { from: envelope.from, to: envelope.to }, raw })
-    const [ours, theirs] = taken.splice(0)
-    assert.ok(ours && theirs)
-    assert.deepEqual([ours.from, ours.to, ours.secure], [theirs.from, theirs.to, theirs.secure])
-    assert.ok(ours.raw.equals(theirs.raw), name)
-    assert.ok(ours.raw.equals(Buffer.from(raw)), name)
+    await transport.sendMail({ envelope: { from: 'a@x.test', to }, raw })
+    const [one, other, theirs] = taken.splice(0)
+    assert.ok(one && other && theirs)
+    for (const ours of [one, other]) {
+      assert.deepEqual([ours.from, ours.secure], [theirs.from, theirs.secure])
+      assert.ok(ours.raw.equals(theirs.raw), name)
+      assert.ok(ours.raw.equals(Buffer.from(raw)), name)
+    }
+    assert.deepEqual([...one.to, ...other.to], theirs.to)
   }
   transport.close()
   await connection.quit()
@@ -103,12 +107,12 @@ test('nodemailer’s server: no STARTTLS, no 8BITMIME, AUTH', async (context) =>
   const { taken, port } = await farSide(context, options)
   const connection = await reach(context, port, { auth: { user: 'ada', password: 'secret' } })
   assert.equal(connection.remote.tls, null)
-  const { recipients } = await connection.send(envelope, Buffer.from('Subject: x\r\n\r\nhello\r\n'))
+  const { recipients } = await connection.send(envelopes, Buffer.from('Subject: x\r\n\r\nhello\r\n'))
   assert.equal(recipients[0]?.outcome, 'delivered')
-  const [eightBit] = (await connection.send(envelope, Buffer.from('ü'))).recipients
+  const [eightBit] = (await connection.send(envelopes, Buffer.from('ü'))).recipients
   assert.ok(eightBit && 'reply' in eightBit)
   assert.equal(eightBit.reply.enhanced, '5.6.3')
-  assert.equal(taken.length, 1)
+  assert.equal(taken.length, 2)
   await connection.quit()
 })
 
@@ -116,29 +120,31 @@ test('nodemailer’s server: implicit TLS', async (context) => {
   const { taken, port } = await farSide(context, { secure: true })
   const connection = await reach(context, port, { tls: 'implicit', tlsVerify: 'none' })
   assert.equal(connection.remote.tls, 'TLSv1.3')
-  await connection.send(envelope, Buffer.from('Subject: x\r\n\r\nhello\r\n'))
+  await connection.send(envelopes, Buffer.from('Subject: x\r\n\r\nhello\r\n'))
   assert.equal(taken[0]?.secure, true)
   await connection.quit()
 })
+
+function toOne(to: string) {
+  return { from: '', to, utf8: false }
+}
 
 test('our own server: TLS, CHUNKING, PIPELINING, each recipient told apart, the same bytes', async (context) => {
   const { port, recorder } = await startMx(context, { maxSizeBytes: 2_000_000 })
   const connection = await reach(context, port)
   assert.deepEqual([connection.remote.tls, connection.extensions.has('CHUNKING')], ['TLSv1.3', true])
-  const to = ['u@our.test', 'unknown@our.test', 'u@else.test']
+  const envelopes = ['u@our.test', 'unknown@our.test', 'u@else.test', 'u@our.test'].map(toOne)
   for (const [name, raw] of messages) {
     const body = Buffer.from(raw)
-    const { recipients, fault } = await connection.send({ from: '', to, utf8: false }, body)
+    const { recipients, fault } = await connection.send(envelopes, body)
     const codes = recipients.map((one) => ('reply' in one ? (one.reply.enhanced ?? '') : one.outcome))
-    assert.deepEqual([codes, fault], [['2.0.0', '5.1.1', '5.7.1'], null], name)
-    assert.ok(recorder.got.pop()?.content.equals(body), name)
+    assert.deepEqual([codes, fault], [['2.0.0', '5.1.1', '5.7.1', '2.0.0'], null], name)
+    for (const { content } of recorder.got.splice(0)) assert.ok(content.equals(body), name)
   }
-  const nobody = await connection.send(
-    { from: '', to: ['unknown@our.test'], utf8: false },
-    Buffer.from('x\r\n'),
-  )
+  const nobody = await connection.send([toOne('unknown@our.test')], Buffer.from('x\r\n'))
   assert.equal(nobody.recipients[0]?.outcome, 'refused')
-  const after = await connection.send({ from: '', to: ['ü@our.test'], utf8: true }, Buffer.from('x: y\r\n'))
+  const utf8 = { from: '', to: 'ü@our.test', utf8: true }
+  const after = await connection.send([utf8], Buffer.from('x: y\r\n'))
   assert.equal(after.recipients[0]?.outcome, 'delivered')
   await connection.quit()
 })
@@ -199,7 +205,7 @@ test('smtp-sink takes messages over one connection, pipelined and in lock-step',
     assert.equal(connection.extensions.has('PIPELINING'), options.length === 0)
     for (let round = 0; round < 20; round++) {
       const body = Buffer.from(`Subject: ${round}\r\n\r\n.dot\r\nlast\r\n`)
-      const { recipients } = await connection.send(envelope, body)
+      const { recipients } = await connection.send(envelopes, body)
       assert.deepEqual(
         recipients.map(({ outcome }) => outcome),
         ['delivered', 'delivered'],
@@ -207,7 +213,7 @@ test('smtp-sink takes messages over one connection, pipelined and in lock-step',
     }
     await connection.quit()
     const files = readdirSync(folder)
-    assert.equal(files.length, 20)
+    assert.equal(files.length, 40)
     for (const file of files) {
       assert.match(readFileSync(join(folder, file), 'utf8'), /\n\.dot\r?\nlast\r?\n/)
       rmSync(join(folder, file))
@@ -232,7 +238,7 @@ test('smtp-sink refuses and hangs up at every command: each is told apart', asyn
     const port = await smtpSink(context, folder, ...options)
     if (port === null) return
     const connection = await reach(context, port)
-    const { recipients } = await connection.send(envelope, Buffer.from('Subject: x\r\n\r\nx\r\n'))
+    const { recipients } = await connection.send(envelopes, Buffer.from('Subject: x\r\n\r\nx\r\n'))
     const [one] = recipients
     assert.equal(
       one && ('stage' in one ? `${one.outcome} ${one.stage}` : one.outcome),

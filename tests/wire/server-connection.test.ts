@@ -135,6 +135,41 @@ test('check 24: a malformed PROXY line ends the connection, a second one is a ba
   await play(t, mx.port, 'C: PROXY UNKNOWN\nS: 220 *\nC: PROXY UNKNOWN\nS: 500 *')
 })
 
+const header = (hex: string) => Buffer.from(`0d0a0d0a000d0a515549540a${hex}`.replaceAll(' ', ''), 'hex')
+const binaries: [string, Buffer, string][] = [
+  ['TCP4', header('21110010 c0000207 c0000201 1267 0019 04000100'), '192.0.2.7'],
+  ['a look at us', header('20000000'), '127.0.0.1'],
+]
+for (const [name, bytes, address] of binaries) {
+  for (const pieces of [1, 3, bytes.length]) {
+    test(`check 24: a trusted proxy speaks its second version, ${name}, in ${pieces} pieces`, async (t) => {
+      const mx = await startMx(t, { isTrusted: (peer) => peer === '127.0.0.1' })
+      const talk = await Talk.connect(t, mx.port)
+      const step = Math.ceil(bytes.length / pieces)
+      for (let at = 0; at < bytes.length; at += step) await talk.push(bytes.subarray(at, at + step))
+      assert.match((await talk.reply())!, /^220/)
+      await talk.ask('HELO client.test')
+      for (const command of ['MAIL FROM:<a@x.test>', 'RCPT TO:<u@our.test>', 'DATA']) await talk.ask(command)
+      assert.match((await talk.ask('x\r\n.'))!, /^250/)
+      assert.equal(mx.recorder.got[0]!.envelope.peer.address, address)
+    })
+  }
+}
+
+test('check 24: the second version of PROXY is refused where it is malformed, and from who is not trusted', async (t) => {
+  for (const [trusted, hex] of [
+    [true, '2112000c c0000207 c0000201 1267 0019'],
+    [false, '2111000c c0000207 c0000201 1267 0019'],
+  ] as const) {
+    const mx = await startMx(t, { isTrusted: () => trusted })
+    const talk = await Talk.connect(t, mx.port)
+    talk.write(header(hex))
+    const heard = [await talk.line(), await talk.line()].map((line) => line?.slice(0, 3))
+    assert.ok(heard.includes('554') || heard.includes('500'), heard.join())
+    assert.deepEqual(mx.recorder.asked, [])
+  }
+})
+
 test('check 15: a command that comes byte by byte is cut at its deadline', async (t) => {
   const mx = await startMx(t)
   const talk = await greeted(t, mx)
@@ -283,4 +318,15 @@ test('a TLS client on the plain port is turned away', async (t) => {
   const socket = connectTls({ port: mx.port, host: '127.0.0.1', rejectUnauthorized: false })
   t.after(() => void socket.destroy())
   await new Promise((resolve) => socket.once('error', resolve))
+})
+
+test('check 18: refused peers that stay on are few, and take no room from others', async (t) => {
+  const mx = await startMx(t, { limits: { maxConnectionsPerAddress: 1 } })
+  const first = await greeted(t, mx)
+  const talks = await Promise.all(Array.from({ length: 300 }, () => Talk.connect(t, mx.port)))
+  const replies = await Promise.all(talks.map((talk) => talk.reply()))
+  const told = replies.filter((reply) => reply !== null)
+  for (const reply of told) assert.match(reply, /^421 4\.7\.0/)
+  assert.ok(told.length > 0 && told.length <= 200, `${told.length} were told`)
+  assert.match((await first.ask('NOOP'))!, /^250/)
 })

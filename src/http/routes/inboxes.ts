@@ -6,8 +6,15 @@ import { openInbox } from '../../flow/open-inbox.ts'
 import { exportPage, readInbox } from '../../flow/read-mailbox.ts'
 import { listInboxes } from '../../store/inboxes.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import { pathOf } from '../errors.ts'
-import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import {
+  type Cursors,
+  cutPage,
+  limitOf,
+  messagePageQuery,
+  pageQuery,
+  pageSizeOf,
+  readLimit,
+} from '../lists.ts'
 import { presentInbox, presentMessage } from '../present.ts'
 import { Inbox, InboxExport, InboxList, NewInbox } from '../schemas/inbox.ts'
 import { InboxParams, OptionalIdempotencyHeaders } from '../schemas/params.ts'
@@ -63,8 +70,7 @@ function addOpen(api: Api, { db, clock, settings: { managedDomain } }: HttpDeps)
     },
     async (request, reply) => {
       const key = request.headers['idempotency-key']
-      const idempotency =
-        key === undefined ? null : { key, requestHash: requestHash(pathOf(request), request.body) }
+      const idempotency = key === undefined ? null : { key, requestHash: requestHash({}, request.body) }
       const inbox = await openInbox({ db, clock, managedDomain }, request.caller, request.body, idempotency)
       return reply.code(201).send(presentInbox(inbox))
     },
@@ -177,20 +183,20 @@ function addExport(api: Api, { db, clock }: HttpDeps, cursors: Cursors): void {
         description:
           'The inbox and its messages, oldest first, page by page. What arrives meanwhile is on a later page. Once the inbox is deleted it is 410 for 30 days.',
         params: InboxParams,
-        querystring: Type.Object(pageQuery, { additionalProperties: false }),
+        querystring: Type.Object(messagePageQuery, { additionalProperties: false }),
         response: { 200: InboxExport.ref },
       },
     },
     async ({ caller, params, query }) => {
       const name = { list: `export ${params.inboxId}`, organizationId: caller.organizationId }
       const afterSeq = Number(cursors.read(name, query.cursor) ?? 0)
-      const page = { afterSeq, limit: limitOf(query) }
-      const { inbox, messages, nextSeq } = await exportPage({ db, clock }, caller, params.inboxId, page)
+      const size = pageSizeOf(query)
+      const { inbox, page, last } = await exportPage({ db, clock }, caller, params.inboxId, afterSeq, size)
       return {
         formatVersion: 1,
         inbox: presentInbox(inbox),
-        messages: messages.map(presentMessage),
-        nextCursor: nextSeq === null ? null : cursors.write(name, String(nextSeq)),
+        messages: page.map(presentMessage),
+        nextCursor: last && cursors.write(name, String(last.seq)),
       }
     },
   )

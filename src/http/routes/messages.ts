@@ -7,8 +7,7 @@ import { sameAddressKey } from '../../mail/address.ts'
 import { listMessages } from '../../store/messages.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { sendStream } from '../deadline.ts'
-import { pathOf } from '../errors.ts'
-import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { type Cursors, messagePageQuery, pageSizeOf, readLimit } from '../lists.ts'
 import { presentAccepted, presentMessage } from '../present.ts'
 import { downloadHeaders } from '../schemas/downloads.ts'
 import { Message, MessageList, messageExamples, sourceExample } from '../schemas/message.ts'
@@ -29,7 +28,12 @@ function addSend(api: Api, { acceptance }: HttpDeps): void {
   api.post(
     '/v1/inboxes/:inboxId/messages',
     {
-      config: { scope: 'mailbox:send', refusals: sendRefusals, examples: { request: newMessageExamples } },
+      config: {
+        scope: 'mailbox:send',
+        largestBody: 'message',
+        refusals: sendRefusals,
+        examples: { request: newMessageExamples },
+      },
       schema: {
         operationId: 'sendMessage',
         tags: ['Messages'],
@@ -48,7 +52,7 @@ function addSend(api: Api, { acceptance }: HttpDeps): void {
       const message = { ...body, attachments: readAttachments(body.attachments) }
       const idempotency = {
         key: request.headers['idempotency-key'],
-        requestHash: requestHash(pathOf(request), body),
+        requestHash: requestHash(params, body),
       }
       const accepted = await acceptance.acceptMessage(caller, params.inboxId, message, idempotency)
       reply.code(202)
@@ -59,7 +63,7 @@ function addSend(api: Api, { acceptance }: HttpDeps): void {
 
 const ListQuery = Type.Object(
   {
-    ...pageQuery,
+    ...messagePageQuery,
     direction: Type.Optional(oneOf(['inbound', 'outbound'], 'Only received or only sent ones.')),
     from: Type.Optional({ ...Email, description: 'Only from this address.' }),
     since: Type.Optional({ ...GivenTime, description: 'Only from this time on.' }),
@@ -109,8 +113,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         untilId: query.until === undefined ? null : firstIdAt(query.until),
         words,
       }
-      const rows = await listMessages(db, filter, before, limitOf(query) + 1)
-      const { page, last } = cutPage(rows, limitOf(query))
+      const { page, last } = await listMessages(db, filter, before, pageSizeOf(query))
       return { messages: page.map(presentMessage), nextCursor: last && cursors.write(name, last.id) }
     },
   )

@@ -1,7 +1,6 @@
 // Sends through a domain, without an inbox.
 import { requestHash } from '../../flow/idempotency.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import { pathOf } from '../errors.ts'
 import { presentAcceptedSend } from '../present.ts'
 import { IdempotencyHeaders } from '../schemas/params.ts'
 import { Nothing } from '../schemas/scalars.ts'
@@ -15,7 +14,7 @@ export function sendRoutes(api: Api, { acceptance }: HttpDeps): void {
   api.post(
     '/v1/send',
     {
-      config: { scope: 'delivery:send', refusals },
+      config: { scope: 'delivery:send', largestBody: 'message', refusals },
       schema: {
         operationId: 'send',
         tags: ['Submissions'],
@@ -32,7 +31,7 @@ export function sendRoutes(api: Api, { acceptance }: HttpDeps): void {
       const { body, caller } = request
       const idempotency = {
         key: request.headers['idempotency-key'],
-        requestHash: requestHash(pathOf(request), body),
+        requestHash: requestHash({}, body),
       }
       const accepted = await acceptance.acceptFromDomain(caller, body, idempotency)
       reply.code(202)

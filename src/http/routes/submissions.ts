@@ -1,24 +1,20 @@
 // Submissions: list, show, cancel, and their delivery events.
 import Type from 'typebox'
 import { ServiceError } from '../../base/errors.ts'
-import type { InboxId } from '../../base/ids.ts'
+import { firstUuidAt, type InboxId } from '../../base/ids.ts'
 import { type Caller, requireInbox, requireWholeOrganization } from '../../flow/caller.ts'
 import { cancelSubmission } from '../../flow/cancel-submission.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Db } from '../../store/db.ts'
-import { findSubmission, listEvents, listSubmissions, type SubmissionRow } from '../../store/submissions.ts'
+import { listEvents } from '../../store/events.ts'
+import { submissionStatuses } from '../../store/status.ts'
+import { findSubmission, listSubmissions, type SubmissionRow } from '../../store/submissions.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
 import { presentEvent, presentSubmission } from '../present.ts'
 import { SubmissionParams } from '../schemas/params.ts'
 import { Email, GivenTime, InboxIdText, Nothing, oneOf } from '../schemas/scalars.ts'
-import {
-  cancelledExample,
-  EventList,
-  Submission,
-  SubmissionList,
-  submissionStatuses,
-} from '../schemas/submission.ts'
+import { cancelledExample, EventList, Submission, SubmissionList } from '../schemas/submission.ts'
 
 export function submissionRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
   addList(api, deps, cursors)
@@ -63,8 +59,8 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         inboxIds: inboxesOf(caller, query.inboxId),
         status: query.status ?? null,
         recipientKey: query.recipient === undefined ? null : sameAddressKey(query.recipient),
-        since: query.since === undefined ? null : new Date(query.since),
-        until: query.until === undefined ? null : new Date(query.until),
+        sinceId: query.since === undefined ? null : firstUuidAt(Date.parse(query.since)),
+        untilId: query.until === undefined ? null : firstUuidAt(Date.parse(query.until)),
       }
       const rows = await listSubmissions(db, filter, before, limitOf(query) + 1)
       const { page, last } = cutPage(rows, limitOf(query))
@@ -117,7 +113,8 @@ function addEvents(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         operationId: 'listSubmissionEvents',
         tags: ['Submissions'],
         summary: 'List the events of a submission',
-        description: 'Oldest first: every step of every recipient, with the words of the remote server.',
+        description:
+          'Oldest first: every step of every recipient, with the words of the remote server. While the way to a destination is blocked, each recipient that waits for it untried has one event `deferred` without an attempt, which says why and goes once the way is free.',
         params: SubmissionParams,
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: EventList.ref },
@@ -128,16 +125,22 @@ function addEvents(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         list: `events ${params.submissionId.toLowerCase()}`,
         organizationId: caller.organizationId,
       }
-      const afterSeq = Number(cursors.read(name, query.cursor) ?? -1)
+      const after = readPlace(cursors.read(name, query.cursor))
       const { id } = await readSubmission(db, caller, params.submissionId)
-      const rows = await listEvents(db, id, afterSeq, limitOf(query) + 1)
+      const rows = await listEvents(db, id, after, limitOf(query) + 1)
       const { page, last } = cutPage(rows, limitOf(query))
       return {
         events: page.map((row) => presentEvent(row, id)),
-        nextCursor: last && cursors.write(name, String(last.seq)),
+        nextCursor: last && cursors.write(name, `${last.seq} ${last.place}`),
       }
     },
   )
+}
+
+function readPlace(cursor: string | null): { seq: number; place: number } | null {
+  if (cursor === null) return null
+  const [seq, place] = cursor.split(' ').map(Number)
+  return { seq: seq!, place: place! }
 }
 
 function addCancel(api: Api, { db, clock }: HttpDeps): void {

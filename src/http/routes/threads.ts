@@ -4,8 +4,15 @@ import { requestHash } from '../../flow/idempotency.ts'
 import { readInbox, readThread } from '../../flow/read-mailbox.ts'
 import { listThreadMessages, listThreads, type ThreadRow } from '../../store/messages.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import { pathOf } from '../errors.ts'
-import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import {
+  type Cursors,
+  cutPage,
+  limitOf,
+  messagePageQuery,
+  pageQuery,
+  pageSizeOf,
+  readLimit,
+} from '../lists.ts'
 import { presentAccepted, presentMessage, presentThread } from '../present.ts'
 import { IdempotencyHeaders, InboxParams, ThreadParams } from '../schemas/params.ts'
 import { Nothing } from '../schemas/scalars.ts'
@@ -73,7 +80,7 @@ function addShow(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         summary: 'Show a thread',
         description: 'With a page of its messages, oldest first.',
         params: ThreadParams,
-        querystring: PageQuery,
+        querystring: Type.Object(messagePageQuery, { additionalProperties: false }),
         response: { 200: Thread.ref },
       },
     },
@@ -81,8 +88,7 @@ function addShow(api: Api, { db }: HttpDeps, cursors: Cursors): void {
       const name = { list: `thread ${params.threadId}`, organizationId: caller.organizationId }
       const afterSeq = Number(cursors.read(name, query.cursor) ?? 0)
       const thread = await readThread(db, caller, params.threadId)
-      const rows = await listThreadMessages(db, thread.id, afterSeq, limitOf(query) + 1)
-      const { page, last } = cutPage(rows, limitOf(query))
+      const { page, last } = await listThreadMessages(db, thread.id, afterSeq, pageSizeOf(query))
       return {
         ...presentThread(thread),
         messages: page.map(presentMessage),
@@ -98,6 +104,7 @@ function addReply(api: Api, { acceptance }: HttpDeps): void {
     {
       config: {
         scope: 'mailbox:send',
+        largestBody: 'message',
         refusals: sendRefusals.filter((code) => code !== 'send_mode_reply_only'),
         examples: { request: newReplyExamples },
       },
@@ -119,7 +126,7 @@ function addReply(api: Api, { acceptance }: HttpDeps): void {
       const answer = { ...body, attachments: readAttachments(body.attachments) }
       const idempotency = {
         key: request.headers['idempotency-key'],
-        requestHash: requestHash(pathOf(request), body),
+        requestHash: requestHash(params, body),
       }
       const accepted = await acceptance.acceptReply(caller, params.threadId, answer, idempotency)
       reply.code(202)

@@ -19,14 +19,15 @@ export function validationRoutes(api: Api, { validation }: HttpDeps): void {
       },
     },
     async ({ caller, body }) => {
-      const [result] = await validation.validate(caller.organizationId, [body.email])
+      const [result] = await validation.validate(caller, [body.email])
       return result!
     },
   )
   api.post(
     '/v1/validate/bulk',
     {
-      config: { scope: 'validation:use' },
+      // A hundred texts of 320 characters, each written as two escapes.
+      config: { scope: 'validation:use', largestBody: 512 * 1024 },
       schema: {
         operationId: 'validateAddresses',
         tags: ['Validation'],
@@ -37,6 +38,6 @@ export function validationRoutes(api: Api, { validation }: HttpDeps): void {
         response: { 200: ValidationList.ref },
       },
     },
-    async ({ caller, body }) => ({ results: await validation.validate(caller.organizationId, body.emails) }),
+    async ({ caller, body }) => ({ results: await validation.validate(caller, body.emails) }),
   )
 }

@@ -165,7 +165,15 @@ export const Message = component(
       text: Type.String({ description: 'Of mail that has only HTML, what that shows.' }),
       html: Type.Optional(Type.String({ description: 'Untrusted where the message is inbound.' })),
       extractedText: Type.Optional(
-        Type.String({ description: 'Inbound: the new text without the quoted history.' }),
+        Type.String({
+          description:
+            'Inbound: the new text without the quoted history. Empty where the text is over 256 KiB.',
+        }),
+      ),
+      truncated: Type.Optional(
+        Type.Boolean({
+          description: 'True where the texts are over 16 MiB together: these are the beginnings of them.',
+        }),
       ),
       metadata: MetadataShown,
       delivery: Delivery,

@@ -130,7 +130,7 @@ export const Count = Type.Integer({ minimum: 0 })
 
 const failureCodes = [
   ...['hard_bounce', 'soft_bounce_expired', 'policy_rejected', 'suppressed', 'domain_not_found', 'null_mx'],
-  ...['tls_required', 'inbox_deleted', 'cancelled'],
+  ...['tls_required', 'inbox_deleted', 'cancelled', 'internal_error'],
 ]
 export const failureCode = oneOfOrNull(
   failureCodes,
@@ -152,8 +152,15 @@ export const MetadataGiven = Type.Unsafe<Metadata>({
   type: 'object',
   maxProperties: 50,
   propertyNames: { pattern: patterns.metadataKey[0] },
-  additionalProperties: { ...metadataValue, maxLength: 500 },
-  description: 'At most 50 values of your own: strings of up to 500 characters, numbers, booleans or null.',
+  additionalProperties: {
+    ...metadataValue,
+    maxLength: 500,
+    // RFC 8259 6: past these, what is stored would be another number.
+    minimum: Number.MIN_SAFE_INTEGER,
+    maximum: Number.MAX_SAFE_INTEGER,
+  },
+  description:
+    'At most 50 values of your own: strings of up to 500 characters, numbers between ±(2^53 − 1) with up to 17 digits, booleans or null.',
 })
 
 /** The body or query of an operation that takes none. */

@@ -1,5 +1,6 @@
 // Submissions, what became of their recipients, and the events on the way.
 import Type from 'typebox'
+import { submissionStatuses } from '../../store/status.ts'
 import { Mailbox } from './mailbox.ts'
 import { purposes } from './message.ts'
 import {
@@ -13,8 +14,6 @@ import {
   Time,
   Uuid,
 } from './scalars.ts'
-
-export const submissionStatuses = ['pending', 'delivered', 'partially_delivered', 'failed'] as const
 
 export const submissionExample = {
   id: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d',
@@ -52,7 +51,12 @@ const Recipient = Type.Object({
     ['pending', 'deferred', 'delivered', 'bounced', 'failed', 'suppressed'],
     'Where this recipient stands.',
   ),
-  response: nullable(Type.String({ description: "The remote server's last reply." })),
+  response: nullable(
+    Type.String({
+      description:
+        "The remote server's last reply; of a recipient that waits untried, why the way to its server is blocked.",
+    }),
+  ),
   updatedAt: Time,
 })
 
@@ -144,7 +148,7 @@ export const Event = component(
       at: Time,
       attempt: nullable(Type.Integer({ description: 'The number of the attempt, from 1.' })),
       remote: nullable({ ...Remote, description: 'The server that was spoken to.' }),
-      response: nullable(Type.String({ description: "The remote server's reply." })),
+      response: nullable(Type.String({ description: "The remote server's reply, or why there is none." })),
       enhancedStatus: nullable(Type.String({ description: 'Such as 5.1.1 (RFC 3463).' })),
       classification: oneOfOrNull(classifications, 'What kind of failure it was.'),
     },

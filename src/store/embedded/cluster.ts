@@ -2,15 +2,16 @@
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chown, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { chown, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { syncFolder } from '../../base/sync-folder.ts'
 import { EmbeddedError } from './embedded-error.ts'
 import { type Place, spawnProgram } from './place.ts'
 import { isRunning } from './postmaster.ts'
+import { superuser } from './settings.ts'
 
 export const majorVersion = '18'
-export const superuser = 'posthorn'
 
 const draftName = /^cluster\.new-(\d+)-[0-9a-f]+$/
 const draftAgeMs = 10 * 60_000
@@ -69,14 +70,14 @@ async function initialize(place: Place, draft: string): Promise<void> {
     place,
     'initdb',
     draft,
-    [
+    () => [
       `--username=${superuser}`,
       '--encoding=UTF8',
       '--locale-provider=builtin',
       '--builtin-locale=C.UTF-8',
       '--locale=C',
-      // Security: no passwords, as only the owner of the 0700 socket folder (and root) can open the socket.
-      '--auth-local=trust',
+      // Each start brings its own rules (`access.ts`).
+      '--auth-local=reject',
       '--auth-host=reject',
       '--no-instructions',
       // A new segment is filled with zeros and flushed while commits wait. In MB; measured with sends of 5 KB at half of the
@@ -94,13 +95,4 @@ async function initialize(place: Place, draft: string): Promise<void> {
   const [code, signal] = await once(child, 'close')
   if (code === 0) return
   throw new EmbeddedError(`initdb ended with ${signal ?? code} in ${draft}: ${output.trim()}`)
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const opened = await open(folder, 'r')
-  try {
-    await opened.sync()
-  } finally {
-    await opened.close()
-  }
 }

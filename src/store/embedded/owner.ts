@@ -1,5 +1,9 @@
-// The account PostgreSQL runs under: ours, or an unprivileged one when we are root, as PostgreSQL refuses root.
+// The account PostgreSQL runs under: ours, or one of its own when we are root, as PostgreSQL refuses root.
+import { execFile } from 'node:child_process'
 import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { EmbeddedError } from './embedded-error.ts'
 
 export interface Owner {
@@ -7,14 +11,16 @@ export interface Owner {
   gid: number
 }
 
-const accounts = ['posthorn', 'postgres', 'nobody']
-const nobody: Owner = { uid: 65_534, gid: 65_534 }
+const account = 'posthorn'
+const run = promisify(execFile)
+const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' }
 
 /**
- * The account to run PostgreSQL under: null for our own. As root it is the one that the existing cluster belongs to, so
- * that an account made later changes nothing; for a new cluster the first of `posthorn`, `postgres`, `nobody`.
+ * The account to run PostgreSQL under in `directory`: null for our own. As root it is the one that the folder belongs to,
+ * and in root's own folders `posthorn`, made where it is missing. Throws `EmbeddedError` where the cluster is another's.
  */
-export async function chooseOwner(cluster: string): Promise<Owner | null> {
+export async function chooseOwner(directory: string): Promise<Owner | null> {
+  const cluster = join(directory, 'cluster')
   const existing = await stat(cluster).catch(() => null)
   const ownUid = process.getuid?.()
   if (ownUid !== 0) {
@@ -25,21 +31,69 @@ export async function chooseOwner(cluster: string): Promise<Owner | null> {
     }
     return null
   }
-  if (!existing) return accountForNewCluster()
-  if (existing.uid !== 0) return { uid: existing.uid, gid: existing.gid }
-  const { uid, gid } = await accountForNewCluster()
-  throw new EmbeddedError(
-    `${cluster} belongs to root, which PostgreSQL refuses: run 'chown -R ${uid}:${gid} ${cluster}'`,
+  const folder = await stat(directory)
+  // Security: the other processes of a shared account, as `postgres` or `nobody`, could read all mail in the cluster.
+  const owner = folder.uid === 0 ? await ownAccount() : { uid: folder.uid, gid: folder.gid }
+  if (existing && existing.uid !== owner.uid) throw await anothers(cluster, existing.uid, owner)
+  return owner
+}
+
+async function anothers(cluster: string, uid: number, owner: Owner): Promise<EmbeddedError> {
+  const pid = await readFile(join(cluster, 'postmaster.pid'), 'utf8').then(
+    (lock) => lock.split('\n', 1)[0],
+    () => null,
+  )
+  const first = pid ? `end the PostgreSQL that runs there ('kill -INT ${pid}'), then ` : ''
+  return new EmbeddedError(
+    `${cluster} belongs to uid ${uid}, and PostgreSQL is to run there under uid ${owner.uid}: ${first}run 'chown -R ${owner.uid}:${owner.gid} ${cluster}'`,
   )
 }
 
-async function accountForNewCluster(): Promise<Owner> {
-  const lines = (await readFile('/etc/passwd', 'utf8').catch(() => '')).split('\n')
-  const entries = lines.map((line) => line.split(':'))
-  for (const account of accounts) {
-    const entry = entries.find(([name]) => name === account)
-    const owner = { uid: Number(entry?.[2]), gid: Number(entry?.[3]) }
-    if (owner.uid > 0 && owner.gid > 0) return owner
+const makers = [
+  {
+    program: 'useradd',
+    words: ['--system', '--user-group', '--no-create-home', '--home-dir', '/nonexistent'],
+  },
+  // BusyBox
+  { program: 'adduser', words: ['-S', '-D', '-H', '-h', '/nonexistent'] },
+]
+export const noTool = 'there is neither useradd nor adduser'
+const makingTries = 50
+const makingPauseMs = 100
+
+/** The account's numbers; several starts may make it at once, and all but one of them fail at that. */
+async function ownAccount(): Promise<Owner> {
+  let reason = ''
+  for (let tries = 0; tries < makingTries; tries++) {
+    if (tries > 0) await pause(makingPauseMs)
+    const uid = Number(await askId('-u', account))
+    const gid = Number(await askId('-g', account))
+    if (uid > 0 && gid > 0) return { uid, gid }
+    reason = await makeAccount()
+    if (reason === noTool) break
   }
-  return nobody
+  throw new EmbeddedError(
+    `PostgreSQL does not run as root, and its own account could not be made (${reason}): run 'useradd -r ${account}', then start again`,
+  )
+}
+
+/** Answers what went wrong, in the words of the program that makes accounts here. */
+async function makeAccount(): Promise<string> {
+  for (const { program, words } of makers) {
+    const shell = ['-s', '/sbin/nologin']
+    const failure = await run(program, [...words, ...shell, account], { env }).then(
+      () => '',
+      (error) => (error.code === 'ENOENT' || error.code === 'EACCES' ? null : String(error.stderr).trim()),
+    )
+    if (failure !== null) return failure
+  }
+  return noTool
+}
+
+/** What `id` says of an account, whatever it is kept in; null where there is none. */
+export async function askId(option: '-u' | '-g' | '-nu', of: string): Promise<string | null> {
+  return await run('id', [option, of], { env }).then(
+    ({ stdout }) => stdout.trim(),
+    () => null,
+  )
 }

@@ -2,7 +2,7 @@
 import { type SpawnOptions, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { chmod, chown, mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { chooseOwner, type Owner } from './owner.ts'
 import { locateSoftware } from './software.ts'
 
@@ -21,7 +21,7 @@ export interface Place {
 export async function preparePlace(folder: string): Promise<Place> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const directory = await realpath(folder)
-  const owner = await chooseOwner(join(directory, 'cluster'))
+  const owner = await chooseOwner(directory)
   if (owner) await chmod(directory, 0o711)
   const socket = join(directory, 'socket')
   await mkdir(socket, { recursive: true, mode: 0o700 })
@@ -38,19 +38,20 @@ export async function preparePlace(folder: string): Promise<Place> {
 }
 
 /**
- * Spawns a program of PostgreSQL's on `cluster`, its standard output and error going to `output`. As root on Linux the
- * folder goes along as an open descriptor: the account reaches it below any 0700 folder, such as root's home. It does
- * not wait for anything, so that who listens to the child at once misses neither its error nor its exit.
+ * Spawns a program of PostgreSQL's on `cluster`, its standard output and error going to `output`; `parameters` are told how
+ * it reaches our folder. As root on Linux that folder goes along as an open descriptor: the account reaches what is below
+ * it under any 0700 folder, such as root's home. It does not wait for anything, so that who listens to the child at once
+ * misses neither its error nor its exit.
  */
 export function spawnProgram(
   place: Place,
   program: 'initdb' | 'postgres',
   cluster: string,
-  parameters: string[],
+  parameters: (directory: string) => string[],
   options: { output: 'pipe' | number; detached?: boolean },
 ) {
-  const { owner, software } = place
-  const folder = owner && process.platform === 'linux' ? openSync(cluster, 'r') : null
+  const { owner, software, directory } = place
+  const folder = owner && process.platform === 'linux' ? openSync(directory, 'r') : null
   try {
     const settings: SpawnOptions = {
       ...(owner ?? {}),
@@ -59,11 +60,9 @@ export function spawnProgram(
       detached: options.detached ?? false,
       stdio: ['ignore', options.output, options.output, folder ?? 'ignore'],
     }
-    return spawn(
-      join(software, 'bin', program),
-      ['-D', folder !== null ? '/proc/self/fd/3' : cluster, ...parameters],
-      settings,
-    )
+    const reached = folder !== null ? '/proc/self/fd/3' : directory
+    const words = ['-D', join(reached, basename(cluster)), ...parameters(reached)]
+    return spawn(join(software, 'bin', program), words, settings)
   } finally {
     if (folder !== null) closeSync(folder)
   }

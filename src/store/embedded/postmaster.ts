@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { link, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { accessSettings, writeAccess } from './access.ts'
 import { EmbeddedError } from './embedded-error.ts'
 import { type Place, spawnProgram } from './place.ts'
 import { settings } from './settings.ts'
@@ -76,13 +77,13 @@ export class Start {
   static async begin(place: Place): Promise<Start> {
     await dropForeignLock(join(place.cluster, 'postmaster.pid'), place.cluster)
     await dropForeignLock(join(place.socket, '.s.PGSQL.5432.lock'), place.cluster)
+    await writeAccess(place.directory)
     const log = await open(place.log, 'a', 0o600)
     try {
       const { size } = await log.stat()
-      const child = spawnProgram(place, 'postgres', place.cluster, settings, {
-        output: log.fd,
-        detached: true,
-      })
+      const parameters = (directory: string) => [...settings, ...accessSettings(directory)]
+      const options = { output: log.fd, detached: true }
+      const child = spawnProgram(place, 'postgres', place.cluster, parameters, options)
       return new Start(child, place.log, size)
     } finally {
       await log.close()

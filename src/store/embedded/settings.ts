@@ -1,5 +1,8 @@
 // The settings PostgreSQL runs with, chosen for one service on a small machine; who tunes further brings a server.
 
+/** The role and the database that everything belongs to. */
+export const superuser = 'posthorn'
+
 const values: Record<string, string> = {
   // Security: a unix socket in a 0700 folder and no TCP port at all. The path is relative to the cluster, hence short.
   listen_addresses: '',

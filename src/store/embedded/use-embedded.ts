@@ -2,11 +2,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import type { Log } from '../../base/log.ts'
-import { majorVersion, prepareCluster, superuser } from './cluster.ts'
+import { majorVersion, prepareCluster } from './cluster.ts'
 import { EmbeddedError } from './embedded-error.ts'
 import { boundLog } from './log-file.ts'
 import { type Place, preparePlace, shortSocketFolder } from './place.ts'
 import { findPostmaster, parseLock, Start, stopPostmaster } from './postmaster.ts'
+import { superuser } from './settings.ts'
 
 export interface EmbeddedConnection {
   /** The folder of the unix socket, short enough to connect by. */
@@ -205,7 +206,12 @@ class Share {
     } catch (error) {
       await client.end().catch(() => {})
       // 57P03: it is starting, recovering or stopping. 57P01: it stopped under us.
-      const { code } = error as { code?: string }
+      const { code, message } = error as Error & { code?: string }
+      // 28000: the rules of its start do not know us.
+      if (code === '28000')
+        throw new EmbeddedError(
+          `PostgreSQL in ${this.#place.directory} was started for others (${message}): run as its user`,
+        )
       return code === '57P03' || code === '57P01' ? 'busy' : null
     }
   }

@@ -3,7 +3,8 @@
 create table organization (
   id uuid primary key,
   name text not null,
-  status text not null check (status in ('pending', 'active', 'suspended')),
+  -- A deleted one stays as a tombstone without a name, for those of its addresses.
+  status text not null check (status in ('pending', 'active', 'suspended', 'deleting', 'deleted')),
   limits jsonb not null,
   managed_used integer not null default 0,
   created_at timestamptz not null,
@@ -18,6 +19,15 @@ create table usage (
   day date not null default '-infinity',
   day_messages integer not null default 0,
   day_recipients integer not null default 0
+) with (fillfactor = 50);
+
+-- One row an organization: what was received for it on a UTC day. Apart from `usage`, so that receiving and accepting for one
+-- organization do not wait for each other. Locked in organization order by receive_mails.
+create table received_usage (
+  organization_id uuid primary key references organization on delete cascade,
+  day date not null default '-infinity',
+  messages bigint not null default 0,
+  bytes bigint not null default 0
 ) with (fillfactor = 50);
 
 create table api_key (
@@ -67,6 +77,7 @@ create unique index inbox_address on inbox (domain, local_part) where status = '
 create index inbox_tombstone on inbox (domain, local_part) where status = 'deleted';
 create index inbox_unpurged on inbox (id) where status = 'deleted' and not purged;
 create index inbox_organization on inbox (organization_id, id);
+create index inbox_managed on inbox (domain) where domain_id is null and status = 'active';
 create unique index inbox_idempotency on inbox (organization_id, idempotency_key) where idempotency_key is not null;
 
 create table thread (
@@ -115,6 +126,8 @@ create table message (
   attachments jsonb not null,
   security jsonb,
   submission_id uuid,
+  -- How its submission ended, once that has been removed.
+  settled_as text,
   raw_id uuid,
   filing_note text,
   created_at timestamptz not null,
@@ -125,7 +138,10 @@ alter table message alter column text set storage external;
 alter table message alter column html set storage external;
 alter table message alter column extracted_text set storage external;
 create unique index message_export on message (inbox_id, seq);
-create index message_recent on message (inbox_id, id);
+-- One index for all lists of an inbox: of one direction, or of both, merged.
+create index message_direction on message (inbox_id, direction, id);
+-- What an inbox sends is from itself, so only who wrote to it is looked up. An address can be longer than an entry may be.
+create index message_sender on message (inbox_id, left(lower(sender->>'email'), 400), id) where direction = 'inbound';
 create index message_thread on message (thread_id, seq);
 create index message_internet_id on message (inbox_id, internet_message_id);
 create index message_raw on message (raw_id) where raw_id is not null;
@@ -154,8 +170,9 @@ create table submission (
   updated_at timestamptz not null
 ) with (fillfactor = 80);
 create unique index submission_idempotency on submission (idempotency_digest);
-create index submission_recent on submission (organization_id, id);
-create index submission_inbox on submission (inbox_id, id) where inbox_id is not null;
+-- For lists of one status, or of all four, merged: a list without a status would be an index more for each acceptance.
+create index submission_status on submission (organization_id, status, id);
+create index submission_inbox on submission (inbox_id, status, id) where inbox_id is not null;
 
 -- The state of one recipient. claim_epoch is set while it is on the wire, under the route's lease of that epoch.
 create table delivery (
@@ -169,6 +186,8 @@ create table delivery (
   route text not null,
   status text not null check (status in ('pending', 'deferred', 'delivered', 'bounced', 'failed', 'suppressed')),
   attempts integer not null default 0,
+  -- Of the attempts, those that a fault of ours ended before the message was written.
+  own_faults integer not null default 0,
   queued_at timestamptz,
   due_at timestamptz not null,
   expires_at timestamptz not null,
@@ -178,7 +197,8 @@ create table delivery (
   updated_at timestamptz not null,
   primary key (submission_id, position)
 ) with (fillfactor = 70);
-create index delivery_waiting on delivery (route, organization_id, due_at)
+-- What was never tried stands apart from what waits for its next attempt: looking for the one passes over none of the other.
+create index delivery_waiting on delivery (route, status, organization_id, due_at)
   where claim_epoch is null and status in ('pending', 'deferred');
 create index delivery_expiring on delivery (expires_at) where claim_epoch is null and status in ('pending', 'deferred');
 create index delivery_claimed on delivery (route, claim_epoch) where claim_epoch is not null;
@@ -211,6 +231,8 @@ create table route (
   failures integer not null default 0,
   not_before timestamptz,
   last_fault text,
+  -- network, dns or tls.
+  last_fault_class text,
   last_fault_at timestamptz,
   created_at timestamptz not null
 ) with (fillfactor = 50);
@@ -221,12 +243,13 @@ create table spool (
   organization_id uuid not null,
   inbox_id text not null,
   raw_id uuid not null,
+  size_bytes integer not null,
   envelope jsonb not null,
   received_at timestamptz not null,
   failures integer not null default 0,
   due_at timestamptz not null
 ) with (fillfactor = 80);
-create index spool_due on spool (due_at);
+create index spool_turn on spool (organization_id, due_at);
 create index spool_raw on spool (raw_id);
 
 -- Mail to the addresses that the service itself needs: postmaster, abuse, fbl and the return paths.
@@ -234,11 +257,15 @@ create table kept_mail (
   id text primary key,
   purpose text not null check (purpose in ('operator', 'feedback', 'return_path')),
   address text not null,
+  -- Whose mail is reported, where the return path says it; null otherwise.
+  organization_id uuid,
   raw_id uuid not null,
+  size_bytes integer not null,
   envelope jsonb not null,
   received_at timestamptz not null
 );
 create index kept_mail_raw on kept_mail (raw_id);
+create index kept_mail_purpose on kept_mail (purpose) include (size_bytes);
 
 -- What the embedded capture server took, in development.
 create table captured_mail (
@@ -268,6 +295,9 @@ create table node (
   id bigint primary key,
   smtp_address text,
   capture_address text,
+  -- What it has left in its blob folder: the number of its data folder, and a word.
+  mark_folder bigint,
+  mark_word text,
   started_at timestamptz not null
 );
 

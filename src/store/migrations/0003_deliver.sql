@@ -1,15 +1,59 @@
 -- Delivery: claims, results and endings, each one call a batch.
 
+-- Whose turn it is in a queue: up to `most` active organizations with due mail of one status. The look goes round, from the
+-- organization after `place` up to `until`, where it began, and passes 32 organizations at most, however many there are.
+-- What a suspended organization has waiting is held. Those of `passed_over` have no turn: enough of theirs has been taken.
+-- `due_ms` is the earliest head that was seen, due or not; `is_over`: there is nobody left to look at.
+create function take_turns(route_key text, lane text, at timestamptz, until uuid, passed_over uuid[], most integer,
+  inout place uuid, out organizations uuid[], out due_ms double precision, out is_over boolean)
+language plpgsql
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  nobody constant uuid := '00000000-0000-0000-0000-000000000000';
+  head record;
+begin
+  organizations := '{}';
+  is_over := place is null;
+  for probe in 1..32 loop
+    exit when is_over or cardinality(organizations) >= most;
+    select d.organization_id as id, d.due_at,
+      (select o.status from organization o where o.id = d.organization_id) as standing into head
+    from delivery d
+    where d.route = route_key and d.status = lane and d.organization_id > place and d.expires_at > at
+      and d.claim_epoch is null and d.status in ('pending', 'deferred')
+    order by d.organization_id, d.due_at limit 1;
+    if found and (place >= until or head.id <= until) then
+      place := head.id;
+      is_over := place = until;
+      continue when head.standing is distinct from 'active';
+      due_ms := least(due_ms, extract(epoch from head.due_at) * 1000);
+      if head.due_at <= at and head.id <> all(passed_over) then organizations := organizations || head.id; end if;
+    elsif place >= until and until <> nobody then
+      place := nobody;
+    else
+      is_over := true;
+    end if;
+  end loop;
+end $$;
+
 -- Takes up to `wanted` due deliveries of a route onto the wire, and answers with them what each submission's message is
 -- composed of, at the first of its deliveries. Organizations with due mail take turns, so that one with a long queue
--- delays nobody else's single message. Claiming is the attempt's record. Nothing is taken under an epoch that has passed,
--- or out of a paused queue; the lock on the route keeps both from changing meanwhile. What was suppressed until then is
--- marked. Measured, two at a time: 0.5 ms of CPU, against 1.5 ms of one recursive statement and another for the contents.
-create function claim_deliveries(route_key text, lease_epoch bigint, at timestamptz, wanted integer)
+-- delays nobody else's single message: what was never tried from the one after `fresh`, what waited for its next attempt,
+-- which a quarter is kept for, from the one after `later`, each with where its round began; none of what is null. The first
+-- row, of no submission, says what was seen and where to go on.
+-- Claiming is the attempt's record. Nothing is taken under an epoch that has passed, or out of a paused queue; the lock on
+-- the route keeps both from changing meanwhile. What was suppressed until then is marked.
+-- Measured, two at a time on a busy machine: 1.5 ms where 1,000 organizations wait as where one does, against 39 ms of a look
+-- at all of them.
+create function claim_deliveries(route_key text, lease_epoch bigint, at timestamptz, wanted integer, passed_over uuid[],
+  fresh uuid, fresh_until uuid, later uuid, later_until uuid)
 returns table (submission_id uuid, "position" integer, organization_id uuid, email text, attempts integer,
-  queued_at timestamptz, expires_at timestamptz, suppressed boolean, has_inbox boolean, internet_message_id text,
+  own_faults integer, queued_at timestamptz, expires_at timestamptz, suppressed boolean, has_inbox boolean, internet_message_id text,
   in_reply_to text, reference_ids text[], sender jsonb, recipients jsonb, subject text, body text, html text,
-  attachments jsonb, raw_id uuid, headers jsonb, created_at timestamptz)
+  attachments jsonb, raw_id uuid, headers jsonb, created_at timestamptz, seen jsonb)
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -18,26 +62,30 @@ set enable_material = off
 as $$
 #variable_conflict use_column
 declare
-  organization uuid;
-  organizations uuid[] := '{}';
+  fresh_turns record;
+  later_turns record;
 begin
   perform from route r where r.key = route_key and r.epoch = lease_epoch and not r.paused for share;
   if not found then return; end if;
-  loop
-    select d.organization_id into organization from delivery d
-    where d.route = route_key and d.claim_epoch is null and d.status in ('pending', 'deferred')
-      and d.organization_id > coalesce(organization, '00000000-0000-0000-0000-000000000000')
-    order by d.organization_id limit 1;
-    exit when not found;
-    organizations := organizations || organization;
-  end loop;
+  select * into fresh_turns
+  from take_turns(route_key, 'pending', at, fresh_until, passed_over, greatest(wanted - wanted / 4, 1), fresh);
+  select * into later_turns
+  from take_turns(route_key, 'deferred', at, later_until, passed_over,
+    greatest(wanted - cardinality(fresh_turns.organizations), 1), later);
+  seen := jsonb_build_object('fresh', fresh_turns, 'later', later_turns);
+  return next;
+  if wanted = 0 or fresh_turns.organizations || later_turns.organizations = '{}' then return; end if;
   return query
   with chosen as materialized (
-    select w.submission_id, w.position from unnest(organizations) o(id) cross join lateral (
+    select w.submission_id, w.position from (
+      select id, 'pending' as lane from unnest(fresh_turns.organizations) id
+      union all
+      select id, 'deferred' from unnest(later_turns.organizations) id
+    ) o cross join lateral (
       -- By rows: PostgreSQL 15 would read all that are due at one moment before it numbers the first.
       select d.submission_id, d.position, row_number() over (order by d.due_at rows unbounded preceding) as turn
       from delivery d
-      where d.route = route_key and d.organization_id = o.id
+      where d.route = route_key and d.status = o.lane and d.organization_id = o.id
         and d.claim_epoch is null and d.status in ('pending', 'deferred') and d.due_at <= at and d.expires_at > at
       order by d.due_at limit wanted
     ) w
@@ -54,10 +102,11 @@ begin
     from locked l where d.ctid = l.ctid
     returning d.*
   )
-  select c.submission_id, c.position, c.organization_id, c.email, c.attempts, c.queued_at, c.expires_at,
+  select c.submission_id, c.position, c.organization_id, c.email, c.attempts, c.own_faults, c.queued_at, c.expires_at,
     u.found is not null, m.id is not null, coalesce(m.internet_message_id, x.internet_message_id), m.in_reply_to, m.reference_ids, s.sender,
     coalesce(m.recipients, x.recipients), s.subject, coalesce(m.text, x.text), coalesce(m.html, x.html), m.attachments,
-    m.raw_id, x.headers, coalesce(m.created_at, x.created_at)
+    m.raw_id, x.headers, coalesce(m.created_at, x.created_at),
+    null::jsonb
   from (
     select *, row_number() over (partition by submission_id order by position) = 1 as is_first from claimed
   ) c
@@ -147,7 +196,7 @@ end $$;
 -- null where it was not tried: the claim is given back), then one element a fact, with the place of its result.
 create function record_results(at timestamptz,
   submissions uuid[], positions integer[], routes text[], epochs bigint[], statuses text[], due_times timestamptz[],
-  responses text[], failure_codes text[],
+  responses text[], failure_codes text[], fault_counts integer[],
   fact_results integer[], fact_ids uuid[], fact_types text[], fact_recipients text[], fact_times timestamptz[],
   fact_attempts integer[], fact_remotes jsonb[], fact_responses text[], fact_enhanced text[], fact_classes text[])
 returns setof integer
@@ -178,6 +227,7 @@ begin
       due_at = coalesce(due_times[l.place], d.due_at),
       response = case when statuses[l.place] is null then d.response else responses[l.place] end,
       failure_code = failure_codes[l.place],
+      own_faults = coalesce(fault_counts[l.place], d.own_faults),
       updated_at = case when statuses[l.place] is null then d.updated_at else record_results.at end
     from locked l where d.submission_id = l.submission_id and d.position = l.position
     returning l.place
@@ -194,7 +244,8 @@ begin
   return query select unnest(counted);
 end $$;
 
--- Ends deliveries that wait: given up, cancelled, their inbox deleted. What is on the wire is left alone.
+-- Ends deliveries that wait: given up, cancelled, their inbox deleted. What is on the wire is left alone. What is given up
+-- without an answer of its own has the last fault of the way as its response.
 -- `ended`: array of {submission, position, id (the event's)}; answers how many ended.
 create function end_waiting(ended jsonb, code text, event_type text, class text, at timestamptz) returns integer
 language plpgsql
@@ -210,7 +261,10 @@ begin
       on d.submission_id = x.submission and d.position = x.position
     order by d.submission_id, d.position for update of d;
   with updated as (
-    update delivery d set status = 'failed', failure_code = code, updated_at = at
+    update delivery d set status = 'failed', failure_code = code, updated_at = at,
+      response = case when class = 'expired'
+        then coalesce(d.response, (select r.last_fault from route r where r.key = d.route and r.failures > 0))
+        else d.response end
     from jsonb_to_recordset(ended) as x(submission uuid, position integer, id uuid)
     where d.submission_id = x.submission and d.position = x.position
       and d.claim_epoch is null and d.status in ('pending', 'deferred')

@@ -1,13 +1,146 @@
--- Filing: spool rows become messages of threads, exactly once, and are told of.
+-- Receiving and filing: mail is taken within bounds; spool rows become messages of threads, exactly once, and are told of.
 
--- Locks the mails that have waited longest and that nobody else files, until the transaction ends: up to `wanted`, and no
--- more than weigh `most_bytes` together unless it is a single one. One that failed before is taken alone, so that what
--- happens over it is its own fault. Nothing is written: readers of the outbox wait for transactions that have written, and
--- reading mail takes seconds. What was filed between the look and the lock is among them; who asked reads the rows again.
--- It looks at no more than 4,096, which is more than the other nodes hold; with `most_failures`, at those that failed no more
--- often.
-create function claim_spool(at timestamptz, wanted integer, most_bytes bigint, most_failures integer,
-  out claimed text[], out is_more boolean)
+-- How much of a kind of kept mail there is, counted up to the bound of mails.
+create function count_kept(kind text, most_mails integer, out mails bigint, out bytes bigint)
+language sql stable
+set enable_seqscan = off
+as $$
+  select count(*), coalesce(sum(k.size_bytes), 0) from (
+    select size_bytes from kept_mail where purpose = kind limit most_mails) k
+$$;
+
+-- The places of mails that would go past an organization's bounds of a UTC day. What is refused of a batch counts in it.
+create function find_over_limits(inboxes jsonb, today date) returns setof integer
+language sql stable
+set enable_seqscan = off
+as $$
+  select x.i from (
+    select x.i, x.org, sum(count(*)) over w as messages, sum(sum(x.size)) over w as bytes
+    from jsonb_to_recordset(inboxes) as x(i integer, org uuid, size integer)
+    group by x.i, x.org window w as (partition by x.org order by x.i)
+  ) x
+  cross join lateral (
+    select case when u.day = today then u.messages else 0 end as messages, case when u.day = today then u.bytes else 0 end as bytes,
+      o.limits from received_usage u join organization o on o.id = u.organization_id where u.organization_id = x.org limit 1
+  ) used
+  where used.messages + x.messages > (used.limits->>'receivedMessagesPerDay')::bigint
+    or used.bytes + x.bytes > (used.limits->>'receivedBytesPerDay')::bigint
+$$;
+
+-- The places of mails that would go past the bounds of their kind of kept mail: `bounds` has {purpose, mails, bytes} of each.
+create function find_over_kept(kept jsonb, bounds jsonb) returns setof integer
+language sql stable
+set enable_seqscan = off
+as $$
+  with bound as materialized (
+    select b.purpose, b.mails - held.mails as mails, b.bytes - held.bytes as bytes
+    from jsonb_to_recordset(bounds) as b(purpose text, mails integer, bytes bigint)
+    cross join lateral count_kept(b.purpose, b.mails) held
+    where b.purpose in (select x.purpose from jsonb_to_recordset(kept) as x(purpose text))
+  )
+  select x.i from (
+    select x.i, x.purpose, count(*) over w as mails, sum(x.size) over w as bytes
+    from jsonb_to_recordset(kept) as x(i integer, purpose text, size integer)
+    window w as (partition by x.purpose order by x.i rows unbounded preceding)
+  ) x
+  join bound b on b.purpose = x.purpose where x.mails > b.mails or x.bytes > b.bytes
+$$;
+
+-- Stores received mails together and counts them for their organizations. `inboxes`: array of {i (the mail's place), id, org,
+-- inbox, raw, size, envelope, at}; `kept`: of {i, id, purpose, address, submission, raw, size, envelope, at}; `raws` and
+-- `contents` as packRaws writes them. An inbox that was deleted meanwhile gets nothing. A mail that is over a bound for anyone
+-- whom it goes to is stored for nobody: it gets one reply, and its sender comes again without those who are over theirs.
+-- Answers for each mail of which anything was stored `stored`, for each that is over a bound `over`. Run again with the same
+-- ids, it changes nothing.
+create function receive_mails(at timestamptz, inboxes jsonb, kept jsonb, bounds jsonb, raws jsonb, contents bytea)
+returns table (i integer, verdict text)
+language plpgsql
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  today date := (receive_mails.at at time zone 'UTC')::date;
+  refused integer[];
+begin
+  -- 0x6b657074 is "kept": one at a time, so that its bounds hold across nodes.
+  if kept <> '[]' then perform pg_advisory_xact_lock(1801810036, 0); end if;
+  perform from received_usage u
+    where u.organization_id = any(array(select distinct x.org from jsonb_to_recordset(inboxes) as x(org uuid)))
+    order by u.organization_id for no key update;
+  refused := array(select find_over_limits(inboxes, today) union select find_over_kept(kept, bounds));
+
+  return query
+  with living as (
+    select x.* from jsonb_to_recordset(inboxes) as x(
+      i integer, id text, org uuid, inbox text, raw uuid, size integer, envelope jsonb, at timestamptz)
+    join inbox b on b.id = x.inbox and b.status = 'active' where x.i <> all(refused) order by b.id for key share of b
+  ), needed as (
+    select x.*, s.organization_id from jsonb_to_recordset(kept) as x(
+      i integer, id text, purpose text, address text, submission uuid, raw uuid, size integer, envelope jsonb, at timestamptz)
+    left join submission s on s.id = x.submission where x.i <> all(refused)
+  ), stored as (
+    insert into raw (id, size_bytes, bytes, blob, created_at)
+    select x.id, x.size, substring(contents from x.start + 1 for x.size), x.blob, receive_mails.at
+    from jsonb_to_recordset(raws) as x(id uuid, size integer, start integer, blob text)
+    where x.id in (select raw from living union all select raw from needed) on conflict (id) do nothing
+  ), spooled as (
+    insert into spool (id, organization_id, inbox_id, raw_id, size_bytes, envelope, received_at, due_at)
+    select id, org, inbox, raw, size, envelope, at, at from living on conflict (id) do nothing
+    returning organization_id, size_bytes
+  ), kept_now as (
+    insert into kept_mail (id, purpose, address, organization_id, raw_id, size_bytes, envelope, received_at)
+    select id, purpose, address, organization_id, raw, size, envelope, at from needed on conflict (id) do nothing
+  ), counted as (
+    update received_usage u set day = today,
+      messages = case when u.day = today then u.messages else 0 end + n.messages,
+      bytes = case when u.day = today then u.bytes else 0 end + n.bytes
+    from (select organization_id, count(*) as messages, sum(size_bytes) as bytes from spooled group by 1) n
+    where u.organization_id = n.organization_id
+  )
+  select l.i, 'stored' from living l union select n.i, 'stored' from needed n union all select unnest(refused), 'over';
+end $$;
+
+-- Up to 32 organizations with mail that is due, from behind the one that had its turn last, once round; those of `passed_over`
+-- are not among them. `last` is where the look ended. So many probes are made at most, however many organizations there are.
+create function find_spool_turns(at timestamptz, behind uuid, passed_over uuid[], out organizations uuid[], out last uuid)
+language plpgsql
+set enable_seqscan = off
+set enable_sort = off
+as $$
+declare
+  start constant uuid := coalesce(behind, '00000000-0000-0000-0000-000000000000');
+  is_round boolean := behind is null;
+  next uuid;
+begin
+  organizations := '{}';
+  last := start;
+  for probe in 1 .. 96 loop
+    select s.organization_id into next from spool s
+    where s.organization_id > last and s.due_at <= at order by s.organization_id limit 1;
+    if not found then
+      exit when is_round;
+      is_round := true;
+      last := '00000000-0000-0000-0000-000000000000';
+      continue;
+    end if;
+    exit when is_round and behind is not null and next > start;
+    last := next;
+    if next <> all(passed_over) then organizations := organizations || next; end if;
+    exit when cardinality(organizations) = 32;
+  end loop;
+end $$;
+
+-- Locks mails that nobody else files, until the transaction ends: organizations take turns, so that the mail of one, however
+-- much and however slow to read, holds up its own; of each those that have waited longest. Up to `wanted`, and no more than
+-- weigh `most_bytes` together unless it is a single one. One that failed before is taken alone, so that what happens over it
+-- is its own fault. Nothing is written: readers of the outbox wait for transactions that have written, and reading mail takes
+-- seconds. What was filed between the look and the lock is among them; who asked reads the rows again. Of an organization it
+-- looks at no more than 4,096, which is more than the other nodes hold; with `most_failures`, at those that failed no more
+-- often. `only_of` takes the mail of one organization, and nothing behind a mail that somebody else has.
+create function claim_spool(at timestamptz, wanted integer, most_bytes bigint, most_failures integer, behind uuid,
+  passed_over uuid[], only_of uuid, out claimed text[], out last uuid, out is_more boolean)
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -15,24 +148,45 @@ set enable_mergejoin = off
 set enable_sort = off
 as $$
 declare
+  organizations uuid[] := array[only_of];
   candidate record;
+  share integer;
+  taken integer;
   bytes bigint := 0;
 begin
   claimed := '{}';
-  is_more := false;
-  for candidate in
-    select s.id, s.failures, r.size_bytes from spool s join raw r on r.id = s.raw_id where s.due_at <= at
-      and (most_failures is null or s.failures <= most_failures) order by s.due_at limit 4096
-  loop
-    is_more := claimed <> '{}'
-      and (cardinality(claimed) = wanted or bytes + candidate.size_bytes > most_bytes or candidate.failures > 0);
-    exit when is_more;
-    -- 0x73706f6c is "spol". Two mails of one hash wait for each other, which is all that a collision costs.
-    continue when not pg_try_advisory_xact_lock(1936748396, hashtext(candidate.id));
-    claimed := claimed || candidate.id;
-    bytes := bytes + candidate.size_bytes;
-    is_more := candidate.failures > 0;
-    exit when is_more;
+  if only_of is null then select * into organizations, last from find_spool_turns(at, behind, passed_over); end if;
+  is_more := cardinality(organizations) = 32;
+  for place in 1 .. cardinality(organizations) loop
+    share := greatest(1, (wanted - cardinality(claimed)) / (cardinality(organizations) - place + 1));
+    taken := 0;
+    for candidate in
+      select s.id, s.failures, s.size_bytes from spool s where s.organization_id = organizations[place] and s.due_at <= at
+        and (most_failures is null or s.failures <= most_failures) order by s.due_at limit 4096
+    loop
+      if taken = share or claimed <> '{}' and (bytes + candidate.size_bytes > most_bytes or candidate.failures > 0) then
+        is_more := true;
+        exit;
+      end if;
+      -- 0x73706f6c is "spol". Two mails of one hash wait for each other, which is all that a collision costs.
+      if not pg_try_advisory_xact_lock(1936748396, hashtext(candidate.id)) then
+        is_more := is_more or only_of is not null;
+        exit when only_of is not null;
+        continue;
+      end if;
+      claimed := claimed || candidate.id;
+      bytes := bytes + candidate.size_bytes;
+      taken := taken + 1;
+      last := organizations[place];
+      if candidate.failures > 0 then
+        is_more := true;
+        return;
+      end if;
+    end loop;
+    if cardinality(claimed) >= wanted then
+      is_more := is_more or place < cardinality(organizations);
+      return;
+    end if;
   end loop;
 end $$;
 
@@ -147,5 +301,5 @@ create index raw_blob on raw (id) where blob is not null;
 
 -- Which database this is: one row, restored with the rest. A folder of blobs is marked with it, so that no other
 -- database's service takes them for files without an owner.
-create table database_identity (id uuid primary key);
+create table database_identity (id uuid primary key, secret_key_check bytea);
 insert into database_identity (id) values (gen_random_uuid());

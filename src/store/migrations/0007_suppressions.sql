@@ -33,11 +33,47 @@ create unique index complaint_once on complaint (submission_id, address_key, fee
 -- When a report is looked at again after it could not be read, or not yet.
 alter table kept_mail add column failures integer not null default 0;
 alter table kept_mail add column retry_at timestamptz;
-create index kept_mail_unread on kept_mail ((coalesce(retry_at, received_at))) where purpose <> 'operator';
+create function turn_of(organization_id uuid) returns uuid
+language sql immutable parallel safe
+as $$ select coalesce(organization_id, '00000000-0000-0000-0000-000000000000') $$;
+create index kept_mail_unread on kept_mail (turn_of(organization_id), (coalesce(retry_at, received_at)))
+  where purpose <> 'operator';
 create index kept_mail_operator on kept_mail (received_at, id) where purpose = 'operator';
 
--- Locks reports that nobody else reads, as claim_spool does with mail to be filed.
-create function claim_reports(at timestamptz, wanted integer, most_bytes bigint, out claimed text[], out is_more boolean)
+-- Up to 32 organizations with reports that are due, as find_spool_turns finds those with mail.
+create function find_report_turns(at timestamptz, behind uuid, out turns uuid[], out last uuid)
+language plpgsql
+set enable_seqscan = off
+set enable_sort = off
+as $$
+declare
+  next uuid;
+  is_round boolean := behind is null;
+begin
+  turns := '{}';
+  last := behind;
+  for probe in 1 .. 34 loop
+    select turn_of(k.organization_id) into next from kept_mail k
+    where k.purpose <> 'operator' and (last is null or turn_of(k.organization_id) > last)
+      and coalesce(k.retry_at, k.received_at) <= at
+    order by turn_of(k.organization_id) limit 1;
+    if not found then
+      exit when is_round;
+      is_round := true;
+      last := null;
+      continue;
+    end if;
+    exit when is_round and behind is not null and next > behind;
+    last := next;
+    turns := turns || next;
+    exit when cardinality(turns) = 32;
+  end loop;
+end $$;
+
+-- Locks reports that nobody else reads, as claim_spool does with mail to be filed: the organizations whose mail is reported
+-- take turns, and those of which nothing proves whose they are, as complaints, are one of them.
+create function claim_reports(at timestamptz, wanted integer, most_bytes bigint, behind uuid,
+  out claimed text[], out last uuid, out is_more boolean)
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -45,25 +81,43 @@ set enable_mergejoin = off
 set enable_sort = off
 as $$
 declare
+  turns uuid[];
   candidate record;
+  share integer;
+  taken integer;
   bytes bigint := 0;
 begin
   claimed := '{}';
-  is_more := false;
-  for candidate in
-    select k.id, k.failures, r.size_bytes from kept_mail k join raw r on r.id = k.raw_id
-    where k.purpose <> 'operator' and coalesce(k.retry_at, k.received_at) <= at
-    order by coalesce(k.retry_at, k.received_at) limit 4096
-  loop
-    is_more := claimed <> '{}'
-      and (cardinality(claimed) = wanted or bytes + candidate.size_bytes > most_bytes or candidate.failures > 0);
-    exit when is_more;
-    -- 0x6b657074 is "kept".
-    continue when not pg_try_advisory_xact_lock(1801810036, hashtext(candidate.id));
-    claimed := claimed || candidate.id;
-    bytes := bytes + candidate.size_bytes;
-    is_more := candidate.failures > 0;
-    exit when is_more;
+  select * into turns, last from find_report_turns(at, behind);
+  is_more := cardinality(turns) = 32;
+  for place in 1 .. cardinality(turns) loop
+    share := greatest(1, (wanted - cardinality(claimed)) / (cardinality(turns) - place + 1));
+    taken := 0;
+    for candidate in
+      select k.id, k.failures, k.size_bytes from kept_mail k
+      where k.purpose <> 'operator' and turn_of(k.organization_id) = turns[place]
+        and coalesce(k.retry_at, k.received_at) <= at
+      order by coalesce(k.retry_at, k.received_at) limit 4096
+    loop
+      if taken = share or claimed <> '{}' and (bytes + candidate.size_bytes > most_bytes or candidate.failures > 0) then
+        is_more := true;
+        exit;
+      end if;
+      -- 0x6b657074 is "kept".
+      continue when not pg_try_advisory_xact_lock(1801810036, hashtext(candidate.id));
+      claimed := claimed || candidate.id;
+      bytes := bytes + candidate.size_bytes;
+      taken := taken + 1;
+      last := turns[place];
+      if candidate.failures > 0 then
+        is_more := true;
+        return;
+      end if;
+    end loop;
+    if cardinality(claimed) >= wanted then
+      is_more := is_more or place < cardinality(turns);
+      return;
+    end if;
   end loop;
 end $$;
 
@@ -147,8 +201,8 @@ begin
   return jsonb_array_length(facts);
 end $$;
 
--- Locks the deliveries that reports may be about, in order, and answers them. `places`: array of {submission, position},
--- where a position of null stands for all of the submission's. A delay that a report told has a response and no attempt.
+-- Locks the deliveries that reports are about, in order, and answers them. `places`: array of {submission, position}. A
+-- delay that a report told has a response and no attempt.
 create function lock_reported(places jsonb)
 returns table (submission_id uuid, place integer, organization_id uuid, message_id text, email text, address_key text,
   status text, on_wire boolean, is_delay_told boolean)
@@ -160,20 +214,22 @@ as $$
 begin
   perform 1 from delivery d
     join (select distinct submission, position from jsonb_to_recordset(places) as x(submission uuid, position integer)) p
-      on d.submission_id = p.submission and (p.position is null or d.position = p.position)
+      on d.submission_id = p.submission and d.position = p.position
     order by d.submission_id, d.position for update of d;
   return query
-  -- The events are looked through once for a place, not for each of perhaps a thousand recipients.
+  -- The events are looked through once for a submission, not for each of perhaps a thousand recipients.
   with reported as materialized (
-    select p.*, s.message_id, array(select e.recipient from event e where e.submission_id = p.submission
+    select s.id, s.message_id, array(select e.recipient from event e where e.submission_id = s.id
       and e.type = 'deferred' and e.attempt is null and e.response is not null) as delayed
-    from (select distinct submission, position from jsonb_to_recordset(places) as x(submission uuid, position integer)) p
+    from (select distinct submission from jsonb_to_recordset(places) as x(submission uuid)) p
     join submission s on s.id = p.submission
   )
-  select distinct d.submission_id, d.position, d.organization_id, r.message_id, d.email, d.address_key, d.status,
+  select d.submission_id, d.position, d.organization_id, r.message_id, d.email, d.address_key, d.status,
     d.claim_epoch is not null, d.email = any(r.delayed)
   from reported r
-  join delivery d on d.submission_id = r.submission and (r.position is null or d.position = r.position);
+  join (select distinct submission, position from jsonb_to_recordset(places) as x(submission uuid, position integer)) p
+    on p.submission = r.id
+  join delivery d on d.submission_id = p.submission and d.position = p.position;
 end $$;
 
 -- Records what reports say of deliveries whose rows the caller has locked. `facts`: array of facts, with failure_code where

@@ -59,7 +59,10 @@ function ofType(schema: Schema, type: string, name: string): fc.Arbitrary<unknow
   if (type === 'null') return [fc.constant(null)]
   if (type === 'boolean') return [fc.boolean()]
   if (type === 'integer') return [fc.integer({ min: schema.minimum ?? -1e9, max: schema.maximum ?? 1e9 })]
-  if (type === 'number') return [fc.double({ noNaN: true, noDefaultInfinity: true })]
+  if (type === 'number') {
+    const { minimum: min = -Number.MAX_VALUE, maximum: max = Number.MAX_VALUE } = schema
+    return [fc.double({ min, max, noNaN: true, noDefaultInfinity: true })]
+  }
   if (type === 'string') return [textOf(schema, name)]
   if (type === 'array') return [listOf(schema, name)]
   return [name === 'from' ? senderOf(schema) : objectOf(schema)]

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { RequestFault } from './errors.ts'
-import { bodyLimitBytes, parseJson } from './read-json.ts'
+import { parseJson } from './parse-json.ts'
+import { bodyLimitBytes } from './read-json.ts'
 
 const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
 
@@ -59,9 +60,52 @@ for (const [body, message] of places)
 
 test('check 74: ten million brackets neither overflow the stack nor change a prototype', () => {
   assert.throws(() => parseJson(Buffer.from('['.repeat(10_000_000))), RequestFault)
-  assert.ok(Array.isArray(parseJson(Buffer.from(deep(1_000_000)))))
+  assert.throws(() => parseJson(Buffer.from(deep(1_000_000))), RequestFault)
+  assert.ok(Array.isArray(parseJson(Buffer.from(deep(8_000)))))
   assert.equal(({} as { x?: unknown }).x, undefined)
 })
+
+const crowds: [name: string, value: string][] = [
+  ['objects', '{}'],
+  ['texts', '""'],
+  ['numbers', '1'],
+  ['lists in lists', '['],
+]
+
+for (const [name, value] of crowds)
+  test(`hostile 8, check 74: 16 MiB of ${name} are refused before they are values`, () => {
+    const body = Buffer.from(`{"to":[${`${value},`.repeat((16 << 20) / (value.length + 1))}""]}`)
+    const startedMs = process.cpuUsage().user
+    assert.throws(() => parseJson(body), { code: 'invalid_json', message: /more than 20000 values/ })
+    assert.ok(process.cpuUsage().user - startedMs < 1_000_000)
+  })
+
+test('check 74: what is within texts is no value, however it is escaped', () => {
+  const text = '[{,"\\\\'.repeat(20_000)
+  assert.deepEqual(parseJson(Buffer.from(JSON.stringify({ text, a: [1, '\\'] }))), { text, a: [1, '\\'] })
+})
+
+const numbers: [written: string, stored: number | null][] = [
+  ['9007199254740991', 9007199254740991],
+  ['-1234567890.1234567', -1234567890.1234567],
+  ['0.10000000000000001', 0.1],
+  ['5e-324', 5e-324],
+  ['0.00000000000000000000', 0],
+  ['100000000000000000000e-10', 1e10],
+  ['9007199254740991.4', null],
+  ['1.00000000000000000001', null],
+  ['0.1000000000000000055511151231257827', null],
+  ['1e-400', null],
+  ['12345678901234567890', null],
+]
+
+for (const [written, stored] of numbers)
+  test(`check 74: the number ${written} in metadata is ${stored === null ? 'refused' : 'taken'}`, () => {
+    const read = () =>
+      parseJson(Buffer.from(`{"text":"12345678901234567890","metadata":{"b":1,"a":${written}}}`))
+    if (stored === null) assert.throws(read, { code: 'invalid_request', message: /^\/metadata\/a / })
+    else assert.deepEqual((read() as { metadata: unknown }).metadata, { b: 1, a: stored })
+  })
 
 test('a refusal names where the text stands', () => {
   assert.throws(() => parseJson(Buffer.from('{"to":[{"name":"\\u0000"}]}')), /^RequestFault: \/to\/0\/name /)

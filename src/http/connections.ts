@@ -1,0 +1,45 @@
+// Bounds on open connections, in all and from one address, so that one host cannot take them from all others.
+import type { Server, Socket } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+const mostConnections = 10_000
+/**
+ * Of one IPv4 address or IPv6 /64: room for all 1,000 streams of an organization, and a fifth of the whole. Loopback counts
+ * as any other: a proxy on this machine is to be named as trusted, since it alone can tell its clients apart and bound each.
+ */
+const mostOfNetwork = 2_000
+
+/** Closes what is past the bounds before anything is read of it; `trustedProxies` (CIDRs) have the bound of all alone. */
+export function boundConnections(server: Server, trustedProxies: string[]): void {
+  const proxies = trustedProxies.map((cidr) => ipaddr.parseCIDR(cidr))
+  const open = new Map<string, number>()
+  server.maxConnections = mostConnections
+  server.on('connection', (socket: Socket) => {
+    const network = networkOf(socket.remoteAddress, proxies)
+    if (network === null) return
+    const count = (open.get(network) ?? 0) + 1
+    // A host could otherwise hold every connection there is, and keep all others out.
+    if (count > mostOfNetwork) {
+      socket.destroy()
+      return
+    }
+    open.set(network, count)
+    socket.once('close', () => {
+      const left = open.get(network)! - 1
+      if (left > 0) open.set(network, left)
+      else open.delete(network)
+    })
+  })
+}
+
+/** What an address is counted under: a host has a whole IPv6 /64 to itself. Null: it is not. */
+function networkOf(
+  address: string | undefined,
+  proxies: [ipaddr.IPv4 | ipaddr.IPv6, number][],
+): string | null {
+  // Who has gone already has no address.
+  if (address === undefined) return null
+  const ip = ipaddr.process(address.replace(/%.*$/, ''))
+  if (proxies.some((range) => ip.kind() === range[0].kind() && ip.match(range))) return null
+  return ip.kind() === 'ipv6' ? ip.toByteArray().slice(0, 8).join('.') : ip.toString()
+}

@@ -1,0 +1,31 @@
+// Charsets by every name that mail has for them, and what nobody has a name for.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { decodeText, windows1252Bytes } from './charset.ts'
+import { charsetLabels } from './charset-labels.ts'
+
+test('check 62: each label is one that TextDecoder knows, and decodes', () => {
+  assert.ok(charsetLabels.size > 200)
+  for (const label of charsetLabels)
+    assert.equal(typeof decodeText(Buffer.from([0xe9, 0x41]), label), 'string')
+})
+
+const texts: [charset: string, bytes: string, text: string][] = [
+  ['CP437', '\x81', 'ü'],
+  ['utf-7', '+AOQ-', 'ä'],
+  ['x-nobody-knows', '\xfc', 'ü'],
+  ['_internal', '\xfc', 'ü'],
+  ['hex', '\xfc', 'ü'],
+  ['Base-64', '\xfc', 'ü'],
+  ['constructor', '\xfc', 'ü'],
+  ['', '\xfc', 'ü'],
+]
+
+for (const [charset, bytes, text] of texts)
+  test(`check 62: ${charset}`, () => assert.equal(decodeText(Buffer.from(bytes, 'latin1'), charset), text))
+
+test('what was read by guess is given back as the same bytes', () => {
+  const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
+  assert.deepEqual(windows1252Bytes(decodeText(bytes, null)), bytes)
+  assert.equal(windows1252Bytes('漢'), null)
+})

@@ -1,0 +1,93 @@
+// The bytes of a file, of which one window at a time is in memory; read while the caller waits, as only a thread may.
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import type { Bytes } from './bytes.ts'
+
+const windowBytes = 64 * 1024
+
+/** The file is not what was written. */
+export class ChangedFile extends Error {}
+
+/** Throws as the system does where the file cannot be read, and `ChangedFile` where it is not `sizeBytes` long. */
+export class FileBytes implements Bytes {
+  readonly length: number
+  readonly #file: number
+  #window: Buffer = Buffer.alloc(0)
+  #windowStart = 0
+  /** What is only searched goes through memory that nobody is given: a mail that is read leaves no copy of itself behind. */
+  readonly #searched = Buffer.allocUnsafeSlow(windowBytes)
+  #searchedStart = 0
+  #searchedEnd = 0
+
+  constructor(path: string, sizeBytes: number) {
+    this.length = sizeBytes
+    this.#file = openSync(path, 'r')
+    const { size } = fstatSync(this.#file)
+    if (size === sizeBytes) return
+    this.close()
+    throw new ChangedFile(`the file of a mail has ${size} bytes, and should have ${sizeBytes}`)
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+
+  at(index: number): number | undefined {
+    if (!this.#holds(index, index + 1)) this.#move(index)
+    return this.#window[index - this.#windowStart]
+  }
+
+  indexOf(wanted: number | Buffer, from: number): number {
+    const overlap = typeof wanted === 'number' ? 0 : wanted.length - 1
+    for (let at = from; at < this.length; ) {
+      if (at < this.#searchedStart || at + overlap >= this.#searchedEnd) this.#search(at)
+      const searched = this.#searched.subarray(0, this.#searchedEnd - this.#searchedStart)
+      const found = searched.indexOf(wanted, at - this.#searchedStart)
+      if (found >= 0) return this.#searchedStart + found
+      at = Math.max(at + 1, this.#searchedEnd - overlap)
+    }
+    return -1
+  }
+
+  subarray(start: number, end: number): Buffer {
+    const last = Math.min(end, this.length)
+    if (last <= start) return Buffer.alloc(0)
+    if (last - start > windowBytes) return this.#read(start, last)
+    if (!this.#holds(start, last)) this.#move(start)
+    return this.#window.subarray(start - this.#windowStart, last - this.#windowStart)
+  }
+
+  toString(encoding: 'latin1', start: number, end: number): string {
+    return this.subarray(start, end).toString(encoding)
+  }
+
+  #holds(start: number, end: number): boolean {
+    return start >= this.#windowStart && end <= this.#windowStart + this.#window.length
+  }
+
+  /** Into memory of its own: what was given out of the window before stays as it is. */
+  #move(start: number): void {
+    this.#window = this.#read(start, Math.min(start + windowBytes, this.length))
+    this.#windowStart = start
+  }
+
+  #search(start: number): void {
+    const end = Math.min(start + windowBytes, this.length)
+    this.#fill(this.#searched.subarray(0, end - start), start)
+    this.#searchedStart = start
+    this.#searchedEnd = end
+  }
+
+  #read(start: number, end: number): Buffer {
+    const bytes = Buffer.allocUnsafeSlow(Math.max(0, end - start))
+    this.#fill(bytes, start)
+    return bytes
+  }
+
+  #fill(bytes: Buffer, start: number): void {
+    for (let at = 0; at < bytes.length; ) {
+      const count = readSync(this.#file, bytes, at, bytes.length - at, start + at)
+      if (count === 0) throw new ChangedFile('the file of a mail has become shorter')
+      at += count
+    }
+  }
+}

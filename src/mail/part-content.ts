@@ -1,0 +1,37 @@
+// What a body part holds once its transfer encoding is undone, piece by piece.
+import type { ByteRange } from './bytes.ts'
+import type { MimePart } from './mime-parts.ts'
+import { isDecodable, type TransferEncoding, transferEncoding } from './transfer-encoding.ts'
+import { transferDecoder } from './transfer-stream.ts'
+import { isUuencode } from './uuencode.ts'
+
+/** How the body is really written: as the part says, where it can be that. */
+export function encodingOf({ contentType, header, body }: MimePart): TransferEncoding {
+  // RFC 2045 6.4: a multipart has no transfer encoding but 7bit, 8bit or binary.
+  if (contentType.startsWith('multipart/')) return 'none'
+  const encoding = transferEncoding(header.first('content-transfer-encoding') ?? '')
+  if (encoding === 'uuencode') return isUuencode(body.pieces()) ? encoding : 'none'
+  return isDecodable(body, encoding) ? encoding : 'none'
+}
+
+/** All of the content of a body. */
+export function* contentOf(body: ByteRange, encoding: TransferEncoding): Generator<Buffer> {
+  const decoder = transferDecoder(encoding)
+  for (const piece of body.pieces()) yield decoder.decode(piece)
+  yield decoder.end()
+}
+
+/** The first `most` bytes of the content; `isMore` says whether that may not be all. */
+export function startOfContent(part: MimePart, most: number): { bytes: Buffer; isMore: boolean } {
+  // No encoding takes more than three bytes for one: what decodes to nothing is not read to its end.
+  const body = part.body.upTo(3 * most)
+  const pieces: Buffer[] = []
+  let length = 0
+  for (const piece of contentOf(body, encodingOf({ ...part, body }))) {
+    pieces.push(piece)
+    length += piece.length
+    if (length > most) break
+  }
+  const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
+  return { bytes: bytes.subarray(0, most), isMore: length > most || body.length < part.body.length }
+}

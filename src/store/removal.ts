@@ -1,0 +1,171 @@
+// Removes what has been kept for long enough, or belongs to an organization that goes, with all that hangs on it.
+import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+
+/** Settled submissions that were accepted before `before`, the oldest first: their ids begin with their time. */
+export async function findSettledBefore(tx: Tx, before: Date, limit: number): Promise<SubmissionId[]> {
+  const floor = `${before.getTime().toString(16).padStart(12, '0')}${'0'.repeat(20)}`
+  const rows = await tx.query<{ id: SubmissionId }>(
+    `select id from submission where id < $1::uuid and status <> 'pending' order by id limit $2 for update skip locked`,
+    [floor, limit],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** Submissions of the organization; what is on the wire ends by itself before it is one of them. */
+export async function findRemovable(
+  tx: Tx,
+  organizationId: OrganizationId,
+  limit: number,
+): Promise<SubmissionId[]> {
+  const rows = await tx.query<{ id: SubmissionId }>(
+    `select s.id from submission s where s.organization_id = $1
+      and not exists (select from delivery d where d.submission_id = s.id and d.claim_epoch is not null)
+    order by s.id limit $2`,
+    [organizationId, limit],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Removes submissions with their recipients, events, complaints and content. A message that one of them sent stays in its
+ * inbox and says how it ended.
+ */
+export async function removeSubmissions(tx: Tx, ids: readonly SubmissionId[]): Promise<void> {
+  if (ids.length === 0) return
+  await tx.query(
+    `update message m set settled_as = s.status, submission_id = null from submission s
+    where s.id = any($1::uuid[]) and m.id = s.message_id`,
+    [ids],
+  )
+  await tx.query(
+    `update suppression p set submission_id = null from submission s
+    where s.id = any($1::uuid[]) and p.organization_id = s.organization_id and p.submission_id = s.id`,
+    [ids],
+  )
+  for (const table of ['delivery', 'event', 'complaint', 'send_content', 'submission'])
+    await tx.query(
+      `delete from ${table} where ${table === 'submission' ? 'id' : 'submission_id'} = any($1::uuid[])`,
+      [ids],
+    )
+}
+
+export interface Holdings {
+  inboxes: number
+  messages: number
+  submissions: number
+  domains: number
+  webhooks: number
+  keys: number
+  suppressions: number
+}
+
+/** What the organization has, as people count it. */
+export async function countHoldings(db: Queryable, id: OrganizationId): Promise<Holdings> {
+  const [row] = await db.query<Holdings>(
+    `select (select count(*) from inbox where organization_id = $1 and status = 'active') as inboxes,
+      (select count(*) from inbox b join message m on m.inbox_id = b.id where b.organization_id = $1) as messages,
+      (select count(*) from submission where organization_id = $1) as submissions,
+      (select count(*) from domain where organization_id = $1) as domains,
+      (select count(*) from webhook where organization_id = $1 and status <> 'deleted') as webhooks,
+      (select count(*) from api_key where organization_id = $1) as keys,
+      (select count(*) from suppression where organization_id = $1) as suppressions`,
+    [id],
+  )
+  return row!
+}
+
+export async function findLivingInboxes(
+  db: Queryable,
+  id: OrganizationId,
+  limit: number,
+): Promise<InboxId[]> {
+  const rows = await db.query<{ id: InboxId }>(
+    `select id from inbox where organization_id = $1 and status = 'active' order by id limit $2`,
+    [id, limit],
+  )
+  return rows.map((row) => row.id)
+}
+
+/** Whether mail of the organization's deleted inboxes is still to be purged. */
+export async function hasUnpurged(db: Queryable, id: OrganizationId): Promise<boolean> {
+  const rows = await db.query(
+    `select from inbox where organization_id = $1 and status = 'deleted' and not purged limit 1`,
+    [id],
+  )
+  return rows.length > 0
+}
+
+/** Takes what was received for the organization, and is not filed or read yet, away; answers the raw rows that it named. */
+export async function clearReceived(tx: Tx, id: OrganizationId): Promise<string[]> {
+  const rows = await tx.query<{ rawId: string }>(
+    `with spooled as (delete from spool where organization_id = $1 returning raw_id),
+      kept as (delete from kept_mail where organization_id = $1 returning raw_id)
+    select raw_id as "rawId" from spooled union select raw_id from kept`,
+    [id],
+  )
+  return rows.map(({ rawId }) => rawId)
+}
+
+/** Tables whose rows belong to an organization and to nothing else; an index of each begins with it. */
+export const ownTables = ['suppression', 'complaint', 'outbox', 'metric_delta', 'metric', 'domain'] as const
+
+/** Removes up to `limit` rows of the organization; answers how many. */
+export async function removeOwnRows(
+  tx: Tx,
+  table: (typeof ownTables)[number],
+  id: OrganizationId,
+  limit: number,
+): Promise<number> {
+  const rows = await tx.query(
+    `delete from ${table} where ctid = any(array(select ctid from ${table} where organization_id = $1 limit $2))
+    returning organization_id`,
+    [id, limit],
+  )
+  return rows.length
+}
+
+/** Leaves tombstones without secrets of the organization's endpoints: what was told them is purged behind these. */
+export async function buryWebhooks(tx: Tx, id: OrganizationId, at: Date): Promise<void> {
+  await tx.query(
+    `update webhook set status = 'deleted', url = '', description = null, sealed_secret = '', sealed_previous_secret = null,
+      updated_at = $2 where organization_id = $1 and status <> 'deleted'`,
+    [id, at],
+  )
+}
+
+/** Removes its keys, with what was borrowed of their rates, and its usage. */
+export async function removeKeys(tx: Tx, id: OrganizationId): Promise<void> {
+  await tx.query(
+    'delete from request_window where key_id in (select id from api_key where organization_id = $1)',
+    [id],
+  )
+  await tx.query('delete from api_key where organization_id = $1', [id])
+  await tx.query('delete from usage where organization_id = $1', [id])
+  await tx.query('delete from received_usage where organization_id = $1', [id])
+}
+
+/** Purges up to `limit` messages of one deleted inbox, and at last its threads; null when no inbox is left to purge. */
+export async function purgeMessages(
+  tx: Tx,
+  limit: number,
+): Promise<{ rawIds: string[]; submissionIds: SubmissionId[] } | null> {
+  const [inbox] = await tx.query<{ id: InboxId }>(
+    `select id from inbox where status = 'deleted' and not purged limit 1 for update skip locked`,
+  )
+  if (!inbox) return null
+  const rows = await tx.query<{ rawId: string | null; submissionId: SubmissionId | null }>(
+    `delete from message where id in (select id from message where inbox_id = $1 limit $2)
+    returning raw_id as "rawId", submission_id as "submissionId"`,
+    [inbox.id, limit],
+  )
+  if (rows.length < limit) {
+    await tx.query('delete from thread where inbox_id = $1', [inbox.id])
+    await tx.query('delete from search_part where inbox_id = $1', [inbox.id])
+    await tx.query('update inbox set purged = true where id = $1', [inbox.id])
+  }
+  return {
+    rawIds: rows.flatMap(({ rawId }) => rawId ?? []),
+    submissionIds: rows.flatMap(({ submissionId }) => submissionId ?? []),
+  }
+}

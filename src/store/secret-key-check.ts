@@ -1,0 +1,39 @@
+// The check value of the secret key that seals a database's secrets, and samples of what it has sealed.
+import type { WebhookId } from '../base/ids.ts'
+import type { Queryable, Tx } from './db.ts'
+import type { DkimKeyRow } from './dkim-keys.ts'
+
+/** Null before the first start. */
+export async function readKeyCheck(db: Queryable): Promise<Buffer | null> {
+  const [row] = await db.query<{ check: Buffer | null }>(
+    'select secret_key_check as check from database_identity',
+  )
+  return row!.check
+}
+
+/** The same for one at a time: whoever has it settles which key it is. */
+export async function lockKeyCheck(tx: Tx): Promise<Buffer | null> {
+  const [row] = await tx.query<{ check: Buffer | null }>(
+    'select secret_key_check as check from database_identity for update',
+  )
+  return row!.check
+}
+
+export async function writeKeyCheck(tx: Tx, check: Buffer): Promise<void> {
+  await tx.query('update database_identity set secret_key_check = $1', [check])
+}
+
+/** One sealed secret of each kind, if there is any. */
+export async function findSealed(db: Queryable): Promise<{
+  dkimKey: DkimKeyRow | undefined
+  webhook: { id: WebhookId; sealed: Buffer } | undefined
+}> {
+  const [dkimKey] = await db.query<DkimKeyRow>(
+    `select domain, selector, algorithm, sealed_key as "sealedKey", public_record as "publicRecord"
+    from dkim_key order by domain, selector limit 1`,
+  )
+  const [webhook] = await db.query<{ id: WebhookId; sealed: Buffer }>(
+    `select id, sealed_secret as sealed from webhook where status <> 'deleted' order by id limit 1`,
+  )
+  return { dkimKey, webhook }
+}

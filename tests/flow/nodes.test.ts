@@ -1,0 +1,169 @@
+// Several nodes over one database: what they must share is looked at before they take work, and clocks may differ.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { Api } from '../support/api.ts'
+import { makePlace, type Place, send, startNode, untilStates, urlOf } from '../support/node.ts'
+import { inherited, run, startPosthorn } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
+
+/** One line on standard error, and nothing else. */
+function assertOneLine(answer: { status: number | null; stdout: string; stderr: string }, words: RegExp) {
+  assert.equal(answer.status, 1, answer.stderr)
+  assert.equal(answer.stdout, '')
+  assert.match(answer.stderr, /^posthorn: [^\n]+\n$/)
+  assert.match(answer.stderr, words)
+}
+
+/** A node of the place as a program, in a folder of its own. */
+function anotherNode(t: TestContext, place: Place, env: Record<string, string>) {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-other-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const anyPort = {
+    POSTHORN_HTTP: '127.0.0.1:0',
+    POSTHORN_OPERATOR: '127.0.0.1:0',
+    POSTHORN_SMTP: '127.0.0.1:0',
+  }
+  const settings = {
+    ...{ ...inherited(), ...anyPort, POSTHORN_DATABASE_URL: urlOf(place.connection) },
+    ...{ POSTHORN_DATA_DIR: join(folder, 'data'), POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}` },
+    ...{ POSTHORN_MANAGED_DOMAIN: 'inbox.test', POSTHORN_LOG_FORMAT: 'json' },
+  }
+  const serve = (more: Record<string, string>, words: string[] = ['serve']) =>
+    run(program, words, { ...settings, ...env, ...more }, folder)
+  return { folder, data: join(folder, 'data'), serve }
+}
+
+test('hostile 13: a node without the secret key, or with another one, stops with one line in every role', async (t) => {
+  const place = await makePlace(t)
+  await startNode(place)
+  const { folder, data, serve } = anotherNode(t, place, {})
+  assertOneLine(await serve({}), /secret key of this database is not there .*copied from a node/)
+  assert.throws(() => readFileSync(join(data, 'secret-key')), { code: 'ENOENT' })
+  const missing = { POSTHORN_SECRET_KEY_FILE: join(folder, 'not-mounted') }
+  assertOneLine(await serve(missing), /POSTHORN_SECRET_KEY_FILE=\S+not-mounted is not there/)
+  assert.throws(() => readFileSync(missing.POSTHORN_SECRET_KEY_FILE), { code: 'ENOENT' })
+  const other = randomBytes(32).toString('hex')
+  writeFileSync(join(folder, 'other-key'), other)
+  const wrong = { POSTHORN_SECRET_KEY_FILE: join(folder, 'other-key') }
+  for (const role of ['api', 'mx', 'delivery', 'webhooks', 'jobs'])
+    assertOneLine(
+      await serve(wrong, ['serve', '--roles', role]),
+      /other-key is not the secret key of this database/,
+    )
+  for (const words of [['migrate'], ['org', 'list'], ['queue', 'list']])
+    assertOneLine(await serve(wrong, words), /other-key is not the secret key of this database/)
+  const doctor = await serve(wrong, ['doctor', '--json'])
+  const { checks } = JSON.parse(doctor.stdout)
+  const check = checks.find(({ name }: { name: string }) => name === 'secret key')
+  assert.deepEqual([doctor.status, check.status], [1, 'failed'])
+  assert.ok(![...checks.map(JSON.stringify), doctor.stderr].join('').includes(other))
+})
+
+test('a database without a check value takes the key that opens what is sealed, and no other', async (t) => {
+  const place = await makePlace(t)
+  const node = await startNode(place)
+  await until('a signing key', async () => {
+    const [row] = await node.foundation.db.query<{ n: number }>('select count(*) as n from dkim_key')
+    return row!.n > 0
+  })
+  await node.foundation.db.query('update database_identity set secret_key_check = null')
+  const { folder, serve } = anotherNode(t, place, {})
+  assertOneLine(await serve({}, ['migrate']), /secret key of this database is not there/)
+  writeFileSync(join(folder, 'other-key'), randomBytes(32))
+  const wrong = { POSTHORN_SECRET_KEY_FILE: join(folder, 'other-key') }
+  assertOneLine(await serve(wrong, ['migrate']), /is not the secret key of this database/)
+  const right = { POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key') }
+  assert.equal((await serve(right, ['migrate'])).status, 0)
+  assertOneLine(await serve(wrong, ['migrate']), /is not the secret key of this database/)
+})
+
+test('hostile 13: a node with blobs of its own stops with one line, and the doctor says the same', async (t) => {
+  const place = await makePlace(t)
+  const first = await startNode(place)
+  const { folder, serve } = anotherNode(t, place, {
+    POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
+  })
+  mkdirSync(join(folder, 'blobs'))
+  const apart = { POSTHORN_BLOB_URL: `file:${join(folder, 'blobs')}` }
+  assertOneLine(await serve(apart), /blobs is not the blob folder of the other nodes.*POSTHORN_BLOB_URL/)
+  // What an earlier start of the other node has left, in a copy, is not its mark of now.
+  const { dataDir, blobFolder } = first.foundation.settings
+  const number = readFileSync(join(dataDir, 'folder-id'), 'utf8')
+  writeFileSync(join(folder, 'blobs', `node-${number}`), 'an earlier word')
+  assertOneLine(await serve(apart), /is not the blob folder of the other nodes/)
+  mkdirSync(join(folder, 'data'), { recursive: true })
+  const doctor = JSON.parse((await serve(apart, ['doctor', '--json'])).stdout)
+  const check = doctor.checks.find(({ name }: { name: string }) => name === 'blobs')
+  assert.deepEqual([check.status, /other nodes/.test(check.detail)], ['failed', true])
+  const second = await startNode(place)
+  assert.equal(second.foundation.settings.blobFolder, blobFolder)
+  await second.stop()
+  await first.stop()
+  // Alone it may have any.
+  const moved = await startNode(place, { env: apart })
+  await moved.stop()
+})
+
+test('a copy of a data folder is told what makes it a folder of its own', async (t) => {
+  const place = await makePlace(t)
+  const first = await startNode(place)
+  const { data, serve } = anotherNode(t, place, {
+    POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
+  })
+  mkdirSync(data)
+  writeFileSync(join(data, 'folder-id'), readFileSync(join(first.foundation.settings.dataDir, 'folder-id')))
+  assertOneLine(await serve({}), /if this folder is a copy of another node's, delete its folder-id/)
+  const doctor = JSON.parse((await serve({}, ['doctor', '--json'])).stdout)
+  const check = doctor.checks.find(({ name }: { name: string }) => name === 'data folder')
+  assert.match(check.detail, /the folder is a copy: delete its folder-id/)
+})
+
+/** Node's own clock, as the kernel would show it an hour later. */
+const hourLate = `const Real = Date
+globalThis.Date = class extends Real {
+  constructor(...given) { super(...(given.length > 0 ? given : [Real.now() + 3600000])) }
+  static now() { return Real.now() + 3600000 }
+}`
+
+test('hostile 13: nodes whose machines’ clocks are an hour apart are one deployment with one time', async (t) => {
+  const place = await makePlace(t)
+  const preload = join(place.folder, 'hour-late.mjs')
+  writeFileSync(preload, hourLate)
+  const shared = {
+    ...{ POSTHORN_DATABASE_URL: urlOf(place.connection), POSTHORN_BLOB_URL: `file:${place.folder}/blobs` },
+    POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
+  }
+  const env = { ...shared, NODE_OPTIONS: `--import=${preload}` }
+  const late = await startPosthorn(place, { roles: 'api,mx,delivery,jobs', env })
+  const right = await startPosthorn(place, { roles: 'api', env: shared })
+  const development = readFileSync(join(late.folder, 'development-key'), 'utf8').trim()
+  const [lateApi, api] = [late, right].map(({ http }) => new Api(() => http, development)) as [Api, Api]
+  const [ada, ben] = [await api.createInbox(), await lateApi.createInbox()]
+  const { submission } = await send(api, ada, [ben.address])
+  await untilStates(lateApi, submission.id, 'delivered')
+  const arrived = await until('it to arrive', async () => (await api.exported(ben.id))[0])
+  const made = [ada, ben, submission, arrived] as unknown as { createdAt: string }[]
+  const times = made.map(({ createdAt }) => Date.parse(createdAt))
+  assert.ok(Math.max(...times) - Math.min(...times) < 60_000, times.join(' '))
+  const { organization } = await api.want<{ organization: { id: string } }>('/v1/me')
+  const words = [
+    'key',
+    'create',
+    '--org',
+    organization.id,
+    '--name',
+    'brief',
+    '--scopes',
+    '*',
+    '--expires-in',
+    '30m',
+  ]
+  const { secret } = await right.cli<{ secret: string }>(words)
+  assert.equal((await new Api(() => late.http, secret).call('/v1/me')).status, 200)
+})

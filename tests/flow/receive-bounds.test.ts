@@ -1,0 +1,155 @@
+// What may be received: by organization and UTC day, for the service's own addresses, and while there is room on disk.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { dropOldMail } from '../../src/flow/read-report.ts'
+import { type CallerOptions, makePlace, startNode, type TestCaller, type TestNode } from '../support/node.ts'
+import { Sender } from '../support/transaction.ts'
+import { until } from '../support/until.ts'
+
+const tooMuch = '452 4.2.2'
+const taken = ['250 2.1.5', '250 2.0.0']
+
+async function setStage(t: TestContext, env: Record<string, string> = {}): Promise<TestNode> {
+  return await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture', ...env } })
+}
+
+const receiving = (messages: number, bytes = 2 ** 40): CallerOptions => ({
+  limits: { receivedMessagesPerDay: messages, receivedBytesPerDay: bytes },
+})
+
+/** Sends a mail of about so many bytes; answers the codes of the replies to each RCPT and to the message. */
+async function mail(node: TestNode, to: string[], bytes = 100, announced = false): Promise<string[]> {
+  return await new Sender(node.smtp).send({
+    to,
+    raw: `Subject: x\r\n\r\n${'x'.repeat(bytes)}\r\n`,
+    announced,
+  })
+}
+
+async function usageOf({ foundation }: TestNode, { organizationId }: TestCaller) {
+  const [row] = await foundation.db.query<{ messages: number; bytes: number }>(
+    'select messages, bytes from received_usage where organization_id = $1',
+    [organizationId],
+  )
+  return row!
+}
+
+/** What is known of addresses is a second old at most. */
+const forget = (node: TestNode) => node.foundation.clock.advance(1_001)
+
+test('hostile 12: messages a day are exact, whoever sends them at once, and begin anew at midnight', async (t) => {
+  const node = await setStage(t)
+  const caller = await node.createCaller(receiving(20))
+  const [one, two] = [await caller.api.createInbox('one'), await caller.api.createInbox('two')]
+  const replies = await Promise.all(
+    Array.from({ length: 50 }, (_, i) => mail(node, [i % 2 ? one.address : two.address])),
+  )
+  const answers = replies.map((reply) => reply.at(-1)!)
+  assert.equal(answers.filter((reply) => reply === '250 2.0.0').length, 20)
+  assert.equal(answers.filter((reply) => reply === tooMuch).length, 30)
+  assert.equal((await usageOf(node, caller)).messages, 20)
+  forget(node)
+  assert.deepEqual(await mail(node, [one.address]), [tooMuch])
+  const { clock } = node.foundation
+  clock.advance(86_400_000 - (clock.nowMs() % 86_400_000) - 500)
+  assert.deepEqual(await mail(node, [one.address]), [tooMuch])
+  clock.advance(1_500)
+  assert.deepEqual(await mail(node, [one.address]), taken)
+  assert.equal((await usageOf(node, caller)).messages, 1)
+})
+
+test('hostile 12: bytes a day are counted for each inbox, and a size that is announced is refused at RCPT', async (t) => {
+  const node = await setStage(t)
+  const caller = await node.createCaller(receiving(1_000, 10_000))
+  const [one, two] = [await caller.api.createInbox('one'), await caller.api.createInbox('two')]
+  assert.deepEqual(await mail(node, [one.address, two.address], 3_000), ['250 2.1.5', ...taken])
+  const { bytes } = await usageOf(node, caller)
+  assert.ok(bytes > 6_000 && bytes < 6_100)
+  forget(node)
+  assert.deepEqual(await mail(node, [one.address], 5_000, true), [tooMuch])
+  assert.deepEqual(await mail(node, [one.address], 5_000), ['250 2.1.5', tooMuch])
+  assert.deepEqual(await mail(node, [one.address], 3_000, true), taken)
+  assert.equal((await caller.api.want<{ limits: object }>('/v1/me')).limits, undefined)
+  assert.doesNotMatch(JSON.stringify(await caller.api.want('/v1/me')), /received/)
+})
+
+test('hostile 12: one organization that has had its share keeps nothing from another, and no 250 is false', async (t) => {
+  const node = await setStage(t)
+  const [full, other] = [await node.createCaller(receiving(1)), await node.createCaller()]
+  const [theirs, ours] = [await full.api.createInbox('theirs'), await other.api.createInbox('ours')]
+  const { organizationId } = full
+  assert.deepEqual(await mail(node, [theirs.address]), taken)
+  // It is known at RCPT by now: the others of the envelope get their mail.
+  forget(node)
+  assert.deepEqual(await mail(node, [theirs.address, ours.address]), [tooMuch, ...taken])
+  // Not known before the dot: nobody gets it, and all are tried again.
+  const { db } = node.foundation
+  await db.query(`update organization set limits = limits || '{"receivedMessagesPerDay": 2}' where id = $1`, [
+    organizationId,
+  ])
+  forget(node)
+  const sender = new Sender(node.smtp)
+  const late = await sender.send({
+    ...{ to: [theirs.address, ours.address], raw: 'Subject: late\r\n\r\n' },
+    beforeDot: async () => assert.deepEqual(await mail(node, [theirs.address]), taken),
+  })
+  assert.deepEqual(late, ['250 2.1.5', '250 2.1.5', tooMuch])
+  await until('the others to be filed', async () => (await other.api.exported(ours.id)).length === 1)
+  assert.equal((await full.api.exported(theirs.id)).length, 2)
+  assert.equal((await db.query('select from raw')).length, 3)
+})
+
+test('hostile 12: what anybody may write to is bounded by bytes, each purpose by itself', async (t) => {
+  const node = await setStage(t)
+  const inbox = await (await node.createCaller()).api.createInbox('plain')
+  const { db, clock } = node.foundation
+  assert.deepEqual(await mail(node, ['abuse@inbox.test']), taken)
+  await db.query('update kept_mail set size_bytes = (256 << 20) - 1000')
+  assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 2_000), ['250 2.1.5', tooMuch])
+  forget(node)
+  assert.deepEqual(await mail(node, ['postmaster@inbox.test', inbox.address], 2_000, true), [
+    ...[tooMuch, ...taken],
+  ])
+  assert.deepEqual(await mail(node, ['fbl@inbox.test'], 2_000), taken)
+  assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 500), taken)
+  // Large ones make room after a day.
+  clock.advance(86_500_000)
+  await dropOldMail(node.foundation, 10)
+  assert.equal((await db.query(`select from kept_mail where purpose = 'operator'`)).length, 1)
+  forget(node)
+  assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 2_000), taken)
+})
+
+test('hostile 12: while less is free on disk than is to be kept, no mail is received, and all else goes on', async (t) => {
+  const node = await setStage(t, { POSTHORN_DISK_RESERVE: String(2 ** 39) })
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox('full')
+  assert.deepEqual(await mail(node, [inbox.address]), ['452 4.3.1'])
+  const { submission } = await api.want<{ submission: { id: string } }>(`/v1/inboxes/${inbox.id}/messages`, {
+    ...{ method: 'POST', status: 202, idempotencyKey: 'disk-reserve-1' },
+    body: { to: [{ email: 'a@far.test' }], subject: 'Out', text: 'It goes.' },
+  })
+  await until('it to leave', async () => {
+    const { status } = await api.want<{ status: string }>(`/v1/submissions/${submission.id}`)
+    return status === 'delivered'
+  })
+  const { host, port } = node.app.listening.operator
+  assert.match(await (await fetch(`http://${host}:${port}/metrics`)).text(), /posthorn_disk_short 1/)
+  assert.match(node.log(), /a disk is almost full/)
+})
+
+test('hostile 11: the service has its addresses on the mail host and on the managed domain', async (t) => {
+  const node = await setStage(t, { POSTHORN_MAIL_HOST: 'mx.dep.test' })
+  for (const domain of ['mx.dep.test', 'inbox.test', 'MX.dep.test']) {
+    for (const name of ['fbl', 'abuse', 'postmaster', 'Abuse+tag']) {
+      assert.deepEqual(await mail(node, [`${name}@${domain}`]), taken, `${name}@${domain}`)
+    }
+    assert.deepEqual(await mail(node, [`somebody@${domain}`]), ['550 5.1.1'])
+  }
+  assert.deepEqual(await mail(node, ['fbl@dep.test']), ['550 5.7.1'])
+  const { db } = node.foundation
+  const kept = await db.query<{ address: string }>(`select address from kept_mail where purpose = 'operator'`)
+  assert.equal(kept.length, 9)
+  // What is no report goes once it was read.
+  await until('the reports to be read', async () => (await db.query(`select from kept_mail`)).length === 9)
+})

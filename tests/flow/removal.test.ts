@@ -1,0 +1,190 @@
+// What deletion, retention and the end of an organization take with them: looked for in every table that there is.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { deleteOrganization, previewDeletion } from '../../src/flow/delete-organization.ts'
+import { removeSettled } from '../../src/flow/remove-settled.ts'
+import type { Acceptance, Api, Inbox, Message } from '../support/api.ts'
+import { findLeftovers, findWords } from '../support/leftovers.ts'
+import { makePlace, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { type Sink, startSink } from '../support/sink.ts'
+import { sendMail } from '../support/smtp-sender.ts'
+import { until } from '../support/until.ts'
+
+const dayMs = 86_400_000
+/** Words that stand nowhere else. */
+const written = {
+  name: 'Grace Secretname',
+  subject: 'Diagnosis unknown',
+  metadata: { patient: 'number-4711' },
+}
+const traces = ['Secretname', 'Diagnosis', 'number-4711']
+
+interface Stage {
+  node: TestNode
+  sink: Sink
+}
+
+async function setStage(t: TestContext, env: Record<string, string> = {}): Promise<Stage> {
+  const sink = await startSink(t)
+  const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  return { sink, node: await startNode(await makePlace(t), { env: { ...relay, ...env } }) }
+}
+
+async function openInbox(api: Api): Promise<Inbox> {
+  const body = { localPart: 'grace', displayName: written.name }
+  return await api.want('/v1/inboxes', { method: 'POST', status: 201, body })
+}
+
+async function write(api: Api, inbox: Inbox, key: string): Promise<Acceptance> {
+  const { subject, metadata } = written
+  const body = { to: [{ email: 'someone@far.test' }], subject, metadata, text: 'Number-4711 says hello.' }
+  const path = `/v1/inboxes/${inbox.id}/messages`
+  const accepted = await api.want<Acceptance>(path, {
+    method: 'POST',
+    status: 202,
+    idempotencyKey: key,
+    body,
+  })
+  await untilStates(api, accepted.submission.id, 'delivered')
+  return accepted
+}
+
+interface Told {
+  from: object
+  subject: string
+  metadata: object
+  recipients: { status: string }[]
+}
+
+for (const what of ['message', 'inbox'] as const)
+  test(`hostile 10: with a ${what} goes what people wrote, and its submission stays`, async (t) => {
+    const { node } = await setStage(t)
+    const { api } = await node.createCaller()
+    const inbox = await openInbox(api)
+    const { message, submission } = await write(api, inbox, 'first-mail')
+    const path = what === 'message' ? `/v1/messages/${message.id}` : `/v1/inboxes/${inbox.id}`
+    await until('it to be deleted', async () => (await api.call(path, { method: 'DELETE' })).status === 204)
+    const told = await api.want<Told>(`/v1/submissions/${submission.id}`)
+    assert.deepEqual([told.from, told.subject, told.metadata], [{ email: inbox.address }, '', {}])
+    assert.equal(told.recipients[0]!.status, 'delivered')
+    // The inbox itself still has its name where only its message was deleted.
+    const elsewhere = what === 'message' ? ['inbox'] : []
+    await until('it to be erased', async () => {
+      const found = await findWords(node.foundation.db, traces)
+      return found.every((table) => elsewhere.includes(table))
+    })
+    assert.deepEqual(await findLeftovers(node.foundation.db), [])
+  })
+
+test('hostile 10: retention removes what is settled with its events, and no message', async (t) => {
+  const { node } = await setStage(t, { POSTHORN_RETENTION: '40d' })
+  const { db, clock } = node.foundation
+  const { api } = await node.createCaller()
+  const inbox = await openInbox(api)
+  const { message, submission } = await write(api, inbox, 'first-mail')
+  clock.advance(39 * dayMs)
+  assert.equal(await removeSettled({ db, clock }, 40 * dayMs, 10), false)
+  const replay = await write(api, inbox, 'first-mail')
+  assert.deepEqual([replay.submission.id, replay.replayed], [submission.id, true])
+  clock.advance(2 * dayMs)
+  await removeSettled({ db, clock }, 40 * dayMs, 10)
+  assert.equal((await api.call(`/v1/submissions/${submission.id}`)).status, 404)
+  assert.equal((await api.call(`/v1/submissions/${submission.id}/events`)).status, 404)
+  const kept = await api.want<Message>(`/v1/messages/${message.id}`)
+  assert.deepEqual(
+    { status: kept.delivery.status, submissionId: kept.delivery.submissionId, subject: kept.subject },
+    { status: 'delivered', submissionId: null, subject: written.subject },
+  )
+  for (const table of ['submission', 'delivery', 'event'])
+    assert.deepEqual(await db.query(`select from ${table}`), [], table)
+  assert.deepEqual(await findLeftovers(db), [])
+})
+
+test('what still waits is not removed, however old it is', async (t) => {
+  const { node, sink } = await setStage(t, { POSTHORN_RETRY_LIFETIME: '90d' })
+  const { db, clock } = node.foundation
+  sink.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 later' : null)
+  const { api } = await node.createCaller()
+  const inbox = await openInbox(api)
+  const body = { to: [{ email: 'someone@far.test' }], subject: 'Test', text: 'Hello.' }
+  const path = `/v1/inboxes/${inbox.id}/messages`
+  const { submission } = await api.want<Acceptance>(path, {
+    ...{ method: 'POST', status: 202, idempotencyKey: 'waits-long', body },
+  })
+  await untilStates(api, submission.id, 'deferred')
+  clock.advance(60 * dayMs)
+  await removeSettled({ db, clock }, 30 * dayMs, 10)
+  await api.want(`/v1/submissions/${submission.id}`)
+})
+
+test('hostile 10: an organization goes with everything it had, and its addresses to nobody', async (t) => {
+  const { node } = await setStage(t)
+  const { db } = node.foundation
+  const [{ api, organizationId }, other] = [await node.createCaller(), await node.createCaller()]
+  const inbox = await openInbox(api)
+  await write(api, inbox, 'first-mail')
+  const neighbour = await other.api.createInbox('neighbour')
+  const raw = Buffer.from('From: a@far.test\r\nSubject: Diagnosis, received\r\n\r\nNumber-4711.\r\n')
+  assert.equal(
+    (await sendMail(node.smtp, { from: 'a@far.test', to: inbox.address, raw })).outcome,
+    'accepted',
+  )
+  await until('it to be filed', async () => (await api.exported(inbox.id)).length === 2)
+  const webhook = { url: 'https://secretname.example/hook', description: 'Secretname' }
+  await api.want('/v1/webhooks', { method: 'POST', status: 201, body: webhook })
+  await api.want('/v1/domains', { method: 'POST', status: 201, body: { domain: 'secretname.example' } })
+  await api.want('/v1/suppressions', { method: 'POST', status: 201, body: { email: 'x@secretname.example' } })
+  await db.query('update organization set name = $2 where id = $1', [organizationId, 'Secretname Ltd'])
+
+  const preview = await previewDeletion(node.foundation, organizationId)
+  const wanted = {
+    inboxes: 1,
+    messages: 2,
+    submissions: 1,
+    domains: 1,
+    webhooks: 1,
+    keys: 1,
+    suppressions: 1,
+  }
+  assert.deepEqual(preview, { name: 'Secretname Ltd', ...wanted })
+  const steps: string[] = []
+  assert.deepEqual(
+    await deleteOrganization(node.foundation, organizationId, (step) => steps.push(step)),
+    wanted,
+  )
+  assert.ok(steps.length > 2)
+
+  assert.deepEqual(await findWords(db, traces), [])
+  assert.deepEqual(await findLeftovers(db), [])
+  const owned = await db.query<{ name: string }>(
+    `select table_name as name from information_schema.columns
+    where table_schema = 'public' and column_name = 'organization_id' order by 1`,
+  )
+  const left: string[] = []
+  for (const { name } of owned)
+    if ((await db.query(`select from ${name} where organization_id = $1`, [organizationId])).length > 0)
+      left.push(name)
+  assert.deepEqual(left, ['inbox'])
+  assert.equal((await api.call('/v1/inboxes')).status, 401)
+  const taken = await other.api.call('/v1/inboxes', { method: 'POST', body: { localPart: 'grace' } })
+  assert.deepEqual([taken.status, taken.body.error], [409, 'address_taken'])
+  await other.api.want(`/v1/inboxes/${neighbour.id}`)
+  await assert.rejects(
+    deleteOrganization(node.foundation, organizationId, () => {}),
+    /no organization/,
+  )
+})
+
+test('hostile 10: a deletion that was broken off goes on when it is asked again', async (t) => {
+  const { node } = await setStage(t)
+  const { api, organizationId } = await node.createCaller()
+  await write(api, await openInbox(api), 'first-mail')
+  const stop = new Error('broken off')
+  const breakOff = (step: string) => {
+    if (step.includes('mail')) throw stop
+  }
+  await assert.rejects(deleteOrganization(node.foundation, organizationId, breakOff), stop)
+  assert.equal((await api.call('/v1/inboxes')).status, 403)
+  await deleteOrganization(node.foundation, organizationId, () => {})
+  assert.deepEqual(await findWords(node.foundation.db, traces), [])
+})

@@ -1,0 +1,171 @@
+// What one organization can occupy of delivery is a share: its silent destinations, its slow mail and its hanging
+// connections hold up nobody else's.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import type { Api, Inbox } from '../support/api.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { type Rule, type Sink, startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
+
+/** One tenant of several. */
+interface Tenant {
+  api: Api
+  inbox: Inbox
+}
+
+async function addTenant(node: TestNode): Promise<Tenant> {
+  const { api } = await node.createCaller()
+  return { api, inbox: await api.createInbox() }
+}
+
+/** Milliseconds from the request until the recipient is delivered. */
+async function timeOf({ api, inbox }: Tenant, to: string): Promise<number> {
+  const startMs = performance.now()
+  const { submission } = await send(api, inbox, [to])
+  await untilStates(api, submission.id, 'delivered')
+  return performance.now() - startMs
+}
+
+/** The median of three, one after the other. */
+async function usualTimeOf(tenant: Tenant, to: (n: number) => string): Promise<number> {
+  const timesMs: number[] = []
+  for (const n of [0, 1, 2]) timesMs.push(await timeOf(tenant, to(n)))
+  return timesMs.toSorted((one, other) => one - other)[1]!
+}
+
+interface Tarpit {
+  port: number
+  open: number
+  /** Ends what it holds; it holds nothing more. */
+  release(): void
+}
+
+/** Takes connections and says nothing. */
+async function startTarpit(t: TestContext, host: string): Promise<Tarpit> {
+  const sockets = new Set<Socket>()
+  let isReleased = false
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}))
+    socket.on('close', () => sockets.delete(socket))
+    if (isReleased) socket.destroy()
+  })
+  server.listen(0, host)
+  await once(server, 'listening')
+  const release = () => {
+    isReleased = true
+    for (const socket of sockets) socket.destroy()
+  }
+  t.after(() => {
+    release()
+    server.close()
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    get open() {
+      return sockets.size
+    },
+    release,
+  }
+}
+
+test('hostile 1: 600 silent destinations of one organization hold up nobody, neither here nor elsewhere', async (t) => {
+  const tarpit = await startTarpit(t, '127.0.0.5')
+  const sink = await startSink(t, { host: '127.0.0.6', port: tarpit.port })
+  const healthy = ['before', 'during', 'both'].flatMap((name) => [0, 1, 2].map((n) => `${name}${n}`))
+  const names = Array.from({ length: 600 }, (_, i) => `t${i}.evil.test`)
+  const dns = await DnsServer.start({
+    ...Object.fromEntries(names.map((name) => [name, { MX: [[10, 'mx.tar.test']] as [number, string][] }])),
+    'mx.tar.test': { A: ['127.0.0.5'] },
+    ...Object.fromEntries(healthy.map((name) => [`${name}.test`, { A: [sink.host] }])),
+  })
+  t.after(() => dns.close())
+  const node = await startNode(await makePlace(t), {
+    env: {
+      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(sink.port) },
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    },
+  })
+  const [evil, good] = [await addTenant(node), await addTenant(node)]
+  const before = {
+    local: await usualTimeOf(good, () => good.inbox.address),
+    far: await usualTimeOf(good, (n) => `someone@before${n}.test`),
+  }
+
+  const recipients = names.map((name) => `someone@${name}`)
+  await send(evil.api, evil.inbox, recipients.slice(0, 300))
+  await send(evil.api, evil.inbox, recipients.slice(300))
+  await until('its share to be taken', () => tarpit.open >= 45)
+  // Older than what the other one is about to send there.
+  const shared = [0, 1, 2].map((n) => `first@both${n}.test`)
+  const { submission } = await send(evil.api, evil.inbox, shared)
+  const during = {
+    local: await usualTimeOf(good, () => good.inbox.address),
+    far: await usualTimeOf(good, (n) => `someone@during${n}.test`),
+    shared: await usualTimeOf(good, (n) => `second@both${n}.test`),
+  }
+  t.diagnostic(JSON.stringify({ before, during, held: tarpit.open }))
+  assert.ok(during.local - before.local < 1_000, `local: ${during.local} ms`)
+  assert.ok(during.far - before.far < 1_000, `another domain: ${during.far} ms`)
+  assert.ok(during.shared - before.far < 1_000, `a domain where it has mail too: ${during.shared} ms`)
+  assert.ok(tarpit.open <= 50, `${tarpit.open} connections`)
+  // The one who fills the places has nobody's but its own to wait for.
+  await untilStates(evil.api, submission.id, ...shared.map(() => 'delivered'))
+  tarpit.release()
+  await until('the rest to be tried as places come free', async () => {
+    const [row] = await node.foundation.db.query<{ count: number }>(
+      `select count(*) from route where key like '%.evil.test' and failures > 0`,
+    )
+    return row!.count === names.length
+  })
+})
+
+/** A node that sends everything through one smarthost, which answers as the test says. */
+async function startRelayed(t: TestContext, rule: Rule): Promise<{ node: TestNode; sink: Sink }> {
+  const sink = await startSink(t, { rule })
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  return { node: await startNode(await makePlace(t), { env }), sink }
+}
+
+const sendMany = ({ api, inbox }: Tenant, count: number, domain: string) =>
+  Promise.all(Array.from({ length: count }, (_, i) => send(api, inbox, [`r${i}@${domain}`])))
+
+test('hostile 1: four first messages that hang do not keep 97 others from the free connections', async (t) => {
+  const hanging = Promise.withResolvers<string | null>()
+  let hung = 0
+  const { node, sink } = await startRelayed(t, ({ stage }) =>
+    stage === 'text' && ++hung <= 4 ? hanging.promise : null,
+  )
+  const tenant = await addTenant(node)
+  const sent = await sendMany(tenant, 101, 'far.test')
+  await until('the others to arrive', () => sink.copies.length >= 97)
+  assert.equal(sink.copies.length, 97)
+  hanging.resolve(null)
+  for (const { submission } of sent) await untilStates(tenant.api, submission.id, 'delivered')
+  assert.equal(sink.copies.length, 101)
+})
+
+test('hostile 1: 300 slow mails of one organization to a smarthost hold up nobody else’s single one', async (t) => {
+  const slow = Promise.withResolvers<string | null>()
+  let [taken, most] = [0, 0]
+  const { node } = await startRelayed(t, async ({ stage, recipients }) => {
+    if (stage !== 'message' || !recipients[0]!.endsWith('@slow.test')) return null
+    most = Math.max(most, ++taken)
+    await slow.promise
+    taken--
+    return null
+  })
+  const [heavy, light, other] = [await addTenant(node), await addTenant(node), await addTenant(node)]
+  const beforeMs = await timeOf(light, 'before@quick.test')
+  await sendMany(heavy, 300, 'slow.test')
+  await until('its share of the connections to be taken', () => taken >= 15)
+  const tookMs = [await timeOf(light, 'a@quick.test'), await timeOf(other, 'b@quick.test')]
+  t.diagnostic(
+    `before ${Math.round(beforeMs)} ms, beside the slow ones ${tookMs.map(Math.round).join(', ')} ms`,
+  )
+  assert.ok(Math.max(...tookMs) - beforeMs < 1_000, `delayed: ${tookMs} ms`)
+  assert.equal(most, 15)
+  slow.resolve(null)
+})

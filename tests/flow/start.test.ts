@@ -1,0 +1,266 @@
+// What the start looks at before it takes work: a server that keeps what it commits, the right folder, and no secret told.
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { Db, requireDurable } from '../../src/store/db.ts'
+import { chooseOwner, type Owner } from '../../src/store/embedded/owner.ts'
+import { locateSoftware } from '../../src/store/embedded/software.ts'
+import { makePlace, startNode, urlOf } from '../support/node.ts'
+import { inherited, run } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
+const execute = promisify(execFile)
+
+function emptyFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-start-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
+  return folder
+}
+
+/** An external PostgreSQL 15 or later with a password, started anew with other settings as often as it takes. */
+class ExternalServer {
+  readonly folder: string
+  readonly owner: Owner | null
+  readonly #bin: string
+  #stop: () => Promise<void> = async () => {}
+
+  private constructor(folder: string, owner: Owner | null, bin: string) {
+    this.folder = folder
+    this.owner = owner
+    this.#bin = bin
+  }
+
+  static async make(t: TestContext): Promise<ExternalServer> {
+    const folder = mkdtempSync('/tmp/posthorn-pg-')
+    const owner = await chooseOwner(folder)
+    const debian = '/usr/lib/postgresql/15/bin'
+    const bin = existsSync(debian) ? debian : join(await locateSoftware(folder, owner), 'bin')
+    const server = new ExternalServer(folder, owner, bin)
+    t.after(async () => {
+      await server.#stop()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    if (owner) chownSync(folder, owner.uid, owner.gid)
+    const words = [
+      '-D',
+      join(folder, 'cluster'),
+      '-U',
+      'posthorn',
+      '-A',
+      'trust',
+      '--no-sync',
+      '-E',
+      'UTF8',
+      '--locale=C',
+    ]
+    await execute(join(bin, 'initdb'), words, { ...owner, cwd: '/' })
+    return server
+  }
+
+  /** Answers its URL; what ran before has stopped. */
+  async start(...settings: string[]): Promise<string> {
+    await this.#stop()
+    const own = ['listen_addresses=', `unix_socket_directories=${this.folder}`, ...settings]
+    const words = ['-D', join(this.folder, 'cluster'), ...own.flatMap((setting) => ['-c', setting])]
+    const child = spawn(join(this.#bin, 'postgres'), words, { ...this.owner, cwd: '/', stdio: 'ignore' })
+    this.#stop = async () => {
+      child.kill('SIGINT')
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    }
+    await until('PostgreSQL to answer', () => this.ask('select 1').catch(() => null))
+    return `postgres://posthorn:horn%2Fsecret@localhost/postgres?host=${this.folder}`
+  }
+
+  async ask(sql: string): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({ host: this.folder, user: 'posthorn', database: 'postgres' })
+    client.on('error', () => {})
+    await client.connect()
+    return await client
+      .query(sql)
+      .then(({ rows }) => rows)
+      .finally(() => client.end())
+  }
+}
+
+test('hostile 9: an external server that may lose commits is refused; sessions are durable whatever it says', async (t) => {
+  const server = await ExternalServer.make(t)
+  const folder = emptyFolder(t)
+  const settings = { ...inherited(), POSTHORN_DATA_DIR: join(folder, 'data') }
+
+  await t.test('fsync or full_page_writes off: one line, and the doctor fails', async () => {
+    const lies = [['fsync=off'], ['full_page_writes=off'], ['fsync=off', 'full_page_writes=off']]
+    for (const off of lies) {
+      const env = { ...settings, POSTHORN_DATABASE_URL: await server.start(...off) }
+      const { status, stdout, stderr } = await run(program, ['serve', '--json'], env, folder)
+      assert.deepEqual([status, stdout], [1, ''])
+      assert.match(stderr, /^posthorn: [^\n]*\n$/)
+      assert.ok(stderr.includes(`runs with ${off.toSorted().join(' and ')},`), stderr)
+      assert.ok(!stderr.includes('secret'), stderr)
+      const doctor = await run(program, ['doctor', '--json'], env, folder)
+      const checks: { name: string; status: string; detail: string }[] = JSON.parse(doctor.stdout).checks
+      const check = checks.find(({ name }) => name === 'database')!
+      assert.deepEqual([doctor.status, check.status, check.detail.includes(off[0]!)], [1, 'failed', true])
+    }
+    assert.deepEqual(await server.ask(`select from pg_tables where schemaname = 'public'`), [])
+  })
+
+  const connection = { connectionString: await server.start('synchronous_commit=off') }
+  const sessionsSay = async () => {
+    const db = new Db({ connection })
+    await requireDurable(db)
+    const asked = `select current_setting('synchronous_commit') as value`
+    const client = await db.dedicated()
+    const dedicated = (await client.query(asked)).rows[0].value
+    const inTransaction = await db.transaction((tx) => tx.query<{ value: string }>(asked))
+    const [row] = await db.query<{ value: string }>(asked)
+    client.release()
+    await db.close()
+    return [row!.value, inTransaction[0]!.value, dedicated]
+  }
+
+  await t.test(
+    'synchronous_commit off in the server, the role, the database: on in every session',
+    async () => {
+      assert.deepEqual(await server.ask('show synchronous_commit'), [{ synchronous_commit: 'off' }])
+      assert.deepEqual(await sessionsSay(), ['on', 'on', 'on'])
+      for (const whose of ['role posthorn', 'database postgres', 'role posthorn in database postgres']) {
+        for (const value of ['off', 'local']) {
+          await server.ask(`alter ${whose} set synchronous_commit = ${value}`)
+          assert.deepEqual(await sessionsSay(), ['on', 'on', 'on'], `${whose} ${value}`)
+        }
+      }
+    },
+  )
+
+  await t.test('what asks for more than that stays', async () => {
+    for (const value of ['remote_write', 'remote_apply']) {
+      await server.ask(`alter role posthorn in database postgres set synchronous_commit = ${value}`)
+      assert.deepEqual(await sessionsSay(), [value, value, value])
+    }
+  })
+})
+
+test('every session of a running node commits durably, though its database says otherwise', async (t) => {
+  const place = await makePlace(t)
+  const client = new pg.Client(place.connection)
+  await client.connect()
+  place.after(() => client.end())
+  const { rows } = await client.query('select current_database() as name')
+  await client.query(`alter database ${rows[0].name} set synchronous_commit = off`)
+  const { foundation } = await startNode(place)
+  // The claim of its folder and its own connection are such as these.
+  const [row] = await foundation.db.query<{ value: string }>(
+    `select current_setting('synchronous_commit') as value`,
+  )
+  assert.equal(row!.value, 'on')
+  const dedicated = await foundation.db.dedicated()
+  const heard = await dedicated.query(`select current_setting('synchronous_commit') as value`)
+  dedicated.release()
+  assert.equal(heard.rows[0].value, 'on')
+})
+
+const commands = [
+  ['doctor'],
+  ['org', 'list'],
+  ['key', 'list', '--org', '00000000-0000-7000-8000-000000000000'],
+  ['queue', 'list'],
+]
+
+test('in the wrong folder no command but serve, migrate and demo makes anything', async (t) => {
+  const folder = emptyFolder(t)
+  for (const words of commands) {
+    const { status, stdout, stderr } = await run(program, words, inherited(), folder)
+    assert.equal(status, 1, words.join(' '))
+    const said = words[0] === 'doctor' ? stdout.split('\n')[0]! : stderr
+    assert.match(said, /there is no data folder here \(\S+\/data\).*cd to it, or set POSTHORN_DATA_DIR/)
+    if (words[0] !== 'doctor') assert.match(stderr, /^posthorn: [^\n]+\n$/)
+    assert.deepEqual(readdirSync(folder), [])
+  }
+  // Nor where the folder is, and no database in it.
+  mkdirSync(join(folder, 'data'))
+  assert.equal((await run(program, ['org', 'list'], inherited(), folder)).status, 1)
+  assert.deepEqual(readdirSync(join(folder, 'data')), [])
+  const migrated = await run(program, ['migrate'], inherited(), folder)
+  assert.equal(migrated.status, 0, migrated.stderr)
+  assert.equal((await run(program, ['org', 'list'], inherited(), folder)).status, 0)
+})
+
+test('an external database without tables is not taken for ours by a command', async (t) => {
+  const place = await makePlace(t)
+  const folder = emptyFolder(t)
+  const client = new pg.Client(place.connection)
+  await client.connect()
+  place.after(() => client.end())
+  await client.query('alter table schema_migration rename to another')
+  const env = { ...inherited(), POSTHORN_DATABASE_URL: urlOf(place.connection) }
+  writeFileSync(join(folder, 'key'), 'k'.repeat(32))
+  const { status, stderr } = await run(
+    program,
+    ['org', 'list'],
+    { ...env, POSTHORN_SECRET_KEY_FILE: 'key' },
+    folder,
+  )
+  assert.equal(status, 1)
+  assert.match(stderr, /^posthorn: the database has no tables of Posthorn: [^\n]+\n$/)
+})
+
+const secret = 'hUnter2-4711-verySecret'
+const hexKey = 'c0ffee'.padEnd(64, '7')
+const pem = '-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIGhVbnRlcjI\n-----END PRIVATE KEY-----'
+
+/** Settings with secrets in them, as they are mistyped; each of them stops the start. */
+const mistyped: [string, string][] = [
+  ...[
+    `postgres:/u:${secret}@127.0.0.1:1/x`,
+    `u:${secret}@127.0.0.1:1/x`,
+    `mysql://u:${secret}@127.0.0.1/x`,
+    `postgres://u:${secret}%@127.0.0.1:1/x`,
+    `postgres://u:1#${secret}@127.0.0.1/x`,
+    `postgres://u:1/${secret}@127.0.0.1/x`,
+    `postgres://u:1?${secret}@127.0.0.1/x`,
+    `postgres://u:${secret}@127.0.0.1:99999/x`,
+    `postgres://u:${secret}@127.0.0.1:1/x`,
+    `postgres://127.0.0.1:1/x?password=${secret}`,
+    secret,
+  ].map((value): [string, string] => ['POSTHORN_DATABASE_URL', value]),
+  ...[
+    `smtp://u:${secret}%25%@127.0.0.1`,
+    `smtp:/u:${secret}@127.0.0.1`,
+    `http://u:${secret}@127.0.0.1`,
+    `smtp://u:1/${secret}@127.0.0.1`,
+    `smtp://u:1#${secret}@127.0.0.1`,
+    `smtp://u:${secret}@127.0.0.1/path`,
+    `smtp://u:${secret}@127.0.0.1?tls=no`,
+    `smtp://u:${secret}@127.0.0.1:99999`,
+    secret,
+  ].map((value): [string, string] => ['POSTHORN_RELAY_URL', value]),
+  ['POSTHORN_SECRET_KEY_FILE', hexKey],
+  ['POSTHORN_SECRET_KEY_FILE', Buffer.from(hexKey, 'hex').toString('base64')],
+  ['POSTHORN_SMTP_TLS_KEY', pem],
+  ['POSTHORN_PUBLIC_URL', `ftp://u:${secret}@mail.example.com`],
+  ['POSTHORN_BLOB_URL', `s3://u:${secret}@bucket`],
+  ['POSTHORN_HTTP', `http://u:${secret}@127.0.0.1:8025`],
+  ['POSTHORN_SMTP', `u:${secret}@127.0.0.1:2525`],
+  ['POSTHORN_CLAMD', `tcp://u:${secret}@127.0.0.1`],
+  ['POSTHORN_DNS', `u:${secret}@127.0.0.1`],
+  ['POSTHORN_MAIL_HOST', hexKey],
+]
+
+for (const [index, [name, value]] of mistyped.entries())
+  test(`hostile 16: a secret in ${name} is not told when the start fails (${index})`, async (t) => {
+    const folder = emptyFolder(t)
+    const env = { ...inherited(), [name]: value }
+    const { status, stdout, stderr } = await run(program, ['serve', '--json'], env, folder)
+    assert.equal(status, 1, stderr)
+    assert.equal(stdout, '')
+    assert.match(stderr, /^posthorn: [^\n]+\n$/)
+    const told = [secret, hexKey, 'hUnter2', 'MC4CAQAw', value].filter((text) => stderr.includes(text))
+    assert.deepEqual(told, [], stderr)
+  })

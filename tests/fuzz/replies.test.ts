@@ -1,0 +1,14 @@
+// Whatever a received mail says in its header, the answer to it reads as it was meant, to three parsers that are not ours.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { repliesReadBack } from '../support/hostile-headers.ts'
+
+const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
+const count = 300 * Number(process.env['FUZZ_FACTOR'] ?? 1)
+
+test(`hostile 4: answers to ${count} hostile headers read as they were meant (seed ${seed})`, async (t) => {
+  const { answered, failed } = await repliesReadBack(count, seed)
+  t.diagnostic(`${answered} of ${count} had somebody to answer`)
+  assert.deepEqual(failed, [])
+  assert.ok(answered > count / 2)
+})

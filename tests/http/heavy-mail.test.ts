@@ -1,0 +1,116 @@
+// Mail whose texts weigh what they like: every read of it answers, none with more than an answer may hold.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { Inbox, Message } from '../support/api.ts'
+import { type Caller, setStage } from './stage.ts'
+
+const stage = await setStage({ after })
+const mebibyte = 1 << 20
+const mostBytes = 18 * mebibyte
+
+type Shown = Message & { extractedText?: string; truncated?: boolean }
+
+/** An inbox with a thread of received messages, which then get these texts. */
+async function receive(texts: string[]): Promise<{ caller: Caller; inbox: Inbox; paths: string[] }> {
+  const caller = await stage.createCaller()
+  const inbox = await caller.api.createInbox()
+  for (const index of texts.keys()) {
+    const answered = index > 0 ? 'In-Reply-To: <0@far.test>\n' : ''
+    await stage.receive(inbox.address, `Message-ID: <${index}@far.test>\n${answered}Subject: S\n\nT\n`)
+  }
+  const { messages } = await caller.api.want<{ messages: Shown[] }>(`/v1/inboxes/${inbox.id}/messages`)
+  for (const [index, { id }] of messages.reverse().entries())
+    await stage.db.query(
+      `update message set text = ${texts[index]}, html = 'h', extracted_text = 'x' where id = $1`,
+      [id],
+    )
+  const [{ threadId } = { threadId: '' }] = messages
+  const paths = [
+    `/v1/inboxes/${inbox.id}/messages`,
+    `/v1/threads/${threadId}`,
+    `/v1/inboxes/${inbox.id}/export`,
+  ]
+  return { caller, inbox, paths }
+}
+
+interface Page {
+  status: number
+  bytes: number
+  error?: string
+  messages: Shown[]
+  nextCursor: string | null
+}
+
+async function read({ secret }: Caller, path: string): Promise<Page> {
+  const response = await fetch(stage.base + path, { headers: { 'x-api-key': secret } })
+  const text = await response.text()
+  return { status: response.status, bytes: Buffer.byteLength(text), ...JSON.parse(text) }
+}
+
+async function readAll(caller: Caller, path: string): Promise<Shown[]> {
+  const messages: Shown[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page = await read(caller, path + (cursor && `?cursor=${encodeURIComponent(cursor)}`))
+    assert.equal(page.status, 200)
+    assert.ok(page.messages.length > 0 && page.bytes <= mostBytes, `${page.bytes} bytes`)
+    messages.push(...page.messages)
+    cursor = page.nextCursor
+  }
+  return messages
+}
+
+const fives = Array.from({ length: 5 }, () => `repeat('x', ${5 * mebibyte})`)
+
+test('hostile 2: default lists, threads and exports of heavy mail answer, all of it page by page', async () => {
+  const { caller, paths } = await receive(fives)
+  for (const path of paths) {
+    const messages = await readAll(caller, path)
+    assert.equal(new Set(messages.map(({ id }) => id)).size, 5)
+    for (const { text, truncated } of messages)
+      assert.deepEqual([text.length, truncated], [5 * mebibyte, undefined])
+  }
+})
+
+test('hostile 2: who asks for so many gets so many, or is told to ask for fewer', async () => {
+  const { caller, paths } = await receive(fives)
+  for (const path of paths) {
+    const [refused, page] = [await read(caller, `${path}?limit=4`), await read(caller, `${path}?limit=3`)]
+    assert.deepEqual([refused.status, refused.error], [413, 'page_too_large'])
+    assert.deepEqual([page.status, page.messages.length], [200, 3])
+    assert.ok(page.nextCursor)
+  }
+})
+
+test('hostile 2: text that grows as JSON is weighed as what it becomes', async () => {
+  const controls = Array.from({ length: 5 }, () => `repeat(U&'\\0001', ${mebibyte})`)
+  const { caller, paths } = await receive(controls)
+  for (const path of paths) {
+    const page = await read(caller, path)
+    assert.deepEqual([page.status, page.messages.length], [200, 2])
+    assert.equal((await readAll(caller, path)).length, 5)
+  }
+})
+
+for (const [name, text] of [
+  ['texts', `repeat('x', ${40 * mebibyte})`],
+  ['control characters', `repeat(U&'\\0001', ${4 * mebibyte})`],
+] as const)
+  test(`hostile 2: one message of more ${name} than an answer holds is shown in part, and says so`, async () => {
+    const { caller, paths } = await receive([text, `'after'`])
+    const [{ id = '' } = {}] = await readAll(caller, paths[1]!)
+    for (const path of [...paths, `/v1/messages/${id}`]) {
+      const all = path.includes('/messages/')
+        ? [(await read(caller, path)) as unknown as Shown]
+        : await readAll(caller, path)
+      const heavy = all.find((message) => message.id === id)!
+      assert.equal(heavy.truncated, true)
+      assert.ok(heavy.text.length > 500_000)
+    }
+  })
+
+test('hostile 2: what the new text is the same as counts twice, as it is shown twice', async () => {
+  const { caller, inbox, paths } = await receive(fives.slice(2))
+  await stage.db.query('update message set extracted_text = null where inbox_id = $1', [inbox.id])
+  const page = await read(caller, paths[0]!)
+  assert.deepEqual([page.status, page.messages.length], [200, 1])
+})

@@ -1,0 +1,186 @@
+// Large mail against a service of its own process: what its memory grows by, what other mail waits, whether bytes differ.
+import { createHash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import pg from 'pg'
+import type { Api, Inbox } from './api.ts'
+import type { Posthorn } from './service.ts'
+import { sendMail } from './smtp-sender.ts'
+import { until } from './until.ts'
+import { Wire } from './wire.ts'
+
+/** Below the largest that is taken, 25 MiB. */
+const largeBytes = 24 << 20
+const pieceBytes = 64 * 1024
+
+const base64Line = `${Buffer.from('The quick brown fox jumps over the lazy dog, and on it goes.').toString('base64').slice(0, 76)}\r\n`
+const part = (type: string, rest = '') => `--b\r\nContent-Type: ${type}\r\n${rest}\r\n`
+const encoded = (encoding: string) =>
+  `Content-Transfer-Encoding: ${encoding}\r\nContent-Disposition: attachment; filename="a.bin"\r\n`
+const mixed = 'Content-Type: multipart/mixed; boundary=b\r\n\r\n'
+const text = `${part('text/plain')}See the file.\r\n`
+
+/** What a mail begins with, what is repeated until it is large, and what it ends with. */
+const shapes: Record<string, [begin: string, repeated: string, end: string]> = {
+  'one base64 attachment': [`${mixed}${text}${part('a/b', encoded('base64'))}`, base64Line, '--b--\r\n'],
+  'one quoted-printable attachment': [
+    `${mixed}${text}${part('a/b', encoded('quoted-printable'))}`,
+    `${'=E4=F6=FC '.repeat(7)}=\r\n`,
+    '\r\n--b--\r\n',
+  ],
+  'many small parts': [mixed, `${part('a/b', encoded('base64'))}${base64Line.repeat(28)}\r\n`, '--b--\r\n'],
+  'many text parts': [mixed, `${part('text/plain')}${'Hello, and good day.\r\n'.repeat(100)}`, '--b--\r\n'],
+  'one text/plain': ['Content-Type: text/plain\r\n\r\n', 'On and on it goes, line by line by line.\r\n', ''],
+  'one text/plain in base64': [
+    'Content-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\n\r\n',
+    base64Line,
+    '',
+  ],
+  'one text/html': [
+    'Content-Type: text/html; charset=utf-8\r\n\r\n',
+    '<p>On <a href="https://a.example/b">and</a> on &amp; on, ä ö ü.</p>\r\n',
+    '',
+  ],
+  'one line': ['Content-Type: text/plain\r\n\r\n', 'x', '\r\n'],
+  'a header of fields': ['', 'X-Field: and on and on and on and on and on\r\n', '\r\nThe end.\r\n'],
+  'a header of one field': ['X-Long: a', '\r\n and on and on and on and on and on', '\r\n\r\nThe end.\r\n'],
+  'lines that are nearly boundaries': [`${mixed.replace('=b', '=bb')}`, '--bx\r\n', '--bb--\r\n'],
+}
+
+/** A large mail of the shape; `number` tells mails of one shape apart, and an attachment is as long as it says. */
+export function largeMail(shape: string, number: number): Buffer {
+  const [begin, repeated, end] = shapes[shape]!
+  const head = `From: a@far.test\r\nSubject: ${shape}, ${number}\r\nX-Number: ${number}\r\n${begin}`
+  const times = Math.floor((largeBytes - head.length - end.length) / repeated.length)
+  const mail = Buffer.alloc(head.length + times * repeated.length + end.length)
+  mail.write(head, 'latin1')
+  mail.fill(repeated, head.length, mail.length - end.length, 'utf8')
+  mail.write(end, mail.length - end.length, 'latin1')
+  return mail
+}
+
+export interface LargeMailFigures {
+  shapes: string[]
+  /** Of the service's process, as `/proc` has it; PostgreSQL is others. */
+  idleBytes: number
+  /** The most there ever was between the first byte of a mail and the last byte of its source that was read back. */
+  peakBytes: number
+  /** From the first of them sent until all are filed. */
+  filedMs: number
+  /** Medians from the connection to the commit of the message, over as many plain mails as there were time for. */
+  plainMs: { alone: number; beside: number; count: number }
+}
+
+/**
+ * Sends the mails at once, waits for their scans where something scans, reads them back at once; throws where a byte
+ * differs. Other mail goes in meanwhile and is timed.
+ */
+export async function measureLargeMail(
+  posthorn: Posthorn,
+  api: Api,
+  mails: { shape: string; raw: Buffer }[],
+): Promise<LargeMailFigures & { messageIds: string[] }> {
+  const idleBytes = memoryOf(posthorn.pid, 'VmRSS')
+  const inbox = await api.createInbox()
+  const other = await api.createInbox()
+  const client = new pg.Client(posthorn.database())
+  await client.connect()
+  try {
+    const alone = await timePlain(posthorn, client, other, { least: 40, isDone: () => true })
+    writeFileSync(`/proc/${posthorn.pid}/clear_refs`, '5')
+    const startMs = performance.now()
+    let [isFiled, filedMs] = [false, 0]
+    const sent = Promise.all(mails.map(({ raw }) => sendLarge(posthorn, inbox.address, raw)))
+    const filed = sent.then(async (ids) => {
+      for (const id of ids) await untilFiled(client, id)
+      isFiled = true
+      filedMs = performance.now() - startMs
+      return ids
+    })
+    const beside = timePlain(posthorn, client, other, { least: 1, isDone: () => isFiled })
+    const [messageIds, besideMs] = await Promise.all([filed, beside])
+    if (posthorn.env['POSTHORN_CLAMD'])
+      await until('all to be scanned', async () => (await scansLeft(client)) === 0, { timeoutMs: 300_000 })
+    await Promise.all(mails.map(({ raw }, index) => compareSource(posthorn, api, messageIds[index]!, raw)))
+    const peakBytes = memoryOf(posthorn.pid, 'VmHWM')
+    const plainMs = { alone: median(alone), beside: median(besideMs), count: besideMs.length }
+    return { shapes: mails.map(({ shape }) => shape), idleBytes, peakBytes, filedMs, plainMs, messageIds }
+  } finally {
+    await client.end()
+  }
+}
+
+function memoryOf(pid: number, name: 'VmRSS' | 'VmHWM'): number {
+  const [, kilobytes] = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(
+    readFileSync(`/proc/${pid}/status`, 'utf8'),
+  )!
+  return Number(kilobytes) * 1024
+}
+
+/** Sends plain mails one after the other until `isDone`, `least` and 500 at most; how long each took to be filed. */
+async function timePlain(
+  posthorn: Posthorn,
+  client: pg.Client,
+  { address }: Inbox,
+  { least, isDone }: { least: number; isDone(): boolean },
+): Promise<number[]> {
+  const times: number[] = []
+  while (times.length < least || (!isDone() && times.length < 500)) {
+    const raw = Buffer.from('From: b@far.test\r\nSubject: Plain\r\n\r\nHello.\r\n')
+    const startMs = performance.now()
+    const { outcome, reply } = await sendMail(posthorn.smtp, { from: 'b@far.test', to: address, raw })
+    if (outcome !== 'accepted') throw new Error(`a plain mail was ${outcome}: ${reply}`)
+    await untilFiled(client, idIn(reply))
+    times.push(performance.now() - startMs)
+  }
+  return times
+}
+
+function idIn(reply: string): string {
+  return /kept as (\S+)/.exec(reply)![1]!
+}
+
+async function untilFiled(client: pg.Client, id: string): Promise<void> {
+  const isFiled = async () => (await client.query('select from message where id = $1', [id])).rowCount === 1
+  await until(`${id} to be filed`, isFiled, { everyMs: 2, timeoutMs: 120_000 })
+}
+
+/** Messages that wait for the scan of their attachments. */
+async function scansLeft(client: pg.Client): Promise<number> {
+  const { rows } = await client.query('select count(*)::integer as count from scan')
+  return rows[0].count
+}
+
+/** `raw` has no line that begins with a dot. Answers the id of the message. */
+async function sendLarge({ smtp }: Posthorn, to: string, raw: Buffer): Promise<string> {
+  const socket = connect({ ...smtp, noDelay: true })
+  const wire = new Wire(socket)
+  const words = ['EHLO sender.test', 'MAIL FROM:<a@far.test>', `RCPT TO:<${to}>`, 'DATA']
+  try {
+    await wire.reply()
+    for (const word of words) {
+      await wire.write(`${word}\r\n`)
+      const reply = await wire.reply()
+      if (!/^[23]/.test(reply ?? '')) throw new Error(`${word}: ${reply}`)
+    }
+    for (let at = 0; at < raw.length; at += pieceBytes) await wire.write(raw.subarray(at, at + pieceBytes))
+    await wire.write('.\r\n')
+    const reply = await wire.reply()
+    if (!reply?.startsWith('250')) throw new Error(`a large mail was not taken: ${reply}`)
+    return idIn(reply)
+  } finally {
+    socket.destroy()
+  }
+}
+
+/** Below the trace fields, the source is what was sent. */
+async function compareSource(posthorn: Posthorn, api: Api, id: string, raw: Buffer): Promise<void> {
+  const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+  const source = await api.bytes(`/v1/messages/${id}/source`)
+  if (digest(source.subarray(source.length - raw.length)) !== digest(raw))
+    throw new Error(`the source of ${id} is not what was sent: ${posthorn.log()}`)
+}
+
+function median(times: number[]): number {
+  return times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!
+}
