@@ -98,10 +98,14 @@ function wholeExpectation({
   if (pattern !== undefined) return describePattern(pattern) + orNull
   if (formatWords[format]) return formatWords[format] + orNull
   if (types.length === 0) return null
-  const words = types.map((one) => typeWords[one] ?? one)
-  const named = [words.slice(0, -1).join(', '), words.at(-1)].filter(Boolean).join(' or ')
   const isBounded = minimum !== undefined && maximum !== undefined
-  return `must be ${named}${isBounded ? ` from ${minimum} to ${maximum}` : ''}`
+  const bounds = isBounded ? ` from ${minimum} to ${maximum}` : ''
+  const words = types.map((one) => (typeWords[one] ?? one) + (isNumeric(one) ? bounds : ''))
+  return `must be ${[words.slice(0, -1).join(', '), words.at(-1)].filter(Boolean).join(' or ')}`
+}
+
+function isNumeric(type: string): boolean {
+  return type === 'number' || type === 'integer'
 }
 
 function range(least = 0, most?: number): string {

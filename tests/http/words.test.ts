@@ -57,7 +57,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [
     messages,
     { ...mail, metadata: { a: {} } },
-    '/metadata/a must be a string, a number, true or false or null',
+    '/metadata/a must be a string, a number from -9007199254740991 to 9007199254740991, true or false or null',
   ],
   [
     messages,
