@@ -2,16 +2,16 @@
 
 /**
  * Where and in which order the rows stand whose first columns are `values` and whose last is from the first bound on and
- * before the second, the last row first. Of `a = 1 … order by b` it would be planned, where statistics say that most rows
- * have a 1, to go through all of b; ordered by a as well, which `any` keeps from being taken for a constant, it cannot be.
+ * before the second, the last row first. Of `a = 1 and b >= 2 order by b` it would be planned, where statistics say that
+ * most rows have a 1, or where they say nothing of the 2, to go through all of b. Rows compared as wholes can be found by
+ * this index alone; `any` says how few they are, and is not taken for a constant, which would take `a` out of the order.
  */
 export function stretchOf(
   columns: readonly [first: string, ...others: string[]],
   values: readonly [first: string, ...others: string[]],
   [from, before]: readonly [from: string, before: string],
 ): string {
-  const [[first, ...middle], last] = [columns, columns.at(-1)!]
-  const equal = values.slice(1).map((value, index) => `and ${middle[index]} = ${value}`)
-  return `${first} = any(array[${values[0]}]) ${equal.join(' ')} and ${last} >= ${from} and ${last} < ${before}
-    order by ${first} desc, ${last} desc`
+  const [row, start] = [columns.join(', '), values.join(', ')]
+  return `${columns[0]} = any(array[${values[0]}]) and (${row}) >= (${start}, ${from}) and (${row}) < (${start}, ${before})
+    order by ${columns.map((column) => `${column} desc`).join(', ')}`
 }
