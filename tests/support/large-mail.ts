@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import pg from 'pg'
-import type { Api, Inbox } from './api.ts'
+import type { Api } from './api.ts'
+import { idIn, PlainSender, untilFiled } from './plain-mail.ts'
 import type { Posthorn } from './service.ts'
-import { sendMail } from './smtp-sender.ts'
 import { until } from './until.ts'
 import { Wire } from './wire.ts'
 
@@ -61,7 +61,7 @@ export function largeMail(shape: string, number: number): Buffer {
 
 export interface LargeMailFigures {
   shapes: string[]
-  /** Of the service's process, as `/proc` has it; PostgreSQL is others. */
+  /** Of the service's process, as `/proc` has it, after 40 plain mails; PostgreSQL is others. */
   idleBytes: number
   /** The most there ever was between the first byte of a mail and the last byte of its source that was read back. */
   peakBytes: number
@@ -73,39 +73,39 @@ export interface LargeMailFigures {
 
 /**
  * Sends the mails at once, waits for their scans where something scans, reads them back at once; throws where a byte
- * differs. Other mail goes in meanwhile and is timed.
+ * differs. Plain mail goes in before and meanwhile and is timed.
  */
 export async function measureLargeMail(
   posthorn: Posthorn,
   api: Api,
   mails: { shape: string; raw: Buffer }[],
 ): Promise<LargeMailFigures & { messageIds: string[] }> {
-  const idleBytes = memoryOf(posthorn.pid, 'VmRSS')
   const inbox = await api.createInbox()
   const other = await api.createInbox()
   const client = new pg.Client(posthorn.database())
   await client.connect()
+  const plain = new PlainSender({
+    smtp: posthorn.smtp,
+    database: posthorn.database(),
+    address: other.address,
+  })
   try {
-    const alone = await timePlain(posthorn, client, other, { least: 40, isDone: () => true })
+    const alone = await plain.take(40)
+    const idleBytes = memoryOf(posthorn.pid, 'VmRSS')
     writeFileSync(`/proc/${posthorn.pid}/clear_refs`, '5')
     const startMs = performance.now()
-    let [isFiled, filedMs] = [false, 0]
-    const sent = Promise.all(mails.map(({ raw }) => sendLarge(posthorn, inbox.address, raw)))
-    const filed = sent.then(async (ids) => {
-      for (const id of ids) await untilFiled(client, id)
-      isFiled = true
-      filedMs = performance.now() - startMs
-      return ids
-    })
-    const beside = timePlain(posthorn, client, other, { least: 1, isDone: () => isFiled })
-    const [messageIds, besideMs] = await Promise.all([filed, beside])
+    const messageIds = await Promise.all(mails.map(({ raw }) => sendLarge(posthorn, inbox.address, raw)))
+    for (const id of messageIds) await untilFiled(client, id)
+    const filedMs = performance.now() - startMs
+    const beside = await plain.take(1)
     if (posthorn.env['POSTHORN_CLAMD'])
       await until('all to be scanned', async () => (await scansLeft(client)) === 0, { timeoutMs: 300_000 })
     await Promise.all(mails.map(({ raw }, index) => compareSource(posthorn, api, messageIds[index]!, raw)))
     const peakBytes = memoryOf(posthorn.pid, 'VmHWM')
-    const plainMs = { alone: median(alone), beside: median(besideMs), count: besideMs.length }
+    const plainMs = { alone: median(alone), beside: median(beside), count: beside.length }
     return { shapes: mails.map(({ shape }) => shape), idleBytes, peakBytes, filedMs, plainMs, messageIds }
   } finally {
+    await plain.end()
     await client.end()
   }
 }
@@ -115,34 +115,6 @@ function memoryOf(pid: number, name: 'VmRSS' | 'VmHWM'): number {
     readFileSync(`/proc/${pid}/status`, 'utf8'),
   )!
   return Number(kilobytes) * 1024
-}
-
-/** Sends plain mails one after the other until `isDone`, `least` and 500 at most; how long each took to be filed. */
-async function timePlain(
-  posthorn: Posthorn,
-  client: pg.Client,
-  { address }: Inbox,
-  { least, isDone }: { least: number; isDone(): boolean },
-): Promise<number[]> {
-  const times: number[] = []
-  while (times.length < least || (!isDone() && times.length < 500)) {
-    const raw = Buffer.from('From: b@far.test\r\nSubject: Plain\r\n\r\nHello.\r\n')
-    const startMs = performance.now()
-    const { outcome, reply } = await sendMail(posthorn.smtp, { from: 'b@far.test', to: address, raw })
-    if (outcome !== 'accepted') throw new Error(`a plain mail was ${outcome}: ${reply}`)
-    await untilFiled(client, idIn(reply))
-    times.push(performance.now() - startMs)
-  }
-  return times
-}
-
-function idIn(reply: string): string {
-  return /kept as (\S+)/.exec(reply)![1]!
-}
-
-async function untilFiled(client: pg.Client, id: string): Promise<void> {
-  const isFiled = async () => (await client.query('select from message where id = $1', [id])).rowCount === 1
-  await until(`${id} to be filed`, isFiled, { everyMs: 2, timeoutMs: 120_000 })
 }
 
 /** Messages that wait for the scan of their attachments. */
