@@ -76,7 +76,9 @@ async function htmlBombs(scope: Scope): Promise<Outcome> {
   const list = `/v1/inboxes/${inbox.id}/messages`
   const rose = await memoryDuring(posthorn.pid, async () => {
     await Promise.all(bombs.map((bomb) => deliverRaw(stage, inbox.address, bomb)))
-    await until('the bombs to be filed', () => isFiled(attacker, inbox, bombs.length + 1), { timeoutMs: 120_000 })
+    await until('the bombs to be filed', () => isFiled(attacker, inbox, bombs.length + 1), {
+      timeoutMs: 120_000,
+    })
     const paths = [list, `/v1/inboxes/${inbox.id}/export`, `/v1/inboxes/${inbox.id}/threads`]
     const answers = await Promise.all(paths.map((path) => attacker.call(path)))
     statuses = answers.map(({ status }) => status).join(' ')
