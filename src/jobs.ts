@@ -78,6 +78,7 @@ export function startJobs(
   const resolver = new Resolver({ servers: settings.dnsServers })
   const checking = { db, clock, log, resolver, mailHost: settings.mailHost }
   const recheck = () => recheckDomains(checking, domainBatch)
+  const indexing = { db, log, parsePool, rotation: new Rotation() }
   const sweeper = new BlobSweeper({ db, clock, log, blobs })
   const loops = [
     filing,
@@ -93,7 +94,7 @@ export function startJobs(
     new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
     new Loop({
       name: 'make searchable',
-      run: () => makeSearchableAtEase({ db, log, parsePool }),
+      run: () => makeSearchableAtEase(indexing),
       intervalMs: 1_000,
       givesWay: { now: askBusy(), everyMs: searchAsksMs, mostMs: searchGivesWayMs },
       log,

@@ -1,30 +1,36 @@
-// Makes messages searchable after they were filed or accepted: reads in the outbox which are new, a few at a time.
+// Makes messages searchable after they were filed or accepted: reads in the outbox which are new, and takes a few at a time,
+// of organizations in turn.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MessageId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import type { Rotation } from '../base/rotation.ts'
 import { NoWords, type ParsePool } from '../mail/parse-pool.ts'
 import type { SearchedMail } from '../mail/words.ts'
-import { type Db, DbFault } from '../store/db.ts'
+import { type Db, DbFault, type Tx } from '../store/db.ts'
 import {
   addSearchParts,
   claimIndex,
-  findNewMessages,
-  moveIndexPlace,
-  type NewMessages,
+  dropWaiting,
+  findSearchTurns,
   readUnindexed,
   settleIndex,
   storeWords,
+  takeNewMessages,
   type UnindexedMessage,
+  type WaitingMessage,
 } from '../store/search.ts'
 
 interface IndexingDeps {
   db: Db
   log: Log
   parsePool: Pick<ParsePool, 'words'>
+  /** Who had the last turn in this node's indexing. */
+  rotation: Pick<Rotation, 'last'>
 }
 
-/** Rows of the outbox that are looked through at once; most tell of no new message. */
-const outboxRows = 256
+/** What is looked through of the outbox in one transaction, 2 to 15 ms; most rows tell of no new message. */
+const look = { rows: 256, items: 2_000 }
+/** Looks before messages are indexed, so that what came last has its turn, whatever came before it. */
+const mostLooks = 64
 /**
  * Few and small enough that readers of the outbox, who wait for what this writes, hardly notice: 20 to 40 ms. Of 1 KB of
  * text, 32 at once cost PostgreSQL 270 us each, 128 cost 230.
@@ -48,48 +54,58 @@ export async function makeSearchableAtEase(deps: IndexingDeps): Promise<boolean>
 
 /** Indexes some messages; answers whether there may be more. One node does it at a time. */
 export async function makeSearchable(deps: IndexingDeps): Promise<boolean> {
+  const isBehind = await takeNew(deps.db)
   const stored = await indexSome(deps, most).catch(async (error) => {
     if (!isTheirs(error)) throw error
     deps.log.warn({ err: error }, 'messages could not be indexed; they are tried one by one')
     return await indexOneByOne(deps)
   })
   if (stored) await settleIndex(deps.db)
-  return stored !== null
+  return stored !== null || isBehind
 }
 
-/** Answers how many messages were stored; null where there is nothing to look at, or another node does it. */
+/** Has what is new wait for its turn, a little in each transaction; answers whether there may be more of it. */
+async function takeNew(db: Db): Promise<boolean> {
+  for (let count = 0; count < mostLooks; count++)
+    if ((await db.transaction((tx) => takeNewMessages(tx, look))) === 0) return false
+  return true
+}
+
+/** What was looked at in one turn, and those of it that are to be indexed. */
+interface Batch {
+  seen: WaitingMessage[]
+  messages: UnindexedMessage[]
+}
+
+/** Answers how many messages were stored; null where none waits, or another node does it. */
 async function indexSome(
-  { db, parsePool }: IndexingDeps,
+  { db, parsePool, rotation }: IndexingDeps,
   bounds: typeof most,
-  onRead: (messages: UnindexedMessage[]) => void = () => {},
+  onRead: (batch: Batch) => void = () => {},
 ): Promise<number | null> {
   return await db.transaction(async (tx) => {
     if (!(await claimIndex(tx))) return null
-    const { ids, last } = takeRows(await findNewMessages(tx, outboxRows), bounds.messages)
-    if (!last) return null
+    const waiting = await findSearchTurns(tx, rotation.last, bounds.messages)
+    if (waiting.length === 0) return null
     // Committed by itself: while words are made nothing may have been written.
-    if (ids.length > 0 && (await addSearchParts(tx, ids))) return 0
-    const { messages, isAll } = ids.length > 0 ? await readUnindexed(tx, ids, bounds) : nothing
-    onRead(messages)
-    const vectors = await makeVectors(parsePool, messages)
-    if (messages.length > 0) await storeWords(tx, messages, vectors)
-    if (isAll) await moveIndexPlace(tx, last)
-    return messages.length
+    const ids = waiting.map(({ id }) => id)
+    if (await addSearchParts(tx, ids)) return 0
+    const batch = await readUnindexed(tx, waiting, bounds)
+    rotation.last = lastTurn(batch)
+    onRead(batch)
+    await store(tx, batch, await makeVectors(parsePool, batch.messages))
+    return batch.messages.length
   })
 }
 
-const nothing = { messages: [], isAll: true }
+/** Each has a first message before any has a second: who came first in last place had the last turn. */
+function lastTurn({ seen }: Batch): Rotation['last'] {
+  return [...new Set(seen.map(({ organizationId }) => organizationId))].at(-1) ?? null
+}
 
-/** The first rows with about `wanted` messages together. */
-function takeRows(rows: NewMessages[], wanted: number): { ids: MessageId[]; last: NewMessages | null } {
-  const ids: MessageId[] = []
-  let last: NewMessages | null = null
-  for (const row of rows) {
-    if (ids.length > 0 && ids.length + row.messages.length > wanted) break
-    ids.push(...row.messages)
-    last = row
-  }
-  return { ids, last }
+async function store(tx: Tx, { seen, messages }: Batch, vectors: string[]): Promise<void> {
+  if (messages.length > 0) await storeWords(tx, messages, vectors)
+  await dropWaiting(tx, seen)
 }
 
 async function makeVectors(
@@ -120,19 +136,19 @@ function describe({
 async function indexOneByOne(deps: IndexingDeps): Promise<number> {
   let stored = 0
   for (let count = 0; count < most.messages; count++) {
-    let current: UnindexedMessage | undefined
+    let current: Batch | undefined
     try {
-      const one = await indexSome(deps, { ...most, messages: 1 }, ([read]) => (current = read))
+      const one = await indexSome(deps, { ...most, messages: 1 }, (batch) => (current = batch))
       if (one === null) break
       stored += one
     } catch (error) {
       if (!current || !isTheirs(error)) throw error
-      const message = current
+      const batch = current
       deps.log.error(
-        { err: error, message: message.id },
+        { err: error, message: batch.seen[0]!.id },
         'a message could not be indexed and is not searched',
       )
-      await deps.db.transaction((tx) => storeWords(tx, [message], ['']))
+      await deps.db.transaction((tx) => store(tx, batch, ['']))
     }
   }
   return stored

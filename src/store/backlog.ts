@@ -12,7 +12,7 @@ export interface Backlog {
   webhookCalls: number
   oldestWebhookCallAt: Date | null
   unfolded: number
-  /** When the oldest was told of what the index of words has not looked at yet. */
+  /** When the oldest was told of what the index of words may not have yet. */
   oldestUnindexedAt: Date | null
 }
 
@@ -51,9 +51,16 @@ export async function readBacklog(db: Queryable, at: Date, most: number): Promis
             order by webhook_id, id limit 1) n
         ) select min(created_at) from first) as "oldestWebhookCallAt",
       (select count(*) from (select from metric_delta limit $2) w) as unfolded,
-      (select n.created_at from outbox_cursor c cross join lateral (
-        select created_at from outbox where (xact, seq) > (c.xact, c.seq) order by xact, seq limit 1
-      ) n where c.name = 'search') as "oldestUnindexedAt"`,
+      least((select n.created_at from outbox_cursor c cross join lateral (
+          select created_at from outbox where (xact, seq) > (c.xact, c.seq) order by xact, seq limit 1
+        ) n where c.name = 'search'),
+        (with recursive first as (
+          (select organization_id, announced_at from search_waiting order by organization_id, place limit 1)
+          union all
+          select n.* from first f cross join lateral (
+            select organization_id, announced_at from search_waiting
+            where organization_id > f.organization_id order by organization_id, place limit 1) n
+        ) select min(announced_at) from first)) as "oldestUnindexedAt"`,
     [at, most],
   )
   return row!

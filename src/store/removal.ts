@@ -108,7 +108,16 @@ export async function clearReceived(tx: Tx, id: OrganizationId): Promise<string[
 }
 
 /** Tables whose rows belong to an organization and to nothing else; an index of each begins with it. */
-export const ownTables = ['suppression', 'complaint', 'outbox', 'metric_delta', 'metric', 'domain'] as const
+export const ownTables = [
+  'suppression',
+  'complaint',
+  'outbox',
+  // Behind the outbox, out of which it fills.
+  'search_waiting',
+  'metric_delta',
+  'metric',
+  'domain',
+] as const
 
 /** Removes up to `limit` rows of the organization; answers how many. */
 export async function removeOwnRows(

@@ -1,13 +1,13 @@
 // The words of messages: what is not indexed yet, storing it, and the queries that find it.
-import type { MessageId } from '../base/ids.ts'
+import type { MessageId, OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
-import type { OutboxPlace } from './outbox.ts'
 
-/** A row of the outbox, the messages that it tells of for the first time, and where the index stood when it was read. */
-export interface NewMessages extends OutboxPlace {
-  messages: MessageId[]
-  after: OutboxPlace
+/** A message that waits to be indexed, by its place in its organization's line. */
+export interface WaitingMessage {
+  organizationId: OrganizationId
+  place: number
+  id: MessageId
 }
 
 /** A message as it is searched; its words go behind `prefix`. */
@@ -30,16 +30,25 @@ export async function claimIndex(tx: Tx): Promise<boolean> {
   return row!.claimed
 }
 
-/** The next rows of the outbox behind the index's place. */
-export async function findNewMessages(tx: Tx, rows: number): Promise<NewMessages[]> {
-  const found = await tx.query<Omit<NewMessages, 'after'> & { afterXact: string; afterSeq: number }>(
-    `select xact, seq, messages, after_xact as "afterXact", after_seq as "afterSeq" from find_new_messages($1)`,
-    [rows],
+/** Has messages wait of which the outbox tells for the first time; answers how many of its rows were looked through. */
+export async function takeNewMessages(tx: Tx, most: { rows: number; items: number }): Promise<number> {
+  const [row] = await tx.query<{ rows: number }>('select take_new_messages($1, $2) as rows', [
+    most.rows,
+    most.items,
+  ])
+  return row!.rows
+}
+
+/** The next of those that wait, of the organizations behind `behind` in turn; none only where nothing waits. */
+export async function findSearchTurns(
+  tx: Tx,
+  behind: OrganizationId | null,
+  wanted: number,
+): Promise<WaitingMessage[]> {
+  return await tx.query<WaitingMessage>(
+    `select organization_id as "organizationId", place, message_id as id from find_search_turns($1, $2)`,
+    [behind, wanted],
   )
-  return found.map(({ afterXact, afterSeq, ...row }) => ({
-    ...row,
-    after: { xact: afterXact, seq: afterSeq },
-  }))
 }
 
 /** Begins new parts of inboxes where these messages need them; answers whether it did. See the migration. */
@@ -48,17 +57,20 @@ export async function addSearchParts(tx: Tx, ids: MessageId[]): Promise<boolean>
   return row!.added > 0
 }
 
-/** Those of the messages that are there and not indexed, within bounds, and whether that is all; texts are cut. */
+/**
+ * Reads of the first that wait as many as the bounds allow, one at least: which these are, and those of them that are there
+ * and not indexed. Texts are cut.
+ */
 export async function readUnindexed(
   tx: Tx,
-  ids: MessageId[],
-  most: { messages: number; bytes: number; characters: number },
-): Promise<{ messages: UnindexedMessage[]; isAll: boolean }> {
-  const messages = await tx.query<UnindexedMessage & { waiting: number }>(
-    'select id, prefix, subject, body, sender, recipients, attachments, waiting from read_unindexed($1, $2, $3, $4)',
-    [ids, most.messages, most.bytes, most.characters],
+  waiting: WaitingMessage[],
+  most: { bytes: number; characters: number },
+): Promise<{ seen: WaitingMessage[]; messages: UnindexedMessage[] }> {
+  const rows = await tx.query<UnindexedMessage | { id: MessageId; prefix: null }>(
+    'select id, prefix, subject, body, sender, recipients, attachments from read_unindexed($1, $2, $3)',
+    [waiting.map(({ id }) => id), most.bytes, most.characters],
   )
-  return { messages, isAll: messages.length === (messages[0]?.waiting ?? 0) }
+  return { seen: waiting.slice(0, rows.length), messages: rows.filter((row) => row.prefix !== null) }
 }
 
 /** Stores the words of messages, each as a tsvector is written; passes over messages that are gone. */
@@ -66,12 +78,12 @@ export async function storeWords(tx: Tx, messages: { id: MessageId }[], vectors:
   await tx.query('select index_messages($1, $2)', [messages.map(({ id }) => id), vectors])
 }
 
-/** All that the outbox tells up to this row is indexed. Nothing moves where the outbox was numbered anew meanwhile. */
-export async function moveIndexPlace(tx: Tx, { xact, seq, after }: NewMessages): Promise<void> {
-  await tx.query(
-    `update outbox_cursor set xact = $1::xid8, seq = $2 where name = 'search' and xact = $3::xid8 and seq = $4`,
-    [xact, seq, after.xact, after.seq],
-  )
+/** These wait no longer. */
+export async function dropWaiting(tx: Tx, waiting: WaitingMessage[]): Promise<void> {
+  await tx.query('select drop_waiting($1, $2)', [
+    waiting.map(({ organizationId }) => organizationId),
+    waiting.map(({ place }) => place),
+  ])
 }
 
 /** Moves what was stored into the index itself; until then each search looks through it. */

@@ -1,86 +1,16 @@
 // The index of words: filled from the outbox after the fact, complete whatever breaks meanwhile, and bounded in what it reads.
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
-import { newUuid, type OrganizationId } from '../../src/base/ids.ts'
+import { test } from 'node:test'
 import { silentLog } from '../../src/base/log.ts'
 import { makeSearchable } from '../../src/flow/make-searchable.ts'
 import { NoWords, ParsePool } from '../../src/mail/parse-pool.ts'
-import { readQuery, type SearchedMail, writeVector } from '../../src/mail/words.ts'
-import { Db } from '../../src/store/db.ts'
-import { listMessages } from '../../src/store/messages.ts'
+import { type SearchedMail, writeVector } from '../../src/mail/words.ts'
 import { purgeMessages } from '../../src/store/removal.ts'
-import { writeQuery } from '../../src/store/search.ts'
 import { mendOutbox, purgeOutbox } from '../../src/store/webhook-deliveries.ts'
 import type { Message } from '../support/api.ts'
-import { indexAll } from '../support/indexed.ts'
 import { makePlace, send, startNode } from '../support/node.ts'
-import { testDatabase } from '../support/postgres.ts'
+import { idOf, range, setStage } from '../support/search-stage.ts'
 import { until } from '../support/until.ts'
-
-interface Mail {
-  /** Becomes the last digits of its id. */
-  n: number
-  text: string
-  inbox?: string
-}
-
-const idOf = (n: number) => `msg_${n.toString(16).padStart(24, '0')}`
-
-async function setStage(t: TestContext, maxConnections = 16) {
-  const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }), maxConnections })
-  t.after(() => db.close())
-  const organizationId = newUuid<OrganizationId>()
-  await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [
-    organizationId,
-  ])
-  await db.query(
-    `insert into inbox (id, organization_id, local_part, domain, display_name, status, created_at, updated_at)
-    select id, $1, id, 'inbox.test', '', 'active', now(), now() from unnest(array['inb_a', 'inb_b']) id`,
-    [organizationId],
-  )
-  /** Files mails as one commit does. */
-  const file = async (mails: Mail[]) => {
-    const rows = mails.map(({ n, text, inbox = 'inb_a' }) => ({ id: idOf(n), inbox, text }))
-    const items = rows.map(({ id }) => ({ id: newUuid(), type: 'message.received', message: id }))
-    await db.transaction(async (tx) => {
-      await tx.query(
-        `with numbered as (
-          update inbox b set message_seq = b.message_seq + n.count
-          from (select x->>'inbox' as id, count(*) from jsonb_array_elements($1) x group by 1) n where n.id = b.id
-          returning b.id, b.message_seq - n.count as base
-        )
-        insert into message (id, organization_id, inbox_id, thread_id, seq, direction, internet_message_id, reference_ids,
-          sender, recipients, subject, text, metadata, purpose, attachments, created_at, updated_at)
-        select x.id, $2, x.inbox, 't', b.base + row_number() over (partition by x.inbox order by x.place), 'inbound', '',
-          '{}', '{"email": "a@far.test"}', '{"to": []}', '', x.text, '{}', '', '[]', now(), now()
-        from rows from (jsonb_to_recordset($1) as (id text, inbox text, text text)) with ordinality x(id, inbox, text, place)
-        join numbered b on b.id = x.inbox`,
-        [JSON.stringify(rows), organizationId],
-      )
-      await tx.query('insert into outbox (organization_id, items, created_at) values ($1, $2, now())', [
-        organizationId,
-        JSON.stringify(items),
-      ])
-    })
-  }
-  const index = async (words = async (mails: SearchedMail[]) => mails.map(writeVector)) => {
-    await indexAll(db, () => makeSearchable({ db, log: silentLog, parsePool: { words } }))
-  }
-  const find = async (q: string, { inbox = 'inb_a', before = null as number | null, limit = 100 } = {}) => {
-    const filter = { inboxId: inbox as never, direction: null, from: null, sinceId: null, untilId: null }
-    const words = writeQuery(readQuery(q))
-    const after = before === null ? null : idOf(before)
-    const { page } = await listMessages(db, { ...filter, words }, after, { limit, orFewer: false })
-    return page.map(({ id }) => Number.parseInt(id.slice(4), 16))
-  }
-  const rows = async (table: string) => {
-    const [row] = await db.query<{ count: number }>(`select count(*) as count from ${table}`)
-    return row!.count
-  }
-  return { db, organizationId, file, index, find, rows }
-}
-
-const range = (from: number, until: number) => Array.from({ length: until - from }, (_, i) => from + i)
 
 test('search: what was sent and what arrived is found soon after, through the service as it runs', async (t) => {
   const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
@@ -172,6 +102,7 @@ test('check 77: of what is deleted before, while or after it is indexed, nothing
   await index()
   while (await db.transaction((tx) => purgeMessages(tx, 4)));
   assert.deepEqual([await rows('message_search'), await rows('search_part')], [7, 1])
+  assert.equal(await rows('search_waiting'), 0)
 })
 
 test('search: a message that is being deleted is waited for, and indexed if it stays', async (t) => {
@@ -264,7 +195,7 @@ test('search: what is read does not grow with other mail, nor with the inbox whe
       await db.query('select pg_stat_force_next_flush()')
       const [row] = await db.query<{ count: number }>(
         `select sum(idx_tup_read)::bigint as count from pg_stat_user_indexes
-        where relname in ('message', 'message_search', 'search_part')`,
+        where relname in ('message', 'message_search', 'search_part', 'search_waiting')`,
       )
       return row!.count
     }
@@ -333,7 +264,7 @@ test('search: the outbox keeps what is not indexed yet, and both survive a resto
   await file([{ n: 4, text: 'word' }])
   // The rows from the other cluster stand in the future of this one.
   const words = async (mails: SearchedMail[]) => mails.map(writeVector)
-  while (await makeSearchable({ db, log: silentLog, parsePool: { words } }));
+  while (await makeSearchable({ db, log: silentLog, parsePool: { words }, rotation: { last: null } }));
   assert.deepEqual(await find('word'), [1])
   assert.equal(await db.transaction(mendOutbox), true)
   await index()

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
+import { unindexed } from '../support/indexed.ts'
 import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
@@ -126,7 +127,6 @@ async function rowsWrittenDuring(posthorn: Posthorn, wait: () => Promise<unknown
   await client.connect()
   try {
     // Making messages searchable writes a row for each, whatever becomes of its delivery.
-    const unindexed = `select from outbox o join outbox_cursor c on c.name = 'search' and (o.xact, o.seq) > (c.xact, c.seq)`
     await until('all to be searchable', async () => (await client.query(unindexed)).rows.length === 0)
     const { rows: start } = await client.query('select pg_snapshot_xmax(pg_current_snapshot())::text as id')
     await wait()

@@ -14,7 +14,8 @@ after(() => parsePool.close())
 
 async function index(): Promise<void> {
   const log = { ...console } as never
-  await indexAll(stage.db, () => makeSearchable({ db: stage.db, log, parsePool }))
+  const rotation = { last: null }
+  await indexAll(stage.db, () => makeSearchable({ db: stage.db, log, parsePool, rotation }))
 }
 
 interface Page {

@@ -1,5 +1,5 @@
 -- Full-text search over messages: one row a message, filled by a job that reads the outbox, so that accepting and filing
--- write nothing for it.
+-- write nothing for it. What the outbox tells of waits here for its organization's turn.
 
 -- A stretch of an inbox's messages by their ids, of about 4,096. Every word of its messages is stored behind its number, so
 -- that a search looks through its own inbox alone, from the newest stretch on, and ends once a page is full.
@@ -24,37 +24,93 @@ alter table message_search alter column words set statistics 0;
 -- The job itself empties the pending list, between its transactions: readers of the outbox wait for each of them.
 create index message_search_words on message_search using gin (words) with (gin_pending_list_limit = 65536);
 
--- How far the job has come.
+-- A message that waits to be indexed, in the order of the outbox: organizations take turns, whatever one of them brings.
+-- What is gone is dropped in its turn.
+create table search_waiting (
+  organization_id uuid not null,
+  place bigint generated always as identity,
+  message_id text not null,
+  announced_at timestamptz not null,
+  primary key (organization_id, place)
+);
+
+-- Up to here the outbox has been looked through for messages.
 insert into outbox_cursor values ('search', '0', 0, 0);
 
--- The next `wanted` rows of the outbox, or fewer where these have many items; which messages each tells of for the first
--- time, and the place that they follow.
-create function find_new_messages(wanted integer)
-returns table (xact text, seq bigint, messages text[], after_xact text, after_seq bigint)
-language sql stable
+-- The messages of which the next `wanted` rows of the outbox tell for the first time, or of fewer where these have many
+-- items, wait from here on. Answers how many rows that were. Where another node does the same, or the outbox was numbered
+-- anew meanwhile, nothing moves.
+create function take_new_messages(wanted integer, most_items integer) returns bigint
+language sql
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_material = off
 as $$
-  select o.xact::text, o.seq, array(
-    select t.id from (
-      select case i.item->>'type'
+  with seen as materialized (
+    select o.*, c.xact as after_xact, c.seq as after_seq
+    from outbox_cursor c cross join lateral (
+      select r.*, sum(jsonb_array_length(r.items)) over (order by r.xact, r.seq) - jsonb_array_length(r.items) as before
+      from (
+        select * from outbox n
+        where (n.xact, n.seq) > (c.xact, c.seq) and n.xact < pg_snapshot_xmin(pg_current_snapshot())
+        order by n.xact, n.seq limit wanted
+      ) r
+    ) o
+    where c.name = 'search' and o.before < most_items
+  ), moved as (
+    update outbox_cursor c set xact = l.xact, seq = l.seq
+    from (select * from seen order by xact desc, seq desc limit 1) l
+    where c.name = 'search' and c.xact = l.after_xact and c.seq = l.after_seq returning c.name
+  ), added as (
+    insert into search_waiting (organization_id, message_id, announced_at)
+    select t.organization_id, t.message_id, t.created_at from moved cross join lateral (
+      select s.xact, s.seq, s.organization_id, s.created_at, i.place, case i.item->>'type'
         when 'message.received' then i.item->>'message'
-        when 'message.sent' then (select s.message_id from submission s where s.id = (i.item->>'submission')::uuid)
-      end as id
-      from jsonb_array_elements(o.items) as i(item)
-    ) t where t.id is not null
-  ), c.xact::text, c.seq
-  from outbox_cursor c cross join lateral (
-    select r.*, sum(jsonb_array_length(r.items)) over (order by r.xact, r.seq) - jsonb_array_length(r.items) as before
-    from (
-      select * from outbox n
-      where (n.xact, n.seq) > (c.xact, c.seq) and n.xact < pg_snapshot_xmin(pg_current_snapshot())
-      order by n.xact, n.seq limit wanted
-    ) r
-  ) o
-  where c.name = 'search' and o.before < 500 order by o.xact, o.seq
+        when 'message.sent' then (select n.message_id from submission n where n.id = (i.item->>'submission')::uuid)
+      end as message_id
+      from seen s cross join lateral jsonb_array_elements(s.items) with ordinality as i(item, place)
+    ) t
+    where t.message_id is not null order by t.xact, t.seq, t.place
+  )
+  select count(*) from seen where exists (select from moved)
+$$;
+
+-- Up to `wanted` of the messages that wait, of up to 32 organizations from behind the one that had its turn last, once
+-- round: the first of each, then the second of each, and so on. So many probes are made, however many organizations wait.
+create function find_search_turns(behind uuid, wanted integer)
+returns table (organization_id uuid, place bigint, message_id text)
+language sql stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set enable_sort = off
+as $$
+  with recursive turn as (
+    select 0 as number, coalesce(behind, '00000000-0000-0000-0000-000000000000') as organization_id,
+      behind is null as is_round
+    union all
+    select t.number + 1, n.organization_id, n.is_round
+    from turn t cross join lateral (
+      select * from (
+        (select w.organization_id, t.is_round from search_waiting w
+        where w.organization_id > t.organization_id order by w.organization_id limit 1)
+        union all
+        (select w.organization_id, true from search_waiting w
+        where not t.is_round and w.organization_id <= behind order by w.organization_id limit 1)
+      ) x order by x.is_round limit 1
+    ) n
+    where t.number < 32 and (behind is null or not n.is_round or n.organization_id <= behind)
+  )
+  select t.organization_id, w.place, w.message_id
+  from turn t cross join lateral (
+    select x.place, x.message_id, row_number() over (order by x.place) as rank from (
+      select * from search_waiting f where f.organization_id = t.organization_id order by f.place limit wanted
+    ) x
+  ) w
+  where t.number > 0 order by w.rank, t.number limit wanted
 $$;
 
 -- Begins a new part in each inbox where one of these messages needs it; answers in how many. All that has been indexed of
@@ -94,35 +150,37 @@ begin
   return added;
 end $$;
 
--- Those of the messages that are to be indexed and are not yet: up to `wanted`, and with texts of about `most_bytes`
--- together, of each no more than `longest` characters; and how many there are in all.
-create function read_unindexed(ids text[], wanted integer, most_bytes bigint, longest integer)
-returns table (id text, prefix text, subject text, body text, sender jsonb, recipients jsonb, attachments jsonb,
-  waiting bigint)
+-- The first of these messages with texts of about `most_bytes` together, each text cut to `longest` characters, in their order.
+-- Of one that is gone, or indexed, all but `id` is null.
+create function read_unindexed(ids text[], most_bytes bigint, longest integer)
+returns table (id text, prefix text, subject text, body text, sender jsonb, recipients jsonb, attachments jsonb)
 language sql stable
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_material = off
 as $$
-  select m.id, to_hex(p.number) || '_', m.subject, left(m.text, longest), m.sender, m.recipients, m.attachments, n.waiting
+  select n.id, to_hex(r.number) || '_', r.subject, left(r.text, longest), r.sender, r.recipients, r.attachments
   from (
-    select m.id, sum(octet_length(m.text)) over (order by m.id) - octet_length(m.text) as before,
-      count(*) over () as waiting
+    select i.id, i.place, k.size is not null as is_there,
+      coalesce(sum(k.size) over (order by i.place rows between unbounded preceding and 1 preceding), 0) as before
     -- The limits keep the plan from looking through whole indexes, which were empty when it was made.
-    from unnest(ids) as i(id)
-    cross join lateral (select * from message n where n.id = i.id limit 1) m
-    join inbox b on b.id = m.inbox_id and b.status = 'active'
-    left join lateral (select true as is_indexed from message_search s where s.message_id = m.id limit 1) k on true
-    where k.is_indexed is null
-    order by m.id limit wanted
+    from unnest(ids) with ordinality as i(id, place)
+    left join lateral (
+      select octet_length(m.text) as size from (select * from message f where f.id = i.id limit 1) m
+      join inbox b on b.id = m.inbox_id and b.status = 'active'
+      left join lateral (select true as is_indexed from message_search s where s.message_id = m.id limit 1) x on true
+      where x.is_indexed is null
+    ) k on true
   ) n
-  join message m on m.id = n.id
-  cross join lateral (
-    select p.number from search_part p where p.inbox_id = m.inbox_id and p.after_id < m.id
-    order by p.after_id desc, p.number desc limit 1
-  ) p
-  where n.before < most_bytes order by m.id
+  left join lateral (
+    select m.*, p.number from (select * from message f where f.id = n.id and n.is_there limit 1) m
+    cross join lateral (
+      select p.number from search_part p where p.inbox_id = m.inbox_id and p.after_id < m.id
+      order by p.after_id desc, p.number desc limit 1
+    ) p
+  ) r on true
+  where n.before < most_bytes order by n.place
 $$;
 
 -- Stores the words of messages; of one that is gone nothing is stored, and one that is being deleted is waited for.
@@ -138,6 +196,22 @@ as $$
   from (select * from unnest(ids, vectors) as x(id, vector) order by x.id) x
   cross join lateral (select * from message m where m.id = x.id limit 1 for key share) m
   on conflict (message_id) do nothing
+$$;
+
+-- Messages wait no longer.
+create function drop_waiting(organizations uuid[], places bigint[]) returns void
+language sql
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+as $$
+  delete from search_waiting where ctid = any(array(
+    select w.ctid from unnest(organizations, places) as x(organization_id, place)
+    cross join lateral (
+      select f.ctid from search_waiting f where f.organization_id = x.organization_id and f.place = x.place limit 1
+    ) w
+  ))
 $$;
 
 -- The ids of an inbox's messages that `query` finds, newest first, from `since` on and before `until`. `query` is a tsquery

@@ -1,0 +1,219 @@
+// Turns between organizations in the index of words: however much one of them brings, another's mail is found soon.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { OrganizationId } from '../../src/base/ids.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { makeSearchable } from '../../src/flow/make-searchable.ts'
+import { NoWords } from '../../src/mail/parse-pool.ts'
+import { type SearchedMail, writeVector } from '../../src/mail/words.ts'
+import { readBacklog } from '../../src/store/backlog.ts'
+import type { Queryable } from '../../src/store/db.ts'
+import { ownTables, removeOwnRows } from '../../src/store/removal.ts'
+import { dropWaiting, findSearchTurns, takeNewMessages } from '../../src/store/search.ts'
+import { range, setStage } from '../support/search-stage.ts'
+import { until } from '../support/until.ts'
+
+type Stage = Awaited<ReturnType<typeof setStage>>
+
+const textOf = ({ fields }: SearchedMail): string => fields.at(-1)!
+const large = 'large '.repeat(60_000)
+
+/** All that is new begins to wait, once no transaction of another test holds it back; nothing is indexed. */
+async function take({ db }: Stage): Promise<void> {
+  const most = { rows: 256, items: 2_000 }
+  const unread = `select from outbox o join outbox_cursor c on c.name = 'search' and (o.xact, o.seq) > (c.xact, c.seq) limit 1`
+  await until('all that is new to wait', async () => {
+    while ((await db.transaction((tx) => takeNewMessages(tx, most))) > 0);
+    return (await db.query(unread)).length === 0
+  })
+}
+
+test('hostile 2, 17: behind a backlog of large mail another organization is found by search two batches later', async (t) => {
+  const stage = await setStage(t)
+  const { addOrganization, file, indexSome, find, rows } = stage
+  const others = await addOrganization(['inb_other'])
+  for (const n of range(0, 30)) await file([{ n, text: large }])
+  for (const n of range(0, 8))
+    await file(range(100 + n * 100, 200 + n * 100).map((n) => ({ n, text: 'small' })))
+  await take(stage)
+  for (let batches = 0; batches < 4; batches++) await indexSome()
+  await file([{ n: 2_000, text: 'urgent', inbox: 'inb_other' }], others)
+  await take(stage)
+  let batches = 0
+  while ((await find('urgent', { inbox: 'inb_other' })).length === 0) {
+    assert.ok(batches < 3, 'it is not found after two batches, and one run that begins a part for it')
+    await indexSome()
+    batches++
+  }
+  assert.ok((await rows('search_waiting')) > 800, 'the backlog goes on')
+  await stage.index()
+  assert.equal(await rows('message_search'), 831)
+})
+
+test('hostile 17: of many organizations none has a second message indexed before each has a first', async (t) => {
+  const stage = await setStage(t)
+  const { addOrganization, file, index } = stage
+  const names = range(0, 40).map((n) => `org${n}`)
+  for (const [o, name] of names.entries()) {
+    const id = await addOrganization([name])
+    for (const n of range(0, 3))
+      await file([{ n: o * 3 + n, inbox: name, text: `${'x '.repeat(50_000)}${name}` }], id)
+  }
+  const had = new Map(names.map((name) => [name, 0]))
+  const words = async (mails: SearchedMail[]) => {
+    for (const mail of mails) {
+      const name = textOf(mail).split(' ').at(-1)!
+      had.set(name, had.get(name)! + 1)
+      assert.ok(Math.max(...had.values()) - Math.min(...had.values()) <= 1, [...had].join(' '))
+    }
+    return mails.map(() => '')
+  }
+  await take(stage)
+  await index(words)
+  assert.deepEqual([...new Set(had.values())], [3])
+})
+
+test('hostile 17: messages that cannot be indexed cost their organization its turns, and nobody else', async (t) => {
+  const stage = await setStage(t)
+  const { addOrganization, file, indexSome, index, find, rows } = stage
+  const others = await addOrganization(['inb_other'])
+  await file(range(0, 200).map((n) => ({ n, text: `poison ${n}` })))
+  await file(
+    range(300, 303).map((n) => ({ n, text: 'urgent', inbox: 'inb_other' })),
+    others,
+  )
+  const alone: string[] = []
+  const words = async (mails: SearchedMail[]) => {
+    if (mails.length === 1) alone.push(textOf(mails[0]!).slice(0, 6))
+    if (mails.some((mail) => textOf(mail).startsWith('poison'))) throw new NoWords()
+    return mails.map(writeVector)
+  }
+  await take(stage)
+  await indexSome(words)
+  await indexSome(words)
+  assert.deepEqual(await find('urgent', { inbox: 'inb_other' }), [302, 301, 300])
+  assert.ok(alone.lastIndexOf('urgent') < 8, alone.slice(0, 10).join(' '))
+  await index(words)
+  assert.deepEqual([await rows('message_search'), await rows('search_waiting')], [203, 0])
+})
+
+/** Numbers that look random, the same for the same seed. */
+function makeRandom(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+test('search: whatever crashes at whatever step, each message is indexed once', async (t) => {
+  const stage = await setStage(t)
+  const { db, addOrganization, file, rows } = stage
+  const random = makeRandom(20)
+  const organizations = [
+    stage.organizationId,
+    await addOrganization(['inb_1']),
+    await addOrganization(['inb_2']),
+  ]
+  const crash = new Error('crash')
+  const rotations = [{ last: null }, { last: null }]
+  const times = new Map<string, number>()
+  /** One run of a node; what it made counts if it was committed. */
+  const run = async (node: number, crashes: boolean) => {
+    const made: string[] = []
+    const words = async (mails: SearchedMail[]) => {
+      if (crashes) throw crash
+      made.push(...mails.map(textOf))
+      return mails.map(writeVector)
+    }
+    const parsePool = { words }
+    const isMore = await makeSearchable({ db, log: silentLog, parsePool, rotation: rotations[node]! })
+    for (const text of made) times.set(text, (times.get(text) ?? 0) + 1)
+    return isMore
+  }
+  const most = () => ({ rows: 1 + random(4), items: 1 + random(60) })
+  const passOver = (error: unknown) => assert.equal(error, crash)
+  let filed = 0
+  const fileSome = async () => {
+    const count = 1 + random(40)
+    const o = random(3)
+    const inbox = o === 0 ? 'inb_a' : `inb_${o}`
+    const mails = range(filed, filed + count).map((n) => ({ n, inbox, text: `w${n}` }))
+    filed += count
+    await file(mails, organizations[o])
+  }
+  const steps = [
+    fileSome,
+    fileSome,
+    // A node ends between the two steps, in the middle of the first, and of the second.
+    () => db.transaction((tx) => takeNewMessages(tx, most())),
+    () =>
+      db.transaction((tx) => takeNewMessages(tx, most()).then(() => Promise.reject(crash))).catch(passOver),
+    () => run(random(2), true).catch(passOver),
+    () => Promise.all([run(0, false), run(1, false)]),
+    () => Promise.all([0, 1, 2].map(() => db.transaction((tx) => takeNewMessages(tx, most())))),
+  ]
+  for (let n = 0; n < 200; n++) await steps[random(steps.length)]!()
+  await stage.index()
+  const indexed = await rows('message_search')
+  assert.deepEqual([indexed, await rows('search_waiting')], [filed, 0])
+  assert.ok(times.size > 0 && [...times.values()].every((count) => count === 1))
+})
+
+/** Rows of `search_waiting` that this connection has read, and not reported yet. */
+async function rowsRead(tx: Queryable): Promise<number> {
+  const [row] = await tx.query<{ rows: number }>(
+    `select coalesce(idx_tup_fetch, 0) + seq_tup_read as rows from pg_stat_xact_user_tables where relname = 'search_waiting'`,
+  )
+  return row!.rows
+}
+
+test('search: a turn costs the same among thousands of organizations and behind a long line', async (t) => {
+  // One connection, so that what was planned over an empty table is what runs.
+  const stage = await setStage(t, 1)
+  const { db, file, index } = stage
+  await file([{ n: 1, text: 'word' }])
+  await index()
+  await db.query(
+    `insert into search_waiting (organization_id, message_id, announced_at)
+    select ('00000000-0000-7000-8000-' || lpad(o::text, 12, '0'))::uuid, 'msg_' || n, now()
+    from generate_series(1, 5000) o, generate_series(1, case when o = 7 then 20000 else 3 end) n`,
+  )
+  for (const state of ['planned over an empty table', 'analyzed']) {
+    const seen = new Set<OrganizationId>()
+    let last: OrganizationId | null = null
+    for (let n = 0; n < 5; n++) {
+      const [rows, turns] = await db.transaction(async (tx) => {
+        const before = await rowsRead(tx)
+        const turns = await findSearchTurns(tx, last, 128)
+        await dropWaiting(tx, turns)
+        return [(await rowsRead(tx)) - before, turns] as const
+      })
+      assert.ok(rows < 450, `${state}: ${rows} rows`)
+      assert.ok(turns.length > 90)
+      for (const { organizationId } of turns) seen.add(organizationId)
+      last = turns[31]!.organizationId
+    }
+    assert.equal(seen.size, 5 * 32)
+    await db.query('analyze')
+  }
+})
+
+test('search: what waits counts as unindexed, and goes with its organization', async (t) => {
+  const stage = await setStage(t)
+  const { db, organizationId, addOrganization, file, index, rows } = stage
+  const others = await addOrganization(['inb_other'])
+  const lag = async () => (await readBacklog(db, new Date(), 10)).oldestUnindexedAt
+  assert.equal(await lag(), null)
+  await file(range(0, 3).map((n) => ({ n, text: 'word' })))
+  const since = await lag()
+  assert.ok(since)
+  await file([{ n: 3, text: 'word', inbox: 'inb_other' }], others)
+  await take(stage)
+  assert.deepEqual([await lag(), await rows('search_waiting')], [since, 4])
+  for (const table of ownTables)
+    while ((await db.transaction((tx) => removeOwnRows(tx, table, organizationId, 2))) > 0);
+  assert.equal(await rows('search_waiting'), 1)
+  await index()
+  assert.deepEqual([await lag(), await rows('search_waiting'), await rows('message_search')], [null, 0, 1])
+})

@@ -1,0 +1,82 @@
+// A database with organizations and inboxes, mail that is filed into them, and the index of words as a test runs it.
+import type { TestContext } from 'node:test'
+import { newUuid, type OrganizationId } from '../../src/base/ids.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { makeSearchable } from '../../src/flow/make-searchable.ts'
+import { readQuery, type SearchedMail, writeVector } from '../../src/mail/words.ts'
+import { Db } from '../../src/store/db.ts'
+import { listMessages } from '../../src/store/messages.ts'
+import { writeQuery } from '../../src/store/search.ts'
+import { indexAll } from './indexed.ts'
+import { testDatabase } from './postgres.ts'
+
+interface Mail {
+  /** Becomes the last digits of its id. */
+  n: number
+  text: string
+  inbox?: string
+}
+
+export const idOf = (n: number) => `msg_${n.toString(16).padStart(24, '0')}`
+
+export async function setStage(t: TestContext, maxConnections = 16) {
+  const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }), maxConnections })
+  t.after(() => db.close())
+  const addOrganization = async (inboxes: string[]) => {
+    const id = newUuid<OrganizationId>()
+    await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [id])
+    await db.query(
+      `insert into inbox (id, organization_id, local_part, domain, display_name, status, created_at, updated_at)
+      select id, $1, id, 'inbox.test', '', 'active', now(), now() from unnest($2::text[]) id`,
+      [id, inboxes],
+    )
+    return id
+  }
+  const organizationId = await addOrganization(['inb_a', 'inb_b'])
+  /** Files mails of one organization as one commit does. */
+  const file = async (mails: Mail[], organization = organizationId) => {
+    const rows = mails.map(({ n, text, inbox = 'inb_a' }) => ({ id: idOf(n), inbox, text }))
+    const items = rows.map(({ id }) => ({ id: newUuid(), type: 'message.received', message: id }))
+    await db.transaction(async (tx) => {
+      await tx.query(
+        `with numbered as (
+          update inbox b set message_seq = b.message_seq + n.count
+          from (select x->>'inbox' as id, count(*) from jsonb_array_elements($1) x group by 1) n where n.id = b.id
+          returning b.id, b.message_seq - n.count as base
+        )
+        insert into message (id, organization_id, inbox_id, thread_id, seq, direction, internet_message_id, reference_ids,
+          sender, recipients, subject, text, metadata, purpose, attachments, created_at, updated_at)
+        select x.id, $2, x.inbox, 't', b.base + row_number() over (partition by x.inbox order by x.place), 'inbound', '',
+          '{}', '{"email": "a@far.test"}', '{"to": []}', '', x.text, '{}', '', '[]', now(), now()
+        from rows from (jsonb_to_recordset($1) as (id text, inbox text, text text)) with ordinality x(id, inbox, text, place)
+        join numbered b on b.id = x.inbox`,
+        [JSON.stringify(rows), organization],
+      )
+      await tx.query('insert into outbox (organization_id, items, created_at) values ($1, $2, now())', [
+        organization,
+        JSON.stringify(items),
+      ])
+    })
+  }
+  const rotation = { last: null }
+  const make = async (mails: SearchedMail[]) => mails.map(writeVector)
+  /** One batch, or the beginning of new parts. */
+  const indexSome = (words = make) => makeSearchable({ db, log: silentLog, parsePool: { words }, rotation })
+  const index = async (words = make) => {
+    await indexAll(db, () => indexSome(words))
+  }
+  const find = async (q: string, { inbox = 'inb_a', before = null as number | null, limit = 100 } = {}) => {
+    const filter = { inboxId: inbox as never, direction: null, from: null, sinceId: null, untilId: null }
+    const words = writeQuery(readQuery(q))
+    const after = before === null ? null : idOf(before)
+    const { page } = await listMessages(db, { ...filter, words }, after, { limit, orFewer: false })
+    return page.map(({ id }) => Number.parseInt(id.slice(4), 16))
+  }
+  const rows = async (table: string) => {
+    const [row] = await db.query<{ count: number }>(`select count(*) as count from ${table}`)
+    return row!.count
+  }
+  return { db, organizationId, addOrganization, file, indexSome, index, find, rows }
+}
+
+export const range = (from: number, until: number) => Array.from({ length: until - from }, (_, i) => from + i)
