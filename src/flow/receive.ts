@@ -52,11 +52,9 @@ interface ReceivingDomain {
   takes: 'mail' | 'reports'
 }
 
-/** What an address leads to. */
-type Target =
-  | { inbox: AddressedInbox }
-  | { kept: KeptRow['purpose']; submissionId: SubmissionId | null }
-  | { refusal: Reply }
+/** What an address leads to where mail is taken for it. */
+type Mailbox = { inbox: AddressedInbox } | { kept: KeptRow['purpose']; submissionId: SubmissionId | null }
+type Target = Mailbox | { refusal: Reply }
 
 const maxHops = 50
 const addressCacheMs = 1_000
@@ -70,6 +68,8 @@ const keptBounds: KeptBounds = {
   feedback: { mails: 10_000, bytes: keptBytes },
   return_path: { mails: 10_000, bytes: keptBytes },
 }
+/** Senders whose mail turned out to be too large, and for whom, are remembered so many at a time. */
+const maxTooLarge = 10_000
 /** Mails in one commit: of more senders than one, who wait for each other. A slow disk is kept busy by one alone. */
 const crowd = 2
 /** Commits of a crowd are under way for such a share of the time when all that can be taken comes. */
@@ -91,6 +91,8 @@ export class Receiver implements Backend {
   readonly #commits: Batch<ReceivedMail, Received | DbFault>
   readonly #known = new Map<string, { inbox: AddressedInbox; untilMs: number }>()
   readonly #keptHeld = new Map<KeptRow['purpose'], { held: ReturnType<typeof countKept>; untilMs: number }>()
+  /** What the last mail was long that was found too large at its end, by `tooLargeKey`. */
+  readonly #tooLarge = new Map<string, number>()
   /** For which share of the time commits of a crowd were under way, lately. */
   #share = 0
   /** Since when one is under way; there is one commit at a time. */
@@ -111,14 +113,12 @@ export class Receiver implements Backend {
     })
   }
 
-  async recipient({ from }: Envelope, to: Path): Promise<Reply | null> {
+  async recipient(envelope: Envelope, to: Path): Promise<Reply | null> {
     // RFC 5321 4.2.3: 452, insufficient system storage.
     if (this.#deps.disk.isShort) return noRoom
     const target = await this.#resolve(to)
     if ('refusal' in target) return target.refusal
-    if ('kept' in target) return (await this.#isKeptFull(target.kept, from.sizeBytes ?? 1)) ? full : null
-    const { roomMessages, roomBytes } = target.inbox
-    return roomMessages < 1 || roomBytes < (from.sizeBytes ?? 1) ? full : null
+    return (await this.#hasRoom(envelope, target, to)) ? null : full
   }
 
   message(envelope: Envelope): Incoming {
@@ -138,11 +138,10 @@ export class Receiver implements Backend {
     try {
       const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
       const answer = await traced('receive', describe, () => this.#receive(envelope, raw, start))
-      // 451 may hide a commit whose outcome is unknown: only a refusal for good lets go of the bytes.
-      if (answer.code >= 500 && raw.blob) await blobs.delete(raw.blob)
+      // Of what is refused nothing is stored. A commit whose outcome is not known throws, and the sweeper has the bytes.
+      if (answer.code !== 250 && raw.blob) await blobs.delete(raw.blob)
       return answer
     } catch (error) {
-      if (error instanceof BatchFull) return busy
       if (!(error instanceof DbFault)) throw error
       log.warn({ fault: error.kind, reason: error.message }, 'a received message could not be stored')
       return error.sqlState === '53100' ? noRoom : outOfOrder
@@ -170,11 +169,15 @@ export class Receiver implements Backend {
     if (this.#deps.disk.isShort) return noRoom
     const mail = await this.#address(envelope, raw)
     if (mail.inboxes.length === 0 && mail.kept.length === 0) return unknownMailbox
-    const stored = await this.#commits.add(mail)
+    const stored = await this.#commits.add(mail).catch(busyReply)
     if (stored instanceof DbFault) throw stored
+    if (typeof stored === 'object') return stored
     if (stored === 'gone') return unknownMailbox
-    // Stored for nobody: one reply is for all recipients. Those who are over their bounds are refused at RCPT within a second.
-    if (stored === 'over') return full
+    if (stored === 'over') {
+      // Stored for nobody: one reply is for all recipients. When it comes again, those without room are refused at RCPT.
+      this.#noteTooLarge(envelope, mail)
+      return full
+    }
     this.#deps.wake()
     this.#tell(mail, envelope)
     return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
@@ -276,8 +279,40 @@ export class Receiver implements Backend {
     return addresses.map((address) => byAddress.get(address) ?? null)
   }
 
-  /** Whether so much more of a kind of kept mail is too much; the commit looks again. */
-  async #isKeptFull(purpose: KeptRow['purpose'], sizeBytes: number): Promise<boolean> {
+  /** Whether there is room for one more of it, beside those for recipients before; the commit looks again. */
+  async #hasRoom(envelope: Envelope, mailbox: Mailbox, to: Path): Promise<boolean> {
+    const { messages, bytes } =
+      'inbox' in mailbox ? roomOf(mailbox.inbox) : await this.#keptRoom(mailbox.kept)
+    const known = envelope.from.sizeBytes ?? this.#tooLarge.get(tooLargeKey(envelope, holderOf(mailbox)))
+    const fits = (copies: number) => copies <= messages && copies * (known ?? 1) <= bytes
+    return fits(envelope.to.length + 1) || fits(await this.#countCopies(envelope, mailbox, to))
+  }
+
+  /** How many copies the mailbox's holder would get, one for this recipient included. */
+  async #countCopies({ to: earlier }: Envelope, mailbox: Mailbox, to: Path): Promise<number> {
+    const copies = new Set([copyOf(mailbox, to)])
+    for (const path of earlier) {
+      const target = await this.#resolve(path)
+      if (!('refusal' in target) && holderOf(target) === holderOf(mailbox)) copies.add(copyOf(target, path))
+    }
+    return copies.size
+  }
+
+  /** Only where it kept the mail from others: a smaller one of the same sender may have room. */
+  #noteTooLarge(envelope: Envelope, { raw, inboxes, kept }: ReceivedMail): void {
+    const holders = new Set<Holder>([
+      ...inboxes.map(({ organizationId }) => organizationId),
+      ...kept.map(({ purpose }) => purpose),
+    ])
+    if (holders.size === 1) return
+    for (const holder of holders) this.#tooLarge.set(tooLargeKey(envelope, holder), raw.sizeBytes)
+    for (const [oldest] of this.#tooLarge) {
+      if (this.#tooLarge.size <= maxTooLarge) break
+      this.#tooLarge.delete(oldest)
+    }
+  }
+
+  async #keptRoom(purpose: KeptRow['purpose']): Promise<Room> {
     const nowMs = this.#deps.clock.monotonicMs()
     const bound = keptBounds[purpose]
     let known = this.#keptHeld.get(purpose)
@@ -286,7 +321,7 @@ export class Receiver implements Backend {
       this.#keptHeld.set(purpose, known)
     }
     const { mails, bytes } = await known.held
-    return mails >= bound.mails || bytes + sizeBytes > bound.bytes
+    return { messages: bound.mails - mails, bytes: bound.bytes - bytes }
   }
 
   #countCrowded(untilMs: number): void {
@@ -303,6 +338,35 @@ export class Receiver implements Backend {
       this.#crowdedSinceMs = null
     }
   }
+}
+
+/** What may still be taken for a holder: an organization, or a kind of mail for the service. */
+interface Room {
+  messages: number
+  bytes: number
+}
+type Holder = OrganizationId | KeptRow['purpose']
+
+function roomOf({ roomMessages, roomBytes }: AddressedInbox): Room {
+  return { messages: roomMessages, bytes: roomBytes }
+}
+
+function holderOf(mailbox: Mailbox): Holder {
+  return 'inbox' in mailbox ? mailbox.inbox.organizationId : mailbox.kept
+}
+
+/** An inbox gets one copy of a mail, whichever of its addresses are named; an address of the service's one each. */
+function copyOf(mailbox: Mailbox, { address }: Path): string {
+  return 'inbox' in mailbox ? mailbox.inbox.id : address
+}
+
+function tooLargeKey({ from }: Envelope, holder: Holder): string {
+  return `${holder} ${from.address}`
+}
+
+function busyReply(error: unknown): Reply {
+  if (error instanceof BatchFull) return busy
+  throw error
 }
 
 /** RFC 5321 6.3: a message that has come too far, or has been delivered to the same address before. */

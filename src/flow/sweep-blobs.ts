@@ -1,4 +1,4 @@
-// Sweeps the blob store: files that no row names, which a crash between file and row has left, go once they are old.
+// Sweeps the blob store: files that no row names, left where it is not known whether a row was committed, go once they are old.
 import { randomInt } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import { uuidTimeMs } from '../base/ids.ts'

@@ -1,7 +1,10 @@
 // What may be received: by organization and UTC day, for the service's own addresses, and while there is room on disk.
 import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
+import { type InboxId, newId, newUuid, type OrganizationId } from '../../src/base/ids.ts'
 import { dropOldMail } from '../../src/flow/read-report.ts'
+import { insertReceived, type KeptBounds, type ReceivedMail } from '../../src/store/spool.ts'
 import { type CallerOptions, makePlace, startNode, type TestCaller, type TestNode } from '../support/node.ts'
 import { Sender } from '../support/transaction.ts'
 import { until } from '../support/until.ts'
@@ -119,6 +122,75 @@ test('hostile 12: what anybody may write to is bounded by bytes, each purpose by
   forget(node)
   assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 2_000), taken)
 })
+
+test('hostile 12: a large mail that is refused for want of room leaves no file', async (t) => {
+  const node = await setStage(t)
+  const caller = await node.createCaller(receiving(1_000, 1_000_000))
+  const inbox = await caller.api.createInbox('small')
+  const { db, settings } = node.foundation
+  await mail(node, ['abuse@inbox.test'])
+  await db.query('update kept_mail set size_bytes = (256 << 20) - 1000')
+  for (const to of [inbox.address, 'postmaster@inbox.test'])
+    assert.deepEqual(await mail(node, [to], 3 << 20), ['250 2.1.5', tooMuch])
+  const files = readdirSync(settings.blobFolder, { recursive: true, withFileTypes: true })
+  assert.deepEqual(
+    files
+      .filter((file) => file.isFile() && !/^(database-id|node-\d+)$/.test(file.name))
+      .map(({ name }) => name),
+    [],
+  )
+})
+
+test('hostile 12: one without room keeps a mail whose size is not announced from another once, and not again', async (t) => {
+  const node = await setStage(t)
+  const [small, other] = [await node.createCaller(receiving(1_000, 5_000)), await node.createCaller()]
+  const [one, two] = [await small.api.createInbox('one'), await small.api.createInbox('two')]
+  const ours = await other.api.createInbox('ours')
+  assert.deepEqual(await mail(node, [one.address, ours.address], 6_000), ['250 2.1.5', '250 2.1.5', tooMuch])
+  assert.deepEqual(await mail(node, [one.address, ours.address], 6_000), [tooMuch, ...taken])
+  // Of two inboxes there is room for one.
+  const all = [one.address, one.address.replace('@', '+x@'), two.address, ours.address]
+  assert.deepEqual(await mail(node, all, 3_000, true), ['250 2.1.5', '250 2.1.5', tooMuch, ...taken])
+  await until('all to be filed', async () => (await other.api.exported(ours.id)).length === 2)
+  assert.equal((await small.api.exported(one.id)).length, 1)
+  assert.equal((await small.api.exported(two.id)).length, 0)
+})
+
+test('hostile 12: a mail that was stored is stored, though nobody heard of it and there is no room for another', async (t) => {
+  const { foundation, createCaller } = await setStage(t)
+  const { api, organizationId } = await createCaller(receiving(1))
+  const inbox = await api.createInbox('one')
+  const bounds: KeptBounds = { operator: one, feedback: one, return_path: one }
+  const mails = [0, 1, 2].map((number) =>
+    received(organizationId as OrganizationId, number === 1 ? null : inbox.id),
+  )
+  const store = (some: ReceivedMail[]) => insertReceived(foundation.db, some, bounds, foundation.clock.now())
+  assert.deepEqual(await store(mails.slice(0, 2)), ['stored', 'stored'])
+  assert.deepEqual(await store(mails), ['stored', 'stored', 'over'])
+  assert.equal((await usageOf({ foundation } as TestNode, { organizationId } as TestCaller)).messages, 1)
+})
+
+const one = { mails: 1, bytes: 1_000 }
+
+/** A mail to the inbox, or to postmaster. */
+function received(organizationId: OrganizationId, inboxId: string | null): ReceivedMail {
+  const bytes = Buffer.from('Subject: once\r\n\r\n')
+  const tls = { encrypted: false, protocol: 'none', cipher: 'none' }
+  const peer = {
+    helo: 'sender.test',
+    remoteIp: '127.0.0.1',
+    tls,
+    protocol: 'ESMTP',
+    receivedBy: 'mx.test',
+  } as const
+  const envelope = { from: 'someone@far.test', recipients: ['one@inbox.test'], ...peer }
+  const mail = { raw: { id: newUuid(), sizeBytes: bytes.length, bytes, blob: null }, receivedAt: new Date() }
+  const row = { id: newId('message', Date.now()), envelope }
+  const address = 'postmaster@inbox.test'
+  return inboxId
+    ? { ...mail, inboxes: [{ ...row, organizationId, inboxId: inboxId as InboxId }], kept: [] }
+    : { ...mail, inboxes: [], kept: [{ ...row, purpose: 'operator', address, submissionId: null }] }
+}
 
 test('hostile 12: while less is free on disk than is to be kept, no mail is received, and all else goes on', async (t) => {
   const node = await setStage(t, { POSTHORN_DISK_RESERVE: String(2 ** 39) })

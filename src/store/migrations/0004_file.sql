@@ -51,7 +51,7 @@ $$;
 -- `contents` as packRaws writes them. An inbox that was deleted meanwhile gets nothing. A mail that is over a bound for anyone
 -- whom it goes to is stored for nobody: it gets one reply, and its sender comes again without those who are over theirs.
 -- Answers for each mail of which anything was stored `stored`, for each that is over a bound `over`. Run again with the same
--- ids, it changes nothing.
+-- ids, it changes nothing and answers the same.
 create function receive_mails(at timestamptz, inboxes jsonb, kept jsonb, bounds jsonb, raws jsonb, contents bytea)
 returns table (i integer, verdict text)
 language plpgsql
@@ -62,6 +62,7 @@ as $$
 #variable_conflict use_column
 declare
   today date := (receive_mails.at at time zone 'UTC')::date;
+  again integer[];
   refused integer[];
 begin
   -- 0x6b657074 is "kept": one at a time, so that its bounds hold across nodes.
@@ -69,6 +70,11 @@ begin
   perform from received_usage u
     where u.organization_id = any(array(select distinct x.org from jsonb_to_recordset(inboxes) as x(org uuid)))
     order by u.organization_id for no key update;
+  again := array(select x.i from jsonb_to_recordset(inboxes || kept) as x(i integer, raw uuid) join raw r on r.id = x.raw);
+  if again <> '{}' then
+    inboxes := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(inboxes) x where (x->>'i')::integer <> all(again));
+    kept := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(kept) x where (x->>'i')::integer <> all(again));
+  end if;
   refused := array(select find_over_limits(inboxes, today) union select find_over_kept(kept, bounds));
 
   return query
@@ -99,7 +105,8 @@ begin
     from (select organization_id, count(*) as messages, sum(size_bytes) as bytes from spooled group by 1) n
     where u.organization_id = n.organization_id
   )
-  select l.i, 'stored' from living l union select n.i, 'stored' from needed n union all select unnest(refused), 'over';
+  select l.i, 'stored' from living l union select n.i, 'stored' from needed n
+  union select unnest(again), 'stored' union all select unnest(refused), 'over';
 end $$;
 
 -- Up to 32 organizations with mail that is due, from behind the one that had its turn last, once round; those of `passed_over`
