@@ -66,7 +66,6 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     const { number, release } = await claimFolder(db, settings.dataDir)
     parts.push({ stop: release })
     await requireSharedBlobs(db, settings.blobFolder, number)
-    const mark = await markBlobs(foundation, number)
     await warnOfFormerDomains(foundation)
     const operator = createOperatorServer({ db, clock: foundation.clock, isDraining: () => draining })
     const listening: Listening = {
@@ -75,14 +74,17 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
       operator: await listen(operator, settings.operator),
     }
     parts.push({ stop: () => close(operator) })
+    const membership = await startMembership(foundation, number)
+    parts.push(membership)
+    // Once more, for those that start together: the later one of two finds the other before it has taken anything.
+    await requireSharedBlobs(db, settings.blobFolder, number)
     if (roles.includes('jobs')) parts.push(startJobs(foundation, wakes, mx))
     if (roles.includes('mx')) listening.smtp = await startMx(foundation, wakes, mx, parts)
     const sends = roles.includes('delivery')
     const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
-    const membership = await startMembership(foundation, { smtp: listening.smtp, capture, mark })
+    await announce(membership, { smtp: listening.smtp, capture })
+    // The others stop to find this node before it stops to listen.
     parts.push(membership)
-    // Once more, for those that start together: the later one of two finds the other.
-    await requireSharedBlobs(db, settings.blobFolder, number)
     if (sends) parts.push(await startDelivery(foundation, wakes, membership))
     if (roles.includes('webhooks')) parts.push(await startWebhooks(foundation, wakes, membership))
     if (roles.includes('api')) listening.http = await startApi(foundation, wakes, parts)
@@ -186,19 +188,23 @@ function writtenFolders({ blobFolder, dataDir, databaseUrl }: Settings): string[
   return databaseUrl ? [blobFolder] : [blobFolder, dataDir]
 }
 
-/** Makes this node known, so that those that send find those that take mail, whatever roles each of them has. */
-async function startMembership(
-  { db, clock, log }: Foundation,
-  {
-    smtp,
-    capture,
-    mark,
-  }: { smtp: ListenAddress | null; capture: ListenAddress | null; mark: NodeMark | null },
-): Promise<Membership> {
-  const profile = { smtp: smtp && formatAddress(smtp), capture: capture && formatAddress(capture), mark }
-  const membership = new Membership({ db, clock, log, profile })
+/** Makes this node known to the others, by its mark among the blobs; it takes no mail yet. */
+async function startMembership(foundation: Foundation, folder: number): Promise<Membership> {
+  const { db, clock, log } = foundation
+  const membership = new Membership({ db, clock, log, mark: await markBlobs(foundation, folder) })
   await membership.start()
   return membership
+}
+
+/** So that those that send find those that take mail, whatever roles each of them has. */
+async function announce(
+  membership: Membership,
+  { smtp, capture }: { smtp: ListenAddress | null; capture: ListenAddress | null },
+): Promise<void> {
+  await membership.announce({
+    smtp: smtp && formatAddress(smtp),
+    capture: capture && formatAddress(capture),
+  })
 }
 
 async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Promise<ListenAddress> {

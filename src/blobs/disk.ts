@@ -13,6 +13,7 @@ import {
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { syncFolder } from '../base/sync-folder.ts'
 
 /** Takes chunks one after the other; nothing can be read before `commit` resolves. */
 export interface BlobWriter {
@@ -200,13 +201,4 @@ class Gathered {
 async function syncAbove(path: string, made: string): Promise<void> {
   await syncFolder(dirname(path))
   if (path.length > made.length) await syncAbove(dirname(path), made)
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const entry = await open(folder, 'r')
-  try {
-    await entry.sync()
-  } finally {
-    await entry.close()
-  }
 }

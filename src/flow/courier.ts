@@ -68,7 +68,7 @@ export class Courier {
         const mustWait = waitedMs > heldAfterMs && (await isHeld(db, organizationOf(job)).catch(() => true))
         if (!mustWait) return await this.#carry(line, job, mayFinish, record)
         record(untried(job))
-        return { fault: null, decided: false }
+        return { fault: null, decided: false, tried: false }
       },
       giveBack: (jobs: DeliveryJob[]) => record(jobs.flatMap(untried)),
       nextDue: () => nextDue(db, { ...lease, turns }, clock.now()),
@@ -97,9 +97,11 @@ export class Courier {
   ) {
     const open = new Map(job.deliveries.map((delivery) => [delivery.position, delivery]))
     let decided = false
+    let tried = false
     const take = (result: DeliveryResult) => {
       open.delete(result.position)
       decided ||= result.status === 'delivered' || result.status === 'bounced'
+      tried ||= result.facts.some(({ type }) => type === 'attempted')
       this.#count(job, result)
       record([result])
     }
@@ -111,11 +113,11 @@ export class Courier {
       const sent = await traced('deliver', describe, () =>
         deliver(this.#deps, line, job, { mayFinish, record: take }),
       )
-      return { fault: this.#routeFault(line, job, sent), decided }
+      return { fault: this.#routeFault(line, job, sent), decided, tried }
     } catch (error) {
       const results = await this.#setAside({ ...job, deliveries: [...open.values()] }, error)
       for (const result of results) take(result)
-      return { fault: null, decided }
+      return { fault: null, decided, tried }
     }
   }
 

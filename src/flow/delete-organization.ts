@@ -9,19 +9,21 @@ import { entombInbox } from '../store/inboxes.ts'
 import { entombOrganization, findOrganization, updateOrganizationStatus } from '../store/organizations.ts'
 import { deleteUnusedRaws } from '../store/raws.ts'
 import {
-  buryWebhooks,
-  clearReceived,
   countHoldings,
+  countSubmissions,
   findLivingInboxes,
   findRemovable,
   type Holdings,
   hasUnpurged,
   ownTables,
+  receivedTables,
   removeKeys,
   removeOwnRows,
+  removeReceived,
   removeSubmissions,
 } from '../store/removal.ts'
 import { purgeDeletedWebhook } from '../store/webhook-deliveries.ts'
+import { buryWebhooks, listWebhooks } from '../store/webhooks.ts'
 import { purgeDeleted } from './delete-inbox.ts'
 import { untilKnownEverywhere } from './key.ts'
 
@@ -90,7 +92,7 @@ async function removeSent({ db }: Deps, id: OrganizationId): Promise<void> {
     })
   for (const untilMs = performance.now() + onWireMs; ; await sleep(250)) {
     while ((await removeSome()) > 0);
-    const { submissions } = await countHoldings(db, id)
+    const submissions = await countSubmissions(db, id)
     if (submissions === 0) return
     if (performance.now() > untilMs)
       throw new ServiceError(
@@ -100,16 +102,39 @@ async function removeSent({ db }: Deps, id: OrganizationId): Promise<void> {
   }
 }
 
-async function removeMail({ db, blobs }: Deps, id: OrganizationId): Promise<void> {
-  const unused = await db.transaction(async (tx) => deleteUnusedRaws(tx, await clearReceived(tx, id)))
-  for (const blob of unused) await blobs.delete(blob)
+async function removeMail(deps: Deps, id: OrganizationId): Promise<void> {
+  const { db, blobs } = deps
+  for (const table of receivedTables) while ((await removeSomeReceived(deps, table, id)) > 0);
   // The jobs of a node may be purging the same inbox: it is theirs then, and ends as well.
   for (; await hasUnpurged(db, id); await sleep(50)) while (await purgeDeleted({ db, blobs }, chunk));
 }
 
-async function removeRest({ db, clock }: Deps, id: OrganizationId): Promise<void> {
-  await db.transaction((tx) => buryWebhooks(tx, id, clock.now()))
+async function removeSomeReceived(
+  { db, blobs }: Deps,
+  table: (typeof receivedTables)[number],
+  id: OrganizationId,
+): Promise<number> {
+  const { removed, unused } = await db.transaction(async (tx) => {
+    const rawIds = await removeReceived(tx, table, id, chunk)
+    return { removed: rawIds.length, unused: await deleteUnusedRaws(tx, rawIds) }
+  })
+  for (const blob of unused) await blobs.delete(blob)
+  return removed
+}
+
+async function removeWebhooks({ db, clock }: Deps, id: OrganizationId): Promise<void> {
+  for (;;) {
+    const webhooks = await listWebhooks(db, id, null, chunk)
+    if (webhooks.length === 0) break
+    const ids = webhooks.map((webhook) => webhook.id)
+    await db.transaction((tx) => buryWebhooks(tx, ids, clock.now()))
+  }
   while ((await db.transaction((tx) => purgeDeletedWebhook(tx, chunk))) > 0);
+}
+
+async function removeRest(deps: Deps, id: OrganizationId): Promise<void> {
+  const { db, clock } = deps
+  await removeWebhooks(deps, id)
   for (const table of ownTables)
     while ((await db.transaction((tx) => removeOwnRows(tx, table, id, chunk))) > 0);
   await db.transaction(async (tx) => {

@@ -118,7 +118,7 @@ const notWritten = 'this service could not write the message, by a fault of its 
 
 /**
  * The message could not even be written, by a fault of ours: it waits by the schedule, and has failed after a few such
- * attempts, unless `cause` is one that passes.
+ * attempts. One whose `cause` passes is none of these.
  */
 export function unwritten(
   deps: DeliveryDeps,
@@ -127,9 +127,9 @@ export function unwritten(
 ): DeliveryResult[] {
   const at = deps.clock.now()
   return job.deliveries.map((delivery) => {
-    const ownFaults = delivery.ownFaults + 1
+    const ownFaults = delivery.ownFaults + (cause === 'lasting' ? 1 : 0)
     const end =
-      cause === 'lasting' && ownFaults >= maxOwnFaults
+      ownFaults >= maxOwnFaults
         ? { status: 'failed' as const, dueAt: null, failureCode: 'internal_error' }
         : { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
     const told = {

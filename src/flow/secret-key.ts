@@ -1,6 +1,6 @@
 // The key that seals secrets at rest: read or made, and held against the check value that the database keeps of it.
-import { randomBytes } from 'node:crypto'
-import { mkdir, open, readFile } from 'node:fs/promises'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { StartRefused } from '../base/errors.ts'
 import { SecretBox } from '../base/secret-box.ts'
@@ -64,19 +64,34 @@ function checkOf(box: SecretBox): Buffer {
   return box.digest('secret-key-check', 'posthorn')
 }
 
-/** On disk, with its name, before anything is sealed with it; readable by its owner alone. */
+/**
+ * On disk, whole and with its name, before anything is sealed with it; readable by its owner alone. Where another process
+ * makes one at the same moment the first is the key of both.
+ */
 async function makeSecretKey(file: string): Promise<Buffer> {
-  const key = randomBytes(32)
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  const draft = `${file}.${randomUUID()}`
+  try {
+    await writeFlushed(draft, randomBytes(32).toString('hex'))
+    // A rename would take the place of a key that another process has made.
+    await link(draft, file).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error
+    })
+  } finally {
+    await rm(draft, { force: true })
+  }
+  await syncFolder(dirname(file))
+  return (await readSecretKey(file))!
+}
+
+async function writeFlushed(file: string, text: string): Promise<void> {
   const created = await open(file, 'wx', 0o600)
   try {
-    await created.writeFile(key.toString('hex'))
+    await created.writeFile(text)
     await created.sync()
   } finally {
     await created.close()
   }
-  await syncFolder(dirname(file))
-  return key
 }
 
 const fromWhere = 'copied from a node of this database (<data>/secret-key), or from a backup'

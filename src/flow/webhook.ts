@@ -8,7 +8,7 @@ import { lockOrganization } from '../store/organizations.ts'
 import { announce } from '../store/outbox.ts'
 import { replayDelivery, type WebhookDeliveryRow } from '../store/webhook-deliveries.ts'
 import {
-  buryWebhook,
+  buryWebhooks,
   countWebhooks,
   findWebhook,
   insertWebhook,
@@ -154,7 +154,7 @@ export async function deleteWebhook({ db, clock }: Deps, caller: Caller, id: str
         'delivery_in_progress',
         'It is being called. Try again in a moment, or disable it.',
       )
-    await buryWebhook(tx, webhook.id, at)
+    await buryWebhooks(tx, [webhook.id], at)
   })
 }
 

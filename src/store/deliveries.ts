@@ -3,6 +3,7 @@ import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import { newUuid } from '../base/ids.ts'
 import { column, pick } from './columns.ts'
 import type { Queryable, Tx } from './db.ts'
+import type { EventFact } from './events.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import type { DeliveryStatus } from './status.ts'
 import { dueOf, type Seen, type Turns } from './turns.ts'
@@ -13,7 +14,7 @@ export interface ClaimedDelivery {
   organizationId: OrganizationId
   email: string
   attempts: number
-  /** How many of them a fault of ours ended before the message was written. */
+  /** How many of them a lasting fault of ours ended before the message was written. */
   ownFaults: number
   queuedAt: Date
   expiresAt: Date
@@ -156,7 +157,7 @@ export interface DeliveryResult {
   dueAt: Date | null
   response: string | null
   failureCode: string | null
-  /** How many attempts a fault of ours has ended by now; left out where this one was another. */
+  /** How many attempts a lasting fault of ours has ended by now; left out where this one was another. */
   ownFaults?: number
   /** The remote says that there is no such address: nothing more is sent to it. */
   suppresses?: boolean
@@ -164,16 +165,7 @@ export interface DeliveryResult {
 }
 
 /** An event to come, told with the result that it belongs to. */
-export interface DeliveryFact {
-  type: string
-  recipient: string
-  at: Date
-  attempt: number | null
-  remote: { host: string; ip: string; tls: string | null } | null
-  response: string | null
-  enhancedStatus: string | null
-  classification: string | null
-}
+export type DeliveryFact = EventFact & { recipient: string }
 
 const resultColumns = Array.from({ length: 20 }, (_, i) => `$${i + 1}`).join(', ')
 

@@ -2,11 +2,8 @@
 import { type SubmissionId, uuidFor } from '../base/ids.ts'
 import type { Queryable } from './db.ts'
 
-export interface EventRow {
-  id: string
-  seq: number
-  /** 0 for what is stored; else counts, from 1, what stands behind the stored event of that `seq`. */
-  place: number
+/** What an event tells. */
+export interface EventFact {
   type: string
   recipient: string | null
   at: Date
@@ -15,6 +12,13 @@ export interface EventRow {
   response: string | null
   enhancedStatus: string | null
   classification: string | null
+}
+
+export interface EventRow extends EventFact {
+  id: string
+  seq: number
+  /** 0 for what is stored; else counts, from 1, what stands behind the stored event of that `seq`. */
+  place: number
 }
 
 const eventColumns = `e.id, e.seq, 0 as place, e.type, e.recipient, e.at, e.attempt, e.remote, e.response,

@@ -76,8 +76,8 @@ const columnsWith = (body: (column: string) => string) =>
   case when m.direction = 'inbound'
     then coalesce(${body('m.extracted_text')}, btrim(${body('m.text')}, E' \\t\\r\\n')) end as "extractedText",
   ${isCut} as "isCut", m.metadata, m.purpose, m.attachments, m.security, m.submission_id as "submissionId",
-  coalesce(s.status, m.settled_as) as "submissionStatus", s.failure_code as "failureCode", m.raw_id as "rawId", m.created_at as "createdAt",
-  greatest(m.updated_at, s.updated_at) as "updatedAt"`
+  coalesce(s.status, m.settled_as) as "submissionStatus", coalesce(s.failure_code, m.settled_code) as "failureCode",
+  m.raw_id as "rawId", m.created_at as "createdAt", greatest(m.updated_at, s.updated_at) as "updatedAt"`
 
 const isCut = `${textBytes} > ${maxAnswerBytes}`
 const columns = columnsWith(

@@ -24,10 +24,14 @@ export interface Node {
   leave(): Promise<void>
 }
 
-/** How the others know a node: where it takes mail for our own domains, and captured mail; its mark among the blobs. */
-export interface NodeProfile {
+/** Where a node takes mail for our own domains, and captured mail; null where it does not, or not yet. */
+export interface NodeAddresses {
   smtp: string | null
   capture: string | null
+}
+
+/** How the others know a node: by its addresses, and its mark among the blobs. */
+export interface NodeProfile extends NodeAddresses {
   mark: { folder: number; word: string } | null
 }
 
@@ -57,6 +61,15 @@ export async function joinNodes(db: Db, { smtp, capture, mark }: NodeProfile, at
     client.release(true)
     throw error instanceof DbFault ? error : new DbFault(error as Error)
   }
+}
+
+/** From now on the others find the node there. */
+export async function writeNodeAddresses(
+  db: Db,
+  id: number,
+  { smtp, capture }: NodeAddresses,
+): Promise<void> {
+  await db.query('update node set smtp_address = $2, capture_address = $3 where id = $1', [id, smtp, capture])
 }
 
 /** One question at a time; silence is loss as late as for any other, for a slow server still holds the lock. */

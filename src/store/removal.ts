@@ -29,13 +29,14 @@ export async function findRemovable(
 
 /**
  * Removes submissions with their recipients, events, complaints and content. A message that one of them sent stays in its
- * inbox and says how it ended.
+ * inbox as it was read before: it names its submission, and says how that ended.
  */
 export async function removeSubmissions(tx: Tx, ids: readonly SubmissionId[]): Promise<void> {
   if (ids.length === 0) return
   await tx.query(
-    `update message m set settled_as = s.status, submission_id = null from submission s
-    where s.id = any($1::uuid[]) and m.id = s.message_id`,
+    `update message m set settled_as = s.status, settled_code = s.failure_code,
+      updated_at = greatest(m.updated_at, s.updated_at)
+    from submission s where s.id = any($1::uuid[]) and m.id = s.message_id`,
     [ids],
   )
   await tx.query(
@@ -96,13 +97,33 @@ export async function hasUnpurged(db: Queryable, id: OrganizationId): Promise<bo
   return rows.length > 0
 }
 
-/** Takes what was received for the organization, and is not filed or read yet, away; answers the raw rows that it named. */
-export async function clearReceived(tx: Tx, id: OrganizationId): Promise<string[]> {
-  const rows = await tx.query<{ rawId: string }>(
-    `with spooled as (delete from spool where organization_id = $1 returning raw_id),
-      kept as (delete from kept_mail where organization_id = $1 returning raw_id)
-    select raw_id as "rawId" from spooled union select raw_id from kept`,
+/** How many submissions the organization has. */
+export async function countSubmissions(db: Queryable, id: OrganizationId): Promise<number> {
+  const [row] = await db.query<{ count: number }>(
+    'select count(*) as count from submission where organization_id = $1',
     [id],
+  )
+  return row!.count
+}
+
+/** Where what was received for an organization waits until it is filed or read, each found by its index. */
+const received = {
+  spool: 'organization_id = $1',
+  kept_mail: `turn_of(organization_id) = $1 and purpose <> 'operator'`,
+}
+export const receivedTables = Object.keys(received) as (keyof typeof received)[]
+
+/** Removes up to `limit` of what was received for the organization; answers the raw rows that it named, one for each. */
+export async function removeReceived(
+  tx: Tx,
+  table: keyof typeof received,
+  id: OrganizationId,
+  limit: number,
+): Promise<string[]> {
+  const rows = await tx.query<{ rawId: string }>(
+    `delete from ${table} where id = any(array(select id from ${table} where ${received[table]} limit $2))
+    returning raw_id as "rawId"`,
+    [id, limit],
   )
   return rows.map(({ rawId }) => rawId)
 }
@@ -132,15 +153,6 @@ export async function removeOwnRows(
     [id, limit],
   )
   return rows.length
-}
-
-/** Leaves tombstones without secrets of the organization's endpoints: what was told them is purged behind these. */
-export async function buryWebhooks(tx: Tx, id: OrganizationId, at: Date): Promise<void> {
-  await tx.query(
-    `update webhook set status = 'deleted', url = '', description = null, sealed_secret = '', sealed_previous_secret = null,
-      updated_at = $2 where organization_id = $1 and status <> 'deleted'`,
-    [id, at],
-  )
 }
 
 /** Removes its keys, with what was borrowed of their rates, and its usage. */

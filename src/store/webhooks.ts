@@ -87,12 +87,12 @@ export async function updateWebhook(tx: Tx, row: WebhookRow): Promise<void> {
   )
 }
 
-/** Leaves a tombstone without secrets: nothing is called any more, and its deliveries are purged later. */
-export async function buryWebhook(tx: Tx, id: WebhookId, at: Date): Promise<void> {
+/** Leaves tombstones without secrets: nothing is called any more, and their deliveries are purged later. */
+export async function buryWebhooks(tx: Tx, ids: readonly WebhookId[], at: Date): Promise<void> {
   await tx.query(
     `update webhook set status = 'deleted', url = '', description = null, sealed_secret = '', sealed_previous_secret = null,
-      updated_at = $2 where id = $1`,
-    [id, at],
+      updated_at = $2 where id = any($1::text[])`,
+    [ids, at],
   )
 }
 

@@ -2,14 +2,20 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Db } from '../store/db.ts'
-import { joinNodes, type Node, type NodeProfile } from '../store/nodes.ts'
+import {
+  joinNodes,
+  type Node,
+  type NodeAddresses,
+  type NodeProfile,
+  writeNodeAddresses,
+} from '../store/nodes.ts'
 import { Loop } from './loop.ts'
 
 export interface MembershipOptions {
   db: Db
   clock: Clock
   log: Log
-  profile: NodeProfile
+  mark: NodeProfile['mark']
 }
 
 /** Keeps this node known to the others from `start` to `stop`, as long as the database can be reached. */
@@ -17,6 +23,9 @@ export class Membership {
   readonly #options: MembershipOptions
   readonly #joining: Loop
   #node: Node | null = null
+  #addresses: NodeAddresses = { smtp: null, capture: null }
+  /** What the others were told last. */
+  #told = this.#addresses
   readonly #tellLost: (() => void)[] = []
 
   constructor(options: MembershipOptions) {
@@ -30,6 +39,13 @@ export class Membership {
     this.#joining.start()
   }
 
+  /** Has the others find this node under its addresses, which it listens on by now. */
+  async announce(addresses: NodeAddresses): Promise<void> {
+    this.#addresses = addresses
+    await this.#tell()
+  }
+
+  /** May be called again. */
   async stop(): Promise<void> {
     await this.#joining.stop()
     const node = this.#node
@@ -50,11 +66,14 @@ export class Membership {
   async #join(): Promise<false> {
     if (this.#node) {
       this.#node.probe()
+      await this.#tell()
       return false
     }
-    const { db, clock, log, profile } = this.#options
-    const node = await joinNodes(db, profile, clock.now())
+    const { db, clock, log, mark } = this.#options
+    const addresses = this.#addresses
+    const node = await joinNodes(db, { ...addresses, mark }, clock.now())
     this.#node = node
+    this.#told = addresses
     node.lost.catch((error) => {
       if (this.#node !== node) return
       this.#node = null
@@ -64,5 +83,13 @@ export class Membership {
       this.#joining.wake()
     })
     return false
+  }
+
+  /** What a node that was just joined is not known under yet; without one, it is joined with them. */
+  async #tell(): Promise<void> {
+    const [node, addresses] = [this.#node, this.#addresses]
+    if (!node || this.#told === addresses) return
+    await writeNodeAddresses(this.#options.db, node.id, addresses)
+    if (this.#node === node) this.#told = addresses
   }
 }

@@ -13,10 +13,14 @@ export interface Line {
   destroy(): void
 }
 
-/** How one job went: `fault` is the connection's, so the route's; `decided`: for good, so that the line has been of use. */
+/**
+ * How one job went: `fault` is the connection's, so the route's; `decided`: for good, so that the line has been of use.
+ * What was not `tried`, as of who is held or what we could not write, says nothing of the way.
+ */
 export interface Carried {
   fault: RouteFault | null
   decided: boolean
+  tried: boolean
 }
 
 /** What the worker is handed: the verbs of the flow, bound to this route's lease. */
@@ -206,10 +210,11 @@ export class RouteWorker<Job> {
     let used = false
     for (let next = await this.#next(); next; next = await this.#next()) {
       grow()
-      const { fault, decided } = await this.#carry(line, next)
+      const { fault, decided, tried } = await this.#carry(line, next)
       used ||= decided
-      this.#hasCarried ||= !fault
-      if (this.#failures > 0 && (used || !fault)) await this.#recovered()
+      const isFree = tried && !fault
+      this.#hasCarried ||= isFree
+      if (this.#failures > 0 && (used || isFree)) await this.#recovered()
       if (fault) return used ? null : fault
       if (!line.usable) return null
     }

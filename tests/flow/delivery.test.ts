@@ -325,6 +325,13 @@ test('words within a transaction are not shown to others who wait for the same s
   assert.match(stage.node.log(), /too much from alice@secret\.test/)
 })
 
+/** What no request could store: a subject that ends its line. */
+async function breakSubject({ node }: Stage, { message, submission }: Acceptance): Promise<void> {
+  const { db } = node.foundation
+  await db.query('update message set subject = $2 where id = $1', [message.id, 'a\r\nBcc: b'])
+  await db.query('update submission set subject = $2 where id = $1', [submission.id, 'a\r\nBcc: b'])
+}
+
 test('hostile 5: a message that cannot be written waits by the schedule, is told, and fails in the end', async (t) => {
   const rule: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null)
   const stage = await setStage(t, rule, { POSTHORN_RETRY_SCHEDULE: '1m,5m,20m' })
@@ -341,9 +348,8 @@ test('hostile 5: a message that cannot be written waits by the schedule, is told
   const broken = await send(api, inbox, ['one@far.test'])
   const sent = [broken, large]
   for (const { submission } of sent) await untilAttempt(stage, submission.id, 1)
-  // What no request could store: a subject that ends its line; and attachments whose bytes are gone.
-  await db.query('update message set subject = $2 where id = $1', [broken.message.id, 'a\r\nBcc: b'])
-  await db.query('update submission set subject = $2 where id = $1', [broken.submission.id, 'a\r\nBcc: b'])
+  await breakSubject(stage, broken)
+  // And attachments whose bytes are gone.
   for (const { blob } of await db.query<{ blob: string }>('select blob from raw where blob is not null'))
     await blobs.delete(blob)
   sink.rule = () => null
@@ -379,6 +385,25 @@ test('hostile 5: a message that cannot be written waits by the schedule, is told
   // Others go out meanwhile, over the same connection.
   const { submission } = await send(api, inbox, ['three@far.test'])
   await untilStates(api, submission.id, 'delivered')
+})
+
+test('a message that we cannot write says nothing of the way: it stays blocked until one gets through', async (t) => {
+  const stage = await setStage(t, ({ stage }) => (stage === 'banner' ? '554 5.3.2 go away' : null))
+  const { node, sink, api, inbox } = stage
+  const { db, clock } = node.foundation
+  const broken = await send(api, inbox, ['one@far.test'])
+  const fault = (await untilFailures(stage, '@relay', 1)).lastFault
+  assert.match(fault!, /554 5\.3\.2/)
+  await breakSubject(stage, broken)
+  sink.rule = () => null
+  clock.advance(2 * minuteMs)
+  await untilStates(api, broken.submission.id, 'deferred')
+  await until('the queue to be let go', async () => (await listQueues(db, '@relay'))[0]!.owner === null)
+  const [route] = await listQueues(db, '@relay')
+  assert.deepEqual([route!.failures, route!.lastFault], [1, fault])
+  const { submission } = await send(api, inbox, ['two@far.test'])
+  await untilStates(api, submission.id, 'delivered')
+  await untilFailures(stage, '@relay', 0)
 })
 
 test('hostile 5: a result that cannot be stored is stored without the words, and nothing is sent twice', async (t) => {

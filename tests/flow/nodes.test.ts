@@ -1,10 +1,14 @@
 // Several nodes over one database: what they must share is looked at before they take work, and clocks may differ.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import pg from 'pg'
+import { isNodeLock, listNodeAddresses, nodeLockClass } from '../../src/store/nodes.ts'
 import { Api } from '../support/api.ts'
 import { makePlace, type Place, send, startNode, untilStates, urlOf } from '../support/node.ts'
 import { inherited, run, startPosthorn } from '../support/service.ts'
@@ -108,6 +112,56 @@ test('hostile 13: a node with blobs of its own stops with one line, and the doct
   // Alone it may have any.
   const moved = await startNode(place, { env: apart })
   await moved.stop()
+})
+
+test('hostile 13: of two nodes that start together none takes mail before both are known to share their blobs', async (t) => {
+  const place = await makePlace(t)
+  const [other, watching] = [new pg.Client(place.connection), new pg.Client(place.connection)]
+  for (const client of [other, watching]) {
+    await client.connect()
+    place.after(() => client.end())
+  }
+  // What listens already would end the start at once.
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  place.after(() => new Promise<void>((resolve) => void taken.close(() => resolve())))
+  const { port } = taken.address() as AddressInfo
+  // The other one, whose blobs are elsewhere, is known after this one has looked for it, and before it is known itself.
+  await other.query('begin')
+  await other.query('lock table node in share row exclusive mode')
+  await other.query(
+    `insert into node (id, mark_folder, mark_word, started_at) values (nextval('node_id'), 4711, 'a word', now())`,
+  )
+  await other.query(`select pg_advisory_lock($1, id::integer) from node where mark_folder = 4711`, [
+    nodeLockClass,
+  ])
+  const starting = startNode(place, { env: { POSTHORN_SMTP: `127.0.0.1:${port}` } })
+  const refused = assert.rejects(starting, /is not the blob folder of the other nodes/)
+  await until('it to be about to join', async () => {
+    const { rowCount } = await watching.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%into node%'`,
+    )
+    return (rowCount ?? 0) > 0
+  })
+  await other.query('commit')
+  await refused
+})
+
+test('a node that has to join anew is found where it takes mail', async (t) => {
+  const place = await makePlace(t)
+  const node = await startNode(place, { roles: ['mx'] })
+  const { db } = node.foundation
+  const address = `127.0.0.1:${node.smtp.port}`
+  assert.deepEqual(await listNodeAddresses(db, 'smtp'), [address])
+  const numberOf = async () => (await db.query<{ id: number }>('select max(id) as id from node'))[0]!.id
+  const first = await numberOf()
+  await db.query(
+    `select pg_terminate_backend(l.pid) from pg_locks l where ${isNodeLock} and l.classid = $1 and l.objid = $2`,
+    [nodeLockClass, first],
+  )
+  await until('it to have a new number', async () => (await numberOf()) > first)
+  await until('it to be found', async () => (await listNodeAddresses(db, 'smtp')).includes(address))
+  await node.stop()
 })
 
 test('a copy of a data folder is told what makes it a folder of its own', async (t) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { globSync, readdirSync, readFileSync, readlinkSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { pauseQueue } from '../../src/flow/end-deliveries.ts'
 import { Db, DbFault } from '../../src/store/db.ts'
@@ -178,7 +178,8 @@ for (const [table, question] of [
     )
   })
 
-test('hostile 5: without the disk of its attachment a message waits by the schedule, is told, and goes out in the end', async (t) => {
+/** A large mail that waits in a paused queue, and where the blob folder is. */
+async function holdLargeMail(t: TestContext) {
   const place = await makePlace(t)
   const sink = await startSink(t)
   const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
@@ -196,15 +197,19 @@ test('hostile 5: without the disk of its attachment a message waits by the sched
       attachments: [{ filename: 'large.txt', contentType: 'text/plain', content }],
     },
   })
-  const blobs = join(place.folder, 'blobs')
-  renameSync(blobs, `${blobs}.away`)
-  await pauseQueue(node.foundation, '@relay', 'running')
   const typesOf = async () => {
     const { events } = await api.want<{ events: { type: string }[] }>(
       `/v1/submissions/${submission.id}/events`,
     )
     return events.map(({ type }) => type)
   }
+  return { node, api, submission, typesOf, blobs: join(place.folder, 'blobs') }
+}
+
+test('hostile 5: without the disk of its attachment a message waits by the schedule, is told, and goes out in the end', async (t) => {
+  const { node, api, submission, typesOf, blobs } = await holdLargeMail(t)
+  renameSync(blobs, `${blobs}.away`)
+  await pauseQueue(node.foundation, '@relay', 'running')
   const deferred = Array<string>(6).fill('deferred')
   for (const count of deferred.keys()) {
     await until(`attempt ${count + 1}`, async () => (await typesOf()).length === count + 3)
@@ -215,6 +220,25 @@ test('hostile 5: without the disk of its attachment a message waits by the sched
   node.foundation.clock.advance(70_000)
   await untilStates(api, submission.id, 'delivered')
   assert.deepEqual(await typesOf(), ['accepted', 'queued', ...deferred, 'attempted', 'delivered'])
+})
+
+test('hostile 5: faults of ours that pass do not count as those that last, of which a message bears five', async (t) => {
+  const { node, api, submission, typesOf, blobs } = await holdLargeMail(t)
+  const { db, clock } = node.foundation
+  renameSync(blobs, `${blobs}.away`)
+  await pauseQueue(node.foundation, '@relay', 'running')
+  for (let attempt = 1; attempt <= 8; attempt++) {
+    await until(`attempt ${attempt}`, async () => (await typesOf()).length === attempt + 2)
+    await untilStates(api, submission.id, 'deferred')
+    if (attempt === 4) {
+      renameSync(`${blobs}.away`, blobs)
+      for (const { blob } of await db.query<{ blob: string }>('select blob from raw where blob is not null'))
+        await node.foundation.blobs.delete(blob)
+    }
+    clock.advance(70_000)
+  }
+  await untilStates(api, submission.id, 'failed')
+  assert.equal((await typesOf()).length, 9 + 2)
 })
 
 /** Reads, writes and sends, with idempotency keys that begin with `name`. */

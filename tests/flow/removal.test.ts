@@ -5,7 +5,7 @@ import { deleteOrganization, previewDeletion } from '../../src/flow/delete-organ
 import { removeSettled } from '../../src/flow/remove-settled.ts'
 import type { Acceptance, Api, Inbox, Message } from '../support/api.ts'
 import { findLeftovers, findWords } from '../support/leftovers.ts'
-import { makePlace, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
@@ -77,11 +77,24 @@ for (const what of ['message', 'inbox'] as const)
   })
 
 test('hostile 10: retention removes what is settled with its events, and no message', async (t) => {
-  const { node } = await setStage(t, { POSTHORN_RETENTION: '40d' })
+  const { node, sink } = await setStage(t, { POSTHORN_RETENTION: '40d' })
   const { db, clock } = node.foundation
   const { api } = await node.createCaller()
   const inbox = await openInbox(api)
   const { message, submission } = await write(api, inbox, 'first-mail')
+  sink.rule = ({ stage }) => (stage === 'rcpt' ? '550 5.7.1 no' : null)
+  const refused = await send(api, inbox, ['other@far.test'])
+  await untilStates(api, refused.submission.id, 'bounced')
+  const readBoth = () =>
+    Promise.all([message, refused.message].map(({ id }) => api.want<Message>(`/v1/messages/${id}`)))
+  const before = await readBoth()
+  assert.deepEqual(
+    before.map(({ delivery }) => delivery),
+    [
+      { submissionId: submission.id, status: 'delivered', failureCode: null },
+      { submissionId: refused.submission.id, status: 'failed', failureCode: 'policy_rejected' },
+    ],
+  )
   clock.advance(39 * dayMs)
   assert.equal(await removeSettled({ db, clock }, 40 * dayMs, 10), false)
   const replay = await write(api, inbox, 'first-mail')
@@ -90,13 +103,16 @@ test('hostile 10: retention removes what is settled with its events, and no mess
   await removeSettled({ db, clock }, 40 * dayMs, 10)
   assert.equal((await api.call(`/v1/submissions/${submission.id}`)).status, 404)
   assert.equal((await api.call(`/v1/submissions/${submission.id}/events`)).status, 404)
-  const kept = await api.want<Message>(`/v1/messages/${message.id}`)
+  assert.deepEqual(await readBoth(), before)
   assert.deepEqual(
-    { status: kept.delivery.status, submissionId: kept.delivery.submissionId, subject: kept.subject },
-    { status: 'delivered', submissionId: null, subject: written.subject },
+    (await api.exported(inbox.id)).map(({ delivery }) => delivery),
+    before.map(({ delivery }) => delivery),
   )
   for (const table of ['submission', 'delivery', 'event'])
     assert.deepEqual(await db.query(`select from ${table}`), [], table)
+  assert.deepEqual(await findLeftovers(db), [])
+  for (const { id } of before) await api.want(`/v1/messages/${id}`, { method: 'DELETE', status: 204 })
+  assert.deepEqual(await api.exported(inbox.id), [])
   assert.deepEqual(await findLeftovers(db), [])
 })
 
@@ -187,4 +203,52 @@ test('hostile 10: a deletion that was broken off goes on when it is asked again'
   assert.equal((await api.call('/v1/inboxes')).status, 403)
   await deleteOrganization(node.foundation, organizationId, () => {})
   assert.deepEqual(await findWords(node.foundation.db, traces), [])
+})
+
+test('hostile 10: what was received and is not filed goes in steps, and each is kept when the next is broken off', async (t) => {
+  const node = await startNode(await makePlace(t), { roles: ['api', 'mx'] })
+  const { db, blobs, clock } = node.foundation
+  const [{ api, organizationId }, other] = [await node.createCaller(), await node.createCaller()]
+  const [inbox, neighbour] = [await openInbox(api), await other.api.createInbox('neighbour')]
+  const raw = Buffer.from('From: a@far.test\r\nSubject: Diagnosis, received\r\n\r\nNumber-4711.\r\n')
+  for (const to of [inbox.address, neighbour.address])
+    assert.equal((await sendMail(node.smtp, { from: 'a@far.test', to, raw })).outcome, 'accepted')
+  await db.query(
+    `insert into spool select 'copy_' || n, s.organization_id, s.inbox_id, s.raw_id, s.size_bytes, s.envelope,
+      s.received_at, s.failures, s.due_at from spool s, generate_series(1, 1100) n where s.organization_id = $1`,
+    [organizationId],
+  )
+  await db.query(
+    `insert into kept_mail (id, purpose, address, organization_id, raw_id, size_bytes, envelope, received_at)
+    select s.id, 'return_path', '', s.organization_id, s.raw_id, s.size_bytes, s.envelope, s.received_at
+    from spool s where s.organization_id = $1`,
+    [organizationId],
+  )
+  const waiting = async (id: string) => {
+    const [row] = await db.query<{ spooled: number; kept: number }>(
+      `select (select count(*) from spool where organization_id = $1) as spooled,
+        (select count(*) from kept_mail where organization_id = $1) as kept`,
+      [id],
+    )
+    return row!
+  }
+  assert.deepEqual(await waiting(organizationId), { spooled: 1101, kept: 1101 })
+  const stop = new Error('broken off')
+  let stepsLeft = Number.POSITIVE_INFINITY
+  const breaking = {
+    query: db.query.bind(db),
+    transaction: async (work: Parameters<typeof db.transaction>[0]) => {
+      if (stepsLeft-- === 0) throw stop
+      return await db.transaction(work)
+    },
+  } as unknown as typeof db
+  const breakOff = (step: string) => {
+    if (step.includes('mail')) stepsLeft = 2
+  }
+  await assert.rejects(deleteOrganization({ db: breaking, blobs, clock }, organizationId, breakOff), stop)
+  assert.deepEqual(await waiting(organizationId), { spooled: 101, kept: 1101 })
+  await deleteOrganization(node.foundation, organizationId, () => {})
+  assert.deepEqual(await waiting(organizationId), { spooled: 0, kept: 0 })
+  assert.deepEqual(await waiting(other.organizationId), { spooled: 1, kept: 0 })
+  assert.deepEqual(await findLeftovers(db), [])
 })

@@ -2,7 +2,16 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -209,6 +218,101 @@ test('an external database without tables is not taken for ours by a command', a
   )
   assert.equal(status, 1)
   assert.match(stderr, /^posthorn: the database has no tables of Posthorn: [^\n]+\n$/)
+})
+
+/**
+ * Put before the program: it writes down how the key comes to the disk, step by step, and kills it when `LAST` of them
+ * are done; with `OTHER` another process is the first to make the key.
+ */
+const watchDisk = `import fs from 'node:fs/promises'
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { syncBuiltinESMExports } from 'node:module'
+const { STEPS, LAST, OTHER } = process.env
+let done = 0
+const paths = new WeakMap()
+const nameOf = (path) => basename(path).replace(/secret-key\\..*/, 'draft')
+let isMaking = false
+const note = (what, path) => {
+  const name = nameOf(path)
+  isMaking ||= what === 'writeFile' && ['secret-key', 'draft'].includes(name)
+  if (!isMaking || !['data', 'secret-key', 'draft'].includes(name)) return
+  if (LAST === String(done++)) process.kill(process.pid, 'SIGKILL')
+  appendFileSync(STEPS, what + ' ' + name + '\\n')
+}
+const { open, link, rm } = fs
+fs.open = async (path, ...rest) => {
+  const file = await open(path, ...rest)
+  paths.set(file, path)
+  return file
+}
+const files = Object.getPrototypeOf(await open('/dev/null'))
+for (const what of ['writeFile', 'sync']) {
+  const real = files[what]
+  files[what] = function (...rest) {
+    if (paths.has(this)) note(what, paths.get(this))
+    return real.apply(this, rest)
+  }
+}
+fs.link = (from, to) => {
+  note('link', to)
+  if (OTHER) writeFileSync(to, OTHER)
+  return link(from, to)
+}
+fs.rm = (path, ...rest) => {
+  note('rm', path)
+  return rm(path, ...rest)
+}
+syncBuiltinESMExports()
+`
+const steps = ['writeFile draft', 'sync draft', 'link secret-key', 'rm draft', 'sync data']
+
+/** The program in a folder of its own, without a secret key, over a database that has none either. */
+async function keylessProgram(t: TestContext) {
+  const [place, folder] = [await makePlace(t), emptyFolder(t)]
+  const [preload, stepsFile, keyFile] = ['watch.mjs', 'steps', 'data/secret-key'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string]
+  writeFileSync(preload, watchDisk)
+  const env = {
+    ...{ ...inherited(), POSTHORN_DATA_DIR: join(folder, 'data'), STEPS: stepsFile },
+    POSTHORN_DATABASE_URL: urlOf(place.connection),
+  }
+  const watched = (more: Record<string, string>) =>
+    run(program, ['migrate'], { ...env, ...more, NODE_OPTIONS: `--import=${preload}` }, folder)
+  return {
+    watched,
+    plain: () => run(program, ['migrate'], env, folder),
+    readSteps: () => readFileSync(stepsFile, 'utf8').trim().split('\n'),
+    readKey: () => readFileSync(keyFile, 'utf8'),
+  }
+}
+
+test('the secret key is on the disk, and then its name, before anything is sealed with it', async (t) => {
+  const { watched, plain, readSteps, readKey } = await keylessProgram(t)
+  const made = await watched({})
+  assert.equal(made.status, 0, made.stderr)
+  assert.deepEqual(readSteps(), steps)
+  assert.match(readKey(), /^[0-9a-f]{64}$/)
+  assert.equal((await plain()).status, 0)
+})
+
+for (const [done, step] of steps.entries())
+  test(`a first start that is killed before «${step}» is followed by one that goes well`, async (t) => {
+    const { watched, plain, readKey } = await keylessProgram(t)
+    assert.equal((await watched({ LAST: String(done) })).status, null)
+    const second = await plain()
+    assert.equal(second.status, 0, second.stderr)
+    assert.match(readKey(), /^[0-9a-f]{64}$/)
+  })
+
+test('the secret key that another process makes at the same moment is not overwritten, and is the key of both', async (t) => {
+  const { watched, plain, readKey } = await keylessProgram(t)
+  const other = 'ab'.repeat(32)
+  const made = await watched({ OTHER: other })
+  assert.equal(made.status, 0, made.stderr)
+  assert.equal(readKey(), other)
+  assert.equal((await plain()).status, 0)
 })
 
 const secret = 'hUnter2-4711-verySecret'

@@ -1,8 +1,12 @@
 // What an organization that is suspended has waiting is held: it goes on with the approval, unless it expires or is cancelled.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { Courier, type CourierDeps } from '../../src/flow/courier.ts'
+import type { DeliveryJob } from '../../src/flow/deliver.ts'
 import { cancelOrganization } from '../../src/flow/end-deliveries.ts'
 import { changeOrganizationStatus } from '../../src/flow/organization.ts'
+import type { SmtpConnection } from '../../src/smtp/client.ts'
 import { listQueues } from '../../src/store/routes.ts'
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
 import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
@@ -110,6 +114,36 @@ test('hostile 10: what was claimed and waits for a connection is held as well', 
   await approve(stage, held)
   for (const { submission } of sent) await untilStates(held.api, submission.id, 'delivered')
   assert.equal(stage.sentTo('@held.test'), queued)
+})
+
+test('what is held, or may not go out, is not tried: it says nothing of the way', async (t) => {
+  const stage = await setStage(t)
+  const { foundation } = stage.node
+  const [held, other] = [await addTenant(stage), await addTenant(stage)]
+  await suspend(stage, held)
+  const deps = { ...foundation, retryScheduleMs: [60_000], wake: () => {} }
+  const unproved = { of: async () => 'unproved' }
+  const courier = new Courier({ ...deps, identities: unproved } as unknown as CourierDeps)
+  const verbs = courier.verbsFor({ route: 'far.test', epoch: 1 }, () => true)
+  const jobOf = ({ id }: Tenant) => {
+    const submissionId = newUuid() as SubmissionId
+    const dates = { queuedAt: new Date(), expiresAt: new Date() }
+    const delivery = {
+      submissionId,
+      position: 0,
+      organizationId: id,
+      email: 'a@far.test',
+      attempts: 1,
+      ...dates,
+    }
+    const content = { submissionId, sender: { email: 'b@unproved.test' }, createdAt: new Date() }
+    return { route: 'far.test', epoch: 1, content, deliveries: [delivery] } as unknown as DeliveryJob
+  }
+  const line = { remote: { host: 'mx.far.test', ip: '127.0.0.1', tls: null } } as SmtpConnection
+  const untried = { fault: null, decided: false, tried: false }
+  assert.deepEqual(await verbs.carry(line, jobOf(held), 2_000), untried)
+  assert.deepEqual(await verbs.carry(line, jobOf(other), 0), untried)
+  await verbs.recorded()
 })
 
 test('hostile 10: what is held outlives nothing: it expires in its time, and operators can cancel it', async (t) => {

@@ -126,8 +126,9 @@ create table message (
   attachments jsonb not null,
   security jsonb,
   submission_id uuid,
-  -- How its submission ended, once that has been removed.
+  -- How its submission ended, once that has been removed: `submission_id` is all that is left of it then.
   settled_as text,
+  settled_code text,
   raw_id uuid,
   filing_note text,
   created_at timestamptz not null,
@@ -186,7 +187,7 @@ create table delivery (
   route text not null,
   status text not null check (status in ('pending', 'deferred', 'delivered', 'bounced', 'failed', 'suppressed')),
   attempts integer not null default 0,
-  -- Of the attempts, those that a fault of ours ended before the message was written.
+  -- Of the attempts, those that a lasting fault of ours ended before the message was written.
   own_faults integer not null default 0,
   queued_at timestamptz,
   due_at timestamptz not null,
