@@ -14,7 +14,8 @@ import { OutOfPatience, type ParsePool, type Patience, viewAsText } from '../mai
 import { type Db, DbFault, type Tx } from '../store/db.ts'
 import { type FiledMessage, fileMessages } from '../store/messages.ts'
 import { deleteUnusedRaws, type RawRow } from '../store/raws.ts'
-import { claimSpool, keepClaims, noteFailedSpool, postponeSpool, type SpoolRow } from '../store/spool.ts'
+import { claimSpool, noteFailedSpool, postponeSpool, type SpoolRow } from '../store/spool.ts'
+import { keepClaims } from '../store/work.ts'
 import { isOwnFault, ownFaultWaitMs } from './own-fault.ts'
 
 export interface FilingDeps {
@@ -28,7 +29,7 @@ export interface FilingDeps {
   mostFailures?: number
   /** Shared by lines that file side by side: an answer that was filed before what it answers would begin a thread of its own. */
   turns?: Turns
-  /** Shared by the lines of a node: whose turn it is. */
+  /** Whose turn it is. The lines of a node share its `slow`. */
   rotation?: Rotation
   /** The one organization whose mail this line takes, however long it takes to read. */
   only?: OrganizationId

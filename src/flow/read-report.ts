@@ -19,7 +19,7 @@ import {
   postponeReports,
 } from '../store/kept-mail.ts'
 import type { RawRow } from '../store/raws.ts'
-import { keepClaims } from '../store/spool.ts'
+import { keepClaims } from '../store/work.ts'
 import { applyReports, type ProvedReport } from './apply-report.ts'
 import { isOwnFault, ownFaultWaitMs } from './own-fault.ts'
 import { type ReturnPathToken, readReturnPath } from './return-path.ts'
