@@ -58,7 +58,10 @@ export function startJobs(
   const underWay = (work: string) => new UnderWay(join(settings.dataDir, work))
   const shared = { db, clock, log, blobs, parsePool: filingPool, rotation: new Rotation() }
   const filers = { ...shared, underWay: underWay('being-filed'), turns: new Turns() }
-  const beside = { ...filers, underWay: underWay('being-filed-beside'), mostFailures: 0 }
+  const beside = {
+    ...{ ...filers, rotation: new Rotation(shared.rotation.slow) },
+    ...{ underWay: underWay('being-filed-beside'), mostFailures: 0 },
+  }
   const slow = { ...shared, parsePool, underWay: underWay('being-filed-slowly') }
   const { filing, filingBeside } = filingLoops(filers, beside, wakes, mx)
   const fileSlowly = async () => {

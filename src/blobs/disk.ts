@@ -119,13 +119,15 @@ export class DiskBlobs {
     await rm(join(dirname(this.pathOf(key)), name), { force: true })
   }
 
-  /** The database that the folder belongs to: `id`, where nobody has said so before. */
-  async claim(id: string): Promise<string> {
-    const file = join(this.#folder, ownerFile)
-    const owner = await readFile(file, 'utf8').catch(nullWhereMissing)
-    if (owner) return owner.trim()
-    await writeFile(file, id, { mode: 0o600 })
-    return id
+  /** The database that the folder belongs to; null where nobody has said so. */
+  async owner(): Promise<string | null> {
+    const owner = await readFile(join(this.#folder, ownerFile), 'utf8').catch(nullWhereMissing)
+    return owner?.trim() || null
+  }
+
+  /** Marks the folder, which belongs to the database from then on. */
+  async claim(id: string): Promise<void> {
+    await writeFile(join(this.#folder, ownerFile), id, { mode: 0o600 })
   }
 
   /** Whether the folder itself is there, as it is not while its disk is not mounted: only then is a missing blob gone. */

@@ -11,11 +11,13 @@ import type { UnderWay } from '../base/under-way.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
 import type { ParsedMail } from '../mail/parse.ts'
 import { OutOfPatience, type ParsePool, type Patience, viewAsText } from '../mail/parse-pool.ts'
+import type { MailBytes } from '../mail/parse-worker.ts'
 import { type Db, DbFault, type Tx } from '../store/db.ts'
 import { type FiledMessage, fileMessages } from '../store/messages.ts'
 import { deleteUnusedRaws, type RawRow } from '../store/raws.ts'
-import { claimSpool, keepClaims, noteFailedSpool, postponeSpool, type SpoolRow } from '../store/spool.ts'
-import { isOwnFault, ownFaultWaitMs } from './own-fault.ts'
+import { claimSpool, noteFailedSpool, postponeSpool, type SpoolRow } from '../store/spool.ts'
+import { keepClaims } from '../store/work.ts'
+import { areBytesLost, mayPass, ownFaultWaitMs } from './own-fault.ts'
 
 export interface FilingDeps {
   db: Db
@@ -28,7 +30,7 @@ export interface FilingDeps {
   mostFailures?: number
   /** Shared by lines that file side by side: an answer that was filed before what it answers would begin a thread of its own. */
   turns?: Turns
-  /** Shared by the lines of a node: whose turn it is. */
+  /** Whose turn it is. The lines of a node share its `slow`. */
   rotation?: Rotation
   /** The one organization whose mail this line takes, however long it takes to read. */
   only?: OrganizationId
@@ -36,7 +38,7 @@ export interface FilingDeps {
 
 type Spooled = SpoolRow & RawRow
 
-/** After so many failures a mail is filed as plain text, without asking the parser. */
+/** After so many failures a mail is filed as plain text, without asking the parser; without any, where its bytes are lost. */
 const maxFailures = 5
 const retryMs = [1_000, 5_000, 30_000, 60_000]
 /** Bytes of mail read at once: what comes in is not ours to bound, what is taken up is. */
@@ -107,7 +109,7 @@ async function fileOneByOne(deps: FilingDeps, limit: number): Promise<boolean> {
       if (!isMore) return false
     } catch (error) {
       if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
-      const failures = current.failures + (isOwnFault(error) ? 0 : 1)
+      const failures = current.failures + ((await mayPass(error, deps.blobs)) ? 0 : 1)
       deps.log.error({ err: error, message: current.id, failures }, 'a mail could not be filed')
       const after = (waitMs: number) => new Date(deps.clock.nowMs() + waitMs)
       if (failures === current.failures) await postponeSpool(deps.db, [current.id], after(ownFaultWaitMs))
@@ -255,16 +257,25 @@ async function prepareOrLeave(
 }
 
 async function prepare(
-  { blobs, parsePool }: FilingDeps,
+  deps: FilingDeps,
   row: Spooled,
   patience: Patience | undefined,
 ): Promise<FiledMessage> {
-  const raw = row.bytes ?? { path: blobs.pathOf(row.blob!), sizeBytes: row.sizeBytes }
+  const raw = row.bytes ?? { path: deps.blobs.pathOf(row.blob!), sizeBytes: row.sizeBytes }
   const mail =
-    row.failures >= maxFailures
-      ? await viewAsText(raw, 'shown as plain text, for it could not be filed otherwise')
-      : await parsePool.parse(raw, patience)
+    row.failures >= maxFailures ? await viewLeft(deps, row, raw) : await deps.parsePool.parse(raw, patience)
   return compile(row, mail)
+}
+
+/** What can be shown of a mail that is not given to the parser any more: its text, or that its bytes are lost. */
+async function viewLeft({ blobs, log }: FilingDeps, { id }: Spooled, raw: MailBytes): Promise<ParsedMail> {
+  try {
+    return await viewAsText(raw, 'shown as plain text, for it could not be filed otherwise')
+  } catch (error) {
+    if (!(await areBytesLost(error, blobs))) throw error
+    log.error({ err: error, message: id }, 'the bytes of a mail are lost: it is filed without its text')
+    return await viewAsText(Buffer.alloc(0), 'filed without its text, for its bytes are lost')
+  }
 }
 
 function compile(row: Spooled, mail: ParsedMail): FiledMessage {

@@ -1,4 +1,6 @@
 // Whose fault it is that something failed: that of what we stand on, which says nothing of the mail or the request.
+import type { DiskBlobs } from '../blobs/disk.ts'
+import { ChangedFile } from '../mail/file-bytes.ts'
 import { NoBytes, NoThread } from '../mail/parse-pool.ts'
 import { DbFault } from '../store/db.ts'
 
@@ -10,4 +12,15 @@ export function isOwnFault(error: unknown): boolean {
   if (error instanceof DbFault) return error.kind === 'lost' || error.kind === 'conflict'
   if (error instanceof NoThread || error instanceof NoBytes) return true
   return (error as NodeJS.ErrnoException | undefined)?.syscall !== undefined
+}
+
+/** Whether no waiting brings the bytes of a mail back: their blob was changed, or is missing from a folder that is there. */
+export async function areBytesLost(error: unknown, blobs: Pick<DiskBlobs, 'isThere'>): Promise<boolean> {
+  if (error instanceof ChangedFile) return true
+  return error instanceof NoBytes && error.code === 'ENOENT' && (await blobs.isThere())
+}
+
+/** Whether a mail could not be read for a fault of ours that may not be there the next time. */
+export async function mayPass(error: unknown, blobs: Pick<DiskBlobs, 'isThere'>): Promise<boolean> {
+  return isOwnFault(error) && !(await areBytesLost(error, blobs))
 }

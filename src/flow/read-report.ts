@@ -19,9 +19,9 @@ import {
   postponeReports,
 } from '../store/kept-mail.ts'
 import type { RawRow } from '../store/raws.ts'
-import { keepClaims } from '../store/spool.ts'
+import { keepClaims } from '../store/work.ts'
 import { applyReports, type ProvedReport } from './apply-report.ts'
-import { isOwnFault, ownFaultWaitMs } from './own-fault.ts'
+import { mayPass, ownFaultWaitMs } from './own-fault.ts'
 import { type ReturnPathToken, readReturnPath } from './return-path.ts'
 
 interface ReportDeps {
@@ -98,7 +98,7 @@ async function readOneByOne(deps: ReportDeps, limit: number): Promise<boolean> {
       if (!isMore) return false
     } catch (error) {
       if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
-      const failures = current.failures + (isOwnFault(error) ? 0 : 1)
+      const failures = current.failures + ((await mayPass(error, deps.blobs)) ? 0 : 1)
       deps.log.error({ err: error, kept: current.id, failures }, 'a report could not be read')
       if (failures > current.failures) await noteFailure(deps, [current.id], failures)
       else await postponeReports(deps.db, [current.id], new Date(deps.clock.nowMs() + ownFaultWaitMs))

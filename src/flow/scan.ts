@@ -52,8 +52,8 @@ export class Scanner {
   }
 
   /**
-   * Scans the message that has waited longest of the organization whose turn it is; answers whether to go on at once. While clamd is out of reach it asks
-   * again every few seconds and writes nothing.
+   * Scans the message that has waited longest of the organization whose turn it is; answers whether to go on at once. While
+   * clamd is out of reach it asks again every few seconds and writes nothing.
    */
   async scanNext(): Promise<boolean> {
     const { db, clock } = this.#deps
@@ -61,9 +61,12 @@ export class Scanner {
     if (!(await isScanDue(db, clock.now()))) return false
     return await db.transaction(async (tx) => {
       const { last: behind } = this.#rotation
-      const { job, last } = await claimScan(tx, clock.now(), { behind, passedOver: this.#occupying() })
+      const { job, last, isGone } = await claimScan(tx, clock.now(), {
+        behind,
+        passedOver: this.#occupying(),
+      })
       if (last) this.#rotation.last = last
-      if (!job) return false
+      if (!job) return isGone
       if (job.isDeleted) {
         await endScan(tx, job.messageId)
         return true

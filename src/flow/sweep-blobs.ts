@@ -1,11 +1,11 @@
-// Sweeps the blob store: files that no row names, left where it is not known whether a row was committed, go once they are old.
+// Sweeps the blob store: files that no row names, whatever has kept theirs from being committed, go once they are old.
 import { randomInt } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import { uuidTimeMs } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type DiskBlobs, partCount, type StoredFile } from '../blobs/disk.ts'
 import type { Db } from '../store/db.ts'
-import { findRawIds, readDatabaseId } from '../store/raws.ts'
+import { findNewestBlobs, findRawIds, readDatabaseId } from '../store/raws.ts'
 
 interface SweepDeps {
   db: Db
@@ -16,6 +16,8 @@ interface SweepDeps {
 
 /** Longer than the longest way from a file's last byte to the commit of its row, even for a clock that is a day ahead. */
 const safeAgeMs = 48 * 3_600_000
+/** So many blobs are looked for in a folder that nobody has marked: of one alone the row may be about to go. */
+const lookedAt = 16
 
 /** Goes round the parts of the store, beginning anywhere, so that frequent restarts leave none out. */
 export class BlobSweeper {
@@ -47,12 +49,25 @@ export class BlobSweeper {
   async #isOurs(): Promise<boolean> {
     const { db, blobs, log } = this.#deps
     const id = await readDatabaseId(db)
-    const owner = await blobs.claim(id)
+    const owner = (await blobs.owner()) ?? (await this.#claim(id))
     if (owner === id) return true
-    if (!this.#isRefusalTold)
-      log.error({ owner, database: id }, 'the blobs belong to another database: none of them is swept')
+    const why = owner === null ? 'are not in their folder' : 'belong to another database'
+    if (!this.#isRefusalTold) log.error({ owner, database: id }, `the blobs ${why}: none of them is swept`)
     this.#isRefusalTold = true
     return false
+  }
+
+  /**
+   * Marks the folder as ours; null where it has none of our blobs, as the folder has that a disk is to be mounted on: the
+   * mark says that what is missing from it is lost.
+   */
+  async #claim(id: string): Promise<string | null> {
+    const { db, blobs } = this.#deps
+    const newest = await findNewestBlobs(db, lookedAt)
+    const found = await Promise.all(newest.map((blob) => blobs.has(blob)))
+    if (newest.length > 0 && !found.includes(true)) return null
+    await blobs.claim(id)
+    return id
   }
 
   async #findOrphans(files: StoredFile[]): Promise<StoredFile[]> {

@@ -7,6 +7,12 @@ const windowBytes = 64 * 1024
 /** The file is not what was written. */
 export class ChangedFile extends Error {}
 
+/** Throws `ChangedFile` where the file of a mail has another size than what was written. */
+export function checkSize(sizeBytes: number, writtenBytes: number): void {
+  if (sizeBytes !== writtenBytes)
+    throw new ChangedFile(`the file of a mail has ${sizeBytes} bytes, and should have ${writtenBytes}`)
+}
+
 /** Throws as the system does where the file cannot be read, and `ChangedFile` where it is not `sizeBytes` long. */
 export class FileBytes implements Bytes {
   readonly length: number
@@ -21,10 +27,12 @@ export class FileBytes implements Bytes {
   constructor(path: string, sizeBytes: number) {
     this.length = sizeBytes
     this.#file = openSync(path, 'r')
-    const { size } = fstatSync(this.#file)
-    if (size === sizeBytes) return
-    this.close()
-    throw new ChangedFile(`the file of a mail has ${size} bytes, and should have ${sizeBytes}`)
+    try {
+      checkSize(fstatSync(this.#file).size, sizeBytes)
+    } catch (error) {
+      this.close()
+      throw error
+    }
   }
 
   close(): void {

@@ -10,8 +10,10 @@ import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { ChangedFile } from './file-bytes.ts'
 import { parseMail } from './parse.ts'
-import { NoBytes, NoThread, OutOfPatience, ParsePool } from './parse-pool.ts'
+import { NoBytes, NoThread, OutOfPatience, ParsePool, viewAsText } from './parse-pool.ts'
+import type { MailBytes } from './parse-worker.ts'
 
 function openPool(t: TestContext, timeoutMs = 10_000): ParsePool {
   const pool = new ParsePool({ threads: 1, timeoutMs })
@@ -51,8 +53,17 @@ test('reads what stands in a file as what is in memory; a file that is not there
   writeFileSync(path, withAttachment)
   assert.deepEqual(await pool.parse({ path, sizeBytes: withAttachment.length }), parseMail(withAttachment))
   assert.equal(await pool.report({ path, sizeBytes: withAttachment.length }), null)
-  await assert.rejects(pool.parse({ path: join(folder, 'none'), sizeBytes: 1 }), NoBytes)
-  await assert.rejects(pool.parse({ path, sizeBytes: withAttachment.length + 1 }), NoBytes)
+  const missing = { path: join(folder, 'none'), sizeBytes: 1 }
+  const changed = { path, sizeBytes: withAttachment.length + 1 }
+  for (const read of [
+    pool.parse.bind(pool),
+    pool.report.bind(pool),
+    (raw: MailBytes) => viewAsText(raw, ''),
+  ]) {
+    const noBytes = (error: unknown) => error instanceof NoBytes && error.code === 'ENOENT'
+    await assert.rejects(read(missing), noBytes)
+    await assert.rejects(read(changed), ChangedFile)
+  }
   // Part of the slow mail: over a hundred windows of its file.
   const part = slowMail.subarray(0, 8 << 20)
   writeFileSync(path, part)

@@ -1,6 +1,7 @@
 // Reads mail in worker threads, so that no mail stops the service or another mail, whatever is in it.
 import { open } from 'node:fs/promises'
 import { Worker } from 'node:worker_threads'
+import { ChangedFile, checkSize } from './file-bytes.ts'
 import { type ParsedMail, plainTextView } from './parse.ts'
 import type { MailBytes, ParseAnswer, ParseRequest } from './parse-worker.ts'
 import type { Report, ReportAddress } from './report.ts'
@@ -20,7 +21,7 @@ const longestView = (1 << 20) + (1 << 18)
 /** In how many steps the time of a mail is counted, so that time in which the whole process stood still counts little. */
 const steps = 10
 
-type Outcome = Exclude<ParseAnswer, 'ready' | { unreadable: string }>
+type Outcome = Exclude<ParseAnswer, 'ready' | { changed: string } | { unreadable: string }>
 
 /** How long a mail may take, and whether it is still wanted when its turn comes. */
 export interface Patience {
@@ -45,8 +46,15 @@ export class OutOfPatience extends Error {}
 /** There is no thread to read with: no fault of any mail. */
 export class NoThread extends Error {}
 
-/** The file of a mail cannot be read: no fault of the mail. */
-export class NoBytes extends Error {}
+/** The file of a mail cannot be read: no fault of the mail. `code` says why, as the system does. */
+export class NoBytes extends Error {
+  readonly code: string | undefined
+
+  constructor(message: string, code: string | undefined) {
+    super(message)
+    this.code = code
+  }
+}
 
 /** The caller bounds how many requests it has open. Threads start with the first mail and keep no process alive. */
 export class ParsePool {
@@ -61,7 +69,7 @@ export class ParsePool {
   /**
    * Reads `raw`, which is copied. Never rejects for what is in it: mail that cannot be read comes as text with a note.
    * Rejects with `NoThread` where none could read it: after `close`, or where threads do not start; with `NoBytes` where
-   * its file cannot be read; and with `OutOfPatience` where patience was given.
+   * its file cannot be read, `ChangedFile` where it is not what was written; and with `OutOfPatience` where patience was given.
    */
   async parse(raw: MailBytes, patience?: Patience): Promise<ParsedMail> {
     const outcome = await this.#run({ kind: 'parse', raw }, patience)
@@ -112,14 +120,19 @@ function idlerOf(one: ParseThread, other: ParseThread): ParseThread {
   return other.openCount < one.openCount ? other : one
 }
 
-/** The mail as plain text, without asking a thread. Rejects where its file cannot be read. */
+/** The mail as plain text, without asking a thread. Rejects as `parse` does where its file cannot be read. */
 export async function viewAsText(raw: MailBytes, note: string): Promise<ParsedMail> {
-  return plainTextView(raw instanceof Uint8Array ? raw : await readStart(raw.path), note)
+  return plainTextView(raw instanceof Uint8Array ? raw : await readStart(raw).catch(failAsBytes), note)
 }
 
-async function readStart(path: string): Promise<Buffer> {
+function failAsBytes(error: NodeJS.ErrnoException): never {
+  throw error.syscall === undefined ? error : new NoBytes(String(error), error.code)
+}
+
+async function readStart({ path, sizeBytes }: { path: string; sizeBytes: number }): Promise<Buffer> {
   const file = await open(path, 'r')
   try {
+    checkSize((await file.stat()).size, sizeBytes)
     const { buffer, bytesRead } = await file.read(Buffer.alloc(longestView), 0, longestView, 0)
     return buffer.subarray(0, bytesRead)
   } finally {
@@ -204,7 +217,8 @@ class ParseThread {
   #receive(worker: Worker, answer: ParseAnswer): void {
     if (worker !== this.#worker) return
     if (answer === 'ready') this.#isReady = true
-    else if ('unreadable' in answer) this.#sent.shift()?.fail(new NoBytes(answer.unreadable))
+    else if ('changed' in answer) this.#sent.shift()?.fail(new ChangedFile(answer.changed))
+    else if ('unreadable' in answer) this.#sent.shift()?.fail(new NoBytes(answer.unreadable, answer.code))
     else this.#sent.shift()?.settle(answer)
     this.#watch()
     this.#send()

@@ -24,22 +24,28 @@ export type ParseAnswer =
   | { vectors: string[] }
   | { text: string }
   | { fault: string }
-  /** The mail's file could not be read, which says nothing of the mail. */
-  | { unreadable: string }
+  /** The mail's file is not what was written. */
+  | { changed: string }
+  /** The mail's file could not be read, which says nothing of the mail; `code` is the system's. */
+  | { unreadable: string; code: string | undefined }
 
 const port = parentPort
 port?.on('message', (request: ParseRequest) => {
   try {
     port.postMessage(answer(request))
   } catch (error) {
-    const isFiles = error instanceof ChangedFile || (error as NodeJS.ErrnoException).syscall !== undefined
-    // A fault of the reader must not cost the other mails in the queue: the pool gives this one as plain text.
-    port.postMessage(
-      (isFiles ? { unreadable: String(error) } : { fault: String(error) }) satisfies ParseAnswer,
-    )
+    port.postMessage(answerFault(error))
   }
 })
 port?.postMessage('ready' satisfies ParseAnswer)
+
+function answerFault(error: unknown): ParseAnswer {
+  if (error instanceof ChangedFile) return { changed: error.message }
+  const { code, syscall } = error as NodeJS.ErrnoException
+  if (syscall !== undefined) return { unreadable: String(error), code }
+  // A fault of the reader must not cost the other mails in the queue: the pool gives this one as plain text.
+  return { fault: String(error) }
+}
 
 function answer(request: ParseRequest): ParseAnswer {
   if (request.kind === 'words') return { vectors: request.mails.map(writeVector) }

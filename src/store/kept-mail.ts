@@ -3,6 +3,7 @@ import type { OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 import { deleteUnusedRaws, type RawRow } from './raws.ts'
 import type { KeptRow } from './spool.ts'
+import { claimWork, type WorkClaim } from './work.ts'
 
 export interface KeptReport extends KeptRow {
   organizationId: OrganizationId | null
@@ -12,29 +13,20 @@ export interface KeptReport extends KeptRow {
   failures: number
 }
 
-/**
- * Takes up to `limit` due reports with their bytes, and no more than weigh `maxBytes` together unless it is a single one, of
- * organizations in turn, those behind `behind` first. The claim writes nothing and falls with the transaction. Answers who had
- * the last turn, and whether there is more to be had at once.
- */
+/** Takes due reports with their bytes, as `claimWork` claims them. */
 export async function claimReports(
   tx: Tx,
   at: Date,
-  { limit, maxBytes, behind }: { limit: number; maxBytes: number; behind: OrganizationId | null },
+  wanted: WorkClaim,
 ): Promise<{ taken: (KeptReport & RawRow)[]; last: OrganizationId | null; isMore: boolean }> {
-  const [claim] = await tx.query<{ claimed: string[]; last: OrganizationId | null; isMore: boolean }>(
-    'select claimed, last, is_more as "isMore" from claim_reports($1, $2, $3, $4)',
-    [at, limit, maxBytes, behind],
-  )
-  const { claimed, last, isMore } = claim!
+  const { claimed, last, isMore } = await claimWork(tx, 'report', at, wanted)
   if (claimed.length === 0) return { taken: [], last, isMore }
   const taken = await tx.query<KeptReport & RawRow>(
     `select k.id, k.purpose, k.address, k.envelope,
       k.organization_id as "organizationId", k.raw_id as "rawId", k.received_at as "receivedAt", k.failures,
       r.size_bytes as "sizeBytes", r.bytes, r.blob
     from kept_mail k join raw r on r.id = k.raw_id
-    where k.id = any($1) and k.purpose <> 'operator' and coalesce(k.retry_at, k.received_at) <= $2
-    order by coalesce(k.retry_at, k.received_at), k.id`,
+    where k.id = any($1) and k.purpose <> 'operator' and k.due_at <= $2 order by k.due_at, k.id`,
     [claimed, at],
   )
   return { taken, last, isMore: isMore || taken.length < claimed.length }

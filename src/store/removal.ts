@@ -109,7 +109,7 @@ export async function countSubmissions(db: Queryable, id: OrganizationId): Promi
 /** Where what was received for an organization waits until it is filed or read, each found by its index. */
 const received = {
   spool: 'organization_id = $1',
-  kept_mail: `turn_of(organization_id) = $1 and purpose <> 'operator'`,
+  kept_mail: 'turn = $1',
 }
 export const receivedTables = Object.keys(received) as (keyof typeof received)[]
 

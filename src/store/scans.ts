@@ -2,6 +2,7 @@
 import type { MessageId, OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 import type { AttachmentEntry } from './messages.ts'
+import { claimWork, type WorkClaim } from './work.ts'
 
 export interface ScanJob {
   messageId: MessageId
@@ -24,25 +25,23 @@ export async function isScanDue(db: Queryable, at: Date): Promise<boolean> {
 
 /**
  * The message that has waited longest of the organization whose turn it is; nobody else gets it until the transaction ends,
- * which may take ten minutes. Answers whose turn it was.
+ * which may take ten minutes. Answers whose turn it was, and whether one that was there has been done meanwhile.
  */
 export async function claimScan(
   tx: Tx,
   at: Date,
-  { behind, passedOver }: { behind: OrganizationId | null; passedOver: readonly OrganizationId[] },
-): Promise<{ job: ScanJob | null; last: OrganizationId | null }> {
+  whose: Pick<WorkClaim, 'behind' | 'passedOver'>,
+): Promise<{ job: ScanJob | null; last: OrganizationId | null; isGone: boolean }> {
   await tx.query(`set local idle_in_transaction_session_timeout = '600s'`)
-  const [claim] = await tx.query<{ message: MessageId | null; organization: OrganizationId | null }>(
-    'select message, organization from claim_scan($1, $2, $3)',
-    [at, behind, passedOver],
-  )
+  const { claimed, last } = await claimWork(tx, 'scan', at, { limit: 1, maxBytes: 0, ...whose })
   const [job] = await tx.query<ScanJob>(
     `select m.id as "messageId", m.organization_id as "organizationId", m.direction, m.attachments, m.raw_id as "rawId",
       s.failures, b.status = 'deleted' as "isDeleted"
-    from scan s join message m on m.id = s.message_id join inbox b on b.id = m.inbox_id where s.message_id = $1`,
-    [claim!.message],
+    from scan s join message m on m.id = s.message_id join inbox b on b.id = m.inbox_id
+    where s.message_id = $1 and s.due_at <= $2`,
+    [claimed[0] ?? null, at],
   )
-  return { job: job ?? null, last: claim!.organization }
+  return { job: job ?? null, last, isGone: !job && claimed.length > 0 }
 }
 
 /** Stores what is known of a message's attachments now; false where the message is gone. */

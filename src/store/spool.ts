@@ -2,6 +2,7 @@
 import type { InboxId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx } from './db.ts'
 import { packRaws, type RawRow } from './raws.ts'
+import { claimWork, type WorkClaim } from './work.ts'
 
 /** What is known of a received message beyond its bytes. */
 export interface SpoolEnvelope {
@@ -75,34 +76,13 @@ export async function insertReceived(
   return mails.map((_, i) => verdicts.get(i) ?? 'gone')
 }
 
-export interface SpoolClaim {
-  limit: number
-  maxBytes: number
-  /** Mail that has failed more often is left to others. */
-  mostFailures?: number | undefined
-  /** The organization that had the last turn. */
-  behind?: OrganizationId | null
-  /** Organizations that have no turn. */
-  passedOver?: readonly OrganizationId[]
-  /** The one organization whose mail is wanted. */
-  only?: OrganizationId | undefined
-}
-
-/**
- * Takes up to `limit` due mails with their bytes, and no more than weigh `maxBytes` together unless it is a single one, of
- * organizations in turn. The claim writes nothing and falls with the transaction. Answers who had the last turn, and whether
- * there is more to be had at once.
- */
+/** Takes due mails with their bytes, as `claimWork` claims them. */
 export async function claimSpool(
   tx: Tx,
   at: Date,
-  { limit, maxBytes, mostFailures, behind, passedOver = [], only }: SpoolClaim,
+  wanted: WorkClaim,
 ): Promise<{ taken: (SpoolRow & RawRow)[]; last: OrganizationId | null; isMore: boolean }> {
-  const [claim] = await tx.query<{ claimed: string[]; last: OrganizationId | null; isMore: boolean }>(
-    'select claimed, last, is_more as "isMore" from claim_spool($1, $2, $3, $4, $5, $6, $7)',
-    [at, limit, maxBytes, mostFailures ?? null, behind ?? null, passedOver, only ?? null],
-  )
-  const { claimed, last, isMore } = claim!
+  const { claimed, last, isMore } = await claimWork(tx, 'mail', at, wanted)
   if (claimed.length === 0) return { taken: [], last, isMore }
   const taken = await tx.query<SpoolRow & RawRow>(
     `select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
@@ -111,11 +91,6 @@ export async function claimSpool(
     [claimed, at],
   )
   return { taken, last, isMore: isMore || taken.length < claimed.length }
-}
-
-/** Lets the transaction that holds the claims stay idle for as long as reading the mails may take at worst. */
-export async function keepClaims(tx: Tx): Promise<void> {
-  await tx.query(`set local idle_in_transaction_session_timeout = '300s'`)
 }
 
 /** Has mails filed later, without counting a failure. */

@@ -14,6 +14,7 @@ import type { ReportAddress } from '../../src/mail/report.ts'
 import { claimReports } from '../../src/store/kept-mail.ts'
 import { claimScan } from '../../src/store/scans.ts'
 import { claimSpool } from '../../src/store/spool.ts'
+import { claimWork } from '../../src/store/work.ts'
 import type { Message } from '../support/api.ts'
 import { makePlace, type Place, startNode, type TestNode } from '../support/node.ts'
 import { Sender } from '../support/transaction.ts'
@@ -55,7 +56,11 @@ type Reader = ReturnType<typeof slowReader>
 function makeLines({ foundation }: TestNode, { folder }: Place, parsePool: Reader) {
   const shared = { ...foundation, parsePool, rotation: new Rotation(), turns: new Turns() }
   const line = (only = {}) => ({ ...shared, underWay: new UnderWay(join(folder, randomUUID())), ...only })
-  const [first, beside, slow] = [line(), line({ mostFailures: 0 }), line({ turns: new Turns() })]
+  const [first, beside, slow] = [
+    line(),
+    line({ mostFailures: 0, rotation: new Rotation(shared.rotation.slow) }),
+    line({ turns: new Turns() }),
+  ]
   return {
     rotation: shared.rotation,
     first: (limit = 64) => fileSpooled(first, limit),
@@ -163,37 +168,111 @@ test('hostile 17: a batch has mail of every organization, however much one of th
   assert.ok(!(await claim(64, null, [much.id])).of.includes(much.id))
 })
 
-test('hostile 17: a claim costs the same among ten and among five thousand organizations', async (t) => {
-  const { node, organization } = await setStage(t)
-  const { id, inbox } = await organization('many')
-  const { db, clock } = node.foundation
-  await db.query(
-    `insert into raw (id, size_bytes, bytes, created_at) values ('00000000-0000-7000-8000-000000000001', 1, 'x', now())`,
-  )
-  await db.query(
-    `insert into spool (id, organization_id, inbox_id, raw_id, size_bytes, envelope, received_at, due_at)
-    select 'msg_' || o || '_' || n, ('00000000-0000-7000-8000-' || lpad(o::text, 12, '0'))::uuid, $1,
-      '00000000-0000-7000-8000-000000000001', 1, '{}', $2::timestamptz, $2 from generate_series(1, 5000) o, generate_series(1, 3) n`,
-    [inbox.id, clock.now()],
-  )
-  const seen = new Set<OrganizationId>()
-  let last: OrganizationId | null = id
-  for (let i = 0; i < 5; i++) {
-    const [rows, claimed] = await db.transaction(async (tx) => {
-      const claimed = await claimSpool(tx, clock.now(), { limit: 64, maxBytes: 1 << 20, behind: last })
-      const [read] = await tx.query<{ rows: number }>(
-        `select coalesce(idx_tup_fetch, 0) + seq_tup_read as rows from pg_stat_xact_user_tables where relname = 'spool'`,
-      )
-      return [read!.rows, claimed] as const
-    })
-    assert.ok(rows < 1_000, `${rows} rows`)
-    assert.equal(claimed.taken.length, 64)
-    last = claimed.last
-    for (const { organizationId } of claimed.taken) seen.add(organizationId)
+/** What stands for work in a test: nothing of it is read, and all of it goes at the end. */
+async function addWork(
+  { db, clock }: TestNode['foundation'],
+  kind: 'mail' | 'report' | 'scan',
+  rows: { id: string; organization: string; failures?: number; size?: number }[],
+): Promise<void> {
+  const insert = {
+    mail: `insert into spool (id, organization_id, inbox_id, raw_id, size_bytes, envelope, received_at, failures, due_at)
+      select id, organization, '', gen_random_uuid(), size, '{}', $2, failures, $2`,
+    report: `insert into kept_mail (id, purpose, address, organization_id, raw_id, size_bytes, envelope, received_at, failures)
+      select id, 'return_path', '', organization, gen_random_uuid(), size, '{}', $2, failures`,
+    scan: 'insert into scan (message_id, organization_id, failures, due_at) select id, organization, failures, $2::timestamptz',
   }
-  assert.equal(seen.size, 5 * 32)
-  await db.query('delete from spool')
-  await db.query('delete from raw')
+  await db.query(
+    `${insert[kind]} from jsonb_to_recordset($1) as x(id text, organization uuid, failures integer, size integer)`,
+    [JSON.stringify(rows.map((row) => ({ failures: 0, size: 1, ...row }))), clock.now()],
+  )
+}
+
+const nth = (place: number) => `00000000-0000-7000-8000-${String(place).padStart(12, '0')}`
+
+test('hostile 17: a claim costs the same among ten and among five thousand organizations', async (t) => {
+  const { node } = await setStage(t)
+  const { db, clock } = node.foundation
+  // A scan has no need of its message here.
+  await db.query('alter table scan drop constraint scan_message_id_fkey')
+  for (const [kind, table] of [
+    ['mail', 'spool'],
+    ['report', 'kept_mail'],
+    ['scan', 'scan'],
+  ] as const) {
+    const rows = Array.from({ length: 15_000 }, (_, i) => ({
+      id: `${i}`,
+      organization: nth(1 + (i % 5_000)),
+    }))
+    await addWork(node.foundation, kind, rows)
+    const seen = new Set<string>()
+    let last: OrganizationId | null = null
+    for (let i = 0; i < 5; i++) {
+      const { read, work } = await db.transaction(async (tx) => {
+        const work = await claimWork(tx, kind, clock.now(), { limit: 64, maxBytes: 1 << 20, behind: last })
+        const [counts] = await tx.query<{ read: number }>(
+          'select coalesce(idx_tup_fetch, 0) + seq_tup_read as read from pg_stat_xact_user_tables where relname = $1',
+          [table],
+        )
+        return { read: counts!.read, work }
+      })
+      assert.ok(read < 1_000, `${read} rows of ${table}`)
+      assert.equal(work.claimed.length, 64)
+      last = work.last
+      for (const id of work.claimed) seen.add(nth(1 + (Number(id) % 5_000)))
+    }
+    assert.equal(seen.size, 5 * 32, table)
+    await db.query(`delete from ${table}`)
+  }
+})
+
+test('hostile 17: what has to be taken alone has its turn, however much others bring meanwhile', async (t) => {
+  const { node } = await setStage(t)
+  const { db, clock } = node.foundation
+  const table = { mail: 'spool', report: 'kept_mail' }
+  for (const kind of ['mail', 'report'] as const)
+    for (const alone of [{ failures: 1 }, { size: 2_000 }]) {
+      await addWork(node.foundation, kind, [{ id: 'alone', organization: nth(2), ...alone }])
+      await addWork(node.foundation, kind, [{ id: 'behind', organization: nth(2) }])
+      let last: OrganizationId | null = null
+      const rounds: string[][] = []
+      while (!rounds.flat().includes('behind') && rounds.length < 10) {
+        const others = [1, 3].map((place) => ({
+          id: `${rounds.length} of ${place}`,
+          organization: nth(place),
+        }))
+        await addWork(node.foundation, kind, others)
+        clock.advance(10)
+        const work = await db.transaction((tx) =>
+          claimWork(tx, kind, clock.now(), { limit: 64, maxBytes: 1_000, behind: last }),
+        )
+        last = work.last
+        rounds.push(work.claimed)
+        await db.query(`delete from ${table[kind]} where id = any($1)`, [work.claimed])
+      }
+      // Nobody is left out over it: it stops the look, is the first of the next, and the round goes on behind it.
+      assert.deepEqual(rounds, [
+        ['0 of 1'],
+        ['alone'],
+        ['0 of 3', '1 of 3', '2 of 3', '1 of 1', '2 of 1', 'behind'],
+      ])
+      await db.query(`delete from ${table[kind]}`)
+    }
+})
+
+test('hostile 17: mail that failed once is filed beside what others bring to both lines', async (t) => {
+  const { place, node, mail, organization } = await setStage(t)
+  const three = [await organization('one'), await organization('two'), await organization('three')]
+  const [before, theirs, behind] = three.sort((a, b) => (a.id < b.id ? -1 : 1))
+  const lines = makeLines(node, place, slowReader(t))
+  await mail(theirs!.address, 'Failed')
+  await node.foundation.db.query('update spool set failures = 1')
+  for (let round = 0; round < 3; round++) {
+    for (const { address } of [before!, behind!]) await mail(address, `Round ${round}`)
+    node.foundation.clock.advance(10)
+    await lines.first()
+    await lines.beside()
+  }
+  assert.deepEqual(await theirs!.subjects(), ['Failed'])
 })
 
 test('hostile 17: slow complaints hold up neither bounces nor mail that is filed', async (t) => {

@@ -1,10 +1,11 @@
 // Mail comes in: who gets it, what stays of it, which thread it joins, and what happens when something is in the way.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { existsSync, readdirSync, renameSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync, symlinkSync, truncateSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { pino } from 'pino'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
 import { UnderWay } from '../../src/base/under-way.ts'
 import type { Role } from '../../src/config.ts'
@@ -90,8 +91,13 @@ const bound = { mails: 1e6, bytes: 1e9 }
 const noBounds = { operator: bound, feedback: bound, return_path: bound }
 
 /** What files the spool when it is told to, and not by itself. */
-function makeFiler(scope: Scope, { place, node }: Stage, poison?: string): () => Promise<boolean> {
-  const { db, clock, log, blobs } = node.foundation
+function makeFiler(
+  scope: Scope,
+  { place, node }: Stage,
+  poison?: string,
+  log = node.foundation.log,
+): () => Promise<boolean> {
+  const { db, clock, blobs } = node.foundation
   const pool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   scope.after(() => pool.close())
   const parsePool = {
@@ -321,19 +327,65 @@ test('check 97: a mail whose bytes are out of reach waits for them, however long
   const fields = { Subject: 'Large', 'Content-Type': 'text/html' }
   await deliver(stage.node, ['large@inbox.test'], mail(fields, html))
   await deliver(stage.node, ['large@inbox.test'], mail({ Subject: 'Small' }))
-  const blob = join(stage.place.folder, 'blobs', blobsIn(stage)[0]!)
-  renameSync(blob, `${blob}.away`)
-  for (let round = 0; round < 8; round++) {
-    await file()
-    stage.node.foundation.clock.advance(70_000)
+  const { blobs, clock } = stage.node.foundation
+  await blobs.claim('')
+  const folder = join(stage.place.folder, 'blobs')
+  const fileOften = async () => {
+    for (let round = 0; round < 8; round++) {
+      await file()
+      clock.advance(70_000)
+    }
+    assert.equal((await stage.api.exported(inbox.id)).length, 1)
   }
-  assert.equal((await stage.api.exported(inbox.id)).length, 1)
+  renameSync(folder, `${folder}.away`)
+  await fileOften()
+  renameSync(`${folder}.away`, folder)
+  const blob = join(folder, blobsIn(stage)[0]!)
+  renameSync(blob, `${blob}.away`)
+  // Any other fault of the disk, too, says nothing of what is on it.
+  symlinkSync(blob, blob)
+  await fileOften()
   renameSync(`${blob}.away`, blob)
   await file()
   const messages = await stage.api.exported(inbox.id)
   assert.equal(messages.length, 2)
   assert.ok(messages[1]!.html)
   assert.equal(await noteOf(stage, messages[1]!), null)
+})
+
+test('check 97: a mail whose bytes are lost is filed without text in the end, and says so', async (t) => {
+  const stage = await setStage(t, ['api', 'mx'])
+  const inbox = await stage.api.createInbox('lost')
+  const lines: string[] = []
+  const file = makeFiler(
+    t,
+    stage,
+    undefined,
+    pino({ level: 'error' }, { write: (line) => void lines.push(line) }),
+  )
+  const body = `${'x'.repeat(70)}\r\n`.repeat(5_000)
+  for (const subject of ['Missing', 'Shorter'])
+    await deliver(stage.node, ['lost@inbox.test'], mail({ Subject: subject }, body))
+  await deliver(stage.node, ['lost@inbox.test'], mail({ Subject: 'Small' }))
+  const { blobs, clock, db } = stage.node.foundation
+  await blobs.claim('')
+  const [missing, shorter] = blobsIn(stage).map((name) => join(stage.place.folder, 'blobs', name))
+  rmSync(missing!)
+  truncateSync(shorter!, 300_000)
+  for (let failures = 1; failures <= 5; failures++) {
+    await file()
+    assert.deepEqual(await db.query('select failures from spool'), Array(2).fill({ failures }))
+    clock.advance(70_000)
+  }
+  while (await file());
+  const messages = await stage.api.exported(inbox.id)
+  assert.equal(messages.length, 3)
+  for (const message of messages.slice(1)) {
+    assert.equal(message.text, '')
+    assert.equal(message.from.email, 'someone@far.test')
+    assert.match(String(await noteOf(stage, message)), /bytes are lost/)
+  }
+  assert.equal(lines.filter((line) => line.includes('the bytes of a mail are lost')).length, 2)
 })
 
 async function noteOf({ node }: Stage, { id }: { id: string }): Promise<string | null> {

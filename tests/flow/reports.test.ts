@@ -531,7 +531,7 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
     },
   }
   const deps = { ...node.foundation, parsePool, underWay: new UnderWay(join(place.folder, 'reports')) }
-  // One is there and cannot be read; the bytes of the other are out of reach, which says nothing of it.
+  // One is there and cannot be read; the folder with the bytes of the other is not, which says nothing of it.
   await keep(node, [
     { purpose: 'feedback', blob: null },
     { purpose: 'feedback', blob: newUuid() },
@@ -551,6 +551,14 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
     { purpose: 'feedback', failures: 0 },
     { purpose: 'operator', failures: 5 },
   ])
+  // Once the folder is there, what is missing from it is lost.
+  await node.foundation.blobs.claim('')
+  for (let failure = 1; failure <= 5; failure++) {
+    node.foundation.clock.advance(120_000)
+    await readReports(deps, 10)
+  }
+  const ends = await node.foundation.db.query('select purpose, failures from kept_mail')
+  assert.deepEqual(ends, Array(2).fill({ purpose: 'operator', failures: 5 }))
 })
 
 test('operators’ mail is kept for 30 days, and the newest 1,000', async (t) => {

@@ -1,7 +1,16 @@
 // What a crash leaves in the blob store is swept: files that no row names, once they are old, and nothing else.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newUuid } from '../../src/base/ids.ts'
@@ -133,6 +142,24 @@ test('check 88: a service over another database takes no blob for an orphan', as
   writeFileSync(mark, own)
   await sweepAll(sweeper)
   assert.deepEqual(files(folder), [])
+})
+
+test('check 88: a folder without any of our blobs is not taken for ours, whatever is mounted there later', async (t) => {
+  const stage = await setStage(t)
+  const { node, api, folder, sweeper } = stage
+  const inbox = await api.createInbox('large')
+  const blob = await receiveLarge(stage, inbox.address)
+  renameSync(folder, `${folder}.away`)
+  mkdirSync(folder)
+  await sweepAll(sweeper)
+  assert.equal(existsSync(join(folder, 'database-id')), false)
+  assert.equal(await node.foundation.blobs.isThere(), false)
+  assert.equal(node.log().split('the blobs are not in their folder').length - 1, 1, 'told once')
+  rmSync(folder, { recursive: true })
+  renameSync(`${folder}.away`, folder)
+  await sweepAll(sweeper)
+  assert.equal(await node.foundation.blobs.isThere(), true)
+  assert.deepEqual(files(folder), [blob])
 })
 
 test('check 88: the jobs role sweeps, and marks the folder as its own', async (t) => {

@@ -30,96 +30,15 @@ create table complaint (
 create index complaint_recent on complaint (organization_id, id);
 create unique index complaint_once on complaint (submission_id, address_key, feedback_type);
 
--- When a report is looked at again after it could not be read, or not yet.
+-- When a report is looked at again after it could not be read, or not yet. Those of which nothing proves whose they are, as
+-- complaints, take turns with the organizations as those of one more.
 alter table kept_mail add column failures integer not null default 0;
 alter table kept_mail add column retry_at timestamptz;
-create function turn_of(organization_id uuid) returns uuid
-language sql immutable parallel safe
-as $$ select coalesce(organization_id, '00000000-0000-0000-0000-000000000000') $$;
-create index kept_mail_unread on kept_mail (turn_of(organization_id), (coalesce(retry_at, received_at)))
-  where purpose <> 'operator';
+alter table kept_mail add column due_at timestamptz not null generated always as (coalesce(retry_at, received_at)) stored;
+alter table kept_mail add column turn uuid generated always as (
+  case when purpose <> 'operator' then coalesce(organization_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff') end) stored;
+create index kept_mail_unread on kept_mail (turn, due_at) where turn is not null;
 create index kept_mail_operator on kept_mail (received_at, id) where purpose = 'operator';
-
--- Up to 32 organizations with reports that are due, as find_spool_turns finds those with mail.
-create function find_report_turns(at timestamptz, behind uuid, out turns uuid[], out last uuid)
-language plpgsql
-set enable_seqscan = off
-set enable_sort = off
-as $$
-declare
-  next uuid;
-  is_round boolean := behind is null;
-begin
-  turns := '{}';
-  last := behind;
-  for probe in 1 .. 34 loop
-    select turn_of(k.organization_id) into next from kept_mail k
-    where k.purpose <> 'operator' and (last is null or turn_of(k.organization_id) > last)
-      and coalesce(k.retry_at, k.received_at) <= at
-    order by turn_of(k.organization_id) limit 1;
-    if not found then
-      exit when is_round;
-      is_round := true;
-      last := null;
-      continue;
-    end if;
-    exit when is_round and behind is not null and next > behind;
-    last := next;
-    turns := turns || next;
-    exit when cardinality(turns) = 32;
-  end loop;
-end $$;
-
--- Locks reports that nobody else reads, as claim_spool does with mail to be filed: the organizations whose mail is reported
--- take turns, and those of which nothing proves whose they are, as complaints, are one of them.
-create function claim_reports(at timestamptz, wanted integer, most_bytes bigint, behind uuid,
-  out claimed text[], out last uuid, out is_more boolean)
-language plpgsql
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_sort = off
-as $$
-declare
-  turns uuid[];
-  candidate record;
-  share integer;
-  taken integer;
-  bytes bigint := 0;
-begin
-  claimed := '{}';
-  select * into turns, last from find_report_turns(at, behind);
-  is_more := cardinality(turns) = 32;
-  for place in 1 .. cardinality(turns) loop
-    share := greatest(1, (wanted - cardinality(claimed)) / (cardinality(turns) - place + 1));
-    taken := 0;
-    for candidate in
-      select k.id, k.failures, k.size_bytes from kept_mail k
-      where k.purpose <> 'operator' and turn_of(k.organization_id) = turns[place]
-        and coalesce(k.retry_at, k.received_at) <= at
-      order by coalesce(k.retry_at, k.received_at) limit 4096
-    loop
-      if taken = share or claimed <> '{}' and (bytes + candidate.size_bytes > most_bytes or candidate.failures > 0) then
-        is_more := true;
-        exit;
-      end if;
-      -- 0x6b657074 is "kept".
-      continue when not pg_try_advisory_xact_lock(1801810036, hashtext(candidate.id));
-      claimed := claimed || candidate.id;
-      bytes := bytes + candidate.size_bytes;
-      taken := taken + 1;
-      last := turns[place];
-      if candidate.failures > 0 then
-        is_more := true;
-        return;
-      end if;
-    end loop;
-    if cardinality(claimed) >= wanted then
-      is_more := is_more or place < cardinality(turns);
-      return;
-    end if;
-  end loop;
-end $$;
 
 -- Adds suppressions and tells their organizations; answers the rows that are new. In the order of the key, so that two
 -- batches never wait for each other. `added`: array of {id, org, key, email, reason, submission}.
