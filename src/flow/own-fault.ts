@@ -1,5 +1,6 @@
 // Whose fault it is that something failed: that of what we stand on, which says nothing of the mail or the request.
-import { NoBytes, NoThread } from '../mail/parse-pool.ts'
+import { NoThread } from '../base/thread-pool.ts'
+import { NoBytes } from '../mail/parse-pool.ts'
 import { DbFault } from '../store/db.ts'
 
 /** How long a mail that it hit waits before it is looked at again. */

@@ -10,8 +10,9 @@ import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { NoThread } from '../base/thread-pool.ts'
 import { parseMail } from './parse.ts'
-import { NoBytes, NoThread, OutOfPatience, ParsePool } from './parse-pool.ts'
+import { NoBytes, OutOfPatience, ParsePool } from './parse-pool.ts'
 
 function openPool(t: TestContext, timeoutMs = 10_000): ParsePool {
   const pool = new ParsePool({ threads: 1, timeoutMs })

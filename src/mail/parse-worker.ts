@@ -16,9 +16,7 @@ export type ParseRequest =
   | ReadRequest
   | { kind: 'words'; mails: SearchedMail[] }
   | { kind: 'text'; html: string }
-/** `ready` comes once, before the answers: what is late from then on is late because of a mail. */
 export type ParseAnswer =
-  | 'ready'
   | { mail: ParsedMail }
   | { report: Report | null }
   | { vectors: string[] }
@@ -39,7 +37,8 @@ port?.on('message', (request: ParseRequest) => {
     )
   }
 })
-port?.postMessage('ready' satisfies ParseAnswer)
+// What is late from then on is late because of a mail.
+port?.postMessage('ready')
 
 function answer(request: ParseRequest): ParseAnswer {
   if (request.kind === 'words') return { vectors: request.mails.map(writeVector) }
