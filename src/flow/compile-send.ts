@@ -105,7 +105,7 @@ export function compileSend(
     subject: frame.subject,
     thread_subject: thread?.subject ?? '',
     body: content.text,
-    html: body.html ?? null,
+    html: (draft.refusal ? null : body.html) ?? null,
     metadata: body.metadata ?? {},
     purpose: body.purpose ?? 'unclassified',
     attachments: content.attachments,

@@ -75,8 +75,9 @@ export class SendContents {
   }
 }
 
-/** Whether a blob is to be written, or a large text to be made. */
+/** Whether a blob is to be written, a large text to be made, or much to be handed to the database. */
 function isCostly({ text, html = '', attachments = [] }: Body): boolean {
   const attachedBytes = attachments.reduce((sum, { content }) => sum + content.length, 0)
-  return attachedBytes > maxInlineBytes || (text === undefined && html.length > mostAtOnce)
+  if (attachedBytes > maxInlineBytes || (text ?? '').length + html.length > maxInlineBytes) return true
+  return text === undefined && html.length > mostAtOnce
 }

@@ -18,6 +18,7 @@ import type { Holding } from './byte-budget.ts'
 import type { OperationNotes } from './document.ts'
 import type { ErrorCode } from './errors.ts'
 import type { EventStreams } from './event-streams.ts'
+import type { LargeBody } from './large-bodies.ts'
 
 export type Api = FastifyInstance<
   RawServerDefault,
@@ -71,6 +72,8 @@ declare module 'fastify' {
     admittedMs: number
     /** What its body holds; set on every operation that takes one. */
     holding: Holding
+    /** What was made of its body beside the main thread, where that is large. */
+    large?: LargeBody
   }
   interface FastifyContextConfig {
     /** What the caller's key must permit, one of several; null: nothing beyond being valid. */

@@ -67,6 +67,16 @@ export class Holding {
     return null
   }
 
+  /** Whether the answer is over, or the client has gone. */
+  get isOver(): boolean {
+    return this.#response.destroyed
+  }
+
+  /** Runs once the answer is over, or the client has gone. */
+  onOver(drop: () => void): void {
+    this.#response.once('close', drop)
+  }
+
   release(): void {
     this.#budget.give(this.#organizationId, this.#bytes)
     this.#bytes = 0

@@ -5,9 +5,7 @@ import { type RefusalCode, ServiceError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { isOwnFault } from '../flow/own-fault.ts'
 import { describeBreach } from './breaches.ts'
-
-/** Codes that only HTTP knows, beside those of the service. */
-type RequestCode = 'invalid_json' | 'invalid_idempotency_key' | 'payload_too_large' | 'route_not_found'
+import { type RequestCode, RequestFault } from './request-fault.ts'
 
 export type ErrorCode = RefusalCode | RequestCode | 'internal_error'
 
@@ -81,17 +79,6 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   ],
   internal_error: [500, 'Something went wrong here. It has been logged under the request id.'],
   unavailable: [503, 'The service is not available at the moment. Try again.'],
-}
-
-/** A request that HTTP itself refuses: nothing of the service was asked. `detail` replaces the code's own words. */
-export class RequestFault extends Error {
-  readonly code: RequestCode | 'invalid_request'
-
-  constructor(code: RequestCode | 'invalid_request', detail?: string) {
-    super(detail ?? '')
-    this.name = 'RequestFault'
-    this.code = code
-  }
 }
 
 /** What is answered in place of a result. */

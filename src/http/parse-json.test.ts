@@ -1,9 +1,9 @@
 // JSON bodies, honest and hostile.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RequestFault } from './errors.ts'
 import { parseJson } from './parse-json.ts'
 import { bodyLimitBytes } from './read-json.ts'
+import { RequestFault } from './request-fault.ts'
 
 const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
 

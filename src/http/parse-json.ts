@@ -1,6 +1,6 @@
 // JSON out of the bytes of a body: UTF-8, of a bounded number of values, and nothing in it that hides or changes.
 import { isUtf8 } from 'node:buffer'
-import { RequestFault } from './errors.ts'
+import { RequestFault } from './request-fault.ts'
 
 /** The value that the bytes are JSON for; faults are `invalid_json` and `invalid_request`. */
 export function parseJson(bytes: Buffer): unknown {

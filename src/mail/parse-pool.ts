@@ -1,6 +1,6 @@
 // Reads mail in worker threads, so that no mail stops the service or another mail, whatever is in it.
 import { open } from 'node:fs/promises'
-import { Worker } from 'node:worker_threads'
+import { type Patience, ThreadPool } from '../base/thread-pool.ts'
 import { ChangedFile, checkSize } from './file-bytes.ts'
 import { type ParsedMail, plainTextView } from './parse.ts'
 import type { MailBytes, ParseAnswer, ParseRequest } from './parse-worker.ts'
@@ -13,38 +13,17 @@ export interface ParsePoolOptions {
   timeoutMs: number
 }
 
-/** Requests sent ahead to a thread, so that it never waits for the next one. */
-const mostAhead = 8
 const mostHeapMb = 512
 /** How much of a file is looked at for showing it as text: a header of a megabyte, and what is shown of the body. */
 const longestView = (1 << 20) + (1 << 18)
-/** In how many steps the time of a mail is counted, so that time in which the whole process stood still counts little. */
-const steps = 10
 
-type Outcome = Exclude<ParseAnswer, 'ready' | { changed: string } | { unreadable: string }>
-
-/** How long a mail may take, and whether it is still wanted when its turn comes. */
-export interface Patience {
-  timeoutMs: number
-  isWanted(): boolean
-}
-
-interface Job {
-  request: ParseRequest
-  patience: Patience
-  settle: (outcome: Outcome | 'late') => void
-  /** For what is no fault of the mail: the caller tries again later. */
-  fail: (error: Error) => void
-}
+type Outcome = Exclude<ParseAnswer, { changed: string } | { unreadable: string }>
 
 /** Over one of these mails the thread has failed, and would again. */
 export class NoWords extends Error {}
 
 /** The mail would take longer than the patience that came with it, or was no longer wanted. */
 export class OutOfPatience extends Error {}
-
-/** There is no thread to read with: no fault of any mail. */
-export class NoThread extends Error {}
 
 /** The file of a mail cannot be read: no fault of the mail. `code` says why, as the system does. */
 export class NoBytes extends Error {
@@ -58,11 +37,12 @@ export class NoBytes extends Error {
 
 /** The caller bounds how many requests it has open. Threads start with the first mail and keep no process alive. */
 export class ParsePool {
-  readonly #threads: ParseThread[]
+  readonly #pool: ThreadPool<ParseRequest, ParseAnswer>
   readonly #timeoutMs: number
 
   constructor({ threads, timeoutMs }: ParsePoolOptions) {
-    this.#threads = Array.from({ length: Math.max(1, threads) }, () => new ParseThread())
+    const script = new URL('./parse-worker.ts', import.meta.url)
+    this.#pool = new ThreadPool({ script, what: 'read mail', threads, heapMb: mostHeapMb, pack })
     this.#timeoutMs = timeoutMs
   }
 
@@ -101,23 +81,27 @@ export class ParsePool {
 
   /** Ends the threads. What is still open rejects. */
   async close(): Promise<void> {
-    await Promise.all(this.#threads.map((thread) => thread.close()))
+    await this.#pool.close()
   }
 
   async #run(request: ParseRequest, given?: Patience): Promise<Outcome> {
-    const thread = this.#threads.reduce(idlerOf)
     const patience = given ?? { timeoutMs: this.#timeoutMs, isWanted: () => true }
-    const outcome = await new Promise<Outcome | 'late'>((settle, fail) =>
-      thread.run({ request, patience, settle, fail }),
-    )
-    if (outcome !== 'late') return outcome
+    const outcome = await this.#pool.run(request, patience)
+    if (outcome !== 'late') {
+      if ('changed' in outcome) throw new ChangedFile(outcome.changed)
+      if ('unreadable' in outcome) throw new NoBytes(outcome.unreadable, outcome.code)
+      return outcome
+    }
     if (given) throw new OutOfPatience(`it takes more than ${given.timeoutMs} ms`)
     return { fault: `it took more than ${patience.timeoutMs} ms` }
   }
 }
 
-function idlerOf(one: ParseThread, other: ParseThread): ParseThread {
-  return other.openCount < one.openCount ? other : one
+function pack(request: ParseRequest) {
+  if (!('raw' in request) || 'path' in request.raw) return { message: request, transfer: [] }
+  // A view is copied with all the memory it looks into, so only its own bytes go.
+  const raw = new Uint8Array(request.raw)
+  return { message: { ...request, raw }, transfer: [raw.buffer] }
 }
 
 /** The mail as plain text, without asking a thread. Rejects as `parse` does where its file cannot be read. */
@@ -137,146 +121,5 @@ async function readStart({ path, sizeBytes }: { path: string; sizeBytes: number 
     return buffer.subarray(0, bytesRead)
   } finally {
     await file.close()
-  }
-}
-
-/** One worker thread and the requests it has; it answers in order, so the first open one is the one it works on. */
-class ParseThread {
-  #worker: Worker | null = null
-  #sent: Job[] = []
-  #waiting: Job[] = []
-  #timer: NodeJS.Timeout | null = null
-  #isReady = false
-  #isClosed = false
-
-  get openCount(): number {
-    return this.#sent.length + this.#waiting.length
-  }
-
-  run(job: Job): void {
-    this.#waiting.push(job)
-    if (this.#isClosed) this.#failAll()
-    else this.#send()
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true
-    const worker = this.#worker
-    this.#failAll()
-    await worker?.terminate()
-  }
-
-  #failAll(): void {
-    const open = [...this.#sent, ...this.#waiting]
-    this.#forgetWorker()
-    this.#waiting = []
-    for (const job of open) job.fail(new NoThread('the threads that read mail are closed'))
-  }
-
-  #send(): void {
-    while (this.#waiting.length > 0 && this.#sent.length < mostAhead) {
-      const job = this.#waiting.shift()!
-      if (!job.patience.isWanted()) {
-        job.settle('late')
-        continue
-      }
-      try {
-        this.#post(job)
-      } catch (error) {
-        // The system has no thread or no memory for it now.
-        job.fail(new NoThread(String(error), { cause: error }))
-        continue
-      }
-      this.#sent.push(job)
-      if (this.#sent.length === 1) this.#watch()
-    }
-  }
-
-  #post({ request }: Job): void {
-    const worker = this.#running()
-    if (!('raw' in request) || 'path' in request.raw) worker.postMessage(request)
-    else {
-      // A view is copied with all the memory it looks into, so only its own bytes go.
-      const raw = new Uint8Array(request.raw)
-      worker.postMessage({ ...request, raw }, [raw.buffer])
-    }
-  }
-
-  #running(): Worker {
-    if (this.#worker !== null) return this.#worker
-    const worker = new Worker(new URL('./parse-worker.ts', import.meta.url), {
-      resourceLimits: { maxOldGenerationSizeMb: mostHeapMb },
-    })
-    worker.on('message', (answer: ParseAnswer) => this.#receive(worker, answer))
-    worker.on('error', (error) => this.#replace(worker, { fault: String(error) }))
-    worker.on('exit', () => this.#replace(worker, { fault: 'the thread ended' }))
-    this.#worker = worker
-    return worker
-  }
-
-  #receive(worker: Worker, answer: ParseAnswer): void {
-    if (worker !== this.#worker) return
-    if (answer === 'ready') this.#isReady = true
-    else if ('changed' in answer) this.#sent.shift()?.fail(new ChangedFile(answer.changed))
-    else if ('unreadable' in answer) this.#sent.shift()?.fail(new NoBytes(answer.unreadable, answer.code))
-    else this.#sent.shift()?.settle(answer)
-    this.#watch()
-    this.#send()
-  }
-
-  /** Gives up on the first open request and starts over with the others, in a new thread. */
-  #replace(worker: Worker, fault: { fault: string } | 'late'): void {
-    if (worker !== this.#worker) return
-    const [first, ...others] = this.#sent
-    const wasReady = this.#isReady
-    this.#forgetWorker()
-    void worker.terminate()
-    this.#waiting.unshift(...others)
-    if (wasReady) first?.settle(fault)
-    else
-      first?.fail(
-        new NoThread(
-          `the thread that reads mail did not start: ${fault === 'late' ? 'it took too long' : fault.fault}`,
-        ),
-      )
-    // Later, for who hears of the first may no longer want the others.
-    setImmediate(() => this.#send())
-  }
-
-  #forgetWorker(): void {
-    this.#stopTimer()
-    this.#worker = null
-    this.#isReady = false
-    this.#sent = []
-  }
-
-  #watch(): void {
-    this.#stopTimer()
-    const worker = this.#worker
-    if (worker === null) return
-    if (this.#sent.length === 0) worker.unref()
-    else {
-      worker.ref()
-      const { timeoutMs } = this.#sent[0]!.patience
-      if (this.#isReady) this.#countTime(worker, timeoutMs, timeoutMs / steps)
-    }
-  }
-
-  /**
-   * Gives up on the mail that is being read once it has had `leftMs`. A step that came late counts twice at most: a process
-   * that was stopped, or a machine that slept, is no fault of the mail.
-   */
-  #countTime(worker: Worker, leftMs: number, stepMs: number): void {
-    const startedMs = performance.now()
-    this.#timer = setTimeout(() => {
-      const left = leftMs - Math.min(performance.now() - startedMs, 2 * stepMs)
-      if (left > 0) this.#countTime(worker, left, stepMs)
-      else this.#replace(worker, 'late')
-    }, stepMs)
-  }
-
-  #stopTimer(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timer = null
   }
 }

@@ -16,9 +16,7 @@ export type ParseRequest =
   | ReadRequest
   | { kind: 'words'; mails: SearchedMail[] }
   | { kind: 'text'; html: string }
-/** `ready` comes once, before the answers: what is late from then on is late because of a mail. */
 export type ParseAnswer =
-  | 'ready'
   | { mail: ParsedMail }
   | { report: Report | null }
   | { vectors: string[] }
@@ -37,7 +35,8 @@ port?.on('message', (request: ParseRequest) => {
     port.postMessage(answerFault(error))
   }
 })
-port?.postMessage('ready' satisfies ParseAnswer)
+// What is late from then on is late because of a mail.
+port?.postMessage('ready')
 
 function answerFault(error: unknown): ParseAnswer {
   if (error instanceof ChangedFile) return { changed: error.message }

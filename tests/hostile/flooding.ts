@@ -1,5 +1,6 @@
 // Attacks by requests, connections and recipients: many, large, unfinished.
 import { randomUUID } from 'node:crypto'
+import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createCaller } from '../support/service.ts'
@@ -28,6 +29,62 @@ async function refusedSends(scope: Scope): Promise<Outcome> {
   return {
     now: `all ${statuses}; the longest stall ${stallMs} ms`,
     held: statuses === '404' && stallMs < 100,
+  }
+}
+
+/** Three bodies that cost much to read for their size, near the largest that are taken. */
+const largeBodies = [
+  { text: 'xyz '.repeat(2_590_000) },
+  { text: '%' },
+  {
+    text: 'T',
+    attachments: [
+      { filename: 'a', contentType: 'a/b', content: Buffer.alloc(10_000_000, 7).toString('base64') },
+    ],
+  },
+].map((change) => {
+  const body = JSON.stringify({ to: [{ email: 'a@healthy.test' }], subject: 'S', ...change })
+  return Buffer.from(body.replace('%', '\\u0101'.repeat(2_500_000)))
+})
+
+/** By bytes that are there already: making them each time would keep busy what the service runs on. */
+function post(url: string, secret: string, body: Buffer): Promise<number> {
+  const headers = { 'x-api-key': secret, 'content-type': 'application/json', 'idempotency-key': randomUUID() }
+  return new Promise((resolve, reject) => {
+    request(url, { method: 'POST', headers })
+      .on('error', reject)
+      .on('response', (response) => response.resume().on('end', () => resolve(response.statusCode!)))
+      .end(body)
+  })
+}
+
+async function largeRefusedSends(scope: Scope): Promise<Outcome> {
+  const { posthorn, victim } = await setStage(scope)
+  const { secret } = await createSecret(posthorn)
+  const url = `${posthorn.http}/v1/inboxes/inb_000000000000000000000000/messages`
+  const send = (body: Buffer) => post(url, secret, body)
+  await send(largeBodies[0]!)
+  await settle()
+  const statuses = new Set<number>()
+  const times: number[] = []
+  let isOver = false
+  const stallMs = await stallDuring(posthorn, async () => {
+    const flood = Array.from({ length: 4 }, async () => {
+      for (let n = 0; n < 9; n++) statuses.add(await send(largeBodies[n % 3]!))
+    })
+    const over = Promise.all(flood).then(() => (isOver = true))
+    while (!isOver) {
+      const startMs = performance.now()
+      await victim.call('/v1/me')
+      times.push(performance.now() - startMs)
+      await pause(20)
+    }
+    await over
+  })
+  const p95 = Math.round(times.sort((one, other) => one - other)[Math.floor(times.length * 0.95)]!)
+  return {
+    now: `all ${[...statuses].join(' ')}; the longest stall ${stallMs} ms; another's GET p95 ${p95} ms`,
+    held: [...statuses].join(' ') === '404' && stallMs < 100,
   }
 }
 
@@ -155,6 +212,11 @@ export const floodingAttacks: Attack[] = [
     name: 'twelve 1 MB sends to an inbox that does not exist',
     before: 'all 404; the longest stall 5,511 ms',
     run: refusedSends,
+  },
+  {
+    name: 'refused sends of 10 to 15 MB, four at a time',
+    before: "all 404; the longest stall 337 ms; another's GET p95 403 ms",
+    run: largeRefusedSends,
   },
   {
     name: '60 unfinished requests of 15 MiB by one key',

@@ -2,9 +2,13 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, type TestContext, test } from 'node:test'
+import { requestHash } from '../../src/flow/idempotency.ts'
+import { decodeBase64 } from '../../src/http/base64.ts'
+import { LargeBodies } from '../../src/http/large-bodies.ts'
+import { parseJson } from '../../src/http/parse-json.ts'
 import type { Inbox } from '../support/api.ts'
 import { nextKey } from './sending.ts'
-import { type Caller, setStage } from './stage.ts'
+import { ask, type Caller, setStage } from './stage.ts'
 
 const stage = await setStage({ after })
 const mebibyte = 1 << 20
@@ -34,15 +38,15 @@ async function longestTurn(work: () => Promise<void>): Promise<number> {
   return longest
 }
 
+function headersOf({ secret }: Caller) {
+  return { 'content-type': 'application/json', 'x-api-key': secret, 'idempotency-key': nextKey() }
+}
+
 /** Sends the same bytes so many times at once, at next to no cost to this process, which is the service's as well. */
-function sendAll({ secret }: Caller, inboxId: string, body: Buffer, count: number): Promise<number[]> {
+function sendAll(caller: Caller, inboxId: string, body: Buffer, count: number): Promise<number[]> {
   const call = () =>
     new Promise<number>((resolve, reject) => {
-      const headers = {
-        'content-type': 'application/json',
-        'x-api-key': secret,
-        'idempotency-key': nextKey(),
-      }
+      const headers = headersOf(caller)
       request(`${stage.base}/v1/inboxes/${inboxId}/messages`, { method: 'POST', headers })
         .on('error', reject)
         .on('response', (response) => response.resume().on('end', () => resolve(response.statusCode!)))
@@ -79,6 +83,110 @@ test('hostile 8: JSON of 1 MB and as many values as fit does not stall the main 
     for (const answer of await sendAll(caller, nowhere, body, 4)) assert.equal(answer, 400)
   })
   assert.ok(longest < 100, `${longest} ms`)
+})
+
+const content = 10 * mebibyte
+const attached = {
+  ...{ filename: 'a', contentType: 'text/plain' },
+  content: Buffer.alloc(content, 'x').toString('base64'),
+}
+const shapes: [name: string, body: Buffer][] = [
+  ['text', Buffer.from(JSON.stringify(mail({ text: 'xyz '.repeat(content / 4) })))],
+  ['escapes', Buffer.from(JSON.stringify(mail({ text: '%' })).replace('%', '\\u0101'.repeat(content / 4)))],
+  ['base64', Buffer.from(JSON.stringify(mail({ text: 'T', attachments: [attached] })))],
+]
+
+/** What reading the body takes in this thread: its own time, and as the clock has it, in ms. */
+function readHere(body: Buffer): { cpuMs: number; wallMs: number } {
+  const [startMs, before] = [performance.now(), process.threadCpuUsage()]
+  const value = parseJson(body) as { attachments?: { content: string }[] }
+  requestHash({}, value)
+  for (const { content } of value.attachments ?? []) decodeBase64(content)
+  const { user, system } = process.threadCpuUsage(before)
+  return { cpuMs: (user + system) / 1000, wallMs: performance.now() - startMs }
+}
+
+/** Asks on and on until the work is done; the middle one of the times it took, in ms. */
+async function answerTimes(
+  { secret }: Caller,
+  work: Promise<unknown>,
+): Promise<{ middle: number; most: number }> {
+  const times: number[] = []
+  let isOver = false
+  const over = work.then(() => (isOver = true))
+  while (!isOver) {
+    const startMs = performance.now()
+    assert.equal((await ask(stage, 'GET', '/v1/me', { secret })).status, 200)
+    times.push(performance.now() - startMs)
+  }
+  await over
+  times.sort((one, other) => one - other)
+  return { middle: times[times.length >> 1]!, most: times.at(-1)! }
+}
+
+for (const [name, body] of shapes)
+  test(`hostile 8: refused bodies of 10 to 15 MB, four at a time, are not read in the main thread: ${name}`, async (t) => {
+    const [caller, other] = [await makeCaller(), await makeCaller()]
+    readHere(body)
+    const here = readHere(body)
+    const refuse = async () => {
+      for (let round = 0; round < 2; round++)
+        for (const answer of await sendAll(caller, nowhere, body, 4)) assert.equal(answer, 404)
+    }
+    await refuse()
+    const turn = await longestTurn(refuse)
+    const asked = await answerTimes(other, refuse())
+    t.diagnostic(
+      `${body.length} bytes: the longest turn ${turn.toFixed()} ms; reading it here ${here.cpuMs.toFixed()} ms`,
+    )
+    t.diagnostic(`another's GET: ${asked.middle.toFixed()} ms, ${asked.most.toFixed()} ms at most`)
+    assert.ok(turn < Math.max(60, here.cpuMs * 0.75), `${turn} ms of ${here.cpuMs} ms`)
+    assert.ok(asked.middle < Math.max(50, here.wallMs), `${asked.middle} ms of ${here.wallMs} ms`)
+  })
+
+test('hostile 8: large bodies wait for their own organization, and others take turns with it', async () => {
+  const [many, one] = [await makeCaller(), await makeCaller()]
+  const body = Buffer.from(JSON.stringify(mail({ text: 'x'.repeat(5 * mebibyte) })))
+  let [answered, before] = [0, 0]
+  const isBegun = Promise.withResolvers<void>()
+  const theirs = Array.from({ length: 8 }, async () => {
+    await sendAll(many, nowhere, body, 1)
+    answered++
+    isBegun.resolve()
+  })
+  await isBegun.promise
+  assert.deepEqual(await sendAll(one, nowhere, body, 1), [404])
+  before = answered
+  await Promise.all(theirs)
+  assert.ok(before <= 6, `${before} of 8 were answered before`)
+})
+
+test('hostile 8: a large body whose client has gone by its turn is not read', async (t) => {
+  const caller = await makeCaller()
+  const body = Buffer.from(JSON.stringify(mail({ text: 'x'.repeat(5 * mebibyte) })))
+  const reads = t.mock.method(LargeBodies.prototype, 'read')
+  const leave = () =>
+    new Promise<void>((resolve) => {
+      const headers = { ...headersOf(caller), 'content-length': body.length }
+      const url = `${stage.base}/v1/inboxes/${nowhere}/messages`
+      const leaving = request(url, { method: 'POST', headers }).on('error', () => {})
+      leaving.on('close', resolve).end(body, () => leaving.destroy())
+    })
+  await Promise.all(Array.from({ length: 10 }, leave))
+  assert.deepEqual(await sendAll(caller, nowhere, body, 1), [404])
+  assert.ok(reads.mock.callCount() < 6, `${reads.mock.callCount()} were read`)
+})
+
+test('a large send is one with a repetition of it, however it is written, and its files arrive as they are', async () => {
+  const { send } = await setScene({ messageContentBytes: 40 * mebibyte })
+  const key = nextKey()
+  const large = { ...withFile, attachments: [file, { ...file, filename: 'b' }] }
+  assert.equal((await send(key, large))[0], 202)
+  assert.equal((await send(key, Object.fromEntries(Object.entries(large).reverse())))[0], 202)
+  const other = { ...large, attachments: [file, { ...file, filename: 'c' }] }
+  assert.deepEqual((await send(key, other)).slice(0, 2), [409, 'idempotency_key_reused'])
+  const broken = { ...large, attachments: [{ ...file, content: `${file.content.slice(0, -1)}?` }] }
+  assert.deepEqual((await send(nextKey(), broken)).slice(0, 2), [400, 'invalid_request'])
 })
 
 /** Attachments too large for a row: blobs are written of them. */

@@ -1,7 +1,6 @@
 // Messages: send, list, show, their source, delete.
 import Type from 'typebox'
 import { deleteMessage } from '../../flow/delete-message.ts'
-import { requestHash } from '../../flow/idempotency.ts'
 import { readInbox, readMessage, readSource, readWords } from '../../flow/read-mailbox.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import { listMessages } from '../../store/messages.ts'
@@ -14,7 +13,7 @@ import { Message, MessageList, messageExamples, sourceExample } from '../schemas
 import { IdempotencyHeaders, InboxParams, MessageParams } from '../schemas/params.ts'
 import { Email, GivenTime, Nothing, oneOf, patterned } from '../schemas/scalars.ts'
 import { Acceptance, NewMessage, newMessageExamples } from '../schemas/send.ts'
-import { readAttachments, sendRefusals } from './sending.ts'
+import { idempotencyOf, readAttachments, sendRefusals } from './sending.ts'
 
 export function messageRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
   addSend(api, deps)
@@ -49,12 +48,8 @@ function addSend(api: Api, { acceptance }: HttpDeps): void {
     },
     async (request, reply) => {
       const { body, params, caller } = request
-      const message = { ...body, attachments: readAttachments(body.attachments) }
-      const idempotency = {
-        key: request.headers['idempotency-key'],
-        requestHash: requestHash(params, body),
-      }
-      const accepted = await acceptance.acceptMessage(caller, params.inboxId, message, idempotency)
+      const message = { ...body, attachments: readAttachments(request) }
+      const accepted = await acceptance.acceptMessage(caller, params.inboxId, message, idempotencyOf(request))
       reply.code(202)
       return presentAccepted(accepted)
     },

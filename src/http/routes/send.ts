@@ -1,11 +1,10 @@
 // Sends through a domain, without an inbox.
-import { requestHash } from '../../flow/idempotency.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { presentAcceptedSend } from '../present.ts'
 import { IdempotencyHeaders } from '../schemas/params.ts'
 import { Nothing } from '../schemas/scalars.ts'
 import { NewSend, SendAcceptance } from '../schemas/send.ts'
-import { sendRefusals } from './sending.ts'
+import { idempotencyOf, sendRefusals } from './sending.ts'
 
 /** There is no resource in the path, and no result that could be deleted. */
 const refusals = sendRefusals.filter((code) => code !== 'not_found' && code !== 'idempotency_result_expired')
@@ -29,11 +28,7 @@ export function sendRoutes(api: Api, { acceptance }: HttpDeps): void {
     },
     async (request, reply) => {
       const { body, caller } = request
-      const idempotency = {
-        key: request.headers['idempotency-key'],
-        requestHash: requestHash({}, body),
-      }
-      const accepted = await acceptance.acceptFromDomain(caller, body, idempotency)
+      const accepted = await acceptance.acceptFromDomain(caller, body, idempotencyOf(request))
       reply.code(202)
       return presentAcceptedSend(accepted)
     },

@@ -1,7 +1,11 @@
 // What the operations that send have in common: their refusals, and attachments out of base64.
+import type { FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
+import { type Idempotency, requestHash } from '../../flow/idempotency.ts'
 import type { AttachmentBody } from '../../flow/send-draft.ts'
-import { type ErrorCode, RequestFault } from '../errors.ts'
+import { decodeBase64 } from '../base64.ts'
+import type { ErrorCode } from '../errors.ts'
+import { RequestFault } from '../request-fault.ts'
 import type { NewMessage } from '../schemas/send.ts'
 
 /** The codes that an operation can refuse a send with. */
@@ -28,16 +32,29 @@ export const sendRefusals: ErrorCode[] = [
   ] as const),
 ]
 
-/** Decodes the attachments; throws `invalid_request` where one is not canonical base64. */
-export function readAttachments(
-  given: Static<typeof NewMessage.definition>['attachments'],
-): AttachmentBody[] | undefined {
-  return given?.map(({ content, ...attachment }, index) => {
-    const bytes = Buffer.from(content, 'base64')
-    // RFC 4648 3.5: foreign characters, missing padding and stray bits are refused; the decoder skips them.
-    if (bytes.toString('base64') !== content) {
+type Request<Body> = Pick<FastifyRequest, 'large' | 'params'> & {
+  body: Body
+  headers: { 'idempotency-key': string }
+}
+
+/** The request's key, and what makes another request the same. */
+export function idempotencyOf({ headers, params, body, large }: Request<unknown>): Idempotency {
+  return {
+    key: headers['idempotency-key'],
+    requestHash: large?.requestHash ?? requestHash(params as object, body),
+  }
+}
+
+/** Decodes the attachments that were not yet; throws `invalid_request` where one is not canonical base64. */
+export function readAttachments({
+  body,
+  large,
+}: Request<Pick<Static<typeof NewMessage.definition>, 'attachments'>>): AttachmentBody[] | undefined {
+  return body.attachments?.map(({ content, ...attachment }, index) => {
+    const decoded = large?.files.get(index)
+    const bytes = decoded === undefined ? decodeBase64(content) : decoded
+    if (bytes === null)
       throw new RequestFault('invalid_request', `/attachments/${index}/content must be base64 with padding`)
-    }
     return { ...attachment, content: bytes }
   })
 }

@@ -1,6 +1,5 @@
 // Threads: list, show, reply.
 import Type from 'typebox'
-import { requestHash } from '../../flow/idempotency.ts'
 import { readInbox, readThread } from '../../flow/read-mailbox.ts'
 import { listThreadMessages, listThreads, type ThreadRow } from '../../store/messages.ts'
 import type { Api, HttpDeps } from '../api.ts'
@@ -18,7 +17,7 @@ import { IdempotencyHeaders, InboxParams, ThreadParams } from '../schemas/params
 import { Nothing } from '../schemas/scalars.ts'
 import { Acceptance, NewReply, newReplyExamples } from '../schemas/send.ts'
 import { Thread, ThreadList } from '../schemas/thread.ts'
-import { readAttachments, sendRefusals } from './sending.ts'
+import { idempotencyOf, readAttachments, sendRefusals } from './sending.ts'
 
 const PageQuery = Type.Object(pageQuery, { additionalProperties: false })
 
@@ -123,12 +122,8 @@ function addReply(api: Api, { acceptance }: HttpDeps): void {
     },
     async (request, reply) => {
       const { body, params, caller } = request
-      const answer = { ...body, attachments: readAttachments(body.attachments) }
-      const idempotency = {
-        key: request.headers['idempotency-key'],
-        requestHash: requestHash(params, body),
-      }
-      const accepted = await acceptance.acceptReply(caller, params.threadId, answer, idempotency)
+      const answer = { ...body, attachments: readAttachments(request) }
+      const accepted = await acceptance.acceptReply(caller, params.threadId, answer, idempotencyOf(request))
       reply.code(202)
       return presentAccepted(accepted)
     },

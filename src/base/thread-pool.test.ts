@@ -1,0 +1,23 @@
+// What a pool does with its threads, whatever their script does: mail/parse-pool.test.ts has the rest.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { ThreadPool } from './thread-pool.ts'
+
+const answersWithItself = `
+import { parentPort, threadId } from 'node:worker_threads'
+parentPort.on('message', () => parentPort.postMessage({ threadId }))
+parentPort.postMessage('ready')`
+
+test('a thread that has had nothing to do for long is ended, and another one begun for what comes then', async (t) => {
+  const pool = new ThreadPool<object, { threadId: number }>({
+    ...{ script: new URL(`data:text/javascript,${encodeURIComponent(answersWithItself)}`), what: 'answer' },
+    ...{ threads: 1, heapMb: 16, idleMs: 500, pack: (message) => ({ message, transfer: [] }) },
+  })
+  t.after(() => pool.close())
+  const ask = () => pool.run({}, { timeoutMs: 5_000, isWanted: () => true })
+  const [first, second] = [await ask(), await ask()]
+  assert.deepEqual(second, first)
+  await pause(1_000)
+  assert.notDeepEqual(await ask(), first)
+})
