@@ -5,8 +5,8 @@ import { appendFileSync, globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { silentLog } from '../src/base/log.ts'
-import { noTool } from '../src/store/embedded/owner.ts'
-import { useEmbedded } from '../src/store/embedded/use-embedded.ts'
+import { noTool } from '../src/postgres/embedded/owner.ts'
+import { useEmbedded } from '../src/postgres/embedded/use-embedded.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const patterns = ['src/**/*.test.ts', 'tests/**/*.test.ts', 'bench/**/*.test.ts']

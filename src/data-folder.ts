@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { StartRefused } from './base/errors.ts'
 import { hasMark } from './blobs/node-marks.ts'
-import type { Db } from './store/db.ts'
+import type { Db } from './postgres/db.ts'
 import { listNodeMarks } from './store/nodes.ts'
 
 const lockClass = 0x666f6c64 // "fold"

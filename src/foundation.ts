@@ -7,11 +7,11 @@ import type { Log } from './base/log.ts'
 import type { SecretBox } from './base/secret-box.ts'
 import { syncFolder } from './base/sync-folder.ts'
 import { DiskBlobs } from './blobs/disk.ts'
-import type { Settings } from './config.ts'
+import type { Settings } from './config/settings.ts'
 import { readSecretKey, settleSecretKey } from './flow/secret-key.ts'
-import { Db, requireDurable } from './store/db.ts'
-import { useEmbedded } from './store/embedded/use-embedded.ts'
-import { hasSchema, migrate } from './store/migrate.ts'
+import { Db, requireDurable } from './postgres/db.ts'
+import { useEmbedded } from './postgres/embedded/use-embedded.ts'
+import { hasSchema, migrate } from './postgres/migrate.ts'
 
 export interface Foundation {
   settings: Settings

@@ -2,10 +2,10 @@
 import { CommanderError } from 'commander'
 import { ServiceError, StartRefused } from './base/errors.ts'
 import { createProgram } from './cli/program.ts'
-import { SettingError } from './config.ts'
-import { DbFault } from './store/db.ts'
-import { EmbeddedError } from './store/embedded/embedded-error.ts'
-import { MigrationError } from './store/migrate.ts'
+import { SettingError } from './config/settings.ts'
+import { DbFault } from './postgres/db.ts'
+import { EmbeddedError } from './postgres/embedded/embedded-error.ts'
+import { MigrationError } from './postgres/migrate.ts'
 
 const failed = 1
 const usage = 2

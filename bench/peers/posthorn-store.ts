@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import pg from 'pg'
 import { silentLog } from '../../src/base/log.ts'
-import { type EmbeddedConnection, useEmbedded } from '../../src/store/embedded/use-embedded.ts'
+import { type EmbeddedConnection, useEmbedded } from '../../src/postgres/embedded/use-embedded.ts'
 import { type Scope, until } from '../../tests/support/until.ts'
 import { call, createInbox, type Posthorn } from './posthorn.ts'
 

@@ -1,6 +1,6 @@
 // What commands share: settings, the foundation they stand on for a moment, and how they print.
 import { createLog } from '../base/log.ts'
-import { readEnvironment, readSettings, type Settings } from '../config.ts'
+import { readEnvironment, readSettings, type Settings } from '../config/settings.ts'
 import { type Foundation, openExisting } from '../foundation.ts'
 
 export interface OutputOptions {

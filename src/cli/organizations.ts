@@ -1,14 +1,14 @@
 // `posthorn org …`: organizations and their limits.
 import { type Command, InvalidArgumentError } from 'commander'
 import { ServiceError } from '../base/errors.ts'
-import { deleteOrganization, previewDeletion } from '../flow/delete-organization.ts'
+import { deleteOrganization, previewDeletion } from '../flow/accounts/delete-organization.ts'
 import {
   changeLimits,
   changeOrganizationStatus,
   createOrganization,
   defaultLimits,
   isLimit,
-} from '../flow/organization.ts'
+} from '../flow/accounts/organization.ts'
 import {
   findOrganization,
   type Limits,

@@ -1,8 +1,8 @@
 // The commands and their help.
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { addDemoCommand } from './demo.ts'
-import { addDoctorCommand } from './doctor.ts'
+import { addDemoCommand } from './demo/demo.ts'
+import { addDoctorCommand } from './doctor/doctor.ts'
 import { addKeyCommands } from './keys.ts'
 import { addOrganizationCommands } from './organizations.ts'
 import { addQueueCommands } from './queues.ts'

@@ -1,7 +1,7 @@
 // `posthorn queue …`: what waits for which destination, and what an operator can do about it.
 import type { Command } from 'commander'
 import { ServiceError } from '../base/errors.ts'
-import { cancelOrganization, cancelQueue, flushQueue, pauseQueue } from '../flow/end-deliveries.ts'
+import { cancelOrganization, cancelQueue, flushQueue, pauseQueue } from '../flow/delivering/end-deliveries.ts'
 import { listQueues, type QueueRow } from '../store/routes.ts'
 import { type OutputOptions, print, table, withFoundation } from './context.ts'
 import { requireUuid } from './organizations.ts'

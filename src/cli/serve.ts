@@ -1,12 +1,14 @@
 // `posthorn serve` and `posthorn migrate`.
+
 import { writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError } from 'commander'
-import { type App, formatAddress, type Listening, startApp } from '../app.ts'
+import { type App, type Listening, startApp } from '../app.ts'
 import { createLog } from '../base/log.ts'
-import { roles as allRoles, parseRoles, type Role, type Settings } from '../config.ts'
-import { createKey } from '../flow/key.ts'
-import { createOrganization } from '../flow/organization.ts'
+import { formatAddress } from '../config/setting-values.ts'
+import { roles as allRoles, parseRoles, type Role, type Settings } from '../config/settings.ts'
+import { createKey } from '../flow/accounts/key.ts'
+import { createOrganization } from '../flow/accounts/organization.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
 import { listOrganizations } from '../store/organizations.ts'
 import { loadSettings, type OutputOptions, print } from './context.ts'

@@ -1,9 +1,9 @@
 // Whose fault it is that something failed: that of what we stand on, which says nothing of the mail or the request.
 import { NoThread } from '../base/thread-pool.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
-import { ChangedFile } from '../mail/file-bytes.ts'
 import { NoBytes } from '../mail/parse-pool.ts'
-import { DbFault } from '../store/db.ts'
+import { ChangedFile } from '../mail/read/file-bytes.ts'
+import { DbFault } from '../postgres/db.ts'
 
 /** How long a mail that it hit waits before it is looked at again. */
 export const ownFaultWaitMs = 10_000

@@ -3,7 +3,7 @@ import { Batch } from '../base/batch.ts'
 import type { Clock } from '../base/clock.ts'
 import type { OrganizationId } from '../base/ids.ts'
 import { upon } from '../base/upon.ts'
-import type { Db } from '../store/db.ts'
+import type { Db } from '../postgres/db.ts'
 import { findProvedUses, type ProvedDomain } from '../store/domain-use.ts'
 
 const knownMs = 1_000

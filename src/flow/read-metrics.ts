@@ -1,7 +1,7 @@
 // What metrics say: of an organization over a window of hours, and of the traffic of one of its domains.
 import type { Clock } from '../base/clock.ts'
 import type { OrganizationId } from '../base/ids.ts'
-import type { Queryable } from '../store/db.ts'
+import type { Queryable } from '../postgres/db.ts'
 import type { DomainRow } from '../store/domains.ts'
 import {
   type Counts,

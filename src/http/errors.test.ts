@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BatchFull } from '../base/batch.ts'
 import { ServiceError } from '../base/errors.ts'
-import { DbFault } from '../store/db.ts'
+import { DbFault } from '../postgres/db.ts'
+import { RequestFault } from './body/request-fault.ts'
 import { answerOf, errorTable } from './errors.ts'
-import { RequestFault } from './request-fault.ts'
 
 const statuses = Object.entries({
   400: 'invalid_json invalid_request invalid_cursor reserved_local_part invalid_idempotency_key',

@@ -4,8 +4,8 @@ import { BatchFull } from '../base/batch.ts'
 import { type RefusalCode, ServiceError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { isOwnFault } from '../flow/own-fault.ts'
+import { type RequestCode, RequestFault } from './body/request-fault.ts'
 import { describeBreach } from './breaches.ts'
-import { type RequestCode, RequestFault } from './request-fault.ts'
 
 export type ErrorCode = RefusalCode | RequestCode | 'internal_error'
 

@@ -1,8 +1,8 @@
 // Turns rows into the objects that the API shows.
 import type { Static } from 'typebox'
 import type { MessageId } from '../base/ids.ts'
-import type { Accepted, AcceptedSend } from '../flow/accept-send.ts'
 import type { Caller } from '../flow/caller.ts'
+import type { Accepted, AcceptedSend } from '../flow/sending/accept-send.ts'
 import { messageStatusOf, queueIdOf } from '../flow/states.ts'
 import type { ComplaintRow } from '../store/complaints.ts'
 import type { EventRow } from '../store/events.ts'

@@ -11,10 +11,10 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { NoThread } from '../base/thread-pool.ts'
-import { ChangedFile } from './file-bytes.ts'
-import { parseMail } from './parse.ts'
 import { NoBytes, OutOfPatience, ParsePool, viewAsText } from './parse-pool.ts'
 import type { MailBytes } from './parse-worker.ts'
+import { ChangedFile } from './read/file-bytes.ts'
+import { parseMail } from './read/parse.ts'
 
 function openPool(t: TestContext, timeoutMs = 10_000): ParsePool {
   const pool = new ParsePool({ threads: 1, timeoutMs })

@@ -1,11 +1,11 @@
 // Reads mail in worker threads, so that no mail stops the service or another mail, whatever is in it.
 import { open } from 'node:fs/promises'
 import { type Patience, ThreadPool } from '../base/thread-pool.ts'
-import { ChangedFile, checkSize } from './file-bytes.ts'
-import { type ParsedMail, plainTextView } from './parse.ts'
+import type { Report, ReportAddress } from './bounce/report.ts'
 import type { MailBytes, ParseAnswer, ParseRequest } from './parse-worker.ts'
-import type { Report, ReportAddress } from './report.ts'
-import type { SearchedMail } from './words.ts'
+import { ChangedFile, checkSize } from './read/file-bytes.ts'
+import { type ParsedMail, plainTextView } from './read/parse.ts'
+import type { SearchedMail } from './read/words.ts'
 
 export interface ParsePoolOptions {
   threads: number

@@ -1,11 +1,11 @@
 // The thread in which mail is read: one request in, one answer out, in order.
 import { parentPort } from 'node:worker_threads'
-import type { Bytes } from './bytes.ts'
-import { ChangedFile, FileBytes } from './file-bytes.ts'
-import { htmlToText } from './html-text.ts'
-import { type ParsedMail, parseMail } from './parse.ts'
-import { type Report, type ReportAddress, readReport } from './report.ts'
-import { type SearchedMail, writeVector } from './words.ts'
+import { type Report, type ReportAddress, readReport } from './bounce/report.ts'
+import type { Bytes } from './read/bytes.ts'
+import { ChangedFile, FileBytes } from './read/file-bytes.ts'
+import { htmlToText } from './read/html-text.ts'
+import { type ParsedMail, parseMail } from './read/parse.ts'
+import { type SearchedMail, writeVector } from './read/words.ts'
 
 /** A mail in memory, or the file in which it stands. */
 export type MailBytes = Uint8Array | { path: string; sizeBytes: number }

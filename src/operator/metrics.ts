@@ -2,8 +2,8 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from '../base/clock.ts'
 import { classOf, registry } from '../base/meters.ts'
+import type { Db } from '../postgres/db.ts'
 import { type Backlog, readBacklog, readConnections } from '../store/backlog.ts'
-import type { Db } from '../store/db.ts'
 
 export interface OperatorMetricsDeps {
   db: Db

@@ -1,7 +1,7 @@
 // The private listener: is the service alive, can it take work, and how does it do?
 import { createServer, type Server } from 'node:http'
 import type { Clock } from '../base/clock.ts'
-import type { Db } from '../store/db.ts'
+import type { Db } from '../postgres/db.ts'
 import { OperatorMetrics, Text } from './metrics.ts'
 
 export interface OperatorDeps {

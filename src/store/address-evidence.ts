@@ -1,6 +1,6 @@
 // What an organization's own mail says of addresses: those it has suppressed, and how its deliveries to them ended.
 import type { OrganizationId } from '../base/ids.ts'
-import type { Queryable } from './db.ts'
+import type { Queryable } from '../postgres/db.ts'
 
 export interface AddressEvidence {
   isSuppressed: boolean

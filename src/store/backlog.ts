@@ -1,5 +1,5 @@
 // How much waits, for operators: counted along indexes, and only up to a bound.
-import type { Queryable } from './db.ts'
+import type { Queryable } from '../postgres/db.ts'
 
 export interface Backlog {
   /** Recipients that wait, by queue; the queues of single domains are one. */

@@ -1,5 +1,5 @@
 // What the embedded capture server took instead of the world.
-import type { Tx } from './db.ts'
+import type { Tx } from '../postgres/db.ts'
 import { deleteUnusedRaws, insertRaws, type RawRow } from './raws.ts'
 
 export interface CapturedMail {

@@ -1,6 +1,6 @@
 // Complaints: what feedback reports said of mail that was sent.
 import { type MessageId, newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 
 export interface ComplaintRow {
   id: string

@@ -1,8 +1,8 @@
 // Deliveries on their way: due, claimed, recorded, ended.
 import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import { newUuid } from '../base/ids.ts'
-import { column, pick } from './columns.ts'
-import type { Queryable, Tx } from './db.ts'
+import { column, pick } from '../postgres/columns.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { EventFact } from './events.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import type { DeliveryStatus } from './status.ts'

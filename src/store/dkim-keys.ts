@@ -1,6 +1,6 @@
 // Sealed DKIM keys by domain and selector: the deployment's own, and those of customers' domains.
 import type { DomainId, OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 
 export interface DkimKeyRow {
   domain: string

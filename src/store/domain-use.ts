@@ -1,6 +1,6 @@
 // Customers' domains as mail in and out asks for them: who has proved a name, and what it may be used for.
 import type { DomainId, OrganizationId, SubmissionId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { DeliveryPlace } from './deliveries.ts'
 
 /** A domain whose ownership is proved; at most one organization has proved a name. */

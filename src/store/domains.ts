@@ -1,6 +1,6 @@
 // Customers' domains: claims, their states, and what DNS last showed of their records.
 import type { DomainId, OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 
 export type DomainState = 'pending' | 'verified' | 'failed'
 

@@ -1,6 +1,6 @@
 // Events: the facts of a submission that customers are told, and what a blocked queue means for it.
 import { type SubmissionId, uuidFor } from '../base/ids.ts'
-import type { Queryable } from './db.ts'
+import type { Queryable } from '../postgres/db.ts'
 
 /** What an event tells. */
 export interface EventFact {

@@ -1,6 +1,6 @@
 // Inboxes and their addresses.
 import type { InboxId, OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 
 export interface InboxRow {
   id: InboxId

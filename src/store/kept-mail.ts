@@ -1,6 +1,6 @@
 // Mail for the service's own addresses: reports until they are read, and what operators may want to see, for a while.
 import type { OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import { deleteUnusedRaws, type RawRow } from './raws.ts'
 import type { KeptRow } from './spool.ts'
 import { claimWork, type WorkClaim } from './work.ts'

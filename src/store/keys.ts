@@ -1,6 +1,6 @@
 // API keys by the digest of their secret, and the requests that nodes have borrowed of a key's minute.
 import type { InboxId, KeyId, OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { Limits } from './organizations.ts'
 
 export interface KeyRow {

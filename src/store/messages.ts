@@ -8,8 +8,8 @@ import {
   type SubmissionId,
   type ThreadId,
 } from '../base/ids.ts'
-import { column, lines, pick } from './columns.ts'
-import type { Queryable, Tx } from './db.ts'
+import { column, lines, pick } from '../postgres/columns.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import { countFitting, cutToFit, maxAnswerBytes, mostCut, restBytes, textBytes } from './message-weight.ts'
 import type { SubmissionStatus } from './status.ts'
 import { stretchOf } from './stretch.ts'

@@ -1,6 +1,6 @@
 // Metrics: roll-ups, and what has not been folded into them yet; together exact at any moment.
 import type { OrganizationId } from '../base/ids.ts'
-import type { Queryable } from './db.ts'
+import type { Queryable } from '../postgres/db.ts'
 import type { Limits } from './organizations.ts'
 
 /** How often each fact happened: sends accepted, messages received, and what became of recipients. */

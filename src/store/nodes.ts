@@ -1,6 +1,6 @@
 // The nodes that are up: each holds a session advisory lock under its number, so that a dead one is seen at once.
 import type { PoolClient } from 'pg'
-import { type Db, DbFault, type Queryable, statement } from './db.ts'
+import { type Db, DbFault, type Queryable, statement } from '../postgres/db.ts'
 
 /** The class of the advisory locks that nodes hold. */
 export const nodeLockClass = 0x6e6f6465 // "node"

@@ -1,6 +1,6 @@
 // Organizations, their limits, and what they have used.
 import type { OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 
 /** The limits of an organization; those of what it does by the leaf names of `GET /v1/me`. */
 export interface Limits {

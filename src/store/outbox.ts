@@ -1,6 +1,6 @@
 // The outbox: what is told to customers, appended in the transaction that makes it true, and read in commit order.
 import type { OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 
 /** What customers can be told, beside test calls. */
 export const eventTypes = [

@@ -1,5 +1,5 @@
 // Raw bytes: received messages, shared by their recipients, and the attachments of outbound ones.
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 
 /** Bytes up to 256 KiB stand in the row; above that `blob` names them in the blob store. */
 export interface RawRow {

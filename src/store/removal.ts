@@ -1,6 +1,6 @@
 // Removes what has been kept for long enough, or belongs to an organization that goes, with all that hangs on it.
 import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 
 /** Settled submissions that were accepted before `before`, the oldest first: their ids begin with their time. */
 export async function findSettledBefore(tx: Tx, before: Date, limit: number): Promise<SubmissionId[]> {

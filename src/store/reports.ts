@@ -1,6 +1,6 @@
 // What reports find out about deliveries, and write.
 import { type MessageId, newUuid, type OrganizationId } from '../base/ids.ts'
-import type { Tx } from './db.ts'
+import type { Tx } from '../postgres/db.ts'
 import type { DeliveryPlace } from './deliveries.ts'
 import type { DeliveryStatus } from './status.ts'
 

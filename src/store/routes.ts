@@ -1,5 +1,5 @@
 // Destination queues: the routes, who owns them, and what operators say about them.
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import { isNodeLock } from './nodes.ts'
 
 /** Adds routes that are not there yet; acceptance asks once a route and remembers. */

@@ -1,6 +1,6 @@
 // Attachments that wait to be scanned, and what was found in them.
 import type { MessageId, OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { AttachmentEntry } from './messages.ts'
 import { claimWork, type WorkClaim } from './work.ts'
 

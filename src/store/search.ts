@@ -1,6 +1,6 @@
 // The words of messages: what is not indexed yet, storing it, and the queries that find it.
 import type { MessageId, OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 
 /** A message that waits to be indexed, by its place in its organization's line. */

@@ -1,6 +1,6 @@
 // The check value of the secret key that seals a database's secrets, and samples of what it has sealed.
 import type { WebhookId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { DkimKeyRow } from './dkim-keys.ts'
 
 /** Null before the first start. */

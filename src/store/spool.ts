@@ -1,6 +1,6 @@
 // Received mail between its 250 and its filing, and the mail kept for the service itself.
 import type { InboxId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import { packRaws, type RawRow } from './raws.ts'
 import { claimWork, type WorkClaim } from './work.ts'
 

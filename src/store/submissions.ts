@@ -9,8 +9,8 @@ import {
   type SubmissionId,
   type ThreadId,
 } from '../base/ids.ts'
-import { column, lines, pick } from './columns.ts'
-import type { Queryable, Tx } from './db.ts'
+import { column, lines, pick } from '../postgres/columns.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import { type DeliveryStatus, type SubmissionStatus, submissionStatuses } from './status.ts'
 import { stretchOf } from './stretch.ts'

@@ -1,6 +1,6 @@
 // Addresses that an organization does not write to any more.
 import { newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { DeliveryPlace } from './deliveries.ts'
 
 export type SuppressionReason = 'manual' | 'hard_bounce' | 'complaint' | 'unsubscribe'

@@ -1,6 +1,6 @@
 // Events on their way to endpoints: fanned out of the outbox, called, recorded, listed, replayed and purged.
 import type { OrganizationId, WebhookId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { OutboxItem } from './outbox.ts'
 import type { WebhookLease } from './webhooks.ts'
 

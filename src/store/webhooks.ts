@@ -1,6 +1,6 @@
 // Customers' endpoints, and which node calls them.
 import type { OrganizationId, WebhookId } from '../base/ids.ts'
-import type { Queryable, Tx } from './db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import { isNodeLock } from './nodes.ts'
 
 export interface WebhookRow {

@@ -1,6 +1,6 @@
 // What jobs do, claimed by advisory locks, of organizations in turn.
 import type { OrganizationId } from '../base/ids.ts'
-import type { Tx } from './db.ts'
+import type { Tx } from '../postgres/db.ts'
 
 export interface WorkClaim {
   limit: number

@@ -1,7 +1,7 @@
 // Owns destination queues for this node: takes them over, keeps their leases, lets them go.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Db } from '../store/db.ts'
+import type { Db } from '../postgres/db.ts'
 import { nodeLockClass } from '../store/nodes.ts'
 import {
   acquireRoutes,

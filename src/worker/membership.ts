@@ -1,7 +1,7 @@
 // This node among the others: joined under a number of its own, and under a new one when that is lost.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Db } from '../store/db.ts'
+import type { Db } from '../postgres/db.ts'
 import {
   joinNodes,
   type Node,

@@ -1,7 +1,7 @@
 // Calls customers' endpoints for this node: takes them over, keeps their leases, lets them go.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Db } from '../store/db.ts'
+import type { Db } from '../postgres/db.ts'
 import { nodeLockClass } from '../store/nodes.ts'
 import { acquireWebhooks, releaseWebhook, renewWebhooks, type WebhookLease } from '../store/webhooks.ts'
 import { CallBudget, type EndpointVerbs, EndpointWorker } from './endpoint-worker.ts'

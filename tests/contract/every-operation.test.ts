@@ -1,9 +1,9 @@
 // Proofs that are made for every operation out of the document: it succeeds, and what it is refused with, wherever it is.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { endKey, newSecret } from '../../src/flow/key.ts'
-import { changeOrganizationStatus } from '../../src/flow/organization.ts'
-import { bodyLimitBytes } from '../../src/http/read-json.ts'
+import { endKey, newSecret } from '../../src/flow/accounts/key.ts'
+import { changeOrganizationStatus } from '../../src/flow/accounts/organization.ts'
+import { bodyLimitBytes } from '../../src/http/body/read-json.ts'
 import { startNode } from '../support/node.ts'
 import { type Answer, ask, type Request } from './ask.ts'
 import type { Operation } from './document.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { errorTable } from '../../src/http/errors.ts'
-import { Db } from '../../src/store/db.ts'
+import { Db } from '../../src/postgres/db.ts'
 import { Door } from '../support/door.ts'
 import { startNode } from '../support/node.ts'
 import { until } from '../support/until.ts'

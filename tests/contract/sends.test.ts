@@ -1,7 +1,7 @@
 // Proofs for the three operations that send: what each refuses a send with, and that a retry is not a second one.
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
-import { Db } from '../../src/store/db.ts'
+import { Db } from '../../src/postgres/db.ts'
 import type { Inbox } from '../support/api.ts'
 import type { Use } from '../support/customer-domain.ts'
 import { until } from '../support/until.ts'

@@ -1,7 +1,7 @@
 // A node of the real service, the world around it, and callers: what proofs bring their circumstances about with.
 import { randomUUID } from 'node:crypto'
-import { createKey, type KeyInput } from '../../src/flow/key.ts'
-import { createOrganization, defaultLimits } from '../../src/flow/organization.ts'
+import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
+import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
 import type { Limits } from '../../src/store/organizations.ts'
 import { Api, type Inbox, type Message } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'

@@ -1,7 +1,7 @@
 // What becomes of a send when the far side refuses, stalls, hangs up, or is not there: by the clock, to the end.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { cancelQueue, flushQueue, pauseQueue } from '../../src/flow/end-deliveries.ts'
+import { cancelQueue, flushQueue, pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { listQueues } from '../../src/store/routes.ts'
 import type { Acceptance, Api, Inbox, Submission } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'

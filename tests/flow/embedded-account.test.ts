@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { silentLog } from '../../src/base/log.ts'
-import { findPostmaster } from '../../src/store/embedded/postmaster.ts'
-import { useEmbedded } from '../../src/store/embedded/use-embedded.ts'
+import { findPostmaster } from '../../src/postgres/embedded/postmaster.ts'
+import { useEmbedded } from '../../src/postgres/embedded/use-embedded.ts'
 
 const run = promisify(execFile)
 const isRoot = process.platform === 'linux' && process.getuid?.() === 0
@@ -69,7 +69,7 @@ test('hostile 15: root’s PostgreSQL runs under an account of its own, and lets
 
 /** Chooses the account for the folder three times at once. */
 const chooser = `
-  import { chooseOwner } from ${JSON.stringify(new URL('../../src/store/embedded/owner.ts', import.meta.url).href)}
+  import { chooseOwner } from ${JSON.stringify(new URL('../../src/postgres/embedded/owner.ts', import.meta.url).href)}
   const choices = Array.from({ length: 3 }, () => chooseOwner(process.argv[1]))
   console.log(JSON.stringify(await Promise.all(choices).catch((error) => error.message)))`
 

@@ -20,9 +20,9 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { silentLog } from '../../src/base/log.ts'
-import { chooseOwner } from '../../src/store/embedded/owner.ts'
-import { findPostmaster } from '../../src/store/embedded/postmaster.ts'
-import { type EmbeddedServer, useEmbedded } from '../../src/store/embedded/use-embedded.ts'
+import { chooseOwner } from '../../src/postgres/embedded/owner.ts'
+import { findPostmaster } from '../../src/postgres/embedded/postmaster.ts'
+import { type EmbeddedServer, useEmbedded } from '../../src/postgres/embedded/use-embedded.ts'
 
 const linux = process.platform === 'linux'
 /** What the running test has taken; released after it, whatever became of it. */
@@ -74,7 +74,7 @@ async function until(what: string, condition: () => Promise<boolean>): Promise<v
 /** Another Node that uses the same folder; resolves when it printed `ready` (or, with `early`, at once). */
 async function otherUser(t: TestContext, directory: string, early = 'no'): Promise<ChildProcess> {
   const program = `
-    import { useEmbedded } from ${JSON.stringify(new URL('store/embedded/use-embedded.ts', source).href)}
+    import { useEmbedded } from ${JSON.stringify(new URL('postgres/embedded/use-embedded.ts', source).href)}
     import { silentLog } from ${JSON.stringify(new URL('base/log.ts', source).href)}
     const server = await useEmbedded({ directory: process.argv[1], log: silentLog })
     console.log('ready')

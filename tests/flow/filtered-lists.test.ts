@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { firstUuidAt, type InboxId, type OrganizationId } from '../../src/base/ids.ts'
-import { Db, type Tx } from '../../src/store/db.ts'
+import { Db, type Tx } from '../../src/postgres/db.ts'
 import { listMessages, type MessageFilter } from '../../src/store/messages.ts'
 import { submissionStatuses } from '../../src/store/status.ts'
 import { listSubmissions, type SubmissionFilter } from '../../src/store/submissions.ts'

@@ -1,7 +1,7 @@
 // A managed domain that was changed: its inboxes are named at the start, send nothing, and what waits of them is kept.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkInboxes } from '../../src/cli/doctor-checks.ts'
+import { checkInboxes } from '../../src/cli/doctor/checks.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUIDv7 } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { Db } from '../../src/store/db.ts'
+import { Db } from '../../src/postgres/db.ts'
 import { announce } from '../../src/store/outbox.ts'
 import { fanOut, mendOutbox } from '../../src/store/webhook-deliveries.ts'
 import { testDatabase } from '../support/postgres.ts'

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { SubmissionId } from '../../src/base/ids.ts'
-import type { Role } from '../../src/config.ts'
-import type { Db } from '../../src/store/db.ts'
+import type { Role } from '../../src/config/settings.ts'
+import type { Db } from '../../src/postgres/db.ts'
 import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/deliveries.ts'
 import { joinNodes, nodeLockClass } from '../../src/store/nodes.ts'
 import {

@@ -1,7 +1,7 @@
 // A node is cut off from the database: it sends nothing that another may send, and goes on by itself afterwards.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { Role } from '../../src/config.ts'
+import type { Role } from '../../src/config/settings.ts'
 import { isNodeLock, nodeLockClass } from '../../src/store/nodes.ts'
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
 import { Door } from '../support/door.ts'

@@ -1,8 +1,8 @@
 // What deletion, retention and the end of an organization take with them: looked for in every table that there is.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { deleteOrganization, previewDeletion } from '../../src/flow/delete-organization.ts'
-import { removeSettled } from '../../src/flow/remove-settled.ts'
+import { deleteOrganization, previewDeletion } from '../../src/flow/accounts/delete-organization.ts'
+import { removeSettled } from '../../src/flow/upkeep/remove-settled.ts'
 import type { Acceptance, Api, Inbox, Message } from '../support/api.ts'
 import { findLeftovers, findWords } from '../support/leftovers.ts'
 import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUIDv7 } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { changeOrganizationStatus } from '../../src/flow/organization.ts'
+import { changeOrganizationStatus } from '../../src/flow/accounts/organization.ts'
 import { announce, type OutboxItem } from '../../src/store/outbox.ts'
 import { makePlace, type Place, send, startNode, type TestCaller, type TestNode } from '../support/node.ts'
 import { until } from '../support/until.ts'

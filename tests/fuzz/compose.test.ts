@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { compose, type Draft, type DraftAttachment } from '../../src/mail/compose.ts'
+import { compose, type Draft, type DraftAttachment } from '../../src/mail/write/compose.ts'
 import { type MailReader, openReaders, type ReadMail } from '../support/mail-readers.ts'
 
 const readers = openReaders()

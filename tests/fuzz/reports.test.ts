@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { meaningOf } from '../../src/flow/suppress.ts'
-import { type ReportAddress, readReport } from '../../src/mail/report.ts'
+import { meaningOf } from '../../src/flow/reports/report-meaning.ts'
+import { type ReportAddress, readReport } from '../../src/mail/bounce/report.ts'
 
 const longestMs = 2000
 const dsn =

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { silentLog } from '../../src/base/log.ts'
-import { Scanner } from '../../src/flow/scan.ts'
+import { Scanner } from '../../src/flow/mailbox/scan.ts'
 import { Clamd, type ClamdAddress } from '../../src/scan/clamd.ts'
 import type { Message } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'

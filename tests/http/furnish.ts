@@ -1,7 +1,7 @@
 // Organizations with something of everything that the API shows, for tests that go over all operations.
 import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
 import { silentLog } from '../../src/base/log.ts'
-import { Scanner } from '../../src/flow/scan.ts'
+import { Scanner } from '../../src/flow/mailbox/scan.ts'
 import { Clamd } from '../../src/scan/clamd.ts'
 import { insertComplaint } from '../../src/store/complaints.ts'
 import { fanOut } from '../../src/store/webhook-deliveries.ts'

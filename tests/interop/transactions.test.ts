@@ -1,7 +1,7 @@
 // The SMTP client's transactions, each begun behind the message before it, against the mail servers next door.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connect } from '../../src/smtp/client.ts'
+import { connect } from '../../src/smtp/client/client.ts'
 import { type Scope, until } from '../support/until.ts'
 import { findExim, startExim } from './exim.ts'
 import type { Neighbour } from './neighbour.ts'

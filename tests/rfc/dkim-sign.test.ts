@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { before, test } from 'node:test'
-import { compose, type Draft } from '../../src/mail/compose.ts'
+import { compose, type Draft } from '../../src/mail/write/compose.ts'
 import { type DkimKey, generateDkimKey, signDkim } from '../../src/mailauth/dkim-sign.ts'
 import { type DkimRecords, findJudges, mailauth } from '../support/dkim-judges.ts'
 

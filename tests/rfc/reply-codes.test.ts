@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { type Classification, classify } from '../../src/mail/reply-code.ts'
+import { type Classification, classify } from '../../src/mail/bounce/reply-code.ts'
 
 const testdata = process.env['POSTHORN_TESTDATA'] ?? '../shared/testdata'
 

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
-import { meaningOf, meaningOfFeedback } from '../../src/flow/suppress.ts'
-import { parseMail } from '../../src/mail/parse.ts'
-import { readReport } from '../../src/mail/report.ts'
+import { meaningOf, meaningOfFeedback } from '../../src/flow/reports/report-meaning.ts'
+import { readReport } from '../../src/mail/bounce/report.ts'
+import { parseMail } from '../../src/mail/read/parse.ts'
 
 const testdata = resolve(
   import.meta.dirname,

@@ -1,7 +1,7 @@
 // The content of an attachment by what its entry says of its place, decoded at once and not by the code under test.
 import { createHash } from 'node:crypto'
-import type { ParsedAttachment } from '../../src/mail/parse.ts'
-import { decodeQuotedPrintable } from '../../src/mail/transfer-encoding.ts'
+import type { ParsedAttachment } from '../../src/mail/read/parse.ts'
+import { decodeQuotedPrintable } from '../../src/mail/read/transfer-encoding.ts'
 
 export function decodePlace(raw: Buffer, { start, length, encoding }: ParsedAttachment['place']): Buffer {
   const body = raw.subarray(start, start + length)

@@ -1,6 +1,6 @@
 // Nodes over one database, and callers who can use each of the operations that send.
 import { randomUUID } from 'node:crypto'
-import type { Role } from '../../src/config.ts'
+import type { Role } from '../../src/config/settings.ts'
 import type { Answer, Api, Inbox, Refusal, Submission } from './api.ts'
 import { proveDomain } from './customer-domain.ts'
 import { DnsServer } from './dns-server.ts'

@@ -1,5 +1,5 @@
 // Waits for the index of words: transactions of other tests on the same server hold back what it may read.
-import type { Queryable } from '../../src/store/db.ts'
+import type { Queryable } from '../../src/postgres/db.ts'
 import { until } from './until.ts'
 
 /** A row for each that is left for the index of words in a database: in the outbox, and of what waits for its turn. */

@@ -1,5 +1,5 @@
 // What a deletion must not leave behind, looked for in every table that there is, the ones of tomorrow included.
-import type { Queryable } from '../../src/store/db.ts'
+import type { Queryable } from '../../src/postgres/db.ts'
 
 /** What a column of this name refers to. */
 const parents: Record<string, string> = {

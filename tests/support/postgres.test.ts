@@ -1,7 +1,7 @@
 // The databases that tests get: migrated, apart from each other, gone afterwards.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Db } from '../../src/store/db.ts'
+import { Db } from '../../src/postgres/db.ts'
 import { testDatabase } from './postgres.ts'
 import type { Scope } from './until.ts'
 

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { silentLog } from '../../src/base/log.ts'
-import { Db, type DbOptions } from '../../src/store/db.ts'
-import { useEmbedded } from '../../src/store/embedded/use-embedded.ts'
-import { migrate } from '../../src/store/migrate.ts'
+import { Db, type DbOptions } from '../../src/postgres/db.ts'
+import { useEmbedded } from '../../src/postgres/embedded/use-embedded.ts'
+import { migrate } from '../../src/postgres/migrate.ts'
 import type { Scope } from './until.ts'
 
 type Connection = DbOptions['connection']

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { type TestContext, test } from 'node:test'
-import { type ConnectOptions, connect } from '../../src/smtp/client.ts'
+import { type ConnectOptions, connect } from '../../src/smtp/client/client.ts'
 import { until } from '../support/until.ts'
 import { certificate, play } from './client-script.ts'
 

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createTransport } from 'nodemailer'
 import { SMTPServer } from 'smtp-server'
-import { type ConnectOptions, connect, type SmtpConnection } from '../../src/smtp/client.ts'
+import { type ConnectOptions, connect, type SmtpConnection } from '../../src/smtp/client/client.ts'
 import { until } from '../support/until.ts'
 import { startMx } from './mx.ts'
 

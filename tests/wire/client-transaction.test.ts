@@ -1,8 +1,8 @@
 // Transactions of the SMTP client as transcripts: what goes over the wire, and what each recipient is told.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { connect, type SmtpConnection } from '../../src/smtp/client.ts'
-import type { SendOptions, SendResult } from '../../src/smtp/client-transaction.ts'
+import { connect, type SmtpConnection } from '../../src/smtp/client/client.ts'
+import type { SendOptions, SendResult } from '../../src/smtp/client/transaction.ts'
 import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 import { play } from './client-script.ts'

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { pino } from 'pino'
 import { Clock } from '../../src/base/clock.ts'
-import type { Backend, Envelope, Path } from '../../src/smtp/backend.ts'
 import type { Reply } from '../../src/smtp/reply.ts'
-import { SmtpServer } from '../../src/smtp/server.ts'
-import type { SmtpServerOptions } from '../../src/smtp/server-options.ts'
+import type { Backend, Envelope, Path } from '../../src/smtp/server/backend.ts'
+import { SmtpServer } from '../../src/smtp/server/server.ts'
+import type { SmtpServerOptions } from '../../src/smtp/server/server-options.ts'
 import type { Scope } from '../support/until.ts'
 
 class Recorder implements Backend {

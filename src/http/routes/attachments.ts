@@ -1,5 +1,5 @@
 // Attachments: the bytes of one that was found clean.
-import { readAttachment } from '../../flow/read-attachment.ts'
+import { readAttachment } from '../../flow/mailbox/read-attachment.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { sendStream } from '../deadline.ts'
 import { attachmentDisposition } from '../download-name.ts'

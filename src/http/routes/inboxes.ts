@@ -1,9 +1,9 @@
 // Inboxes: open, list, show, export, delete.
 import Type from 'typebox'
-import { deleteInbox } from '../../flow/delete-inbox.ts'
 import { requestHash } from '../../flow/idempotency.ts'
-import { openInbox } from '../../flow/open-inbox.ts'
-import { exportPage, readInbox } from '../../flow/read-mailbox.ts'
+import { deleteInbox } from '../../flow/mailbox/delete-inbox.ts'
+import { openInbox } from '../../flow/mailbox/open-inbox.ts'
+import { exportPage, readInbox } from '../../flow/mailbox/read-mailbox.ts'
 import { listInboxes } from '../../store/inboxes.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import {

@@ -1,7 +1,7 @@
 // Messages: send, list, show, their source, delete.
 import Type from 'typebox'
-import { deleteMessage } from '../../flow/delete-message.ts'
-import { readInbox, readMessage, readSource, readWords } from '../../flow/read-mailbox.ts'
+import { deleteMessage } from '../../flow/mailbox/delete-message.ts'
+import { readInbox, readMessage, readSource, readWords } from '../../flow/mailbox/read-mailbox.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import { listMessages } from '../../store/messages.ts'
 import type { Api, HttpDeps } from '../api.ts'

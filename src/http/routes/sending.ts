@@ -2,10 +2,10 @@
 import type { FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { type Idempotency, requestHash } from '../../flow/idempotency.ts'
-import type { AttachmentBody } from '../../flow/send-draft.ts'
-import { decodeBase64 } from '../base64.ts'
+import type { AttachmentBody } from '../../flow/sending/send-draft.ts'
+import { decodeBase64 } from '../body/base64.ts'
+import { RequestFault } from '../body/request-fault.ts'
 import type { ErrorCode } from '../errors.ts'
-import { RequestFault } from '../request-fault.ts'
 import type { NewMessage } from '../schemas/send.ts'
 
 /** The codes that an operation can refuse a send with. */

@@ -1,7 +1,7 @@
 // Suppressions: list, add, remove.
 import Type from 'typebox'
 import { requireWholeOrganization } from '../../flow/caller.ts'
-import { addSuppression, removeSuppression } from '../../flow/edit-suppressions.ts'
+import { addSuppression, removeSuppression } from '../../flow/reports/edit-suppressions.ts'
 import { listSuppressions } from '../../store/suppressions.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'

@@ -1,6 +1,6 @@
 // Threads: list, show, reply.
 import Type from 'typebox'
-import { readInbox, readThread } from '../../flow/read-mailbox.ts'
+import { readInbox, readThread } from '../../flow/mailbox/read-mailbox.ts'
 import { listThreadMessages, listThreads, type ThreadRow } from '../../store/messages.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import {

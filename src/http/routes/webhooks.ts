@@ -9,7 +9,7 @@ import {
   replayCall,
   rotateSecret,
   testWebhook,
-} from '../../flow/webhook.ts'
+} from '../../flow/events/endpoints.ts'
 import { listWebhookDeliveries, type WebhookDeliveryRow } from '../../store/webhook-deliveries.ts'
 import { listWebhooks, type WebhookRow } from '../../store/webhooks.ts'
 import type { Api, HttpDeps } from '../api.ts'

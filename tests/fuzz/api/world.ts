@@ -1,8 +1,8 @@
 // A service with an organization that has something of everything, and requests sent to it over one set of connections.
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
-import { foldMetrics } from '../../../src/flow/fold-metrics.ts'
-import { bodyLimitBytes } from '../../../src/http/read-json.ts'
+import { foldMetrics } from '../../../src/flow/upkeep/fold-metrics.ts'
+import { bodyLimitBytes } from '../../../src/http/body/read-json.ts'
 import { type Furnisher, setFurnishedStage } from '../../http/furnish.ts'
 import { type Caller, largestContentBytes } from '../../http/stage.ts'
 import type { Scope } from '../../support/until.ts'

@@ -1,0 +1,131 @@
+// `posthorn demo`: walks the tour and shows each step as it is done.
+import { styleText } from 'node:util'
+import type { Command } from 'commander'
+import { loadSettings, type OutputOptions } from '../context.ts'
+import { type Step, TourApi, TourFault } from './api.ts'
+import { findRunning, startFresh, type TourPlace } from './place.ts'
+import { TourReceiver } from './receiver.ts'
+import { walkTour } from './tour.ts'
+
+interface DemoOptions extends OutputOptions {
+  fresh?: boolean
+}
+
+const demoHelp = `
+With a development service running on this data folder, the tour uses it: it opens the inboxes demo-ada and demo-ben
+once (two of the inboxes that the organization may open), and each tour leaves a few messages in them. Otherwise, and
+always where POSTHORN_MAIL_HOST is set, it starts a service of its own in a temporary folder and removes it afterwards.
+With POSTHORN_CLAMD set, the attachment is scanned and given out.`
+
+export function addDemoCommand(program: Command): void {
+  program
+    .command('demo')
+    .description('a guided tour: two inboxes, a message over SMTP, its reply, webhooks, a bounce')
+    .option('--fresh', 'start a service of its own, even where one runs')
+    .option('--json', 'print the steps as one JSON document')
+    .addHelpText('after', demoHelp)
+    .action(demo)
+}
+
+async function demo(options: DemoOptions): Promise<void> {
+  const say = options.json ? () => {} : (text: string) => console.log(text)
+  const settings = loadSettings()
+  const running = options.fresh ? null : await findRunning(settings)
+  if (!running) say('\nStarting a service for this tour, with its own database; this takes a few seconds …')
+  const starting = running ? Promise.resolve(running) : startFresh(settings)
+  let receiver: TourReceiver | null = null
+  // What was started must not outlive an interrupted tour, nor an interrupted start.
+  const end = async () => {
+    const place = await starting
+    await receiver?.close()
+    await place.leave()
+  }
+  const interrupted = () => void end().finally(() => process.exit(1))
+  process.once('SIGINT', interrupted).once('SIGTERM', interrupted)
+  const place = await starting
+  const api = new TourApi(place.http, place.secret)
+  receiver = new TourReceiver(api)
+  const steps: Step[] = []
+  try {
+    say(introduce(place))
+    for await (const step of walkTour(api, receiver, place)) {
+      steps.push(step)
+      say(formatStep(step, steps.length, paint))
+    }
+    if (options.json) console.log(JSON.stringify(toDocument(place, steps), null, 2))
+    say(conclude(place, steps))
+  } catch (error) {
+    if (!(error instanceof TourFault)) throw error
+    console.error(`posthorn: the tour ended early: ${error.message}`)
+    if (place.origin === 'running') console.error(elsewhere)
+    process.exitCode = 1
+  } finally {
+    await end()
+    process.off('SIGINT', interrupted).off('SIGTERM', interrupted)
+  }
+}
+
+const elsewhere = 'posthorn: demo --fresh walks it on a service of its own, whatever this one allows'
+
+type Paint = (style: 'bold' | 'dim' | 'green' | 'yellow' | 'cyan', text: string) => string
+
+/** Colours for a terminal that shows them; NO_COLOR is heeded. */
+const paint: Paint = (style, text) => styleText(style, text, { stream: process.stdout })
+
+const indent = '     '
+
+/** One step as a person reads it: what, the request, the status with the time, what there is to see. */
+export function formatStep(
+  { title, meaning, request, status, excerpt, durationMs }: Step,
+  number: number,
+  paint: Paint,
+): string {
+  const width = Math.max(...excerpt.map(([name]) => name.length))
+  return [
+    '',
+    `${paint('bold', `${String(number).padStart(3)}  ${title}`)}`,
+    `${indent}${paint('dim', meaning)}`,
+    '',
+    `${indent}${paint('cyan', `${request.method} ${request.path}`)}`,
+    ...(request.idempotencyKey
+      ? [`${indent}${paint('dim', `idempotency-key: ${request.idempotencyKey}`)}`]
+      : []),
+    ...(request.body ? [`${indent}${JSON.stringify(request.body)}`] : []),
+    `${indent}${paint(status < 400 ? 'green' : 'yellow', `→ ${status}`)}${paint('dim', ` in ${formatDuration(durationMs)}`)}`,
+    ...excerpt.map(([name, value]) => `${indent}  ${paint('dim', name.padEnd(width))}  ${value}`),
+  ].join('\n')
+}
+
+/** Milliseconds, with a digit more below ten. */
+export function formatDuration(ms: number): string {
+  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
+}
+
+function introduce({ origin, http }: TourPlace): string {
+  const where =
+    origin === 'running'
+      ? `The tour uses the service that runs at ${http}.`
+      : `A service of its own listens at ${http}.`
+  return `\n${where}\nEach step is a request that you could make with curl and the header x-api-key.`
+}
+
+function conclude({ origin, http }: TourPlace, steps: Step[]): string {
+  const total = `\nDone: ${steps.length} steps in ${formatDuration(totalMs(steps))}.`
+  const next = {
+    running: `Everything is still there: ${http}/docs shows what else can be asked.`,
+    fresh: 'The service and its folder are being removed. To have one that stays: posthorn serve',
+  }
+  return `${total}\n${next[origin]}\n`
+}
+
+function totalMs(steps: Step[]): number {
+  return steps.reduce((sum, { durationMs }) => sum + durationMs, 0)
+}
+
+function toDocument({ origin, http }: TourPlace, steps: Step[]) {
+  const shown = steps.map(({ excerpt: _, durationMs, ...step }) => ({
+    ...step,
+    durationMs: Math.round(durationMs * 10) / 10,
+  }))
+  return { service: { origin, http }, steps: shown, durationMs: Math.round(totalMs(steps)) }
+}

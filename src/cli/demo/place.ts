@@ -1,0 +1,81 @@
+// Where the tour takes place: the running development service of the data folder, or a fresh one that ends with the tour.
+
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startApp } from '../../app.ts'
+import { createLog } from '../../base/log.ts'
+import type { ListenAddress } from '../../config/setting-values.ts'
+import { formatAddress } from '../../config/setting-values.ts'
+import { readSettings, type Settings } from '../../config/settings.ts'
+import { openFoundation } from '../../foundation.ts'
+import { openDevelopment } from '../serve.ts'
+
+export interface TourPlace {
+  origin: 'running' | 'fresh'
+  /** Base URL of the API, without a trailing slash. */
+  http: string
+  secret: string
+  /** A clamd looks at attachments. */
+  scans: boolean
+  /** Ends what was started for the tour; resolves once it is gone, however often it is asked. */
+  leave(): Promise<void>
+}
+
+const answerLimitMs = 3_000
+
+/** The service of these settings, if it runs, is a development one, and takes the development key; else null. */
+export async function findRunning(settings: Settings): Promise<TourPlace | null> {
+  if (!settings.isDevelopment || settings.http.port === 0) return null
+  const secret = await readFile(join(settings.dataDir, 'development-key'), 'utf8').catch(() => null) // no key: no service yet
+  if (secret === null) return null
+  const http = `http://${formatAddress(reachable(settings.http))}`
+  const headers = { 'x-api-key': secret.trim() }
+  const profile = await fetch(`${http}/v1/me`, { headers, signal: AbortSignal.timeout(answerLimitMs) }).catch(
+    () => null,
+  ) // nobody there
+  await profile?.body?.cancel()
+  return profile?.status === 200
+    ? {
+        origin: 'running',
+        http,
+        secret: secret.trim(),
+        scans: settings.clamd !== null,
+        leave: async () => {},
+      }
+    : null
+}
+
+/** A listener on every address is reached on this machine's own. */
+export function reachable({ host, port }: ListenAddress): ListenAddress {
+  const own: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+  return { host: own[host] ?? host, port }
+}
+
+/** Starts a service in a temporary folder, on free ports, with its own database; nothing of it stays. It asks your clamd. */
+export async function startFresh({ clamd }: Settings): Promise<TourPlace> {
+  const folder = await mkdtemp(join(tmpdir(), 'posthorn-demo-'))
+  const anyPort = '127.0.0.1:0'
+  const listeners = { POSTHORN_HTTP: anyPort, POSTHORN_OPERATOR: anyPort, POSTHORN_SMTP: anyPort }
+  const settings = { ...readSettings({ POSTHORN_DATA_DIR: folder, ...listeners }), clamd }
+  const endings: (() => Promise<void>)[] = [
+    () => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
+  ]
+  const endAll = async () => {
+    for (const end of endings.reverse()) await end()
+  }
+  let leaving: Promise<void> | null = null
+  const leave = () => (leaving ??= endAll())
+  try {
+    const foundation = await openFoundation(settings, createLog('error', 'pretty'), () => {})
+    endings.push(() => foundation.close())
+    const app = await startApp(foundation, settings.roles)
+    endings.push(() => app.stop())
+    const secret = await openDevelopment(foundation)
+    const http = `http://${formatAddress(app.listening.http!)}`
+    return { origin: 'fresh', http, secret: secret!, scans: clamd !== null, leave }
+  } catch (error) {
+    await leave()
+    throw error
+  }
+}

@@ -1,0 +1,137 @@
+// The program that the tour's webhook calls: it listens on loopback and verifies each signature before it believes a call.
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { outcome, type Step, type TourApi, waitFor } from './api.ts'
+
+interface Call {
+  id: string
+  signature: string
+  raw: string
+  arrivedMs: number
+}
+
+const eventTypes = ['message.received', 'message.bounced']
+const maxCalls = 1_000
+const maxCallBytes = 1 << 20
+/** How old a call may be, as Standard Webhooks recommends: a recorded one cannot be played again later. */
+const toleranceMs = 300_000
+
+export class TourReceiver {
+  readonly #api: TourApi
+  readonly #server: Server
+  /** Genuine ones alone. */
+  readonly #calls: Call[] = []
+  #refused = 0
+  #webhook: { id: string; secret: string } | null = null
+
+  constructor(api: TourApi) {
+    this.#api = api
+    this.#server = createServer(async (request, response) => {
+      const raw = await readBody(request).catch(() => null) // the caller went away
+      response.writeHead(raw === null ? 413 : this.#take(request.headers, raw)).end()
+    })
+  }
+
+  /** Makes the endpoint known to the service. */
+  async *open(): AsyncGenerator<Step, void> {
+    this.#server.listen(0, '127.0.0.1')
+    await once(this.#server, 'listening')
+    const body = { url: this.#url(), eventTypes, description: 'posthorn demo' }
+    const request = { method: 'POST', path: '/v1/webhooks', body } as const
+    const opened = await this.#api.ask<{ id: string; secret: string }>(request, 201)
+    this.#webhook = opened.body
+    const secret = `${opened.body.secret.slice(0, 10)}…`
+    yield {
+      title: 'A program wants to be told',
+      meaning:
+        'It listens on this machine for as long as the tour goes on. The secret is shown once; here in part.',
+      request,
+      ...outcome({ ...opened, body: { ...opened.body, secret } }),
+      excerpt: [
+        ['webhook', opened.body.id],
+        ['secret', secret],
+      ],
+    }
+  }
+
+  /** The call of that type whose body names `subject`; a TourFault if none comes. */
+  async *awaitCall(type: string, subject: string): AsyncGenerator<Step, void> {
+    const isIt = ({ raw }: Call) => raw.includes(subject) && JSON.parse(raw).type === type
+    const call = await waitFor(
+      () => this.#calls.find(isIt),
+      () =>
+        `no genuine call of ${type} came (${this.#refused} others did): does a node have the role webhooks?`,
+    )
+    const told = JSON.parse(call.raw)
+    yield {
+      title: `The program is told: ${type}`,
+      meaning:
+        'Posthorn calls it. Signed are id, time and body, and nothing is read before that is verified.',
+      request: { method: 'POST', path: this.#url() },
+      status: 204,
+      answer: told,
+      excerpt: [
+        ['webhook-id', call.id],
+        ['signature', `${call.signature}, genuine`],
+        ['body', `${call.raw.length} bytes about ${subject}`],
+      ],
+      durationMs: Math.max(0, call.arrivedMs - Date.parse(told.timestamp)),
+    }
+  }
+
+  /** Takes the endpoint down again, and ends. */
+  async close(): Promise<void> {
+    const webhook = this.#webhook
+    this.#webhook = null
+    const path = `/v1/webhooks/${webhook?.id}`
+    // Where the service is gone there is nothing to take down; the tour has said so by then.
+    if (webhook) await this.#api.ask({ method: 'DELETE', path }, 204, 404).catch(() => {})
+    this.#server.closeAllConnections()
+    this.#server.close()
+  }
+
+  /** Keeps a call that is genuine; the status to answer with. */
+  #take(headers: IncomingHttpHeaders, raw: string): number {
+    const secret = this.#webhook?.secret
+    if (!secret || !isGenuine(secret, headers, raw, Date.now())) {
+      this.#refused++
+      return 401
+    }
+    if (this.#calls.length >= maxCalls) return 503
+    const [id, signature] = [String(headers['webhook-id']), String(headers['webhook-signature'])]
+    this.#calls.push({ id, signature, raw, arrivedMs: Date.now() })
+    return 204
+  }
+
+  #url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`
+  }
+}
+
+/** Null for a body that is too large. */
+async function readBody(request: IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = []
+  let sizeBytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    sizeBytes += chunk.length
+    if (sizeBytes > maxCallBytes) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+/** Whether a call was signed with this secret, as Standard Webhooks describes it, and lately. */
+export function isGenuine(secret: string, headers: IncomingHttpHeaders, raw: string, nowMs: number): boolean {
+  const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures } = headers
+  if (!(Math.abs(nowMs - Number(timestamp) * 1000) <= toleranceMs)) return false
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+  const expected = createHmac('sha256', key).update(`${id}.${timestamp}.${raw}`).digest()
+  // There are two while an old secret is still valid.
+  return String(signatures)
+    .split(' ')
+    .filter((signature) => signature.startsWith('v1,'))
+    .map((signature) => Buffer.from(signature.slice('v1,'.length), 'base64'))
+    .some((given) => given.length === expected.length && timingSafeEqual(given, expected))
+}

@@ -1,0 +1,312 @@
+// What the doctor looks at on this machine: the data folder, the database, the blobs, the listeners, the certificate.
+
+import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
+import { constants } from 'node:fs'
+import { access, readFile } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { dirname } from 'node:path'
+import { formerMend } from '../../app.ts'
+import { readDiskRoom } from '../../base/disk-reserve.ts'
+import { StartRefused } from '../../base/errors.ts'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { ListenAddress } from '../../config/setting-values.ts'
+import { formatAddress } from '../../config/setting-values.ts'
+import type { Settings } from '../../config/settings.ts'
+import { isFolderClaimed, requireSharedBlobs } from '../../data-folder.ts'
+import type { Db } from '../../postgres/db.ts'
+import { listFormerDomains } from '../../store/inboxes.ts'
+import { findNewestBlobs, findRawIds } from '../../store/raws.ts'
+import { reachable } from '../demo/place.ts'
+
+export interface Check {
+  name: string
+  /** `warning`: it works, but not as well as it could. `skipped`: nothing to check here. */
+  status: 'ok' | 'warning' | 'failed' | 'skipped'
+  detail: string
+  /** What to do about it; null where there is nothing to do. */
+  mend: string | null
+}
+
+export function ok(name: string, detail: string): Check {
+  return { name, status: 'ok', detail, mend: null }
+}
+
+export function skipped(name: string, detail: string): Check {
+  return { name, status: 'skipped', detail, mend: null }
+}
+
+export function warning(name: string, detail: string, mend: string): Check {
+  return { name, status: 'warning', detail, mend }
+}
+
+export function failed(name: string, detail: string, mend: string): Check {
+  return { name, status: 'failed', detail, mend }
+}
+
+const lowSpaceBytes = 1 << 30
+const gibibytes = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`
+
+/** Whether the folder, or the one it would be made in, can be written, and how much room there is. */
+export async function checkFolder({ dataDir, diskReserveBytes }: Settings): Promise<Check> {
+  const name = 'data folder'
+  const nearest = await nearestFolder(dataDir)
+  try {
+    await access(nearest, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (error) {
+    return failed(
+      name,
+      (error as Error).message,
+      'let this user write it, or set POSTHORN_DATA_DIR to another folder',
+    )
+  }
+  const { freeBytes, reserveBytes } = await readDiskRoom(nearest, diskReserveBytes)
+  const detail = `${dataDir}, ${gibibytes(freeBytes)} free`
+  if (freeBytes < reserveBytes) return withoutRoom(name, detail, reserveBytes)
+  return freeBytes < lowSpaceBytes
+    ? warning(name, detail, 'make room: a full disk refuses mail')
+    : ok(name, detail)
+}
+
+/** Says so where a service has the folder: beside a running one that is as it should be, and else the folder is a copy. */
+export async function noteClaim(folder: Check, db: Db, { dataDir }: Settings): Promise<Check> {
+  if (!(await isFolderClaimed(db, dataDir))) return folder
+  const copy = 'if none runs here, the folder is a copy: delete its folder-id'
+  return { ...folder, detail: `${folder.detail}, served by a running posthorn (${copy})` }
+}
+
+function withoutRoom(name: string, detail: string, reserveBytes: number): Check {
+  return failed(
+    name,
+    `${detail}: no mail is received below ${gibibytes(reserveBytes)}`,
+    'make room, or set POSTHORN_DISK_RESERVE',
+  )
+}
+
+async function nearestFolder(folder: string): Promise<string> {
+  for (let path = folder; ; path = dirname(path)) {
+    const missing = await access(path).then(
+      () => false,
+      (error) => error.code === 'ENOENT' && path !== dirname(path),
+    )
+    if (!missing) return path
+  }
+}
+
+const oldestMajor = 15
+
+/** Version and schema of a database that has been opened. */
+export async function checkDatabase(db: Db, { databaseUrl }: Settings): Promise<Check> {
+  const name = 'database'
+  const askedMs = performance.now()
+  const [server] = await db.query<{ version: string; number: number }>(
+    `select current_setting('server_version') as version, current_setting('server_version_num')::int as number`,
+  )
+  const tripMs = performance.now() - askedMs
+  const [schema] = await db.query<{ name: string }>(
+    'select name from schema_migration order by version desc limit 1',
+  )
+  const kind = databaseUrl ? 'external' : 'embedded'
+  const detail = `PostgreSQL ${server!.version}, ${kind}, schema at ${schema?.name.replace('.sql', '')}, answers in ${tripMs.toFixed(1)} ms`
+  if (server!.number < oldestMajor * 10_000)
+    return failed(name, detail, `use PostgreSQL ${oldestMajor} or later`)
+  return ok(name, detail)
+}
+
+/** Whether every managed inbox is on the domain that is received for. */
+export async function checkInboxes(db: Db, { managedDomain }: Settings): Promise<Check> {
+  const name = 'inboxes'
+  const former = await listFormerDomains(db, managedDomain)
+  if (former.length === 0) return ok(name, `those on a managed domain are on ${managedDomain}`)
+  const counted = former.map(({ domain, inboxes }) => `${inboxes} on ${domain}`).join(', ')
+  return failed(name, `not received for: ${counted}`, formerMend)
+}
+
+/** Writes a blob, flushes it, and takes it away again. */
+export async function checkBlobs(
+  blobs: DiskBlobs,
+  db: Db,
+  { blobFolder, diskReserveBytes }: Settings,
+): Promise<Check> {
+  const key = randomUUID()
+  try {
+    const startedMs = performance.now()
+    await blobs.put(key, Buffer.from('doctor'))
+    const flushMs = performance.now() - startedMs
+    await blobs.delete(key)
+    const missing = await findMissingBlobs(blobs, db)
+    if (missing.length > 0) {
+      const named = missing.slice(0, 5).join(', ')
+      return failed(
+        'blobs',
+        `${missing.length} of the newest large messages have no bytes in ${blobFolder}: ${named}`,
+        'see that POSTHORN_BLOB_URL names the folder that belongs to this database, or put the files back',
+      )
+    }
+    await requireSharedBlobs(db, blobFolder, null)
+    const { freeBytes, reserveBytes } = await readDiskRoom(blobFolder, diskReserveBytes)
+    if (freeBytes < reserveBytes)
+      return withoutRoom('blobs', `${blobFolder}, ${gibibytes(freeBytes)} free`, reserveBytes)
+    return ok('blobs', `${blobFolder}, written and flushed in ${flushMs.toFixed(1)} ms`)
+  } catch (error) {
+    if (error instanceof StartRefused) return failed(error.about, error.reason, error.mend)
+    return failed(
+      'blobs',
+      (error as Error).message,
+      'let this user write the folder, or set POSTHORN_BLOB_URL to another',
+    )
+  }
+}
+
+const blobsLookedFor = 1_000
+
+/** The newest blobs that rows name and the store does not have. */
+async function findMissingBlobs(blobs: DiskBlobs, db: Db): Promise<string[]> {
+  const missing: string[] = []
+  for (const key of await findNewestBlobs(db, blobsLookedFor)) if (!(await blobs.has(key))) missing.push(key)
+  // What was deleted meanwhile is not missing.
+  const stillNamed = await findRawIds(db, missing)
+  return missing.filter((key) => stillNamed.has(key))
+}
+
+const answerLimitMs = 2_000
+
+/** What is at each listener's address: nothing yet, a Posthorn, or another program. */
+export function checkListeners({ http, operator, smtp }: Settings): Promise<Check[]> {
+  return Promise.all([
+    checkListener('HTTP port', 'POSTHORN_HTTP', http, async (address) => {
+      const answer = await fetch(`http://${address}/v1/me`, { signal: AbortSignal.timeout(answerLimitMs) })
+      return ((await answer.json()) as { error?: string }).error === 'unauthorized'
+    }),
+    checkListener('operator port', 'POSTHORN_OPERATOR', operator, async (address) => {
+      const answer = await fetch(`http://${address}/healthz`, { signal: AbortSignal.timeout(answerLimitMs) })
+      return ((await answer.json()) as { status?: string }).status === 'alive'
+    }),
+    checkListener('SMTP port', 'POSTHORN_SMTP', smtp, async () =>
+      / ESMTP Posthorn\r?\n/.test(await readGreeting(reachable(smtp))),
+    ),
+  ])
+}
+
+async function checkListener(
+  name: string,
+  setting: string,
+  listen: ListenAddress,
+  isPosthorn: (address: string) => Promise<boolean>,
+): Promise<Check> {
+  const address = formatAddress(listen)
+  if (listen.port === 0) return ok(name, `${address}: a free one at each start`)
+  const code = await tryListening(listen)
+  if (code === null) return ok(name, `${address} is free`)
+  if (code === 'EADDRINUSE') {
+    // Whatever is there and does not answer as ours does is another program.
+    const isOurs = await isPosthorn(formatAddress(reachable(listen))).catch(() => false)
+    if (isOurs) return ok(name, `${address}: a running Posthorn answers`)
+    return failed(
+      name,
+      `${address} is taken by another program`,
+      `stop it, or set ${setting} to another port`,
+    )
+  }
+  if (code === 'EACCES')
+    return failed(
+      name,
+      `${address} is not for this user`,
+      `give node CAP_NET_BIND_SERVICE, or set ${setting} to a port above 1023`,
+    )
+  return failed(
+    name,
+    `${address} cannot be listened on (${code})`,
+    `set ${setting} to an address of this machine`,
+  )
+}
+
+/** Listens for a moment; answers the error code, or null where it worked. */
+function tryListening({ host, port }: ListenAddress): Promise<string | null> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+    server.listen(port, host, () => server.close(() => resolve(null)))
+  })
+}
+
+const maxGreetingBytes = 1024
+
+/** The first line that a server says; rejects when it cannot be reached or says none within the time. */
+export function readGreeting({ host, port }: ListenAddress, limitMs = answerLimitMs): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port })
+    const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${limitMs / 1000} s`)), limitMs)
+    let greeting = ''
+    socket.setEncoding('latin1')
+    socket.on('data', (text: string) => {
+      greeting += text
+      if (greeting.includes('\n') || greeting.length > maxGreetingBytes)
+        socket.end('QUIT\r\n', () => socket.destroy())
+    })
+    socket.on('error', reject)
+    socket.on('close', () => {
+      clearTimeout(timer)
+      resolve(greeting)
+    })
+  })
+}
+
+/** Connects and says nothing; answers why it could not, or null where it could. */
+export function tryConnecting({ host, port }: ListenAddress, limitMs: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port })
+    const settle = (reason: string | null) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(reason)
+    }
+    const timer = setTimeout(() => settle(`no answer within ${limitMs / 1000} s`), limitMs)
+    socket.on('connect', () => settle(null))
+    socket.on('error', (error) => settle(error.message))
+  })
+}
+
+const renewalMs = 14 * 86_400_000
+
+/** The certificate of the SMTP listener: its files, their match, the name and the time it is for. */
+export async function checkCertificate(
+  { smtpTls, mailHost, isDevelopment }: Settings,
+  now: Date,
+): Promise<Check> {
+  const name = 'TLS certificate'
+  if (!smtpTls) {
+    const detail = 'self-signed, made at each start'
+    if (isDevelopment) return ok(name, detail)
+    return warning(
+      name,
+      `${detail}: senders that verify it turn away`,
+      'set POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY',
+    )
+  }
+  const mend = 'POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY must name a PEM chain and its PEM key'
+  try {
+    const [cert, key] = await Promise.all([readFile(smtpTls.certFile), readFile(smtpTls.keyFile)])
+    const certificate = new X509Certificate(cert)
+    if (!certificate.checkPrivateKey(createPrivateKey(key)))
+      return failed(name, 'the key is not that of the certificate', mend)
+    return judgeCertificate(certificate, mailHost, now)
+  } catch (error) {
+    return failed(name, (error as Error).message, mend)
+  }
+}
+
+type Certified = Pick<X509Certificate, 'validTo' | 'subject' | 'checkHost'>
+
+/** What senders will make of the certificate. */
+export function judgeCertificate(certificate: Certified, mailHost: string, now: Date): Check {
+  const name = 'TLS certificate'
+  const end = new Date(certificate.validTo)
+  const detail = `${certificate.subject.replaceAll('\n', ', ')}, until ${end.toISOString().slice(0, 10)}`
+  if (end <= now)
+    return failed(name, `${detail}: expired`, 'renew it; the service reads the files again by itself')
+  if (!certificate.checkHost(mailHost))
+    return warning(name, `${detail}: it is not for ${mailHost}`, `get one for ${mailHost}`)
+  if (end.getTime() - now.getTime() < renewalMs)
+    return warning(name, detail, 'renew it soon; the service reads the files again by itself')
+  return ok(name, detail)
+}

@@ -1,0 +1,50 @@
+// What the doctor makes of clamd: absent, out of reach, careless, and well set up.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { clamdMissing, fakeClamd, makeClamd, streamed } from '../../../tests/support/clamd.ts'
+import { readSettings } from '../../config/settings.ts'
+import { checkClamd } from './clamd.ts'
+
+const check = (clamd: string) => checkClamd(readSettings({ POSTHORN_CLAMD: clamd }))
+
+async function fake(t: TestContext, answer: (content: Buffer) => string): Promise<string> {
+  const { host, port } = await fakeClamd(t, (socket, received) => {
+    const content = streamed(received)
+    if (content) socket.end(answer(content))
+  })
+  return `${host}:${port}`
+}
+
+test('no clamd is nothing to check', async () => {
+  const { status, detail } = await check('')
+  assert.deepEqual([status, detail], ['skipped', 'POSTHORN_CLAMD is unset: attachments stay unscanned'])
+})
+
+test('a clamd out of reach fails', async () => {
+  const { status, detail, mend } = await check('/nonexistent/clamd.ctl')
+  assert.equal(status, 'failed')
+  assert.match(detail, /ENOENT/)
+  assert.match(mend ?? '', /POSTHORN_CLAMD/)
+})
+
+test('a clamd that passes what it has not looked into is a warning that says what to write', async (t) => {
+  const { status, mend } = await check(await fake(t, () => 'stream: OK\0'))
+  assert.deepEqual(
+    [status, mend],
+    ['warning', 'write AlertEncrypted yes and AlertExceedsMax yes into clamd.conf'],
+  )
+  const half = await check(
+    await fake(t, ({ length }) =>
+      length > 1000 ? 'stream: OK\0' : 'stream: Heuristics.Encrypted.Zip FOUND\0',
+    ),
+  )
+  assert.equal(half.mend, 'write AlertExceedsMax yes into clamd.conf')
+})
+
+test('a real clamd with both alerts is well', { skip: clamdMissing }, async (t) => {
+  const clamd = makeClamd(t)
+  await clamd.start()
+  const { status, detail } = await check(clamd.path)
+  assert.equal(status, 'ok', detail)
+  assert.match(detail, /^ClamAV/)
+})

@@ -1,0 +1,31 @@
+// What the doctor makes of clamd: whether it answers, and whether it says what it has not looked into.
+import type { Settings } from '../../config/settings.ts'
+import { Clamd } from '../../scan/clamd.ts'
+import { encryptedSample, nestedSample } from '../../scan/samples.ts'
+import { type Check, failed, ok, skipped, warning } from './checks.ts'
+
+const name = 'clamd'
+const answerMs = 10_000
+
+export async function checkClamd({ clamd: address }: Settings): Promise<Check> {
+  if (!address) return skipped(name, 'POSTHORN_CLAMD is unset: attachments stay unscanned')
+  const clamd = new Clamd(address, { answerMs })
+  try {
+    const version = await clamd.version()
+    const samples = [encryptedSample, nestedSample]
+    const [encrypted, nested] = await Promise.all(samples.map((sample) => clamd.scan(() => [sample])))
+    const silent = [
+      ...(encrypted!.state === 'clean' ? ['AlertEncrypted yes'] : []),
+      ...(nested!.state === 'clean' ? ['AlertExceedsMax yes'] : []),
+    ]
+    if (silent.length === 0) return ok(name, `${version} answers`)
+    return warning(
+      name,
+      `${version} passes archives that it has not looked into`,
+      `write ${silent.join(' and ')} into clamd.conf`,
+    )
+  } catch (error) {
+    const mend = 'see that clamd runs, that POSTHORN_CLAMD is right, and that this user may open the socket'
+    return failed(name, `cannot be asked: ${(error as Error).message}`, mend)
+  }
+}

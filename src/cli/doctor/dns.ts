@@ -1,0 +1,133 @@
+// What the doctor asks DNS: whether the world finds the managed domain's mail server, keys and policies.
+import type { Settings } from '../../config/settings.ts'
+import type { DnsAnswer, Resolver } from '../../dns/resolver.ts'
+import { type Check, failed, ok, warning } from './checks.ts'
+
+interface TextRecord {
+  name: string
+  value: string
+}
+
+/** The records that belong to the managed domain, as they are to be published. */
+export interface ManagedDomain {
+  domain: string
+  mailHost: string
+  mx: { name: string; preference: number; value: string }
+  dkim: TextRecord[]
+  spf: TextRecord
+  dmarc: TextRecord
+}
+
+export function recordsOf({ managedDomain: domain, mailHost }: Settings, dkim: TextRecord[]): ManagedDomain {
+  return {
+    domain,
+    mailHost,
+    mx: { name: domain, preference: 10, value: mailHost },
+    dkim,
+    spf: { name: domain, value: `v=spf1 a:${mailHost} -all` },
+    dmarc: { name: `_dmarc.${domain}`, value: 'v=DMARC1; p=none' },
+  }
+}
+
+/** Asks for every record and judges the answers. */
+export async function checkRecords(
+  managed: ManagedDomain,
+  resolver: Pick<Resolver, 'resolve'>,
+): Promise<Check[]> {
+  const { mailHost, mx, dkim, spf, dmarc } = managed
+  const address = async () =>
+    judgeAddresses(mailHost, await resolver.resolve('A', mailHost), await resolver.resolve('AAAA', mailHost))
+  return Promise.all([
+    address(),
+    resolver.resolve('MX', mx.name).then((answer) => judgeMx(mx, answer)),
+    ...dkim.map(async (record) => judgeDkim(record, await resolver.resolve('TXT', record.name))),
+    resolver.resolve('TXT', spf.name).then((answer) => judgeSpf(spf, answer)),
+    resolver.resolve('TXT', dmarc.name).then((answer) => judgeDmarc(dmarc, answer)),
+  ])
+}
+
+type Addresses = DnsAnswer<{ address: string }>
+
+function judgeAddresses(host: string, four: Addresses, six: Addresses): Check {
+  const name = 'DNS: mail host'
+  const found = [...foundIn(four), ...foundIn(six)].map(({ address }) => address)
+  if (found.length > 0) return ok(name, `${host} is ${found.join(', ')}`)
+  return (
+    unanswered(name, four) ??
+    failed(name, `${host} has no address`, `publish: ${host} A <this machine's address>`)
+  )
+}
+
+/** Whether mail for the domain is led to our host. */
+export function judgeMx(
+  wanted: ManagedDomain['mx'],
+  answer: DnsAnswer<{ exchange: string; preference: number }>,
+): Check {
+  const name = 'DNS: MX'
+  const found = foundIn(answer).map(({ exchange }) => exchange)
+  if (found.includes(wanted.value.toLowerCase()))
+    return ok(name, `mail for ${wanted.name} goes to ${found.join(', ')}`)
+  const detail =
+    found.length > 0
+      ? `mail for ${wanted.name} goes to ${found.join(', ')}, not here`
+      : `${wanted.name} has no MX`
+  return (
+    unanswered(name, answer) ??
+    failed(name, detail, `publish: ${wanted.name} MX ${wanted.preference} ${wanted.value}`)
+  )
+}
+
+/** Whether the key that is published is the one that signs. */
+export function judgeDkim(wanted: TextRecord, answer: DnsAnswer<string>): Check {
+  const name = `DNS: DKIM ${wanted.name.split('.', 1)[0]}`
+  const found = foundIn(answer)
+  if (found.some((text) => keyIn(text) === keyIn(wanted.value)))
+    return ok(name, `${wanted.name} has the key that signs`)
+  const detail =
+    found.length > 0
+      ? `${wanted.name} has another key than the one that signs`
+      : `${wanted.name} is not there`
+  return unanswered(name, answer) ?? failed(name, detail, `publish: ${wanted.name} TXT "${wanted.value}"`)
+}
+
+/** The `p=` tag; white space in it means nothing. */
+function keyIn(record: string): string | undefined {
+  const tag = record.split(';').find((text) => /^\s*p\s*=/.test(text))
+  return tag?.slice(tag.indexOf('=') + 1).replaceAll(/\s/g, '')
+}
+
+/** Bounces return to the managed domain itself, so its own policy is the one that receivers ask for. */
+export function judgeSpf(wanted: TextRecord, answer: DnsAnswer<string>): Check {
+  const name = 'DNS: SPF'
+  const policies = foundIn(answer).filter((text) => /^v=spf1( |$)/i.test(text))
+  if (policies.length === 1) return ok(name, `${wanted.name} has "${policies[0]}"`)
+  const mend = `publish: ${wanted.name} TXT "${wanted.value}"`
+  if (policies.length > 1)
+    return failed(
+      name,
+      `${wanted.name} has ${policies.length} policies, which counts as an error`,
+      `keep one: "${wanted.value}"`,
+    )
+  return unanswered(name, answer) ?? failed(name, `${wanted.name} has no policy`, mend)
+}
+
+function judgeDmarc(wanted: TextRecord, answer: DnsAnswer<string>): Check {
+  const name = 'DNS: DMARC'
+  const policy = foundIn(answer).find((text) => /^v=DMARC1\b/i.test(text))
+  if (policy) return ok(name, `${wanted.name} has "${policy}"`)
+  return (
+    unanswered(name, answer) ??
+    warning(name, `${wanted.name} is not there`, `publish: ${wanted.name} TXT "${wanted.value}"`)
+  )
+}
+
+function foundIn<Found>(answer: DnsAnswer<Found>): Found[] {
+  return answer.status === 'ok' ? answer.records : []
+}
+
+/** Nothing was learned, which is not the same as nothing being there. */
+function unanswered(name: string, answer: DnsAnswer<unknown>): Check | null {
+  return answer.status === 'temporary'
+    ? warning(name, answer.reason, 'try again, or set POSTHORN_DNS to other resolvers')
+    : null
+}

@@ -1,0 +1,105 @@
+// What the doctor makes of certificates and DNS answers, and how it says so.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Check, failed, judgeCertificate, ok, skipped, warning } from './checks.ts'
+import { checkRecords, judgeDkim, judgeMx, judgeSpf, type ManagedDomain } from './dns.ts'
+import { formatCheck } from './doctor.ts'
+
+const now = new Date('2026-11-21T10:00:00Z')
+
+for (const [what, validTo, isForHost, status, word] of [
+  ['good for long', 'Nov 21 10:00:00 2027 GMT', true, 'ok', /2027-11-21/],
+  ['about to end', 'Nov 30 10:00:00 2026 GMT', true, 'warning', /2026-11-30/],
+  ['over', 'Nov 21 09:59:59 2026 GMT', true, 'failed', /expired/],
+  ['for another name', 'Nov 21 10:00:00 2027 GMT', false, 'warning', /not for mx\.example\.com/],
+] as const)
+  test(`a certificate that is ${what} is ${status}`, () => {
+    const certificate = {
+      validTo,
+      subject: 'O=x\nCN=mx.example.com',
+      checkHost: () => (isForHost ? 'mx.example.com' : undefined),
+    }
+    const check = judgeCertificate(certificate, 'mx.example.com', now)
+    assert.equal(check.status, status)
+    assert.match(check.detail, word)
+    assert.match(check.detail, /^O=x, CN=mx\.example\.com/)
+  })
+
+const mx = { name: 'example.com', preference: 10, value: 'mx.example.com' }
+const dkim = { name: 'ph1._domainkey.example.com', value: 'v=DKIM1; k=rsa; p=ABCD' }
+const spf = { name: 'example.com', value: 'v=spf1 a:mx.example.com -all' }
+const found = <Found>(...records: Found[]) => ({ status: 'ok' as const, records })
+const missing = { status: 'nxdomain' as const }
+const silent = { status: 'temporary' as const, reason: 'DNS did not answer in time' }
+
+const answers: [string, Check, Check['status'], RegExp][] = [
+  [
+    'MX that is ours',
+    judgeMx(mx, found({ exchange: 'mx.example.com', preference: 5 })),
+    'ok',
+    /mx\.example\.com/,
+  ],
+  [
+    'MX of another',
+    judgeMx(mx, found({ exchange: 'mx.other.test', preference: 5 })),
+    'failed',
+    /mx\.other\.test, not here/,
+  ],
+  ['no MX', judgeMx(mx, missing), 'failed', /has no MX/],
+  ['MX unknown', judgeMx(mx, silent), 'warning', /in time/],
+  ['DKIM, spaced', judgeDkim(dkim, found('v=DKIM1; p = AB CD ; k=rsa')), 'ok', /the key that signs/],
+  ['DKIM of another key', judgeDkim(dkim, found('v=DKIM1; p=WXYZ')), 'failed', /another key/],
+  ['no DKIM', judgeDkim(dkim, { status: 'nodata' }), 'failed', /not there/],
+  ['SPF among others', judgeSpf(spf, found('something=else', 'v=spf1 mx -all')), 'ok', /v=spf1 mx -all/],
+  ['two SPF', judgeSpf(spf, found('v=spf1 -all', 'v=spf1 mx -all')), 'failed', /2 policies/],
+  ['what only begins like SPF', judgeSpf(spf, found('v=spf10 -all')), 'failed', /no policy/],
+]
+
+for (const [what, check, status, words] of answers)
+  test(`${what}: ${status}`, () => {
+    assert.equal(check.status, status)
+    assert.match(check.detail, words)
+    assert.equal(check.mend === null, status === 'ok')
+  })
+
+test('records are asked for and judged one by one', async () => {
+  const managed: ManagedDomain = {
+    domain: 'example.com',
+    mailHost: 'mx.example.com',
+    mx,
+    dkim: [dkim],
+    spf,
+    dmarc: { name: '_dmarc.example.com', value: 'v=DMARC1; p=none' },
+  }
+  const published = new Map<string, object>([
+    ['A mx.example.com', found({ address: '192.0.2.1', ttlSeconds: 60 })],
+    ['MX example.com', found({ exchange: 'mx.example.com', preference: 10 })],
+    [`TXT ${dkim.name}`, found(dkim.value)],
+    ['TXT example.com', found(spf.value)],
+  ])
+  const resolve = async (type: string, name: string) => (published.get(`${type} ${name}`) ?? missing) as never
+  const checks = await checkRecords(managed, { resolve })
+  assert.deepEqual(
+    checks.map(({ name, status }) => [name, status]),
+    [
+      ['DNS: mail host', 'ok'],
+      ['DNS: MX', 'ok'],
+      ['DNS: DKIM ph1', 'ok'],
+      ['DNS: SPF', 'ok'],
+      ['DNS: DMARC', 'warning'],
+    ],
+  )
+  assert.equal(checks[4]!.mend, 'publish: _dmarc.example.com TXT "v=DMARC1; p=none"')
+})
+
+for (const [check, line] of [
+  [ok('blobs', 'fine'), '✓ blobs             fine'],
+  [skipped('clamd', 'later'), '- clamd             later'],
+  [warning('DNS: SPF', 'odd', 'publish it'), '! DNS: SPF          odd. Mend: publish it'],
+  [failed('database', 'gone', 'start it'), '✗ database          gone. Mend: start it'],
+] as const)
+  test(`${check.status} is one line`, () =>
+    assert.equal(
+      formatCheck(check, (_style, text) => text),
+      line,
+    ))

@@ -1,0 +1,41 @@
+// What the doctor finds out of the smarthost: it goes as far as delivery does before the first message.
+import type { Settings } from '../../config/settings.ts'
+import { HopFinder } from '../../dns/mx.ts'
+import { Resolver } from '../../dns/resolver.ts'
+import { openRoute, type RelayTarget } from '../../flow/delivering/next-hop.ts'
+import { specialRoutes } from '../../flow/route-policy.ts'
+import { type Check, failed, ok } from './checks.ts'
+
+const name = 'relay'
+const stepMs = 5_000
+
+/** Whether the smarthost takes our connection, with the TLS and the password that are asked for. */
+export async function checkRelay({ relay, mailHost, mxPort }: Settings): Promise<Check> {
+  const hopFinder = new HopFinder({ resolver: new Resolver({ servers: [] }), isAllowed: () => false })
+  const timeouts = { connectMs: stepMs, bannerMs: stepMs, ehloMs: stepMs }
+  const hop = { hopFinder, mode: 'relay' as const, relay, mxPort, ehloName: mailHost, timeouts }
+  const own = { ownEhloName: () => mailHost, listAddresses: async () => [] }
+  const deps = { ...hop, ...own }
+  const opened = await openRoute(deps, specialRoutes.relay, new AbortController().signal)
+  if ('connection' in opened) {
+    await opened.connection.quit()
+    return ok(name, describe(relay!, opened.connection.remote.tls))
+  }
+  const { text, classification } =
+    'fault' in opened ? opened.fault : { text: opened.refusal, classification: 'dns' }
+  const isTls = classification === 'tls'
+  return failed(
+    name,
+    text,
+    isTls
+      ? `write the name that its certificate is for, add its authority (NODE_EXTRA_CA_CERTS), or set POSTHORN_RELAY_TLS=unverified`
+      : 'see that host, port, user and password in POSTHORN_RELAY_URL are right and the server runs',
+  )
+}
+
+function describe({ host, port, tlsVerify, auth }: RelayTarget, tls: string | null): string {
+  const secured = tls
+    ? `${tls}, certificate ${tlsVerify === 'host' ? 'verified' : 'not looked at'}`
+    : 'without TLS'
+  return `${host}:${port} is ready to take mail: ${secured}${auth ? ', password accepted' : ''}`
+}

@@ -1,0 +1,38 @@
+// The operator's own changes to the lists that validation knows: text files in the data folder, read at the start.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseDomain } from '../mail/address.ts'
+import type { ListChange, ListChanges } from '../mail/address-lists/address-lists.ts'
+import { foldRole } from '../mail/address-lists/roles.ts'
+import { SettingError } from './settings.ts'
+
+/** Reads `address-lists/` in the data folder; a file that is not there changes nothing, a line that is none stops the start. */
+export async function readAddressListFiles(dataDir: string): Promise<ListChanges> {
+  const read = (name: string, readName: (text: string) => string | null) =>
+    readChange(join(dataDir, 'address-lists', name), readName)
+  return {
+    disposable: await read('disposable.txt', parseDomain),
+    freeProviders: await read('free-providers.txt', parseDomain),
+    roles: await read('roles.txt', (text) => foldRole(text) || null),
+  }
+}
+
+async function readChange(file: string, readName: (text: string) => string | null): Promise<ListChange> {
+  const text = await readFile(file, 'utf8').catch((error) => {
+    if (error.code === 'ENOENT') return '' // no changes
+    throw error
+  })
+  const added = new Set<string>()
+  const removed = new Set<string>()
+  for (const [index, line] of text.split('\n').entries()) {
+    const entry = line.replace(/#.*/, '').trim()
+    if (entry === '') continue
+    const name = readName(entry.replace(/^! */, ''))
+    if (name === null)
+      throw new SettingError(
+        `${file}:${index + 1} "${entry}" is no name: write one a line, or !name to take one out`,
+      )
+    ;(entry.startsWith('!') ? removed : added).add(name)
+  }
+  return { added, removed }
+}

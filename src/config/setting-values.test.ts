@@ -1,0 +1,42 @@
+// Settings that are more than a word: the smarthost's URL, and what its TLS must be.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { relayUrl } from './setting-values.ts'
+import { readSettings } from './settings.ts'
+
+function judged(url: string, tls?: string): string {
+  const { relay } = readSettings({
+    POSTHORN_RELAY_URL: url,
+    ...(tls && { POSTHORN_RELAY_TLS: tls }),
+  })
+  return `${relay!.tls} ${relay!.tlsVerify}`
+}
+
+for (const [url, byItself, verified, unverified] of [
+  ['smtp://relay.test', 'opportunistic none', 'required host', 'required none'],
+  ['smtp://u:p@relay.test:587', 'required host', 'required host', 'required none'],
+  ['smtp://u:p@192.0.2.1', 'required host', 'required host', 'required none'],
+  ['smtp://u:p@[::ffff:127.0.0.1]', 'required host', 'required host', 'required none'],
+  ['smtp://u:p@127.0.0.1', 'opportunistic none', 'required host', 'required none'],
+  ['smtp://u:p@[::1]', 'opportunistic none', 'required host', 'required none'],
+  ['smtp://u:p@localhost', 'opportunistic none', 'required host', 'required none'],
+  ['smtps://relay.test', 'implicit host', 'implicit host', 'implicit none'],
+  ['smtps://u:p@127.0.0.1', 'implicit host', 'implicit host', 'implicit none'],
+] as const)
+  test(`hostile 7: the TLS of ${url}`, () => {
+    assert.equal(judged(url), byItself)
+    assert.equal(judged(url, 'verified'), verified)
+    assert.equal(judged(url, 'unverified'), unverified)
+  })
+
+test('the parts of a smarthost’s URL', () => {
+  const { host, port, auth } = relayUrl('smtp://ada%40x:p%2Fw%25@[2001:db8::1]:2525/')!
+  assert.deepEqual([host, port, auth], ['2001:db8::1', 2525, { user: 'ada@x', password: 'p/w%' }])
+  assert.deepEqual([relayUrl('smtps://relay.test')!.port, relayUrl('smtp://relay.test')!.port], [465, 25])
+})
+
+for (const url of [
+  ...['relay.test', 'http://relay.test', 'smtp://', 'smtp://user:100%25%@relay.test', 'smtp://:p@relay.test'],
+  ...['smtp://user:p@ss/w0rd@relay.test', 'smtp://u:p?x@relay.test', 'smtp://u:p#x@relay.test'],
+])
+  test(`no smarthost: ${url}`, () => assert.equal(relayUrl(url), null))

@@ -1,0 +1,297 @@
+// Every setting, read and checked once; a wrong one stops the start with one line that says what to write instead.
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseEnv } from 'node:util'
+import { parseDuration } from '../base/duration.ts'
+import type { LogFormat } from '../base/log.ts'
+import { defaultLimits } from '../flow/accounts/organization.ts'
+import type { RelayTarget } from '../flow/delivering/next-hop.ts'
+import type { DeliveryMode } from '../flow/route-policy.ts'
+import type { ClamdAddress } from '../scan/clamd.ts'
+import type { Limits } from '../store/organizations.ts'
+import {
+  address,
+  boolean,
+  cidr,
+  clamdAddress,
+  databaseUrl,
+  domain,
+  fileName,
+  fileUrl,
+  integer,
+  type ListenAddress,
+  limits,
+  list,
+  oneOf,
+  port,
+  relayUrl,
+  resolver,
+  retention,
+  string,
+  webUrl,
+  withRelayTls,
+} from './setting-values.ts'
+
+export type Role = 'api' | 'mx' | 'delivery' | 'webhooks' | 'jobs'
+
+/** The roles that exist so far, in the order in which they start. */
+export const roles: readonly Role[] = ['api', 'mx', 'delivery', 'webhooks', 'jobs']
+
+export interface Settings {
+  dataDir: string
+  databaseUrl: string | null
+  blobFolder: string
+  http: ListenAddress
+  publicUrl: string | null
+  trustedProxies: string[]
+  httpMemoryBytes: number
+  operator: ListenAddress
+  smtp: ListenAddress
+  smtpTls: { certFile: string; keyFile: string } | null
+  mailHost: string
+  isDevelopment: boolean
+  managedDomain: string
+  dnsServers: string[]
+  delivery: DeliveryMode
+  relay: RelayTarget | null
+  mxPort: number
+  allowPrivateNetworks: boolean
+  smtpTrusted: string[]
+  smtpMaxSizeBytes: number
+  /** What is kept free on disks; null for a share of each. */
+  diskReserveBytes: number | null
+  clamd: ClamdAddress | null
+  maxDownloadBytes: number
+  retryScheduleMs: number[]
+  retryLifetimeMs: number
+  /** How long submissions are kept once they are settled; null: for good. */
+  retentionMs: number | null
+  webhookRetryScheduleMs: number[]
+  defaultLimits: Limits
+  secretKeyFile: string
+  /** A key is made in the data folder alone: where a file was named, one that is missing is a mount that failed. */
+  mayMakeSecretKey: boolean
+  roles: Role[]
+  logLevel: string
+  logFormat: LogFormat
+}
+
+/** A setting that cannot be used; the message is the one line to print. */
+export class SettingError extends Error {}
+
+type Environment = Record<string, string | undefined>
+
+/** The process's environment over `.env` in the current folder. */
+export function readEnvironment(folder: string, environment: Environment): Environment {
+  const file = resolve(folder, '.env')
+  return existsSync(file) ? { ...parseEnv(readFileSync(file, 'utf8')), ...environment } : environment
+}
+
+/** Reads every setting; throws a SettingError at the first that cannot be used, or that is none. */
+export function readSettings(environment: Environment): Settings {
+  const reader = new Reader(environment)
+  const settings = {
+    ...readPlaces(reader),
+    ...readListeners(reader),
+    ...readMail(reader),
+    ...readRunning(reader),
+  }
+  reader.refuseOthers()
+  return settings
+}
+
+/** Reads single settings, and knows in the end which ones nobody asked for. */
+class Reader {
+  readonly #environment: Environment
+  readonly #asked = new Set<string>()
+
+  constructor(environment: Environment) {
+    this.#environment = environment
+  }
+
+  /** The setting as `parse` understands it, or `fallback` where it is not set; `example` says what to write instead. */
+  read<Value>(name: string, fallback: Value, parse: (text: string) => Value | null, example: string): Value {
+    this.#asked.add(name)
+    const text = this.#environment[name]?.trim()
+    if (text === undefined || text === '') return fallback
+    const value = parse(text)
+    if (value !== null) return value
+    // Security: what may hold a password or a key is not repeated, for errors end up in journals and tickets.
+    throw new SettingError(
+      `${name}${mayBeSecret(name, text) ? '' : `="${text}"`} cannot be used: write ${example}`,
+    )
+  }
+
+  refuseOthers(): void {
+    for (const name of Object.keys(this.#environment)) {
+      if (!name.startsWith('POSTHORN_') || foreign.test(name) || this.#asked.has(name)) continue
+      throw new SettingError(`${name} is not a setting: see docs/settings.md for those there are`)
+    }
+  }
+}
+
+/** Settings with secrets in them, and values that look as though they were meant for one. */
+function mayBeSecret(name: string, text: string): boolean {
+  return /_(DATABASE_URL|RELAY_URL|KEY|KEY_FILE)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
+}
+
+/** Not settings of the service: where tests find the published suites and their database. */
+const foreign = /^POSTHORN_TEST/
+
+const percent = 'with %23 for #, %2F for /, %3F for ?, %40 for @ and %25 for % in user and password'
+
+function readPlaces(reader: Reader) {
+  const dataDir = resolve(reader.read('POSTHORN_DATA_DIR', './data', string, 'a folder, such as ./data'))
+  const secretKeyFile = reader.read(
+    'POSTHORN_SECRET_KEY_FILE',
+    null,
+    fileName,
+    'the name of a file that holds the key',
+  )
+  return {
+    dataDir,
+    databaseUrl: reader.read(
+      'POSTHORN_DATABASE_URL',
+      null,
+      databaseUrl,
+      `postgres://user:password@host:5432/database, ${percent}`,
+    ),
+    blobFolder: reader.read(
+      'POSTHORN_BLOB_URL',
+      resolve(dataDir, 'blobs'),
+      fileUrl,
+      'file:/a/folder (s3:// is not there yet)',
+    ),
+    diskReserveBytes: reader.read<number | null>(
+      'POSTHORN_DISK_RESERVE',
+      null,
+      integer(0, 2 ** 39),
+      'bytes, such as 1073741824',
+    ),
+    secretKeyFile: resolve(secretKeyFile ?? join(dataDir, 'secret-key')),
+    mayMakeSecretKey: secretKeyFile === null,
+  }
+}
+
+function readListeners(reader: Reader) {
+  const certFile = reader.read('POSTHORN_SMTP_TLS_CERT', null, fileName, 'the name of a PEM file')
+  const keyFile = reader.read('POSTHORN_SMTP_TLS_KEY', null, fileName, 'the name of a PEM file')
+  if ((certFile === null) !== (keyFile === null)) {
+    throw new SettingError('POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY go together: write both')
+  }
+  const ranges = '10.0.0.0/8, or several separated by commas'
+  return {
+    http: reader.read('POSTHORN_HTTP', { host: '127.0.0.1', port: 8025 }, address, '127.0.0.1:8025'),
+    publicUrl: reader.read('POSTHORN_PUBLIC_URL', null, webUrl, 'https://mail.example.com'),
+    trustedProxies: reader.read('POSTHORN_TRUSTED_PROXIES', [], list(cidr), ranges),
+    httpMemoryBytes: reader.read(
+      'POSTHORN_HTTP_MEMORY',
+      256 << 20,
+      integer(16 << 20, 64 * 2 ** 30),
+      'bytes, such as 268435456',
+    ),
+    operator: reader.read('POSTHORN_OPERATOR', { host: '127.0.0.1', port: 8026 }, address, '127.0.0.1:8026'),
+    smtp: reader.read('POSTHORN_SMTP', { host: '127.0.0.1', port: 2525 }, address, '127.0.0.1:2525'),
+    smtpTls: certFile && keyFile ? { certFile: resolve(certFile), keyFile: resolve(keyFile) } : null,
+    smtpTrusted: reader.read('POSTHORN_SMTP_TRUSTED', [], list(cidr), ranges),
+    smtpMaxSizeBytes: reader.read(
+      'POSTHORN_SMTP_MAX_SIZE',
+      26_214_400,
+      integer(1024, 1 << 30),
+      'bytes, such as 26214400',
+    ),
+  }
+}
+
+function readMail(reader: Reader) {
+  const mailHost = reader.read('POSTHORN_MAIL_HOST', null, domain, 'a host name, such as mx.example.com')
+  const modes = oneOf<DeliveryMode>('direct', 'relay', 'capture')
+  const delivery = reader.read(
+    'POSTHORN_DELIVERY',
+    mailHost ? 'direct' : 'capture',
+    modes,
+    'direct, relay or capture',
+  )
+  const relay = readRelay(reader)
+  if (delivery === 'relay' && !relay) {
+    throw new SettingError('POSTHORN_DELIVERY=relay needs POSTHORN_RELAY_URL: write smtp://host:port')
+  }
+  const inbox = 'a domain, such as inbox.example.com'
+  return {
+    mailHost: mailHost ?? 'localhost',
+    isDevelopment: mailHost === null,
+    managedDomain: reader.read('POSTHORN_MANAGED_DOMAIN', 'inbox.localhost', domain, inbox),
+    dnsServers: reader.read(
+      'POSTHORN_DNS',
+      [],
+      list(resolver),
+      '127.0.0.1:53, or several separated by commas',
+    ),
+    delivery,
+    relay,
+    mxPort: reader.read('POSTHORN_MX_PORT', 25, port, 'a port, such as 25'),
+    allowPrivateNetworks: reader.read('POSTHORN_ALLOW_PRIVATE_NETWORKS', false, boolean, 'true or false'),
+    clamd: reader.read(
+      'POSTHORN_CLAMD',
+      null,
+      clamdAddress,
+      '127.0.0.1:3310, or the path of its socket, /run/clamav/clamd.ctl',
+    ),
+    maxDownloadBytes: reader.read(
+      'POSTHORN_MAX_DOWNLOAD_SIZE',
+      26_214_400,
+      integer(0, 1 << 30),
+      'bytes, such as 26214400',
+    ),
+    retryScheduleMs: reader.read(
+      'POSTHORN_RETRY_SCHEDULE',
+      defaultRetryMs,
+      list(parseDuration),
+      '1m,5m,15m,30m,1h',
+    ),
+    retryLifetimeMs: reader.read('POSTHORN_RETRY_LIFETIME', 72 * hour, parseDuration, '72h'),
+    retentionMs: reader.read('POSTHORN_RETENTION', null, retention, '30d or more, such as 365d'),
+    webhookRetryScheduleMs: reader.read(
+      'POSTHORN_WEBHOOK_RETRY_SCHEDULE',
+      defaultWebhookRetryMs,
+      list(parseDuration),
+      '5s,5m,30m,2h,5h,10h,14h,20h,24h',
+    ),
+  }
+}
+
+function readRelay(reader: Reader): RelayTarget | null {
+  const url = `smtp://user:password@host:port, or smtps://…, ${percent}`
+  const relay = reader.read('POSTHORN_RELAY_URL', null, relayUrl, url)
+  const kinds = oneOf('verified', 'unverified')
+  const certificate = reader.read('POSTHORN_RELAY_TLS', null, kinds, 'verified or unverified')
+  return relay && certificate ? withRelayTls(relay, certificate) : relay
+}
+
+function readRunning(reader: Reader) {
+  const levels = oneOf('trace', 'debug', 'info', 'warn', 'error')
+  const names = '{"messagesPerMinute":60}, with names from GET /v1/me'
+  return {
+    defaultLimits: reader.read('POSTHORN_DEFAULT_LIMITS', defaultLimits, limits, names),
+    roles: reader.read('POSTHORN_ROLES', [...roles], parseRoles, roles.join(',')),
+    logLevel: reader.read('POSTHORN_LOG_LEVEL', 'info', levels, 'debug, info, warn or error'),
+    logFormat: reader.read(
+      'POSTHORN_LOG_FORMAT',
+      'pretty',
+      oneOf<LogFormat>('pretty', 'json'),
+      'pretty or json',
+    ),
+  }
+}
+
+const minute = 60_000
+const hour = 60 * minute
+const defaultRetryMs = [minute, 5 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 4 * hour, 6 * hour]
+const defaultWebhookRetryMs = [
+  ...[5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour],
+]
+
+/** `api,mx` as roles; null where one of them is none. */
+export function parseRoles(text: string): Role[] | null {
+  return list((name) => roles.find((role) => role === name) ?? null)(text)
+}

@@ -1,0 +1,144 @@
+// Deletes an organization with everything it had, in small steps: what ended in the middle goes on when it is asked again.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import type { OrganizationId } from '../../base/ids.ts'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Db } from '../../postgres/db.ts'
+import { entombInbox } from '../../store/inboxes.ts'
+import { entombOrganization, findOrganization, updateOrganizationStatus } from '../../store/organizations.ts'
+import { deleteUnusedRaws } from '../../store/raws.ts'
+import {
+  countHoldings,
+  countSubmissions,
+  findLivingInboxes,
+  findRemovable,
+  type Holdings,
+  hasUnpurged,
+  ownTables,
+  receivedTables,
+  removeKeys,
+  removeOwnRows,
+  removeReceived,
+  removeSubmissions,
+} from '../../store/removal.ts'
+import { purgeDeletedWebhook } from '../../store/webhook-deliveries.ts'
+import { buryWebhooks, listWebhooks } from '../../store/webhooks.ts'
+import { purgeDeleted } from '../mailbox/delete-inbox.ts'
+import { untilKnownEverywhere } from './key.ts'
+
+interface Deps {
+  db: Db
+  clock: Clock
+  blobs: DiskBlobs
+}
+
+const chunk = 500
+/** What is on the wire when it is stopped may end within this time. */
+const onWireMs = 30_000
+
+/**
+ * Removes it; answers what it had when this began. Its addresses stay taken by tombstones without a name, for nobody else
+ * may read what is sent to them. `progress` is told what is being removed.
+ */
+export async function deleteOrganization(
+  deps: Deps,
+  given: string,
+  progress: (words: string) => void,
+): Promise<Holdings> {
+  const { db, clock } = deps
+  const row = await db.transaction((tx) => updateOrganizationStatus(tx, given, 'deleting', clock.now()))
+  if (!row) throw new ServiceError('not_found', `there is no organization ${given}`)
+  await untilKnownEverywhere()
+  const { id } = row
+  const holdings = await countHoldings(db, id)
+  progress('closing its inboxes')
+  await closeInboxes(deps, id)
+  progress('removing what it sent')
+  await removeSent(deps, id)
+  progress('removing its mail')
+  await removeMail(deps, id)
+  progress('removing endpoints, domains, suppressions, metrics and keys')
+  await removeRest(deps, id)
+  return holdings
+}
+
+/** What `deleteOrganization` would remove; for who is asked whether it is meant. */
+export async function previewDeletion(
+  { db }: Pick<Deps, 'db'>,
+  given: string,
+): Promise<Holdings & { name: string }> {
+  const row = await findOrganization(db, given)
+  if (!row) throw new ServiceError('not_found', `there is no organization ${given}`)
+  return { name: row.name, ...(await countHoldings(db, row.id)) }
+}
+
+async function closeInboxes({ db, clock }: Deps, id: OrganizationId): Promise<void> {
+  for (;;) {
+    const inboxes = await findLivingInboxes(db, id, chunk)
+    if (inboxes.length === 0) return
+    await db.transaction(async (tx) => {
+      for (const inbox of inboxes) await entombInbox(tx, inbox, clock.now())
+    })
+  }
+}
+
+async function removeSent({ db }: Deps, id: OrganizationId): Promise<void> {
+  const removeSome = () =>
+    db.transaction(async (tx) => {
+      const ids = await findRemovable(tx, id, chunk)
+      await removeSubmissions(tx, ids)
+      return ids.length
+    })
+  for (const untilMs = performance.now() + onWireMs; ; await sleep(250)) {
+    while ((await removeSome()) > 0);
+    const submissions = await countSubmissions(db, id)
+    if (submissions === 0) return
+    if (performance.now() > untilMs)
+      throw new ServiceError(
+        'delivery_in_progress',
+        `messages of it are still on the wire (${submissions}): run the same command again in a few minutes, it goes on where it ended`,
+      )
+  }
+}
+
+async function removeMail(deps: Deps, id: OrganizationId): Promise<void> {
+  const { db, blobs } = deps
+  for (const table of receivedTables) while ((await removeSomeReceived(deps, table, id)) > 0);
+  // The jobs of a node may be purging the same inbox: it is theirs then, and ends as well.
+  for (; await hasUnpurged(db, id); await sleep(50)) while (await purgeDeleted({ db, blobs }, chunk));
+}
+
+async function removeSomeReceived(
+  { db, blobs }: Deps,
+  table: (typeof receivedTables)[number],
+  id: OrganizationId,
+): Promise<number> {
+  const { removed, unused } = await db.transaction(async (tx) => {
+    const rawIds = await removeReceived(tx, table, id, chunk)
+    return { removed: rawIds.length, unused: await deleteUnusedRaws(tx, rawIds) }
+  })
+  for (const blob of unused) await blobs.delete(blob)
+  return removed
+}
+
+async function removeWebhooks({ db, clock }: Deps, id: OrganizationId): Promise<void> {
+  for (;;) {
+    const webhooks = await listWebhooks(db, id, null, chunk)
+    if (webhooks.length === 0) break
+    const ids = webhooks.map((webhook) => webhook.id)
+    await db.transaction((tx) => buryWebhooks(tx, ids, clock.now()))
+  }
+  while ((await db.transaction((tx) => purgeDeletedWebhook(tx, chunk))) > 0);
+}
+
+async function removeRest(deps: Deps, id: OrganizationId): Promise<void> {
+  const { db, clock } = deps
+  await removeWebhooks(deps, id)
+  for (const table of ownTables)
+    while ((await db.transaction((tx) => removeOwnRows(tx, table, id, chunk))) > 0);
+  await db.transaction(async (tx) => {
+    await removeKeys(tx, id)
+    await entombOrganization(tx, id, clock.now())
+  })
+}

@@ -1,0 +1,80 @@
+// Organizations: made, approved, suspended, limited. Operators' verbs; none of them is public.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { newUuid, type OrganizationId } from '../../base/ids.ts'
+import type { Db } from '../../postgres/db.ts'
+import {
+  insertOrganization,
+  type Limits,
+  type OrganizationRow,
+  updateLimits,
+  updateOrganizationStatus,
+} from '../../store/organizations.ts'
+import { untilKnownEverywhere } from './key.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+/** What a new organization may use unless the deployment says otherwise. */
+export const defaultLimits: Limits = {
+  messagesPerMinute: 60,
+  messagesPerDay: 2_000,
+  recipientsPerDay: 5_000,
+  requestsPerMinute: 600,
+  recipientsPerMessage: 50,
+  messageContentBytes: 10 << 20,
+  inboxes: 100,
+  domains: 10,
+  inboxesPerDomain: 50,
+  webhookEndpoints: 10,
+  managedStarter: 5,
+  receivedMessagesPerDay: 20_000,
+  receivedBytesPerDay: 2 * 2 ** 30,
+}
+
+/** Whether the limit may have this value: the database counts bytes of a day in 64 bits, all else in 32. */
+export function isLimit(name: string, value: unknown): boolean {
+  const most = name === 'receivedBytesPerDay' ? Number.MAX_SAFE_INTEGER : 2 ** 31 - 1
+  return (
+    Object.hasOwn(defaultLimits, name) &&
+    Number.isSafeInteger(value) &&
+    Number(value) >= 0 &&
+    Number(value) <= most
+  )
+}
+
+export async function createOrganization(
+  { db, clock }: Deps,
+  input: { name: string; status: 'pending' | 'active'; limits: Limits },
+): Promise<OrganizationRow> {
+  const at = clock.now()
+  const row = { ...input, id: newUuid<OrganizationId>(), createdAt: at, updatedAt: at }
+  await db.transaction((tx) => insertOrganization(tx, row))
+  return { ...row, managedUsed: 0 }
+}
+
+/** Once it returns, every node knows. */
+export async function changeOrganizationStatus(
+  { db, clock }: Deps,
+  id: string,
+  status: 'active' | 'suspended',
+): Promise<OrganizationRow> {
+  const row = found(await db.transaction((tx) => updateOrganizationStatus(tx, id, status, clock.now())), id)
+  await untilKnownEverywhere()
+  return row
+}
+
+/** Once it returns, every node knows. */
+export async function changeLimits(
+  { db, clock }: Deps,
+  id: string,
+  limits: Partial<Limits>,
+): Promise<OrganizationRow> {
+  const row = found(await db.transaction((tx) => updateLimits(tx, id, limits, clock.now())), id)
+  await untilKnownEverywhere()
+  return row
+}
+
+function found(row: OrganizationRow | null, id: string): OrganizationRow {
+  if (!row) throw new ServiceError('not_found', `there is no organization ${id}`)
+  return row
+}

@@ -1,0 +1,100 @@
+// Ends deliveries that wait: given up after their lifetime, cancelled by an operator.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { firstUuidAt } from '../../base/ids.ts'
+import type { Db } from '../../postgres/db.ts'
+import {
+  type DeliveryPlace,
+  endWaiting,
+  findExpired,
+  findWaitingOfOrganization,
+  findWaitingOfRoute,
+} from '../../store/deliveries.ts'
+import { findOrganization } from '../../store/organizations.ts'
+import { flushRoute, listQueues, setPaused } from '../../store/routes.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+const chunk = 500
+const cancelled = { failureCode: 'cancelled', eventType: 'cancelled', classification: null } as const
+
+/** Fails deliveries whose lifetime is over, whatever their route's state; answers how many. */
+export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
+  const at = clock.now()
+  const expired = await findExpired(db, at, chunk)
+  return await endWaiting(
+    db,
+    expired,
+    { failureCode: 'soft_bounce_expired', eventType: 'failed', classification: 'expired' },
+    at,
+  )
+}
+
+/** Fails everything that waits for a destination that has said for good that it takes no mail. */
+export async function failRoute(
+  { db, clock }: Deps,
+  route: string,
+  failureCode: 'domain_not_found' | 'null_mx',
+): Promise<void> {
+  await endRoute({ db, clock }, route, { failureCode, eventType: 'failed', classification: 'dns' })
+}
+
+/** Cancels everything that waits in the queue; answers how much. */
+export async function cancelQueue(deps: Deps, route: string): Promise<number> {
+  await requireQueue(deps, route)
+  return await endRoute(deps, route, cancelled)
+}
+
+/**
+ * Cancels everything that the organization has waiting, whatever its state, a part at a time; answers how much. What it
+ * sends meanwhile is left alone.
+ */
+export async function cancelOrganization({ db, clock }: Deps, id: string): Promise<number> {
+  const organization = await findOrganization(db, id)
+  if (!organization) throw new ServiceError('not_found', `there is no organization ${id}`)
+  const before = firstUuidAt(clock.nowMs() + 1)
+  const find = () => findWaitingOfOrganization(db, organization.id, before, chunk)
+  return await endAll({ db, clock }, find, cancelled)
+}
+
+async function endRoute(deps: Deps, route: string, end: Parameters<typeof endWaiting>[2]): Promise<number> {
+  return await endAll(deps, () => findWaitingOfRoute(deps.db, route, chunk), end)
+}
+
+/** A part at a time, each with a commit of its own, until nothing is found. */
+async function endAll(
+  { db, clock }: Deps,
+  find: () => Promise<DeliveryPlace[]>,
+  end: Parameters<typeof endWaiting>[2],
+): Promise<number> {
+  let count = 0
+  for (;;) {
+    const waiting = await find()
+    if (waiting.length === 0) return count
+    count += await endWaiting(db, waiting, end, clock.now())
+  }
+}
+
+/** A paused queue takes no new work onto the wire; what is there ends. */
+export async function pauseQueue({ db }: Deps, route: string, state: 'paused' | 'running'): Promise<void> {
+  if (!(await db.transaction((tx) => setPaused(tx, route, state)))) throw noQueue(route)
+}
+
+/** Makes everything that waits due at once, whatever its back-off; answers how much was moved. */
+export async function flushQueue({ db, clock }: Deps, route: string): Promise<number> {
+  const moved = await db.transaction((tx) => flushRoute(tx, route, clock.now()))
+  if (moved === null) throw noQueue(route)
+  return moved
+}
+
+async function requireQueue({ db }: Deps, route: string): Promise<void> {
+  const [queue] = await listQueues(db, route)
+  if (!queue) throw noQueue(route)
+}
+
+function noQueue(route: string): ServiceError {
+  return new ServiceError(
+    'not_found',
+    `there is no queue "${route}"; "posthorn queue list" shows those there are`,
+  )
+}

@@ -1,0 +1,161 @@
+// Where a destination queue's mail goes next, and a connection to there, ready to send.
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import type { HopFinder } from '../../dns/mx.ts'
+import {
+  type ConnectFault,
+  type ConnectOptions,
+  connect,
+  type SmtpConnection,
+} from '../../smtp/client/client.ts'
+import type { RouteFault } from '../../store/routes.ts'
+import { type DeliveryMode, specialRoutes } from '../route-policy.ts'
+
+export interface RelayTarget {
+  host: string
+  port: number
+  tls: 'opportunistic' | 'required' | 'implicit'
+  tlsVerify: 'host' | 'none'
+  auth: { user: string; password: string } | null
+}
+
+export interface NextHopDeps {
+  hopFinder: HopFinder
+  mode: DeliveryMode
+  relay: RelayTarget | null
+  mxPort: number
+  ehloName: string
+  /** The name that proves to our own mail server who speaks. */
+  ownEhloName(): string
+  /** How long a host is waited for; the client's own times unless given. */
+  timeouts?: NonNullable<ConnectOptions['timeouts']>
+  /** How long all hosts of a route are waited for together; two minutes unless given. */
+  deadlineMs?: number
+  /** Where living nodes of ours take mail for our own domains, or for capture: `ip:port`. */
+  listAddresses(kind: 'smtp' | 'capture'): Promise<string[]>
+}
+
+/** `fault`: the way there is blocked for now. `refusal`: the destination takes no mail, and says so for good. */
+export type Opened =
+  | { connection: SmtpConnection }
+  | { fault: RouteFault }
+  | { refusal: 'domain_not_found' | 'null_mx' }
+
+type Target = Pick<ConnectOptions, 'host' | 'address' | 'port' | 'tls' | 'tlsVerify' | 'auth'> & {
+  ehloName?: string
+}
+
+// RFC 5321 5.1: the addresses tried may be limited. Stops the destination that has a silent server behind each of many.
+const maxAddresses = 5
+/** For all of them together. Stops those that answer each step just in time. */
+const deadlineMs = 120_000
+
+/** Tries the route's hosts in their order until one is ready to take mail. Never rejects for what the world does. */
+export async function openRoute(deps: NextHopDeps, route: string, signal: AbortSignal): Promise<Opened> {
+  const deadline = new AbortController()
+  const timer = setTimeout(() => deadline.abort(), deps.deadlineMs ?? deadlineMs)
+  try {
+    return await openWithin(deps, route, AbortSignal.any([signal, deadline.signal]))
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function openWithin(deps: NextHopDeps, route: string, signal: AbortSignal): Promise<Opened> {
+  const targets = await findTargets(deps, route)
+  if (!Array.isArray(targets)) return targets
+  let fault = faultOf('network', 'no host to connect to')
+  for (const target of targets.slice(0, maxAddresses)) {
+    const opened = await openTarget(deps, target, signal)
+    if ('connection' in opened) return opened
+    const { kind, message } = opened.fault
+    const why = signal.aborted ? 'not ready to take mail in time' : message
+    fault = faultOf(kind === 'tls' ? 'tls' : 'network', `${target.host} [${target.address}]: ${why}`)
+    if (signal.aborted) break
+  }
+  return { fault }
+}
+
+async function openTarget(
+  deps: NextHopDeps,
+  target: Target,
+  signal: AbortSignal,
+): Promise<{ connection: SmtpConnection } | ConnectFault> {
+  const { ehloName, timeouts = {} } = deps
+  const options = { ehloName, ...target, timeouts, signal }
+  const opened = await connect(options)
+  if ('connection' in opened) return opened
+  // RFC 7435 3: opportunistic security falls back to plaintext rather than not to send.
+  if (opened.fault.kind === 'tls' && target.tls === 'opportunistic') {
+    const plain = await connect({ ...options, tls: 'none' })
+    if ('connection' in plain) return plain
+  }
+  return opened
+}
+
+const maxFaultLength = 500
+
+function faultOf(classification: RouteFault['classification'], text: string): RouteFault {
+  return { text: text.slice(0, maxFaultLength), classification }
+}
+
+async function findTargets(
+  deps: NextHopDeps,
+  route: string,
+): Promise<Target[] | Exclude<Opened, { connection: SmtpConnection }>> {
+  if (route === specialRoutes.local) return await ownTargets(deps, 'smtp')
+  // A queue left over from another delivery mode must not send: its mail moves to the right one.
+  const isOurs = deps.mode === 'direct' ? !route.startsWith('@') : route === specialRoutes[deps.mode]
+  if (!isOurs)
+    return { fault: faultOf('network', `this queue belongs to another delivery mode than ${deps.mode}`) }
+  if (route === specialRoutes.capture) return await ownTargets(deps, 'capture')
+  if (route === specialRoutes.relay) return await relayTargets(deps)
+  const hops = await deps.hopFinder.find(route)
+  switch (hops.status) {
+    case 'ok':
+      return hops.hosts.flatMap(({ name, addresses }) =>
+        addresses.map(
+          (address): Target => ({ host: name, address, port: deps.mxPort, tls: 'opportunistic' }),
+        ),
+      )
+    case 'null_mx':
+    case 'domain_not_found':
+      return { refusal: hops.status }
+    case 'no_address':
+      // RFC 3463 3.5: X.4.4, unable to route; names that lead nowhere will not do so by waiting.
+      return { refusal: 'domain_not_found' }
+    case 'temporary':
+      return { fault: faultOf('dns', hops.reason) }
+  }
+}
+
+async function ownTargets(
+  deps: NextHopDeps,
+  kind: 'smtp' | 'capture',
+): Promise<Target[] | { fault: RouteFault }> {
+  const addresses = await deps.listAddresses(kind)
+  if (addresses.length === 0)
+    return {
+      fault: faultOf('network', `no node ${kind === 'smtp' ? 'takes mail (role mx)' : 'captures mail'}`),
+    }
+  const own = kind === 'smtp' ? { ehloName: deps.ownEhloName() } : {}
+  return addresses.map((text) => {
+    const colon = text.lastIndexOf(':')
+    const address = text.slice(0, colon).replace(/^\[|\]$/g, '')
+    const port = Number(text.slice(colon + 1))
+    return { host: deps.ehloName, address, port, tls: 'none', ...own }
+  })
+}
+
+async function relayTargets({ relay }: NextHopDeps): Promise<Target[] | { fault: RouteFault }> {
+  if (!relay) return { fault: faultOf('network', 'POSTHORN_RELAY_URL is not set') }
+  const { host, port, tls, tlsVerify, auth } = relay
+  const shared = { host, port, tls, tlsVerify, ...(auth && { auth }) }
+  if (isIP(host)) return [{ ...shared, address: host }]
+  try {
+    const found = await lookup(host, { all: true })
+    return found.map(({ address }) => ({ ...shared, address }))
+  } catch (error) {
+    return { fault: faultOf('dns', `the relay ${host} has no address: ${(error as Error).message}`) }
+  }
+}

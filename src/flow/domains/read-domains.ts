@@ -1,0 +1,38 @@
+// Shows customers' domains: one, a page of them, and one's records as a zone fragment.
+import { ServiceError } from '../../base/errors.ts'
+import { writeZone } from '../../dns/domain-records.ts'
+import type { Db } from '../../postgres/db.ts'
+import { listDomainKeys } from '../../store/dkim-keys.ts'
+import { type DomainRow, findDomain, listDomains } from '../../store/domains.ts'
+import { type Caller, requireWholeOrganization } from '../caller.ts'
+import { type DomainView, recordsOf, type ViewDeps, viewDomains, viewOneDomain } from './domain-view.ts'
+
+type Deps = ViewDeps & { db: Db }
+
+export async function readDomain(deps: Deps, caller: Caller, id: string): Promise<DomainView> {
+  return await viewOneDomain(deps.db, deps, await requireDomain(deps, caller, id))
+}
+
+/** Newest first, after `beforeId`. */
+export async function readDomainPage(
+  deps: Deps,
+  caller: Caller,
+  beforeId: string | null,
+  limit: number,
+): Promise<DomainView[]> {
+  requireWholeOrganization(caller)
+  return await viewDomains(deps.db, deps, await listDomains(deps.db, caller.organizationId, beforeId, limit))
+}
+
+/** What the domain must publish, to be pasted into its zone. */
+export async function readZone({ db, mailHost }: Deps, caller: Caller, id: string): Promise<string> {
+  const row = await requireDomain({ db }, caller, id)
+  return writeZone(row.name, recordsOf(row, await listDomainKeys(db, [row.id]), mailHost))
+}
+
+async function requireDomain({ db }: { db: Db }, caller: Caller, id: string): Promise<DomainRow> {
+  const row = await findDomain(db, caller.organizationId, id)
+  if (!row) throw new ServiceError('not_found', 'There is no such domain.')
+  requireWholeOrganization(caller)
+  return row
+}

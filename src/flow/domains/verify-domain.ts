@@ -1,0 +1,170 @@
+// Checks a domain: looks its records up outside any transaction, judges them, and writes what follows in one.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { newUuid } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { type DomainRecord, questionOf } from '../../dns/domain-records.ts'
+import { type Judgement, judge } from '../../dns/judge-domain.ts'
+import { type Found, lookUpRecords } from '../../dns/look-up-domain.ts'
+import type { Resolver } from '../../dns/resolver.ts'
+import type { Db, Tx } from '../../postgres/db.ts'
+import {
+  activateSeenKeys,
+  type DomainKeyRow,
+  deleteRetiredKeys,
+  listDomainKeys,
+} from '../../store/dkim-keys.ts'
+import {
+  claimDueDomains,
+  type DomainRow,
+  findDomain,
+  isProvedByAnother,
+  lockDomain,
+  lockProof,
+  updateChecked,
+} from '../../store/domains.ts'
+import { announce } from '../../store/outbox.ts'
+import { type Caller, requireWholeOrganization } from '../caller.ts'
+import { nextStanding } from '../states.ts'
+import { type DomainView, recordsOf, type ViewDeps, viewOneDomain } from './domain-view.ts'
+
+type Deps = ViewDeps & { db: Db; clock: Clock; resolver: Pick<Resolver, 'resolve'> }
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const listedRetiredMs = 7 * dayMs
+/** A node that dies over a check leaves it to others after this. */
+const leaseMs = 10 * 60_000
+const clockDifferenceMs = 60_000
+
+/** Checks the domain now; the answer shows what the newest check found. */
+export async function verifyDomain(deps: Deps, caller: Caller, id: string): Promise<DomainView> {
+  const row = await findDomain(deps.db, caller.organizationId, id)
+  if (!row) throw gone()
+  requireWholeOrganization(caller)
+  const view = await checkDomain(deps, row)
+  if (!view) throw gone()
+  return view
+}
+
+/** Checks domains whose day is over, up to `limit` at once; true when there may be more. */
+export async function recheckDomains({ log, ...deps }: Deps & { log: Log }, limit: number): Promise<boolean> {
+  const { db, clock } = deps
+  const at = clock.now()
+  const leaseUntil = new Date(at.getTime() + leaseMs)
+  const due = await db.transaction(async (tx) => {
+    await deleteRetiredKeys(tx, new Date(at.getTime() - listedRetiredMs))
+    return await claimDueDomains(tx, at, leaseUntil, limit)
+  })
+  const checks = due.map(async ({ id, organizationId }) => {
+    const row = await findDomain(db, organizationId, id)
+    if (row) await checkDomain(deps, row)
+  })
+  for (const result of await Promise.allSettled(checks)) {
+    if (result.status === 'rejected') log.warn({ err: result.reason }, 'a domain could not be checked')
+  }
+  return due.length === limit
+}
+
+function gone(): ServiceError {
+  return new ServiceError('not_found', 'There is no such domain.')
+}
+
+/** Null when the domain was deleted meanwhile. */
+async function checkDomain(
+  deps: Deps,
+  { id, organizationId, ...row }: DomainRow,
+): Promise<DomainView | null> {
+  const { db, clock, resolver, mailHost } = deps
+  const at = clock.now()
+  const keys = await listDomainKeys(db, [id])
+  const found = await lookUpRecords(resolver, recordsOf(row, keys, mailHost))
+  return await db.transaction(async (tx) => {
+    await lockProof(tx, row.name)
+    const current = await lockDomain(tx, organizationId, id)
+    if (!current) return null
+    // A check that began later has been written already: what it saw is newer.
+    if (current.checkedAt && isBetween(at, current.checkedAt, clock.now()))
+      return await viewOneDomain(tx, deps, current)
+    return await viewOneDomain(tx, deps, await record(tx, current, { found, mailHost, at }))
+  })
+}
+
+/** A time further ahead than the clocks of nodes differ is left over from a clock that was wrong. */
+function isBetween(begun: Date, time: Date, now: Date): boolean {
+  return time > begun && time.getTime() <= now.getTime() + clockDifferenceMs
+}
+
+/** Judges by what the domain must publish now, for its keys may have been rotated since the look-ups began. */
+async function record(
+  tx: Tx,
+  row: DomainRow,
+  { found, mailHost, at }: { found: Found; mailHost: string; at: Date },
+): Promise<DomainRow> {
+  const keys = await listDomainKeys(tx, [row.id])
+  const records = recordsOf(row, keys, mailHost)
+  const isTaken = await isProvedByAnother(tx, row.organizationId, row.name)
+  const judgement = judge(records, found, isTaken ? 'another' : 'nobody')
+  const haveKeysChanged = await activateSeenKeys(tx, row.id, seenSelectors(keys, records, judgement), at)
+  const next = follow(row, judgement, at)
+  const moves = movesBetween(row, next)
+  if (moves.size > 0 || haveKeysChanged) next.updatedAt = at
+  await updateChecked(tx, next)
+  await announceMoves(tx, next, moves, at)
+  return next
+}
+
+function seenSelectors(keys: DomainKeyRow[], records: DomainRecord[], judgement: Judgement): string[] {
+  const seen = new Set(
+    records
+      .filter((record) => judgement.records.get(questionOf(record))?.status === 'valid')
+      .map(({ name }) => name),
+  )
+  return keys
+    .filter(({ selector, domain }) => seen.has(`${selector}._domainkey.${domain}`))
+    .map(({ selector }) => selector)
+}
+
+/** The row after a check. */
+function follow(row: DomainRow, judgement: Judgement, at: Date): DomainRow {
+  const ownership = nextStanding(row.status, row.standing.ownership, judgement.ownership, at)
+  const outbound = nextStanding(row.outbound, row.standing.outbound, judgement.outbound, at)
+  const inbound = nextStanding(row.inbound, row.standing.inbound, judgement.inbound, at)
+  const checkedAt = at.toISOString()
+  const verdicts = [...judgement.records]
+  const isUnknown = verdicts.some(([, { status }]) => status === 'error')
+  const isProved = ownership.state !== 'pending'
+  return {
+    ...row,
+    status: ownership.state,
+    outbound: outbound.state,
+    inbound: inbound.state,
+    standing: { ownership: ownership.standing, outbound: outbound.standing, inbound: inbound.standing },
+    observations: Object.fromEntries(
+      verdicts.map(([question, { status, observed }]) => [question, { status, observed, checkedAt }]),
+    ),
+    checkedAt: at,
+    // What could not be looked up is looked up again sooner.
+    nextCheckAt: isProved ? new Date(at.getTime() + (isUnknown ? hourMs : dayMs)) : null,
+    verifiedAt: row.status !== 'verified' && ownership.state === 'verified' ? at : row.verifiedAt,
+  }
+}
+
+const parts = ['status', 'outbound', 'inbound'] as const
+
+/** `verified` when something has been verified that was not, `failed` when something has been lost. */
+function movesBetween(before: DomainRow, after: DomainRow): Set<'verified' | 'failed'> {
+  const moved = parts.filter((part) => before[part] !== after[part]).map((part) => after[part])
+  return new Set(moved.filter((state) => state !== 'pending'))
+}
+
+async function announceMoves(
+  tx: Tx,
+  row: DomainRow,
+  moves: Set<'verified' | 'failed'>,
+  at: Date,
+): Promise<void> {
+  const { id, organizationId } = row
+  const items = [...moves].map((move) => ({ id: newUuid(), type: `domain.${move}` as const, domain: id }))
+  if (items.length > 0) await announce(tx, { organizationId, at, items })
+}

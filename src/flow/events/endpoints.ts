@@ -1,0 +1,166 @@
+// Customers' endpoints: made, changed, given new secrets, tested, replayed, deleted. A secret leaves once.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { newId, newUuid } from '../../base/ids.ts'
+import type { SecretBox } from '../../base/secret-box.ts'
+import type { Db, Tx } from '../../postgres/db.ts'
+import { lockOrganization } from '../../store/organizations.ts'
+import { announce } from '../../store/outbox.ts'
+import { replayDelivery, type WebhookDeliveryRow } from '../../store/webhook-deliveries.ts'
+import {
+  buryWebhooks,
+  countWebhooks,
+  findWebhook,
+  insertWebhook,
+  isBeingCalled,
+  lockWebhook,
+  replaceSecret,
+  updateWebhook,
+  type WebhookRow,
+} from '../../store/webhooks.ts'
+import type { AddressGuard } from '../../webhook/address-guard.ts'
+import { newSigningSecret } from '../../webhook/sign.ts'
+import { type Caller, requireWholeOrganization } from '../caller.ts'
+import { sealSigningSecret } from '../signing-secret.ts'
+
+type Deps = { db: Db; clock: Clock }
+type SecretDeps = Deps & { secretBox: SecretBox }
+type GuardDeps = { guard: Pick<AddressGuard, 'refusalOf'> }
+
+/** How long the secret before still signs. */
+const overlapMs = 24 * 3_600_000
+
+export interface WebhookInput {
+  url: string
+  eventTypes?: string[] | null
+  description?: string | null
+}
+
+/** Makes an endpoint; the limit is exact under parallel calls, for it is counted under the organization's lock. */
+export async function openWebhook(
+  { db, clock, secretBox, guard }: SecretDeps & GuardDeps,
+  caller: Caller,
+  input: WebhookInput,
+): Promise<{ webhook: WebhookRow; secret: string }> {
+  requireUrl(guard, input.url)
+  requireWholeOrganization(caller)
+  const at = clock.now()
+  const webhook: WebhookRow = {
+    id: newId('webhook', at.getTime()),
+    organizationId: caller.organizationId,
+    url: input.url,
+    eventTypes: input.eventTypes ?? null,
+    description: input.description ?? null,
+    status: 'active',
+    createdAt: at,
+    updatedAt: at,
+  }
+  const secret = newSigningSecret()
+  await db.transaction(async (tx) => {
+    const organization = await lockOrganization(tx, caller.organizationId)
+    const count = await countWebhooks(tx, caller.organizationId)
+    if (count >= organization!.limits.webhookEndpoints)
+      throw new ServiceError(
+        'limit_reached',
+        `The organization has ${count} webhook endpoints, which is its limit.`,
+      )
+    await insertWebhook(tx, webhook, sealSigningSecret(secretBox, webhook.id, secret))
+  })
+  return { webhook, secret }
+}
+
+function requireUrl(guard: GuardDeps['guard'], url: string): void {
+  const refusal = guard.refusalOf(url)
+  if (refusal) throw new ServiceError('invalid_request', `/url ${refusal}`)
+}
+
+export async function readWebhook(db: Db, caller: Caller, id: string): Promise<WebhookRow> {
+  const webhook = await findWebhook(db, caller.organizationId, id)
+  if (!webhook) throw new ServiceError('not_found')
+  requireWholeOrganization(caller)
+  return webhook
+}
+
+export interface WebhookChange extends Partial<WebhookInput> {
+  status?: WebhookRow['status']
+}
+
+export async function changeWebhook(
+  { db, clock, guard }: Deps & GuardDeps,
+  caller: Caller,
+  id: string,
+  change: WebhookChange,
+): Promise<WebhookRow> {
+  if (change.url !== undefined) requireUrl(guard, change.url)
+  return await db.transaction(async (tx) => {
+    const webhook = await lockOwn(tx, caller, id)
+    const changed = { ...webhook, ...change, updatedAt: clock.now() }
+    await updateWebhook(tx, changed)
+    return changed
+  })
+}
+
+/** Gives the endpoint a new secret; calls carry two signatures while the old one is valid. */
+export async function rotateSecret(
+  { db, clock, secretBox }: SecretDeps,
+  caller: Caller,
+  id: string,
+): Promise<{ webhook: WebhookRow; secret: string }> {
+  return await db.transaction(async (tx) => {
+    const webhook = await lockOwn(tx, caller, id)
+    const at = clock.now()
+    const secret = newSigningSecret()
+    const sealed = sealSigningSecret(secretBox, webhook.id, secret)
+    await replaceSecret(tx, webhook.id, sealed, { previousUntil: new Date(at.getTime() + overlapMs), at })
+    return { webhook: { ...webhook, updatedAt: at }, secret }
+  })
+}
+
+/** Tells this endpoint alone of a `webhook.test`. */
+export async function testWebhook({ db, clock }: Deps, caller: Caller, id: string): Promise<WebhookRow> {
+  return await db.transaction(async (tx) => {
+    const webhook = await lockOwn(tx, caller, id)
+    const items = [{ id: newUuid(), type: 'webhook.test' as const, webhook: webhook.id }]
+    await announce(tx, { organizationId: caller.organizationId, at: clock.now(), items })
+    return webhook
+  })
+}
+
+/** Makes a delivery due again, whatever became of it; its event keeps its id. */
+export async function replayCall(
+  { db, clock }: Deps,
+  caller: Caller,
+  id: string,
+  deliveryId: string,
+): Promise<WebhookDeliveryRow> {
+  return await db.transaction(async (tx) => {
+    const webhook = await lockOwn(tx, caller, id)
+    const delivery = await replayDelivery(tx, webhook.id, deliveryId, clock.now())
+    if (!delivery) throw new ServiceError('not_found')
+    return delivery
+  })
+}
+
+/**
+ * Deletes the endpoint: no call begins after this, and what waits for it is gone. 409 while it is being called, which a
+ * disabled one is not.
+ */
+export async function deleteWebhook({ db, clock }: Deps, caller: Caller, id: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const webhook = await lockOwn(tx, caller, id)
+    const at = clock.now()
+    if (await isBeingCalled(tx, webhook.id, at))
+      throw new ServiceError(
+        'delivery_in_progress',
+        'It is being called. Try again in a moment, or disable it.',
+      )
+    await buryWebhooks(tx, [webhook.id], at)
+  })
+}
+
+async function lockOwn(tx: Tx, caller: Caller, id: string): Promise<WebhookRow> {
+  const webhook = await lockWebhook(tx, caller.organizationId, id)
+  if (!webhook) throw new ServiceError('not_found')
+  requireWholeOrganization(caller)
+  return webhook
+}

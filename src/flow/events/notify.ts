@@ -1,0 +1,189 @@
+// Calls customers' endpoints: finds what is due, writes the bodies, signs, posts, and records how it went.
+import { backoffMs } from '../../base/backoff.ts'
+import { Batch } from '../../base/batch.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { WebhookId } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { meters } from '../../base/meters.ts'
+import type { SecretBox } from '../../base/secret-box.ts'
+import { traced } from '../../base/trace.ts'
+import { commitRows } from '../../postgres/commit.ts'
+import { type Db, DbFault } from '../../postgres/db.ts'
+import {
+  type CallResult,
+  type DueCall,
+  findDueCalls,
+  nextRetryAt,
+  recordCalls,
+} from '../../store/webhook-deliveries.ts'
+import type { WebhookLease } from '../../store/webhooks.ts'
+import type { CallAnswer, Poster } from '../../webhook/post.ts'
+import { signatureHeaders } from '../../webhook/sign.ts'
+import { openSigningSecret } from '../signing-secret.ts'
+import { type Presenters, writeAnnouncements } from './write-announcements.ts'
+
+export interface NotifierOptions {
+  db: Db
+  clock: Clock
+  log: Log
+  secretBox: SecretBox
+  poster: Pick<Poster, 'post'>
+  present: Presenters
+  /** Waits between attempts; after the last one a delivery has failed. */
+  retryScheduleMs: number[]
+}
+
+/** A call that is ready to be made; `body` is null where what it would tell of has been deleted. */
+export interface Call {
+  id: string
+  due: DueCall
+  body: string | null
+}
+
+/** How a call went, as far as its endpoint's pace is concerned, and when that is recorded. */
+export interface Called {
+  worked: boolean
+  tookMs: number
+  /** Whether it was; false where the database was out of reach or the lease had passed to another. */
+  recorded: Promise<boolean>
+}
+
+export class Notifier {
+  readonly #options: NotifierOptions
+  readonly #results: Batch<CallResult, boolean>
+
+  constructor(options: NotifierOptions) {
+    this.#options = options
+    this.#results = new Batch({
+      name: 'webhook results',
+      sizeOf: ({ response_body }) => 500 + (response_body?.length ?? 0),
+      flush: (results) => this.#record(results),
+    })
+  }
+
+  /** The verbs of one endpoint, bound to its lease. */
+  verbsFor(lease: WebhookLease) {
+    let after: string | null = null
+    const claim = async (limit: number, except: readonly string[]) => {
+      const calls = await this.#claim(lease, { limit, after, except })
+      after = calls.findLast(({ due }) => due.isFirst)?.id ?? after
+      return calls
+    }
+    return {
+      claim,
+      call: (call: Call, signal: AbortSignal) => this.#call(lease, call, signal),
+      nextDue: () => nextRetryAt(this.#options.db, lease.webhook),
+    }
+  }
+
+  /** Resolves when every result is recorded or given up. */
+  async drained(): Promise<void> {
+    await this.#results.drained()
+  }
+
+  async #claim(lease: WebhookLease, wanted: Parameters<typeof findDueCalls>[3]): Promise<Call[]> {
+    const { db, clock, present } = this.#options
+    const due = await findDueCalls(db, lease, clock.now(), wanted)
+    const bodies = await writeAnnouncements({ db, present }, due)
+    return due.map((row, index) => ({ id: row.id, due: row, body: bodies[index] ?? null }))
+  }
+
+  /** Makes the call; resolves once the receiver has answered, or has not. */
+  async #call(lease: WebhookLease, call: Call, signal: AbortSignal): Promise<Called> {
+    const { clock, log } = this.#options
+    const at = clock.now()
+    const startedMs = performance.now()
+    const { item } = call.due
+    const describe = () => ({ 'posthorn.webhook': lease.webhook, 'posthorn.event': item.id })
+    const { body } = call
+    const answer =
+      body === null
+        ? null
+        : await traced('webhook call', describe, () => this.#post(lease, call.due, body, at, signal))
+    const tookMs = performance.now() - startedMs
+    const worked = answer === null || answer.error === null
+    meters.webhookSeconds.observe({ outcome: worked ? 'succeeded' : 'failed' }, tookMs / 1000)
+    log.debug(
+      {
+        webhook: lease.webhook,
+        event: item.id,
+        type: item.type,
+        status: answer?.status,
+        error: answer?.error,
+      },
+      'webhook called',
+    )
+    // A call that was cut short by our own end says nothing about the receiver.
+    if (signal.aborted && !worked) return { worked, tookMs, recorded: Promise.resolve(false) }
+    const recorded = this.#results.add(this.#judge(lease, call, answer, at)).catch(() => false)
+    return { worked, tookMs, recorded }
+  }
+
+  async #post(
+    { webhook }: WebhookLease,
+    due: DueCall,
+    body: string,
+    at: Date,
+    signal: AbortSignal,
+  ): Promise<CallAnswer> {
+    const { poster, log } = this.#options
+    const secret = this.#open(webhook, due.sealedSecret)
+    if (secret === null) {
+      log.error({ webhook }, 'the signing secret of an endpoint cannot be opened with this secret key')
+      return { status: null, body: null, error: 'its signing secret cannot be opened: rotate it' }
+    }
+    const previous = due.sealedPreviousSecret && this.#open(webhook, due.sealedPreviousSecret)
+    const secrets = previous === null ? [secret] : [secret, previous]
+    const headers = signatureHeaders(due.item.id, at.getTime(), body, secrets)
+    return await poster.post(due.url, { ...headers, 'user-agent': 'Posthorn-Webhooks' }, body, signal)
+  }
+
+  /** Null where it was sealed with another key, or altered: an attempt like any other, and the next one comes as late. */
+  #open(webhook: WebhookId, sealed: Buffer): string | null {
+    try {
+      return openSigningSecret(this.#options.secretBox, webhook, sealed)
+    } catch {
+      return null // it says no more than that
+    }
+  }
+
+  #judge(lease: WebhookLease, { due, body }: Call, answer: CallAnswer | null, at: Date): CallResult {
+    const { retryScheduleMs, clock } = this.#options
+    const request =
+      body === null ? null : { url: due.url, timestamp: at.toISOString(), sizeBytes: Buffer.byteLength(body) }
+    const told = { ...lease, delivery: due.id, at, request }
+    if (!answer) {
+      const none = { next_attempt_at: null, response_status: null, response_body: null, gone: false }
+      return { ...told, ...none, status: 'failed', error: 'what it told of has been deleted' }
+    }
+    const gone = answer.status === 410
+    const isLast = gone || due.failures >= retryScheduleMs.length
+    const status = answer.error === null ? 'succeeded' : isLast ? 'failed' : 'pending'
+    const waitMs = backoffMs(retryScheduleMs, due.failures + 1)
+    return {
+      ...told,
+      status,
+      next_attempt_at: status === 'pending' ? new Date(clock.nowMs() + waitMs) : null,
+      response_status: answer.status,
+      response_body: answer.body,
+      error: answer.error,
+      gone,
+    }
+  }
+
+  async #record(results: CallResult[]): Promise<boolean[]> {
+    const { db, clock, log } = this.#options
+    // In one order, so that two batches never wait for each other.
+    return await commitRows(results, async (rows) => {
+      const disabled = await recordCalls(db, rows, clock.now())
+      for (const webhook of disabled) log.info({ webhook }, 'an endpoint was disabled')
+      return rows.map(() => true)
+    }).then((outcomes) => outcomes.map((outcome) => this.#isRecorded(outcome)))
+  }
+
+  #isRecorded(outcome: boolean | DbFault): boolean {
+    if (!(outcome instanceof DbFault)) return outcome
+    this.#options.log.error({ err: outcome }, 'the result of a webhook call cannot be recorded')
+    return false
+  }
+}

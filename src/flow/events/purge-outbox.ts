@@ -1,0 +1,36 @@
+// Ends what nobody will call any more, and removes what has been kept long enough, in chunks.
+import type { Clock } from '../../base/clock.ts'
+import type { Db } from '../../postgres/db.ts'
+import {
+  failDisabled,
+  mendOutbox,
+  purgeDeletedWebhook,
+  purgeOldDeliveries,
+  purgeOutbox,
+} from '../../store/webhook-deliveries.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+const day = 86_400_000
+/** How far back the stream can be resumed. */
+const outboxMs = 7 * day
+const unseenMs = 30 * day
+const deliveriesMs = 30 * day
+const chunk = 500
+
+/** One chunk of each; true while there is more. */
+export async function purgeAnnounced({ db, clock }: Deps): Promise<boolean> {
+  const before = (ms: number) => new Date(clock.nowMs() - ms)
+  const counts = [
+    await db.transaction((tx) => failDisabled(tx, chunk)),
+    await db.transaction((tx) => purgeDeletedWebhook(tx, chunk)),
+    await db.transaction((tx) => purgeOldDeliveries(tx, before(deliveriesMs), chunk)),
+    await db.transaction((tx) => purgeOutbox(tx, before(outboxMs), before(unseenMs), chunk)),
+  ]
+  return counts.some((count) => count >= chunk)
+}
+
+/** Makes the outbox readable after the database was restored into another cluster; true when that was needed. */
+export async function restoreOutbox({ db }: Pick<Deps, 'db'>): Promise<boolean> {
+  return await db.transaction((tx) => mendOutbox(tx))
+}

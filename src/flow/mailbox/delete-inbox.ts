@@ -1,0 +1,44 @@
+// Deletes an inbox: gone from every read at once, its waiting deliveries cancelled, its mail purged behind the tombstone.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Db } from '../../postgres/db.ts'
+import { endWaiting, lockInboxDeliveries } from '../../store/deliveries.ts'
+import { entombInbox, findInbox, lockInbox } from '../../store/inboxes.ts'
+import { deleteUnusedRaws } from '../../store/raws.ts'
+import { purgeMessages } from '../../store/removal.ts'
+import { eraseResults } from '../../store/submissions.ts'
+import { type Caller, requireInbox } from '../caller.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+/** Deleting what does not exist is no fault; 409 while one of its messages is on the wire. */
+export async function deleteInbox({ db, clock }: Deps, caller: Caller, inboxId: string): Promise<void> {
+  const inbox = await findInbox(db, caller.organizationId, inboxId)
+  if (inbox?.status !== 'active') return
+  requireInbox(caller, inbox.id)
+  await db.transaction(async (tx) => {
+    if (!(await lockInbox(tx, caller.organizationId, inboxId))) return
+    const at = clock.now()
+    const deliveries = await lockInboxDeliveries(tx, inbox.id)
+    if (deliveries.some(({ onWire }) => onWire)) throw new ServiceError('delivery_in_progress')
+    const end = { failureCode: 'inbox_deleted', eventType: 'cancelled' as const, classification: null }
+    await endWaiting(tx, deliveries, end, at)
+    await entombInbox(tx, inbox.id, at)
+  })
+}
+
+/** Purges a chunk of what a deleted inbox left behind; false when nothing is left to purge. */
+export async function purgeDeleted(
+  { db, blobs }: { db: Db; blobs: DiskBlobs },
+  limit: number,
+): Promise<boolean> {
+  const unused = await db.transaction(async (tx) => {
+    const purged = await purgeMessages(tx, limit)
+    if (!purged) return null
+    await eraseResults(tx, purged.submissionIds)
+    return await deleteUnusedRaws(tx, purged.rawIds)
+  })
+  for (const blob of unused ?? []) await blobs.delete(blob)
+  return unused !== null
+}

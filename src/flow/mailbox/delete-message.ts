@@ -1,0 +1,38 @@
+// Deletes a message: all that was written in it goes, its submission stays with its recipients, states and events.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Db } from '../../postgres/db.ts'
+import { endWaiting, lockSubmissionDeliveries } from '../../store/deliveries.ts'
+import { lockInbox } from '../../store/inboxes.ts'
+import { deleteMessageRow, findMessage } from '../../store/messages.ts'
+import { deleteUnusedRaws } from '../../store/raws.ts'
+import { eraseResults } from '../../store/submissions.ts'
+import { type Caller, requireInbox } from '../caller.ts'
+
+type Deps = { db: Db; clock: Clock; blobs: DiskBlobs }
+
+/** Deletes it and cancels what waits of it. Deleting what does not exist is no fault; 409 while it is on the wire. */
+export async function deleteMessage(
+  { db, clock, blobs }: Deps,
+  caller: Caller,
+  messageId: string,
+): Promise<void> {
+  const message = await findMessage(db, caller.organizationId, messageId)
+  if (!message) return
+  requireInbox(caller, message.inboxId)
+  const unused = await db.transaction(async (tx) => {
+    if (!(await lockInbox(tx, caller.organizationId, message.inboxId))) return []
+    if (message.submissionId) {
+      const deliveries = await lockSubmissionDeliveries(tx, message.submissionId)
+      if (deliveries.some(({ onWire }) => onWire)) throw new ServiceError('delivery_in_progress')
+      const waiting = deliveries.filter(({ waits }) => waits)
+      const end = { failureCode: 'cancelled', eventType: 'cancelled' as const, classification: null }
+      await endWaiting(tx, waiting, end, clock.now())
+      await eraseResults(tx, [message.submissionId])
+    }
+    await deleteMessageRow(tx, message)
+    return message.rawId ? await deleteUnusedRaws(tx, [message.rawId]) : []
+  })
+  for (const blob of unused) await blobs.delete(blob)
+}

@@ -1,0 +1,151 @@
+// Opens an inbox: on a proved domain of the customer's, or a managed starter address out of the allowance for life.
+import { randomInt } from 'node:crypto'
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { type DomainId, newId } from '../../base/ids.ts'
+import { isReserved } from '../../mail/reserved-names.ts'
+import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
+import { keepDomain } from '../../store/domain-use.ts'
+import {
+  countInboxes,
+  findAddressHolder,
+  findInboxByIdempotencyKey,
+  type InboxRow,
+  insertInbox,
+} from '../../store/inboxes.ts'
+import { lockOrganization, type OrganizationRow, takeManagedAllowance } from '../../store/organizations.ts'
+import { type Caller, requireWholeOrganization } from '../caller.ts'
+import type { Idempotency } from '../idempotency.ts'
+
+export interface InboxInput {
+  localPart?: string
+  displayName?: string
+  domainId?: string
+}
+
+type Deps = { db: Db; clock: Clock; managedDomain: string }
+
+/**
+ * Opens the inbox, or answers the one that the idempotency key opened before. The allowance, the limits and the
+ * address are exact under parallel calls: all is decided under the organization's lock.
+ */
+export async function openInbox(
+  deps: Deps,
+  caller: Caller,
+  input: InboxInput,
+  idempotency: Idempotency | null,
+): Promise<InboxRow> {
+  if (input.localPart !== undefined && isReserved(input.localPart, kindOf(input)))
+    throw new ServiceError('reserved_local_part')
+  try {
+    return await deps.db.transaction(async (tx) => {
+      const organization = await lockOrganization(tx, caller.organizationId)
+      const earlier =
+        idempotency && (await findInboxByIdempotencyKey(tx, caller.organizationId, idempotency.key))
+      if (earlier) return replay(earlier, idempotency)
+      const place = await findPlace(tx, deps, caller, input)
+      requireWholeOrganization(caller)
+      await requireRoom(tx, organization!, place)
+      return await insert(tx, deps, caller, input, place, idempotency)
+    })
+  } catch (error) {
+    if (error instanceof DbFault && error.constraint === 'inbox_address')
+      throw new ServiceError('address_taken')
+    throw error
+  }
+}
+
+/** Where the address is to be: the managed domain (`id` null) or a customer's. */
+interface Place {
+  id: DomainId | null
+  name: string
+  isProved: boolean
+}
+
+function kindOf({ domainId }: InboxInput): 'managed' | 'customer' {
+  return domainId === undefined ? 'managed' : 'customer'
+}
+
+async function findPlace(tx: Tx, deps: Deps, caller: Caller, { domainId }: InboxInput): Promise<Place> {
+  if (domainId === undefined) return { id: null, name: deps.managedDomain, isProved: true }
+  const domain = await keepDomain(tx, caller.organizationId, domainId)
+  if (!domain) throw new ServiceError('not_found', 'There is no such domain.')
+  return domain
+}
+
+/** Refuses an inbox past the limits or the allowance, or on a domain that is not the organization's yet. */
+async function requireRoom(tx: Tx, { id, limits }: OrganizationRow, place: Place): Promise<void> {
+  const { all, onDomain } = await countInboxes(tx, id, place.id)
+  if (all >= limits.inboxes)
+    throw new ServiceError('limit_reached', `The organization has ${all} inboxes, which is its limit.`)
+  if (place.id === null) {
+    if (!(await takeManagedAllowance(tx, id))) throw new ServiceError('managed_allowance_exhausted')
+    return
+  }
+  if (onDomain >= limits.inboxesPerDomain)
+    throw new ServiceError('limit_reached', `The domain has ${onDomain} inboxes, which is the limit.`)
+  if (!place.isProved) throw new ServiceError('domain_not_verified')
+}
+
+function replay(
+  { requestHash, ...inbox }: InboxRow & { requestHash: Buffer },
+  idempotency: Idempotency,
+): InboxRow {
+  if (inbox.status === 'deleted' || !requestHash.equals(idempotency.requestHash))
+    throw new ServiceError('idempotency_key_reused')
+  return inbox
+}
+
+async function insert(
+  tx: Tx,
+  deps: Deps,
+  caller: Caller,
+  input: InboxInput,
+  place: Place,
+  idempotency: Idempotency | null,
+): Promise<InboxRow> {
+  const localPart = input.localPart ?? (await freeLocalPart(tx, place.name))
+  const holder = await findAddressHolder(tx, place.name, localPart)
+  if (holder && (holder.status === 'active' || holder.organizationId !== caller.organizationId)) {
+    throw new ServiceError('address_taken')
+  }
+  const at = deps.clock.now()
+  const inbox: InboxRow = {
+    id: newId('inbox', at.getTime()),
+    organizationId: caller.organizationId,
+    localPart,
+    domain: place.name,
+    domainId: place.id,
+    displayName: input.displayName ?? localPart,
+    status: 'active',
+    createdAt: at,
+    updatedAt: at,
+    deletedAt: null,
+  }
+  await insertInbox(tx, inbox, idempotency)
+  return inbox
+}
+
+const qualities = (
+  'amber brave brisk calm clear coral crisp early eager fair fern fleet gentle golden happy hazel keen kind lively ' +
+  'lucky lunar maple mellow merry misty noble olive opal plain proud quick quiet ready rosy royal sandy silver sunny ' +
+  'swift tidy velvet vivid warm wise young zesty'
+).split(' ')
+const bearers = (
+  'badger beacon bison breeze brook canyon cedar comet crane dove eagle ember falcon finch forest fox garden grove ' +
+  'harbor hare heron island lake lark lynx meadow moon moose otter owl pebble pine puffin raven reef river robin seal ' +
+  'sparrow star stone swan thistle tiger valley willow wren'
+).split(' ')
+
+async function freeLocalPart(tx: Tx, domain: string): Promise<string> {
+  for (let tries = 0; tries < 10; tries++) {
+    const words = [
+      qualities[randomInt(qualities.length)],
+      bearers[randomInt(bearers.length)],
+      randomInt(1_000, 1_000_000),
+    ]
+    const localPart = words.join('-')
+    if (!(await findAddressHolder(tx, domain, localPart))) return localPart
+  }
+  throw new Error('no free readable local part in ten tries')
+}

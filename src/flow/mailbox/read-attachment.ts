@@ -1,0 +1,61 @@
+// Gives out an attachment that has been found clean, piece by piece, to those who may read its message.
+import type { Readable } from 'node:stream'
+import { ServiceError } from '../../base/errors.ts'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import { decodeStream } from '../../mail/read/transfer-stream.ts'
+import type { Db } from '../../postgres/db.ts'
+import { type AttachmentEntry, findMessage, type MessageRow } from '../../store/messages.ts'
+import { type Caller, requireInbox } from '../caller.ts'
+import { openStored, streamFrom } from './stored-bytes.ts'
+
+export interface AttachmentDeps {
+  db: Db
+  blobs: DiskBlobs
+  maxDownloadBytes: number
+}
+
+export interface OpenAttachment {
+  filename: string
+  sizeBytes: number
+  stream: Readable
+}
+
+/** Opens an attachment for reading; refuses what is not clean, and what is larger than this deployment gives out. */
+export async function readAttachment(
+  { db, blobs, maxDownloadBytes }: AttachmentDeps,
+  caller: Caller,
+  { messageId, attachmentId }: { messageId: string; attachmentId: string },
+): Promise<OpenAttachment> {
+  const message = await findMessage(db, caller.organizationId, messageId)
+  if (!message) throw new ServiceError('not_found')
+  requireInbox(caller, message.inboxId)
+  const entry = findAttachment(message, attachmentId)
+  if (!entry) throw new ServiceError('not_found')
+  // Before its state: no scan makes it smaller.
+  if (entry.size > maxDownloadBytes) throw new ServiceError('attachment_too_large')
+  if (entry.scanState === 'unscanned') throw new ServiceError('attachment_not_scanned')
+  if (entry.scanState !== 'clean') throw new ServiceError('attachment_not_clean')
+  const { rawId } = message
+  const { place } = entry
+  const stored = rawId && place ? await openStored({ db, blobs }, rawId, place) : null
+  // Deleted since its message was read.
+  if (!stored || !place) throw new ServiceError('not_found')
+  const pieces = exactly(decodeStream(stored.stream, place.encoding), entry.size)
+  return { filename: entry.filename, sizeBytes: entry.size, stream: streamFrom(stored.stream, pieces) }
+}
+
+function findAttachment({ id, attachments }: MessageRow, attachmentId: string): AttachmentEntry | undefined {
+  const index = attachments.findIndex((_, index) => attachmentId === `att_${id.slice(4)}_${index + 1}`)
+  return attachments[index]
+}
+
+/** Passes on what must be `sizeBytes` long: one byte more would be read as the beginning of the next answer. */
+async function* exactly(pieces: AsyncIterable<Buffer>, sizeBytes: number): AsyncGenerator<Buffer> {
+  let left = sizeBytes
+  for await (const piece of pieces) {
+    left -= piece.length
+    if (left < 0) break
+    yield piece
+  }
+  if (left !== 0) throw new Error('an attachment is not as long as it was when it was scanned')
+}

@@ -1,0 +1,241 @@
+// Has clamd look at attachments: a message at a time, its verdicts and what is told of them in one commit.
+import { createHash } from 'node:crypto'
+import { backoffMs } from '../../base/backoff.ts'
+import type { Clock } from '../../base/clock.ts'
+import { newUuid, type OrganizationId } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { Rotation } from '../../base/rotation.ts'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import { decodeStream } from '../../mail/read/transfer-stream.ts'
+import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
+import { ArchiveSearch } from '../../scan/archive.ts'
+import type { Clamd, ScanVerdict } from '../../scan/clamd.ts'
+import type { AttachmentEntry } from '../../store/messages.ts'
+import { announce } from '../../store/outbox.ts'
+import { findRaw, type RawRow } from '../../store/raws.ts'
+import {
+  claimScan,
+  endScan,
+  isScanDue,
+  postponeScan,
+  type ScanJob,
+  storeVerdicts,
+} from '../../store/scans.ts'
+import { scanMoves } from '../states.ts'
+import { openRaw } from './stored-bytes.ts'
+
+export interface ScanDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  blobs: DiskBlobs
+  clamd: Clamd
+}
+
+type Place = NonNullable<AttachmentEntry['place']>
+
+/** How a run ended: nothing left of the message, more of it to scan, trouble with it, or with clamd alone. */
+type Outcome = 'done' | 'more' | 'trouble' | 'outage'
+
+const retryMs = [60_000, 5 * 60_000, 15 * 60_000, 3_600_000, 6 * 3_600_000]
+const outageMs = [1_000, 2_000, 5_000, 10_000]
+/** No further attachment of a message is begun past this; what is left goes in the next run. */
+const messageMs = 120_000
+/** Of the lines, so many may be at the messages of one organization. */
+const mostLinesOfOne = 2
+
+/** Scans by as many lines as call `scanNext`; what they learn of clamd they share. */
+export class Scanner {
+  readonly #deps: ScanDeps
+  #outages = 0
+  #quietUntilMs = 0
+  #isClosed = false
+  readonly #rotation = new Rotation()
+  /** Whose messages the lines are at. */
+  readonly #atWork: OrganizationId[] = []
+
+  constructor(deps: ScanDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Scans the message that has waited longest of the organization whose turn it is; answers whether to go on at once. While
+   * clamd is out of reach it asks again every few seconds and writes nothing.
+   */
+  async scanNext(): Promise<boolean> {
+    const { db, clock } = this.#deps
+    if (this.#isClosed || clock.monotonicMs() < this.#quietUntilMs) return false
+    if (!(await isScanDue(db, clock.now()))) return false
+    return await db.transaction(async (tx) => {
+      const { last: behind } = this.#rotation
+      const { job, last, isGone } = await claimScan(tx, clock.now(), {
+        behind,
+        passedOver: this.#occupying(),
+      })
+      if (last) this.#rotation.last = last
+      if (!job) return isGone
+      if (job.isDeleted) {
+        await endScan(tx, job.messageId)
+        return true
+      }
+      this.#atWork.push(job.organizationId)
+      try {
+        return await this.#scan(tx, job)
+      } finally {
+        this.#atWork.splice(this.#atWork.indexOf(job.organizationId), 1)
+      }
+    })
+  }
+
+  /** The organizations that have as many lines as one may. */
+  #occupying(): OrganizationId[] {
+    const lines = (id: OrganizationId) => this.#atWork.filter((other) => other === id).length
+    return this.#atWork.filter((id) => lines(id) >= mostLinesOfOne)
+  }
+
+  /** Ends what is under way; it is scanned another time. */
+  close(): void {
+    this.#isClosed = true
+    this.#deps.clamd.close()
+  }
+
+  async #scan(tx: Tx, job: ScanJob): Promise<boolean> {
+    const { clock } = this.#deps
+    const attachments = structuredClone(job.attachments)
+    const outcome = await this.#judgeAll(tx, job, attachments)
+    if (this.#isClosed) return false
+    const at = clock.now()
+    await tellVerdicts(tx, job, attachments, at)
+    if (outcome === 'done') await endScan(tx, job.messageId)
+    if (outcome === 'trouble') {
+      const waitMs = backoffMs(retryMs, job.failures + 1)
+      await postponeScan(tx, job.messageId, new Date(at.getTime() + waitMs))
+    }
+    return outcome !== 'outage'
+  }
+
+  /** Puts into `attachments` what is found out about each. */
+  async #judgeAll(tx: Tx, job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
+    const { log } = this.#deps
+    try {
+      return await this.#judgeInTime(tx, job, attachments)
+    } catch (error) {
+      if (error instanceof DbFault) throw error
+      if (!this.#isClosed) log.error({ err: error, message: job.messageId }, 'attachments could not be read')
+      return 'trouble'
+    }
+  }
+
+  async #judgeInTime(tx: Tx, job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
+    const raw = job.rawId ? await findRaw(tx, job.rawId) : null
+    if (!raw) throw new Error('their bytes are not there')
+    const places =
+      job.direction === 'outbound' ? placesOf(attachments) : attachments.map(({ place }) => place)
+    const untilMs = performance.now() + messageMs
+    let outcome: Outcome = 'done'
+    for (const [index, entry] of attachments.entries()) {
+      if (scanMoves[entry.scanState].length === 0) continue
+      if (performance.now() > untilMs) return outcome === 'done' ? 'more' : outcome
+      const place = places[index]
+      if (!place) throw new Error('where they stand is not known')
+      const verdict = await this.#judge(raw, place, entry.sha256)
+      if (verdict.state === 'unreachable' || this.#isClosed) return 'outage'
+      if (verdict.state === 'later' || verdict.state === 'lost') outcome = 'trouble'
+      else Object.assign(entry, { scanState: verdict.state, place })
+      if (verdict.state !== 'clean') this.#tell(job, index, verdict)
+      // It waits like other trouble: what ends clamd each time must not be what is tried first each time.
+      if (verdict.state === 'lost') break
+    }
+    return outcome
+  }
+
+  #tell({ messageId }: ScanJob, index: number, { state, detail }: ScanVerdict): void {
+    this.#deps.log.warn(
+      { message: messageId, attachment: index + 1, state, detail },
+      'an attachment is not clean',
+    )
+  }
+
+  /** Throws where the bytes cannot be read, and where clamd lets pass what is not what was filed. */
+  async #judge(raw: RawRow, place: Place, sha256: string): Promise<ScanVerdict> {
+    const { blobs, clamd } = this.#deps
+    let reading = new Reading(blobs, raw, place)
+    const verdict = await clamd.scan(() => {
+      reading = new Reading(blobs, raw, place)
+      return reading.pieces()
+    })
+    if (verdict.state === 'unreachable' || verdict.state === 'lost') this.#noteOutage(verdict.detail)
+    else this.#noteAnswer()
+    if (verdict.state !== 'clean') return verdict
+    if (reading.sha256() !== sha256) throw new Error('the attachments are not those that were filed')
+    const passedOver = reading.archives.findUnscannable()
+    return passedOver === null ? verdict : { state: 'failed', detail: passedOver }
+  }
+
+  #noteOutage(reason: string): void {
+    const { clock, log } = this.#deps
+    // Another line has met it as well.
+    if (this.#isClosed || clock.monotonicMs() < this.#quietUntilMs) return
+    if (this.#outages++ === 0) log.warn({ reason }, 'clamd cannot be reached: attachments wait until it can')
+    this.#quietUntilMs = clock.monotonicMs() + backoffMs(outageMs, this.#outages)
+  }
+
+  #noteAnswer(): void {
+    if (this.#outages > 0) this.#deps.log.info('clamd answers again')
+    this.#outages = 0
+    this.#quietUntilMs = 0
+  }
+}
+
+/** One attachment as it passes by, decoded: its digest, and what it shows of archives. */
+class Reading {
+  readonly archives = new ArchiveSearch()
+  readonly #hash = createHash('sha256')
+  readonly #blobs: DiskBlobs
+  readonly #raw: RawRow
+  readonly #place: Place
+
+  constructor(blobs: DiskBlobs, raw: RawRow, place: Place) {
+    this.#blobs = blobs
+    this.#raw = raw
+    this.#place = place
+  }
+
+  async *pieces(): AsyncGenerator<Buffer> {
+    const stored = await openRaw(this.#blobs, this.#raw, this.#place)
+    if (!stored) throw new Error(`the blob ${this.#raw.blob} is not in the store`)
+    for await (const piece of decodeStream(stored, this.#place.encoding)) {
+      this.#hash.update(piece)
+      this.archives.add(piece)
+      yield piece
+    }
+  }
+
+  /** Of all of it, once. */
+  sha256(): string {
+    return this.#hash.digest('hex')
+  }
+}
+
+/** Outbound attachments stand one after the other in the message's raw row. */
+function placesOf(attachments: AttachmentEntry[]): Place[] {
+  let start = 0
+  return attachments.map(({ size }) => {
+    const place = { start, length: size, encoding: 'none' as const }
+    start += size
+    return place
+  })
+}
+
+async function tellVerdicts(tx: Tx, job: ScanJob, attachments: AttachmentEntry[], at: Date): Promise<void> {
+  const isNew = (index: number) => attachments[index]!.scanState !== job.attachments[index]!.scanState
+  const judged = [...attachments.keys()].filter(isNew)
+  if (judged.length === 0 || !(await storeVerdicts(tx, job.messageId, attachments, at))) return
+  const items = judged.map((index) => ({
+    id: newUuid(),
+    type: 'attachment.scanned' as const,
+    message: job.messageId,
+    attachment: `att_${job.messageId.slice(4)}_${index + 1}`,
+  }))
+  await announce(tx, { organizationId: job.organizationId, at, items })
+}

@@ -1,0 +1,44 @@
+// Opens stored bytes for reading, from their row or from their blob.
+import { Readable } from 'node:stream'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Db } from '../../postgres/db.ts'
+import { findRaw, type RawRow } from '../../store/raws.ts'
+
+interface StoredDeps {
+  db: Db
+  blobs: DiskBlobs
+}
+
+/** Null where they have been deleted. Rejects where they should be there and are not; what is open stays readable. */
+export async function openStored(
+  { db, blobs }: StoredDeps,
+  rawId: string,
+  place?: { start: number; length: number },
+): Promise<{ sizeBytes: number; stream: Readable } | null> {
+  const raw = await findRaw(db, rawId)
+  if (!raw) return null
+  const { sizeBytes } = raw
+  const stream = await openRaw(blobs, raw, place ?? { start: 0, length: sizeBytes })
+  if (stream) return { sizeBytes, stream }
+  // A deletion takes the row first and the blob after it.
+  if (!(await findRaw(db, rawId))) return null
+  throw new Error(`the blob ${raw.blob} is not in the store, though its row is there`)
+}
+
+/** What stands at the place; null where the blob is missing. */
+export async function openRaw(
+  blobs: DiskBlobs,
+  { bytes, blob }: RawRow,
+  { start, length }: { start: number; length: number },
+): Promise<Readable | null> {
+  if (length === 0) return Readable.from([])
+  if (bytes) return Readable.from([bytes.subarray(start, start + length)])
+  return await blobs.open(blob!, { start, end: start + length - 1 })
+}
+
+/** A stream of the pieces, which are made from `source`; it ends with the stream, even where no piece was asked for. */
+export function streamFrom(source: Readable, pieces: AsyncIterable<Buffer>): Readable {
+  const stream = Readable.from(pieces, { objectMode: false })
+  stream.once('close', () => source.destroy())
+  return stream
+}

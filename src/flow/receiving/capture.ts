@@ -1,0 +1,50 @@
+// The capture server's backend: takes what would have gone to the world, so that nothing leaves in development.
+import { Batch } from '../../base/batch.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Db } from '../../postgres/db.ts'
+import { reply } from '../../smtp/reply.ts'
+import type { Backend, Envelope, Incoming } from '../../smtp/server/backend.ts'
+import { type CapturedMail, insertCaptured } from '../../store/captured.ts'
+import { MessageSink } from './message-sink.ts'
+
+/** Older captured mail makes room. */
+const keep = 1_000
+
+/** Accepts every recipient and keeps the newest mails. */
+export class Capture implements Backend {
+  readonly #batch: Batch<CapturedMail, null>
+  readonly #blobs: DiskBlobs
+
+  constructor({ db, clock, blobs }: { db: Db; clock: Clock; blobs: DiskBlobs }) {
+    this.#blobs = blobs
+    this.#batch = new Batch({
+      name: 'capture',
+      sizeOf: ({ raw }) => raw.bytes?.length ?? 0,
+      maxFlights: 1,
+      flush: async (mails) => {
+        const unused = await db.transaction((tx) => insertCaptured(tx, mails, keep, clock.now()))
+        for (const blob of unused) await blobs.delete(blob)
+        return mails.map(() => null)
+      },
+    })
+  }
+
+  recipient(): null {
+    return null
+  }
+
+  message({ from, to }: Envelope): Incoming {
+    const sink = new MessageSink(this.#blobs)
+    return {
+      write: (chunk) => sink.write(chunk),
+      abort: () => sink.abort(),
+      end: async () => {
+        const { raw } = await sink.end()
+        const recipients = to.map(({ address }) => address)
+        await this.#batch.add({ id: raw.id, sender: from.address, recipients, raw })
+        return reply(250, '2.0.0', `Ok: captured as ${raw.id}`)
+      },
+    }
+  }
+}

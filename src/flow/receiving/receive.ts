@@ -1,0 +1,385 @@
+// Takes mail from the wire: knows the address, looks for loops, commits bytes and envelope, and only then says 250.
+import { Batch, BatchFull } from '../../base/batch.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { DiskReserve } from '../../base/disk-reserve.ts'
+import { newId, type OrganizationId, type SubmissionId } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { meters } from '../../base/meters.ts'
+import type { SecretBox } from '../../base/secret-box.ts'
+import { traced } from '../../base/trace.ts'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import { domainOfReturnPathHost } from '../../dns/domain-records.ts'
+import { scanHeader } from '../../mail/read/header-scan.ts'
+import { readReturnPath } from '../../mail/return-path.ts'
+import { commitRows } from '../../postgres/commit.ts'
+import { type Db, DbFault } from '../../postgres/db.ts'
+import { type Reply, reply } from '../../smtp/reply.ts'
+import type { Backend, Envelope, Incoming, Path } from '../../smtp/server/backend.ts'
+import { type AddressedInbox, findInboxesByAddress } from '../../store/inboxes.ts'
+import { countKept } from '../../store/kept-mail.ts'
+import type { RawRow } from '../../store/raws.ts'
+import {
+  insertReceived,
+  type KeptBounds,
+  type KeptRow,
+  type Received,
+  type ReceivedMail,
+  type SpoolEnvelope,
+} from '../../store/spool.ts'
+import type { ProvedDomains } from '../proved-domains.ts'
+import { MessageSink, type TakenMessage } from './message-sink.ts'
+
+export interface ReceiverDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  blobs: DiskBlobs
+  secretBox: SecretBox
+  disk: Pick<DiskReserve, 'isShort'>
+  hostname: string
+  /** The deployment's own domain. */
+  isLocal(domain: string): boolean
+  /** Customers' domains that mail is received for. */
+  domains: ProvedDomains
+  /** Tells the filing that there is work. */
+  wake(): void
+}
+
+/** A domain that mail is received for. `organizationId` is null for the deployment's own. */
+interface ReceivingDomain {
+  organizationId: OrganizationId | null
+  /** The mail host and return-path hosts have no inboxes. */
+  takes: 'mail' | 'reports'
+}
+
+/** What an address leads to where mail is taken for it. */
+type Mailbox = { inbox: AddressedInbox } | { kept: KeptRow['purpose']; submissionId: SubmissionId | null }
+type Target = Mailbox | { refusal: Reply }
+
+const maxHops = 50
+const addressCacheMs = 1_000
+const maxCachedAddresses = 50_000
+/** How long it is believed how much is kept for the service. */
+const keptCacheMs = 1_000
+/** Of mail for the service itself, which anybody may write: so much waits to be read, or is kept for the operator. */
+const keptBytes = 256 << 20
+const keptBounds: KeptBounds = {
+  operator: { mails: 2_000, bytes: keptBytes },
+  feedback: { mails: 10_000, bytes: keptBytes },
+  return_path: { mails: 10_000, bytes: keptBytes },
+}
+/** Senders whose mail turned out to be too large, and for whom, are remembered so many at a time. */
+const maxTooLarge = 10_000
+/** Mails in one commit: of more senders than one, who wait for each other. A slow disk is kept busy by one alone. */
+const crowd = 2
+/** Commits of a crowd are under way for such a share of the time when all that can be taken comes. */
+const saturatedShare = 0.5
+
+const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
+const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here')
+const loop = reply(554, '5.4.6', 'This message is going round in circles')
+const tooManyHops = reply(554, '5.4.6', `More than ${maxHops} Received fields`)
+const full = reply(452, '4.2.2', 'Too much mail for this address, try again later')
+const busy = reply(451, '4.3.2', 'Too much mail at once, try again later')
+const outOfOrder = reply(451, '4.3.0', 'The message could not be stored, try again later')
+const noRoom = reply(452, '4.3.1', 'There is no room for the message, try again later')
+
+/** The backend of the public MX. */
+export class Receiver implements Backend {
+  readonly #deps: ReceiverDeps
+  readonly #lookups: Batch<string, AddressedInbox | null>
+  readonly #commits: Batch<ReceivedMail, Received | DbFault>
+  readonly #known = new Map<string, { inbox: AddressedInbox; untilMs: number }>()
+  readonly #keptHeld = new Map<KeptRow['purpose'], { held: ReturnType<typeof countKept>; untilMs: number }>()
+  /** What the last mail was long that was found too large at its end, by `tooLargeKey`. */
+  readonly #tooLarge = new Map<string, number>()
+  /** For which share of the time commits of a crowd were under way, lately. */
+  #share = 0
+  /** Since when one is under way; there is one commit at a time. */
+  #crowdedSinceMs: number | null = null
+  /** How long they were, since somebody asked. */
+  #crowdedMs = 0
+  #askedMs = performance.now()
+
+  constructor(deps: ReceiverDeps) {
+    this.#deps = deps
+    this.#lookups = new Batch({ name: 'find inboxes', flush: (addresses) => this.#findInboxes(addresses) })
+    this.#commits = new Batch({
+      name: 'receive',
+      flush: (mails) => this.#commit(mails),
+      sizeOf: ({ raw }) => raw.bytes?.length ?? 0,
+      // A sender waits for each mail before the next, so two flights halve the batches: 1,750 mails a second against 1,900.
+      maxFlights: 1,
+    })
+  }
+
+  async recipient(envelope: Envelope, to: Path): Promise<Reply | null> {
+    // RFC 5321 4.2.3: 452, insufficient system storage.
+    if (this.#deps.disk.isShort) return noRoom
+    const target = await this.#resolve(to)
+    if ('refusal' in target) return target.refusal
+    return (await this.#hasRoom(envelope, target, to)) ? null : full
+  }
+
+  message(envelope: Envelope): Incoming {
+    const sink = new MessageSink(this.#deps.blobs)
+    return {
+      write: (chunk) => sink.write(chunk),
+      abort: () => sink.abort(),
+      end: async () => {
+        const taken = await sink.end().catch(storageReply)
+        return 'code' in taken ? taken : await this.#answer(envelope, taken)
+      },
+    }
+  }
+
+  async #answer(envelope: Envelope, { raw, start }: TakenMessage): Promise<Reply> {
+    const { blobs, log } = this.#deps
+    try {
+      const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
+      const answer = await traced('receive', describe, () => this.#receive(envelope, raw, start))
+      // Of what is refused nothing is stored. A commit whose outcome is not known throws, and the sweeper has the bytes.
+      if (answer.code !== 250 && raw.blob) await blobs.delete(raw.blob)
+      return answer
+    } catch (error) {
+      if (!(error instanceof DbFault)) throw error
+      log.warn({ fault: error.kind, reason: error.message }, 'a received message could not be stored')
+      return error.sqlState === '53100' ? noRoom : outOfOrder
+    }
+  }
+
+  async drained(): Promise<void> {
+    await this.#commits.drained()
+  }
+
+  /** Whether a crowd was being committed for most of the time since this was asked last: more mail comes than is taken. */
+  isSaturated(): boolean {
+    const nowMs = performance.now()
+    this.#countCrowded(nowMs)
+    this.#share = (this.#share + this.#crowdedMs / Math.max(1, nowMs - this.#askedMs)) / 2
+    this.#crowdedMs = 0
+    this.#askedMs = nowMs
+    if (this.#crowdedSinceMs !== null) this.#crowdedSinceMs = nowMs
+    return this.#share > saturatedShare
+  }
+
+  async #receive(envelope: Envelope, raw: RawRow, header: Buffer): Promise<Reply> {
+    const refusal = looping(envelope, header)
+    if (refusal) return refusal
+    if (this.#deps.disk.isShort) return noRoom
+    const mail = await this.#address(envelope, raw)
+    if (mail.inboxes.length === 0 && mail.kept.length === 0) return unknownMailbox
+    const stored = await this.#commits.add(mail).catch(busyReply)
+    if (stored instanceof DbFault) throw stored
+    if (typeof stored === 'object') return stored
+    if (stored === 'gone') return unknownMailbox
+    if (stored === 'over') {
+      // Stored for nobody: one reply is for all recipients. When it comes again, those without room are refused at RCPT.
+      this.#noteTooLarge(envelope, mail)
+      return full
+    }
+    this.#deps.wake()
+    this.#tell(mail, envelope)
+    return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
+  }
+
+  #tell({ raw, inboxes, kept }: ReceivedMail, { peer }: Envelope): void {
+    meters.received.inc()
+    const told = { sizeBytes: raw.sizeBytes, peer: peer.address }
+    for (const { id, inboxId } of inboxes)
+      this.#deps.log.info({ message: id, inbox: inboxId, ...told }, 'a mail was received')
+    for (const { id, purpose } of kept)
+      this.#deps.log.info({ message: id, purpose, ...told }, 'a mail for the service was received')
+  }
+
+  /** Who gets it: every inbox its own row, with only its own recipients shown. */
+  async #address(envelope: Envelope, raw: RawRow): Promise<ReceivedMail> {
+    const receivedAt = this.#deps.clock.now()
+    const mail: ReceivedMail = { raw, receivedAt, inboxes: [], kept: [] }
+    const rows = new Map<string, ReceivedMail['inboxes'][number]>()
+    for (const to of envelope.to) {
+      const target = await this.#resolve(to)
+      if ('refusal' in target) continue
+      const id = newId('message', receivedAt.getTime())
+      if ('kept' in target) {
+        const { kept: purpose, submissionId } = target
+        const seen = this.#seen(envelope, to)
+        mail.kept.push({ id, purpose, submissionId, address: to.address, envelope: seen })
+        continue
+      }
+      const { id: inboxId, organizationId } = target.inbox
+      const row = rows.get(inboxId)
+      if (row) row.envelope.recipients.push(to.address)
+      else rows.set(inboxId, { id, organizationId, inboxId, envelope: this.#seen(envelope, to) })
+    }
+    mail.inboxes = [...rows.values()]
+    return mail
+  }
+
+  #seen({ from, peer }: Envelope, to: Path): SpoolEnvelope {
+    return {
+      from: from.address,
+      recipients: [to.address],
+      helo: peer.helo,
+      remoteIp: peer.address,
+      tls: peer.tls,
+      protocol: peer.protocol,
+      receivedBy: this.#deps.hostname,
+    }
+  }
+
+  async #resolve({ localPart, domain }: Path): Promise<Target> {
+    const { secretBox, clock } = this.#deps
+    const name = localPart.toLowerCase().replace(/\+.*$/s, '')
+    const receiving = await this.#findDomain(domain)
+    if (!receiving) return { refusal: relayDenied }
+    // RFC 5321 4.5.1: postmaster of every domain that mail is taken for, and of the host itself.
+    if (name === 'postmaster' || name === 'abuse') return { kept: 'operator', submissionId: null }
+    if (name === 'fbl') return { kept: 'feedback', submissionId: null }
+    if (name.startsWith('bounce-')) {
+      const token = readReturnPath(secretBox, name, domain, clock.now())
+      return token ? { kept: 'return_path', submissionId: token.submissionId } : { refusal: unknownMailbox }
+    }
+    if (receiving.takes === 'reports' || !/^[a-z0-9._-]{1,64}$/.test(name)) return { refusal: unknownMailbox }
+    const inbox = await this.#findInbox(`${name}@${domain}`)
+    // An inbox outlives the proof of its domain: the mail is whose the domain is, never the former owner's.
+    const isTheirs = receiving.organizationId === null || inbox?.organizationId === receiving.organizationId
+    return inbox && isTheirs ? { inbox } : { refusal: unknownMailbox }
+  }
+
+  /** Ours, a customer's whose ownership is proved, the return-path host below one, or the mail host; null for all others. */
+  async #findDomain(domain: string): Promise<ReceivingDomain | null> {
+    const { isLocal, domains, hostname } = this.#deps
+    if (isLocal(domain)) return { organizationId: null, takes: 'mail' }
+    const proved = await domains.find(domain)
+    if (proved) return { organizationId: proved.organizationId, takes: 'mail' }
+    if (domain === hostname) return { organizationId: null, takes: 'reports' }
+    const above = domainOfReturnPathHost(domain)
+    const parent = above === null ? null : await domains.find(above)
+    return parent && { organizationId: parent.organizationId, takes: 'reports' }
+  }
+
+  /** A found inbox is remembered for a second; the commit checks again that it lives. */
+  async #findInbox(address: string): Promise<AddressedInbox | null> {
+    const now = this.#deps.clock.monotonicMs()
+    const known = this.#known.get(address)
+    if (known && now < known.untilMs) return known.inbox
+    this.#known.delete(address)
+    const inbox = await this.#lookups.add(address)
+    if (!inbox) return null
+    if (this.#known.size >= maxCachedAddresses) this.#known.clear()
+    this.#known.set(address, { inbox, untilMs: now + addressCacheMs })
+    return inbox
+  }
+
+  async #findInboxes(addresses: string[]): Promise<(AddressedInbox | null)[]> {
+    const { db, clock } = this.#deps
+    const found = await findInboxesByAddress(db, [...new Set(addresses)], clock.now())
+    const byAddress = new Map(found.map((inbox) => [inbox.address, inbox]))
+    return addresses.map((address) => byAddress.get(address) ?? null)
+  }
+
+  /** Whether there is room for one more of it, beside those for recipients before; the commit looks again. */
+  async #hasRoom(envelope: Envelope, mailbox: Mailbox, to: Path): Promise<boolean> {
+    const { messages, bytes } =
+      'inbox' in mailbox ? roomOf(mailbox.inbox) : await this.#keptRoom(mailbox.kept)
+    const known = envelope.from.sizeBytes ?? this.#tooLarge.get(tooLargeKey(envelope, holderOf(mailbox)))
+    const fits = (copies: number) => copies <= messages && copies * (known ?? 1) <= bytes
+    return fits(envelope.to.length + 1) || fits(await this.#countCopies(envelope, mailbox, to))
+  }
+
+  /** How many copies the mailbox's holder would get, one for this recipient included. */
+  async #countCopies({ to: earlier }: Envelope, mailbox: Mailbox, to: Path): Promise<number> {
+    const copies = new Set([copyOf(mailbox, to)])
+    for (const path of earlier) {
+      const target = await this.#resolve(path)
+      if (!('refusal' in target) && holderOf(target) === holderOf(mailbox)) copies.add(copyOf(target, path))
+    }
+    return copies.size
+  }
+
+  /** Only where it kept the mail from others: a smaller one of the same sender may have room. */
+  #noteTooLarge(envelope: Envelope, { raw, inboxes, kept }: ReceivedMail): void {
+    const holders = new Set<Holder>([
+      ...inboxes.map(({ organizationId }) => organizationId),
+      ...kept.map(({ purpose }) => purpose),
+    ])
+    if (holders.size === 1) return
+    for (const holder of holders) this.#tooLarge.set(tooLargeKey(envelope, holder), raw.sizeBytes)
+    for (const [oldest] of this.#tooLarge) {
+      if (this.#tooLarge.size <= maxTooLarge) break
+      this.#tooLarge.delete(oldest)
+    }
+  }
+
+  async #keptRoom(purpose: KeptRow['purpose']): Promise<Room> {
+    const nowMs = this.#deps.clock.monotonicMs()
+    const bound = keptBounds[purpose]
+    let known = this.#keptHeld.get(purpose)
+    if (!known || nowMs >= known.untilMs) {
+      known = { held: countKept(this.#deps.db, purpose, bound.mails), untilMs: nowMs + keptCacheMs }
+      this.#keptHeld.set(purpose, known)
+    }
+    const { mails, bytes } = await known.held
+    return { messages: bound.mails - mails, bytes: bound.bytes - bytes }
+  }
+
+  #countCrowded(untilMs: number): void {
+    if (this.#crowdedSinceMs !== null) this.#crowdedMs += untilMs - this.#crowdedSinceMs
+  }
+
+  async #commit(mails: ReceivedMail[]): Promise<(Received | DbFault)[]> {
+    const { db, clock } = this.#deps
+    if (mails.length >= crowd) this.#crowdedSinceMs = performance.now()
+    try {
+      return await commitRows(mails, (rows) => insertReceived(db, rows, keptBounds, clock.now()))
+    } finally {
+      this.#countCrowded(performance.now())
+      this.#crowdedSinceMs = null
+    }
+  }
+}
+
+/** What may still be taken for a holder: an organization, or a kind of mail for the service. */
+interface Room {
+  messages: number
+  bytes: number
+}
+type Holder = OrganizationId | KeptRow['purpose']
+
+function roomOf({ roomMessages, roomBytes }: AddressedInbox): Room {
+  return { messages: roomMessages, bytes: roomBytes }
+}
+
+function holderOf(mailbox: Mailbox): Holder {
+  return 'inbox' in mailbox ? mailbox.inbox.organizationId : mailbox.kept
+}
+
+/** An inbox gets one copy of a mail, whichever of its addresses are named; an address of the service's one each. */
+function copyOf(mailbox: Mailbox, { address }: Path): string {
+  return 'inbox' in mailbox ? mailbox.inbox.id : address
+}
+
+function tooLargeKey({ from }: Envelope, holder: Holder): string {
+  return `${holder} ${from.address}`
+}
+
+function busyReply(error: unknown): Reply {
+  if (error instanceof BatchFull) return busy
+  throw error
+}
+
+/** RFC 5321 6.3: a message that has come too far, or has been delivered to the same address before. */
+function looping({ to }: Envelope, header: Buffer): Reply | null {
+  const scan = scanHeader(header)
+  if (scan.count('received') > maxHops) return tooManyHops
+  const visited = new Set(scan.values('delivered-to').map((value) => value.trim().toLowerCase()))
+  return to.some(({ address }) => visited.has(address.toLowerCase())) ? loop : null
+}
+
+function storageReply(error: unknown): Reply {
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'ENOSPC' || code === 'EDQUOT') return noRoom
+  if (code === undefined) throw error
+  return outOfOrder
+}

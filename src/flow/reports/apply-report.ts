@@ -1,0 +1,137 @@
+// Moves what proved reports are about: recipients, events, complaints and suppressions, each once.
+
+import { sameAddressKey } from '../../mail/address.ts'
+import type { RecipientReport } from '../../mail/bounce/recipient-report.ts'
+import type { DeliveryReport, FeedbackReport, Report } from '../../mail/bounce/report.ts'
+import type { ReturnPathToken } from '../../mail/return-path.ts'
+import type { Tx } from '../../postgres/db.ts'
+import { insertComplaint } from '../../store/complaints.ts'
+import { lockReported, type ReportedDelivery, type ReportFact, recordReports } from '../../store/reports.ts'
+import { type SuppressionReason, suppressRecipients } from '../../store/suppressions.ts'
+import { recipientMoves } from '../states.ts'
+import { meaningOf, meaningOfFeedback } from './report-meaning.ts'
+
+/** A report with the token that proves what it is about. */
+export interface ProvedReport {
+  id: string
+  token: ReturnPathToken
+  report: Report
+  receivedAt: Date
+}
+
+/** What a batch of reports changes. */
+interface Changes {
+  facts: ReportFact[]
+  suppressed: { delivery: ReportedDelivery; reason: SuppressionReason }[]
+}
+
+/**
+ * Applies the reports, in their order; answers the ids of those that have to wait, for what they are about is on the
+ * wire. A report that comes again changes nothing.
+ */
+export async function applyReports(
+  tx: Tx,
+  reports: ProvedReport[],
+  at: Date,
+): Promise<{ waiting: string[] }> {
+  const locked = await lockReported(
+    tx,
+    reports.map(({ token }) => token),
+  )
+  const byPlace = new Map(locked.map((delivery) => [keyOf(delivery), delivery]))
+  const changes: Changes = { facts: [], suppressed: [] }
+  const waiting: string[] = []
+  for (const { id, token, report, receivedAt } of reports) {
+    const delivery = byPlace.get(keyOf(token))
+    if (!delivery) continue
+    if (report.kind === 'feedback') await complain(tx, delivery, report, { receivedAt, at }, changes)
+    else if (!bounce(delivery, report, changes)) waiting.push(id)
+  }
+  await recordReports(tx, changes.facts, at)
+  const suppressed = changes.suppressed.map(({ delivery, reason }) => ({ ...delivery, reason }))
+  await suppressRecipients(tx, suppressed, at)
+  return { waiting }
+}
+
+function keyOf({ submissionId, position }: ReturnPathToken): string {
+  return `${submissionId} ${position}`
+}
+
+/** False where the delivery is on the wire: nothing was changed. */
+function bounce(delivery: ReportedDelivery, report: DeliveryReport, changes: Changes): boolean {
+  const recipient = partOf(delivery, report.recipients)
+  if (!recipient) return true
+  if (delivery.onWire) return false
+  const meaning = meaningOf(recipient)
+  if (!meaning) return true
+  const { type, classification, failureCode, suppresses } = meaning
+  const isNews = recipientMoves[delivery.status].includes('bounced')
+  if (!isNews || (type === 'deferred' && delivery.isDelayTold)) return true
+  if (type === 'bounced') delivery.status = 'bounced'
+  else delivery.isDelayTold = true
+  changes.facts.push({
+    ...placeOf(delivery),
+    type,
+    recipient: delivery.email,
+    response: recipient.text || `reported as ${recipient.action}`,
+    enhancedStatus: recipient.enhanced,
+    classification,
+    failureCode,
+  })
+  if (suppresses) changes.suppressed.push({ delivery, reason: 'hard_bounce' })
+  return true
+}
+
+function placeOf({ submissionId, position }: ReportedDelivery) {
+  return { submissionId, position }
+}
+
+/**
+ * The part of the report that is about the recipient whose return path it came to: the one that names it, else what there
+ * is, for nobody else has this return path: it names whom the mail was forwarded to, or nobody.
+ */
+function partOf(
+  { addressKey }: ReportedDelivery,
+  recipients: RecipientReport[],
+): RecipientReport | undefined {
+  const named = recipients.findLast(({ addresses }) =>
+    addresses.some((address) => sameAddressKey(address) === addressKey),
+  )
+  return named ?? forwardedTo(recipients)
+}
+
+/** What was forwarded to several has failed only where all of them failed; the mildest failure counts. */
+function forwardedTo(recipients: RecipientReport[]): RecipientReport | undefined {
+  if (recipients.length === 1) return recipients[0]
+  if (recipients.some(({ action }) => action !== 'failed')) return undefined
+  return recipients.find((recipient) => !meaningOf(recipient)?.suppresses) ?? recipients[0]
+}
+
+async function complain(
+  tx: Tx,
+  delivery: ReportedDelivery,
+  report: FeedbackReport,
+  { receivedAt, at }: { receivedAt: Date; at: Date },
+  changes: Changes,
+): Promise<void> {
+  const meaning = meaningOfFeedback(report.feedbackType)
+  if (!meaning) return
+  const { complaint, isTold, suppresses } = meaning
+  if (complaint) {
+    const { userAgent, reportedBy } = report
+    const arrivedAt = report.arrivedAt ?? receivedAt
+    const row = { ...delivery, feedbackType: complaint, userAgent, reportedBy, arrivedAt }
+    if (!(await insertComplaint(tx, row, at))) return
+  }
+  if (suppresses) changes.suppressed.push({ delivery, reason: suppresses })
+  if (!isTold) return
+  changes.facts.push({
+    ...placeOf(delivery),
+    type: 'complained',
+    recipient: delivery.email,
+    response: null,
+    enhancedStatus: null,
+    classification: null,
+    failureCode: null,
+  })
+}

@@ -1,0 +1,46 @@
+// Suppressions by hand: a customer adds an address, or lets go of one.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { parseEmail, sameAddressKey } from '../../mail/address.ts'
+import type { Db } from '../../postgres/db.ts'
+import {
+  deleteSuppression,
+  findSuppression,
+  insertSuppression,
+  type SuppressionRow,
+} from '../../store/suppressions.ts'
+import { type Caller, requireWholeOrganization } from '../caller.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+/** Adds the address; where it is suppressed already, answers what is there. */
+export async function addSuppression(
+  { db, clock }: Deps,
+  caller: Caller,
+  email: string,
+): Promise<SuppressionRow> {
+  requireWholeOrganization(caller)
+  const { organizationId } = caller
+  const addressKey = sameAddressKey(email)
+  const written = parseEmail(email)?.email ?? email
+  return await db.transaction(async (tx) => {
+    const added = { organizationId, addressKey, email: written, reason: 'manual' as const }
+    const row =
+      (await insertSuppression(tx, added, clock.now())) ??
+      (await findSuppression(tx, organizationId, addressKey)) ??
+      // It was there, and was removed between the two looks.
+      (await insertSuppression(tx, added, clock.now()))
+    if (!row) throw new ServiceError('unavailable')
+    return row
+  })
+}
+
+/** Lets the organization write to the address again. */
+export async function removeSuppression({ db }: Deps, caller: Caller, email: string): Promise<void> {
+  const key = sameAddressKey(email)
+  await db.transaction(async (tx) => {
+    if (!(await deleteSuppression(tx, caller.organizationId, key))) throw new ServiceError('not_found')
+    // Order of checks: the resource, then what the key is restricted to.
+    requireWholeOrganization(caller)
+  })
+}

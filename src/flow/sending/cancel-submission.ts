@@ -1,0 +1,30 @@
+// Cancels what waits of a submission; what is on the wire ends as it ends.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import type { Db } from '../../postgres/db.ts'
+import { endWaiting, lockSubmissionDeliveries } from '../../store/deliveries.ts'
+import { findSubmission, type SubmissionRow } from '../../store/submissions.ts'
+import { type Caller, requireInbox, requireWholeOrganization } from '../caller.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+/** Answers the submission as it is then; 409 where all that could still end otherwise is on the wire. */
+export async function cancelSubmission(
+  { db, clock }: Deps,
+  caller: Caller,
+  id: string,
+): Promise<SubmissionRow> {
+  const submission = await findSubmission(db, caller.organizationId, id)
+  if (!submission) throw new ServiceError('not_found')
+  if (submission.inboxId) requireInbox(caller, submission.inboxId)
+  else requireWholeOrganization(caller)
+  await db.transaction(async (tx) => {
+    const deliveries = await lockSubmissionDeliveries(tx, submission.id)
+    const waiting = deliveries.filter(({ waits }) => waits)
+    if (waiting.length === 0 && deliveries.some(({ onWire }) => onWire))
+      throw new ServiceError('delivery_in_progress')
+    const end = { failureCode: 'cancelled', eventType: 'cancelled' as const, classification: null }
+    await endWaiting(tx, waiting, end, clock.now())
+  })
+  return (await findSubmission(db, caller.organizationId, id)) ?? submission
+}

@@ -1,0 +1,25 @@
+// Folds what commits have counted into roll-ups, and lets go of those that no window reaches any more.
+import type { Clock } from '../../base/clock.ts'
+import type { Db } from '../../postgres/db.ts'
+import { deleteRollUps, foldDeltas } from '../../store/metrics.ts'
+
+/** Few enough that they are folded well within a statement's time where each counts ten thousand destinations. */
+const deltas = 100
+/** Destinations that an hour or a day remembers apart from the total. */
+const mostDestinations = 40
+const pruned = 5_000
+const minuteMs = 60_000
+const dayMs = 24 * 60 * minuteMs
+/** A little more than the longest window, 720 hours, and the day in which it begins. */
+const keptMs = { second: 2 * minuteMs, hour: 32 * dayMs, day: 32 * dayMs } as const
+
+/** Answers whether there is more to do at once. */
+export async function foldMetrics({ db, clock }: { db: Db; clock: Clock }): Promise<boolean> {
+  const folded = await foldDeltas(db, { wanted: deltas, mostDestinations })
+  let isMore = folded === deltas
+  for (const grain of ['second', 'hour', 'day'] as const) {
+    const until = new Date(clock.nowMs() - keptMs[grain])
+    isMore = (await deleteRollUps(db, grain, until, pruned)) === pruned || isMore
+  }
+  return isMore
+}

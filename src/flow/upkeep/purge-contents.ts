@@ -1,0 +1,14 @@
+// Deletes what mail without an inbox was composed from, once its lifetime is over and nothing of it waits.
+import type { Clock } from '../../base/clock.ts'
+import type { Db } from '../../postgres/db.ts'
+import { deleteSettledContents } from '../../store/domain-use.ts'
+
+/** Deletes up to `limit`; answers whether there may be more. */
+export async function purgeContents(
+  { db, clock }: { db: Db; clock: Clock },
+  lifetimeMs: number,
+  limit: number,
+): Promise<boolean> {
+  const before = new Date(clock.nowMs() - lifetimeMs)
+  return (await db.transaction((tx) => deleteSettledContents(tx, before, limit))) === limit
+}

@@ -1,0 +1,89 @@
+// Sweeps the blob store: files that no row names, whatever has kept theirs from being committed, go once they are old.
+import { randomInt } from 'node:crypto'
+import type { Clock } from '../../base/clock.ts'
+import { uuidTimeMs } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { type DiskBlobs, partCount, type StoredFile } from '../../blobs/disk.ts'
+import type { Db } from '../../postgres/db.ts'
+import { findNewestBlobs, findRawIds, readDatabaseId } from '../../store/raws.ts'
+
+interface SweepDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  blobs: DiskBlobs
+}
+
+/** Longer than the longest way from a file's last byte to the commit of its row, even for a clock that is a day ahead. */
+const safeAgeMs = 48 * 3_600_000
+/** So many blobs are looked for in a folder that nobody has marked: of one alone the row may be about to go. */
+const lookedAt = 16
+
+/** Goes round the parts of the store, beginning anywhere, so that frequent restarts leave none out. */
+export class BlobSweeper {
+  readonly #deps: SweepDeps
+  #nextPart = randomInt(partCount)
+  #left: StoredFile[] = []
+  #isRefusalTold = false
+
+  constructor(deps: SweepDeps) {
+    this.#deps = deps
+  }
+
+  /** Looks at up to `limit` files, of the next part once one is done; answers whether more of this part is left. */
+  async sweepNext(limit: number): Promise<boolean> {
+    const { blobs, log } = this.#deps
+    if (this.#left.length === 0) {
+      if (!(await this.#isOurs())) return false
+      this.#left = await blobs.list(this.#nextPart)
+      this.#nextPart = (this.#nextPart + 1) % partCount
+    }
+    for (const orphan of await this.#findOrphans(this.#left.splice(0, limit))) {
+      await blobs.remove(orphan)
+      log.info({ blob: orphan.name }, 'a blob that belongs to nothing was removed')
+    }
+    return this.#left.length > 0
+  }
+
+  /** A service that was started over another database by mistake must not take every blob for an orphan. */
+  async #isOurs(): Promise<boolean> {
+    const { db, blobs, log } = this.#deps
+    const id = await readDatabaseId(db)
+    const owner = (await blobs.owner()) ?? (await this.#claim(id))
+    if (owner === id) return true
+    const why = owner === null ? 'are not in their folder' : 'belong to another database'
+    if (!this.#isRefusalTold) log.error({ owner, database: id }, `the blobs ${why}: none of them is swept`)
+    this.#isRefusalTold = true
+    return false
+  }
+
+  /**
+   * Marks the folder as ours; null where it has none of our blobs, as the folder has that a disk is to be mounted on: the
+   * mark says that what is missing from it is lost.
+   */
+  async #claim(id: string): Promise<string | null> {
+    const { db, blobs } = this.#deps
+    const newest = await findNewestBlobs(db, lookedAt)
+    const found = await Promise.all(newest.map((blob) => blobs.has(blob)))
+    if (newest.length > 0 && !found.includes(true)) return null
+    await blobs.claim(id)
+    return id
+  }
+
+  async #findOrphans(files: StoredFile[]): Promise<StoredFile[]> {
+    const { db, clock, blobs } = this.#deps
+    const before = clock.nowMs() - safeAgeMs
+    const owned = await findRawIds(
+      db,
+      files.map(({ key }) => key),
+    )
+    const orphans: StoredFile[] = []
+    for (const file of files) {
+      if (file.isFinished && owned.has(file.key)) continue
+      const writtenAtMs = await blobs.writtenAtMs(file)
+      if (writtenAtMs === null || Math.max(writtenAtMs, uuidTimeMs(file.key) ?? 0) > before) continue
+      orphans.push(file)
+    }
+    return orphans
+  }
+}

@@ -1,0 +1,86 @@
+// The page at /docs: the OpenAPI document to read and to try, made here and loading nothing from anywhere else.
+import { createHash } from 'node:crypto'
+import Fastify from 'fastify'
+import type { Api } from '../api.ts'
+import { type Asset, forGood, makeAsset, sendAsset, untilChanged } from './asset.ts'
+
+export interface DocsPage {
+  page: Asset
+  script: Asset
+  contentSecurityPolicy: string
+}
+
+/**
+ * Serves the page to anyone. Its 4 MB of script cost 40 MB of memory to load, so nothing is loaded until someone asks; what
+ * could not be rendered is tried again for the next who asks.
+ */
+export function serveDocs(api: Api, render: () => Promise<DocsPage> = renderDocs): void {
+  let rendered: Promise<DocsPage> | undefined
+  const read = () => {
+    rendered ??= render().catch((error) => {
+      rendered = undefined
+      throw error
+    })
+    return rendered
+  }
+  api.get('/docs', { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
+    const { page, contentSecurityPolicy } = await read()
+    reply.header('content-security-policy', contentSecurityPolicy)
+    return sendAsset(request, reply, page, untilChanged)
+  })
+  api.get('/docs/script.js', { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
+    const { script } = await read()
+    const { v } = request.query as { v?: unknown }
+    return sendAsset(request, reply, script, v === script.digest ? forGood : untilChanged)
+  })
+}
+
+/** Has the plugin render its page once, in an instance of its own that never listens. */
+async function renderDocs(): Promise<DocsPage> {
+  const { default: reference } = await import('@scalar/fastify-api-reference')
+  const renderer = Fastify()
+  await renderer.register(reference, {
+    routePrefix: '/docs',
+    configuration: {
+      pageTitle: 'Posthorn API',
+      url: '/openapi.json',
+      authentication: { preferredSecurityScheme: 'apiKey' },
+      cdn: '/docs/script.js',
+      withDefaultFonts: false,
+      telemetry: false,
+      showDeveloperTools: 'never',
+      mcp: { disabled: true },
+      agent: { disabled: true },
+      hideClientButton: true,
+    },
+  })
+  const { body } = await renderer.inject('/docs/')
+  const { rawPayload } = await renderer.inject('/docs/js/scalar.js')
+  await renderer.close()
+  const script = await makeAsset('text/javascript; charset=utf-8', rawPayload)
+  const html = body
+    // Without an icon of its own a browser asks for /favicon.ico, which is not there.
+    .replace('</title>', '</title>\n    <link rel="icon" href="data:," />')
+    .replace('"/docs/script.js"', `"/docs/script.js?v=${script.digest}"`)
+  const page = await makeAsset('text/html; charset=utf-8', html)
+  return { page, script, contentSecurityPolicy: policyFor(html) }
+}
+
+/** Lets the page run its own scripts and speak to this origin, and nothing else. */
+function policyFor(html: string): string {
+  const scripts = [...html.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)].map(([, script]) => script!)
+  const inline = scripts.filter(Boolean).map((script) => {
+    return `'sha256-${createHash('sha256').update(script).digest('base64')}'`
+  })
+  return [
+    ...["default-src 'none'", `script-src 'self' ${inline.join(' ')}`, "style-src 'self' 'unsafe-inline'"],
+    ...[
+      "img-src 'self' data:",
+      "font-src 'self' data:",
+      "connect-src 'self'",
+      "base-uri 'none'",
+      "form-action 'none'",
+    ],
+    "frame-ancestors 'none'",
+  ].join('; ')
+}

@@ -1,0 +1,237 @@
+// Reports about mail that was sent: delivery status notifications, feedback reports, and bounces in words only.
+import { parseAddressList } from '../read/address-list.ts'
+import type { Bytes } from '../read/bytes.ts'
+import { wellFormed } from '../read/charset.ts'
+import { withoutComments } from '../read/comments.ts'
+import { parseDateField } from '../read/date-field.ts'
+import { decodeEncodedWords } from '../read/encoded-word.ts'
+import { type HeaderScan, scanHeader } from '../read/header-scan.ts'
+import { type MimePart, splitMime } from '../read/mime-parts.ts'
+import { parseMail } from '../read/parse.ts'
+import { startOfContent } from '../read/part-content.ts'
+import { enhancedIn, isOpen, quotedReply, type RecipientReport, shortLine } from './recipient-report.ts'
+import { completeByWords, readWordedBounce } from './worded-bounce.ts'
+
+export interface DeliveryReport {
+  kind: 'delivery'
+  /** At most 1,000. */
+  recipients: RecipientReport[]
+}
+
+export interface FeedbackReport {
+  kind: 'feedback'
+  /** In lower case, as the report has it. */
+  feedbackType: string
+  /** Each address that the report names as the recipient of what it is about. */
+  addresses: string[]
+  /** Each address of the form of our return paths in the report and in the header of what it is about; at most 20. */
+  returnPaths: string[]
+  userAgent: string | null
+  reportedBy: string | null
+  arrivedAt: Date | null
+}
+
+export type Report = DeliveryReport | FeedbackReport
+
+const mostRecipients = 1000
+const mostGroups = 2 * mostRecipients
+const mostAddresses = 20
+const mostReturnPaths = 20
+const longestPartBytes = 1 << 20
+const longestOriginalBytes = 256 * 1024
+const longestField = 1000
+const traceField = /^(?:x-hmxmroriginalrecipient|return-path|received|delivered-to|authentication-results):/im
+const longestName = 255
+
+/** The address that a report came to. */
+export type ReportAddress = 'return_path' | 'feedback'
+
+/** What the mail reports, or null where it is no report. Bounded by its size; fails only by a fault of ours. */
+export function readReport(raw: Uint8Array | Bytes, sentTo: ReportAddress = 'return_path'): Report | null {
+  const { root } = splitMime(raw)
+  const parts = leavesOf(root)
+  const feedback = parts.find(({ contentType }) => contentType === 'message/feedback-report')
+  if (feedback) return readFeedback(root.header, feedback, parts)
+  // RFC 6533 4: the same form as RFC 3464, with addresses in UTF-8.
+  const status = parts.filter(({ contentType }) => /^message\/(?:global-)?delivery-status$/.test(contentType))
+  const recipients = status.flatMap(readStatus).slice(0, mostRecipients)
+  if (recipients.length > 0) {
+    const isToldAll = !recipients.some(({ enhanced }) => isOpen(enhanced))
+    return {
+      kind: 'delivery',
+      recipients: isToldAll ? recipients : completeByWords(recipients, parseMail(raw)),
+    }
+  }
+  // Whoever answers a return path by itself may attach what it answers: that is a complaint at the address for them alone.
+  if (sentTo === 'feedback') return readForwarded(root.header, parts)
+  const worded = readWordedBounce(root.header, parseMail(raw))
+  return worded && { kind: 'delivery', recipients: worded }
+}
+
+function leavesOf(part: MimePart): MimePart[] {
+  return part.parts.length === 0 ? [part] : part.parts.flatMap(leavesOf)
+}
+
+// RFC 3464 2.1: groups of fields with empty lines between; the first is about the message, the others about recipients.
+function readStatus(part: MimePart): RecipientReport[] {
+  const { bytes } = startOfContent(part, longestPartBytes)
+  const recipients: RecipientReport[] = []
+  let at = 0
+  for (let group = 0; group < mostGroups && at < bytes.length; group++) {
+    const fields = scanHeader(bytes, at)
+    at = fields.headerEnd
+    const recipient = readRecipient(fields)
+    if (recipient) recipients.push(recipient)
+  }
+  return recipients
+}
+
+function readRecipient(fields: HeaderScan): RecipientReport | null {
+  const named = ['original-recipient', 'final-recipient', 'x-actual-recipient']
+  const addresses = named.flatMap((name) => addressIn(fields.first(name)))
+  if (addresses.length === 0 && fields.first('action') === null) return null
+  const status = enhancedIn(fields.first('status') ?? '')
+  const diagnostic = shortLine((fields.first('diagnostic-code') ?? '').replace(/^[\w.-]{1,40}\s?;\s?/, ''))
+  const action = actionOf(fields.first('action') ?? '', status)
+  if (action === null) return null
+  const quoted = quotedReply(diagnostic)
+  // QUIRK: gateways write 5.0.0 or 5.1.1 for everything; the reply that they quote says what was meant.
+  const enhanced = quoted.enhanced ?? status
+  return {
+    addresses: [...new Set(addresses)],
+    action,
+    enhanced,
+    code: quoted.code,
+    stage: quoted.stage,
+    text: diagnostic || status || '',
+  }
+}
+
+// RFC 3464 2.3.3: five actions; relayed and expanded say no more than that nothing went wrong here.
+function actionOf(field: string, status: string | null): RecipientReport['action'] | null {
+  const word = /^[a-z]{1,20}/i.exec(field)?.[0].toLowerCase() ?? ''
+  if (word === 'failed' || word === 'failure') return 'failed'
+  if (word === 'delayed') return 'delayed'
+  if (['delivered', 'relayed', 'expanded'].includes(word)) return 'delivered'
+  if (word !== '' || status === null) return null
+  return status.startsWith('5') ? 'failed' : status.startsWith('4') ? 'delayed' : 'delivered'
+}
+
+/** The address of a field such as `rfc822; <user@example.com>`, as a list of one, or of none. */
+function addressIn(field: string | null): string[] {
+  if (field === null) return []
+  const text = withoutComments(field.slice(0, longestField))
+  const type = text.slice(0, text.indexOf(';') + 1).trim()
+  const address = text
+    .slice(text.indexOf(';') + 1)
+    .trim()
+    .replace(/^<|>$/g, '')
+  return address === '' ? [] : [wellFormed(/^utf-8 ?;$/i.test(type) ? withoutEscapes(address) : address)]
+}
+
+// RFC 6533 3: a report in ASCII writes other characters as their code points, `\x{E9}`.
+function withoutEscapes(address: string): string {
+  return address.replace(/\\x\{([0-9a-f]{2,6})\}/gi, (written, hex) => {
+    const point = Number.parseInt(hex, 16)
+    return point <= 0x10ffff ? String.fromCodePoint(point) : written
+  })
+}
+
+// RFC 5965 3: fields of their own, and the message or its header behind them.
+function readFeedback(header: HeaderScan, part: MimePart, parts: MimePart[]): FeedbackReport {
+  const { bytes } = startOfContent(part, longestPartBytes)
+  const fields = scanHeader(
+    bytes,
+    Math.max(
+      0,
+      bytes.findIndex((byte) => byte !== 0x0d && byte !== 0x0a),
+    ),
+  )
+  const original = originalHeader(parts)
+  const named = ['original-rcpt-to', 'removal-recipient'].flatMap((name) => fields.values(name))
+  const arrived = fields.first('arrival-date') ?? fields.first('received-date') ?? ''
+  return {
+    kind: 'feedback',
+    feedbackType: shortLine(fields.first('feedback-type') ?? '').toLowerCase(),
+    addresses: addressesIn([...named, ...recipientsShown(original)]),
+    returnPaths: returnPathsIn([bytes.toString('latin1'), original.toString('latin1')]),
+    userAgent: nameIn(fields.first('user-agent')),
+    reportedBy: reporterOf(fields, header),
+    arrivedAt: parseDateField(arrived),
+  }
+}
+
+/**
+ * QUIRK: Microsoft's JMRP forwards the message with `X-HmXmrOriginalRecipient` in its header and writes no RFC 5965
+ * report; others forward it as text. It is taken for abuse where it has our return path, which alone proves anything.
+ */
+function readForwarded(header: HeaderScan, parts: MimePart[]): FeedbackReport | null {
+  const original = originalHeader(parts)
+  const returnPaths = returnPathsIn([original.toString('latin1')])
+  if (returnPaths.length === 0) return null
+  const addresses = addressesIn(recipientsShown(original))
+  const reportedBy = domainOfSender(header)
+  return {
+    kind: 'feedback',
+    feedbackType: 'abuse',
+    addresses,
+    returnPaths,
+    userAgent: null,
+    reportedBy,
+    arrivedAt: null,
+  }
+}
+
+/** The header of the message that a report is about: attached, or else in a text, from its first trace field on. */
+function originalHeader(parts: MimePart[]): Buffer {
+  const attached = parts.find(isOriginal)
+  const part = attached ?? parts.find(({ contentType }) => contentType === 'text/plain')
+  if (!part) return Buffer.alloc(0)
+  const { bytes } = startOfContent(part, longestOriginalBytes)
+  const start = attached ? 0 : bytes.toString('latin1').search(traceField)
+  return start < 0 ? Buffer.alloc(0) : bytes.subarray(start, scanHeader(bytes, start).headerEnd)
+}
+
+function recipientsShown(original: Buffer): string[] {
+  const header = scanHeader(original)
+  return ['x-hmxmroriginalrecipient', 'to', 'cc'].flatMap((name) => header.values(name))
+}
+
+function isOriginal({ contentType }: MimePart): boolean {
+  return /^(?:message\/(?:rfc822|global|rfc822-headers|global-headers)|text\/rfc822-headers)$/.test(
+    contentType,
+  )
+}
+
+function addressesIn(fields: string[]): string[] {
+  const mailboxes = fields.flatMap((field) => parseAddressList(field, mostAddresses))
+  const emails = mailboxes.map(({ email }) => wellFormed(email))
+  return [...new Set(emails)].slice(0, mostAddresses)
+}
+
+function returnPathsIn(texts: string[]): string[] {
+  const found = new Set<string>()
+  for (const text of texts) {
+    for (const [address] of text.matchAll(/\bbounce-[a-z2-7]{48}@[a-z0-9.-]{1,253}/gi)) {
+      if (found.size >= mostReturnPaths) return [...found]
+      found.add(address.toLowerCase().replace(/[.-]+$/, ''))
+    }
+  }
+  return [...found]
+}
+
+function nameIn(field: string | null): string | null {
+  return shortLine(decodeEncodedWords(field ?? ''), longestName) || null
+}
+
+/** The reporting host, or the domain that the report comes from. */
+function reporterOf(fields: HeaderScan, header: HeaderScan): string | null {
+  const host = addressIn(fields.first('reporting-mta'))[0]
+  if (host !== undefined) return nameIn(host)
+  return domainOfSender(header)
+}
+
+function domainOfSender(header: HeaderScan): string | null {
+  const from = parseAddressList(header.first('from') ?? '', 1)[0]?.email ?? ''
+  return nameIn(from.slice(from.lastIndexOf('@') + 1))
+}

@@ -1,0 +1,139 @@
+// Bounces that are written for people: who failed and why, out of their words.
+import { decodeEncodedWords } from '../read/encoded-word.ts'
+import type { HeaderScan } from '../read/header-scan.ts'
+import type { ParsedMail } from '../read/parse.ts'
+import {
+  enhancedIn,
+  isOpen,
+  isTelling,
+  type QuotedReply,
+  quotedReply,
+  type RecipientReport,
+} from './recipient-report.ts'
+
+const longestLooked = 64 * 1024
+const longestSection = 2000
+const longestSubject = 1000
+const mostRecipients = 100
+
+const mailSystem = /mailer-?daemon|postmaster|mail(?:er)?[ .]deliver|delivery (?:sub)?system/i
+const bounceSubject =
+  /undeliver|deliver(?:y|ing)?\b.{0,20}\bfail|fail(?:ure|ed)\b.{0,20}\b(?:notice|deliver)|return(?:ed|ing)\b.{0,20}\b(?:mail|sender)|delivery status|not be delivered|mail (?:system )?(?:error|failure)|\bmessage\b.{0,80}\bdelayed/i
+const delaySubject = /delay|warning/i
+const answerSubject = /^(?:auto(?:matic)?[ -]?(?:reply|response)\b|out of (?:the )?office)/i
+/** No other mail is about this. */
+const undelivered =
+  /\b(?:could|can|was|were) ?(?:not|n['’]t) be delivered|\bwas not delivered|undeliver(?:able|ed)|\bunable to deliver|\bnot able to be delivered|\bdid not reach\b|\bdeliver\w{0,3}\b.{0,40}\b(?:fail(?:ed|ure)|aborted)\b|\berror\b.{0,60}\bdeliver/i
+const failureWords =
+  /permanent|fatal|giv(?:en|ing) up|not going to try again|not be delivered|fail(?:ed|ure)|returned|rejected|aborted after|mailbox is full/i
+// From there on stands what was sent.
+const originalBelow =
+  /^[ \t]{0,3}-{2,80}.{0,40}\b(?:below this line|copy of|original m|header of|unsent message|message header)|^(?:received|return-path):/im
+const address = /[^\s<>()"',;:[\]]{1,64}@[^\s<>()"',;:[\]]{1,253}/g
+
+/**
+ * What a bounce in words says, or null where the mail is none, or says nothing that is understood. Linear in the first
+ * 64 KiB of its text.
+ */
+export function readWordedBounce(header: HeaderScan, mail: ParsedMail): RecipientReport[] | null {
+  const failed = header
+    .values('x-failed-recipients')
+    .slice(0, mostRecipients)
+    .join(' ')
+    .slice(0, longestLooked)
+  const words = wordsOf(mail)
+  if (failed === '' && !isBounce(header, mail.subject, words)) return null
+  const sections = sectionsOf(words)
+  for (const email of addressesIn(failed)) if (!sections.has(email)) sections.set(email, words)
+  if (sections.size === 0) sections.set('', words)
+  const forAll = quotedReply(words)
+  const told = whatIsTold(mail.subject, words)
+  const reports = [...sections].flatMap(([email, section]) => {
+    const own = section === words ? forAll : quotedReply(section)
+    const reply = isTelling(own) ? own : forAll
+    const action = actionOf(reply, told)
+    return action ? { ...reply, action, addresses: email === '' ? [] : [email] } : []
+  })
+  return reports.length > 0 ? reports.slice(0, mostRecipients) : null
+}
+
+/**
+ * The same reports, with what the words say of them where their status leaves it open. QUIRK: some servers write 5.0.0
+ * for everything, and the reply that they were given into the text alone.
+ */
+export function completeByWords(recipients: RecipientReport[], mail: ParsedMail): RecipientReport[] {
+  const words = wordsOf(mail)
+  const replies = new Map(
+    [...sectionsOf(words)].map(([email, section]) => [email.toLowerCase(), quotedReply(section)]),
+  )
+  const forAll = recipients.length === 1 ? quotedReply(words) : undefined
+  return recipients.map((recipient) => {
+    const [own] = recipient.addresses.flatMap((email) => replies.get(email.toLowerCase()) ?? [])
+    const reply = own ?? forAll
+    return reply && isOpen(recipient.enhanced) ? completed(recipient, reply) : recipient
+  })
+}
+
+function completed(recipient: RecipientReport, reply: QuotedReply): RecipientReport {
+  const enhanced = isOpen(reply.enhanced) ? recipient.enhanced : reply.enhanced
+  if (recipient.code !== null || !isTelling(reply)) return { ...recipient, enhanced, stage: reply.stage }
+  return { ...recipient, ...reply, enhanced }
+}
+
+/** What the mail itself says: not what it returns. */
+function wordsOf({ text }: ParsedMail): string {
+  const looked = text.slice(0, longestLooked)
+  return looked.slice(0, originalBelow.exec(looked)?.index)
+}
+
+function isBounce(header: HeaderScan, subject: string, words: string): boolean {
+  const shown = subject.slice(0, longestSubject)
+  if (mailSystem.test(decodeEncodedWords(header.first('from') ?? '')) || bounceSubject.test(shown))
+    return true
+  // RFC 3834 5: an answer that a program writes for a person says so; it is no bounce, whatever the person wrote.
+  const isAnswer = /auto-(?:replied|notified)/i.test(header.first('auto-submitted') ?? '')
+  return !isAnswer && !answerSubject.test(shown) && undelivered.test(words)
+}
+
+/** What stands behind each address, up to the next one. */
+function sectionsOf(words: string): Map<string, string> {
+  const found = [...words.matchAll(address)].slice(0, 10 * mostRecipients).map(({ 0: match, index }) => {
+    // QUIRK: Sendmail writes `<user@example.com>... User unknown`, others leave out the brackets.
+    return { email: match.replace(/\.+$/, ''), index }
+  })
+  const sections = new Map<string, string>()
+  let place = 0
+  for (const { email, index } of found) {
+    // The next other address: the place only moves on, for the same one may stand there a thousand times.
+    while (place < found.length && (found[place]!.index <= index || found[place]!.email === email)) place++
+    if (!sections.has(email))
+      sections.set(email, words.slice(index, found[place]?.index).slice(0, longestSection))
+    if (sections.size >= mostRecipients) break
+  }
+  return sections
+}
+
+function addressesIn(text: string): string[] {
+  return [...text.matchAll(address)].slice(0, mostRecipients).map(([email]) => email)
+}
+
+/** What subject and words tell of all recipients, beyond any reply. */
+interface Told {
+  isDelay: boolean
+  isFailure: boolean
+  isTemporary: boolean
+}
+
+function whatIsTold(subject: string, words: string): Told {
+  return {
+    isDelay: delaySubject.test(subject),
+    isFailure: [subject, words].some((text) => failureWords.test(text) || undelivered.test(text)),
+    isTemporary: enhancedIn(words)?.startsWith('4') === true,
+  }
+}
+
+function actionOf({ code, enhanced }: QuotedReply, told: Told): 'failed' | 'delayed' | null {
+  if (told.isDelay) return 'delayed'
+  if (told.isFailure || (code ?? 0) >= 500 || enhanced?.startsWith('5')) return 'failed'
+  return code !== null || told.isTemporary ? 'delayed' : null
+}

@@ -1,0 +1,175 @@
+// Address lists of header fields (RFC 5322 3.4), read as mailers write them, in one linear pass.
+import type { Mailbox } from '../address.ts'
+import { oneLine, startOf } from './charset.ts'
+import { withoutComments } from './comments.ts'
+import { decodeEncodedWords } from './encoded-word.ts'
+
+const longestEmail = 1000
+const longestName = 1000
+
+/**
+ * The mailboxes of the list in order, those of groups among them, at most `max`. Addresses are taken from what stands
+ * there, never out of an encoded word or a quoted name; entries without an address are left out. Lenient about
+ * everything else; addresses are as written, without comments and white space.
+ */
+export function parseAddressList(field: string, max: number): Mailbox[] {
+  const reader = new ListReader(field, max)
+  return reader.read()
+}
+
+class ListReader {
+  readonly #field: string
+  readonly #max: number
+  readonly #mailboxes: Mailbox[] = []
+  #at = 0
+  /** What stands outside angle brackets and comments, quotes kept. */
+  #words: string[] = []
+  #comments: string[] = []
+  #angle: string | null = null
+
+  constructor(field: string, max: number) {
+    this.#field = field
+    this.#max = max
+  }
+
+  read(): Mailbox[] {
+    while (this.#at < this.#field.length && this.#mailboxes.length < this.#max) this.#readNext()
+    if (this.#mailboxes.length < this.#max) this.#endMailbox()
+    return this.#mailboxes
+  }
+
+  #readNext(): void {
+    const character = this.#field[this.#at]!
+    if (character === ',' || character === ';') {
+      this.#endMailbox()
+      this.#at++
+    } else if (character === ':') {
+      // RFC 5322 3.4: what stands before a colon is the name of a group, and no mailbox.
+      this.#forget()
+      this.#at++
+    } else if (character === '"') this.#words.push(this.#takeQuoted())
+    else if (character === '(') this.#comments.push(this.#takeComment())
+    else if (character === '<') this.#takeAngle()
+    else this.#words.push(this.#takeAtoms())
+  }
+
+  #take(end: number): string {
+    const taken = this.#field.slice(this.#at, end)
+    this.#at = end
+    return taken
+  }
+
+  #takeQuoted(): string {
+    let end = this.#at + 1
+    while (end < this.#field.length && this.#field[end] !== '"') end += this.#field[end] === '\\' ? 2 : 1
+    return this.#take(Math.min(end + 1, this.#field.length))
+  }
+
+  #takeComment(): string {
+    let depth = 0
+    let end = this.#at
+    do {
+      const character = this.#field[end]
+      if (character === '(') depth++
+      else if (character === ')') depth--
+      end += character === '\\' ? 2 : 1
+    } while (depth > 0 && end < this.#field.length)
+    return unescaped(this.#take(end).slice(1, -1))
+  }
+
+  #takeAngle(): void {
+    const start = this.#at + 1
+    let end = start
+    let isQuoted = false
+    while (end < this.#field.length && (isQuoted || this.#field[end] !== '>')) {
+      if (this.#field[end] === '"') isQuoted = !isQuoted
+      end += this.#field[end] === '\\' ? 2 : 1
+    }
+    this.#take(end)
+    this.#at++
+    this.#angle ??= this.#field.slice(start, end)
+  }
+
+  #takeAtoms(): string {
+    specials.lastIndex = this.#at
+    const end = specials.exec(this.#field)?.index ?? this.#field.length
+    return this.#take(end)
+  }
+
+  #forget(): void {
+    this.#words = []
+    this.#comments = []
+    this.#angle = null
+  }
+
+  #endMailbox(): void {
+    const mailbox = this.#angle === null ? this.#bareMailbox() : this.#namedMailbox(this.#angle)
+    if (mailbox !== null) this.#mailboxes.push(mailbox)
+    this.#forget()
+  }
+
+  #namedMailbox(angle: string): Mailbox | null {
+    const email = cleanAddress(angle)
+    if (email === null) return null
+    const name = this.#words.map((word) => decodeEncodedWords(unquoted(word))).join('')
+    return newMailbox(email, name.trim() === '' ? this.#commentText() : name)
+  }
+
+  /** An address without angle brackets: all there is besides comments, or the one word with an @ among others. */
+  #bareMailbox(): Mailbox | null {
+    const whole = this.#words.join('').trim()
+    const email = cleanAddress(whole) ?? this.#onlyAddress(whole)
+    return email === null ? null : newMailbox(email, this.#commentText())
+  }
+
+  #onlyAddress(whole: string): string | null {
+    if (this.#words.length < 2 && !/\s/.test(whole)) return null
+    const words = this.#words.filter((word) => word.includes('@') && !word.startsWith('"'))
+    const found = words.flatMap((word) => word.split(/\s+/)).filter((word) => word.includes('@'))
+    const addresses = found.filter((word) => !word.includes('=?'))
+    return addresses.length === 1 ? cleanAddress(addresses[0]!) : null
+  }
+
+  #commentText(): string {
+    return decodeEncodedWords(this.#comments.join(' '))
+  }
+}
+
+const specials = /[,;:"(<]/g
+
+function newMailbox(email: string, name: string): Mailbox {
+  const shown = startOf(oneLine(name).replace(/\s+/g, ' ').trim(), longestName)
+  return shown === '' ? { email } : { email, name: shown }
+}
+
+const quotedLocalPart = /^"(?:[^"\\]|\\.)*"@[^\s@"<>]+$/s
+const plainAddress = /^[^\s\p{Cc}\p{Cs}"<>()@,;:\\]+@[^\s\p{Cc}\p{Cs}"<>()@,;]+$/u
+
+function cleanAddress(written: string): string | null {
+  if (written.length > longestEmail * 10 || written.length < 3 || !written.includes('@')) return null
+  if (written.length <= longestEmail && plainAddress.test(written) && !written.startsWith('=?'))
+    return written
+  const bare = withoutComments(oneLine(written)).trim()
+  // RFC 5322 4.4: a source route stands before the address, and is ignored.
+  const route = bare.startsWith('@') ? bare.indexOf(':') + 1 : 0
+  const email = withoutObsoleteSpaces(bare.slice(route)).trim()
+  if (email.length > longestEmail || email.startsWith('=?')) return null
+  return plainAddress.test(email) || quotedLocalPart.test(email) ? email : null
+}
+
+/** RFC 5322 4.4: white space around the dots and the @ is obsolete, and no part of the address. */
+function withoutObsoleteSpaces(address: string): string {
+  // Each run is looked at once: a pattern that begins with white space tries a run from each of its characters.
+  return address.replace(/\s+/g, (run, at: number) => {
+    const neighbours = `${address[at - 1] ?? ''}${address[at + run.length] ?? ''}`
+    return /[.@]/.test(neighbours) ? '' : run
+  })
+}
+
+function unquoted(word: string): string {
+  return word.startsWith('"') ? unescaped(word.replace(/^"|"$/g, '')) : word
+}
+
+function unescaped(text: string): string {
+  return text.replace(/\\(.)/gs, '$1')
+}

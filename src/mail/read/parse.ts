@@ -1,0 +1,234 @@
+// What a received mail says: its fields, its text and its attachments, read from raw bytes under reading.
+import { createHash } from 'node:crypto'
+import type { Mailbox } from '../address.ts'
+import { parseAddressList } from './address-list.ts'
+import type { Bytes } from './bytes.ts'
+import { decodeText, oneLine, startInBytes, startOf, wellFormed } from './charset.ts'
+import { parseDateField } from './date-field.ts'
+import { decodeEncodedWords } from './encoded-word.ts'
+import { bufferOver, type HeaderScan, scanHeader } from './header-scan.ts'
+import { htmlToText } from './html-text.ts'
+import { type MimePart, splitMime } from './mime-parts.ts'
+import { contentOf, encodingOf, startOfContent } from './part-content.ts'
+import { extractNewText } from './quote.ts'
+import { messageIds } from './references.ts'
+import { selectBodies } from './select-bodies.ts'
+import type { TransferEncoding } from './transfer-encoding.ts'
+
+const mostAttachments = 999
+const mostReferences = 100
+const mostMailboxes = 1000
+const longestSubject = 10_000
+const longestFilename = 255
+const longestTextBytes = 4 << 20
+const longestFallbackBytes = 256 * 1024
+
+export interface ParsedAttachment {
+  /** As the sender named it, without controls and direction marks; made from number and type where it has no name. */
+  filename: string
+  contentType: string
+  sizeBytes: number
+  disposition: 'attachment' | 'inline'
+  /** Without angle brackets. */
+  contentId: string | null
+  /** Of the decoded bytes, in lower-case hex. */
+  sha256: string
+  /** Where it stands in the message, still encoded. */
+  place: { start: number; length: number; encoding: TransferEncoding }
+}
+
+/**
+ * Every string is well-formed Unicode without NUL, and those of header fields are one line without control characters. A
+ * field that may stand once counts where it stands first.
+ */
+export interface ParsedMail {
+  /** With angle brackets, as are `inReplyTo` and `references`. */
+  messageId: string | null
+  inReplyTo: string | null
+  /** At most 100, the last ones. */
+  references: string[]
+  /** The first mailbox of the first From field; null where that names no address. */
+  from: Mailbox | null
+  to: Mailbox[]
+  cc: Mailbox[]
+  replyTo: Mailbox | null
+  subject: string
+  date: Date | null
+  /** Lines end with LF. Made from the HTML where there is no other text. At most 4 MiB in UTF-8, as is `html`. */
+  text: string
+  html: string | null
+  extractedText: string
+  /** At most 999; attachment n of the API is the one at n - 1. */
+  attachments: ParsedAttachment[]
+  /** What of the message is not shown, or shown otherwise than it was meant, and why; null for nearly all mail. */
+  note: string | null
+}
+
+/** Reads the message. Bounded in time and memory by its size, whatever it holds; it fails only by a fault of ours. */
+export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
+  const { root, isTruncated } = splitMime(raw)
+  const bodies = selectBodies(root)
+  const reading = new Reading()
+  if (isTruncated) reading.note('too many parts, levels or header fields')
+  if (bodies.attachments.length > mostAttachments) reading.note(`more than ${mostAttachments} attachments`)
+  const text = readText(bodies.text, reading)
+  return {
+    ...readFields(root.header, reading),
+    text,
+    html: readHtml(bodies.html, reading),
+    extractedText: extractNewText(text),
+    attachments: bodies.attachments.slice(0, mostAttachments).map(describeAttachment),
+    note: reading.toNote(),
+  }
+}
+
+/** The message as plain text, for when reading it failed: `note` says why. Looks at 256 KiB at most. */
+export function plainTextView(raw: Uint8Array, note: string): ParsedMail {
+  const bytes = bufferOver(raw)
+  const { headerEnd } = scanHeader(bytes)
+  const body = bytes.subarray(headerEnd, headerEnd + longestFallbackBytes)
+  const text = wellFormed(decodeText(body, null).replaceAll('\r\n', '\n'))
+  const nothing = { messageId: null, inReplyTo: null, from: null, replyTo: null, date: null, html: null }
+  return {
+    ...nothing,
+    references: [],
+    to: [],
+    cc: [],
+    subject: '',
+    text,
+    extractedText: text,
+    attachments: [],
+    note,
+  }
+}
+
+const tooMuchText = 'a text of more than 4 MiB'
+
+/** What reading one message has found out so far: its texts, and the limits that it met. */
+class Reading {
+  readonly #notes: string[] = []
+  readonly #texts = new Map<MimePart, string>()
+  #bytesLeft = longestTextBytes
+
+  note(limit: string): void {
+    if (!this.#notes.includes(limit)) this.#notes.push(limit)
+  }
+
+  /** The text of a part, cut where the message has more text than is shown. */
+  textOf(part: MimePart): string {
+    const known = this.#texts.get(part)
+    if (known !== undefined) return known
+    const { bytes, isMore } = startOfContent(part, this.#bytesLeft)
+    if (isMore) this.note(tooMuchText)
+    const text = decodeText(bytes, part.typeParameters.get('charset')?.trim() ?? null)
+    const clean = this.cut(wellFormed(text.replaceAll('\r\n', '\n')), this.#bytesLeft)
+    this.#bytesLeft -= Math.max(bytes.length, Buffer.byteLength(clean))
+    this.#texts.set(part, clean)
+    return clean
+  }
+
+  /** The text up to so many bytes, with a note where there were more. */
+  cut(text: string, mostBytes: number): string {
+    const cut = startInBytes(text, mostBytes)
+    if (cut !== text) this.note(tooMuchText)
+    return cut
+  }
+
+  toNote(): string | null {
+    return this.#notes.length === 0 ? null : `beyond the limits of this service: ${this.#notes.join('; ')}`
+  }
+}
+
+function readFields(header: HeaderScan, reading: Reading) {
+  return {
+    messageId: readMessageId(header.first('message-id')),
+    inReplyTo: idsIn(header, 'in-reply-to')[0] ?? null,
+    references: idsIn(header, 'references'),
+    from: readMailboxes(header, 'from', reading)[0] ?? null,
+    to: readMailboxes(header, 'to', reading),
+    cc: readMailboxes(header, 'cc', reading),
+    replyTo: readMailboxes(header, 'reply-to', reading)[0] ?? null,
+    subject: startOf(oneLine(decodeEncodedWords(header.first('subject') ?? '')), longestSubject),
+    date: parseDateField(header.first('date') ?? ''),
+  }
+}
+
+function idsIn(header: HeaderScan, name: string): string[] {
+  return messageIds(oneLine(header.first(name) ?? ''), mostReferences)
+}
+
+function readMessageId(field: string | null): string | null {
+  if (field === null) return null
+  const line = oneLine(field)
+  const id = messageIds(line, 1)[0]
+  if (id !== undefined) return id
+  // QUIRK: some programs leave out the angle brackets (header-fields-stalwart, id); answers to them have them.
+  return /^[^\s<>]{1,996}$/.test(line) ? `<${line}>` : null
+}
+
+function readMailboxes(header: HeaderScan, name: string, reading: Reading): Mailbox[] {
+  const mailboxes = parseAddressList(header.first(name) ?? '', mostMailboxes + 1)
+  if (mailboxes.length > mostMailboxes) reading.note(`more than ${mostMailboxes} addresses in one field`)
+  return mailboxes.slice(0, mostMailboxes)
+}
+
+function readText(parts: MimePart[], reading: Reading): string {
+  const texts = parts.map((part) =>
+    part.contentType === 'text/html' ? htmlToText(reading.textOf(part)) : reading.textOf(part),
+  )
+  return reading.cut(texts.join('\n'), longestTextBytes)
+}
+
+/** The HTML parts one after the other, with plain text between them marked up; null where there is no HTML. */
+function readHtml(parts: MimePart[], reading: Reading): string | null {
+  if (!parts.some((part) => part.contentType === 'text/html')) return null
+  const texts = parts.map((part) =>
+    part.contentType === 'text/html' ? reading.textOf(part) : markUp(reading.textOf(part)),
+  )
+  return reading.cut(texts.join('\n'), longestTextBytes)
+}
+
+function markUp(text: string): string {
+  const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return `<pre>${escaped}</pre>`
+}
+
+function describeAttachment(part: MimePart, index: number): ParsedAttachment {
+  const encoding = encodingOf(part)
+  const hash = createHash('sha256')
+  let sizeBytes = 0
+  for (const piece of contentOf(part.body, encoding)) {
+    hash.update(piece)
+    sizeBytes += piece.length
+  }
+  const { start, length } = part.body
+  const contentId = part.header.first('content-id')?.replace(/^<|>$/g, '') || null
+  const isInline =
+    part.disposition.value === 'inline' || (part.disposition.value === '' && contentId !== null)
+  return {
+    filename: filenameOf(part, index + 1),
+    contentType: startOf(oneLine(part.contentType), longestFilename),
+    sizeBytes,
+    disposition: isInline ? 'inline' : 'attachment',
+    contentId: contentId === null ? null : startOf(oneLine(contentId), longestFilename),
+    sha256: hash.digest('hex'),
+    place: { start: length === 0 ? 0 : start, length, encoding },
+  }
+}
+
+function filenameOf(part: MimePart, number: number): string {
+  const given = part.disposition.parameters.get('filename') ?? part.typeParameters.get('name') ?? ''
+  // Direction marks make `exe.pdf` out of `fdp.exe`: they are no part of a name.
+  const shown = oneLine(given)
+    .replace(/\p{Bidi_Control}/gu, '')
+    .trim()
+  if (shown !== '') return startOf(shown, longestFilename)
+  return `attachment-${number}.${extensionOf(part.contentType)}`
+}
+
+function extensionOf(contentType: string): string {
+  const [type, subtype] = contentType.split('/')
+  if (contentType === 'message/rfc822') return 'eml'
+  if (/^[a-z0-9]{2,4}$/.test(subtype ?? '')) return subtype!
+  return type === 'text' ? 'txt' : 'bin'
+}

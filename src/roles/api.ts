@@ -1,0 +1,104 @@
+// The api role of a node: the public API over HTTP, with its live stream and its validation of addresses.
+import type { AddressInfo } from 'node:net'
+import { readAddressListFiles } from '../config/address-list-files.ts'
+import { formatAddress, type ListenAddress } from '../config/setting-values.ts'
+import type { Settings } from '../config/settings.ts'
+import { HopsInTime } from '../dns/hops-in-time.ts'
+import { HopFinder, type Hops } from '../dns/mx.ts'
+import { Resolver } from '../dns/resolver.ts'
+import { KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
+import { ProvedDomains } from '../flow/proved-domains.ts'
+import { Acceptance } from '../flow/sending/accept-send.ts'
+import { SendContents } from '../flow/sending/send-contents.ts'
+import { Validation } from '../flow/validate.ts'
+import type { Foundation } from '../foundation.ts'
+import { createHttpServer } from '../http/server.ts'
+import { ParsePool } from '../mail/parse-pool.ts'
+import { reachable } from './delivery.ts'
+import { graceMs, isLocal, type Part, type Wakes } from './part.ts'
+import { createAddressGuard, createEventStreams } from './webhooks.ts'
+
+/** Answers where it listens. */
+export async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Promise<ListenAddress> {
+  const { settings, db, clock, log, blobs, secretBox } = foundation
+  // Of its own: what is sent through the API must not wait for received mail, nor that for it.
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  const acceptance = new Acceptance({
+    db,
+    clock,
+    log,
+    blobs,
+    domains: new ProvedDomains({ db, clock }),
+    lifetimeMs: settings.retryLifetimeMs,
+    contents: new SendContents({ db, clock, parsePool }),
+    routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
+    wake: (routes) => {
+      wakes.delivery(routes)
+      wakes.telling()
+    },
+  })
+  const eventStreams = createEventStreams(foundation)
+  const server = createHttpServer({
+    db,
+    clock,
+    log,
+    secretBox,
+    blobs,
+    acceptance,
+    validation: await createValidation(foundation),
+    resolver: new Resolver({ servers: settings.dnsServers }),
+    eventStreams,
+    addressGuard: createAddressGuard(settings),
+    keyRing: new KeyRing({ db, clock }),
+    requestRate: new RequestRate({ db, clock }),
+    settings: {
+      publicUrl:
+        settings.publicUrl ?? (settings.http.port > 0 ? `http://${formatAddress(settings.http)}` : ''),
+      managedDomain: settings.managedDomain,
+      mailHost: settings.mailHost,
+      trustedProxies: settings.trustedProxies,
+      maxDownloadBytes: settings.maxDownloadBytes,
+      bodyMemoryBytes: settings.httpMemoryBytes,
+    },
+  })
+  await server.listen(settings.http)
+  parts.push({
+    stop: async () => {
+      await eventStreams.stop()
+      // Those that idle at the close are ended by it; one that is answered later would be kept for further requests.
+      const ending = setInterval(() => server.server.closeIdleConnections(), 100)
+      await Promise.race([server.close(), afterGrace()])
+      clearInterval(ending)
+      await acceptance.drained()
+      await parsePool.close()
+    },
+  })
+  const { address, port } = server.server.address() as AddressInfo
+  return { host: address, port }
+}
+
+/** Validation asks with less patience than delivery: somebody waits for the answer. */
+async function createValidation({ settings, db, clock }: Foundation): Promise<Validation> {
+  const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 1_000 })
+  // Callers choose the names: few questions for each.
+  const bounds = { deadlineMs: 5_000, maxNames: 20 }
+  const hopFinder = new HopFinder({ resolver, isAllowed: reachable(settings), clock, ...bounds })
+  const listChanges = await readAddressListFiles(settings.dataDir)
+  const hopsInTime = new HopsInTime({ hopFinder: ownFirst(settings, hopFinder), clock })
+  return new Validation({ db, hopsInTime, listChanges })
+}
+
+/** Mail for the managed domain goes to our own mail server without a look-up; so its addresses are judged without one. */
+function ownFirst(settings: Settings, hopFinder: HopFinder): Pick<HopFinder, 'find' | 'recall'> {
+  const own: Hops = { status: 'ok', hosts: [{ name: settings.mailHost, preference: 0, addresses: [] }] }
+  const isOwn = isLocal(settings)
+  return {
+    find: (domain) => hopFinder.find(domain),
+    recall: (domain) => (isOwn(domain) ? own : hopFinder.recall(domain)),
+  }
+}
+
+/** Resolves when nothing more is waited for; does not keep the service alive. */
+function afterGrace(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, graceMs).unref())
+}

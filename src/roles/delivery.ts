@@ -1,0 +1,129 @@
+// Puts together what sends mail: the delivery role of a node, and the capture server of development.
+
+import type { ListenAddress } from '../config/setting-values.ts'
+import type { Settings } from '../config/settings.ts'
+import { HopFinder } from '../dns/mx.ts'
+import { OwnHost } from '../dns/own-host.ts'
+import { isPublicUnicast } from '../dns/public-address.ts'
+import { Resolver } from '../dns/resolver.ts'
+import { Courier } from '../flow/delivering/courier.ts'
+import { SendingIdentities } from '../flow/delivering/sending-identity.ts'
+import { loadSigningKeys } from '../flow/domains/managed-keys.ts'
+import { ProvedDomains } from '../flow/proved-domains.ts'
+import { Capture } from '../flow/receiving/capture.ts'
+import { ownNameOf } from '../flow/receiving/own-name.ts'
+import { moveDeliveries, specialRoutes } from '../flow/route-policy.ts'
+import type { Foundation } from '../foundation.ts'
+import { SmtpServer } from '../smtp/server/server.ts'
+import { listNodeAddresses } from '../store/nodes.ts'
+import { DeliveryEngine } from '../worker/delivery-engine.ts'
+import { Loop } from '../worker/loop.ts'
+import type { Membership } from '../worker/membership.ts'
+
+const graceMs = 20_000
+const deliveryLines = { domain: 10, special: 20 }
+
+/** Who is to look for work on this node. */
+interface Wakes {
+  delivery(routes: string[]): void
+  telling(): void
+}
+
+/** Owns destination queues for this node. */
+export async function startDelivery(
+  foundation: Foundation,
+  wakes: Wakes,
+  membership: Membership,
+): Promise<{ stop(): Promise<void> }> {
+  const { settings, db, clock, log, blobs, secretBox } = foundation
+  const courier = new Courier({
+    db,
+    clock,
+    log,
+    blobs,
+    secretBox,
+    hostname: settings.mailHost,
+    wake: () => wakes.telling(),
+    identities: await createIdentities(foundation),
+    retryScheduleMs: settings.retryScheduleMs,
+    nextHop: {
+      hopFinder: createHopFinder(foundation),
+      mode: settings.delivery,
+      relay: settings.relay,
+      mxPort: settings.mxPort,
+      ehloName: settings.mailHost,
+      ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
+      listAddresses: (kind) => listNodeAddresses(db, kind),
+    },
+  })
+  const engine = new DeliveryEngine({
+    db,
+    clock,
+    log,
+    membership,
+    retryScheduleMs: settings.retryScheduleMs,
+    verbsFor: (lease, mayFinish) => courier.verbsFor(lease, mayFinish),
+    maxLinesOf: (route) => (special.includes(route) ? deliveryLines.special : deliveryLines.domain),
+    ownRoutes: special,
+  })
+  const move = async () =>
+    (await moveDeliveries({ db, clock }, settings.delivery, settings.managedDomain)) > 0
+  const moving = new Loop({ name: 'move to routes', run: move, intervalMs: 60_000, log })
+  engine.start()
+  moving.start()
+  wakes.delivery = (routes) => engine.wake(routes)
+  return {
+    stop: async () => {
+      await moving.stop()
+      await engine.stop(graceMs)
+    },
+  }
+}
+
+async function createIdentities(foundation: Foundation): Promise<SendingIdentities> {
+  const { settings, db, clock, log, secretBox } = foundation
+  const domain = settings.managedDomain
+  const managed = { domain, keys: await loadSigningKeys(foundation, domain) }
+  const domains = new ProvedDomains({ db, clock })
+  return new SendingIdentities({ db, clock, log, secretBox, domains, managed })
+}
+
+function createHopFinder({ settings, db, clock }: Foundation): HopFinder {
+  const resolver = new Resolver({ servers: settings.dnsServers })
+  const ownHost = new OwnHost({
+    resolver,
+    mailHost: settings.isDevelopment ? null : settings.mailHost,
+    listListening: () => listNodeAddresses(db, 'smtp'),
+    port: settings.mxPort,
+  })
+  const isOwn = (name: string, addresses: readonly string[]) => ownHost.is(name, addresses)
+  return new HopFinder({ resolver, isAllowed: reachable(settings), isOwn, clock })
+}
+
+const special: string[] = Object.values(specialRoutes)
+
+/** Takes what would leave this machine, and keeps it. */
+export async function startCapture(
+  { settings, db, clock, log, blobs }: Foundation,
+  parts: { stop(): Promise<void> }[],
+): Promise<ListenAddress> {
+  const server = new SmtpServer({
+    hostname: settings.mailHost,
+    listen: { host: '127.0.0.1', port: 0 },
+    maxSizeBytes: 64 << 20,
+    maxRecipients: 1000,
+    secureContext: () => null,
+    isTrusted: () => true,
+    clock,
+    log,
+    backend: new Capture({ db, clock, blobs }),
+  })
+  const address = await server.listen()
+  parts.push({ stop: () => server.close(graceMs) })
+  return address
+}
+
+/** The addresses that mail may go to. */
+export function reachable({ allowPrivateNetworks }: Settings): (ip: string) => boolean {
+  return (ip) => allowPrivateNetworks || isPublicUnicast(ip)
+}

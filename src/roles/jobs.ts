@@ -1,0 +1,161 @@
+// What a node with the jobs role does by itself: filing, reading of reports, scanning, ends, purges, checks and roll-ups.
+import { join } from 'node:path'
+import type { Log } from '../base/log.ts'
+import { Rotation } from '../base/rotation.ts'
+import { Turns } from '../base/turns.ts'
+import { UnderWay } from '../base/under-way.ts'
+import { partCount } from '../blobs/disk.ts'
+import { Resolver } from '../dns/resolver.ts'
+import { expireDeliveries } from '../flow/delivering/end-deliveries.ts'
+import { recheckDomains } from '../flow/domains/verify-domain.ts'
+import { purgeDeleted } from '../flow/mailbox/delete-inbox.ts'
+import { makeSearchableAtEase } from '../flow/mailbox/make-searchable.ts'
+import { Scanner } from '../flow/mailbox/scan.ts'
+import { type FilingDeps, fileSlow, fileSpooled } from '../flow/receiving/file.ts'
+import { dropOldMail, readReports } from '../flow/reports/read-report.ts'
+import { foldMetrics } from '../flow/upkeep/fold-metrics.ts'
+import { purgeContents } from '../flow/upkeep/purge-contents.ts'
+import { removeSettled } from '../flow/upkeep/remove-settled.ts'
+import { BlobSweeper } from '../flow/upkeep/sweep-blobs.ts'
+import type { Foundation } from '../foundation.ts'
+import { ParsePool } from '../mail/parse-pool.ts'
+import { analyzeGrown } from '../postgres/analyze.ts'
+import { Clamd } from '../scan/clamd.ts'
+import { Loop } from '../worker/loop.ts'
+
+const filingBatch = 128
+/** Mail that arrives within this time is filed together: a batch costs as much as several mails. */
+const filingGatherMs = 50
+/** Who waits for a 250 holds a connection; mail that waits to be filed holds nothing, and lets it go first for so long. */
+const filingGivesWayMs = 5_000
+/** How often it is looked whether mail that is slow to read waits. */
+const slowFilingMs = 200
+/** Mail that takes longer to read is shown as text. */
+const readingMs = 10_000
+/** Words are made of messages while nothing else is to be done, or once the first of them has waited for so long. */
+const searchGivesWayMs = 10_000
+const searchAsksMs = 100
+/** A node whose main thread rests half of the time can do what can wait. */
+const busyShare = 0.5
+const purgeBatch = 500
+const reportBatch = 64
+const domainBatch = 20
+const sweepBatch = 500
+/** Each part of the blob store once a day. */
+const sweepMs = 86_400_000 / partCount
+/** Messages that are scanned at once; each holds its message and a database connection meanwhile. */
+const scanLines = 4
+
+/** Starts the jobs of this node. */
+export function startJobs(
+  { settings, db, clock, log, blobs, secretBox }: Foundation,
+  wakes: { filing(): void; telling(): void },
+  mx: { isSaturated(): boolean },
+): { stop(): Promise<void> } {
+  const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
+  // A thread for all that mail to be filed must not stand behind: slow and large mail, reports, words.
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
+  const underWay = (work: string) => new UnderWay(join(settings.dataDir, work))
+  const shared = { db, clock, log, blobs, parsePool: filingPool, rotation: new Rotation() }
+  const filers = { ...shared, underWay: underWay('being-filed'), turns: new Turns() }
+  const beside = {
+    ...{ ...filers, rotation: new Rotation(shared.rotation.slow) },
+    ...{ underWay: underWay('being-filed-beside'), mostFailures: 0 },
+  }
+  const slow = { ...shared, parsePool, underWay: underWay('being-filed-slowly') }
+  const { filing, filingBeside } = filingLoops(filers, beside, wakes, mx)
+  const fileSlowly = async () => {
+    const hasFiled = await fileSlow(slow, filingBatch)
+    if (hasFiled) wakes.telling()
+    return hasFiled
+  }
+  const reporting = {
+    ...{ db, clock, log, blobs, parsePool, secretBox, rotation: new Rotation() },
+    underWay: underWay('reports-being-read'),
+  }
+  const readReport = () => readReports(reporting, reportBatch)
+  const dropOld = () => dropOldMail(reporting, purgeBatch)
+  const expire = async () => (await expireDeliveries({ db, clock })) > 0
+  const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
+  const purgeOld = () => purgeContents({ db, clock }, settings.retryLifetimeMs, purgeBatch)
+  const resolver = new Resolver({ servers: settings.dnsServers })
+  const checking = { db, clock, log, resolver, mailHost: settings.mailHost }
+  const recheck = () => recheckDomains(checking, domainBatch)
+  const indexing = { db, log, parsePool, rotation: new Rotation() }
+  const sweeper = new BlobSweeper({ db, clock, log, blobs })
+  const loops = [
+    filing,
+    filingBeside,
+    new Loop({ name: 'file slow mail', run: fileSlowly, intervalMs: slowFilingMs, log }),
+    new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
+    new Loop({ name: 'read reports', run: readReport, intervalMs: 1_000, log }),
+    new Loop({ name: 'drop old mail', run: dropOld, intervalMs: 60_000, log }),
+    new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
+    new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
+    new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
+    new Loop({ name: 'sweep blobs', run: () => sweeper.sweepNext(sweepBatch), intervalMs: sweepMs, log }),
+    new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
+    new Loop({
+      name: 'make searchable',
+      run: () => makeSearchableAtEase(indexing),
+      intervalMs: 1_000,
+      givesWay: { now: askBusy(), everyMs: searchAsksMs, mostMs: searchGivesWayMs },
+      log,
+    }),
+    new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
+  ]
+  const { retentionMs } = settings
+  if (retentionMs !== null) {
+    const remove = () => removeSettled({ db, clock }, retentionMs, purgeBatch)
+    loops.push(new Loop({ name: 'remove settled', run: remove, intervalMs: 60_000, log }))
+  }
+  const scanner = settings.clamd
+    ? new Scanner({ db, clock, log, blobs, clamd: new Clamd(settings.clamd) })
+    : null
+  if (scanner) loops.push(...scanLoops(scanner, log))
+  wakes.filing = () => filing.wake()
+  for (const loop of loops) loop.start()
+  return {
+    stop: async () => {
+      scanner?.close()
+      await Promise.all(loops.map((loop) => loop.stop()))
+      await Promise.all([filingPool.close(), parsePool.close()])
+    },
+  }
+}
+
+/** Asks whether this node's main thread has been busy since it was asked last. */
+function askBusy(): () => boolean {
+  let before = performance.eventLoopUtilization()
+  return () => {
+    const { utilization } = performance.eventLoopUtilization(before)
+    before = performance.eventLoopUtilization()
+    return utilization > busyShare
+  }
+}
+
+/** The second one runs once each time that there is more than a batch: the first looks and gives way. */
+function filingLoops(
+  first: FilingDeps,
+  second: FilingDeps,
+  wakes: { telling(): void },
+  mx: { isSaturated(): boolean },
+): { filing: Loop; filingBeside: Loop } {
+  const { log } = first
+  const file = (deps: FilingDeps) => fileSpooled(deps, filingBatch).finally(() => wakes.telling())
+  const fileBeside = () => file(second).then(() => false)
+  const filingBeside = new Loop({ name: 'file beside', run: fileBeside, intervalMs: 60_000, log })
+  const fileFirst = async () => {
+    const isMore = await file(first)
+    if (isMore) filingBeside.wake()
+    return isMore
+  }
+  const givesWay = { now: () => mx.isSaturated(), everyMs: filingGatherMs, mostMs: filingGivesWayMs }
+  const options = { intervalMs: 1_000, gatherMs: filingGatherMs, givesWay, log }
+  return { filing: new Loop({ name: 'file', run: fileFirst, ...options }), filingBeside }
+}
+
+function scanLoops(scanner: Scanner, log: Log): Loop[] {
+  const scan = { name: 'scan', run: () => scanner.scanNext(), intervalMs: 1_000, log }
+  return Array.from({ length: scanLines }, () => new Loop(scan))
+}

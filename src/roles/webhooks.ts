@@ -1,0 +1,95 @@
+// Puts together what tells customers of events: the webhooks role of a node, and the live stream of its API.
+import type { Settings } from '../config/settings.ts'
+import { isPublicUnicast } from '../dns/public-address.ts'
+import { Resolver } from '../dns/resolver.ts'
+import { viewOneDomain } from '../flow/domains/domain-view.ts'
+import { Notifier } from '../flow/events/notify.ts'
+import { purgeAnnounced, restoreOutbox } from '../flow/events/purge-outbox.ts'
+import type { Presenters } from '../flow/events/write-announcements.ts'
+import type { Foundation } from '../foundation.ts'
+import { presentEvent, presentMessage, presentSubmission } from '../http/present.ts'
+import { EventStreams } from '../http/stream/event-streams.ts'
+import { findDomain } from '../store/domains.ts'
+import { AddressGuard } from '../webhook/address-guard.ts'
+import { CallFault } from '../webhook/connect.ts'
+import { Poster } from '../webhook/post.ts'
+import { FanOut } from '../worker/fan-out.ts'
+import { Loop } from '../worker/loop.ts'
+import type { Membership } from '../worker/membership.ts'
+import { WebhookEngine } from '../worker/webhook-engine.ts'
+
+/** How long calls may still take when the node stops; what is cut is called again, with the same id. */
+const graceMs = 5_000
+
+export function createAddressGuard({ allowPrivateNetworks, isDevelopment }: Settings): AddressGuard {
+  return new AddressGuard({ isPublic: isPublicUnicast, allowPrivateNetworks, isDevelopment })
+}
+
+export function createEventStreams(foundation: Foundation): EventStreams {
+  const { db, clock, log } = foundation
+  return new EventStreams({ db, clock, log, present: presenters(foundation) })
+}
+
+/** Events look as the API shows what they tell of. */
+function presenters({ db, settings }: Foundation): Presenters {
+  return {
+    message: presentMessage,
+    submission: presentSubmission,
+    event: presentEvent,
+    domain: async (organizationId, id) => {
+      const row = await findDomain(db, organizationId, id)
+      return row && (await viewOneDomain(db, settings, row))
+    },
+  }
+}
+
+/** Starts the webhooks role; `wakes.telling` then says that something was announced. */
+export async function startWebhooks(
+  foundation: Foundation,
+  wakes: { telling(): void },
+  membership: Membership,
+): Promise<{ stop(): Promise<void> }> {
+  const { settings, db, clock, log, secretBox } = foundation
+  if (await restoreOutbox({ db })) log.info('the outbox was numbered anew after a restore')
+  const poster = createPoster(settings)
+  const notifier = new Notifier({
+    ...{ db, clock, log, secretBox, poster, present: presenters(foundation) },
+    retryScheduleMs: settings.webhookRetryScheduleMs,
+  })
+  const engine = new WebhookEngine({
+    db,
+    clock,
+    log,
+    membership,
+    verbsFor: (lease) => notifier.verbsFor(lease),
+  })
+  membership.onLost(() => engine.cut())
+  const fanOut = new FanOut({ db, clock, log, onDeliveries: (webhooks) => engine.wake(webhooks) })
+  const purge = () => purgeAnnounced({ db, clock })
+  const purging = new Loop({ name: 'purge announced', run: purge, intervalMs: 2_000, log })
+  engine.start()
+  fanOut.start()
+  purging.start()
+  wakes.telling = () => fanOut.wake()
+  const stop = async () => {
+    await Promise.all([fanOut.stop(), purging.stop(), engine.stop(graceMs)])
+    await notifier.drained()
+    await poster.close()
+  }
+  return { stop }
+}
+
+function createPoster(settings: Settings): Poster {
+  const resolver = new Resolver({ servers: settings.dnsServers })
+  return new Poster({ guard: createAddressGuard(settings), lookUp: (host) => lookUp(resolver, host) })
+}
+
+async function lookUp(resolver: Resolver, host: string): Promise<string[]> {
+  const answers = await Promise.all([resolver.resolve('A', host), resolver.resolve('AAAA', host)])
+  const addresses = answers.flatMap((answer) =>
+    answer.status === 'ok' ? answer.records.map(({ address }) => address) : [],
+  )
+  if (addresses.length > 0) return addresses
+  const temporary = answers.find((answer) => answer.status === 'temporary')
+  throw new CallFault(temporary ? temporary.reason : 'the host has no address')
+}

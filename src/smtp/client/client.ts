@@ -1,0 +1,306 @@
+// The SMTP client: connects, greets, secures and authenticates; then carries one transaction after another.
+
+import { type Reply, replyLine } from '../reply.ts'
+import { OutgoingMessage } from './message.ts'
+import type { PeerReply } from './reply-reader.ts'
+import {
+  type Envelope,
+  type PeerState,
+  type SendOptions,
+  type SendResult,
+  type Timeouts,
+  transact,
+} from './transaction.ts'
+import { type Answer, type Fault, fault, Wire } from './wire.ts'
+
+export interface ConnectOptions {
+  /** The peer's name: for TLS, and for the record. */
+  host: string
+  /** IP address to connect to; no name is looked up here. */
+  address: string
+  port: number
+  /** What we call ourselves in EHLO. */
+  ehloName: string
+  /** `opportunistic` upgrades where STARTTLS is offered; `required` fails where it is not; `implicit` is TLS from the start. */
+  tls: 'none' | 'opportunistic' | 'required' | 'implicit'
+  /** `host`: the certificate must be valid for `host` (default of `required` and `implicit`); `none` (of `opportunistic`). */
+  tlsVerify?: 'host' | 'none'
+  /** Certificate authorities (PEM) to trust instead of the system's. */
+  tlsAuthorities?: string
+  /** For a smarthost: AUTH PLAIN or LOGIN, only over TLS or to a loopback address. Whose TLS it is, `tlsVerify` says. */
+  auth?: { user: string; password: string }
+  timeouts?: Partial<Timeouts>
+  /** Aborting it ends the connection at once, at whatever step. */
+  signal?: AbortSignal
+}
+
+/** A fault on the way to a usable connection; `reply` where the peer's own words were the reason. */
+export interface ConnectFault {
+  fault: Fault
+  reply: Reply | null
+}
+
+const minute = 60_000
+const defaultTimeouts: Timeouts = {
+  connectMs: minute / 2,
+  // RFC 5321 4.5.3.2.1: initial 220 message, 5 minutes.
+  bannerMs: 5 * minute,
+  ehloMs: 5 * minute,
+  // RFC 5321 4.5.3.2.2: MAIL command, 5 minutes.
+  mailMs: 5 * minute,
+  // RFC 5321 4.5.3.2.3: RCPT command, 5 minutes.
+  rcptMs: 5 * minute,
+  // RFC 5321 4.5.3.2.4: DATA initiation, 2 minutes.
+  dataStartMs: 2 * minute,
+  // RFC 5321 4.5.3.2.5: data block, 3 minutes.
+  dataBlockMs: 3 * minute,
+  // RFC 5321 4.5.3.2.6: data termination, 10 minutes.
+  dataFinalMs: 10 * minute,
+  quitMs: 5_000,
+}
+/** A connection that was silent for longer may have been closed by the peer without our knowing. */
+const awakeMs = 1_000
+
+/** Connects to one address and gets ready to send. Never rejects; a caller retries a `tls` fault with `tls: 'none'` where it may. */
+export async function connect(
+  options: ConnectOptions,
+): Promise<{ connection: SmtpConnection } | ConnectFault> {
+  const timeouts = { ...defaultTimeouts, ...options.timeouts }
+  const verifying = options.tls === 'required' || options.tls === 'implicit'
+  const wire = await Wire.open(
+    {
+      host: options.host,
+      address: options.address,
+      port: options.port,
+      tlsVerify: options.tlsVerify ?? (verifying ? 'host' : 'none'),
+      tlsAuthorities: options.tlsAuthorities,
+      connectMs: timeouts.connectMs,
+      signal: options.signal,
+    },
+    options.tls === 'implicit' ? 'implicit' : 'plain',
+  )
+  if (!(wire instanceof Wire)) return { fault: wire.fault, reply: null }
+  const opening = new Opening(wire, options, timeouts)
+  const failed = await opening.run()
+  if (!failed) return { connection: new SmtpConnection(wire, options, opening.offer, timeouts) }
+  wire.destroy('gave up')
+  return failed
+}
+
+/** EHLO keywords, in capitals, with their parameters. */
+type Offer = ReadonlyMap<string, string>
+
+/** The conversation before the first transaction: banner, EHLO or HELO, STARTTLS, AUTH. */
+class Opening {
+  offer: Offer = new Map()
+  readonly #wire: Wire
+  readonly #options: ConnectOptions
+  readonly #timeouts: Timeouts
+
+  constructor(wire: Wire, options: ConnectOptions, timeouts: Timeouts) {
+    this.#wire = wire
+    this.#options = options
+    this.#timeouts = timeouts
+  }
+
+  async run(): Promise<ConnectFault | null> {
+    const banner = await this.#wire.read(this.#timeouts.bannerMs)
+    return (
+      notPositive(banner, 'the banner') ??
+      (await this.#greet()) ??
+      (await this.#secure()) ??
+      (await this.#authenticate()) ??
+      this.#unsettled()
+    )
+  }
+
+  async #ask(command: string): Promise<Answer> {
+    this.#wire.write([`${command}\r\n`], 1)
+    return this.#wire.read(this.#timeouts.ehloMs)
+  }
+
+  async #greet(): Promise<ConnectFault | null> {
+    const ehlo = await this.#ask(`EHLO ${this.#options.ehloName}`)
+    if ('reply' in ehlo && ehlo.reply.code >= 500) {
+      this.offer = new Map()
+      // RFC 5321 3.2: a server that does not know EHLO is greeted with HELO, and has no extensions.
+      const helo = await this.#ask(`HELO ${this.#options.ehloName}`)
+      // Who refuses and hangs up has said why in reply to EHLO.
+      return 'reply' in helo ? notPositive(helo, 'HELO') : notPositive(ehlo, 'EHLO')
+    }
+    const failed = notPositive(ehlo, 'EHLO')
+    if (!failed) this.offer = offerOf((ehlo as PeerReply).lines)
+    return failed
+  }
+
+  async #secure(): Promise<ConnectFault | null> {
+    const { tls } = this.#options
+    if (tls === 'none' || tls === 'implicit') return null
+    const refused = await this.#startTls()
+    if (refused === 'plain' && tls === 'opportunistic') return null
+    if (refused === 'plain') return { fault: fault('tls', 'the peer does not offer STARTTLS'), reply: null }
+    // RFC 3207 4.2: what was known of the peer before TLS is forgotten, and it is greeted again.
+    return refused ?? this.#greet()
+  }
+
+  /** Null once the connection is secure; `plain` where the peer has no TLS to offer. */
+  async #startTls(): Promise<ConnectFault | 'plain' | null> {
+    if (!this.offer.has('STARTTLS')) return 'plain'
+    const answer = await this.#ask('STARTTLS')
+    if ('fault' in answer) return { fault: answer.fault, reply: null }
+    if (answer.reply.code === 421) return notPositive(answer, 'STARTTLS')
+    if (answer.reply.code >= 300) return 'plain'
+    // Stops response injection: a man in the middle adds plaintext that would be read as sent under TLS.
+    const injected = this.#unsettled()
+    if (injected) return injected
+    const failed = await this.#wire.startTls(this.#timeouts.ehloMs)
+    return failed && { fault: failed, reply: null }
+  }
+
+  async #authenticate(): Promise<ConnectFault | null> {
+    const { auth, address } = this.#options
+    if (!auth) return null
+    // Keeps the password from whoever listens on the way.
+    if (this.#wire.tlsProtocol === null && !/^(?:127\.|::1$)/.test(address))
+      return { fault: fault('tls', 'no password is sent without TLS'), reply: null }
+    const mechanisms = (this.offer.get('AUTH') ?? '').toUpperCase().split(' ')
+    const user = base64(auth.user)
+    const password = base64(auth.password)
+    // RFC 4616 2: authorization identity (none), authentication identity, password.
+    if (mechanisms.includes('PLAIN'))
+      return this.#converse([`AUTH PLAIN ${base64(`\0${auth.user}\0${auth.password}`)}`])
+    if (mechanisms.includes('LOGIN')) return this.#converse(['AUTH LOGIN', user, password])
+    return { fault: fault('protocol', 'the peer offers neither AUTH PLAIN nor AUTH LOGIN'), reply: null }
+  }
+
+  /** Says the lines one by one: 334 asks for the next, 235 follows the last. */
+  async #converse(lines: readonly string[]): Promise<ConnectFault | null> {
+    for (const [index, line] of lines.entries()) {
+      const answer = await this.#ask(line)
+      if (index === lines.length - 1) return notAuthenticated(answer)
+      if (!('reply' in answer) || answer.reply.code !== 334)
+        return notAuthenticated(answer) ?? unasked('AUTH')
+    }
+    return null
+  }
+
+  #unsettled(): ConnectFault | null {
+    if (this.#wire.settled) return null
+    return { fault: this.#wire.fault ?? unasked('a command').fault, reply: this.#wire.unasked }
+  }
+}
+
+/** One connection, ready to send; it carries one transaction at a time. */
+export class SmtpConnection {
+  readonly remote: { host: string; ip: string; tls: string | null }
+  readonly extensions: ReadonlySet<string>
+  readonly #wire: Wire
+  readonly #state: PeerState
+  #spokeAtMs = performance.now()
+  #busy = false
+
+  constructor(wire: Wire, { host, address }: ConnectOptions, offer: Offer, timeouts: Timeouts) {
+    this.remote = { host, ip: address, tls: wire.tlsProtocol }
+    this.extensions = new Set(offer.keys())
+    this.#wire = wire
+    this.#state = {
+      extensions: this.extensions,
+      maxSizeBytes: sizeLimit(offer.get('SIZE') ?? ''),
+      timeouts,
+      needsReset: false,
+      fresh: true,
+      awake: true,
+      farewell: null,
+    }
+  }
+
+  /** The connection lives and no transaction is under way. */
+  get usable(): boolean {
+    return !this.#busy && this.#wire.settled
+  }
+
+  /**
+   * The message to each of the envelopes, one transaction after the other; `message` is the final bytes, its lines ended by
+   * CRLF. Never rejects. On a connection used before, a fault with every recipient `untried` most often means that the
+   * peer had tired of waiting: try a new connection.
+   */
+  async send(
+    envelopes: readonly Envelope[],
+    message: Buffer,
+    options: SendOptions = {},
+  ): Promise<SendResult> {
+    if (!this.usable) return this.#unsent(envelopes, options)
+    this.#busy = true
+    this.#state.awake = performance.now() - this.#spokeAtMs < awakeMs
+    const result = await transact(this.#wire, this.#state, envelopes, new OutgoingMessage(message), options)
+    this.#spokeAtMs = performance.now()
+    this.#busy = false
+    return result
+  }
+
+  /** Says goodbye where that is possible, within a few seconds, and closes. */
+  async quit(): Promise<void> {
+    if (this.usable) {
+      this.#busy = true
+      this.#wire.write(['QUIT\r\n'], 1)
+      await this.#wire.read(this.#state.timeouts.quitMs)
+    }
+    this.destroy()
+  }
+
+  /** Closes at once; a transaction under way ends with a fault. */
+  destroy(): void {
+    this.#wire.destroy('closed by us')
+  }
+
+  #unsent(envelopes: readonly Envelope[], { onResult }: SendOptions): SendResult {
+    const failed = this.#wire.fault ?? fault('closed', 'the connection is in use')
+    const recipients = envelopes.map(() => ({ outcome: 'untried' as const }))
+    for (const [place, result] of recipients.entries()) onResult?.(place, result)
+    return { recipients, fault: failed, reply: this.#wire.unasked }
+  }
+}
+
+/** Null for a 2xx; otherwise the fault, with the reply that was its reason. */
+function notPositive(answer: Answer, step: string): ConnectFault | null {
+  if ('fault' in answer) return { fault: answer.fault, reply: null }
+  const { code } = answer.reply
+  if (code < 300) return null
+  const kind = code < 400 ? 'protocol' : 'refused'
+  return { fault: fault(kind, `${step} was answered by ${replyLine(answer.reply)}`), reply: answer.reply }
+}
+
+/** The same for AUTH, without the peer's words: they may repeat the user name, and faults are shown. */
+function notAuthenticated(answer: Answer): ConnectFault | null {
+  const failed = notPositive(answer, 'AUTH')
+  if (!failed?.reply) return failed
+  const { code, enhanced } = failed.reply
+  const said = enhanced === null ? code : `${code} ${enhanced}`
+  return { ...failed, fault: fault(failed.fault.kind, `AUTH was answered by ${said}`) }
+}
+
+function unasked(step: string): ConnectFault {
+  return { fault: fault('protocol', `more came in reply to ${step} than was asked for`), reply: null }
+}
+
+function offerOf(lines: readonly string[]): Offer {
+  const offer = new Map<string, string>()
+  for (const line of lines.slice(1)) {
+    // QUIRK: `AUTH=LOGIN PLAIN`, of servers older than RFC 2554, beside the form with a space.
+    const match = /^([A-Za-z0-9][A-Za-z0-9-]*)(?:[ =](.*))?$/.exec(line.trimEnd())
+    if (!match) continue
+    const keyword = match[1]!.toUpperCase()
+    offer.set(keyword, offer.has(keyword) ? `${offer.get(keyword)} ${match[2] ?? ''}` : (match[2] ?? ''))
+  }
+  return offer
+}
+
+/** Bytes that a message may have by the parameter of SIZE; 0 for no limit. */
+function sizeLimit(parameter: string): number {
+  // RFC 1870 3: 0, or no number at all, means that there is no fixed limit.
+  return /^\d{1,15}$/.test(parameter) ? Number(parameter) : 0
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64')
+}

@@ -1,0 +1,364 @@
+// The mail transactions of the SMTP client: one message to each of its recipients, one transaction and one result each.
+
+import { type Reply, reply } from '../reply.ts'
+import type { OutgoingMessage } from './message.ts'
+import { type Answer, type Fault, fault, type Wire } from './wire.ts'
+
+/** How long the peer may take at each step. */
+export interface Timeouts {
+  connectMs: number
+  bannerMs: number
+  ehloMs: number
+  mailMs: number
+  rcptMs: number
+  dataStartMs: number
+  dataBlockMs: number
+  dataFinalMs: number
+  quitMs: number
+}
+
+/** One recipient, and the return path of its copy alone. */
+export interface Envelope {
+  /** Reverse path; the empty string for the null path. */
+  from: string
+  to: string
+  /** An address, or the message's header, needs SMTPUTF8. */
+  utf8: boolean
+}
+
+export interface SendOptions {
+  /** Asked right before what would finish a message; `false` breaks off, and what has no answer yet is not sent. */
+  mayFinish?: () => boolean
+  /** Told of each recipient as soon as its result is known, in the envelopes' order. */
+  onResult?: (place: number, result: RecipientResult) => void
+}
+
+export type RecipientResult =
+  /** A reply decided: 2xx delivered; refused by 4xx for now, by 5xx for good. */
+  | { outcome: 'delivered' | 'refused'; reply: Reply; stage: Stage }
+  /** A fault of the route came before the message's fate: as if it had not been tried. */
+  | { outcome: 'untried' }
+  /** The connection was lost after the message's end, before the reply: try again, it may arrive twice. */
+  | { outcome: 'unknown' }
+  /** `mayFinish` said no. */
+  | { outcome: 'abandoned' }
+
+export interface SendResult {
+  /** One for each envelope, in order. */
+  recipients: RecipientResult[]
+  /** Set when the connection broke before any recipient had its answer, or the peer said 421. */
+  fault: Fault | null
+  /** The peer's own words to that fault: a 421, or a refusal out of turn. */
+  reply: Reply | null
+}
+
+/** What the transactions know of their connection. */
+export interface PeerState {
+  extensions: ReadonlySet<string>
+  /** The peer's limit; 0 for none. */
+  maxSizeBytes: number
+  timeouts: Timeouts
+  /** A transaction left an envelope behind, or may have. */
+  needsReset: boolean
+  /** No transaction went before this one. */
+  fresh: boolean
+  /** The peer has just spoken, so that a silent end of the connection is unlikely. */
+  awake: boolean
+  /** The 421 with which the peer has announced the end of the connection. */
+  farewell: Reply | null
+}
+
+type Stage = 'mail' | 'rcpt' | 'data' | 'message'
+
+const pipelinedMessageBytes = 64 * 1024
+const sliceBytes = 256 * 1024
+// An address in the form it had when it was accepted: nothing in it can end the path or the line.
+const plainPath = /^[^\x00-\x20\x7f<>]*$/
+const quotedPath = /^"(?:[^"\\\x00-\x1f\x7f]|\\[\x20-\x7e])*"@[^\x00-\x20\x7f<>]+$/
+
+/**
+ * Runs a transaction for each envelope, one after the other, until the connection is over. To a peer with PIPELINING the
+ * next one begins as soon as the message of the one before has left. Never rejects.
+ */
+export async function transact(
+  wire: Wire,
+  state: PeerState,
+  envelopes: readonly Envelope[],
+  message: OutgoingMessage,
+  { mayFinish = () => true, onResult = () => {} }: SendOptions,
+): Promise<SendResult> {
+  const transactions = envelopes.map((to) => new Transaction(wire, state, to, message, mayFinish))
+  let failed: Fault | null = null
+  let isOver = false
+  for (const [place, transaction] of transactions.entries()) {
+    if (!isOver) failed = await transaction.run(transactions[place + 1] ?? null)
+    isOver ||= failed !== null || transaction.result.outcome === 'abandoned'
+    onResult(place, transaction.result)
+  }
+  const recipients = transactions.map(({ result }) => result)
+  const hasAnswered = recipients.some((result) => 'reply' in result)
+  // A peer that answered for somebody and hung up is tired of this connection: that is no fault of the route.
+  if (!failed || (hasAnswered && !state.farewell)) return { recipients, fault: null, reply: null }
+  return { recipients, fault: failed, reply: state.farewell ?? wire.unasked }
+}
+
+class Transaction {
+  readonly #wire: Wire
+  readonly #state: PeerState
+  readonly #envelope: Envelope
+  readonly #message: OutgoingMessage
+  readonly #mayFinish: () => boolean
+  readonly #pipelining: boolean
+  readonly #chunking: boolean
+  #next: Transaction | null = null
+  #begun = false
+  #resets = false
+  /** Envelope and message leave in one group. */
+  #whole = false
+  #mailRefused = false
+  #accepted = false
+  #finished = false
+  #abandoned = false
+  #settled: RecipientResult | null
+
+  constructor(
+    wire: Wire,
+    state: PeerState,
+    envelope: Envelope,
+    message: OutgoingMessage,
+    mayFinish: () => boolean,
+  ) {
+    this.#wire = wire
+    this.#state = state
+    this.#envelope = envelope
+    this.#message = message
+    this.#mayFinish = mayFinish
+    this.#pipelining = state.extensions.has('PIPELINING')
+    this.#chunking = state.extensions.has('CHUNKING')
+    this.#settled = refuseUnsendable(state, envelope, message)
+  }
+
+  get result(): RecipientResult {
+    if (this.#settled) return this.#settled
+    if (this.#abandoned) return { outcome: 'abandoned' }
+    // RFC 5321 3.8: a peer that says 421 closes the connection; what it had not answered by then did not happen.
+    return { outcome: this.#finished && !this.#state.farewell ? 'unknown' : 'untried' }
+  }
+
+  /** Sends it, if it may be sent, and reads the answers; the fault where the connection is over. */
+  async run(next: Transaction | null): Promise<Fault | null> {
+    this.#next = next
+    this.begin()
+    if (!this.#begun) {
+      if (!this.#settled) this.#abandon()
+      return null
+    }
+    this.#state.needsReset = true
+    if (this.#whole) this.#beginNext()
+    const failed =
+      (await this.#reset()) ?? (await this.#mail()) ?? (await this.#recipient()) ?? (await this.#content())
+    this.#state.fresh = false
+    if (failed) this.#wire.destroy(failed.message)
+    return failed
+  }
+
+  /** Writes what leaves before any answer to it; nothing, where the message cannot or may not be sent. */
+  begin(): void {
+    if (this.#begun || this.#settled) return
+    const fits = this.#message.bytes.length <= pipelinedMessageBytes
+    this.#whole = this.#pipelining && this.#chunking && this.#state.awake && fits
+    if (this.#whole && !this.#mayFinish()) return
+    this.#begun = true
+    this.#resets = this.#state.needsReset
+    if (this.#pipelining) this.#writeGroup()
+  }
+
+  // RFC 2920 3.1: the end of a message may be followed, in its group, by the RSET and MAIL that begin the next one.
+  #beginNext(): void {
+    if (this.#pipelining) this.#next?.begin()
+  }
+
+  #mailCommand(): string {
+    const { extensions } = this.#state
+    let command = `MAIL FROM:<${this.#envelope.from}>`
+    if (extensions.has('SIZE')) command += ` SIZE=${this.#message.bytes.length}`
+    if (extensions.has('8BITMIME') && this.#message.isEightBit) command += ' BODY=8BITMIME'
+    if (this.#envelope.utf8) command += ' SMTPUTF8'
+    return `${command}\r\n`
+  }
+
+  #writeGroup(): void {
+    // RFC 2920 3.1: RSET, MAIL and RCPT stand anywhere in a group, DATA only at its end.
+    let text = (this.#resets ? 'RSET\r\n' : '') + this.#mailCommand() + this.#rcptCommand()
+    let replies = this.#resets ? 3 : 2
+    if (!this.#chunking) text += 'DATA\r\n'
+    if (this.#whole) text += this.#bdatCommand()
+    if (!this.#chunking || this.#whole) replies++
+    if (this.#whole) this.#finished = true
+    this.#wire.write(this.#whole ? [text, this.#message.bytes] : [text], replies)
+  }
+
+  #rcptCommand(): string {
+    return `RCPT TO:<${this.#envelope.to}>\r\n`
+  }
+
+  #bdatCommand(): string {
+    return `BDAT ${this.#message.bytes.length} LAST\r\n`
+  }
+
+  /** Lock-step writes now what a pipelining peer already has; then reads the reply. */
+  async #say(command: string, timeoutMs: number): Promise<Answer> {
+    if (!this.#pipelining) this.#wire.write([command], 1)
+    return this.#read(timeoutMs)
+  }
+
+  async #read(timeoutMs: number): Promise<Answer> {
+    const answer = await this.#wire.read(timeoutMs)
+    if ('fault' in answer) return answer
+    this.#state.awake = true
+    // RFC 5321 3.8: 421 may answer any command, and the peer closes the connection after it.
+    if (answer.reply.code === 421) this.#state.farewell ??= answer.reply
+    return answer
+  }
+
+  async #reset(): Promise<Fault | null> {
+    if (!this.#resets) return null
+    const answer = await this.#say('RSET\r\n', this.#state.timeouts.mailMs)
+    if ('fault' in answer) return answer.fault
+    return answer.reply.code < 300 ? null : (this.#goodbye() ?? unexpected(answer.reply, 'RSET'))
+  }
+
+  async #mail(): Promise<Fault | null> {
+    const answer = await this.#say(this.#mailCommand(), this.#state.timeouts.mailMs)
+    if ('fault' in answer) return answer.fault
+    const { code } = answer.reply
+    if (code < 300) return null
+    if (code < 400) return unexpected(answer.reply, 'MAIL')
+    this.#mailRefused = true
+    // A 421 on a connection used before speaks of the connection; on a new one it answers this sender, who then waits
+    // by the message's schedule, so that one refused sender cannot stand before everybody else on the route.
+    if (code !== 421 || this.#state.fresh) this.#refuse(answer.reply, 'mail')
+    return this.#goodbye()
+  }
+
+  async #recipient(): Promise<Fault | null> {
+    if (this.#mailRefused && !this.#pipelining) return null
+    const answer = await this.#say(this.#rcptCommand(), this.#state.timeouts.rcptMs)
+    if ('fault' in answer) return answer.fault
+    const { code } = answer.reply
+    if (code >= 300 && code < 400) return unexpected(answer.reply, 'RCPT')
+    if (code >= 400) this.#refuse(answer.reply, 'rcpt')
+    else this.#accepted = !this.#mailRefused
+    return this.#goodbye()
+  }
+
+  async #content(): Promise<Fault | null> {
+    if (this.#whole) return this.#fate()
+    if (!this.#accepted && (this.#chunking || !this.#pipelining)) return null
+    if (this.#chunking) return this.#body(this.#bdatCommand(), this.#message.bytes, '')
+    const answer = await this.#say('DATA\r\n', this.#state.timeouts.dataStartMs)
+    if ('fault' in answer) return answer.fault
+    const { code } = answer.reply
+    if (code >= 400) this.#refuse(answer.reply, 'data')
+    if (code >= 400) return this.#goodbye()
+    if (code < 300 || this.#mailRefused) return unexpected(answer.reply, 'DATA')
+    if (this.#accepted) return this.#body('', this.#message.dotStuffed, '.\r\n')
+    // RFC 2920 3.1: 354 although every recipient was refused is answered by a lone dot.
+    this.#wire.write(['.\r\n'], 1)
+    return this.#fate()
+  }
+
+  /** Sends the message in slices, asks whether it may be finished, and sends what finishes it. */
+  async #body(head: string, bytes: Buffer, tail: string): Promise<Fault | null> {
+    let from = 0
+    if (head !== '') this.#wire.write([head], 0)
+    while (bytes.length - from > sliceBytes && !this.#wire.fault) {
+      this.#wire.write([bytes.subarray(from, from + sliceBytes)], 0)
+      from += sliceBytes
+      await this.#wire.drained(this.#state.timeouts.dataBlockMs)
+    }
+    if (this.#wire.fault) return this.#interrupted(this.#wire.fault)
+    if (!this.#mayFinish()) return this.#abandon()
+    this.#finished = true
+    this.#wire.write([bytes.subarray(from), tail], 1)
+    this.#beginNext()
+    return this.#fate()
+  }
+
+  /** The wire broke before the message's end; where the peer said why, that is its answer to the message. */
+  #interrupted(failed: Fault): Fault {
+    const { unasked } = this.#wire
+    if (unasked) this.#refuse(unasked, 'message')
+    return failed
+  }
+
+  /** The reply to the message itself. */
+  async #fate(): Promise<Fault | null> {
+    const answer = await this.#read(this.#state.timeouts.dataFinalMs)
+    if ('fault' in answer) return answer.fault
+    const { code } = answer.reply
+    if (code >= 300 && code < 400) return unexpected(answer.reply, "the message's end")
+    if (code < 300) this.#deliver(answer.reply)
+    else this.#refuse(answer.reply, 'message')
+    // RFC 3030 2: the chunk of a refused BDAT is discarded; a peer that does not know the verb would read it as commands.
+    if (this.#chunking && code >= 500 && code <= 502) return fault('protocol', 'the peer does not know BDAT')
+    return this.#goodbye()
+  }
+
+  #deliver(answer: Reply): void {
+    this.#state.needsReset = false
+    this.#settled ??= { outcome: 'delivered', reply: answer, stage: 'message' }
+  }
+
+  #refuse(answer: Reply, stage: Stage): void {
+    this.#settled ??= refused(answer, stage)
+  }
+
+  /** The fault that a 421 is. */
+  #goodbye(): Fault | null {
+    const { farewell } = this.#state
+    return farewell && fault('refused', `421 ${farewell.text}`)
+  }
+
+  #abandon(): null {
+    this.#abandoned = true
+    this.#wire.destroy('abandoned')
+    return null
+  }
+}
+
+/** Refuses what must not or cannot go onto this wire, by the reply that the peer would have given. */
+function refuseUnsendable(
+  { extensions, maxSizeBytes }: PeerState,
+  envelope: Envelope,
+  message: OutgoingMessage,
+): RecipientResult | null {
+  if (envelope.utf8 && !extensions.has('SMTPUTF8'))
+    // RFC 6531 3.2: without the extension an internationalized message must not be sent.
+    return refused(reply(553, '5.6.7', 'the destination does not take internationalized mail'), 'mail')
+  // RFC 1870 4: a message over the declared limit would always be refused.
+  if (maxSizeBytes > 0 && message.bytes.length > maxSizeBytes)
+    return refused(reply(552, '5.3.4', `the destination takes ${maxSizeBytes} bytes at most`), 'mail')
+  // RFC 6152 3: 8-bit content goes only to a peer that announced 8BITMIME.
+  if (!extensions.has('8BITMIME') && message.isEightBit)
+    return refused(reply(554, '5.6.3', 'the destination does not take 8-bit content'), 'mail')
+  // Stops command injection: an address that would end the line, or the path, never reaches the wire.
+  if (!isPath(envelope, 'from'))
+    return refused(reply(553, '5.5.4', 'the sender address cannot be sent'), 'mail')
+  if (envelope.to !== '' && isPath(envelope, 'to')) return null
+  return refused(reply(553, '5.5.4', 'the recipient address cannot be sent'), 'rcpt')
+}
+
+function refused(answer: Reply, stage: Stage): RecipientResult {
+  return { outcome: 'refused', reply: answer, stage }
+}
+
+function isPath({ utf8, ...paths }: Envelope, name: 'from' | 'to'): boolean {
+  const address = paths[name]
+  const isSane = plainPath.test(address) || quotedPath.test(address)
+  return isSane && (utf8 || /^[\x00-\x7f]*$/.test(address))
+}
+
+function unexpected({ code, text }: Reply, command: string): Fault {
+  return fault('protocol', `${command} was answered by ${code} ${text}`)
+}

@@ -1,0 +1,222 @@
+// The socket of the SMTP client: writes commands, gives replies in order, each under its deadline, and starts TLS.
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
+import type { Reply } from '../reply.ts'
+import { type PeerReply, ReplyReader, sanitize } from './reply-reader.ts'
+
+/** A fault of the way there, as a value. `refused`: the peer said so itself, and its reply stands beside the fault. */
+export interface Fault {
+  kind: 'connect' | 'timeout' | 'tls' | 'protocol' | 'closed' | 'refused'
+  /** Sanitized, at most 500 characters. */
+  message: string
+}
+
+/** How the peer is reached and whom its certificate must name. */
+export interface WireOptions {
+  /** Name of the peer: for SNI and for the certificate. */
+  host: string
+  /** IP address to connect to. */
+  address: string
+  port: number
+  /** `host`: the certificate must be valid for `host`; `none`: encryption without knowing with whom. */
+  tlsVerify: 'host' | 'none'
+  /** Certificate authorities (PEM) to trust instead of the system's. */
+  tlsAuthorities?: string | undefined
+  connectMs: number
+  signal?: AbortSignal | undefined
+}
+
+/** What came instead of a reply, or a reply. */
+export type Answer = PeerReply | { fault: Fault }
+
+const maxFaultLength = 500
+
+/** A fault with its message made safe to store. */
+export function fault(kind: Fault['kind'], message: string): Fault {
+  return { kind, message: sanitize(message, maxFaultLength) }
+}
+
+export class Wire {
+  readonly #options: WireOptions
+  #socket: Socket
+  #reader = new ReplyReader()
+  #replies: PeerReply[] = []
+  /** Replies that the peer may still give; one more than that is a lie, or a goodbye. */
+  #owed = 1
+  #fault: Fault | null = null
+  #unasked: Reply | null = null
+  #waiting: (() => void) | null = null
+  #timer: NodeJS.Timeout | null = null
+  #protocol: string | null = null
+  /** What a break of the connection means at this moment. */
+  #stage: 'connect' | 'tls' | 'closed' = 'connect'
+
+  private constructor(socket: Socket, options: WireOptions) {
+    this.#socket = socket
+    this.#options = options
+  }
+
+  /** Connects, with TLS from the first byte where asked; resolves with the wire or with the fault. */
+  static async open(options: WireOptions, tls: 'plain' | 'implicit'): Promise<Wire | { fault: Fault }> {
+    if (options.signal?.aborted) return { fault: fault('closed', 'aborted') }
+    const socket = connectTcp({ host: options.address, port: options.port, noDelay: true })
+    const wire = new Wire(socket, options)
+    options.signal?.addEventListener('abort', wire.#abort)
+    socket.once('close', () => options.signal?.removeEventListener('abort', wire.#abort))
+    const unreached = await wire.#reached(socket, 'connect', options.connectMs)
+    if (unreached) return { fault: unreached }
+    if (tls === 'plain') wire.#listen()
+    else {
+      const failed = await wire.startTls(options.connectMs)
+      if (failed) return { fault: failed }
+    }
+    return wire
+  }
+
+  /** The fault that ended this wire; null while it lives. */
+  get fault(): Fault | null {
+    return this.#fault
+  }
+
+  /** The refusal that came unasked and ended this wire: a 421, or the answer to a message before its end. */
+  get unasked(): Reply | null {
+    return this.#unasked
+  }
+
+  /** `TLSv1.3`, or null on a plain connection. */
+  get tlsProtocol(): string | null {
+    return this.#protocol
+  }
+
+  /** Nothing is owed and nothing is left unread: the next command meets a peer that waits for it. */
+  get settled(): boolean {
+    return this.#fault === null && this.#owed === 0 && this.#replies.length === 0 && this.#reader.empty
+  }
+
+  /** Sends parts in one write, and says how many replies they call for. */
+  write(parts: readonly (string | Buffer)[], repliesOwed: number): void {
+    this.#owed += repliesOwed
+    if (this.#fault) return
+    this.#socket.cork()
+    for (const part of parts) this.#socket.write(part)
+    this.#socket.uncork()
+  }
+
+  /** The next reply; or the fault, once all that came before it was read. The deadline is for this reply alone. */
+  async read(timeoutMs: number): Promise<Answer> {
+    if (this.#replies.length === 0 && !this.#fault) await this.#wait(timeoutMs)
+    return this.#replies.shift() ?? { fault: this.#fault! }
+  }
+
+  /** Resolves when what was written left for the network, or the wire broke; a peer that does not read is a fault. */
+  async drained(timeoutMs: number): Promise<void> {
+    if (this.#fault || !this.#socket.writableNeedDrain) return
+    const wake = () => this.#wake()
+    this.#socket.once('drain', wake)
+    await this.#wait(timeoutMs)
+    this.#socket.off('drain', wake)
+  }
+
+  /** Makes the connection a TLS one; the fault where that fails. */
+  async startTls(timeoutMs: number): Promise<Fault | null> {
+    const { host, address, tlsVerify, tlsAuthorities } = this.#options
+    const plain = this.#socket
+    plain.removeAllListeners('data')
+    const options: ConnectionOptions = {
+      socket: plain,
+      host: address,
+      rejectUnauthorized: tlsVerify === 'host',
+    }
+    // RFC 6066 3: a server name is a DNS name, never an IP address.
+    if (isIP(host) === 0) options.servername = host
+    if (tlsAuthorities !== undefined) options.ca = tlsAuthorities
+    const secure: TLSSocket = connectTls(options)
+    this.#socket = secure
+    this.#stage = 'tls'
+    const failed = await this.#reached(secure, 'secureConnect', timeoutMs)
+    if (failed) return failed
+    this.#protocol = secure.getProtocol()
+    this.#listen()
+    return null
+  }
+
+  /** Ends the connection at once; whoever waits gets a fault. */
+  destroy(reason: string): void {
+    this.#end(fault('closed', reason))
+  }
+
+  readonly #abort = () => this.destroy('aborted')
+
+  /** Waits until the socket is connected, or secure; every way of not getting there is a fault. */
+  async #reached(
+    socket: Socket,
+    event: 'connect' | 'secureConnect',
+    timeoutMs: number,
+  ): Promise<Fault | null> {
+    socket.once(event, () => {
+      this.#stage = 'closed'
+      this.#wake()
+    })
+    socket.on('error', (error) => this.#end(fault(this.#kindOf(error), describe(error))))
+    socket.on('close', () => this.#end(this.#closed()))
+    await this.#wait(timeoutMs)
+    return this.#fault
+  }
+
+  #listen(): void {
+    this.#socket.on('data', (chunk: Buffer) => this.#receive(chunk))
+    this.#socket.on('end', () => this.#end(this.#closed()))
+  }
+
+  #closed(): Fault {
+    return fault(this.#stage, 'the peer closed the connection')
+  }
+
+  #kindOf(error: NodeJS.ErrnoException): Fault['kind'] {
+    return /^ERR_(?:SSL|TLS|OSSL)/.test(error.code ?? '') ? 'tls' : this.#stage
+  }
+
+  #receive(chunk: Buffer): void {
+    if (this.#fault) return
+    for (const peerReply of this.#reader.push(chunk)) {
+      if (this.#owed === 0) this.#interrupt(peerReply.reply)
+      if (this.#fault) return
+      this.#owed--
+      this.#replies.push(peerReply)
+    }
+    if (this.#reader.garbled !== null) this.#end(fault('protocol', this.#reader.garbled))
+    else if (this.#replies.length > 0) this.#wake()
+  }
+
+  /** Stops response injection and desynchronized peers: a reply that was not asked for ends the connection. */
+  #interrupt(unasked: Reply): void {
+    if (unasked.code >= 400) this.#unasked = unasked
+    const kind = unasked.code >= 400 ? 'refused' : 'protocol'
+    this.#end(fault(kind, `a reply to no command: ${unasked.code} ${unasked.text}`))
+  }
+
+  #end(reason: Fault): void {
+    this.#fault ??= reason
+    this.#socket.destroy()
+    this.#wake()
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting
+    this.#waiting = null
+    if (this.#timer) clearTimeout(this.#timer)
+    this.#timer = null
+    waiting?.()
+  }
+
+  #wait(timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting = resolve
+      this.#timer = setTimeout(() => this.#end(fault('timeout', `nothing for ${timeoutMs} ms`)), timeoutMs)
+    })
+  }
+}
+
+function describe(error: NodeJS.ErrnoException): string {
+  return error.code ? `${error.code}: ${error.message}` : error.message
+}

@@ -1,0 +1,61 @@
+// The certificate of the SMTP listener: read from files and read again when they change, or made on the spot.
+import { generateKeyPair, randomBytes } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { createSecureContext, type SecureContext } from 'node:tls'
+import { promisify } from 'node:util'
+import forge from 'node-forge'
+import type { Log } from '../../base/log.ts'
+
+// RFC 8996 2: TLS 1.0 and 1.1 are not to be used.
+const minVersion = 'TLSv1.2'
+const lookAgainMs = 1_000
+const validityMs = 3650 * 86_400_000
+
+/** A self-signed certificate for opportunistic TLS, which no sender verifies (RFC 7435 3). */
+export async function selfSignedContext(hostname: string): Promise<() => SecureContext> {
+  const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
+  const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const certificate = forge.pki.createCertificate()
+  certificate.publicKey = forge.pki.publicKeyFromPem(
+    publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+  )
+  // RFC 5280 4.1.2.2: a positive integer of at most 20 octets.
+  certificate.serialNumber = `01${randomBytes(15).toString('hex')}`
+  certificate.validity.notAfter = new Date(Date.now() + validityMs)
+  certificate.setSubject([{ name: 'commonName', value: hostname }])
+  certificate.setIssuer(certificate.subject.attributes)
+  certificate.sign(forge.pki.privateKeyFromPem(key), forge.md.sha256.create())
+  const cert = forge.pki.certificateToPem(certificate)
+  const context = createSecureContext({ cert, key, minVersion })
+  return () => context
+}
+
+/** The context of these PEM files; a pair that cannot be read later on is logged, and the last good one stays. */
+export function filesContext(files: { certFile: string; keyFile: string }, log: Log): () => SecureContext {
+  let seen = stampOf(files)
+  let context = read(files)
+  let lookedAtMs = performance.now()
+  return () => {
+    if (performance.now() - lookedAtMs < lookAgainMs) return context
+    lookedAtMs = performance.now()
+    try {
+      const stamp = stampOf(files)
+      if (stamp !== seen) {
+        context = read(files)
+        seen = stamp
+        log.info(files, 'the SMTP certificate was read again')
+      }
+    } catch (error) {
+      log.error({ err: error, ...files }, 'the SMTP certificate cannot be read; the last one stays in use')
+    }
+    return context
+  }
+}
+
+function read({ certFile, keyFile }: { certFile: string; keyFile: string }): SecureContext {
+  return createSecureContext({ cert: readFileSync(certFile), key: readFileSync(keyFile), minVersion })
+}
+
+function stampOf({ certFile, keyFile }: { certFile: string; keyFile: string }): string {
+  return [certFile, keyFile].map((file) => `${statSync(file).mtimeMs} ${statSync(file).ino}`).join(' ')
+}

@@ -1,0 +1,354 @@
+// One accepted connection: bytes in, replies out, deadlines, STARTTLS and the proxy's header. Knows sockets, not SMTP's states.
+import type { Socket } from 'node:net'
+import { type SecureContext, TLSSocket } from 'node:tls'
+import { formatReply, type Reply, reply } from '../reply.ts'
+import { maxPendingLineBytes, parseCommand } from './command.ts'
+import type { Harvest } from './harvest.ts'
+import { type ProxiedPeer, readProxyHeader } from './proxy.ts'
+import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
+import { Session, type Turn } from './session.ts'
+
+/** What may wait behind what is being worked on; more of it stays with the peer. */
+const maxWaitingBytes = 16_384
+const maxHeldReplyChars = 16_384
+/** How long a peer that was hung up on may take to read our last reply. */
+const lingerMs = 2000
+const handshakeTimeoutMs = 60_000
+
+const lineFeed = 0x0a
+const nothing: Buffer = Buffer.alloc(0)
+const tooEarly = reply(554, '5.5.0', 'You spoke before it was your turn')
+const shuttingDown = reply(421, '4.3.2', 'Shutting down, try again later')
+
+/** Where the connection stands: what its next bytes are. */
+type Stage = 'greeting' | 'command' | 'dots' | 'chunk' | 'handshake' | 'closed'
+
+interface ConnectionOptions {
+  server: SmtpServerOptions
+  limits: ServerLimits
+  harvest: Harvest
+  /** A trusted proxy named the peer behind it: null admits it. */
+  admit(address: string): Reply | null
+  /** The connection is gone. */
+  closed(): void
+}
+
+export class Connection {
+  readonly #options: ConnectionOptions
+  readonly #session: Session
+  readonly #proxied: boolean
+  #socket: Socket
+  #stage: Stage = 'greeting'
+  #input = nothing
+  #output = ''
+  /** Bytes of the current BDAT chunk still to come. */
+  #chunkBytes = 0
+  #commands = 0
+  #isHeaderAwaited = false
+  #pumping = false
+  #backendBusy = false
+  #inputEnded = false
+  #draining = false
+  #deadlineMs = 0
+  #messageDeadlineMs = Number.POSITIVE_INFINITY
+  readonly #sessionDeadlineMs: number
+
+  constructor(socket: Socket, address: string, options: ConnectionOptions) {
+    this.#socket = socket
+    this.#options = options
+    this.#proxied = options.server.isTrusted(address)
+    this.#session = new Session(options.server, options, address, socket.remotePort ?? 0)
+    this.#sessionDeadlineMs = this.#nowMs() + options.limits.sessionTimeoutMs
+    this.#allow(options.limits.commandTimeoutMs)
+    this.#listen(socket)
+    // The second turn of the event loop comes after one look at the socket, so bytes sent before our banner are seen.
+    setImmediate(() => setImmediate(() => this.#greet()))
+  }
+
+  /** Ends what has waited too long for its peer; called at every sweep. */
+  checkDeadline(): void {
+    const nowMs = this.#nowMs()
+    if (this.#backendBusy) return
+    if (this.#stage === 'closed') {
+      if (nowMs > this.#deadlineMs) this.destroy()
+      return
+    }
+    const sessionDeadlineMs = this.#session.receiving ? Number.POSITIVE_INFINITY : this.#sessionDeadlineMs
+    if (nowMs <= Math.min(this.#deadlineMs, this.#messageDeadlineMs, sessionDeadlineMs)) return
+    if (this.#stage === 'handshake') this.destroy()
+    // RFC 5321 3.8: a server that gives up waiting says 421.
+    else this.#hangUp(reply(421, '4.4.2', 'Timeout'))
+  }
+
+  /** Says 421 as soon as no message is on the wire. */
+  drain(): void {
+    this.#draining = true
+    if (this.#stage === 'handshake') this.destroy()
+    else if (!this.#pumping) this.#hangUpIfDrained()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  #nowMs(): number {
+    return this.#options.server.clock.monotonicMs()
+  }
+
+  #allow(timeoutMs: number): void {
+    this.#deadlineMs = this.#nowMs() + timeoutMs
+  }
+
+  #listen(socket: Socket): void {
+    socket.on('data', this.#receive)
+    socket.on('end', () => {
+      this.#inputEnded = true
+      if (!this.#pumping) this.#socket.end()
+    })
+    // Every error is followed by 'close', which is where it is dealt with.
+    socket.on('error', () => {})
+    socket.once('close', () => this.#closed())
+  }
+
+  #greet(): void {
+    if (this.#stage !== 'greeting') return
+    // The proxy's header may be cut: it is awaited, within the deadline of a command.
+    if (this.#proxied && this.#takeProxyHeader() === 'awaited') return
+    if (this.#stage !== 'greeting') return
+    // RFC 5321 4.3.1: the client waits for the greeting; who does not is a robot.
+    if (this.#input.length > 0) {
+      this.#hangUp(tooEarly)
+      return
+    }
+    this.#stage = 'command'
+    this.#say(reply(220, null, `${this.#options.server.hostname} ESMTP Posthorn`))
+    this.#flush()
+    if (this.#draining) this.#hangUpIfDrained()
+  }
+
+  readonly #receive = (bytes: Buffer): void => {
+    if (this.#stage === 'closed') return
+    this.#input = this.#input.length === 0 ? bytes : Buffer.concat([this.#input, bytes])
+    if (this.#stage === 'greeting') this.#inputWhileGreeting()
+    else if (!this.#pumping) void this.#pump()
+    else if (this.#input.length > maxWaitingBytes) this.#socket.pause()
+  }
+
+  // Only a proxy's cut header can still be waited for here: the banner of all others is under way.
+  #inputWhileGreeting(): void {
+    if (this.#isHeaderAwaited) this.#greet()
+    else if (this.#input.length > maxPendingLineBytes) this.#hangUp(tooEarly)
+  }
+
+  /** Takes in all that has come, one step at a time; replies leave together. */
+  async #pump(): Promise<void> {
+    this.#pumping = true
+    try {
+      while (this.#stage !== 'closed' && this.#stage !== 'handshake') {
+        if (this.#draining && this.#hangUpIfDrained()) break
+        if (this.#output.length > maxHeldReplyChars) this.#flush()
+        if (this.#socket.writableNeedDrain) await this.#drained()
+        const step = this.#step()
+        if (step === 'starved') break
+        if (step) await this.#whileBackendWorks(step)
+      }
+    } catch (error) {
+      // Our own bug: this session ends, the others go on.
+      this.#options.server.log.error({ err: error }, 'an SMTP session failed')
+      this.#hangUp(reply(421, '4.3.0', 'Local error, try again later'))
+    }
+    this.#pumping = false
+    this.#flush()
+    if (this.#inputEnded) this.#socket.end()
+    else this.#socket.resume()
+  }
+
+  async #whileBackendWorks(step: Promise<void>): Promise<void> {
+    this.#backendBusy = true
+    try {
+      await step
+    } finally {
+      this.#backendBusy = false
+      this.#awaitPeer()
+    }
+  }
+
+  #drained(): Promise<void> {
+    const socket = this.#socket
+    return new Promise((resolve) => {
+      const done = () => {
+        socket.off('drain', done).off('close', done)
+        resolve()
+      }
+      socket.once('drain', done).once('close', done)
+    })
+  }
+
+  #step(): 'starved' | void | Promise<void> {
+    if (this.#stage === 'dots') return this.#takeDots()
+    if (this.#stage === 'chunk') return this.#takeChunk()
+    if (this.#commands === 0 && this.#proxied && this.#input.length > 0) {
+      const header = this.#takeProxyHeader()
+      if (header !== 'none') return header === 'awaited' ? 'starved' : undefined
+    }
+    const end = this.#input.indexOf(lineFeed)
+    if (end < 0) {
+      if (this.#input.length <= maxPendingLineBytes) return 'starved'
+      return this.#hangUp(reply(500, '5.5.2', 'Line too long'))
+    }
+    const line = this.#input.subarray(0, end)
+    this.#consume(end + 1)
+    this.#commands++
+    return this.#execute(line)
+  }
+
+  #execute(line: Buffer): void | Promise<void> {
+    // RFC 2920 3.1: these end a group of commands. What is behind them was injected, or is a message sent unasked.
+    const endsGroup = /^(?:EHLO|HELO|DATA|STARTTLS)\b/i.test(line.toString('latin1', 0, 9))
+    if (endsGroup && this.#input.length > 0) return this.#hangUp(tooEarly)
+    return this.#follow(this.#session.execute(parseCommand(line, this.#options.server.hostname)))
+  }
+
+  #follow(turn: Turn | Promise<Turn>): void | Promise<void> {
+    if (turn instanceof Promise) return turn.then((settled) => this.#take(settled))
+    this.#take(turn)
+  }
+
+  #take(turn: Turn): void {
+    if (this.#stage === 'closed') return
+    if (turn.next === 'close') {
+      this.#hangUp(turn.reply)
+      return
+    }
+    if (turn.next === 'chunk') this.#chunkBytes = turn.sizeBytes
+    else this.#say(turn.reply)
+    if (turn.next === 'tls') {
+      this.#startTls(turn.secureContext)
+      return
+    }
+    this.#stage = turn.next
+    if (!this.#session.receiving) this.#messageDeadlineMs = Number.POSITIVE_INFINITY
+    this.#awaitPeer()
+  }
+
+  /** Something was taken in full: the peer has its time again. */
+  #awaitPeer(): void {
+    if (this.#stage === 'closed') return
+    const { commandTimeoutMs, chunkTimeoutMs, messageTimeoutMs } = this.#options.limits
+    const inMessage = this.#stage === 'dots' || this.#stage === 'chunk'
+    this.#allow(inMessage ? chunkTimeoutMs : commandTimeoutMs)
+    if (inMessage)
+      this.#messageDeadlineMs = Math.min(this.#messageDeadlineMs, this.#nowMs() + messageTimeoutMs)
+  }
+
+  #takeDots(): 'starved' | void | Promise<void> {
+    if (this.#input.length === 0) return 'starved'
+    const { used, ended, settled } = this.#session.takeDots(this.#input)
+    this.#consume(used)
+    this.#awaitPeer()
+    if (!ended) return settled
+    // A late rejection of the last bytes is part of the answer.
+    return settled ? settled.then(() => this.#endMessage()) : this.#endMessage()
+  }
+
+  #endMessage(): void | Promise<void> {
+    // Lost while the backend took the last bytes.
+    if (this.#stage === 'closed') return
+    return this.#follow(this.#session.endDots())
+  }
+
+  #takeChunk(): 'starved' | void | Promise<void> {
+    if (this.#chunkBytes === 0) {
+      // The replies to what was pipelined before must not wait for the commit.
+      this.#flush()
+      return this.#follow(this.#session.endChunk())
+    }
+    if (this.#input.length === 0) return 'starved'
+    const bytes = this.#input.subarray(0, this.#chunkBytes)
+    this.#consume(bytes.length)
+    this.#chunkBytes -= bytes.length
+    this.#awaitPeer()
+    return this.#session.takeChunk(bytes)
+  }
+
+  #consume(count: number): void {
+    this.#input = count === this.#input.length ? nothing : this.#input.subarray(count)
+  }
+
+  /** Takes the proxy's header off the input; a malformed one, or a peer that is not admitted, ends the connection. */
+  #takeProxyHeader(): 'taken' | 'awaited' | 'none' {
+    const header = readProxyHeader(this.#input)
+    this.#isHeaderAwaited = header === 'part'
+    if (header === 'part') return 'awaited'
+    if (header === 'none') return 'none'
+    this.#commands++
+    if (header !== 'malformed') this.#consume(header.sizeBytes)
+    const refusal =
+      header === 'malformed' ? reply(554, '5.5.0', 'Malformed PROXY header') : this.#replacePeer(header.peer)
+    if (refusal) this.#hangUp(refusal)
+    return 'taken'
+  }
+
+  #replacePeer(peer: ProxiedPeer): Reply | null {
+    if (peer === 'unknown') return null
+    this.#session.replacePeer(peer.address, peer.port)
+    return this.#options.admit(peer.address)
+  }
+
+  #startTls(secureContext: SecureContext): void {
+    this.#flush()
+    this.#stage = 'handshake'
+    this.#allow(handshakeTimeoutMs)
+    const plain = this.#socket
+    plain.off('data', this.#receive)
+    const secure = new TLSSocket(plain, { isServer: true, secureContext })
+    secure.disableRenegotiation()
+    secure.once('secure', () => this.#secured(secure))
+    this.#listen(secure)
+    this.#socket = secure
+  }
+
+  #secured(secure: TLSSocket): void {
+    const protocol = secure.getProtocol() ?? 'none'
+    this.#session.startOver({ encrypted: true, protocol, cipher: secure.getCipher().standardName })
+    this.#stage = 'command'
+    this.#awaitPeer()
+    if (this.#draining) this.#hangUpIfDrained()
+    else if (this.#input.length > 0 && !this.#pumping) void this.#pump()
+  }
+
+  #hangUpIfDrained(): boolean {
+    const due = this.#stage === 'command' && !this.#session.receiving
+    if (due) this.#hangUp(shuttingDown)
+    return due
+  }
+
+  #say(answer: Reply): void {
+    this.#output += formatReply(answer)
+  }
+
+  #flush(): void {
+    if (this.#output === '') return
+    if (this.#socket.writable) this.#socket.write(this.#output, 'latin1')
+    this.#output = ''
+  }
+
+  /** The last words: what still comes in is read and dropped for a moment, so that they are not lost in a reset. */
+  #hangUp(last: Reply): void {
+    if (this.#stage === 'closed') return
+    this.#say(last)
+    this.#flush()
+    this.#stage = 'closed'
+    this.#input = nothing
+    this.#session.abort()
+    this.#allow(lingerMs)
+    this.#socket.end()
+    this.#socket.resume()
+  }
+
+  #closed(): void {
+    this.#stage = 'closed'
+    this.#session.abort()
+    this.#options.closed()
+  }
+}

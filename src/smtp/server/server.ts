@@ -1,0 +1,125 @@
+// The SMTP listener: accepts connections within bounds, watches their deadlines, drains.
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import { formatReply, type Reply, reply } from '../reply.ts'
+import { Admission } from './admission.ts'
+import { Connection } from './connection.ts'
+import { Harvest } from './harvest.ts'
+import { canonicalAddress } from './peer-address.ts'
+import { defaultLimits, type ServerLimits, type SmtpServerOptions } from './server-options.ts'
+
+const backlog = 1024
+const refusalLingerMs = 2000
+/** Refused peers that are given the time to read why; past it they are cut, so that they take no room from others. */
+const maxLingering = 200
+const full = reply(421, '4.7.0', 'Too many connections, try again later')
+
+export class SmtpServer {
+  readonly #options: SmtpServerOptions
+  readonly #limits: ServerLimits
+  readonly #admission: Admission
+  readonly #harvest: Harvest
+  readonly #connections = new Set<Connection>()
+  readonly #server: Server
+  #lingering = 0
+  #sweeper: NodeJS.Timeout | undefined
+  #whenEmpty: (() => void) | undefined
+
+  constructor(options: SmtpServerOptions) {
+    this.#options = options
+    this.#limits = { ...defaultLimits, ...options.limits }
+    this.#admission = new Admission(this.#limits, options.clock)
+    this.#harvest = new Harvest(options.clock, options.log)
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket))
+  }
+
+  /** Open sessions. */
+  get sessions(): number {
+    return this.#connections.size
+  }
+
+  /** Starts to accept; answers where. Rejects when the address cannot be bound. */
+  async listen(): Promise<{ host: string; port: number }> {
+    const { host, port } = this.#options.listen
+    this.#server.listen({ host, port, backlog })
+    await once(this.#server, 'listening')
+    // Out of descriptors, for one: what cannot be accepted now must not end the service.
+    this.#server.on('error', (error) =>
+      this.#options.log.error({ err: error }, 'an SMTP connection was not accepted'),
+    )
+    this.#sweeper = setInterval(() => this.#sweep(), this.#limits.sweepIntervalMs)
+    const bound = this.#server.address() as { address: string; port: number }
+    return { host: bound.address, port: bound.port }
+  }
+
+  /**
+   * Stops accepting, says 421 to idle sessions at once and to the others after their message; what is still open after
+   * `graceMs` is cut. Resolves when nothing is open.
+   */
+  async close(graceMs: number): Promise<void> {
+    this.#server.close()
+    for (const connection of this.#connections) connection.drain()
+    const grace = setTimeout(() => {
+      for (const connection of this.#connections) connection.destroy()
+    }, graceMs)
+    if (this.#connections.size > 0) await new Promise<void>((resolve) => (this.#whenEmpty = resolve))
+    clearTimeout(grace)
+    clearInterval(this.#sweeper)
+  }
+
+  #accept(socket: Socket): void {
+    if (socket.remoteAddress === undefined) {
+      socket.destroy()
+      return
+    }
+    const address = canonicalAddress(socket.remoteAddress)
+    const admitted: string[] = []
+    const refusal =
+      this.#connections.size < this.#limits.maxConnections ? this.#admit(address, admitted) : full
+    if (refusal) {
+      this.#refuse(socket, refusal)
+      return
+    }
+    const connection = new Connection(socket, address, {
+      server: this.#options,
+      limits: this.#limits,
+      harvest: this.#harvest,
+      admit: (proxied) => this.#admit(proxied, admitted),
+      closed: () => this.#forget(connection, admitted),
+    })
+    this.#connections.add(connection)
+  }
+
+  #admit(address: string, admitted: string[]): Reply | null {
+    if (this.#options.isTrusted(address)) return null
+    const refusal = this.#admission.admit(address)
+    if (refusal === null) admitted.push(address)
+    return refusal
+  }
+
+  // The socket and the TLS around it both tell of their end: only the first counts.
+  #forget(connection: Connection, admitted: string[]): void {
+    if (!this.#connections.delete(connection)) return
+    for (const address of admitted) this.#admission.leave(address)
+    if (this.#connections.size === 0) this.#whenEmpty?.()
+  }
+
+  #sweep(): void {
+    for (const connection of this.#connections) connection.checkDeadline()
+  }
+
+  #refuse(socket: Socket, refusal: Reply): void {
+    // Every error is followed by 'close'; nothing is held for this socket.
+    socket.on('error', () => {})
+    if (this.#lingering >= maxLingering) {
+      socket.destroy()
+      return
+    }
+    this.#lingering++
+    socket.once('close', () => this.#lingering--)
+    const timer = setTimeout(() => socket.destroy(), refusalLingerMs)
+    socket.once('close', () => clearTimeout(timer))
+    socket.end(formatReply(refusal))
+    socket.resume()
+  }
+}

@@ -1,0 +1,299 @@
+// The server's side of one SMTP conversation: what each command means in the state it comes in. No sockets here.
+import { setTimeout as wait } from 'node:timers/promises'
+import type { SecureContext } from 'node:tls'
+import { type Reply, reply } from '../reply.ts'
+import type { Envelope, Peer, ReversePath, Tls } from './backend.ts'
+import type { Command } from './command.ts'
+import { DotReader } from './dot-reader.ts'
+import type { Harvest } from './harvest.ts'
+import { Intake, localError } from './intake.ts'
+import { LineEnds } from './line-ends.ts'
+import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
+
+/** What the connection does next. */
+export type Turn =
+  | { next: 'command'; reply: Reply }
+  | { next: 'close'; reply: Reply }
+  | { next: 'tls'; reply: Reply; secureContext: SecureContext }
+  /** The message follows, up to its dot. */
+  | { next: 'dots'; reply: Reply }
+  /** So many bytes follow; the reply comes after them. */
+  | { next: 'chunk'; sizeBytes: number }
+
+const plain: Tls = { encrypted: false, protocol: 'none', cipher: 'none' }
+const ok = reply(250, '2.0.0', 'OK')
+const badOrder = reply(503, '5.5.1', 'Bad sequence of commands')
+const noRecipients = reply(503, '5.5.1', 'No valid recipients')
+const badLineEnds = reply(550, '5.6.0', 'The message has a bare CR, a bare LF or a NUL')
+
+type Of<Verb extends Command['verb']> = Extract<Command, { verb: Verb }>
+
+/** One conversation. After `next: 'dots'` or `'chunk'` the bytes go to `takeDots` or `takeChunk`, then a turn follows. */
+export class Session {
+  readonly #options: SmtpServerOptions
+  readonly #maxErrors: number
+  readonly #harvest: Harvest
+  #address: string
+  #port: number
+  #tls = plain
+  #helo: { name: string; extended: boolean } | null = null
+  /** A node of ours: it writes to whom its senders name, and guesses nothing. */
+  #isOwn = false
+  #envelope: Envelope | null = null
+  #intake: Intake | null = null
+  #dots = new DotReader()
+  #lineEnds = new LineEnds()
+  #chunk = { last: false, sizeBytes: 0, refusal: noRecipients as Reply | null }
+  #errors = 0
+
+  constructor(
+    options: SmtpServerOptions,
+    { limits, harvest }: { limits: ServerLimits; harvest: Harvest },
+    address: string,
+    port: number,
+  ) {
+    this.#options = options
+    this.#maxErrors = limits.maxErrors
+    this.#harvest = harvest
+    this.#address = address
+    this.#port = port
+  }
+
+  /** A message is on the wire: DATA or BDAT was begun and has not ended. */
+  get receiving(): boolean {
+    return this.#intake !== null
+  }
+
+  /** The peer that a trusted proxy named. */
+  replacePeer(address: string, port: number): void {
+    this.#address = address
+    this.#port = port
+  }
+
+  // RFC 3207 4.2: after the handshake the server forgets all it was told before.
+  startOver(tls: Tls): void {
+    this.#reset()
+    this.#helo = null
+    this.#isOwn = false
+    this.#tls = tls
+  }
+
+  /** The connection is gone. */
+  abort(): void {
+    this.#reset()
+  }
+
+  /** Obeys one command; refusals count towards the end of the session. */
+  execute(command: Command): Turn | Promise<Turn> {
+    switch (command.verb) {
+      case 'EHLO':
+      case 'HELO':
+        return this.#greet(command)
+      case 'MAIL':
+        return this.#mail(command)
+      case 'RCPT':
+        return this.#recipient(command)
+      case 'DATA':
+        return this.#beginDots()
+      case 'BDAT':
+        return this.#beginChunk(command)
+      case 'STARTTLS':
+        return this.#startTls()
+      case 'BAD':
+        return command.fatal ? { next: 'close', reply: command.reply } : this.#answer(command.reply)
+      case 'QUIT':
+        this.#reset()
+        return { next: 'close', reply: reply(221, '2.0.0', 'Bye') }
+      case 'RSET':
+        this.#reset()
+        return this.#answer(ok)
+      case 'NOOP':
+        return this.#answer(ok)
+      case 'HELP':
+        return this.#answer(reply(214, '2.0.0', 'See RFC 5321'))
+      case 'VRFY':
+        // RFC 5321 3.5.3: 252 for a server that will not verify addresses; harvesters learn nothing.
+        return this.#answer(reply(252, '2.5.0', 'Cannot verify, but will take a message and try'))
+      case 'EXPN':
+        return this.#answer(reply(502, '5.5.1', 'Command not implemented'))
+    }
+  }
+
+  /** Takes bytes of a DATA message; `used` of them belonged to it. `settled` must be awaited before the next call. */
+  takeDots(bytes: Buffer): { used: number; ended: boolean; settled: void | Promise<void> } {
+    const { content, next, ended } = this.#dots.read(bytes)
+    if (this.#dots.broken && this.#intake?.refusal !== badLineEnds) this.#intake?.refuse(badLineEnds)
+    return { used: next, ended, settled: this.#intake?.write(content) }
+  }
+
+  async endDots(): Promise<Turn> {
+    return this.#answerMessage(await this.#intake!.end())
+  }
+
+  /** Takes bytes of the chunk that a BDAT announced. */
+  takeChunk(bytes: Buffer): void | Promise<void> {
+    if (this.#chunk.refusal !== null) return
+    this.#lineEnds.look(bytes)
+    return this.#intake?.write(bytes)
+  }
+
+  /** All bytes of the chunk were taken. */
+  endChunk(): Turn | Promise<Turn> {
+    const { last, sizeBytes, refusal } = this.#chunk
+    if (refusal !== null) return this.#answer(refusal)
+    const intake = this.#intake!
+    if (last) this.#lineEnds.end()
+    if (this.#lineEnds.broken) intake.refuse(badLineEnds)
+    if (last) return this.endDots()
+    // RFC 3030 2: after a failed chunk the transaction can only be reset; each later chunk hears the same.
+    if (intake.refusal) return { next: 'command', reply: intake.refusal }
+    return this.#answer(reply(250, '2.0.0', `${sizeBytes} octets received`))
+  }
+
+  #answer(answer: Reply): Turn {
+    if (answer.code >= 500 && !this.#isOwn && ++this.#errors > this.#maxErrors) {
+      return { next: 'close', reply: reply(421, '4.7.0', 'Too many errors') }
+    }
+    return { next: 'command', reply: answer }
+  }
+
+  #answerMessage(answer: Reply): Turn {
+    if (answer.code < 300) this.#harvest.noteTaken(this.#address)
+    this.#reset()
+    return { next: 'command', reply: answer }
+  }
+
+  #reset(): void {
+    this.#intake?.abort()
+    this.#intake = null
+    this.#envelope = null
+  }
+
+  #greet({ verb, name }: Of<'EHLO' | 'HELO'>): Turn {
+    this.#reset()
+    const extended = verb === 'EHLO'
+    const { hostname } = this.#options
+    this.#isOwn = this.#options.isOwn?.(name) ?? false
+    // What proves a node of ours is kept from all who see the message.
+    this.#helo = { name: this.#isOwn ? hostname : name, extended }
+    return this.#answer(reply(250, null, extended ? [hostname, ...this.#extensions()].join('\n') : hostname))
+  }
+
+  #extensions(): string[] {
+    const extensions = ['PIPELINING', `SIZE ${this.#options.maxSizeBytes}`, '8BITMIME', 'SMTPUTF8']
+    extensions.push('ENHANCEDSTATUSCODES', 'CHUNKING')
+    // RFC 3207 4.2: STARTTLS is not offered again inside TLS.
+    if (!this.#tls.encrypted && this.#options.secureContext()) extensions.push('STARTTLS')
+    return extensions
+  }
+
+  #mail({ from }: Of<'MAIL'>): Turn {
+    // RFC 5321 4.1.4: MAIL comes after HELO or EHLO, and not within another transaction.
+    if (this.#helo === null || this.#envelope !== null) return this.#answer(badOrder)
+    const turnedAway = this.#isCounted() ? this.#harvest.refusal(this.#address) : null
+    if (turnedAway) return { next: 'close', reply: turnedAway }
+    // RFC 1870 6.1: a message announced as too large is refused at once.
+    if ((from.sizeBytes ?? 0) > this.#options.maxSizeBytes) {
+      return this.#answer(reply(552, '5.3.4', 'Message too large'))
+    }
+    this.#envelope = { peer: this.#peer(this.#helo, from), from, to: [] }
+    return this.#answer(reply(250, '2.1.0', 'Sender OK'))
+  }
+
+  #peer({ name, extended }: { name: string; extended: boolean }, { utf8 }: ReversePath): Peer {
+    const secured = this.#tls.encrypted ? 'S' : ''
+    // RFC 6531 4.3: UTF8SMTP where SMTPUTF8 was asked for. RFC 3848 has no name for HELO inside TLS.
+    const protocol = utf8 ? (`UTF8SMTP${secured}` as const) : extended ? (`ESMTP${secured}` as const) : 'SMTP'
+    return { address: this.#address, port: this.#port, helo: name, protocol, tls: this.#tls }
+  }
+
+  async #recipient({ to, wide }: Of<'RCPT'>): Promise<Turn> {
+    const envelope = this.#envelope
+    if (envelope === null || this.#intake !== null) return this.#answer(badOrder)
+    // RFC 6531 3.4: an address beyond ASCII needs a transaction that asked for SMTPUTF8.
+    if (wide && !envelope.from.utf8) return this.#answer(reply(553, '5.6.7', 'This address needs SMTPUTF8'))
+    // RFC 5321 4.5.3.1.10: recipients past the limit are 452, those before it are kept.
+    if (envelope.to.length >= this.#options.maxRecipients) {
+      return this.#answer(reply(452, '4.5.3', 'Too many recipients'))
+    }
+    const refusal = await this.#askBackend(envelope, to)
+    const turnedAway = await this.#holdUpHarvest(refusal)
+    if (turnedAway) return { next: 'close', reply: turnedAway }
+    if (refusal !== null) return this.#answer(refusal)
+    envelope.to.push(to)
+    return this.#answer(reply(250, '2.1.5', 'Recipient OK'))
+  }
+
+  /** Peers who are turned away learn nothing of known recipients either: the reply that ends the connection. */
+  async #holdUpHarvest(answer: Reply | null): Promise<Reply | null> {
+    if (!this.#isCounted()) return null
+    const turnedAway = this.#harvest.refusal(this.#address)
+    if (turnedAway !== null || answer?.enhanced !== '5.1.1') return turnedAway
+    const delayMs = this.#harvest.noteUnknown(this.#address)
+    if (delayMs > 0) await wait(delayMs, null, { ref: false })
+    return null
+  }
+
+  #isCounted(): boolean {
+    return !this.#isOwn && !this.#options.isTrusted(this.#address)
+  }
+
+  async #askBackend(envelope: Envelope, to: Of<'RCPT'>['to']): Promise<Reply | null> {
+    try {
+      return await this.#options.backend.recipient(envelope, to)
+    } catch (error) {
+      // The backend's bug: the peer is told to try again.
+      this.#report(error)
+      return localError
+    }
+  }
+
+  #beginDots(): Turn {
+    if (this.#envelope === null || this.#intake !== null) return this.#answer(badOrder)
+    // RFC 5321 3.3: DATA without a valid recipient is 503 or 554.
+    if (this.#envelope.to.length === 0) return this.#answer(noRecipients)
+    this.#intake = this.#openIntake(this.#envelope)
+    if (this.#intake === null) return this.#answerMessage(localError)
+    this.#dots = new DotReader()
+    return { next: 'dots', reply: reply(354, null, 'End with <CRLF>.<CRLF>') }
+  }
+
+  #beginChunk({ sizeBytes, last }: Of<'BDAT'>): Turn {
+    this.#chunk = { last, sizeBytes, refusal: this.#chunkRefusal() }
+    return { next: 'chunk', sizeBytes }
+  }
+
+  // RFC 3030 2: BDAT out of order is 503, and its chunk is read all the same.
+  #chunkRefusal(): Reply | null {
+    if (this.#intake !== null) return null
+    if (this.#envelope === null) return badOrder
+    if (this.#envelope.to.length === 0) return noRecipients
+    this.#lineEnds = new LineEnds()
+    this.#intake = this.#openIntake(this.#envelope)
+    return this.#intake === null ? localError : null
+  }
+
+  #openIntake(envelope: Envelope): Intake | null {
+    try {
+      const incoming = this.#options.backend.message(envelope)
+      const { maxSizeBytes } = this.#options
+      return new Intake(incoming, { maxSizeBytes, report: (error) => this.#report(error) })
+    } catch (error) {
+      // The backend's bug: the peer is told to try again.
+      this.#report(error)
+      return null
+    }
+  }
+
+  #startTls(): Turn {
+    if (this.#helo === null || this.#tls.encrypted) return this.#answer(badOrder)
+    const secureContext = this.#options.secureContext()
+    // RFC 3207 4: 454 where TLS is not available.
+    if (secureContext === null) return this.#answer(reply(454, '4.7.0', 'TLS not available'))
+    return { next: 'tls', reply: reply(220, '2.0.0', 'Ready to start TLS'), secureContext }
+  }
+
+  #report(error: unknown): void {
+    this.#options.log.error({ err: error, peer: this.#address }, 'the mail backend failed')
+  }
+}
