@@ -27,5 +27,10 @@ export async function moveDeliveries(
   mode: DeliveryMode,
   localDomain: string,
 ): Promise<number> {
-  return await moveToRoutes(db, mode === 'direct' ? null : specialRoutes[mode], localDomain, clock.now())
+  return await moveToRoutes(
+    db.writer,
+    mode === 'direct' ? null : specialRoutes[mode],
+    localDomain,
+    clock.now(),
+  )
 }

@@ -16,15 +16,22 @@ export interface DbOptions {
   maxConnections?: number
 }
 
-/** Something that statements can be sent to: the pool, or one open transaction. */
+/** Something to read with: the pool, or one open transaction. */
 export interface Queryable {
   query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Row[]>
 }
 
+declare const writing: unique symbol
 declare const transaction: unique symbol
-/** An open transaction. Writes take one; only flow/ opens one. */
-export interface Tx extends Queryable {
-  readonly [transaction]?: true
+
+/** What a single statement that writes is sent with. Only flow/ and worker/ ask a `Db` for it. */
+export interface Writer extends Queryable {
+  readonly [writing]: true
+}
+
+/** An open transaction. Several writes take one; only flow/ opens one. */
+export interface Tx extends Writer {
+  readonly [transaction]: true
 }
 
 /**
@@ -64,6 +71,7 @@ const statementTimeoutMs = 60_000
 /** A pool of connections to one database. */
 export class Db implements Queryable {
   readonly #pool: pg.Pool
+  readonly writer = { query: (text, values) => this.query(text, values) } as Writer
 
   constructor({ connection, maxConnections = 16 }: DbOptions) {
     this.#pool = new pg.Pool({
@@ -110,7 +118,7 @@ export class Db implements Queryable {
     const client = await this.#pool.connect().catch((error) => {
       throw new DbFault(error)
     })
-    const tx: Tx = { query: (text, values) => clientQuery(client, text, values) }
+    const tx = { query: (text, values) => clientQuery(client, text, values) } as Tx
     let broken = false
     try {
       await tx.query('begin')

@@ -2,7 +2,7 @@
 import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import { newUuid } from '../base/ids.ts'
 import { column, pick } from '../postgres/columns.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { EventFact } from './events.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import type { DeliveryStatus } from './status.ts'
@@ -170,7 +170,7 @@ export type DeliveryFact = EventFact & { recipient: string }
 const resultColumns = Array.from({ length: 20 }, (_, i) => `$${i + 1}`).join(', ')
 
 /** One call a batch; answers for each result whether it counted under the lease that claimed it. */
-export async function recordResults(db: Queryable, results: DeliveryResult[], at: Date): Promise<boolean[]> {
+export async function recordResults(db: Writer, results: DeliveryResult[], at: Date): Promise<boolean[]> {
   const values = [at, ...columnsOf(results), ...factColumnsOf(results)]
   const suppressed = results.flatMap(({ submissionId, position, suppresses }, i) =>
     suppresses
@@ -291,7 +291,7 @@ export async function findWaitingOfOrganization(
  * `route` is `@relay` or `@capture`, or null where each domain has its own queue.
  */
 export async function moveToRoutes(
-  db: Queryable,
+  db: Writer,
   route: string | null,
   localDomain: string,
   at: Date,
@@ -354,7 +354,7 @@ export async function lockInboxDeliveries(
 
 /** Ends deliveries that still wait, with one event each; answers how many. What is on the wire is left alone. */
 export async function endWaiting(
-  db: Queryable,
+  db: Writer,
   ended: DeliveryPlace[],
   end: { failureCode: string; eventType: 'failed' | 'cancelled'; classification: string | null },
   at: Date,

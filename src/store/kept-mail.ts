@@ -1,6 +1,6 @@
 // Mail for the service's own addresses: reports until they are read, and what operators may want to see, for a while.
 import type { OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import { deleteUnusedRaws, type RawRow } from './raws.ts'
 import type { KeptRow } from './spool.ts'
 import { claimWork, type WorkClaim } from './work.ts'
@@ -59,13 +59,13 @@ export async function deleteKept(tx: Tx, ids: string[]): Promise<string[]> {
 }
 
 /** Has reports looked at again later, without counting a failure. */
-export async function postponeReports(db: Queryable, ids: string[], retryAt: Date): Promise<void> {
+export async function postponeReports(db: Writer, ids: string[], retryAt: Date): Promise<void> {
   if (ids.length > 0) await db.query('update kept_mail set retry_at = $2 where id = any($1)', [ids, retryAt])
 }
 
 /** Notes that reading failed, and when it is tried again; at `maxFailures` the mail is set aside, for operators to see. */
 export async function noteFailedReports(
-  db: Queryable,
+  db: Writer,
   ids: readonly string[],
   { retryAt, maxFailures }: { retryAt: Date; maxFailures: number },
 ): Promise<void> {

@@ -1,6 +1,6 @@
 // API keys by the digest of their secret, and the requests that nodes have borrowed of a key's minute.
 import type { InboxId, KeyId, OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { Limits } from './organizations.ts'
 
 export interface KeyRow {
@@ -99,7 +99,7 @@ export async function revokeKey(tx: Tx, id: string, at: Date): Promise<KeyRow | 
  * many of the window's `limit` have been lent in all.
  */
 export async function borrowRequests(
-  db: Queryable,
+  db: Writer,
   key: { id: KeyId; requestsPerMinute: number },
   windowStart: Date,
   wanted: number,

@@ -1,6 +1,6 @@
 // Metrics: roll-ups, and what has not been folded into them yet; together exact at any moment.
 import type { OrganizationId } from '../base/ids.ts'
-import type { Queryable } from '../postgres/db.ts'
+import type { Queryable, Writer } from '../postgres/db.ts'
 import type { Limits } from './organizations.ts'
 
 /** How often each fact happened: sends accepted, messages received, and what became of recipients. */
@@ -132,7 +132,7 @@ function arraysOf(within: Stretch[]): unknown[] {
 
 /** Folds up to `wanted` of what was counted into the roll-ups; answers how many. */
 export async function foldDeltas(
-  db: Queryable,
+  db: Writer,
   { wanted, mostDestinations }: { wanted: number; mostDestinations: number },
 ): Promise<number> {
   const [row] = await db.query<{ folded: number }>('select fold_metrics($1, $2) as folded', [
@@ -144,7 +144,7 @@ export async function foldDeltas(
 
 /** Deletes up to `limit` roll-ups of a grain that began before `until`; answers how many. */
 export async function deleteRollUps(
-  db: Queryable,
+  db: Writer,
   grain: Stretch['grain'],
   until: Date,
   limit: number,

@@ -1,6 +1,6 @@
 // The nodes that are up: each holds a session advisory lock under its number, so that a dead one is seen at once.
 import type { PoolClient } from 'pg'
-import { type Db, DbFault, type Queryable, statement } from '../postgres/db.ts'
+import { type Db, DbFault, type Queryable, statement, type Writer } from '../postgres/db.ts'
 
 /** The class of the advisory locks that nodes hold. */
 export const nodeLockClass = 0x6e6f6465 // "node"
@@ -65,7 +65,7 @@ export async function joinNodes(db: Db, { smtp, capture, mark }: NodeProfile, at
 
 /** From now on the others find the node there. */
 export async function writeNodeAddresses(
-  db: Db,
+  db: Writer,
   id: number,
   { smtp, capture }: NodeAddresses,
 ): Promise<void> {

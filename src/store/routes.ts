@@ -1,9 +1,9 @@
 // Destination queues: the routes, who owns them, and what operators say about them.
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import { isNodeLock } from './nodes.ts'
 
 /** Adds routes that are not there yet; acceptance asks once a route and remembers. */
-export async function addRoutes(db: Queryable, keys: string[], at: Date): Promise<void> {
+export async function addRoutes(db: Writer, keys: string[], at: Date): Promise<void> {
   await db.query(
     // In order, so that two that add the same routes never wait for each other.
     `insert into route (key, created_at) select distinct key, $2::timestamptz from unnest($1::text[]) key order by key
@@ -64,7 +64,7 @@ const mayGoOut = '(not r.paused and (r.not_before is null or r.not_before <= $3)
  * of the first few that have some.
  */
 export async function findAmong(
-  db: Queryable,
+  db: Writer,
   { nodeId, lockClass }: Owner,
   at: Date,
   keys: string[],
@@ -143,7 +143,7 @@ export async function findOrphaned(db: Queryable, { nodeId, lockClass }: Owner):
  * that is paused or has to wait is taken over only for what its lost owner left on the wire.
  */
 export async function acquireRoutes(
-  db: Queryable,
+  db: Writer,
   { nodeId, lockClass, leaseMs }: Owner,
   at: Date,
   keys: string[],
@@ -164,7 +164,7 @@ export async function acquireRoutes(
 
 /** Renews the leases that are still ours; a route that is missing from the answer has been lost. */
 export async function renewRoutes(
-  db: Queryable,
+  db: Writer,
   nodeId: number,
   held: { key: string; epoch: number }[],
   leaseMs: number,
@@ -182,7 +182,7 @@ export async function renewRoutes(
 
 /** Gives a route up at once, so that another node need not wait for the lease to run out. */
 export async function releaseRoute(
-  db: Queryable,
+  db: Writer,
   nodeId: number,
   { key, epoch }: { key: string; epoch: number },
 ): Promise<void> {
@@ -194,7 +194,7 @@ export async function releaseRoute(
 
 /** Notes a fault of the way there: the whole route waits. The only write while a destination is down. */
 export async function backOffRoute(
-  db: Queryable,
+  db: Writer,
   route: { key: string; epoch: number },
   fault: RouteFault & { failures: number; notBefore: Date },
   at: Date,
@@ -206,7 +206,7 @@ export async function backOffRoute(
   )
 }
 
-export async function clearBackOff(db: Queryable, route: { key: string; epoch: number }): Promise<void> {
+export async function clearBackOff(db: Writer, route: { key: string; epoch: number }): Promise<void> {
   await db.query(
     `update route set failures = 0, not_before = null, last_fault = null where key = $1 and epoch = $2`,
     [route.key, route.epoch],
@@ -218,7 +218,7 @@ export async function clearBackOff(db: Queryable, route: { key: string; epoch: n
  * is tried again; the lost attempt keeps its number and its event.
  */
 export async function reclaimOrphans(
-  db: Queryable,
+  db: Writer,
   route: { key: string; epoch: number },
   at: Date,
 ): Promise<number> {

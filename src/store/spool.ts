@@ -1,6 +1,6 @@
 // Received mail between its 250 and its filing, and the mail kept for the service itself.
 import type { InboxId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Tx, Writer } from '../postgres/db.ts'
 import { packRaws, type RawRow } from './raws.ts'
 import { claimWork, type WorkClaim } from './work.ts'
 
@@ -52,7 +52,7 @@ export interface ReceivedMail {
  * ids, it changes nothing.
  */
 export async function insertReceived(
-  db: Queryable,
+  db: Writer,
   mails: ReceivedMail[],
   bounds: KeptBounds,
   at: Date,
@@ -94,11 +94,11 @@ export async function claimSpool(
 }
 
 /** Has mails filed later, without counting a failure. */
-export async function postponeSpool(db: Queryable, ids: readonly string[], dueAt: Date): Promise<void> {
+export async function postponeSpool(db: Writer, ids: readonly string[], dueAt: Date): Promise<void> {
   await db.query('update spool set due_at = $2 where id = any($1)', [ids, dueAt])
 }
 
 /** Notes that filing failed, and when it is tried again. */
-export async function noteFailedSpool(db: Queryable, ids: readonly string[], dueAt: Date): Promise<void> {
+export async function noteFailedSpool(db: Writer, ids: readonly string[], dueAt: Date): Promise<void> {
   await db.query('update spool set failures = failures + 1, due_at = $2 where id = any($1)', [ids, dueAt])
 }

@@ -10,7 +10,7 @@ import {
   type ThreadId,
 } from '../base/ids.ts'
 import { column, lines, pick } from '../postgres/columns.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import { type DeliveryStatus, type SubmissionStatus, submissionStatuses } from './status.ts'
 import { stretchOf } from './stretch.ts'
@@ -256,7 +256,7 @@ const acceptance = `select i, verdict, submission_id as "submissionId", retry_af
   from accept_sends(${Array.from({ length: 43 }, (_, i) => `$${i + 1}`).join(', ')})`
 
 /** One call a batch; answers a verdict for each send, in order. */
-export async function acceptSends(db: Queryable, sends: NewSend[], at: Date): Promise<SendVerdict[]> {
+export async function acceptSends(db: Writer, sends: NewSend[], at: Date): Promise<SendVerdict[]> {
   const told = await db.query<SendVerdict & { i: number }>(acceptance, [
     at,
     ...organizationColumns(sends),

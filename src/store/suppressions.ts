@@ -1,6 +1,6 @@
 // Addresses that an organization does not write to any more.
 import { newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { DeliveryPlace } from './deliveries.ts'
 
 export type SuppressionReason = 'manual' | 'hard_bounce' | 'complaint' | 'unsubscribe'
@@ -104,7 +104,7 @@ export async function suppressRecipients(
  * have had no attempt. Answers how many ended.
  */
 export async function suppressDeliveries(
-  db: Queryable,
+  db: Writer,
   places: DeliveryPlace[],
   epoch: number | null,
   at: Date,

@@ -1,6 +1,6 @@
 // Events on their way to endpoints: fanned out of the outbox, called, recorded, listed, replayed and purged.
 import type { OrganizationId, WebhookId } from '../base/ids.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { OutboxItem } from './outbox.ts'
 import type { WebhookLease } from './webhooks.ts'
 
@@ -13,7 +13,7 @@ export interface FannedOut {
 }
 
 /** Turns the next outbox rows into deliveries; see the migration. */
-export async function fanOut(db: Queryable, wanted: number, at: Date): Promise<FannedOut> {
+export async function fanOut(db: Writer, wanted: number, at: Date): Promise<FannedOut> {
   const [row] = await db.query<FannedOut>(
     'select taken, is_behind as "isBehind", is_wanted as "isWanted", webhooks from fan_out($1, $2)',
     [wanted, at],
@@ -110,7 +110,7 @@ export interface RequestRecord {
 }
 
 /** Records results, one call a batch; answers the endpoints that were disabled by it. */
-export async function recordCalls(db: Queryable, results: CallResult[], at: Date): Promise<string[]> {
+export async function recordCalls(db: Writer, results: CallResult[], at: Date): Promise<string[]> {
   const rows = await db.query<{ id: string }>('select record_calls as id from record_calls($1, $2)', [
     JSON.stringify(results),
     at,

@@ -1,6 +1,6 @@
 // Customers' endpoints, and which node calls them.
 import type { OrganizationId, WebhookId } from '../base/ids.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import { isNodeLock } from './nodes.ts'
 
 export interface WebhookRow {
@@ -151,7 +151,7 @@ const heads = `first as (
  * fences the results of the old owner. `among` confines the look to endpoints that are known to have work.
  */
 export async function acquireWebhooks(
-  db: Queryable,
+  db: Writer,
   owner: { nodeId: number; leaseMs: number; lockClass: number },
   at: Date,
   { among, limit }: { among: string[] | null; limit: number },
@@ -179,7 +179,7 @@ export async function acquireWebhooks(
 
 /** Renews the leases that are still ours; one that is missing from the answer has been lost, or its endpoint has ended. */
 export async function renewWebhooks(
-  db: Queryable,
+  db: Writer,
   nodeId: number,
   held: WebhookLease[],
   leaseMs: number,
@@ -197,7 +197,7 @@ export async function renewWebhooks(
 
 /** Gives an endpoint up at once, so that another node need not wait for the lease to run out. */
 export async function releaseWebhook(
-  db: Queryable,
+  db: Writer,
   nodeId: number,
   { webhook, epoch }: WebhookLease,
 ): Promise<void> {

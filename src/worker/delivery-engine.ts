@@ -132,7 +132,8 @@ export class DeliveryEngine<Job> {
     const isShort = others.some(({ key }) => !purposes.has(key))
     for (const { key } of own) purposes.set(key, null)
     const askedMs = performance.now()
-    const routes = purposes.size > 0 ? await acquireRoutes(db, owner, clock.now(), [...purposes.keys()]) : []
+    const routes =
+      purposes.size > 0 ? await acquireRoutes(db.writer, owner, clock.now(), [...purposes.keys()]) : []
     if (membership.nodeId !== nodeId) return true
     for (const route of routes) this.#hold(nodeId, route, purposes.get(route.key)!, askedMs + leaseMs)
     if (isShort) this.#short = chosen.length < acquireAtOnce ? this.#places : Number.POSITIVE_INFINITY
@@ -146,7 +147,7 @@ export class DeliveryEngine<Job> {
     const own = ownRoutes.filter((route) => this.#hinted.has(route) || (isWalk && !this.#held.has(route)))
     const hinted = [...new Set([...own, ...this.#hinted])].slice(0, amongAtOnce)
     for (const route of hinted) this.#hinted.delete(route)
-    const candidates = hinted.length > 0 ? await findAmong(db, owner, clock.now(), hinted) : []
+    const candidates = hinted.length > 0 ? await findAmong(db.writer, owner, clock.now(), hinted) : []
     if (!isWalk) return candidates
     if (!this.#walkFrom) candidates.push(...(await findOrphaned(db, owner)))
     const walk = await walkQueues(db, owner, clock.now(), { from: this.#walkFrom, most: walkStep })
@@ -200,7 +201,7 @@ export class DeliveryEngine<Job> {
   async #work(nodeId: number, route: RouteRow, held: Held<Job>, verbs: RouteVerbs<Job>): Promise<void> {
     const { db, clock, log } = this.#options
     try {
-      const orphans = await reclaimOrphans(db, route, clock.now())
+      const orphans = await reclaimOrphans(db.writer, route, clock.now())
       if (orphans > 0) log.info({ route: route.key, orphans }, 'took back what a lost owner had on the wire')
       await held.worker.run()
     } catch (error) {
@@ -208,7 +209,7 @@ export class DeliveryEngine<Job> {
     }
     // Let go of before its results are recorded, the route's next owner would send those messages again.
     await verbs.recorded()
-    await releaseRoute(db, nodeId, route).catch(() => {}) // the lease runs out by itself
+    await releaseRoute(db.writer, nodeId, route).catch(() => {}) // the lease runs out by itself
     if (this.#held.get(route.key) !== held) return
     this.#held.delete(route.key)
     if (held.worker.isWoken) this.#hint(route.key)
@@ -220,7 +221,7 @@ export class DeliveryEngine<Job> {
     const held = [...this.#held].map(([key, { epoch }]) => ({ key, epoch }))
     const askedMs = performance.now()
     const renewed = new Map(
-      (await renewRoutes(this.#options.db, nodeId, held, leaseMs)).map((route) => [route.key, route]),
+      (await renewRoutes(this.#options.db.writer, nodeId, held, leaseMs)).map((route) => [route.key, route]),
     )
     for (const { key, epoch } of held) {
       const current = this.#held.get(key)

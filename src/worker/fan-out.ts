@@ -51,7 +51,7 @@ export class FanOut {
 
   async #run(): Promise<boolean> {
     const { db, clock, onDeliveries } = this.#options
-    const { taken, isBehind, isWanted, webhooks } = await fanOut(db, batch, clock.now())
+    const { taken, isBehind, isWanted, webhooks } = await fanOut(db.writer, batch, clock.now())
     if (webhooks.length > 0) onDeliveries(webhooks)
     if (isBehind) await sleep(isWanted || taken >= batch ? behindMs : unwantedMs)
     return isBehind

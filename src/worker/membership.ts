@@ -89,7 +89,7 @@ export class Membership {
   async #tell(): Promise<void> {
     const [node, addresses] = [this.#node, this.#addresses]
     if (!node || this.#told === addresses) return
-    await writeNodeAddresses(this.#options.db, node.id, addresses)
+    await writeNodeAddresses(this.#options.db.writer, node.id, addresses)
     if (this.#node === node) this.#told = addresses
   }
 }

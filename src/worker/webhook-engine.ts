@@ -94,7 +94,7 @@ export class WebhookEngine<Call extends { id: string }> {
     if (among?.length === 0) return false
     this.#hinted.clear()
     const owner = { nodeId, leaseMs, lockClass: nodeLockClass }
-    const leases = await acquireWebhooks(db, owner, clock.now(), { among, limit })
+    const leases = await acquireWebhooks(db.writer, owner, clock.now(), { among, limit })
     if (membership.nodeId !== nodeId) return true
     const isMore = leases.length === limit
     if (isMore) this.#lookedAtMs = Number.NEGATIVE_INFINITY
@@ -137,7 +137,7 @@ export class WebhookEngine<Call extends { id: string }> {
         'the calls of an endpoint were interrupted',
       )
     }
-    await releaseWebhook(this.#options.db, nodeId, lease).catch(() => {}) // the lease runs out by itself
+    await releaseWebhook(this.#options.db.writer, nodeId, lease).catch(() => {}) // the lease runs out by itself
     if (this.#held.get(lease.webhook) !== held) return
     this.#held.delete(lease.webhook)
     if (worker.isWoken) this.wake([lease.webhook])
@@ -148,7 +148,7 @@ export class WebhookEngine<Call extends { id: string }> {
     if (nodeId === null || this.#held.size === 0) return false
     const leases = [...this.#held.values()].map(({ lease }) => lease)
     const askedMs = performance.now()
-    const renewed = await renewWebhooks(this.#options.db, nodeId, leases, leaseMs)
+    const renewed = await renewWebhooks(this.#options.db.writer, nodeId, leases, leaseMs)
     const epochs = new Map(renewed.map(({ webhook, epoch }) => [webhook, epoch]))
     for (const { webhook, epoch } of leases) {
       const current = this.#held.get(webhook)

@@ -1,4 +1,4 @@
-// Who may import whom: the table of ARCHITECTURE.md, no cycles, and only flow/ opens transactions.
+// Who may import whom: the table of ARCHITECTURE.md, and no cycles.
 import assert from 'node:assert/strict'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
@@ -89,15 +89,7 @@ test('fences: no imports run in a circle', () => {
   for (const file of imports.keys()) visit(file, [])
 })
 
-test('fences: only flow/ opens transactions, and nothing only passes others’ exports on', () => {
-  const opening = files.filter(
-    ({ path, text }) => /\.transaction\(/.test(text) && !path.startsWith('src/flow/'),
-  )
-  assert.deepEqual(
-    opening.map(({ path }) => path),
-    [],
-    'a Tx is opened in flow/ and handed on',
-  )
+test('fences: nothing only passes others’ exports on', () => {
   const barrels = files.filter(({ text }) => /^export (\*|\{[^}]*\}) from /m.test(text))
   assert.deepEqual(
     barrels.map(({ path }) => path),

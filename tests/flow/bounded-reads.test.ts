@@ -77,7 +77,7 @@ test('of twenty thousand sends that do not concern them, moving, purging and val
     const read = await rowsRead(work)
     assert.ok(read < most, `${read} rows`)
   }
-  assert.deepEqual(await look(db), [
+  assert.deepEqual(await db.transaction(look), [
     { isSuppressed: false, mailbox: false },
     { isSuppressed: false, mailbox: null },
   ])

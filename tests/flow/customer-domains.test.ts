@@ -443,7 +443,7 @@ test('a domain with a long queue is deleted in parts, each committed by itself',
   const { api, dns, node } = await setStage(t)
   const { db } = node.foundation
   const domain = await proveDomain(api, dns, 'long.example', ['outbound'])
-  await addRoutes(db, ['@relay'], node.foundation.clock.now())
+  await addRoutes(db.writer, ['@relay'], node.foundation.clock.now())
   await pauseQueue(node.foundation, '@relay', 'paused')
   const people = (name: string) => Array.from({ length: 600 }, (_, i) => `${name}${i}@far.test`)
   const both = [

@@ -64,7 +64,7 @@ test('outbox: the fan-out takes rows in order, some at a time, and each once', a
   let [taken, turn] = [0, 0]
   // Transactions of other tests on the same server hold rows back for a while.
   await until('all rows to be taken', async () => {
-    const fanned = await fanOut(db, 10, new Date(1_000_000 - turn++))
+    const fanned = await fanOut(db.writer, 10, new Date(1_000_000 - turn++))
     assert.ok(fanned.taken <= 2)
     taken += fanned.taken
     assert.ok(!fanned.isBehind || taken < 13)
@@ -72,12 +72,12 @@ test('outbox: the fan-out takes rows in order, some at a time, and each once', a
   })
   // Although the clock went backwards the order of ids is that of events.
   assert.deepEqual(await told(), ids)
-  assert.equal((await fanOut(db, 10, new Date())).taken, 0)
+  assert.equal((await fanOut(db.writer, 10, new Date())).taken, 0)
 })
 
 test('outbox: where there is no endpoint the fan-out says so, goes on, and one that comes is told what follows', async (t) => {
   const { db, tell, told } = await setStage(t, 1)
-  const fan = () => fanOut(db, 10, new Date())
+  const fan = () => fanOut(db.writer, 10, new Date())
   assert.equal((await fan()).isWanted, true)
   await db.query(`update webhook set status = 'deleted'`)
   await tell()
@@ -97,10 +97,10 @@ test('outbox: what a transaction that still runs may add to is not read', async 
   await db.transaction(async (tx) => {
     await tx.query('select pg_current_xact_id()')
     await tell()
-    const { taken, isBehind } = await fanOut(db, 10, new Date())
+    const { taken, isBehind } = await fanOut(db.writer, 10, new Date())
     assert.deepEqual([taken, isBehind], [0, true])
   })
-  await until('it to be taken', async () => (await fanOut(db, 10, new Date())).taken === 1)
+  await until('it to be taken', async () => (await fanOut(db.writer, 10, new Date())).taken === 1)
   assert.equal((await told()).length, 1)
 })
 
@@ -109,17 +109,17 @@ test('check 90: an outbox out of another cluster is numbered anew, and nothing i
   const ids: string[] = []
   for (let round = 0; round < 2; round++) {
     ids.push(...(await tell()))
-    await fanOut(db, 10, new Date())
+    await fanOut(db.writer, 10, new Date())
     ids.push(...(await tell()))
     // As a dump brings it: numbers of transactions far ahead of this cluster's.
     const ahead = `update %s set xact = (xact::text::bigint + 1000000000)::text::xid8`
     await db.query(ahead.replace('%s', 'outbox'))
     await db.query(ahead.replace('%s', 'outbox_cursor'))
     ids.push(...(await tell()))
-    assert.equal((await fanOut(db, 10, new Date())).taken, 0)
+    assert.equal((await fanOut(db.writer, 10, new Date())).taken, 0)
     assert.deepEqual([await db.transaction(mendOutbox), await db.transaction(mendOutbox)], [true, false])
     ids.push(...(await tell()))
-    while ((await fanOut(db, 10, new Date())).isBehind);
+    while ((await fanOut(db.writer, 10, new Date())).isBehind);
     assert.deepEqual(await told(), ids)
   }
 })
@@ -127,7 +127,7 @@ test('check 90: an outbox out of another cluster is numbered anew, and nothing i
 test('check 90: nodes that start together number the outbox anew once, and nothing is told twice', async (t) => {
   const { db, tell, told } = await setStage(t, 1)
   const ids = [...(await tell()), ...(await tell())]
-  await fanOut(db, 10, new Date())
+  await fanOut(db.writer, 10, new Date())
   for (const table of ['outbox', 'outbox_cursor'])
     await db.query(`update ${table} set xact = (xact::text::bigint + 1000000000)::text::xid8`)
   const mended = await db.transaction(async (tx) => {
@@ -139,7 +139,7 @@ test('check 90: nodes that start together number the outbox anew once, and nothi
   })
   assert.deepEqual((await Promise.all(mended)).sort(), [false, false, true])
   ids.push(...(await tell()))
-  while ((await fanOut(db, 10, new Date())).isBehind);
+  while ((await fanOut(db.writer, 10, new Date())).isBehind);
   assert.deepEqual(await told(), ids)
 })
 

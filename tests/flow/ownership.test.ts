@@ -52,9 +52,9 @@ async function acquire(db: Db, nodeId: number, among: string[] | null = null) {
     const { candidates } = await walkQueues(db, asking, at, { from: null, most: 100 })
     return [...candidates, ...(await findOrphaned(db, asking))]
   }
-  const found = among ? await findAmong(db, asking, at, among) : await find()
+  const found = among ? await findAmong(db.writer, asking, at, among) : await find()
   return await acquireRoutes(
-    db,
+    db.writer,
     asking,
     at,
     found.map(({ key }) => key),
@@ -97,20 +97,20 @@ test('check 93: under an epoch that has passed nothing is claimed, recorded, ren
   await first.leave()
   const taken = await takeOver(db, second.id)
   assert.deepEqual([taken.key, taken.epoch], ['@relay', 2])
-  assert.equal(await reclaimOrphans(db, taken, new Date()), 1)
+  assert.equal(await reclaimOrphans(db.writer, taken, new Date()), 1)
   assert.deepEqual(await claim(1, 5), [])
-  assert.deepEqual(await recordResults(db, [delivered(claimed!, 1)], new Date()), [false])
-  assert.deepEqual(await renewRoutes(db, first.id, [route!], leaseMs), [])
-  await releaseRoute(db, first.id, route!)
-  assert.equal((await renewRoutes(db, second.id, [taken], leaseMs)).length, 1)
-  await releaseRoute(db, second.id, { key: '@relay', epoch: 1 })
-  assert.equal((await renewRoutes(db, second.id, [taken], leaseMs)).length, 1)
+  assert.deepEqual(await recordResults(db.writer, [delivered(claimed!, 1)], new Date()), [false])
+  assert.deepEqual(await renewRoutes(db.writer, first.id, [route!], leaseMs), [])
+  await releaseRoute(db.writer, first.id, route!)
+  assert.equal((await renewRoutes(db.writer, second.id, [taken], leaseMs)).length, 1)
+  await releaseRoute(db.writer, second.id, { key: '@relay', epoch: 1 })
+  assert.equal((await renewRoutes(db.writer, second.id, [taken], leaseMs)).length, 1)
 
   const again = await claim(2, 5)
   assert.deepEqual(again.map(({ attempts }) => attempts).sort(), [1, 2])
   const both = again.map((one) => delivered(one, 2))
-  assert.deepEqual(await recordResults(db, both, new Date()), [true, true])
-  assert.deepEqual(await recordResults(db, both, new Date()), [false, false])
+  assert.deepEqual(await recordResults(db.writer, both, new Date()), [true, true])
+  assert.deepEqual(await recordResults(db.writer, both, new Date()), [false, false])
   await untilStates(api, submission.id, 'delivered', 'delivered')
   const { events } = await api.want<{ events: { type: string }[] }>(`/v1/submissions/${submission.id}/events`)
   assert.deepEqual(
@@ -131,8 +131,8 @@ test('check 93: what a killed owner left on a paused queue is given back, so tha
   await db.query('update route set paused = true')
   await first.leave()
   const route = await takeOver(db, second.id)
-  assert.equal(await reclaimOrphans(db, route, new Date()), 1)
-  await releaseRoute(db, second.id, route)
+  assert.equal(await reclaimOrphans(db.writer, route, new Date()), 1)
+  await releaseRoute(db.writer, second.id, route)
   assert.deepEqual(await acquire(db, second.id), [])
 })
 

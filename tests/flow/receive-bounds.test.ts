@@ -164,7 +164,8 @@ test('hostile 12: a mail that was stored is stored, though nobody heard of it an
   const mails = [0, 1, 2].map((number) =>
     received(organizationId as OrganizationId, number === 1 ? null : inbox.id),
   )
-  const store = (some: ReceivedMail[]) => insertReceived(foundation.db, some, bounds, foundation.clock.now())
+  const store = (some: ReceivedMail[]) =>
+    insertReceived(foundation.db.writer, some, bounds, foundation.clock.now())
   assert.deepEqual(await store(mails.slice(0, 2)), ['stored', 'stored'])
   assert.deepEqual(await store(mails), ['stored', 'stored', 'over'])
   assert.equal((await usageOf({ foundation } as TestNode, { organizationId } as TestCaller)).messages, 1)

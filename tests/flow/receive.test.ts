@@ -427,7 +427,7 @@ test('mail that has failed is passed over by who takes none of it', async (t) =>
       return { ids: taken.map(({ id }) => id), isMore }
     })
   const [first, ...others] = (await claim()).ids
-  await noteFailedSpool(db, [first!], clock.now())
+  await noteFailedSpool(db.writer, [first!], clock.now())
   clock.advance(1_000)
   assert.deepEqual(new Set((await claim(0)).ids), new Set(others))
   assert.equal((await claim()).isMore, true)

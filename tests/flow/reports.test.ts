@@ -600,5 +600,5 @@ async function keep(
     ],
   }))
   const bound = { mails: 1e6, bytes: 1e9 }
-  await insertReceived(db, rows, { operator: bound, feedback: bound, return_path: bound }, clock.now())
+  await insertReceived(db.writer, rows, { operator: bound, feedback: bound, return_path: bound }, clock.now())
 }

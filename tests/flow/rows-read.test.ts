@@ -74,7 +74,7 @@ test('64 reports about a submission of 1,000 recipients look through its events 
 
 test('letting go of old roll-ups looks at those alone, though all organizations have the same hours', async () => {
   const until = new Date(Date.now() - 3_600_000)
-  assert.equal(await deleteRollUps(db, 'hour', until, 500), 0)
+  assert.equal(await deleteRollUps(db.writer, 'hour', until, 500), 0)
   await db.query(
     `insert into metric select o.id, 'destination', 'hour', date_trunc('hour', now()) - h * interval '1 hour', 'x' || k,
       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null
@@ -112,7 +112,7 @@ interface Waiting {
 
 /** One delivery that waits for each of the organizations, which are there from then on. */
 async function addWaiting({ route, organizations, status, dueAt }: Waiting): Promise<void> {
-  await addRoutes(db, [route], new Date())
+  await addRoutes(db.writer, [route], new Date())
   await db.query(
     `insert into organization (id, name, status, limits, created_at, updated_at)
     select id, '', 'active', '{}', now(), now() from unnest($1::uuid[]) id on conflict do nothing`,
@@ -211,7 +211,7 @@ test('a step of the walk through all queues reads no more, however many queues o
   const dueAt = new Date(Date.now() - 1_000)
   const [busy, other] = newOrganizations(2)
   const names = Array.from({ length: 3_000 }, (_, i) => `w${i}.evil.test`)
-  await addRoutes(db, names, new Date())
+  await addRoutes(db.writer, names, new Date())
   await addWaiting({ route: 'w.other.test', organizations: [other!], status: 'pending', dueAt })
   await addWaiting({ route: 'w.evil.test', organizations: [busy!], status: 'pending', dueAt })
   await db.query(

@@ -158,7 +158,7 @@ test('check 46: what is suppressed while a claim waits for its queue is not atte
   await send(api, await api.createInbox(), ['gone@far.test'])
   const { db, clock } = node.foundation
   const owner = { nodeId: 1, leaseMs: 60_000, lockClass: nodeLockClass }
-  const [route] = await acquireRoutes(db, owner, clock.now(), ['@capture'])
+  const [route] = await acquireRoutes(db.writer, owner, clock.now(), ['@capture'])
   const holder = new pg.Client(place.connection)
   await holder.connect()
   place.after(() => holder.end())

@@ -153,7 +153,7 @@ async function addDelivery({ db, clock }: Stage, { api }: Caller, webhookId: str
   const before = await newest()
   await api.want(`${path}/test`, { method: 'POST', status: 202 })
   const delivery = await until('the delivery', async () => {
-    await fanOut(db, 2_000, clock.now())
+    await fanOut(db.writer, 2_000, clock.now())
     const now = await newest()
     return now && now.id !== before?.id ? now : null
   })
@@ -169,5 +169,5 @@ async function addComplaint({ db, clock }: Stage, { organizationId }: Caller): P
     ...{ messageId: null, email, addressKey: email, feedbackType: 'abuse', userAgent: null },
     ...{ reportedBy: 'mx.far.test', arrivedAt: clock.now() },
   }
-  await insertComplaint(db, row, clock.now())
+  await db.transaction((tx) => insertComplaint(tx, row, clock.now()))
 }

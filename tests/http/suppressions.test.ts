@@ -118,8 +118,9 @@ test('complaints are listed newest first, and the same one stands once', async (
   })
   const at = new Date('2026-11-21T10:00:00Z')
   const rows = ['a@far.test', 'b@far.test', 'c@far.test'].map(complaint)
-  for (const row of rows) assert.equal(await insertComplaint(stage.db, row, at), true)
-  assert.equal(await insertComplaint(stage.db, rows[0]!, at), false)
+  const insert = (row: (typeof rows)[0]) => stage.db.transaction((tx) => insertComplaint(tx, row, at))
+  for (const row of rows) assert.equal(await insert(row), true)
+  assert.equal(await insert(rows[0]!), false)
   type Page = { complaints: Record<string, unknown>[]; nextCursor: string | null }
   const first = await api.want<Page>('/v1/complaints?limit=2')
   const rest = await api.want<Page>(`/v1/complaints?limit=2&cursor=${first.nextCursor}`)

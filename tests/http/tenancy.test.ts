@@ -348,6 +348,7 @@ function countStatements(): { statements: string[]; end(): void } {
   db.transaction = (work) =>
     transaction.call(db, (tx) =>
       work({
+        ...tx,
         query: (text, values) => {
           statements.push(text)
           return tx.query(text, values) as never

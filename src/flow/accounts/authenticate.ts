@@ -114,7 +114,12 @@ export class RequestRate {
 
   async #borrow(caller: Caller, slice: Slice): Promise<void> {
     const wanted = Math.min(maxSlice, Math.max(1, Math.ceil(caller.requestsPerMinute * 0.05)))
-    const { lent, granted } = await borrowRequests(this.#db, caller, new Date(slice.windowStartMs), wanted)
+    const { lent, granted } = await borrowRequests(
+      this.#db.writer,
+      caller,
+      new Date(slice.windowStartMs),
+      wanted,
+    )
     slice.left += lent
     slice.granted = lent === 0 ? caller.requestsPerMinute : granted
   }

@@ -73,8 +73,8 @@ export class Courier {
       giveBack: (jobs: DeliveryJob[]) => record(jobs.flatMap(untried)),
       nextDue: () => nextDue(db, { ...lease, turns }, clock.now()),
       noteFault: (failures: number, notBefore: Date, fault: RouteFault) =>
-        backOffRoute(db, route, { failures, notBefore, ...fault }, clock.now()),
-      clearFault: () => clearBackOff(db, route),
+        backOffRoute(db.writer, route, { failures, notBefore, ...fault }, clock.now()),
+      clearFault: () => clearBackOff(db.writer, route),
       recorded: async () => {
         while (recording.size > 0) await Promise.all(recording)
       },
@@ -156,7 +156,7 @@ export class Courier {
 
   async #commit(results: DeliveryResult[]): Promise<(boolean | DbFault)[]> {
     const { db, clock, wake } = this.#deps
-    const outcomes = await commitRows(results, (rows) => recordResults(db, rows, clock.now()))
+    const outcomes = await commitRows(results, (rows) => recordResults(db.writer, rows, clock.now()))
     wake()
     return outcomes
   }

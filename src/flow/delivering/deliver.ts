@@ -62,7 +62,7 @@ export async function claimJobs(
   const found = await claimDeliveries(db, claim, clock.now())
   try {
     const suppressed = found.filter(({ isSuppressed }) => isSuppressed)
-    await suppressDeliveries(db, suppressed, lease.epoch, clock.now())
+    await suppressDeliveries(db.writer, suppressed, lease.epoch, clock.now())
   } catch (error) {
     record(found.map((delivery) => ({ ...placeOf(lease, delivery), ...giveBack })))
     throw error

@@ -23,7 +23,7 @@ export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
   const at = clock.now()
   const expired = await findExpired(db, at, chunk)
   return await endWaiting(
-    db,
+    db.writer,
     expired,
     { failureCode: 'soft_bounce_expired', eventType: 'failed', classification: 'expired' },
     at,
@@ -71,7 +71,7 @@ async function endAll(
   for (;;) {
     const waiting = await find()
     if (waiting.length === 0) return count
-    count += await endWaiting(db, waiting, end, clock.now())
+    count += await endWaiting(db.writer, waiting, end, clock.now())
   }
 }
 

@@ -45,7 +45,7 @@ async function cancelWaiting({ db, clock }: Deps, id: DomainId): Promise<void> {
   for (let from: SubmissionId | null = null; ; ) {
     const waiting: DeliveryPlace[] = await findWaitingOfDomain(db, id, from, chunk)
     // Fewer end than were found when the engine has taken some onto the wire meanwhile; those it ends itself.
-    await endWaiting(db, waiting, end, clock.now())
+    await endWaiting(db.writer, waiting, end, clock.now())
     if (waiting.length < chunk) return
     from = waiting.at(-1)!.submissionId
   }

@@ -175,7 +175,7 @@ export class Notifier {
     const { db, clock, log } = this.#options
     // In one order, so that two batches never wait for each other.
     return await commitRows(results, async (rows) => {
-      const disabled = await recordCalls(db, rows, clock.now())
+      const disabled = await recordCalls(db.writer, rows, clock.now())
       for (const webhook of disabled) log.info({ webhook }, 'an endpoint was disabled')
       return rows.map(() => true)
     }).then((outcomes) => outcomes.map((outcome) => this.#isRecorded(outcome)))

@@ -97,7 +97,7 @@ async function noteLost({ db, clock, log, underWay }: FilingDeps): Promise<void>
   const lost = underWay.lost()
   if (lost.length === 0) return
   log.warn({ messages: lost }, 'this node ended while it read mails; they are tried one by one')
-  await noteFailedSpool(db, lost, new Date(clock.nowMs() + backoffMs(retryMs, 1)))
+  await noteFailedSpool(db.writer, lost, new Date(clock.nowMs() + backoffMs(retryMs, 1)))
   underWay.end()
 }
 
@@ -113,8 +113,9 @@ async function fileOneByOne(deps: FilingDeps, limit: number): Promise<boolean> {
       const failures = current.failures + ((await mayPass(error, deps.blobs)) ? 0 : 1)
       deps.log.error({ err: error, message: current.id, failures }, 'a mail could not be filed')
       const after = (waitMs: number) => new Date(deps.clock.nowMs() + waitMs)
-      if (failures === current.failures) await postponeSpool(deps.db, [current.id], after(ownFaultWaitMs))
-      else await noteFailedSpool(deps.db, [current.id], after(backoffMs(retryMs, failures)))
+      if (failures === current.failures)
+        await postponeSpool(deps.db.writer, [current.id], after(ownFaultWaitMs))
+      else await noteFailedSpool(deps.db.writer, [current.id], after(backoffMs(retryMs, failures)))
     }
   }
   return true

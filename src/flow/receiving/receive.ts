@@ -332,7 +332,7 @@ export class Receiver implements Backend {
     const { db, clock } = this.#deps
     if (mails.length >= crowd) this.#crowdedSinceMs = performance.now()
     try {
-      return await commitRows(mails, (rows) => insertReceived(db, rows, keptBounds, clock.now()))
+      return await commitRows(mails, (rows) => insertReceived(db.writer, rows, keptBounds, clock.now()))
     } finally {
       this.#countCrowded(performance.now())
       this.#crowdedSinceMs = null

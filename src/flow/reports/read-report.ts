@@ -10,7 +10,7 @@ import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { Report } from '../../mail/bounce/report.ts'
 import { OutOfPatience, type ParsePool } from '../../mail/parse-pool.ts'
 import { type ReturnPathToken, readReturnPath } from '../../mail/return-path.ts'
-import { type Db, DbFault, type Queryable, type Tx } from '../../postgres/db.ts'
+import { type Db, DbFault, type Tx, type Writer } from '../../postgres/db.ts'
 import {
   claimReports,
   deleteKept,
@@ -76,12 +76,12 @@ async function noteLost(deps: ReportDeps): Promise<void> {
   const lost = deps.underWay.lost()
   if (lost.length === 0) return
   deps.log.warn({ kept: lost }, 'this node ended while it read reports; they are tried one by one')
-  await noteFailure(deps, lost, 1)
+  await noteFailure({ ...deps, db: deps.db.writer }, lost, 1)
   deps.underWay.end()
 }
 
 async function noteFailure(
-  { db, clock }: { db: Queryable; clock: Clock },
+  { db, clock }: { db: Writer; clock: Clock },
   ids: string[],
   failures: number,
 ): Promise<void> {
@@ -100,8 +100,9 @@ async function readOneByOne(deps: ReportDeps, limit: number): Promise<boolean> {
       if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
       const failures = current.failures + ((await mayPass(error, deps.blobs)) ? 0 : 1)
       deps.log.error({ err: error, kept: current.id, failures }, 'a report could not be read')
-      if (failures > current.failures) await noteFailure(deps, [current.id], failures)
-      else await postponeReports(deps.db, [current.id], new Date(deps.clock.nowMs() + ownFaultWaitMs))
+      if (failures > current.failures)
+        await noteFailure({ ...deps, db: deps.db.writer }, [current.id], failures)
+      else await postponeReports(deps.db.writer, [current.id], new Date(deps.clock.nowMs() + ownFaultWaitMs))
     }
   }
   return true

@@ -291,7 +291,7 @@ export class Acceptance {
 
   async #addRoutes({ deliveries }: NewSend): Promise<void> {
     const unknown = deliveries.map(({ route }) => route).filter((route) => !this.#knownRoutes.has(route))
-    await addRoutes(this.#deps.db, unknown, this.#deps.clock.now())
+    await addRoutes(this.#deps.db.writer, unknown, this.#deps.clock.now())
     if (this.#knownRoutes.size > maxKnown) this.#knownRoutes.clear()
     for (const route of unknown) this.#knownRoutes.add(route)
   }
@@ -301,7 +301,7 @@ export class Acceptance {
     return await commitRows(sends, async (rows) => {
       const news = rows.map(({ send }) => send)
       const at = clock.now()
-      if (!rows.some(({ raw }) => raw)) return await acceptSends(db, news, at)
+      if (!rows.some(({ raw }) => raw)) return await acceptSends(db.writer, news, at)
       return await db.transaction(async (tx) => {
         const verdicts = await acceptSends(tx, news, at)
         const raws = rows.flatMap(({ raw }, i) => (raw && verdicts[i]?.verdict === 'accepted' ? [raw] : []))

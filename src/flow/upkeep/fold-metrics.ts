@@ -15,11 +15,11 @@ const keptMs = { second: 2 * minuteMs, hour: 32 * dayMs, day: 32 * dayMs } as co
 
 /** Answers whether there is more to do at once. */
 export async function foldMetrics({ db, clock }: { db: Db; clock: Clock }): Promise<boolean> {
-  const folded = await foldDeltas(db, { wanted: deltas, mostDestinations })
+  const folded = await foldDeltas(db.writer, { wanted: deltas, mostDestinations })
   let isMore = folded === deltas
   for (const grain of ['second', 'hour', 'day'] as const) {
     const until = new Date(clock.nowMs() - keptMs[grain])
-    isMore = (await deleteRollUps(db, grain, until, pruned)) === pruned || isMore
+    isMore = (await deleteRollUps(db.writer, grain, until, pruned)) === pruned || isMore
   }
   return isMore
 }

@@ -1,0 +1,80 @@
+// Who may write: what only reads does not compile where a write asks for more, and only flow/ and worker/ ask a pool for it.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { readProduct, root } from './source.ts'
+
+/** What a route could try with the pool that it is given; each line that ends in `// no` must not compile. */
+const route = `
+import type { DomainId, OrganizationId } from '../../src/base/ids.ts'
+import type { Db, Queryable, Tx, Writer } from '../../src/postgres/db.ts'
+import { deleteDomainRow, findDomain } from '../../src/store/domains.ts'
+import { addRoutes } from '../../src/store/routes.ts'
+declare const db: Db, reader: Queryable, writer: Writer, tx: Tx, id: DomainId, organizationId: OrganizationId
+export const reads = [findDomain(db, organizationId, id), findDomain(reader, organizationId, id), findDomain(tx, organizationId, id)]
+export const writes = [addRoutes(writer, [], new Date()), addRoutes(tx, [], new Date()), deleteDomainRow(tx, id)]
+export const a: Tx = db // no
+export const b: Tx = writer // no
+export const c: Writer = reader // no
+export const d: Tx = { query: async () => [] } // no
+export const e = addRoutes(db, [], new Date()) // no
+export const f = addRoutes(reader, [], new Date()) // no
+export const g = deleteDomainRow(db, id) // no
+export const h = deleteDomainRow(writer, id) // no
+`
+
+test('fences: what is given a pool or something to read with cannot write: such a file does not compile', () => {
+  const folder = mkdtempSync(join(root, 'tests/written-'))
+  try {
+    const file = join(folder, 'route.ts')
+    writeFileSync(file, route)
+    const { compilerOptions } = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8'))
+    const settings = join(folder, 'tsconfig.json')
+    writeFileSync(settings, JSON.stringify({ compilerOptions, files: ['route.ts'] }))
+    const { stdout } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', settings], {
+      encoding: 'utf8',
+      cwd: root,
+    })
+    const refused = [...stdout.matchAll(/route\.ts\((\d+),\d+\): error TS(?:2739|2740|2741|2345)/g)].map(
+      ([, line]) => Number(line),
+    )
+    const marked = route.split('\n').flatMap((line, index) => (line.endsWith('// no') ? [index + 1] : []))
+    assert.deepEqual([...new Set(refused)], marked, stdout)
+    assert.equal(stdout.match(/error TS/g)?.length, marked.length, stdout)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test('fences: only flow/ opens transactions, and only flow/ and worker/ ask a pool to write', () => {
+  const asking = (what: RegExp, rooms: RegExp) =>
+    readProduct()
+      .filter(({ path, text }) => what.test(text) && !rooms.test(path))
+      .map(({ path }) => path)
+  assert.deepEqual(asking(/\.transaction\(/, /^src\/flow\//), [], 'a Tx is opened in flow/ and handed on')
+  assert.deepEqual(
+    asking(/\bdb\.writer\b/, /^src\/(flow|worker)\//),
+    [],
+    'a Writer is asked for in flow/ and worker/',
+  )
+})
+
+const writes = /\b(?:insert into|delete from|update \w+ (?:\w+ )?set|for (?:no key )?update\b)/
+
+test('fences: a row file writes with a Tx or a Writer, never with something to read with', () => {
+  const wrong = readProduct()
+    .filter(({ path }) => path.startsWith('src/store/'))
+    .flatMap(({ path, text }) =>
+      text
+        .split(/^(?=(?:export )?(?:async )?function )/m)
+        // What asks for a connection of its own, to hold a lock with, says so.
+        .filter(
+          (part) =>
+            writes.test(part) && /\b\w+: (?:Queryable|Db)\b/.test(part) && !/\.dedicated\(/.test(part),
+        )
+        .map((part) => `${path} ${/function (\w+)/.exec(part)?.[1]}`),
+    )
+  assert.deepEqual(wrong, [])
+})
