@@ -67,6 +67,11 @@ function faultKind({ code, message }: Error & { code?: string }): DbFault['kind'
 }
 
 const statementTimeoutMs = 60_000
+/** Every statement has its index; a plan made while tables were empty must not read them whole when they are large. */
+const planning = ['jit', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_material']
+  .map((setting) => `-c ${setting}=off`)
+  .concat('-c plan_cache_mode=force_generic_plan')
+  .join(' ')
 
 /** A pool of connections to one database. */
 export class Db implements Queryable {
@@ -84,8 +89,7 @@ export class Db implements Queryable {
       idle_in_transaction_session_timeout: 30_000,
       keepAlive: true,
       application_name: 'posthorn',
-      // Every statement has its index; a plan made while tables were empty must not scan them when they are large.
-      options: '-c jit=off -c enable_seqscan=off -c plan_cache_mode=force_generic_plan',
+      options: planning,
       onConnect: commitDurably,
     })
     // An idle connection that breaks is replaced at the next query, which meets the fault if it lasts.

@@ -1,8 +1,9 @@
-// Forward-only, checksummed migrations, applied under an advisory lock so that nodes may start together.
+// Forward-only, checksummed migrations of tables, and the functions over them, applied under an advisory lock so that nodes may start together.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Log } from '../base/log.ts'
 import type { Db, Queryable } from './db.ts'
+import { applyFunctions } from './functions.ts'
 
 const folder = new URL('../store/migrations/', import.meta.url)
 const lockKey = 0x706f7374 // "post"
@@ -39,6 +40,8 @@ export async function migrate(db: Db, log: Log): Promise<string[]> {
       ])
       log.info({ migration: name }, 'schema migrated')
     }
+    const functions = await applyFunctions(client)
+    if (functions.length > 0) log.info({ functions: functions.length }, 'functions of the database replaced')
     await client.query('commit')
     client.release()
     return pending.map(({ name }) => name)

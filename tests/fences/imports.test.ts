@@ -44,7 +44,9 @@ function importsOf(file: SourceFile): string[] {
   const late = module.dynamicImports.map(({ moduleRequest: { start, end } }) =>
     file.text.slice(start + 1, end - 1),
   )
-  const ours = [...fixed, ...passedOn, ...late].filter((request) => request.startsWith('.'))
+  const ours = [...fixed, ...passedOn, ...late].filter(
+    (request) => request.startsWith('.') && !request.endsWith('/package.json'),
+  )
   return [...new Set(ours.map((request) => name(join(dirname(file.path), request))))]
 }
 

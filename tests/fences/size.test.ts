@@ -26,6 +26,12 @@ function nameOf(node: SyntaxNode | null): string | undefined {
   return named?.name
 }
 
+/** One SQL function a file. */
+const sqlFunctions = readSources('src/store/functions/*.sql').map(({ path, lineCount }) => ({
+  name: path,
+  lines: lineCount,
+}))
+
 const largestFirst = (a: Sized, b: Sized) => b.lines - a.lines
 const files = readSources('src/**/*.ts')
   .map(({ path, lineCount }) => ({ name: path, lines: lineCount }))
@@ -41,6 +47,8 @@ test('fences: the size report', (t) => {
     t.diagnostic(`function ${String(lines).padStart(4)} ${name}`)
   for (const { name, lines } of files.slice(0, 10))
     t.diagnostic(`file     ${String(lines).padStart(4)} ${name}`)
+  for (const { name, lines } of sqlFunctions.toSorted(largestFirst).slice(0, 5))
+    t.diagnostic(`SQL      ${String(lines).padStart(4)} ${name}`)
   assert.ok(over(40) <= functions.length / 10, 'at most one function in ten is over 40 lines')
 })
 

@@ -53,7 +53,7 @@ function folderOfThisFile(): string {
 
 /** The migrated database that others are copied from, named after its migrations; the first to ask makes it. */
 async function makeTemplate(server: Connection): Promise<string> {
-  const name = `posthorn_template_${digestMigrations()}`
+  const name = `posthorn_template_${digestSchema()}`
   const client = new pg.Client(server)
   await client.connect()
   try {
@@ -72,10 +72,12 @@ async function makeTemplate(server: Connection): Promise<string> {
   }
 }
 
-function digestMigrations(): string {
-  const folder = new URL('../../src/store/migrations/', import.meta.url)
+function digestSchema(): string {
   const digest = createHash('sha256')
-  for (const name of readdirSync(folder).sort()) digest.update(readFileSync(new URL(name, folder)))
+  for (const folder of ['migrations', 'functions'].map(
+    (name) => new URL(`../../src/store/${name}/`, import.meta.url),
+  ))
+    for (const name of readdirSync(folder).sort()) digest.update(readFileSync(new URL(name, folder)))
   return digest.digest('hex').slice(0, 12)
 }
 

@@ -1,21 +1,10 @@
--- Acceptance: one call a batch. Limits and idempotency are exact across nodes, with no client inside the lock.
--- Lock order everywhere: usage (by organization), inbox (by id), route (by key), delivery, submission (by id).
-
--- Whether a window of 60 s runs. One that begins in the future is left over from a clock that was wrong; the clocks of
--- nodes differ by less than a minute. Stable, as what it is made of, so that it is inlined.
-create function is_running(started_at timestamptz, at timestamptz) returns boolean
-language sql stable
-as $$
-  select started_at > at - interval '60 s' and started_at < at + interval '60 s'
-$$;
-
 -- A batch comes as columns. First its organizations, each once and in order, with how many sends and recipients it has there,
 -- its keys and its inboxes, each once. Then, one element a send: what decides over it, its recipients (`to_…`, each with the
 -- place of its send, from 1), what is written when it passes. A send of no inbox has no id, no thread and no `fresh`; it has
 -- a domain and header fields. `ref_lines` and `participant_lines` hold a list each, a line an entry.
 -- Answers what became of the sends that were not simply accepted, and the positions of recipients that are suppressed.
 -- Joins of a small batch to large tables must use their indexes whatever the statistics said when the plan was cached.
-create function accept_sends(
+create or replace function accept_sends(
   at timestamptz, organizations uuid[], org_messages integer[], org_recipients integer[], callers uuid[], inboxes text[],
   orgs uuid[], keys uuid[], digests bytea[], hashes bytea[], refusals text[], in_inboxes text[], in_threads text[],
   freshness boolean[], subs uuid[], recipient_counts integer[],
@@ -26,10 +15,6 @@ create function accept_sends(
   header_sets jsonb[], times timestamptz[], expiries timestamptz[])
 returns table (i integer, verdict text, submission_id uuid, retry_after integer, muted integer[])
 language plpgsql
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_material = off
 as $$
 declare
   r record;
@@ -267,14 +252,3 @@ begin
     from unnest(suppressed) p where passed[to_sends[p]] having count(*) > 0;
   end if;
 end $$;
-
--- Participants in order of first appearance, each once, at most 500.
-create function join_participants(known text[], added text[]) returns text[]
-language sql immutable
-as $$
-  select coalesce(array_agg(email order by first), '{}')
-  from (
-    select email, min(place) as first from unnest(known || added) with ordinality p(email, place)
-    where email is not null group by email order by min(place) limit 500
-  ) p
-$$;

@@ -1,0 +1,25 @@
+-- Adds suppressions and tells their organizations; answers the rows that are new. In the order of the key, so that two
+-- batches never wait for each other. `added`: array of {id, org, key, email, reason, submission}.
+create or replace function add_suppressions(added jsonb, at timestamptz) returns setof suppression
+language plpgsql
+as $$
+declare
+  r suppression;
+  told jsonb := '[]';
+begin
+  for r in
+    insert into suppression (organization_id, address_key, id, email, reason, submission_id, created_at)
+    select distinct on (x.org, x.key) x.org, x.key, x.id, x.email, x.reason, x.submission, at
+    from jsonb_to_recordset(added) as x(id uuid, org uuid, key text, email text, reason text, submission uuid)
+    order by x.org, x.key, x.id
+    on conflict (organization_id, address_key) do nothing
+    returning *
+  loop
+    told := told || jsonb_build_object('org', r.organization_id, 'id', uuid_v7(at), 'type', 'suppression.created',
+      'content', jsonb_build_object('suppression', jsonb_build_object('email', r.email, 'reason', r.reason,
+        'submissionId', r.submission_id,
+        'createdAt', to_char(r.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))));
+    return next r;
+  end loop;
+  if told <> '[]' then perform append_outbox(told, at); end if;
+end $$;

@@ -1,0 +1,9 @@
+-- Appends what the transaction has to tell: `facts` is an array of {org, id, type, …}, in order.
+create or replace function append_outbox(facts jsonb, at timestamptz) returns void
+language sql
+as $$
+  insert into outbox (organization_id, items, created_at)
+  select (f->>'org')::uuid, jsonb_agg(f - 'org' order by place), at
+  from jsonb_array_elements(facts) with ordinality as x(f, place)
+  group by f->>'org'
+$$;

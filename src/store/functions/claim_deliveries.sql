@@ -1,0 +1,75 @@
+-- Takes up to `wanted` due deliveries of a route onto the wire, and answers with them what each submission's message is
+-- composed of, at the first of its deliveries. Organizations with due mail take turns, so that one with a long queue
+-- delays nobody else's single message: what was never tried from the one after `fresh`, what waited for its next attempt,
+-- which a quarter is kept for, from the one after `later`, each with where its round began; none of what is null. The first
+-- row, of no submission, says what was seen and where to go on.
+-- Claiming is the attempt's record. Nothing is taken under an epoch that has passed, or out of a paused queue; the lock on
+-- the route keeps both from changing meanwhile. What was suppressed until then is marked.
+-- Measured, two at a time on a busy machine: 1.5 ms where 1,000 organizations wait as where one does, against 39 ms of a look
+-- at all of them.
+create or replace function claim_deliveries(route_key text, lease_epoch bigint, at timestamptz, wanted integer, passed_over uuid[],
+  fresh uuid, fresh_until uuid, later uuid, later_until uuid)
+returns table (submission_id uuid, "position" integer, organization_id uuid, email text, attempts integer,
+  own_faults integer, queued_at timestamptz, expires_at timestamptz, suppressed boolean, has_inbox boolean, internet_message_id text,
+  in_reply_to text, reference_ids text[], sender jsonb, recipients jsonb, subject text, body text, html text,
+  attachments jsonb, raw_id uuid, headers jsonb, created_at timestamptz, seen jsonb)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  fresh_turns record;
+  later_turns record;
+begin
+  perform from route r where r.key = route_key and r.epoch = lease_epoch and not r.paused for share;
+  if not found then return; end if;
+  select * into fresh_turns
+  from take_turns(route_key, 'pending', at, fresh_until, passed_over, greatest(wanted - wanted / 4, 1), fresh);
+  select * into later_turns
+  from take_turns(route_key, 'deferred', at, later_until, passed_over,
+    greatest(wanted - cardinality(fresh_turns.organizations), 1), later);
+  seen := jsonb_build_object('fresh', fresh_turns, 'later', later_turns);
+  return next;
+  if wanted = 0 or fresh_turns.organizations || later_turns.organizations = '{}' then return; end if;
+  return query
+  with chosen as materialized (
+    select w.submission_id, w.position from (
+      select id, 'pending' as lane from unnest(fresh_turns.organizations) id
+      union all
+      select id, 'deferred' from unnest(later_turns.organizations) id
+    ) o cross join lateral (
+      -- By rows: PostgreSQL 15 would read all that are due at one moment before it numbers the first.
+      select d.submission_id, d.position, row_number() over (order by d.due_at rows unbounded preceding) as turn
+      from delivery d
+      where d.route = route_key and d.status = o.lane and d.organization_id = o.id
+        and d.claim_epoch is null and d.status in ('pending', 'deferred') and d.due_at <= at and d.expires_at > at
+      order by d.due_at limit wanted
+    ) w
+    order by w.turn, random() limit wanted
+  ), locked as materialized (
+    select d.ctid from chosen c join delivery d on d.submission_id = c.submission_id and d.position = c.position
+    -- Not written as it stands in the partial indexes: only the primary key may come into question here.
+    where d.claim_epoch is null and d.status not in ('delivered', 'bounced', 'failed', 'suppressed')
+      and (select b.status from inbox b where b.id = d.inbox_id) is distinct from 'deleted'
+    for update of d skip locked
+  ), claimed as (
+    update delivery d set claim_epoch = lease_epoch, attempts = d.attempts + 1, queued_at = coalesce(d.queued_at, at),
+      updated_at = at
+    from locked l where d.ctid = l.ctid
+    returning d.*
+  )
+  select c.submission_id, c.position, c.organization_id, c.email, c.attempts, c.own_faults, c.queued_at, c.expires_at,
+    u.found is not null, m.id is not null, coalesce(m.internet_message_id, x.internet_message_id), m.in_reply_to, m.reference_ids, s.sender,
+    coalesce(m.recipients, x.recipients), s.subject, coalesce(m.text, x.text), coalesce(m.html, x.html), m.attachments,
+    m.raw_id, x.headers, coalesce(m.created_at, x.created_at),
+    null::jsonb
+  from (
+    select *, row_number() over (partition by submission_id order by position) = 1 as is_first from claimed
+  ) c
+  left join lateral (
+    select true as found from suppression p
+    where p.organization_id = c.organization_id and p.address_key = c.address_key limit 1
+  ) u on true
+  left join submission s on s.id = c.submission_id and c.is_first
+  left join message m on m.id = s.message_id
+  left join send_content x on x.submission_id = s.id and s.message_id is null;
+end $$;

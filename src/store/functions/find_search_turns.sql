@@ -1,0 +1,32 @@
+-- Up to `wanted` of the messages that wait, of up to 32 organizations from behind the one that had its turn last, once
+-- round: the first of each, then the second of each, and so on. So many probes are made, however many organizations wait.
+create or replace function find_search_turns(behind uuid, wanted integer)
+returns table (organization_id uuid, place bigint, message_id text)
+language sql stable
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+  with recursive turn as (
+    select 0 as number, coalesce(behind, '00000000-0000-0000-0000-000000000000') as organization_id,
+      behind is null as is_round
+    union all
+    select t.number + 1, n.organization_id, n.is_round
+    from turn t cross join lateral (
+      select * from (
+        (select w.organization_id, t.is_round from search_waiting w
+        where w.organization_id > t.organization_id order by w.organization_id limit 1)
+        union all
+        (select w.organization_id, true from search_waiting w
+        where not t.is_round and w.organization_id <= behind order by w.organization_id limit 1)
+      ) x order by x.is_round limit 1
+    ) n
+    where t.number < 32 and (behind is null or not n.is_round or n.organization_id <= behind)
+  )
+  select t.organization_id, w.place, w.message_id
+  from turn t cross join lateral (
+    select x.place, x.message_id, row_number() over (order by x.place) as rank from (
+      select * from search_waiting f where f.organization_id = t.organization_id order by f.place limit wanted
+    ) x
+  ) w
+  where t.number > 0 order by w.rank, t.number limit wanted
+$$;

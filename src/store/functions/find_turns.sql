@@ -1,0 +1,31 @@
+-- Up to 32 organizations with work of the kind that is due, from behind the one that had its turn last, once round; those of
+-- `passed_over` are not among them. `last` is where the look ended. So many probes are made at most, however many
+-- organizations there are.
+create or replace function find_turns(wanted_kind text, at timestamptz, behind uuid, passed_over uuid[], out organizations uuid[], out last uuid)
+language plpgsql
+-- A plan for each call would cost more than what it does.
+set plan_cache_mode = force_generic_plan
+set enable_sort = off
+as $$
+declare
+  start constant uuid := coalesce(behind, '00000000-0000-0000-0000-000000000000');
+  is_round boolean := behind is null;
+  next uuid;
+begin
+  organizations := '{}';
+  last := start;
+  for probe in 1 .. 96 loop
+    select w.organization_id into next from work w
+    where w.kind = wanted_kind and w.organization_id > last and w.due_at <= at order by w.organization_id limit 1;
+    if not found then
+      exit when is_round;
+      is_round := true;
+      last := '00000000-0000-0000-0000-000000000000';
+      continue;
+    end if;
+    exit when is_round and behind is not null and next > start;
+    last := next;
+    if next <> all(passed_over) then organizations := organizations || next; end if;
+    exit when cardinality(organizations) = 32;
+  end loop;
+end $$;

@@ -1,0 +1,10 @@
+-- Participants in order of first appearance, each once, at most 500.
+create or replace function join_participants(known text[], added text[]) returns text[]
+language sql immutable
+as $$
+  select coalesce(array_agg(email order by first), '{}')
+  from (
+    select email, min(place) as first from unnest(known || added) with ordinality p(email, place)
+    where email is not null group by email order by min(place) limit 500
+  ) p
+$$;

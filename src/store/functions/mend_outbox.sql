@@ -1,0 +1,26 @@
+-- Transaction numbers of another cluster, out of a dump, would stand before every reader for years: numbers all rows
+-- anew, in their order, below every transaction to come. Answers whether that was needed.
+create or replace function mend_outbox() returns boolean
+language plpgsql
+as $$
+declare
+  ahead xid8;
+begin
+  -- Compared within one snapshot: what others have committed by the next one would seem to be ahead of this one.
+  if not exists (select from outbox where xact > pg_snapshot_xmax(pg_current_snapshot()))
+    and not exists (select from outbox_cursor where xact > pg_snapshot_xmax(pg_current_snapshot())) then return false; end if;
+  lock table outbox in exclusive mode;
+  -- Nobody adds rows from here on; but another node may have done all this while the lock was waited for.
+  ahead := pg_snapshot_xmax(pg_current_snapshot());
+  if not exists (select from outbox where xact > ahead)
+    and not exists (select from outbox_cursor where xact > ahead) then return false; end if;
+  update outbox_cursor c set xact = '3',
+    seq = (select count(*) from outbox o where c.xact > ahead and o.xact > ahead and (o.xact, o.seq) <= (c.xact, c.seq));
+  update outbox o set xact = pg_current_xact_id(), seq = n.place
+  from (
+    select xact, seq, row_number() over (order by xact > ahead desc, xact, seq) as place from outbox
+  ) n
+  where o.xact = n.xact and o.seq = n.seq;
+  update outbox set xact = '3';
+  return true;
+end $$;

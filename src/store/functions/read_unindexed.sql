@@ -1,0 +1,28 @@
+-- The first of these messages with texts of about `most_bytes` together, each text cut to `longest` characters, in their order.
+-- Of one that is gone, or indexed, all but `id` is null.
+create or replace function read_unindexed(ids text[], most_bytes bigint, longest integer)
+returns table (id text, prefix text, subject text, body text, sender jsonb, recipients jsonb, attachments jsonb)
+language sql stable
+as $$
+  select n.id, to_hex(r.number) || '_', r.subject, left(r.text, longest), r.sender, r.recipients, r.attachments
+  from (
+    select i.id, i.place, k.size is not null as is_there,
+      coalesce(sum(k.size) over (order by i.place rows between unbounded preceding and 1 preceding), 0) as before
+    -- The limits keep the plan from looking through whole indexes, which were empty when it was made.
+    from unnest(ids) with ordinality as i(id, place)
+    left join lateral (
+      select octet_length(m.text) as size from (select * from message f where f.id = i.id limit 1) m
+      join inbox b on b.id = m.inbox_id and b.status = 'active'
+      left join lateral (select true as is_indexed from message_search s where s.message_id = m.id limit 1) x on true
+      where x.is_indexed is null
+    ) k on true
+  ) n
+  left join lateral (
+    select m.*, p.number from (select * from message f where f.id = n.id and n.is_there limit 1) m
+    cross join lateral (
+      select p.number from search_part p where p.inbox_id = m.inbox_id and p.after_id < m.id
+      order by p.after_id desc, p.number desc limit 1
+    ) p
+  ) r on true
+  where n.before < most_bytes order by n.place
+$$;

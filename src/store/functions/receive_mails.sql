@@ -1,0 +1,59 @@
+-- Stores received mails together and counts them for their organizations. `inboxes`: array of {i (the mail's place), id, org,
+-- inbox, raw, size, envelope, at}; `kept`: of {i, id, purpose, address, submission, raw, size, envelope, at}; `raws` and
+-- `contents` as packRaws writes them. An inbox that was deleted meanwhile gets nothing. A mail that is over a bound for anyone
+-- whom it goes to is stored for nobody: it gets one reply, and its sender comes again without those who are over theirs.
+-- Answers for each mail of which anything was stored `stored`, for each that is over a bound `over`. Run again with the same
+-- ids, it changes nothing and answers the same.
+create or replace function receive_mails(at timestamptz, inboxes jsonb, kept jsonb, bounds jsonb, raws jsonb, contents bytea)
+returns table (i integer, verdict text)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  today date := (receive_mails.at at time zone 'UTC')::date;
+  again integer[];
+  refused integer[];
+begin
+  -- 0x6b657074 is "kept": one at a time, so that its bounds hold across nodes.
+  if kept <> '[]' then perform pg_advisory_xact_lock(1801810036, 0); end if;
+  perform from received_usage u
+    where u.organization_id = any(array(select distinct x.org from jsonb_to_recordset(inboxes) as x(org uuid)))
+    order by u.organization_id for no key update;
+  again := array(select x.i from jsonb_to_recordset(inboxes || kept) as x(i integer, raw uuid) join raw r on r.id = x.raw);
+  if again <> '{}' then
+    inboxes := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(inboxes) x where (x->>'i')::integer <> all(again));
+    kept := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(kept) x where (x->>'i')::integer <> all(again));
+  end if;
+  refused := array(select find_over_limits(inboxes, today) union select find_over_kept(kept, bounds));
+
+  return query
+  with living as (
+    select x.* from jsonb_to_recordset(inboxes) as x(
+      i integer, id text, org uuid, inbox text, raw uuid, size integer, envelope jsonb, at timestamptz)
+    join inbox b on b.id = x.inbox and b.status = 'active' where x.i <> all(refused) order by b.id for key share of b
+  ), needed as (
+    select x.*, s.organization_id from jsonb_to_recordset(kept) as x(
+      i integer, id text, purpose text, address text, submission uuid, raw uuid, size integer, envelope jsonb, at timestamptz)
+    left join submission s on s.id = x.submission where x.i <> all(refused)
+  ), stored as (
+    insert into raw (id, size_bytes, bytes, blob, created_at)
+    select x.id, x.size, substring(contents from x.start + 1 for x.size), x.blob, receive_mails.at
+    from jsonb_to_recordset(raws) as x(id uuid, size integer, start integer, blob text)
+    where x.id in (select raw from living union all select raw from needed) on conflict (id) do nothing
+  ), spooled as (
+    insert into spool (id, organization_id, inbox_id, raw_id, size_bytes, envelope, received_at, due_at)
+    select id, org, inbox, raw, size, envelope, at, at from living on conflict (id) do nothing
+    returning organization_id, size_bytes
+  ), kept_now as (
+    insert into kept_mail (id, purpose, address, organization_id, raw_id, size_bytes, envelope, received_at)
+    select id, purpose, address, organization_id, raw, size, envelope, at from needed on conflict (id) do nothing
+  ), counted as (
+    update received_usage u set day = today,
+      messages = case when u.day = today then u.messages else 0 end + n.messages,
+      bytes = case when u.day = today then u.bytes else 0 end + n.bytes
+    from (select organization_id, count(*) as messages, sum(size_bytes) as bytes from spooled group by 1) n
+    where u.organization_id = n.organization_id
+  )
+  select l.i, 'stored' from living l union select n.i, 'stored' from needed n
+  union select unnest(again), 'stored' union all select unnest(refused), 'over';
+end $$;

@@ -1,0 +1,23 @@
+-- Gives back what earlier owners of the route had on the wire when they were lost: tried again, with the lost
+-- attempt told as an event whose end nobody knows.
+create or replace function reclaim_orphans(route_key text, lease_epoch bigint, at timestamptz) returns integer
+language plpgsql
+as $$
+declare
+  facts jsonb;
+begin
+  perform 1 from delivery d where d.route = route_key and d.claim_epoch < lease_epoch
+    order by d.submission_id, d.position for update;
+  with updated as (
+    update delivery d set claim_epoch = null, due_at = at, updated_at = at
+    where d.route = route_key and d.claim_epoch < lease_epoch
+    returning d.submission_id, d.position, d.email, d.attempts
+  )
+  select jsonb_agg(jsonb_build_object('submission', u.submission_id, 'position', u.position, 'step', 1,
+    'id', gen_random_uuid(), 'type', 'attempted', 'recipient', u.email, 'at', at, 'attempt', u.attempts,
+    'classification', 'other'))
+  into facts from updated u;
+  if facts is null then return 0; end if;
+  perform settle_submissions(array(select f from jsonb_populate_recordset(null::fact, facts) f), at);
+  return jsonb_array_length(facts);
+end $$;

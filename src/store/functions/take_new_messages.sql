@@ -1,0 +1,34 @@
+-- The messages of which the next `wanted` rows of the outbox tell for the first time, or of fewer where these have many
+-- items, wait from here on. Answers how many rows that were. Where another node does the same, or the outbox was numbered
+-- anew meanwhile, nothing moves.
+create or replace function take_new_messages(wanted integer, most_items integer) returns bigint
+language sql
+as $$
+  with seen as materialized (
+    select o.*, c.xact as after_xact, c.seq as after_seq
+    from outbox_cursor c cross join lateral (
+      select r.*, sum(jsonb_array_length(r.items)) over (order by r.xact, r.seq) - jsonb_array_length(r.items) as before
+      from (
+        select * from outbox n
+        where (n.xact, n.seq) > (c.xact, c.seq) and n.xact < pg_snapshot_xmin(pg_current_snapshot())
+        order by n.xact, n.seq limit wanted
+      ) r
+    ) o
+    where c.name = 'search' and o.before < most_items
+  ), moved as (
+    update outbox_cursor c set xact = l.xact, seq = l.seq
+    from (select * from seen order by xact desc, seq desc limit 1) l
+    where c.name = 'search' and c.xact = l.after_xact and c.seq = l.after_seq returning c.name
+  ), added as (
+    insert into search_waiting (organization_id, message_id, announced_at)
+    select t.organization_id, t.message_id, t.created_at from moved cross join lateral (
+      select s.xact, s.seq, s.organization_id, s.created_at, i.place, case i.item->>'type'
+        when 'message.received' then i.item->>'message'
+        when 'message.sent' then (select n.message_id from submission n where n.id = (i.item->>'submission')::uuid)
+      end as message_id
+      from seen s cross join lateral jsonb_array_elements(s.items) with ordinality as i(item, place)
+    ) t
+    where t.message_id is not null order by t.xact, t.seq, t.place
+  )
+  select count(*) from seen where exists (select from moved)
+$$;
