@@ -6,6 +6,7 @@ import { Db, type Tx } from '../../src/postgres/db.ts'
 import { findAddressEvidence } from '../../src/store/address-evidence.ts'
 import { moveToRoutes } from '../../src/store/deliveries.ts'
 import { deleteSettledContents } from '../../src/store/domain-use.ts'
+import { fetchedRows } from '../support/fetched-rows.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 const db = new Db({ connection: await testDatabase({ after }), maxConnections: 1 })
@@ -14,20 +15,7 @@ const organizationId = '00000000-0000-7000-8000-000000000001' as OrganizationId
 const sends = 20_000
 const at = new Date('2026-11-21T09:00:00Z')
 
-/** Rows that the work fetched, of all tables. */
-async function rowsRead(work: (tx: Tx) => Promise<unknown>): Promise<number> {
-  return await db.transaction(async (tx) => {
-    const count = async () => {
-      const [row] = await tx.query<{ count: number }>(
-        'select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint as count from pg_stat_xact_user_tables',
-      )
-      return row!.count
-    }
-    const before = await count()
-    await work(tx)
-    return (await count()) - before
-  })
-}
+const rowsRead = (work: (tx: Tx) => Promise<unknown>) => fetchedRows(db, work)
 
 const look = (tx: Tx) => findAddressEvidence(tx, organizationId, ['a7@far.test', 'none@far.test'])
 const move = (tx: Tx) => moveToRoutes(tx, null, 'inbox.test', at)

@@ -6,6 +6,7 @@ import { Db, type Tx } from '../../src/postgres/db.ts'
 import { listMessages, type MessageFilter } from '../../src/store/messages.ts'
 import { submissionStatuses } from '../../src/store/status.ts'
 import { listSubmissions, type SubmissionFilter } from '../../src/store/submissions.ts'
+import { fetchedRows } from '../support/fetched-rows.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 // One connection, so that what was planned over empty tables is what runs.
@@ -18,20 +19,7 @@ const rows = 20_000
 const startMs = Date.parse('2026-11-21T09:00:00Z')
 const hourMs = 3_600_000
 
-/** Rows that the work looked at, of all tables. */
-async function rowsRead(work: (tx: Tx) => Promise<unknown>): Promise<number> {
-  return await db.transaction(async (tx) => {
-    const count = async () => {
-      const [row] = await tx.query<{ count: number }>(
-        'select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint as count from pg_stat_xact_user_tables',
-      )
-      return row!.count
-    }
-    const before = await count()
-    await work(tx)
-    return (await count()) - before
-  })
-}
+const rowsRead = (work: (tx: Tx) => Promise<unknown>) => fetchedRows(db, work)
 
 /** An inbox that has only received, from one sender, and an organization whose submissions have all been delivered. */
 async function fill(): Promise<void> {
