@@ -180,19 +180,22 @@ class IncomingBody {
   }
 
   #keep(chunk: Buffer): void {
-    this.#fault = this.#sizeBytes > this.#limitBytes ? this.#tooLarge() : this.#holding.take(chunk.length)
+    if (this.#sizeBytes > this.#limitBytes) this.#fault = this.#tooLarge()
+    else if (this.#sizeBytes > this.#bytes.length) this.#fault = this.#grow(chunk)
     if (this.#fault) this.#drop()
-    else if (this.#sizeBytes === chunk.length) this.#bytes = chunk
-    else {
-      if (this.#bytes.length < this.#sizeBytes) this.#grow(chunk.length)
-      chunk.copy(this.#bytes, this.#sizeBytes - chunk.length)
-    }
+    else if (this.#bytes !== chunk) chunk.copy(this.#bytes, this.#sizeBytes - chunk.length)
   }
 
-  #grow(addedBytes: number): void {
-    const grown = Buffer.allocUnsafeSlow(Math.min(2 * this.#sizeBytes, this.#limitBytes))
-    this.#bytes.copy(grown, 0, 0, this.#sizeBytes - addedBytes)
+  /** Room for the chunk, where the organization may hold so much: what counts is the buffer, not what is in it yet. */
+  #grow(chunk: Buffer): Error | null {
+    const isFirst = this.#sizeBytes === chunk.length
+    const roomBytes = isFirst ? chunk.length : Math.min(2 * this.#sizeBytes, this.#limitBytes)
+    const refusal = this.#holding.take(roomBytes - this.#bytes.length)
+    if (refusal) return refusal
+    const grown = isFirst ? chunk : Buffer.allocUnsafeSlow(roomBytes)
+    this.#bytes.copy(grown, 0, 0, this.#sizeBytes - chunk.length)
     this.#bytes = grown
+    return null
   }
 
   #drop(): void {
