@@ -186,9 +186,9 @@ function readListeners(reader: Reader) {
     trustedProxies: reader.read('POSTHORN_TRUSTED_PROXIES', [], list(cidr), ranges),
     httpMemoryBytes: reader.read(
       'POSTHORN_HTTP_MEMORY',
-      192 << 20,
+      256 << 20,
       integer(16 << 20, 64 * 2 ** 30),
-      'bytes, such as 201326592',
+      'bytes, such as 268435456',
     ),
     operator: reader.read('POSTHORN_OPERATOR', { host: '127.0.0.1', port: 8026 }, address, '127.0.0.1:8026'),
     smtp: reader.read('POSTHORN_SMTP', { host: '127.0.0.1', port: 2525 }, address, '127.0.0.1:2525'),

@@ -19,7 +19,7 @@ export class LargeBodies {
     script: new URL('./worker.ts', import.meta.url),
     what: 'read bodies',
     threads: 1,
-    // What is made of 48 MiB, as much as one organization holds by default, has several copies for a moment.
+    // What is made of 64 MiB, as much as one organization holds by default, has several copies for a moment.
     heapMb: 1024,
     // It holds 80 MB after the largest.
     idleMs: 5_000,

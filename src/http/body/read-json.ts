@@ -138,6 +138,8 @@ function largestBody({ routeOptions, caller }: FastifyRequest): number {
  */
 class IncomingBody {
   readonly #limitBytes: number
+  /** The limit, or what was announced where that is less. */
+  #mostBytes: number
   readonly #holding: Holding
   readonly #finish: (fault: Error | null, bytes: Buffer) => void
   readonly #startedMs = performance.now()
@@ -150,15 +152,18 @@ class IncomingBody {
 
   constructor(limitBytes: number, holding: Holding, finish: (fault: Error | null, bytes: Buffer) => void) {
     this.#limitBytes = limitBytes
+    this.#mostBytes = limitBytes
     this.#holding = holding
     this.#finish = finish
   }
 
   read(payload: IncomingMessage): void {
-    if (Number(payload.headers['content-length']) > 2 * this.#limitBytes) {
+    const announcedBytes = Number(payload.headers['content-length'] ?? this.#limitBytes)
+    if (announcedBytes > 2 * this.#limitBytes) {
       this.#end(this.#tooLarge())
       return
     }
+    this.#mostBytes = Math.min(announcedBytes, this.#limitBytes)
     payload.on('data', (chunk: Buffer) => this.#take(chunk))
     payload.on('end', () => this.#end(this.#fault))
     // The caller went away; nobody reads this answer.
@@ -189,7 +194,7 @@ class IncomingBody {
   /** Room for the chunk, where the organization may hold so much: what counts is the buffer, not what is in it yet. */
   #grow(chunk: Buffer): Error | null {
     const isFirst = this.#sizeBytes === chunk.length
-    const roomBytes = isFirst ? chunk.length : Math.min(2 * this.#sizeBytes, this.#limitBytes)
+    const roomBytes = isFirst ? chunk.length : Math.min(2 * this.#sizeBytes, this.#mostBytes)
     const refusal = this.#holding.take(roomBytes - this.#bytes.length)
     if (refusal) return refusal
     const grown = isFirst ? chunk : Buffer.allocUnsafeSlow(roomBytes)
