@@ -36,6 +36,11 @@ for (const [name, body, code] of refused)
   })
 
 const taken: [name: string, body: string, value: unknown][] = [
+  [
+    'a number as a double writes itself',
+    '{"metadata":{"a":923323938776827.2}}',
+    { metadata: { a: 923323938776827.2 } },
+  ],
   ['a whole surrogate pair in escapes', '"\\ud83d\\ude00"', '\u{1f600}'],
   ["a prototype's name as a text", '{"text":"__proto__"}', { text: '__proto__' }],
   ['null', 'null', null],

@@ -98,11 +98,14 @@ function refuseInexactMember(name: string, member: unknown, { source }: { source
   return member
 }
 
-/** Whether the double has all the digits that were written: 17 of them tell any two doubles apart. */
+/**
+ * Whether the double has all the digits that were written: 17 of them tell any two doubles apart. Its own form may have a
+ * last digit that differs from what it is when rounded: 923323938776827.2 is halfway, at .25.
+ */
 function isExact(source: string, value: number): boolean {
   const digits = significantDigits(source)
   if (digits.length === 0 || digits.length > 17) return digits.length === 0
-  return significantDigits(value.toPrecision(digits.length)) === digits
+  return [String(value), value.toPrecision(digits.length)].some((form) => significantDigits(form) === digits)
 }
 
 function significantDigits(written: string): string {
