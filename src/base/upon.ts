@@ -7,8 +7,3 @@ export function upon<Value, Result>(
 ): Result | Promise<Result> {
   return value instanceof Promise ? value.then(next) : next(value)
 }
-
-/** All of the values, at once where none of them has to be waited for. */
-export function allOf<Value>(values: (Value | Promise<Value>)[]): Value[] | Promise<Value[]> {
-  return values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as Value[])
-}

@@ -1,5 +1,6 @@
 // Complaints: what feedback reports said of mail that was sent.
 import { type MessageId, newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
+import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 
 export interface ComplaintRow {
@@ -19,17 +20,23 @@ type NewComplaint = Omit<ComplaintRow, 'id' | 'createdAt'> & { addressKey: strin
 
 /** Adds it; false where the same recipient of the same submission has complained in this way before. */
 export async function insertComplaint(tx: Tx, complaint: NewComplaint, at: Date): Promise<boolean> {
-  const { organizationId, submissionId, messageId, email, addressKey } = complaint
-  const { feedbackType, userAgent, reportedBy, arrivedAt } = complaint
+  const named = new Arguments({
+    id: newUuid(),
+    organization_id: complaint.organizationId,
+    submission_id: complaint.submissionId,
+    message_id: complaint.messageId,
+    email: complaint.email,
+    address_key: complaint.addressKey,
+    feedback_type: complaint.feedbackType,
+    user_agent: complaint.userAgent,
+    reported_by: complaint.reportedBy,
+    arrived_at: complaint.arrivedAt,
+    created_at: at,
+  })
   const added = await tx.query(
-    `insert into complaint (id, organization_id, submission_id, message_id, email, address_key, feedback_type, user_agent,
-      reported_by, arrived_at, created_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    `${named.insertInto('complaint')}
     on conflict (submission_id, address_key, feedback_type) do nothing returning id`,
-    [
-      ...[newUuid(), organizationId, submissionId, messageId, email, addressKey],
-      ...[feedbackType, userAgent, reportedBy, arrivedAt, at],
-    ],
+    named.values,
   )
   return added.length > 0
 }

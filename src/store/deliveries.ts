@@ -1,6 +1,7 @@
 // Deliveries on their way: due, claimed, recorded, ended.
 import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import { newUuid } from '../base/ids.ts'
+import { Arguments } from '../postgres/arguments.ts'
 import { column, pick } from '../postgres/columns.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { EventFact } from './events.ts'
@@ -53,7 +54,7 @@ const claiming = `select c.submission_id as "submissionId", c.position, c.organi
   c.in_reply_to as "inReplyTo", coalesce(c.reference_ids, '{}') as "referenceIds", c.sender, c.recipients, c.subject,
   c.body as text, c.html, coalesce(c.attachments, '[]') as attachments, c.raw_id as "rawId",
   coalesce(c.headers, '{}') as headers, c.created_at as "createdAt", c.seen
-  from claim_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9) c`
+  from claim_deliveries(`
 
 /** One look at a queue under a lease, and what it claimed; null where the lease has passed. */
 async function look(
@@ -61,9 +62,11 @@ async function look(
   { route, epoch, wanted, passedOver, turns }: Claim,
   at: Date,
 ): Promise<{ seen: Seen; claimed: ClaimedRow[] } | null> {
-  const [first, ...claimed] = await db.query<ClaimedRow>(claiming, [
-    ...[route, epoch, at, wanted, passedOver, ...turns.places],
-  ])
+  const named = new Arguments({
+    ...{ route_key: route, lease_epoch: epoch, at, wanted, passed_over: passedOver },
+    ...turns.bounds,
+  })
+  const [first, ...claimed] = await db.query<ClaimedRow>(`${claiming}${named.of()}) c`, named.values)
   return first ? { seen: first.seen!, claimed } : null
 }
 
@@ -167,11 +170,10 @@ export interface DeliveryResult {
 /** An event to come, told with the result that it belongs to. */
 export type DeliveryFact = EventFact & { recipient: string }
 
-const resultColumns = Array.from({ length: 20 }, (_, i) => `$${i + 1}`).join(', ')
-
 /** One call a batch; answers for each result whether it counted under the lease that claimed it. */
 export async function recordResults(db: Writer, results: DeliveryResult[], at: Date): Promise<boolean[]> {
-  const values = [at, ...columnsOf(results), ...factColumnsOf(results)]
+  const named = new Arguments({ at, ...columnsOf(results), ...factColumnsOf(results) })
+  const recording = `select place from record_results(${named.of()}) place`
   const suppressed = results.flatMap(({ submissionId, position, suppresses }, i) =>
     suppresses
       ? [{ place: i + 1, id: newUuid(), submission: submissionId, position, reason: 'hard_bounce' }]
@@ -179,59 +181,63 @@ export async function recordResults(db: Writer, results: DeliveryResult[], at: D
   )
   const counted =
     suppressed.length === 0
-      ? await db.query<{ place: number }>(`select place from record_results(${resultColumns}) place`, values)
-      : await db.query<{ place: number }>(recordAndSuppress, [...values, JSON.stringify(suppressed)])
+      ? await db.query<{ place: number }>(recording, named.values)
+      : await recordAndSuppress(db, recording, named, suppressed)
   const places = new Set(counted.map(({ place }) => place))
   return results.map((_, i) => places.has(i + 1))
 }
 
-function columnsOf(results: DeliveryResult[]): Buffer[] {
-  return [
-    column('uuid', pick(results, 'submissionId')),
-    column('integer', pick(results, 'position')),
-    column('text', pick(results, 'route')),
-    column('bigint', pick(results, 'epoch')),
-    column('text', pick(results, 'status')),
-    column('timestamptz', pick(results, 'dueAt')),
-    column('text', pick(results, 'response')),
-    column('text', pick(results, 'failureCode')),
-    column(
+function columnsOf(results: DeliveryResult[]): Record<string, Buffer> {
+  return {
+    submissions: column('uuid', pick(results, 'submissionId')),
+    positions: column('integer', pick(results, 'position')),
+    routes: column('text', pick(results, 'route')),
+    epochs: column('bigint', pick(results, 'epoch')),
+    statuses: column('text', pick(results, 'status')),
+    due_times: column('timestamptz', pick(results, 'dueAt')),
+    responses: column('text', pick(results, 'response')),
+    failure_codes: column('text', pick(results, 'failureCode')),
+    fault_counts: column(
       'integer',
       results.map(({ ownFaults }) => ownFaults ?? null),
     ),
-  ]
+  }
 }
 
-function factColumnsOf(results: DeliveryResult[]): Buffer[] {
-  const facts = results.flatMap((result) => result.facts)
-  return [
-    column(
-      'integer',
-      results.flatMap((result, i) => result.facts.map(() => i + 1)),
-    ),
-    column(
-      'uuid',
-      facts.map(() => newUuid()),
-    ),
-    column('text', pick(facts, 'type')),
-    column('text', pick(facts, 'recipient')),
-    column('timestamptz', pick(facts, 'at')),
-    column('integer', pick(facts, 'attempt')),
-    column('jsonb', pick(facts, 'remote')),
-    column('text', pick(facts, 'response')),
-    column('text', pick(facts, 'enhancedStatus')),
-    column('text', pick(facts, 'classification')),
-  ]
+function factColumnsOf(results: DeliveryResult[]): Record<string, Buffer> {
+  const facts = results.flatMap((result, i) =>
+    result.facts.map((fact) => ({ ...fact, result: i + 1, id: newUuid() })),
+  )
+  return {
+    fact_results: column('integer', pick(facts, 'result')),
+    fact_ids: column('uuid', pick(facts, 'id')),
+    fact_types: column('text', pick(facts, 'type')),
+    fact_recipients: column('text', pick(facts, 'recipient')),
+    fact_times: column('timestamptz', pick(facts, 'at')),
+    fact_attempts: column('integer', pick(facts, 'attempt')),
+    fact_remotes: column('jsonb', pick(facts, 'remote')),
+    fact_responses: column('text', pick(facts, 'response')),
+    fact_enhanced: column('text', pick(facts, 'enhancedStatus')),
+    fact_classes: column('text', pick(facts, 'classification')),
+  }
 }
 
 /** Of the results that counted, the dead addresses are suppressed in the same commit. */
-const recordAndSuppress = `with counted as materialized (
-    select place from record_results(${resultColumns}) place
-  ), dead as materialized (
-    select suppress_addresses(coalesce(jsonb_agg(x.fact), '[]'), $1) from counted c
-    join jsonb_array_elements($21::jsonb) x(fact) on (x.fact->>'place')::integer = c.place
+async function recordAndSuppress(
+  db: Writer,
+  recording: string,
+  { values }: Arguments,
+  suppressed: object[],
+): Promise<{ place: number }[]> {
+  return await db.query(
+    `with counted as materialized (${recording}), dead as materialized (
+      select suppress_addresses(coalesce(jsonb_agg(x.fact), '[]'), $1) from counted c
+      join jsonb_array_elements($${values.length + 1}::jsonb) x(fact) on (x.fact->>'place')::integer = c.place
+    )
+    select counted.place from counted cross join dead`,
+    [...values, JSON.stringify(suppressed)],
   )
-  select counted.place from counted cross join dead`
+}
 
 export interface DeliveryPlace {
   submissionId: SubmissionId

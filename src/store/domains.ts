@@ -1,5 +1,6 @@
 // Customers' domains: claims, their states, and what DNS last showed of their records.
 import type { DomainId, OrganizationId } from '../base/ids.ts'
+import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 
 export type DomainState = 'pending' | 'verified' | 'failed'
@@ -45,16 +46,12 @@ const columns = `id, organization_id as "organizationId", name, challenge, statu
   updated_at as "updatedAt"`
 
 export async function insertDomain(tx: Tx, row: DomainRow): Promise<void> {
-  await tx.query(
-    `insert into domain (id, organization_id, name, challenge, status, outbound, inbound, standing, observations,
-      checked_at, next_check_at, verified_at, created_at, updated_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-    [
-      ...[row.id, row.organizationId, row.name, row.challenge, row.status, row.outbound, row.inbound],
-      ...[JSON.stringify(row.standing), JSON.stringify(row.observations), row.checkedAt, row.nextCheckAt],
-      ...[row.verifiedAt, row.createdAt, row.updatedAt],
-    ],
-  )
+  const { id, organizationId, name, challenge, createdAt } = row
+  const named = new Arguments({
+    ...{ id, organization_id: organizationId, name, challenge, created_at: createdAt },
+    ...checkedColumns(row),
+  })
+  await tx.query(named.insertInto('domain'), named.values)
 }
 
 export async function findDomain(
@@ -135,17 +132,26 @@ export async function lockProof(tx: Tx, name: string): Promise<void> {
   await tx.query(`select pg_advisory_xact_lock(hashtextextended('domain ' || $1, 0))`, [name])
 }
 
+function checkedColumns(row: DomainRow): Record<string, unknown> {
+  return {
+    status: row.status,
+    outbound: row.outbound,
+    inbound: row.inbound,
+    standing: JSON.stringify(row.standing),
+    observations: JSON.stringify(row.observations),
+    checked_at: row.checkedAt,
+    next_check_at: row.nextCheckAt,
+    verified_at: row.verifiedAt,
+    updated_at: row.updatedAt,
+  }
+}
+
 /** Writes what a check found. */
 export async function updateChecked(tx: Tx, row: DomainRow): Promise<void> {
-  await tx.query(
-    `update domain set status = $2, outbound = $3, inbound = $4, standing = $5, observations = $6, checked_at = $7,
-      next_check_at = $8, verified_at = $9, updated_at = $10
-    where id = $1`,
-    [
-      ...[row.id, row.status, row.outbound, row.inbound, JSON.stringify(row.standing)],
-      ...[JSON.stringify(row.observations), row.checkedAt, row.nextCheckAt, row.verifiedAt, row.updatedAt],
-    ],
-  )
+  const checked = checkedColumns(row)
+  const named = new Arguments({ id: row.id, ...checked })
+  const assigned = named.assigned(Object.keys(checked).join(' '))
+  await tx.query(`update domain set ${assigned} where id = ${named.parameter('id')}`, named.values)
 }
 
 export async function touchDomain(tx: Tx, id: DomainId, at: Date): Promise<void> {

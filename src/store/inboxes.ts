@@ -1,5 +1,6 @@
 // Inboxes and their addresses.
 import type { InboxId, OrganizationId } from '../base/ids.ts'
+import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 
 export interface InboxRow {
@@ -24,15 +25,20 @@ export async function insertInbox(
   row: Omit<InboxRow, 'status' | 'deletedAt'>,
   idempotency: { key: string; requestHash: Buffer } | null,
 ): Promise<void> {
-  await tx.query(
-    `insert into inbox (id, organization_id, local_part, domain, domain_id, display_name, status, idempotency_key,
-      request_hash, created_at, updated_at)
-    values ($1, $2, $3, $4, $5, $6, 'active', $7, $8, $9, $10)`,
-    [
-      ...[row.id, row.organizationId, row.localPart, row.domain, row.domainId, row.displayName],
-      ...[idempotency?.key ?? null, idempotency?.requestHash ?? null, row.createdAt, row.updatedAt],
-    ],
-  )
+  const named = new Arguments({
+    id: row.id,
+    organization_id: row.organizationId,
+    local_part: row.localPart,
+    domain: row.domain,
+    domain_id: row.domainId,
+    display_name: row.displayName,
+    status: 'active',
+    idempotency_key: idempotency?.key ?? null,
+    request_hash: idempotency?.requestHash ?? null,
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
+  })
+  await tx.query(named.insertInto('inbox'), named.values)
 }
 
 /** The organization's inbox, deleted ones included. */

@@ -1,5 +1,6 @@
 // API keys by the digest of their secret, and the requests that nodes have borrowed of a key's minute.
 import type { InboxId, KeyId, OrganizationId } from '../base/ids.ts'
+import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { Limits } from './organizations.ts'
 
@@ -34,25 +35,22 @@ const columns = `k.id, k.organization_id as "organizationId", k.name, k.kind, k.
 type NewKey = Omit<KeyRow, 'revokedAt' | 'requestsPerMinute'> & { requestsPerMinute: number | null }
 
 export async function insertKey(tx: Tx, row: NewKey, hash: Buffer): Promise<void> {
-  await tx.query(
-    `insert into api_key (id, organization_id, name, kind, hash, scopes, inbox_ids, allowed_ips, send_mode,
-      allowed_recipient_domains, expires_at, requests_per_minute, created_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-    [
-      ...[
-        row.id,
-        row.organizationId,
-        row.name,
-        row.kind,
-        hash,
-        row.scopes,
-        row.inboxIds,
-        row.allowedIps,
-        row.sendMode,
-      ],
-      ...[row.allowedRecipientDomains, row.expiresAt, row.requestsPerMinute, row.createdAt],
-    ],
-  )
+  const named = new Arguments({
+    id: row.id,
+    organization_id: row.organizationId,
+    name: row.name,
+    kind: row.kind,
+    hash,
+    scopes: row.scopes,
+    inbox_ids: row.inboxIds,
+    allowed_ips: row.allowedIps,
+    send_mode: row.sendMode,
+    allowed_recipient_domains: row.allowedRecipientDomains,
+    expires_at: row.expiresAt,
+    requests_per_minute: row.requestsPerMinute,
+    created_at: row.createdAt,
+  })
+  await tx.query(named.insertInto('api_key'), named.values)
   await tx.query(`insert into request_window (key_id, started_at, granted) values ($1, '-infinity', 0)`, [
     row.id,
   ])

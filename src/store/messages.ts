@@ -8,6 +8,7 @@ import {
   type SubmissionId,
   type ThreadId,
 } from '../base/ids.ts'
+import { Arguments } from '../postgres/arguments.ts'
 import { column, lines, pick } from '../postgres/columns.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import { countFitting, cutToFit, maxAnswerBytes, mostCut, restBytes, textBytes } from './message-weight.ts'
@@ -312,27 +313,20 @@ export async function deleteMessageRow(
   await tx.query('delete from thread where id = $1 and message_count = 0', [message.threadId])
 }
 
-/** What `file_messages` takes for each mail; see the migration. */
-export interface FiledMessage {
+/** A received mail as it becomes a message. */
+export interface FiledMessage
+  extends Pick<MessageRow, 'internetMessageId' | 'inReplyTo' | 'referenceIds' | 'sender' | 'recipients'>,
+    Pick<MessageRow, 'subject' | 'text' | 'html' | 'attachments'> {
   id: string
-  inbox: string
-  org: string
-  raw: string
-  thread: ThreadId
-  mid: string
-  irt: string | null
-  refs: string[]
-  /** The nearest ancestor first. */
-  candidates: string[]
-  sender: MailboxValue
-  rcpts: MessageRow['recipients']
+  inboxId: string
+  organizationId: string
+  rawId: string
+  threadId: ThreadId
+  /** The nearest first. */
+  ancestors: string[]
   participants: string[]
-  subject: string
-  body: string
-  html: string | null
   /** Null where it is the text without the white space around it. */
-  extracted: string | null
-  attachments: AttachmentEntry[]
+  extractedText: string | null
   security: SecurityRecord
   note: string | null
   receivedAt: Date
@@ -340,39 +334,41 @@ export interface FiledMessage {
 
 const mostParticipants = 500
 
-const filing = `select file_messages as id from file_messages(${Array.from({ length: 23 }, (_, i) => `$${i + 1}`).join(', ')})`
-
 /** Files the mails whose spool rows this transaction holds; answers the ids that became messages. */
 export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Promise<string[]> {
   const mails = filed.toSorted((one, other) => (one.id < other.id ? -1 : 1))
-  const rows = await tx.query<{ id: string }>(filing, [
+  const named = new Arguments({
     at,
-    column('text', [...new Set(pick(mails, 'inbox'))]),
-    column('text', pick(mails, 'id')),
-    column('text', pick(mails, 'inbox')),
-    column('uuid', pick(mails, 'org')),
-    column('uuid', pick(mails, 'raw')),
-    column('text', pick(mails, 'thread')),
-    column('text', pick(mails, 'mid')),
-    column('text', pick(mails, 'irt')),
-    column('text', lines(pick(mails, 'refs'))),
-    column('text', lines(pick(mails, 'candidates'))),
-    column('jsonb', pick(mails, 'sender')),
-    column('jsonb', pick(mails, 'rcpts')),
-    column('text', lines(pick(mails, 'participants').map(firstParticipants))),
-    column('text', pick(mails, 'subject')),
-    column('text', pick(mails, 'body')),
-    column('text', pick(mails, 'html')),
-    column('text', pick(mails, 'extracted')),
-    column('jsonb', pick(mails, 'attachments')),
-    column('jsonb', pick(mails, 'security')),
-    column('text', pick(mails, 'note')),
-    column('timestamptz', pick(mails, 'receivedAt')),
-    column(
+    inboxes: column('text', [...new Set(pick(mails, 'inboxId'))]),
+    ids: column('text', pick(mails, 'id')),
+    in_inboxes: column('text', pick(mails, 'inboxId')),
+    orgs: column('uuid', pick(mails, 'organizationId')),
+    raw_ids: column('uuid', pick(mails, 'rawId')),
+    threads: column('text', pick(mails, 'threadId')),
+    internet_ids: column('text', pick(mails, 'internetMessageId')),
+    parents: column('text', pick(mails, 'inReplyTo')),
+    ref_lines: column('text', lines(pick(mails, 'referenceIds'))),
+    candidate_lines: column('text', lines(pick(mails, 'ancestors'))),
+    senders: column('jsonb', pick(mails, 'sender')),
+    visible_recipients: column('jsonb', pick(mails, 'recipients')),
+    participant_lines: column('text', lines(pick(mails, 'participants').map(firstParticipants))),
+    subjects: column('text', pick(mails, 'subject')),
+    bodies: column('text', pick(mails, 'text')),
+    htmls: column('text', pick(mails, 'html')),
+    extracts: column('text', pick(mails, 'extractedText')),
+    attachment_lists: column('jsonb', pick(mails, 'attachments')),
+    securities: column('jsonb', pick(mails, 'security')),
+    notes: column('text', pick(mails, 'note')),
+    times: column('timestamptz', pick(mails, 'receivedAt')),
+    announcements: column(
       'uuid',
       mails.map(() => newUuid()),
     ),
-  ])
+  })
+  const rows = await tx.query<{ id: string }>(
+    `select file_messages as id from file_messages(${named.of()})`,
+    named.values,
+  )
   return rows.map(({ id }) => id)
 }
 

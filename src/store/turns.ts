@@ -64,8 +64,14 @@ export class Turns {
   }
 
   /** Where the next look is to go on and where it ends, of the fresh and of the later ones; null: not at those. */
-  get places(): (string | null)[] {
-    return [this.#fresh, this.#later].flatMap(({ place, until }) => [until && place, until])
+  get bounds(): Record<string, string | null> {
+    const [fresh, later] = [this.#fresh, this.#later]
+    return {
+      fresh: fresh.until && fresh.place,
+      fresh_until: fresh.until,
+      later: later.until && later.place,
+      later_until: later.until,
+    }
   }
 
   see({ fresh, later }: Seen, at: Date): void {

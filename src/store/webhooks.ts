@@ -1,5 +1,6 @@
 // Customers' endpoints, and which node calls them.
 import type { OrganizationId, WebhookId } from '../base/ids.ts'
+import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import { isNodeLock } from './nodes.ts'
 
@@ -19,14 +20,18 @@ const columns = `w.id, w.organization_id as "organizationId", w.url, w.event_typ
   w.created_at as "createdAt", w.updated_at as "updatedAt"`
 
 export async function insertWebhook(tx: Tx, row: WebhookRow, sealedSecret: Buffer): Promise<void> {
-  await tx.query(
-    `insert into webhook (id, organization_id, url, event_types, description, status, sealed_secret, created_at, updated_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-    [
-      ...[row.id, row.organizationId, row.url, row.eventTypes, row.description, row.status, sealedSecret],
-      ...[row.createdAt, row.updatedAt],
-    ],
-  )
+  const named = new Arguments({
+    id: row.id,
+    organization_id: row.organizationId,
+    url: row.url,
+    event_types: row.eventTypes,
+    description: row.description,
+    status: row.status,
+    sealed_secret: sealedSecret,
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
+  })
+  await tx.query(named.insertInto('webhook'), named.values)
 }
 
 export async function countWebhooks(db: Queryable, organizationId: OrganizationId): Promise<number> {

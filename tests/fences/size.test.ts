@@ -1,4 +1,5 @@
-// Sizes: files of src/ up to 400 lines, functions up to 80, one in ten over 40; and the report of the largest.
+// Sizes: files of src/ up to 400 lines, functions up to 80, also those of the database, one in ten over 40; statements; and
+// the report of the largest.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lineAt, parse, readProduct, readSources, type SourceFile, type SyntaxNode, walk } from './source.ts'
@@ -8,6 +9,8 @@ const functionTypes = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFuncti
 interface Sized {
   name: string
   lines: number
+  /** Statements, those of the functions within it included. */
+  statements?: number
 }
 
 function functionsOf(file: SourceFile): Sized[] {
@@ -16,9 +19,18 @@ function functionsOf(file: SourceFile): Sized[] {
     if (!functionTypes.includes(node.type)) return
     const first = lineAt(file.text, node.start)
     const lines = lineAt(file.text, node.end) - first + 1
-    found.push({ name: `${file.path}:${first} ${nameOf(node) ?? nameOf(parent) ?? ''}`.trim(), lines })
+    const name = `${file.path}:${first} ${nameOf(node) ?? nameOf(parent) ?? ''}`.trim()
+    found.push({ name, lines, statements: statementsOf(node) })
   })
   return found
+}
+
+function statementsOf(node: SyntaxNode): number {
+  let count = 0
+  walk(node['body'], ({ type }) => {
+    if (type === 'VariableDeclaration' || (type.endsWith('Statement') && type !== 'BlockStatement')) count++
+  })
+  return count
 }
 
 function nameOf(node: SyntaxNode | null): string | undefined {
@@ -45,6 +57,9 @@ test('fences: the size report', (t) => {
   )
   for (const { name, lines } of functions.slice(0, 10))
     t.diagnostic(`function ${String(lines).padStart(4)} ${name}`)
+  const byStatements = functions.toSorted((a, b) => b.statements! - a.statements!)
+  for (const { name, statements } of byStatements.slice(0, 10))
+    t.diagnostic(`statements ${String(statements).padStart(2)} ${name}`)
   for (const { name, lines } of files.slice(0, 10))
     t.diagnostic(`file     ${String(lines).padStart(4)} ${name}`)
   for (const { name, lines } of sqlFunctions.toSorted(largestFirst).slice(0, 5))
@@ -53,8 +68,14 @@ test('fences: the size report', (t) => {
 })
 
 test('fences: no function over 80 lines, no file over 400 in src/', () => {
+  const tooLong = [...functions, ...sqlFunctions].filter(({ lines }) => lines > 80)
+  assert.deepEqual([...tooLong, ...files.filter(({ lines }) => lines > 400)], [])
+})
+
+test('fences: no statement has more than eight positional parameters: more of them go by their names', () => {
+  const found = readProduct().filter(({ text }) => /\$(9|[1-9]\d)\b/.test(text))
   assert.deepEqual(
-    [...functions.filter(({ lines }) => lines > 80), ...files.filter(({ lines }) => lines > 400)],
+    found.map(({ path }) => path),
     [],
   )
 })

@@ -2,9 +2,8 @@
 import { domainToASCII } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import type { Caller } from '../../src/flow/caller.ts'
 import { replyRecipients, replyReferences, replySubject } from '../../src/flow/sending/reply-draft.ts'
-import { draftSend } from '../../src/flow/sending/send-draft.ts'
+import { addressTo } from '../../src/flow/sending/send-draft.ts'
 import type { Mailbox } from '../../src/mail/address.ts'
 import { type ParsedMail, parseMail } from '../../src/mail/read/parse.ts'
 import { compose } from '../../src/mail/write/compose.ts'
@@ -168,10 +167,6 @@ export const hostileMail: fc.Arbitrary<HostileMail> = fc.record({
 })
 
 const own: Mailbox = { email: 'agent@inbox.test', name: 'Agent' }
-const unlimited = {
-  allowedRecipientDomains: null,
-  limits: { recipientsPerMessage: 5000, messageContentBytes: 1 << 20 },
-} as unknown as Caller
 
 /** The message as filing keeps it, as far as an answer looks at it. */
 function filed(mail: ParsedMail, envelopeFrom: string): MessageRow {
@@ -196,7 +191,7 @@ interface Answer {
 function answerTo({ header, from }: HostileMail): Answer | null {
   const target = filed(parseMail(Buffer.from(`${header}\r\nbody\r\n`, 'latin1')), from)
   const addressed = replyRecipients(target, own.email, 'all')
-  const { to, cc, recipients } = draftSend(unlimited, { ...addressed, bcc: [] }, { text: 'T' })
+  const { to, cc, recipients } = addressTo(addressed)
   if (recipients.length === 0) return null
   const subject = replySubject(target.subject)
   const raw = compose({

@@ -135,7 +135,8 @@ async function fileSome(deps: FilingDeps, limit: number, progress: Progress): Pr
   })
   meters.filed.inc(messages.length)
   progress.filed(messages.length)
-  for (const { id, inbox, thread } of messages) log.info({ message: id, inbox, thread }, 'a mail was filed')
+  for (const { id, inboxId: inbox, threadId: thread } of messages)
+    log.info({ message: id, inbox, thread }, 'a mail was filed')
   for (const blob of unused) await blobs.delete(blob)
   return more
 }
@@ -159,7 +160,7 @@ async function fileInTurn(
     const filed = inOrder(deps, taken, read)
     const kept = new Set(await fileMessages(tx, filed, clock.now()))
     // What was received for an inbox that has been deleted meanwhile goes with it.
-    const dropped = filed.filter(({ id }) => !kept.has(id)).map(({ raw }) => raw)
+    const dropped = filed.filter(({ id }) => !kept.has(id)).map(({ rawId }) => rawId)
     const messages = filed.filter(({ id }) => kept.has(id))
     return {
       ...{ more: isMore || filed.length < taken.length, messages },
@@ -289,28 +290,28 @@ function compile(row: Spooled, mail: ParsedMail): FiledMessage {
   const sender = mail.from ?? { email: from }
   return {
     id: row.id,
-    inbox: row.inboxId,
-    org: row.organizationId,
-    raw: row.rawId,
-    mid: messageId,
-    irt: inReplyTo,
-    refs: references,
+    inboxId: row.inboxId,
+    organizationId: row.organizationId,
+    rawId: row.rawId,
+    internetMessageId: messageId,
+    inReplyTo,
+    referenceIds: references,
     // RFC 5322 3.6.4: the parent first, then the references from the nearest to the root.
-    candidates: [...new Set([inReplyTo ?? [], ...references.toReversed()].flat())].filter(
+    ancestors: [...new Set([inReplyTo ?? [], ...references.toReversed()].flat())].filter(
       (id) => id !== messageId,
     ),
-    thread: newId('thread', row.receivedAt.getTime()),
+    threadId: newId('thread', row.receivedAt.getTime()),
     sender,
-    rcpts: {
+    recipients: {
       to: mail.to,
       ...(mail.cc.length > 0 && { cc: mail.cc }),
       ...(mail.replyTo && { replyTo: mail.replyTo }),
     },
     participants: [sender, ...mail.to, ...mail.cc].map(({ email }) => email).filter((email) => email !== ''),
     subject: mail.subject,
-    body: mail.text,
+    text: mail.text,
     html: mail.html,
-    extracted: mail.extractedText === withoutMargins(mail.text) ? null : mail.extractedText,
+    extractedText: mail.extractedText === withoutMargins(mail.text) ? null : mail.extractedText,
     attachments: mail.attachments.map(({ sizeBytes, ...entry }) => ({
       ...entry,
       size: sizeBytes,

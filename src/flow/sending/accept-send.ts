@@ -3,11 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch } from '../../base/batch.ts'
 import type { Clock } from '../../base/clock.ts'
 import { type RefusalCode, ServiceError } from '../../base/errors.ts'
-import { newId, type SubmissionId, type ThreadId } from '../../base/ids.ts'
+import { newId, type SubmissionId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { traced } from '../../base/trace.ts'
-import { allOf, upon } from '../../base/upon.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
@@ -17,29 +16,33 @@ import { insertRaws, maxInlineBytes, type RawRow } from '../../store/raws.ts'
 import { addRoutes } from '../../store/routes.ts'
 import {
   acceptSends,
-  findSubmissions,
+  type EarlierSend,
+  findEarlierSends,
+  idempotencyDigest,
   type NewSend,
   type SendVerdict,
-  type SubmissionRow,
-} from '../../store/submissions.ts'
+} from '../../store/sends.ts'
+import { findSubmissions, type SendOperation, type SubmissionRow } from '../../store/submissions.ts'
 import type { Caller } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { type RoutePolicy, routeOf } from '../route-policy.ts'
 import { queueIdOf } from '../states.ts'
-import { acceptedOf, compileSend, nobody, nowhere, type Sender, type SendFrame } from './compile-send.ts'
+import { compileSend } from './compile-send.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
 import type { SendContents } from './send-contents.ts'
 import {
+  addressTo,
   canonical,
+  contentBytes,
   type DomainMessageBody,
-  draftSend,
   type MessageBody,
-  type Refusal,
   type ReplyBody,
+  type SendBody,
   type SendDraft,
+  type Sender,
 } from './send-draft.ts'
-import { judgeSender } from './send-policy.ts'
+import { requireSendable } from './send-policy.ts'
 
 /** The answer to an accepted send, or to one that was accepted before. */
 export interface Accepted {
@@ -64,8 +67,18 @@ export interface AcceptanceDeps {
   routePolicy: RoutePolicy
   lifetimeMs: number
   contents: SendContents
-  /** Tells the delivery engine that these routes have work. */
+  /** These routes have work. */
   wake(routes: string[]): void
+}
+
+/** What a caller asks for; its draft is made once no earlier result answers it, and throws its refusal. */
+interface SendRequest {
+  operation: SendOperation
+  /** As far as it is known. */
+  inboxId: string
+  idempotency: Idempotency
+  body: SendBody
+  draft(): Promise<SendDraft>
 }
 
 /** A send on its way into a batch. */
@@ -83,6 +96,7 @@ const maxKnown = 50_000
 export class Acceptance {
   readonly #deps: AcceptanceDeps
   readonly #batch: Batch<PendingSend, SendVerdict | DbFault>
+  readonly #earlier: Batch<Buffer, EarlierSend | null>
   readonly #results: Batch<SubmissionId, SubmissionRow | undefined>
   readonly #running = new Map<string, Promise<AcceptedSend>>()
   readonly #knownRoutes = new Set<string>()
@@ -95,6 +109,7 @@ export class Acceptance {
       flush: (sends) => this.#flush(sends),
       sizeOf: ({ sizeBytes }) => sizeBytes,
     })
+    this.#earlier = new Batch({ name: 'earlier', flush: (digests) => findEarlierSends(deps.db, digests) })
     this.#results = new Batch({ name: 'replay', flush: (ids) => readResults(deps.db, ids) })
   }
 
@@ -105,18 +120,17 @@ export class Acceptance {
     body: MessageBody,
     idempotency: Idempotency,
   ): Promise<Accepted> {
-    const sender = await this.#sender(caller, inboxId)
-    const draft = draftSend(caller, { to: body.to, cc: body.cc ?? [], bcc: body.bcc ?? [] }, body)
-    draft.refusal = sender ? await this.#judge(caller, sender, 'conversation', draft) : { code: 'not_found' }
-    const frame: SendFrame = {
+    const draft = async (): Promise<SendDraft> => ({
       operation: 'message',
-      sender: sender ?? nobody,
-      thread: { id: newId('thread', this.#deps.clock.nowMs()), kind: 'new', subject: body.subject },
+      sender: await this.#sender(caller, inboxId),
+      ...addressTo(body),
+      thread: { id: newId('thread', this.#deps.clock.nowMs()), isNew: true, subject: body.subject },
       subject: body.subject,
+      ...(body.replyTo && { replyTo: canonical(body.replyTo).mailbox }),
       inReplyTo: null,
       references: [],
-    }
-    return withMessage(await this.#once(caller, frame, draft, body, idempotency))
+    })
+    return withMessage(await this.#once(caller, { operation: 'message', inboxId, idempotency, body, draft }))
   }
 
   /** Accepts a message through a domain, without an inbox; resolves after the commit. */
@@ -125,21 +139,21 @@ export class Acceptance {
     body: DomainMessageBody,
     idempotency: Idempotency,
   ): Promise<AcceptedSend> {
-    const { mailbox, domain } = canonical(body.from)
-    const draft = draftSend(caller, { to: body.to, cc: [], bcc: [] }, body)
-    const proved = await this.#deps.domains.findSending(caller.organizationId, domain)
-    const sender: Sender = { id: null, mailbox, domain, domainId: proved?.id ?? null }
-    draft.refusal = await this.#judge(caller, sender, 'conversation', draft)
-    const { subject } = body
-    const frame: SendFrame = {
-      operation: 'send',
-      sender,
-      thread: null,
-      subject,
-      inReplyTo: null,
-      references: [],
+    const draft = async (): Promise<SendDraft> => {
+      const { mailbox, domain } = canonical(body.from)
+      const proved = await this.#deps.domains.findSending(caller.organizationId, domain)
+      return {
+        operation: 'send',
+        sender: { id: null, mailbox, domain, domainId: proved?.id ?? null },
+        ...addressTo(body),
+        thread: null,
+        subject: body.subject,
+        ...(body.replyTo && { replyTo: canonical(body.replyTo).mailbox }),
+        inReplyTo: null,
+        references: [],
+      }
     }
-    return await this.#once(caller, frame, draft, body, idempotency)
+    return await this.#once(caller, { operation: 'send', inboxId: '', idempotency, body, draft })
   }
 
   /** Accepts a reply within a thread; resolves after the commit. */
@@ -149,29 +163,27 @@ export class Acceptance {
     body: ReplyBody,
     idempotency: Idempotency,
   ): Promise<Accepted> {
+    const draft = () => this.#draftReply(caller, threadId, body)
+    return withMessage(
+      await this.#once(caller, { operation: 'reply', inboxId: '', idempotency, body, draft }),
+    )
+  }
+
+  async #draftReply(caller: Caller, threadId: string, body: ReplyBody): Promise<SendDraft> {
     const { db } = this.#deps
     const thread = await findThread(db, caller.organizationId, threadId)
     const target = thread && (await findMessage(db, caller.organizationId, body.targetMessageId))
-    const sender = thread && (await this.#sender(caller, thread.inboxId))
-    if (!sender || target?.threadId !== thread.id) {
-      const draft = draftSend(caller, { to: [], cc: [], bcc: [] }, body)
-      const frame = nowhere(threadId as ThreadId)
-      const refused = { ...draft, refusal: { code: 'not_found' as const } }
-      return withMessage(await this.#once(caller, frame, refused, body, idempotency))
-    }
-    const addressed = replyRecipients(target, sender.mailbox.email, body.replyAll ? 'all' : 'sender')
-    const draft = draftSend(caller, { ...addressed, bcc: [] }, body)
-    draft.refusal = await this.#judge(caller, sender, 'nothing', draft)
-    if (draft.recipients.length === 0) draft.refusal ??= unanswerable
-    const frame: SendFrame = {
+    if (!thread || target?.threadId !== thread.id) throw new ServiceError('not_found')
+    const sender = await this.#sender(caller, thread.inboxId)
+    return {
       operation: 'reply',
       sender,
-      thread: { id: thread.id, kind: 'known', subject: thread.subject },
+      ...addressTo(replyRecipients(target, sender.mailbox.email, body.replyAll ? 'all' : 'sender')),
+      thread: { id: thread.id, isNew: false, subject: thread.subject },
       subject: replySubject(thread.subject),
       inReplyTo: target.internetMessageId,
       references: replyReferences(target),
     }
-    return withMessage(await this.#once(caller, frame, draft, body, idempotency))
   }
 
   /** Resolves when everything taken has been answered. */
@@ -183,25 +195,19 @@ export class Acceptance {
    * Requests with one idempotency key run one after the other until one of them is accepted; those that waited for it
    * see its result, all at once.
    */
-  async #once(
-    caller: Caller,
-    frame: SendFrame,
-    draft: SendDraft,
-    body: MessageBody | ReplyBody | DomainMessageBody,
-    idempotency: Idempotency,
-  ): Promise<AcceptedSend> {
-    const name = `${caller.organizationId} ${frame.operation} ${idempotency.key}`
+  async #once(caller: Caller, request: SendRequest): Promise<AcceptedSend> {
+    const name = `${caller.organizationId} ${request.operation} ${request.idempotency.key}`
     let hasResult = false
     let earlier = this.#running.get(name)
     const deadlineMs = earlier ? this.#deps.clock.monotonicMs() + runningWaitMs : 0
-    // Nothing may come between the last look and the entry below: of those that waited, only one goes on.
+    // Nothing may come between the last question and the entry below: of those that waited, only one goes on.
     for (; earlier && !hasResult; earlier = this.#running.get(name))
       hasResult = await this.#isAccepted(earlier, deadlineMs)
     const describe = () => ({
       'posthorn.organization': caller.organizationId,
-      'posthorn.inbox': frame.sender.id ?? '',
+      'posthorn.inbox': request.inboxId,
     })
-    const run = traced('accept', describe, () => this.#accept(caller, frame, draft, body, idempotency))
+    const run = traced('accept', describe, () => this.#accept(caller, request))
     if (hasResult) return await run
     this.#running.set(name, run)
     try {
@@ -217,68 +223,74 @@ export class Acceptance {
     if (waitMs <= 0) throw new ServiceError('idempotency_in_progress', undefined, 1)
     const isAccepted = earlier.then(
       () => true,
-      () => false, // who waits is not told why: its own turn comes
+      () => false, // its refusal is its own
     )
     return Promise.race([isAccepted, sleep(waitMs, false, { ref: false })])
   }
 
-  async #accept(
-    caller: Caller,
-    frame: SendFrame,
-    draft: SendDraft,
-    body: MessageBody | ReplyBody | DomainMessageBody,
-    idempotency: Idempotency,
-  ): Promise<AcceptedSend> {
-    const { clock, lifetimeMs, blobs, contents, wake } = this.#deps
-    const making = contents.make(caller, frame, draft, body, idempotency.key)
-    const content = making instanceof Promise ? await making : making
-    const { raw } = content
-    const routes = this.#routesOf(draft)
-    const send = compileSend(caller, frame, draft, body, {
-      idempotency,
-      content,
-      routes: routes instanceof Promise ? await routes : routes,
-      lifetimeMs,
-      at: clock.now(),
-    })
-    if (!draft.refusal) {
-      if (raw) await this.#keepLarge(raw)
-      if (!send.deliveries.every(({ route }) => this.#knownRoutes.has(route))) await this.#addRoutes(send)
-    }
-    const sizeBytes = 2_000 + draft.contentBytes + 300 * draft.recipients.length
-    const verdict = await this.#batch.add({ send, raw, sizeBytes })
-    if (verdict instanceof DbFault) throw verdict
-    if (verdict.verdict === 'accepted') {
-      wake(send.deliveries.map(({ route }) => route))
-      this.#tell(send)
-      return acceptedOf(caller, send, verdict.suppressed)
-    }
-    if (raw?.blob) await blobs.delete(raw.blob)
-    if (verdict.verdict === 'replayed') return await this.#replay(caller, verdict.submissionId)
-    throw refused(verdict, draft.refusal)
+  /** A result that is there is answered before anything is refused or made. */
+  async #accept(caller: Caller, request: SendRequest): Promise<AcceptedSend> {
+    const { operation, idempotency, body } = request
+    const digest = idempotencyDigest(caller.organizationId, operation, idempotency.key)
+    const earlier = await this.#earlier.add(digest)
+    if (earlier) return await this.#replay(caller, earlier, idempotency)
+    const draft = await request.draft()
+    await this.#requireSendable(caller, draft, body)
+    const { clock, lifetimeMs, contents } = this.#deps
+    const content = await contents.make(caller, draft, body)
+    if (content.raw) await this.#keepLarge(content.raw)
+    const routes = await this.#routesOf(draft)
+    const at = clock.now()
+    const circumstances = { idempotency: { ...idempotency, digest }, content, routes, lifetimeMs, at }
+    const send = compileSend(caller, draft, body, circumstances)
+    const sizeBytes =
+      2_000 + contentBytes(body) + Buffer.byteLength(content.text) + 300 * draft.recipients.length
+    return await this.#commit(caller, { send, raw: content.raw, sizeBytes })
   }
 
-  #tell({ id, sub, inbox, deliveries }: NewSend): void {
+  /** What is not there is answered before what is not allowed. */
+  async #requireSendable(caller: Caller, draft: SendDraft, body: SendBody): Promise<void> {
+    const { domains, routePolicy } = this.#deps
+    try {
+      await requireSendable({ domains, isLocal: routePolicy.isLocal }, caller, draft, body)
+    } catch (refusal) {
+      if (draft.sender.id) await this.#findSender(caller, draft.sender.id)
+      throw refusal
+    }
+  }
+
+  async #commit(caller: Caller, pending: PendingSend): Promise<AcceptedSend> {
+    const { send, raw } = pending
+    const { submission, message, deliveries } = send
+    const routes = deliveries.map(({ route }) => route)
+    await this.#addRoutes(routes)
+    const verdict = await this.#batch.add(pending)
+    if (verdict instanceof DbFault) throw verdict
+    if (verdict.verdict === 'accepted') {
+      for (const ordinal of verdict.suppressed) submission.recipients[ordinal]!.status = 'suppressed'
+      this.#deps.wake(routes)
+      this.#logAccepted(submission)
+      return { message, submission, replayed: false }
+    }
+    if (raw?.blob) await this.#deps.blobs.delete(raw.blob)
+    // Another node was faster.
+    if (verdict.verdict === 'replayed') return await this.#resultOf(caller, verdict.submissionId)
+    throw new ServiceError(verdict.verdict as RefusalCode, undefined, verdict.retryAfterSeconds ?? undefined)
+  }
+
+  #logAccepted({ id, inboxId, messageId, recipients }: SubmissionRow): void {
     meters.accepted.inc()
     if (!this.#deps.log.isLevelEnabled('info')) return
-    const names = { message: inbox && id, submission: sub, queueId: queueIdOf(sub), inbox }
-    this.#deps.log.info({ ...names, recipients: deliveries.length }, 'a send was accepted')
+    const names = { message: messageId, submission: id, queueId: queueIdOf(id), inbox: inboxId }
+    this.#deps.log.info({ ...names, recipients: recipients.length }, 'a send was accepted')
   }
 
   /** The queue of each recipient's domain. */
-  #routesOf({ recipients }: SendDraft): Map<string, string> | Promise<Map<string, string>> {
+  async #routesOf({ recipients }: SendDraft): Promise<Map<string, string>> {
     const { domains, routePolicy } = this.#deps
     const names = [...new Set(recipients.map(({ domain }) => domain))]
-    const found = names.map((name) => domains.find(name))
-    return upon(allOf(found), (proved) => {
-      return new Map(names.map((name, i) => [name, routeOf(routePolicy, name, proved[i] ?? null)]))
-    })
-  }
-
-  #judge(caller: Caller, sender: Sender, begins: 'conversation' | 'nothing', draft: SendDraft) {
-    const { domains, routePolicy } = this.#deps
-    const { isLocal } = routePolicy
-    return judgeSender(domains, caller, sender, { begins, drafted: draft.refusal, isLocal })
+    const proved = await Promise.all(names.map((name) => domains.find(name)))
+    return new Map(names.map((name, i) => [name, routeOf(routePolicy, name, proved[i] ?? null)]))
   }
 
   /** Bytes too large for a row go to the blob store, flushed, before the commit that names them. */
@@ -289,8 +301,9 @@ export class Acceptance {
     raw.bytes = null
   }
 
-  async #addRoutes({ deliveries }: NewSend): Promise<void> {
-    const unknown = deliveries.map(({ route }) => route).filter((route) => !this.#knownRoutes.has(route))
+  async #addRoutes(routes: string[]): Promise<void> {
+    const unknown = routes.filter((route) => !this.#knownRoutes.has(route))
+    if (unknown.length === 0) return
     await addRoutes(this.#deps.db.writer, unknown, this.#deps.clock.now())
     if (this.#knownRoutes.size > maxKnown) this.#knownRoutes.clear()
     for (const route of unknown) this.#knownRoutes.add(route)
@@ -311,7 +324,13 @@ export class Acceptance {
     })
   }
 
-  async #replay(caller: Caller, submissionId: SubmissionId): Promise<AcceptedSend> {
+  async #replay(caller: Caller, earlier: EarlierSend, { requestHash }: Idempotency): Promise<AcceptedSend> {
+    if (earlier.isDeleted) throw new ServiceError('idempotency_result_expired')
+    if (!earlier.requestHash.equals(requestHash)) throw new ServiceError('idempotency_key_reused')
+    return await this.#resultOf(caller, earlier.submissionId)
+  }
+
+  async #resultOf(caller: Caller, submissionId: SubmissionId): Promise<AcceptedSend> {
     const submission = await this.#results.add(submissionId)
     if (submission?.inboxId === null) return { message: null, submission, replayed: true }
     const message =
@@ -320,23 +339,27 @@ export class Acceptance {
     return { message, submission, replayed: true }
   }
 
-  /** An inbox's address and name never change, so they are remembered; whether it lives, acceptance asks each time. */
-  async #sender(caller: Caller, inboxId: string): Promise<Sender | null> {
+  /** An inbox's address and name never change, so they are remembered; whether it lives, the database decides each time. */
+  async #sender(caller: Caller, inboxId: string): Promise<Sender> {
     const name = `${caller.organizationId} ${inboxId}`
     const known = this.#senders.get(name)
     if (known) return known
+    const sender = await this.#findSender(caller, inboxId)
+    if (this.#senders.size > maxKnown) this.#senders.clear()
+    this.#senders.set(name, sender)
+    return sender
+  }
+
+  async #findSender(caller: Caller, inboxId: string): Promise<Sender> {
     const inbox = await findInbox(this.#deps.db, caller.organizationId, inboxId)
-    if (inbox?.status !== 'active') return null
+    if (inbox?.status !== 'active') throw new ServiceError('not_found')
     const email = `${inbox.localPart}@${inbox.domain}`
-    const sender: Sender = {
+    return {
       id: inbox.id,
       mailbox: { email, name: inbox.displayName },
       domain: inbox.domain,
       domainId: inbox.domainId,
     }
-    if (this.#senders.size > maxKnown) this.#senders.clear()
-    this.#senders.set(name, sender)
-    return sender
   }
 }
 
@@ -345,22 +368,8 @@ async function readResults(db: Db, ids: SubmissionId[]): Promise<(SubmissionRow 
   return ids.map((id) => found.get(id))
 }
 
-const unanswerable: Refusal = {
-  code: 'invalid_request',
-  detail: '/targetMessageId must be a message that has an address to reply to',
-}
-
 /** A send from an inbox has its message. */
 function withMessage({ message, ...rest }: AcceptedSend): Accepted {
   if (!message) throw new Error('a send from an inbox came back without its message')
   return { ...rest, message }
-}
-
-function refused({ verdict, retryAfterSeconds }: SendVerdict, refusal: Refusal | null): ServiceError {
-  const known = refusal?.code === verdict ? refusal : null
-  return new ServiceError(
-    verdict as RefusalCode,
-    known?.detail,
-    retryAfterSeconds ?? known?.retryAfterSeconds,
-  )
 }

@@ -1,9 +1,8 @@
-// What a send is before it is accepted: its recipients, its size, and what the key's restrictions say of it.
-import { createHash } from 'node:crypto'
-import type { RefusalCode } from '../../base/errors.ts'
+// What a send is before anything is made of it: who sends it, to whom, in which thread.
+import type { InboxId, ThreadId } from '../../base/ids.ts'
 import { type Mailbox, readEmail } from '../../mail/address.ts'
-import type { AttachmentEntry, MessageRow } from '../../store/messages.ts'
-import type { Caller } from '../caller.ts'
+import type { MessageRow } from '../../store/messages.ts'
+import type { SendOperation } from '../../store/submissions.ts'
 
 export interface AttachmentBody {
   filename: string
@@ -44,57 +43,56 @@ export interface ReplyBody {
   purpose?: string
 }
 
+export type SendBody = MessageBody | ReplyBody | DomainMessageBody
+
+export interface Sender {
+  /** The inbox; null where the mail goes out through a domain alone. */
+  id: InboxId | null
+  mailbox: Mailbox
+  domain: string
+  /** Null for the managed domain, and for one that is not proved. */
+  domainId: string | null
+}
+
 export interface Recipient {
   email: string
+  /** The address key. */
   key: string
   domain: string
 }
 
-/** A refusal that holds only if the send is neither a replay nor addressed to what does not exist. */
-export interface Refusal {
-  code: RefusalCode
-  detail?: string
-  retryAfterSeconds?: number
-}
-
-/** Everything that is settled about a send before the database decides. */
-export interface SendDraft {
-  recipients: Recipient[]
+export interface Addressed {
   to: Mailbox[]
   cc: Mailbox[]
   bcc: Mailbox[]
-  contentBytes: number
-  refusal: Refusal | null
+  /** All of them, in that order. */
+  recipients: Recipient[]
 }
 
-/** Settles recipients and policy: each address once, in the order given, whatever its case. */
-export function draftSend(
-  caller: Caller,
-  addressed: { to: Mailbox[]; cc: Mailbox[]; bcc: Mailbox[] },
-  body: { text?: string; html?: string; purpose?: string; attachments?: AttachmentBody[] },
-): SendDraft {
+/** What differs between a new message, a reply and a send through a domain. */
+export interface SendDraft extends Addressed {
+  operation: SendOperation
+  sender: Sender
+  /** Null where there is no inbox. */
+  thread: { id: ThreadId; isNew: boolean; subject: string } | null
+  subject: string
+  replyTo?: Mailbox
+  inReplyTo: string | null
+  references: string[]
+}
+
+/** Each address once, in the order given, whatever its case. */
+export function addressTo(given: { to: Mailbox[]; cc?: Mailbox[]; bcc?: Mailbox[] }): Addressed {
   const seen = new Map<string, Recipient>()
-  const take = (mailboxes: Mailbox[]): Mailbox[] =>
-    mailboxes.flatMap((given) => {
-      const { mailbox, key, domain } = canonical(given)
+  const take = (mailboxes: Mailbox[] = []): Mailbox[] =>
+    mailboxes.flatMap((one) => {
+      const { mailbox, key, domain } = canonical(one)
       if (seen.has(key)) return []
       seen.set(key, { email: mailbox.email, key, domain })
       return [mailbox]
     })
-  const [to, cc, bcc] = [take(addressed.to), take(addressed.cc), take(addressed.bcc)]
-  const contentBytes =
-    Buffer.byteLength(body.text ?? '') +
-    Buffer.byteLength(body.html ?? '') +
-    (body.attachments ?? []).reduce((sum, { content }) => sum + content.length, 0)
-  const recipients = [...seen.values()]
-  return {
-    recipients,
-    to,
-    cc,
-    bcc,
-    contentBytes,
-    refusal: judge(caller, recipients, contentBytes, body.purpose),
-  }
+  const [to, cc, bcc] = [take(given.to), take(given.cc), take(given.bcc)]
+  return { to, cc, bcc, recipients: [...seen.values()] }
 }
 
 /** The mailbox with its address in the one form that everything else sees. */
@@ -105,45 +103,8 @@ export function canonical(given: Mailbox): { mailbox: Mailbox; key: string; doma
   return { mailbox: { ...given, email }, key, domain }
 }
 
-function judge(
-  caller: Caller,
-  recipients: Recipient[],
-  contentBytes: number,
-  purpose: string | undefined,
-): Refusal | null {
-  if (purpose === 'marketing') return { code: 'marketing_not_available' }
-  const allowed = caller.allowedRecipientDomains
-  const stranger = allowed && recipients.find(({ domain }) => !allowed.includes(domain))
-  if (stranger)
-    return { code: 'recipient_domain_not_allowed', detail: `The API key may not send to ${stranger.domain}.` }
-  const { recipientsPerMessage } = caller.limits
-  if (recipients.length > recipientsPerMessage) {
-    return {
-      code: 'too_many_recipients',
-      detail: `The message has ${recipients.length} recipients; at most ${recipientsPerMessage} are allowed.`,
-    }
-  }
-  return judgeSize(caller, contentBytes)
-}
-
-/** Judged of what is given, and again with the text that is made of its HTML. */
-export function judgeSize({ limits }: Caller, contentBytes: number): Refusal | null {
-  if (contentBytes <= limits.messageContentBytes) return null
-  return {
-    code: 'message_too_large',
-    detail: `The message has ${contentBytes} bytes of content; at most ${limits.messageContentBytes} are allowed.`,
-  }
-}
-
-/** The entries of outbound attachments, in order; their bytes go to the message's raw row in the same order. */
-export function attachmentEntries(attachments: AttachmentBody[]): AttachmentEntry[] {
-  return attachments.map(({ filename, contentType, content, contentId }) => ({
-    filename,
-    contentType,
-    size: content.length,
-    disposition: contentId === undefined ? 'attachment' : 'inline',
-    contentId: contentId ?? null,
-    sha256: createHash('sha256').update(content).digest('hex'),
-    scanState: 'unscanned',
-  }))
+/** Bytes of texts and attachments, as they are given. */
+export function contentBytes({ text = '', html = '', attachments = [] }: SendBody): number {
+  const attachedBytes = attachments.reduce((sum, { content }) => sum + content.length, 0)
+  return Buffer.byteLength(text) + Buffer.byteLength(html) + attachedBytes
 }

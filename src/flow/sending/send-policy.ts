@@ -1,53 +1,84 @@
-// Whether a key may send from here, and whether the sender's domain may be sent from.
+// What refuses a send whatever the database holds: the key's restrictions, the sender's domain, the organization's limits.
+import { ServiceError } from '../../base/errors.ts'
 import type { InboxId } from '../../base/ids.ts'
-import { upon } from '../../base/upon.ts'
 import type { Caller } from '../caller.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
-import type { Sender } from './compile-send.ts'
-import type { Refusal } from './send-draft.ts'
+import { contentBytes, type Recipient, type SendBody, type SendDraft, type Sender } from './send-draft.ts'
 
-interface Sending {
-  begins: 'conversation' | 'nothing'
-  drafted: Refusal | null
+interface SendPolicy {
+  domains: ProvedDomains
   /** Whether it is the managed domain. */
   isLocal(domain: string): boolean
 }
 
-/** What a send is refused with: by its key, by its sender's domain, or as its draft was (`drafted`). */
-export function judgeSender(
-  domains: ProvedDomains,
+/** Throws the refusal of what the caller may not send. */
+export async function requireSendable(
+  policy: SendPolicy,
   caller: Caller,
-  sender: Sender,
-  { begins, drafted, isLocal }: Sending,
-): Refusal | null | Promise<Refusal | null> {
-  if (!mayUseInbox(caller, sender.id)) return { code: 'inbox_not_allowed' }
-  if (begins === 'conversation' && caller.sendMode === 'reply_only') return { code: 'send_mode_reply_only' }
-  const isManaged = sender.id !== null && sender.domainId === null
+  { operation, sender, recipients }: SendDraft,
+  body: SendBody,
+): Promise<void> {
+  if (!mayUseInbox(caller, sender.id)) throw new ServiceError('inbox_not_allowed')
+  if (operation !== 'reply' && caller.sendMode === 'reply_only')
+    throw new ServiceError('send_mode_reply_only')
   // A policy of the deployment, whoever the sender is.
-  if (drafted?.code === 'marketing_not_available') return drafted
-  if (isManaged) return isLocal(sender.domain) ? drafted : notReceivedFor(sender)
-  // Without an inbox the sender has a domain only where it may be sent from; asked twice, the answers could differ.
-  const maySend: { id: string } | string | null | Promise<{ id: string } | null> =
-    sender.id === null ? sender.domainId : domains.findSending(caller.organizationId, sender.domain)
-  return upon(maySend, (domain) => (domain ? drafted : notProved(sender)))
-}
-
-/** On a managed domain that the deployment had before: answers would not come here, and its keys sign no longer. */
-function notReceivedFor({ domain }: Sender): Refusal {
-  return {
-    code: 'sender_not_allowed',
-    detail: `This deployment does not receive mail for ${domain} any more.`,
-  }
-}
-
-function notProved({ id, domain }: Sender): Refusal {
-  return {
-    code: 'sender_not_allowed',
-    detail: `The domain of the sender, ${domain}, is not proved for sending: verify it${id === null ? ', or send from an inbox' : ''}.`,
-  }
+  if (body.purpose === 'marketing') throw new ServiceError('marketing_not_available')
+  await requireSender(policy, caller, sender)
+  requireRecipients(caller, recipients)
+  requireSize(caller, contentBytes(body))
+  if (recipients.length > 0) return
+  throw new ServiceError(
+    'invalid_request',
+    '/targetMessageId must be a message that has an address to reply to',
+  )
 }
 
 /** A key that is restricted to inboxes sends from no others, and never without one. */
 function mayUseInbox({ inboxIds }: Caller, id: InboxId | null): boolean {
   return !inboxIds || (id !== null && inboxIds.includes(id))
+}
+
+async function requireSender(
+  { domains, isLocal }: SendPolicy,
+  caller: Caller,
+  sender: Sender,
+): Promise<void> {
+  const { id, domain, domainId } = sender
+  if (id !== null && domainId === null) {
+    if (isLocal(domain)) return
+    // On a managed domain that the deployment had before: answers would not come here, and its keys sign no longer.
+    throw new ServiceError(
+      'sender_not_allowed',
+      `This deployment does not receive mail for ${domain} any more.`,
+    )
+  }
+  // Without an inbox the sender has a domain only where it may be sent from; asked twice, the answers could differ.
+  const isProved = id === null ? domainId !== null : await domains.findSending(caller.organizationId, domain)
+  if (isProved) return
+  throw new ServiceError(
+    'sender_not_allowed',
+    `The domain of the sender, ${domain}, is not proved for sending: verify it${id === null ? ', or send from an inbox' : ''}.`,
+  )
+}
+
+function requireRecipients({ allowedRecipientDomains, limits }: Caller, recipients: Recipient[]): void {
+  const stranger =
+    allowedRecipientDomains && recipients.find(({ domain }) => !allowedRecipientDomains.includes(domain))
+  if (stranger)
+    throw new ServiceError('recipient_domain_not_allowed', `The API key may not send to ${stranger.domain}.`)
+  const { recipientsPerMessage } = limits
+  if (recipients.length > recipientsPerMessage)
+    throw new ServiceError(
+      'too_many_recipients',
+      `The message has ${recipients.length} recipients; at most ${recipientsPerMessage} are allowed.`,
+    )
+}
+
+/** Asked of what is given, and again with the text that is made of its HTML. */
+export function requireSize({ limits }: Caller, bytes: number): void {
+  if (bytes <= limits.messageContentBytes) return
+  throw new ServiceError(
+    'message_too_large',
+    `The message has ${bytes} bytes of content; at most ${limits.messageContentBytes} are allowed.`,
+  )
 }

@@ -1,0 +1,67 @@
+-- Decides over a batch of sends and counts those that pass. It comes as columns: one element a send, and one a recipient
+-- (`to_…`) with the ordinal of its send, from 1. Returns a row a send, in order: `accepted`, `replayed` or the code of a
+-- refusal, whether it has to be written, and its recipients that are suppressed, by their ordinals in the batch.
+create or replace function decide_sends(
+  at timestamptz, orgs uuid[], keys uuid[], digests bytea[], hashes bytea[], in_inboxes text[], replied_threads text[],
+  subs uuid[], recipient_counts integer[], to_sends integer[], to_keys text[])
+returns table (i integer, verdict text, is_new boolean, submission_id uuid, retry_after integer, suppressed integer[])
+language plpgsql
+as $$
+declare
+  verdicts text[];
+  earlier uuid[];
+  waits integer[] := array_fill(null::integer, array[cardinality(orgs)]);
+  hits integer[];
+  asked record;
+begin
+  -- Nobody else counts before this commits. Whoever waited for the lock sees what is below as it is after it.
+  perform 1 from usage u where u.organization_id = any(orgs) order by u.organization_id for update;
+  perform 1 from inbox b where b.id = any(in_inboxes) order by b.id for no key update;
+
+  -- The limit keeps the plan from joining in any other way than by a probe of the index for each.
+  hits := array(select d.n from unnest(to_sends, to_keys) with ordinality d(send, key, n) cross join lateral (
+    select from suppression s where s.organization_id = orgs[d.send] and s.address_key = d.key limit 1) found);
+  if hits <> '{}' then
+    recipient_counts := array(
+      select recipient_counts[g] - (select count(*) from unnest(hits) n where to_sends[n] = g)::integer
+      from generate_series(1, cardinality(orgs)) g order by g);
+  end if;
+
+  select array_agg(
+    case
+      -- The answer to an earlier run of the batch was lost: what it committed stays accepted, whatever became of the key.
+      when s.id = subs[g] then 'accepted'
+      when k.id is null then 'unauthorized'
+      when o.status is distinct from 'active' then 'organization_inactive'
+      when s.result_deleted or sb.status = 'deleted' then 'idempotency_result_expired'
+      when s.request_hash = hashes[g] then 'replayed'
+      when s.id is not null then 'idempotency_key_reused'
+      when in_inboxes[g] is not null and b.id is null then 'not_found'
+      when replied_threads[g] is not null and t.id is null then 'not_found'
+      when recipient_counts[g] = 0 then 'all_recipients_suppressed'
+    end order by g), array_agg(s.id order by g)
+  into verdicts, earlier
+  from generate_series(1, cardinality(orgs)) g
+  left join organization o on o.id = orgs[g]
+  left join api_key k on k.id = keys[g] and k.revoked_at is null and (k.expires_at is null or k.expires_at > at)
+  left join inbox b on b.id = in_inboxes[g] and b.organization_id = orgs[g] and b.status = 'active'
+  left join thread t on t.id = replied_threads[g] and t.inbox_id = in_inboxes[g]
+  left join submission s on s.idempotency_digest = digests[g]
+  left join inbox sb on sb.id = s.inbox_id;
+
+  for asked in
+    select orgs[g] as org, array_agg(g order by g) as sends, count(*)::integer as messages,
+      sum(recipient_counts[g])::integer as recipients
+    from generate_series(1, cardinality(orgs)) g where verdicts[g] is null group by 1 order by 1
+  loop
+    continue when count_sends(asked.org, asked.messages, asked.recipients, at) is null;
+    foreach i in array asked.sends loop
+      waits[i] := count_sends(asked.org, 1, recipient_counts[i], at);
+      if waits[i] is not null then verdicts[i] := 'send_limit_exceeded'; end if;
+    end loop;
+  end loop;
+
+  return query select g, coalesce(verdicts[g], 'accepted'), verdicts[g] is null, coalesce(earlier[g], subs[g]), waits[g],
+    case when hits = '{}' then hits else array(select n from unnest(hits) n where to_sends[n] = g) end
+  from generate_series(1, cardinality(orgs)) g order by g;
+end $$;
