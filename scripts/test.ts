@@ -57,7 +57,11 @@ async function runTests(files: string[]): Promise<boolean> {
     addAccount(error)
     return start()
   })
-  const options = ['--test-reporter=spec', '--test-concurrency=2', `--test-timeout=${testLimitMs}`]
+  const reporters = ['spec', join(import.meta.dirname, 'slowest-files.ts')].flatMap((reporter) => [
+    `--test-reporter=${reporter}`,
+    '--test-reporter-destination=stdout',
+  ])
+  const options = [...reporters, '--test-concurrency=2', `--test-timeout=${testLimitMs}`]
   try {
     return await run(process.execPath, ['--test', ...options, ...files], {
       ...process.env,

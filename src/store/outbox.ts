@@ -48,72 +48,89 @@ export async function announce(
   await tx.query('select append_outbox($1, $2)', [JSON.stringify(facts), at])
 }
 
-/** A place in the outbox, between or on rows. */
-export interface OutboxPlace {
+/** Where a row stands in the outbox. */
+export interface OutboxCursor {
   xact: string
   seq: number
 }
 
-export interface OutboxRow extends OutboxPlace {
-  organizationId: OrganizationId
-  items: OutboxItem[]
-  createdAt: Date
+/** Where an event stands: one item of a row, counted from 0. */
+export interface EventCursor extends OutboxCursor {
+  item: number
 }
 
-const columns = `o.xact::text as xact, o.seq, o.organization_id as "organizationId", o.items, o.created_at as "createdAt"`
+export interface OutboxEvent {
+  organizationId: OrganizationId
+  cursor: EventCursor
+  item: OutboxItem
+  announcedAt: Date
+}
+
 /** No transaction that still runs can add a row below. */
 const isSettled = 'o.xact < pg_snapshot_xmin(pg_current_snapshot())'
 
-/** Rows of some organizations after a place, in order; the place up to which all has been read, and whether that was all. */
-export async function readOutbox(
+/** Whose rows the next `limit` ones are; the last of them, and whether there may be more. */
+export async function findOrganizationsAfter(
   db: Queryable,
-  organizationIds: readonly string[],
-  after: OutboxPlace,
+  after: OutboxCursor,
   limit: number,
-): Promise<{ rows: OutboxRow[]; place: OutboxPlace; isMore: boolean }> {
-  // Looking at a bounded stretch of everybody's rows costs less than an index look-up for each of 1,000 organizations.
-  const stretch = await db.query<OutboxPlace>(
-    `select o.xact::text as xact, o.seq from outbox o
+): Promise<{ organizationIds: Set<OrganizationId>; last: OutboxCursor; isMore: boolean }> {
+  const rows = await db.query<OutboxCursor & { organizationId: OrganizationId }>(
+    `select o.xact::text as xact, o.seq, o.organization_id as "organizationId" from outbox o
     where (o.xact, o.seq) > ($1::xid8, $2::bigint) and ${isSettled} order by o.xact, o.seq limit $3`,
     [after.xact, after.seq, limit],
   )
-  const last = stretch.at(-1)
-  if (!last) return { rows: [], place: after, isMore: false }
-  const rows = await db.query<OutboxRow>(
-    `select ${columns} from outbox o where (o.xact, o.seq) > ($1::xid8, $2::bigint) and (o.xact, o.seq) <= ($3::xid8, $4::bigint)
-      and o.organization_id = any($5) order by o.xact, o.seq`,
-    [after.xact, after.seq, last.xact, last.seq, organizationIds],
-  )
-  return { rows, place: { xact: last.xact, seq: last.seq }, isMore: stretch.length === limit }
+  const organizationIds = new Set(rows.map(({ organizationId }) => organizationId))
+  return { organizationIds, last: rows.at(-1) ?? after, isMore: rows.length === limit }
 }
 
-/** One organization's rows from a place on, that place's own row included, in order. */
-export async function readOutboxOf(
+interface EventColumns extends EventCursor, Omit<OutboxEvent, 'cursor' | 'item'> {
+  content: OutboxItem
+}
+
+const eventColumns = `o.xact::text as xact, o.seq, i.number - 1 as item, i.content,
+  o.organization_id as "organizationId", o.created_at as "announcedAt"`
+const itemsOf = 'cross join jsonb_array_elements(o.items) with ordinality i (content, number)'
+
+function toEvent({ xact, seq, item, content, ...rest }: EventColumns): OutboxEvent {
+  return { ...rest, cursor: { xact, seq, item }, item: content }
+}
+
+/** The next events of one organization, in order. */
+export async function readEventsOf(
   db: Queryable,
   organizationId: OrganizationId,
-  from: OutboxPlace,
+  after: EventCursor,
   limit: number,
-): Promise<OutboxRow[]> {
-  return await db.query<OutboxRow>(
-    `select ${columns} from outbox o where o.organization_id = $1 and (o.xact, o.seq) >= ($2::xid8, $3::bigint)
-      and ${isSettled} order by o.xact, o.seq limit $4`,
-    [organizationId, from.xact, from.seq, limit],
+): Promise<OutboxEvent[]> {
+  // No row is without items, and the first one may have been read whole.
+  const rows = await db.query<EventColumns>(
+    `select ${eventColumns} from (
+      select * from outbox o where o.organization_id = $1 and (o.xact, o.seq) >= ($2::xid8, $3::bigint)
+        and ${isSettled} order by o.xact, o.seq limit $5 + 1) o ${itemsOf}
+    where (o.xact, o.seq) > ($2::xid8, $3::bigint) or i.number - 1 > $4 order by o.xact, o.seq, i.number limit $5`,
+    [organizationId, after.xact, after.seq, after.item, limit],
   )
+  return rows.map(toEvent)
 }
 
 /** The end of what may be read now, of all organizations. */
-export async function newestPlace(db: Queryable): Promise<OutboxPlace> {
-  const [row] = await db.query<OutboxPlace>(
+export async function newestCursor(db: Queryable): Promise<OutboxCursor> {
+  const [row] = await db.query<OutboxCursor>(
     `select o.xact::text as xact, o.seq from outbox o where ${isSettled} order by o.xact desc, o.seq desc limit 1`,
   )
   return row ?? { xact: '0', seq: 0 }
 }
 
-export async function newestRowOf(db: Queryable, organizationId: OrganizationId): Promise<OutboxRow | null> {
-  const [row] = await db.query<OutboxRow>(
-    `select ${columns} from outbox o where o.organization_id = $1 and ${isSettled}
-    order by o.xact desc, o.seq desc limit 1`,
+export async function newestEventOf(
+  db: Queryable,
+  organizationId: OrganizationId,
+): Promise<OutboxEvent | null> {
+  const [row] = await db.query<EventColumns>(
+    `select ${eventColumns} from (
+      select * from outbox o where o.organization_id = $1 and ${isSettled}
+      order by o.xact desc, o.seq desc limit 1) o ${itemsOf} order by i.number desc limit 1`,
     [organizationId],
   )
-  return row ?? null
+  return row ? toEvent(row) : null
 }

@@ -6,6 +6,7 @@ import { Agent, get, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
+import { meters } from '../../src/base/meters.ts'
 import { endKey } from '../../src/flow/accounts/key.ts'
 import { changeOrganizationStatus } from '../../src/flow/accounts/organization.ts'
 import { formatEventId, parseEventId } from '../../src/http/stream/event-reader.ts'
@@ -171,6 +172,25 @@ test('stream: readers that are behind are told the same as those that are not', 
   assert.deepEqual(idsOf(start), ids)
 })
 
+test('stream: what 100 readers of an organization follow is read once, not for each', async (t) => {
+  const { node, caller, open } = await setStage(t)
+  const streams = await Promise.all(Array.from({ length: 100 }, () => open()))
+  const countStatements = async () => {
+    const { values } = await meters.querySeconds.get()
+    return values.find(({ metricName }) => metricName?.endsWith('_count'))!.value
+  }
+  const before = await countStatements()
+  const startedMs = performance.now()
+  for (let n = 1; n <= 10; n++) {
+    await tell(node, caller)
+    await until('the event', () => streams.every(({ events }) => events.length === n))
+  }
+  // What every node asks, whoever reads: whose rows are new, and which keys are live.
+  const asked = ((performance.now() - startedMs) / 100) * 1.5
+  const count = (await countStatements()) - before
+  assert.ok(count < 50 + asked, `${count} statements for 10 events of 100 readers`)
+})
+
 test('stream: an organization has 1,000 and no more, however many come at once', async (t) => {
   const { node, caller } = await setStage(t)
   const url = `${baseOf(node)}/v1/events`
@@ -223,14 +243,14 @@ test('stream: a revoked key and a suspended organization end it within seconds',
 })
 
 test('stream: ids of events are read back, and any other text is none', () => {
-  const place = fc.record({
+  const cursor = fc.record({
     xact: fc.bigInt({ min: 0n, max: 2n ** 62n }).map(String),
     seq: fc.nat(),
     item: fc.nat(9999),
   })
   fc.assert(
-    fc.property(fc.uuid(), place, (id, where) => {
-      assert.deepEqual(parseEventId(formatEventId(id, where)), { id, place: { ...where } })
+    fc.property(fc.uuid(), cursor, (id, where) => {
+      assert.deepEqual(parseEventId(formatEventId(id, where)), { id, cursor: { ...where } })
     }),
   )
   fc.assert(fc.property(fc.string(), (text) => void parseEventId(text)))

@@ -1,6 +1,6 @@
 // A stranger's client: types generated from the live document compile with a story, which then runs against the service.
 import assert from 'node:assert/strict'
-import { copyFileSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
@@ -18,7 +18,7 @@ const options = {
   ...{ rewriteRelativeImportExtensions: true, types: ['node'], outDir: 'made', skipLibCheck: true },
 }
 
-test('a stranger’s client out of the document compiles, and runs the README’s story', async (t) => {
+test('a stranger’s client out of the document compiles, and runs the tour and a story', async (t) => {
   const place = await makePlace(t)
   const dns = await DnsServer.start({
     'far.test': { MX: [[10, 'mx.far.test']] },
@@ -41,6 +41,14 @@ test('a stranger’s client out of the document compiles, and runs the README’
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   copyFileSync(join(stranger, 'story.ts'), join(folder, 'story.ts'))
+  // The tour as it is, but for its types, which are the document's own.
+  mkdirSync(join(folder, 'tour'))
+  for (const file of ['api.ts', 'bounce.ts', 'receiver.ts', 'tour.ts'])
+    copyFileSync(join(root, 'src/cli/demo', file), join(folder, 'tour', file))
+  writeFileSync(
+    join(folder, 'tour/schemas.ts'),
+    "import type { components } from '../document.ts'\nexport type Schemas = components['schemas']",
+  )
   writeFileSync(join(folder, 'package.json'), '{"type": "module"}')
   writeFileSync(
     join(folder, 'tsconfig.json'),
@@ -52,7 +60,7 @@ test('a stranger’s client out of the document compiles, and runs the README’
     return stdout
   }
   const tools = join(stranger, 'node_modules')
-  await execute(join(tools, 'openapi-typescript/bin/cli.js'), [`${base}/openapi.json`, '-o', 'api.ts'])
+  await execute(join(tools, 'openapi-typescript/bin/cli.js'), [`${base}/openapi.json`, '-o', 'document.ts'])
   await execute(join(tools, 'typescript/bin/tsc'), ['-p', '.'])
   const told = await execute('made/story.js', [base, secret, 'shop.test', receiver.url('/story')])
   assert.match(told, /the story is told\n$/)

@@ -3,7 +3,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { outcome, type Step, type TourApi, waitFor } from './api.ts'
+import { type Step, type TourApi, waitFor } from './api.ts'
+import type { Schemas } from './schemas.ts'
 
 interface Call {
   id: string
@@ -35,29 +36,24 @@ export class TourReceiver {
   }
 
   /** Makes the endpoint known to the service. */
-  async *open(): AsyncGenerator<Step, void> {
+  async open(): Promise<Step> {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')
     const body = { url: this.#url(), eventTypes, description: 'posthorn demo' }
     const request = { method: 'POST', path: '/v1/webhooks', body } as const
-    const opened = await this.#api.ask<{ id: string; secret: string }>(request, 201)
-    this.#webhook = opened.body
-    const secret = `${opened.body.secret.slice(0, 10)}…`
-    yield {
-      title: 'A program wants to be told',
-      meaning:
-        'It listens on this machine for as long as the tour goes on. The secret is shown once; here in part.',
-      request,
-      ...outcome({ ...opened, body: { ...opened.body, secret } }),
-      excerpt: [
-        ['webhook', opened.body.id],
-        ['secret', secret],
-      ],
-    }
+    const webhook = await this.#api.ask<Schemas['WebhookWithSecret']>(request, 201)
+    this.#webhook = webhook
+    const secret = `${webhook.secret.slice(0, 10)}…`
+    const step = this.#api.step(
+      'A program wants to be told',
+      'It listens on this machine for as long as the tour goes on. The secret is shown once; here in part.',
+      { webhook: webhook.id, secret },
+    )
+    return { ...step, answer: { ...webhook, secret } }
   }
 
   /** The call of that type whose body names `subject`; a TourFault if none comes. */
-  async *awaitCall(type: string, subject: string): AsyncGenerator<Step, void> {
+  async awaitCall(type: string, subject: string): Promise<Step> {
     const isIt = ({ raw }: Call) => raw.includes(subject) && JSON.parse(raw).type === type
     const call = await waitFor(
       () => this.#calls.find(isIt),
@@ -65,7 +61,7 @@ export class TourReceiver {
         `no genuine call of ${type} came (${this.#refused} others did): does a node have the role webhooks?`,
     )
     const told = JSON.parse(call.raw)
-    yield {
+    return {
       title: `The program is told: ${type}`,
       meaning:
         'Posthorn calls it. Signed are id, time and body, and nothing is read before that is verified.',

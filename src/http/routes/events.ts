@@ -43,8 +43,8 @@ export function eventRoutes(api: Api, { eventStreams }: HttpDeps): void {
     async (request, reply) => {
       const { caller, headers } = request
       requireWholeOrganization(caller)
-      const { place, first } = await eventStreams.begin(caller, headers['last-event-id'])
-      eventStreams.add(caller, place, () => {
+      const { cursor, first } = await eventStreams.begin(caller, headers['last-event-id'])
+      eventStreams.add(caller, cursor, () => {
         reply.hijack()
         const { raw } = reply
         raw.writeHead(200, {

@@ -7,8 +7,8 @@ const id = '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d'
 
 test('an id that was given out is read as it was written', () => {
   for (const xact of ['0', '746', '9999999999999999999']) {
-    const place = { xact, seq: 12, item: 3 }
-    assert.deepEqual(parseEventId(formatEventId(id, place)), { id, place })
+    const cursor = { xact, seq: 12, item: 3 }
+    assert.deepEqual(parseEventId(formatEventId(id, cursor)), { id, cursor })
   }
 })
 

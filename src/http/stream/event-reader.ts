@@ -1,16 +1,11 @@
-// One reader of the live stream: its place, and its connection, which takes no more than it can carry off.
+// One reader of the live stream: its cursor, and its connection, which takes no more than it can carry off.
 import type { ServerResponse } from 'node:http'
 import type { KeyId, OrganizationId } from '../../base/ids.ts'
-import type { OutboxPlace, OutboxRow } from '../../store/outbox.ts'
+import type { EventCursor } from '../../store/outbox.ts'
 
-/** A row of the outbox and one of its items; -1: before the first. */
-export interface EventPlace extends OutboxPlace {
-  item: number
-}
-
-/** An event as it goes over the wire; null where what it told of has been deleted. */
+/** An event as it goes over the wire; null where what it is about has been deleted. */
 export interface WrittenEvent {
-  place: EventPlace
+  cursor: EventCursor
   bytes: Buffer | null
 }
 
@@ -23,79 +18,83 @@ export function formatEvent(type: string, id: string | null, json: string): Buff
 const tokenPattern = /^([0-9a-f-]{36})\.(0|[1-9]\d{0,18})-(\d{1,15})-(\d{1,5})$/
 
 /** What `last-event-id` says: the event's own id, and where it stands. */
-export function formatEventId(id: string, { xact, seq, item }: EventPlace): string {
+export function formatEventId(id: string, { xact, seq, item }: EventCursor): string {
   return `${id}.${xact}-${seq}-${item}`
 }
 
-export function parseEventId(text: string): { id: string; place: EventPlace } | null {
+export function parseEventId(text: string): { id: string; cursor: EventCursor } | null {
   const [, id, xact, seq, item] = tokenPattern.exec(text) ?? []
-  return id ? { id, place: { xact: xact!, seq: Number(seq), item: Number(item) } } : null
-}
-
-export function comparePlaces(a: OutboxPlace, b: OutboxPlace): number {
-  if (a.xact !== b.xact) return BigInt(a.xact) < BigInt(b.xact) ? -1 : 1
-  return a.seq - b.seq
-}
-
-/** The first item of the row that somebody at `place` has not had. */
-export function firstNew(place: EventPlace, row: OutboxRow): number {
-  const order = comparePlaces(row, place)
-  if (order < 0) return row.items.length
-  return order === 0 ? place.item + 1 : 0
+  return id ? { id, cursor: { xact: xact!, seq: Number(seq), item: Number(item) } } : null
 }
 
 export class EventReader {
   readonly organizationId: OrganizationId
   readonly keyId: KeyId
-  /** What has been given to the connection last. */
-  place: EventPlace
-  readonly #response: ServerResponse
+  /** The event that the connection was given last. */
+  cursor: EventCursor
+  /** There may be events behind the cursor. */
+  #isWoken = true
   #isBlocked = false
+  readonly #response: ServerResponse
+  #resume = () => {}
 
   constructor(
     { organizationId, keyId }: { organizationId: OrganizationId; keyId: KeyId },
-    place: EventPlace,
+    cursor: EventCursor,
     response: ServerResponse,
   ) {
     this.organizationId = organizationId
     this.keyId = keyId
-    this.place = place
-    this.#response = response.on('drain', () => (this.#isBlocked = false))
+    this.cursor = cursor
+    this.#response = response
+      .on('drain', () => {
+        this.#isBlocked = false
+        this.#resume()
+      })
+      .on('close', () => this.#resume())
   }
 
-  get isBlocked(): boolean {
-    return this.#isBlocked
-  }
-
-  get isOpen(): boolean {
+  get #isOpen(): boolean {
     return !this.#response.writableEnded && !this.#response.destroyed
   }
 
-  /** Gives the connection one event; once it is blocked nothing more may be given until it is not. */
-  take({ place, bytes }: WrittenEvent): void {
-    if (bytes) this.write(bytes)
-    this.place = place
+  wake(): void {
+    this.#isWoken = true
+    this.#resume()
   }
 
-  write(bytes: Buffer): void {
-    if (this.isOpen && !this.#response.write(bytes)) this.#isBlocked = true
+  /** Resolves to true when there may be events and the connection carries them, to false when the stream has ended. */
+  async isReady(): Promise<boolean> {
+    while (this.#isOpen && (this.#isBlocked || !this.#isWoken))
+      await new Promise<void>((resolve) => (this.#resume = resolve))
+    this.#isWoken = false
+    return this.#isOpen
   }
 
-  /** Resolves when the connection can carry more, or has ended. */
-  async unblocked(): Promise<void> {
-    if (!this.#isBlocked || !this.isOpen) return
-    await new Promise<void>((resolve) => {
-      const done = () => {
-        this.#response.off('drain', done).off('close', done)
-        resolve()
-      }
-      this.#response.on('drain', done).on('close', done)
-    })
+  /** Gives the connection events for as long as it carries them; false where some were left. */
+  take(events: readonly WrittenEvent[]): boolean {
+    for (const { cursor, bytes } of events) {
+      if (this.#isBlocked || !this.#isOpen) return false
+      if (bytes) this.#write(bytes)
+      this.cursor = cursor
+    }
+    return true
+  }
+
+  /** A comment keeps proxies from closing the connection. */
+  beat(): void {
+    if (!this.#isBlocked) this.#write(heartbeat)
   }
 
   /** Ends the stream; a reader that does not take the end is cut off. */
   end(): void {
-    if (this.#isBlocked || !this.isOpen) this.#response.destroy()
+    if (this.#isBlocked || !this.#isOpen) this.#response.destroy()
     else this.#response.end()
   }
+
+  #write(bytes: Buffer): void {
+    if (this.#isOpen && !this.#response.write(bytes)) this.#isBlocked = true
+  }
 }
+
+const heartbeat = Buffer.from(':\n\n')

@@ -1,26 +1,24 @@
-// The live stream: one loop reads the outbox for all readers that keep up; the others read on from their own places.
+// The live stream: every reader reads on from its own cursor, and those with the same one share what is read.
 import type { ServerResponse } from 'node:http'
-import { setTimeout as sleep, setImmediate as yieldTurn } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as yieldLoop } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
+import { FairLimit } from '../../base/fair-limit.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Caller } from '../../flow/caller.ts'
 import { type Presenters, writeAnnouncements } from '../../flow/events/write-announcements.ts'
 import type { Db } from '../../postgres/db.ts'
 import { listLiveKeys } from '../../store/keys.ts'
-import { newestPlace, newestRowOf, type OutboxRow, readOutbox, readOutboxOf } from '../../store/outbox.ts'
 import {
-  comparePlaces,
-  type EventPlace,
-  EventReader,
-  firstNew,
-  formatEvent,
-  formatEventId,
-  parseEventId,
-  type WrittenEvent,
-} from './event-reader.ts'
-import { Recent } from './recent.ts'
+  type EventCursor,
+  findOrganizationsAfter,
+  newestCursor,
+  newestEventOf,
+  type OutboxCursor,
+  readEventsOf,
+} from '../../store/outbox.ts'
+import { EventReader, formatEvent, formatEventId, parseEventId, type WrittenEvent } from './event-reader.ts'
 
 export interface EventStreamsOptions {
   db: Db
@@ -29,40 +27,26 @@ export interface EventStreamsOptions {
   present: Presenters
 }
 
-const lookMs = 200
+const pollMs = 200
+const rowsPolled = 1_000
 const keyCheckMs = 1_000
 const heartbeatMs = 15_000
 const keptMs = 7 * 86_400_000
-const rowsAtOnce = 100
-/** Bodies that are written together; each may be as long as a message. */
-const itemsAtOnce = 6
-const rowsBehind = 8
-/** Readers that are behind and read on at the same time: more would only wait for the database, before everybody else. */
-const behindAtOnce = 4
-/** What readers that are behind share. What is deleted may still be told for as long. */
-const bodies = {
-  maxAgeMs: 1_000,
-  maxWeight: 8 << 20,
-  weigh: (events: WrittenEvent[]) => events.reduce((sum, { bytes }) => sum + (bytes?.length ?? 0), 0),
-}
-const looks = {
-  maxAgeMs: lookMs,
-  maxWeight: 20_000,
-  weigh: (rows: OutboxRow[]) => rows.reduce((sum, { items }) => sum + items.length, 0),
-}
+/** Events that are read and written together; each may be as long as a message. */
+const eventsAtOnce = 8
+/** Reads at the same time: more would only wait for the database, before everybody else. */
+const readsAtOnce = 4
+const maxShared = 64
 const maxReaders = 1_000
 
 export class EventStreams {
   readonly #options: EventStreamsOptions
-  /** Everybody; of these `#live` are served by the common loop, and `#joining` wait to be. */
   readonly #readers = new Set<EventReader>()
-  readonly #live = new Set<EventReader>()
-  readonly #joining = new Set<EventReader>()
-  readonly #bodies = new Recent<WrittenEvent[]>(bodies)
-  readonly #looks = new Recent<OutboxRow[]>(looks)
-  #behind = 0
-  readonly #behindWaiting: (() => void)[] = []
-  #place: EventPlace = { xact: '0', seq: 0, item: -1 }
+  /** What has been read since the last poll, by organization and cursor. */
+  readonly #shared = new Map<string, Promise<WrittenEvent[]>>()
+  readonly #reads = new FairLimit(readsAtOnce)
+  /** Readers have been woken for all rows up to here; null: for none yet. */
+  #polled: OutboxCursor | null = null
   #running: Promise<void> | null = null
   #stopping = false
   #checkedMs = 0
@@ -76,16 +60,17 @@ export class EventStreams {
   async begin(
     caller: Caller,
     lastEventId: string | undefined,
-  ): Promise<{ place: EventPlace; first: Buffer | null }> {
+  ): Promise<{ cursor: EventCursor; first: Buffer | null }> {
     const { db } = this.#options
-    const known = lastEventId === undefined ? null : await this.#findPlace(caller.organizationId, lastEventId)
-    if (known) return { place: known, first: null }
-    const place = { ...(await newestPlace(db)), item: Number.MAX_SAFE_INTEGER }
-    return { place, first: lastEventId === undefined ? null : await this.#reset(caller.organizationId) }
+    const known =
+      lastEventId === undefined ? null : await this.#findCursor(caller.organizationId, lastEventId)
+    if (known) return { cursor: known, first: null }
+    const cursor = { ...(await newestCursor(db)), item: Number.MAX_SAFE_INTEGER }
+    return { cursor, first: lastEventId === undefined ? null : await this.#reset(caller.organizationId) }
   }
 
-  /** Serves the connection that `open` gives from `place` on, until either side ends it; refuses a reader too many. */
-  add(caller: Caller, place: EventPlace, open: () => ServerResponse): void {
+  /** Serves the connection that `open` gives from `cursor` on, until either side ends it; refuses a reader too many. */
+  add(caller: Caller, cursor: EventCursor, open: () => ServerResponse): void {
     const { organizationId, id: keyId } = caller
     const count = [...this.#readers].filter((reader) => reader.organizationId === organizationId).length
     if (count >= maxReaders)
@@ -95,10 +80,10 @@ export class EventStreams {
       )
     const response = open()
     if (this.#stopping) return void response.end()
-    const reader = new EventReader({ organizationId, keyId }, place, response)
+    const reader = new EventReader({ organizationId, keyId }, cursor, response)
     this.#readers.add(reader)
-    response.once('close', () => this.#remove(reader))
-    void this.#catchUp(reader)
+    response.once('close', () => this.#readers.delete(reader))
+    void this.#serve(reader)
     this.#running ??= this.#run().finally(() => (this.#running = null))
   }
 
@@ -109,39 +94,35 @@ export class EventStreams {
     await this.#running
   }
 
-  #remove(reader: EventReader): void {
-    for (const readers of [this.#readers, this.#live, this.#joining]) readers.delete(reader)
-  }
-
-  /** The place behind the event, where it is the organization's and not older than seven days. */
-  async #findPlace(organizationId: OrganizationId, lastEventId: string): Promise<EventPlace | null> {
+  /** The cursor of the event, where it is the organization's and not older than seven days. */
+  async #findCursor(organizationId: OrganizationId, lastEventId: string): Promise<EventCursor | null> {
     const parsed = parseEventId(lastEventId)
     if (!parsed) return null
     const { db, clock } = this.#options
-    const [row] = await readOutboxOf(db, organizationId, parsed.place, 1)
-    const isKnown =
-      row && comparePlaces(row, parsed.place) === 0 && row.items[parsed.place.item]?.id === parsed.id
-    return isKnown && clock.nowMs() - row.createdAt.getTime() <= keptMs ? parsed.place : null
+    const before = { ...parsed.cursor, item: parsed.cursor.item - 1 }
+    const [event] = await readEventsOf(db, organizationId, before, 1)
+    const isKnown = event && formatEventId(event.item.id, event.cursor) === lastEventId
+    return isKnown && clock.nowMs() - event.announcedAt.getTime() <= keptMs ? parsed.cursor : null
   }
 
   /** Says that something may have been missed; it can be resumed from, so that it is said once. */
   async #reset(organizationId: OrganizationId): Promise<Buffer> {
     const { db, clock } = this.#options
-    const row = await newestRowOf(db, organizationId)
-    const item = row ? row.items.length - 1 : 0
-    const id = row ? formatEventId(row.items[item]!.id, { ...row, item }) : null
+    const newest = await newestEventOf(db, organizationId)
+    const id = newest && formatEventId(newest.item.id, newest.cursor)
     const event = { type: 'stream.reset', timestamp: clock.now().toISOString(), data: {} }
     return formatEvent(event.type, id, JSON.stringify(event))
   }
 
   async #run(): Promise<void> {
+    this.#polled = null
     for (let failures = 0; this.#readers.size > 0 && !this.#stopping; ) {
       try {
         await this.#endRevoked()
         this.#beat()
-        const isMore = await this.#pass()
+        const isMore = await this.#poll()
         failures = 0
-        if (!isMore) await sleep(lookMs)
+        if (!isMore) await sleep(pollMs)
       } catch (error) {
         this.#options.log.warn({ err: error, failures: ++failures }, 'the live stream waits for the database')
         await sleep(1_000)
@@ -149,110 +130,52 @@ export class EventStreams {
     }
   }
 
-  /** Reads on once and serves everybody who keeps up; true when there may be more at once. */
-  async #pass(): Promise<boolean> {
+  /** Wakes the readers whose organizations have new rows, and lets them read; true when there may be more at once. */
+  async #poll(): Promise<boolean> {
     const { db } = this.#options
-    if (this.#live.size === 0) this.#place = { ...(await newestPlace(db)), item: -1 }
-    const fresh = new Recent<OutboxRow[]>({ ...looks, maxAgeMs: Number.POSITIVE_INFINITY })
-    for (const reader of this.#joining) await this.#admit(reader, fresh)
-    const organizations = [...new Set([...this.#live].map(({ organizationId }) => organizationId))]
-    if (organizations.length === 0) return false
-    const { rows, place, isMore } = await readOutbox(db, organizations, this.#place, rowsAtOnce)
-    for (const row of rows) await this.#serve(row)
-    this.#place = { ...place, item: -1 }
-    return isMore
+    const found = this.#polled && (await findOrganizationsAfter(db, this.#polled, rowsPolled))
+    this.#polled = found?.last ?? (await newestCursor(db))
+    this.#shared.clear()
+    for (const reader of this.#readers)
+      if (!found || found.organizationIds.has(reader.organizationId)) reader.wake()
+    return found?.isMore ?? false
   }
 
-  /** While the common loop stands still, a reader that reads up to now, by a `fresh` look, has missed nothing. */
-  async #admit(reader: EventReader, fresh: Recent<OutboxRow[]>): Promise<void> {
-    this.#joining.delete(reader)
-    const isThere = await this.#advance(reader, fresh).catch(() => null)
-    if (!this.#readers.has(reader)) return
-    if (isThere) this.#live.add(reader)
-    else void this.#catchUp(reader)
-  }
-
-  async #serve(row: OutboxRow): Promise<void> {
-    const readers = () =>
-      [...this.#live].filter((reader) => reader.organizationId === row.organizationId && !reader.isBlocked)
-    for await (const event of this.#write(row, 0)) {
-      const behind = readers().filter(({ place }) => firstNew(place, row) <= event.place.item)
-      for (const reader of behind) {
-        reader.take(event)
-        if (reader.isBlocked) this.#fallBehind(reader)
-      }
-      if (readers().length === 0) return
-    }
-  }
-
-  #fallBehind(reader: EventReader): void {
-    this.#live.delete(reader)
-    void this.#catchUp(reader)
-  }
-
-  /** Lets a reader read on from its own place, at its own pace, until it may join the common loop. */
-  async #catchUp(reader: EventReader): Promise<void> {
-    while (this.#readers.has(reader) && reader.isOpen) {
+  async #serve(reader: EventReader): Promise<void> {
+    while (await reader.isReady()) {
       try {
-        await reader.unblocked()
-        if (await this.#inTurn(() => this.#advance(reader, this.#looks)))
-          return void this.#joining.add(reader)
+        const events = await this.#readOn(reader)
+        if (!reader.take(events) || events.length === eventsAtOnce) reader.wake()
+        // Connections carry off what they have before they are given more.
+        await yieldLoop()
       } catch (error) {
         this.#options.log.debug({ err: error }, 'a reader of the live stream waits for the database')
         await sleep(1_000)
+        reader.wake()
       }
     }
   }
 
-  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    while (this.#behind >= behindAtOnce)
-      await new Promise<void>((resolve) => this.#behindWaiting.push(resolve))
-    this.#behind++
-    try {
-      return await work()
-    } finally {
-      this.#behind--
-      this.#behindWaiting.shift()?.()
-    }
+  /** The next events behind the reader's cursor. */
+  async #readOn({ organizationId, cursor }: EventReader): Promise<WrittenEvent[]> {
+    const key = [organizationId, ...Object.values(cursor)].join(' ')
+    const known = this.#shared.get(key)
+    if (known) return await known
+    const reading = this.#reads.run(organizationId, () => this.#write(organizationId, cursor))
+    if (this.#shared.size >= maxShared) this.#shared.clear()
+    this.#shared.set(key, reading)
+    // Whoever waits for it meets the fault; who comes later asks again.
+    reading.catch(() => this.#shared.delete(key))
+    return await reading
   }
 
-  /** Gives a reader its next events, as far as it takes them at once; true when the look shows no more. */
-  async #advance(reader: EventReader, shared: Recent<OutboxRow[]>): Promise<boolean> {
-    const { organizationId, place } = reader
-    const look = () => readOutboxOf(this.#options.db, organizationId, place, rowsBehind)
-    const rows = await shared.get(`${organizationId} ${place.xact}-${place.seq}`, look)
-    for (const row of rows) {
-      for await (const event of this.#write(row, firstNew(reader.place, row))) {
-        if (reader.isBlocked || !reader.isOpen) return false
-        reader.take(event)
-      }
-    }
-    return rows.length < rowsBehind && !reader.isBlocked
-  }
-
-  /** The row's events from the item `from` on, some at a time. */
-  async *#write(row: OutboxRow, from: number): AsyncGenerator<WrittenEvent> {
-    for (let begin = from - (from % itemsAtOnce); begin < row.items.length; begin += itemsAtOnce) {
-      const key = `${row.xact}-${row.seq}-${begin}`
-      const events = await this.#bodies.get(key, () => this.#compose(row, begin))
-      // Connections carry off what they have before they are given more.
-      await yieldTurn()
-      yield* events.slice(Math.max(0, from - begin))
-    }
-  }
-
-  async #compose(row: OutboxRow, begin: number): Promise<WrittenEvent[]> {
-    const items = row.items.slice(begin, begin + itemsAtOnce)
-    const announced = items.map((item) => ({
-      item,
-      organizationId: row.organizationId,
-      announcedAt: row.createdAt,
-    }))
-    const written = await writeAnnouncements(this.#options, announced)
+  async #write(organizationId: OrganizationId, after: EventCursor): Promise<WrittenEvent[]> {
+    const events = await readEventsOf(this.#options.db, organizationId, after, eventsAtOnce)
+    const written = await writeAnnouncements(this.#options, events)
     return written.map((json, index) => {
-      const { id, type } = items[index]!
-      const place = { xact: row.xact, seq: row.seq, item: begin + index }
-      return { place, bytes: json === null ? null : formatEvent(type, formatEventId(id, place), json) }
+      const { cursor, item } = events[index]!
+      const bytes = json === null ? null : formatEvent(item.type, formatEventId(item.id, cursor), json)
+      return { cursor, bytes }
     })
   }
 
@@ -268,17 +191,10 @@ export class EventStreams {
     for (const reader of this.#readers) if (!live.has(reader.keyId)) reader.end()
   }
 
-  /** A comment now and then keeps proxies from closing the connection. */
   #beat(): void {
     const nowMs = performance.now()
     if (nowMs - this.#beatMs < heartbeatMs) return
     this.#beatMs = nowMs
-    for (const reader of this.#readers) {
-      if (reader.isBlocked) continue
-      reader.write(heartbeat)
-      if (reader.isBlocked && this.#live.has(reader)) this.#fallBehind(reader)
-    }
+    for (const reader of this.#readers) reader.beat()
   }
 }
-
-const heartbeat = Buffer.from(':\n\n')

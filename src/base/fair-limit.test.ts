@@ -1,0 +1,27 @@
+// How much goes on at once, and who comes next.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { FairLimit } from './fair-limit.ts'
+
+test('fair limit: no more at once than it says, and who asks for little is not behind who asks for much', async () => {
+  const limit = new FairLimit(2)
+  const begun: string[] = []
+  let open = 0
+  const work = (name: string) => async () => {
+    assert.ok(++open <= 2)
+    begun.push(name)
+    await new Promise(setImmediate)
+    open--
+  }
+  const much = ['a1', 'a2', 'a3', 'a4', 'a5'].map((name) => limit.run('a', work(name)))
+  await Promise.all([...much, limit.run('b', work('b1'))])
+  assert.deepEqual(begun, ['a1', 'a2', 'a3', 'b1', 'a4', 'a5'])
+})
+
+test('fair limit: work that fails makes room for the next', async () => {
+  const limit = new FairLimit(1)
+  const failing = limit.run('a', async () => assert.fail('on purpose'))
+  const next = limit.run('a', async () => 'done')
+  await assert.rejects(failing, /on purpose/)
+  assert.equal(await next, 'done')
+})
