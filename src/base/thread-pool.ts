@@ -26,6 +26,12 @@ const mostAhead = 8
 /** In how many steps the time of a request is counted, so that time in which the whole process stood still counts little. */
 const steps = 10
 
+/**
+ * Of the heap, for what is new in it. Measured over six mails of 5.7 MB in HTML that grows: the process holds 105 MB more
+ * where V8 by itself holds 260; mail of 30 KB is read as fast.
+ */
+const youngHeapMb = 16
+
 /** How long a request may take, and whether it is still wanted when its turn comes. */
 export interface Patience {
   timeoutMs: number
@@ -136,7 +142,7 @@ class Thread<Request, Answer extends object> {
   #running(): Worker {
     if (this.#worker !== null) return this.#worker
     const worker = new Worker(this.#options.script, {
-      resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMb },
+      resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMb, maxYoungGenerationSizeMb: youngHeapMb },
     })
     worker.on('message', (answer: Answer | Fault | 'ready') => this.#receive(worker, answer))
     worker.on('error', (error) => this.#replace(worker, { fault: String(error) }))

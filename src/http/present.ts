@@ -7,6 +7,7 @@ import { messageStatusOf, queueIdOf } from '../flow/states.ts'
 import type { ComplaintRow } from '../store/complaints.ts'
 import type { EventRow } from '../store/events.ts'
 import type { InboxRow } from '../store/inboxes.ts'
+import type { MessagePage } from '../store/message-pages.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow, ThreadRow } from '../store/messages.ts'
 import type { SubmissionRow } from '../store/submissions.ts'
 import type { SuppressionRow } from '../store/suppressions.ts'
@@ -75,7 +76,16 @@ export function presentInbox(row: InboxRow): Shown<typeof Inbox> {
   }
 }
 
-/** A message; hidden recipients are never shown. */
+/** The messages of a page, those that are still to be read as they come. */
+export function presentPage(page: MessagePage['page']): Shown<typeof Message>[] {
+  return Array.isArray(page) ? page.map(presentMessage) : (presentEach(page) as never)
+}
+
+async function* presentEach(rows: AsyncIterable<MessageRow>): AsyncGenerator<Shown<typeof Message>> {
+  for await (const row of rows) yield presentMessage(row)
+}
+
+/** A message; hidden recipients are never shown. A text that is still to be read stays so. */
 export function presentMessage(row: MessageRow): Shown<typeof Message> {
   const { to, cc, replyTo } = row.recipients
   const isInbound = row.direction === 'inbound'
@@ -92,9 +102,9 @@ export function presentMessage(row: MessageRow): Shown<typeof Message> {
     ...(cc && cc.length > 0 && { cc: cc.map(presentMailbox) }),
     ...(replyTo && { replyTo: presentMailbox(replyTo) }),
     subject: row.subject,
-    text: row.text,
-    ...(row.html !== null && { html: row.html }),
-    ...(isInbound && row.extractedText !== null && { extractedText: row.extractedText }),
+    text: row.text as string,
+    ...(row.html !== null && { html: row.html as string }),
+    ...(isInbound && row.extractedText !== null && { extractedText: row.extractedText as string }),
     ...(row.isCut && { truncated: true }),
     metadata: row.metadata,
     delivery: presentDelivery(row),

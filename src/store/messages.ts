@@ -1,5 +1,4 @@
 // Messages and threads as they are read, and the filing of received ones.
-import { ServiceError } from '../base/errors.ts'
 import {
   type InboxId,
   type MessageId,
@@ -11,9 +10,9 @@ import {
 import { Arguments } from '../postgres/arguments.ts'
 import { column, lines, pick } from '../postgres/columns.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
-import { countFitting, cutToFit, maxAnswerBytes, mostCut, restBytes, textBytes } from './message-weight.ts'
+import { LongText, readLongText } from './long-text.ts'
+import { isCut, isLong, maxCutLength } from './message-weight.ts'
 import type { SubmissionStatus } from './status.ts'
-import { stretchOf } from './stretch.ts'
 
 export interface MailboxValue {
   email: string
@@ -40,7 +39,8 @@ export interface SecurityRecord {
   authentication: { spf: string; dkim: string; dmarc: string }
 }
 
-export interface MessageRow {
+/** A message; the texts of a long one are still to be read where `Text` leaves it open. */
+export interface MessageRow<Text = string | LongText> {
   id: MessageId
   organizationId: OrganizationId
   inboxId: InboxId
@@ -53,9 +53,9 @@ export interface MessageRow {
   sender: MailboxValue
   recipients: { to: MailboxValue[]; cc?: MailboxValue[]; bcc?: MailboxValue[]; replyTo?: MailboxValue }
   subject: string
-  text: string
-  html: string | null
-  extractedText: string | null
+  text: Text
+  html: Text | null
+  extractedText: Text | null
   /** Its texts are too long for any answer: these are the beginnings of them. */
   isCut: boolean
   metadata: Record<string, string | number | boolean | null>
@@ -70,34 +70,58 @@ export interface MessageRow {
   updatedAt: Date
 }
 
-const columnsWith = (body: (column: string) => string) =>
+/** A received message has its new text apart, whether it is the same or not. */
+const extractedText = `coalesce(m.extracted_text, btrim(m.text, E' \\t\\r\\n'))`
+
+/** The columns of a `MessageRow` of `message m`: what `text` and `rest` make of those that can be large, by their names. */
+export const columnsWith = (text: (column: string) => string, rest = (column: string) => column) =>
   `m.id, m.organization_id as "organizationId", m.inbox_id as "inboxId", m.thread_id as "threadId", m.seq,
-  m.direction, m.internet_message_id as "internetMessageId", m.in_reply_to as "inReplyTo", m.reference_ids as "referenceIds",
-  m.sender, m.recipients, m.subject, ${body('m.text')} as text, ${body('m.html')} as html,
-  case when m.direction = 'inbound'
-    then coalesce(${body('m.extracted_text')}, btrim(${body('m.text')}, E' \\t\\r\\n')) end as "extractedText",
-  ${isCut} as "isCut", m.metadata, m.purpose, m.attachments, m.security, m.submission_id as "submissionId",
+  m.direction, m.internet_message_id as "internetMessageId", m.in_reply_to as "inReplyTo",
+  ${rest('m.reference_ids')} as "referenceIds", m.sender, ${rest('m.recipients')} as recipients, m.subject,
+  ${text('m.text')} as text, ${text('m.html')} as html,
+  case when m.direction = 'inbound' then ${text(extractedText)} end as "extractedText",
+  m.metadata, m.purpose, ${rest('m.attachments')} as attachments, m.security, m.submission_id as "submissionId",
   coalesce(s.status, m.settled_as) as "submissionStatus", coalesce(s.failure_code, m.settled_code) as "failureCode",
   m.raw_id as "rawId", m.created_at as "createdAt", greatest(m.updated_at, s.updated_at) as "updatedAt"`
 
-const isCut = `${textBytes} > ${maxAnswerBytes}`
-const columns = columnsWith(
-  (column) => `case when ${isCut} then left(${column}, ${mostCut}) else ${column} end`,
-)
+const storedColumns = `${columnsWith((column) => `case when ${isLong} then left(${column}, 0) else ${column} end`)},
+  ${isLong} as "isLong", ${isCut} as "isCut"`
 
 // Mail of a deleted inbox is gone from every read at once, though it is purged later.
-const itsInbox = `join inbox b on b.id = m.inbox_id and b.status = 'active' left join submission s on s.id = m.submission_id`
+export const itsInbox = `join inbox b on b.id = m.inbox_id and b.status = 'active' left join submission s on s.id = m.submission_id`
 
 export async function findMessage(
   db: Queryable,
   organizationId: OrganizationId,
   id: string,
 ): Promise<MessageRow | null> {
-  const [row] = await db.query<MessageRow>(
-    `select ${columns} from message m ${itsInbox} where m.id = $2 and m.organization_id = $1`,
-    [organizationId, id],
+  const [row] = await readStored(db, 'm.id = $2 and m.organization_id = $1', [organizationId, id])
+  return row ?? null
+}
+
+/** The messages in this order, without those that are gone. */
+export async function findMessages(db: Queryable, ids: readonly MessageId[]): Promise<MessageRow[]> {
+  const rows = new Map((await readStored(db, 'm.id = any($1)', [ids])).map((row) => [row.id, row]))
+  return ids.flatMap((id) => rows.get(id) ?? [])
+}
+
+async function readStored(db: Queryable, condition: string, values: unknown[]): Promise<MessageRow[]> {
+  const rows = await db.query<MessageRow & { isLong: boolean }>(
+    `select ${storedColumns} from message m ${itsInbox} where ${condition}`,
+    values,
   )
-  return row ? cutToFit(row) : null
+  return rows.map(({ isLong, ...row }) => (isLong ? withLongTexts(db, row) : row))
+}
+
+function withLongTexts(db: Queryable, row: MessageRow): MessageRow {
+  const maxLength = row.isCut ? maxCutLength : Number.POSITIVE_INFINITY
+  const long = (column: string) => new LongText(() => readLongText(db, row.id, column, maxLength))
+  return {
+    ...row,
+    text: long('m.text'),
+    html: row.html === null ? null : long('m.html'),
+    extractedText: row.extractedText === null ? null : long(extractedText),
+  }
 }
 
 /** Several messages of whatever organization, their texts cut to `maxLength` characters; without those that are gone. */
@@ -105,135 +129,11 @@ export async function findMessagesCut(
   db: Queryable,
   ids: readonly string[],
   maxLength: number,
-): Promise<MessageRow[]> {
-  return await db.query<MessageRow>(
-    `select ${columnsWith((column) => `left(${column}, $2)`)} from message m ${itsInbox} where m.id = any($1)`,
+): Promise<MessageRow<string>[]> {
+  return await db.query<MessageRow<string>>(
+    `select ${columnsWith((column) => `left(${column}, $2)`)}, false as "isCut" from message m ${itsInbox} where m.id = any($1)`,
     [ids, maxLength],
   )
-}
-
-/** How many a page holds; `orFewer`: or as many of them as an answer can hold. */
-export interface PageSize {
-  limit: number
-  orFewer: boolean
-}
-
-export interface MessagePage {
-  page: MessageRow[]
-  /** The last of them, where there is more behind it. */
-  last: MessageRow | null
-}
-
-/** Selects rows of `message m` in an order, at most as many as `most` says. */
-interface Picked {
-  rows(most: string): string
-  order: string
-}
-
-/**
- * Reads a page of the rows that `picked` selects. It is weighed before it is read: texts that are too much for one
- * answer would take the memory of everybody. A page then ends before them, or, where that is not asked for, is refused.
- */
-async function readPage(
-  db: Queryable,
-  { rows, order }: Picked,
-  values: unknown[],
-  { limit, orFewer }: PageSize,
-): Promise<MessagePage> {
-  const [most, mayBeFewer] = [`$${values.length + 1}`, `$${values.length + 2}`]
-  const found = await db.query<MessageRow & { weight: number; count: number }>(
-    `select ${columns}, m.weight, m.count from (
-      select n.*, sum(n.weight) over (order by n.place) as weight_to, count(*) over () as count,
-        sum(n.weight) filter (where n.place <= ${most}) over () as page_weight
-      from (
-        select m.*, row_number() over (order by ${order}) as place, ${textBytes} + ${restBytes} as weight
-        from (${rows(`${most}::integer + 1`)}) m order by ${order} limit ${most}::integer + 1
-      ) n
-    ) m ${itsInbox}
-    where m.place = 1
-      or (m.place <= ${most} and case when ${mayBeFewer} then m.weight_to else m.page_weight end <= ${maxAnswerBytes})
-    order by m.place`,
-    [...values, limit, orFewer],
-  )
-  const fitting = found.slice(0, countFitting(found))
-  const count = found[0]?.count ?? 0
-  if (!orFewer && fitting.length < Math.min(limit, count)) throw new ServiceError('page_too_large')
-  const page = fitting.map(({ weight, count, ...row }) => cutToFit<MessageRow>(row))
-  return { page, last: page.length < count ? (page.at(-1) ?? null) : null }
-}
-
-export interface MessageFilter {
-  inboxId: InboxId
-  direction: string | null
-  from: string | null
-  /** Bounds of the id: ids begin with their milliseconds. */
-  sinceId: string | null
-  untilId: string | null
-  /** What `writeQuery` made of the words that must occur. */
-  words: string | null
-}
-
-/** The inbox's messages, newest first, after `beforeId`. */
-export async function listMessages(
-  db: Queryable,
-  filter: MessageFilter,
-  beforeId: string | null,
-  size: PageSize,
-): Promise<MessagePage> {
-  if (filter.words !== null) return await searchMessages(db, filter, filter.words, beforeId, size)
-  const { inboxId, sinceId, untilId, direction, from } = filter
-  const directions = direction === null ? ['inbound', 'outbound'] : [direction]
-  const rows = (most: string) =>
-    directions.map((one) => `(${pickOf(one, from)} limit ${most})`).join(' union all ')
-  const values = [inboxId, sinceId, untilId, beforeId, ...(from === null ? [] : [from])]
-  return await readPage(db, { rows, order: 'm.id desc' }, values, size)
-}
-
-/** Each direction has its own part of an index; and what an inbox sends is from its own address, or from no other. */
-function pickOf(direction: string, from: string | null): string {
-  if (from === null || direction === 'outbound') {
-    const isOwn =
-      from === null
-        ? ''
-        : `$5 = (select lower(b.local_part || '@' || b.domain) from inbox b where b.id = $1) and`
-    const stretch = stretchOf(['m.inbox_id', 'm.direction', 'm.id'], ['$1::text', `'${direction}'`], idBounds)
-    return `select m.* from message m where ${isOwn} ${stretch}`
-  }
-  const columns = ['m.inbox_id', `left(lower(m.sender->>'email'), 400)`, 'm.id'] as const
-  return `select m.* from message m where m.direction = 'inbound' and ${stretchOf(columns, ['$1::text', '$5'], idBounds)}`
-}
-
-const idBounds = [`coalesce($2, 'msg_')`, `least(coalesce($3, 'msg_g'), coalesce($4, 'msg_g'))`] as const
-
-/** The same by the index of words, which knows only what has been indexed since it was filed. */
-async function searchMessages(
-  db: Queryable,
-  { inboxId, direction, from, sinceId, untilId }: MessageFilter,
-  words: string,
-  beforeId: string | null,
-  size: PageSize,
-): Promise<MessagePage> {
-  const rows = (most: string) => `select m.* from message m
-    where m.id = any(array(select search_messages($1, $2, $3, $4, coalesce($5, 'msg_'),
-      least(coalesce($6, 'msg_g'), coalesce($7, 'msg_g')), ${most})))`
-  const values = [inboxId, words, direction, from, sinceId, untilId, beforeId]
-  return await readPage(db, { rows, order: 'm.id desc' }, values, size)
-}
-
-/** The inbox's messages, oldest first, after the number `afterSeq`, which is given under the inbox's lock. */
-export async function exportMessages(
-  db: Queryable,
-  inboxId: InboxId,
-  afterSeq: number,
-  size: PageSize,
-): Promise<MessagePage> {
-  return await readPage(db, followingIn('inbox_id'), [inboxId, afterSeq], size)
-}
-
-function followingIn(column: 'inbox_id' | 'thread_id'): Picked {
-  const rows = (most: string) =>
-    `select m.* from message m where m.${column} = $1 and m.seq > $2 order by m.seq limit ${most}`
-  return { rows, order: 'm.seq' }
 }
 
 export interface ThreadRow {
@@ -260,16 +160,6 @@ export async function findThread(
     [organizationId, id],
   )
   return row ?? null
-}
-
-/** The thread's messages, oldest first, after the number `afterSeq`. */
-export async function listThreadMessages(
-  db: Queryable,
-  threadId: ThreadId,
-  afterSeq: number,
-  size: PageSize,
-): Promise<MessagePage> {
-  return await readPage(db, followingIn('thread_id'), [threadId, afterSeq], size)
 }
 
 /** The inbox's threads by their last message, newest first, after the given place. */

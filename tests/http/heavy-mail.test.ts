@@ -114,3 +114,58 @@ test('hostile 2: what the new text is the same as counts twice, as it is shown t
   const page = await read(caller, paths[0]!)
   assert.deepEqual([page.status, page.messages.length], [200, 1])
 })
+
+/** Begins to read, has something happen while most of the answer is still to be read, and reads the rest. */
+async function readAcross({ secret }: Caller, path: string, happen: () => Promise<unknown>): Promise<string> {
+  const response = await fetch(stage.base + path, { headers: { 'x-api-key': secret } })
+  assert.equal(response.status, 200)
+  assert.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+  assert.ok(response.headers.get('ratelimit') && response.headers.get('x-request-id'))
+  const reader = response.body!.getReader()
+  const chunks = [(await reader.read()).value!]
+  await happen()
+  for (let next = await reader.read(); !next.done; next = await reader.read()) chunks.push(next.value)
+  return Buffer.concat(chunks).toString()
+}
+
+const beforeAnother = [`repeat('x', ${14 * mebibyte})`, `repeat('y', ${mebibyte})`]
+
+test('hostile 2: a message that goes while its page is read is left out', async () => {
+  const { caller, inbox, paths } = await receive(beforeAnother)
+  const remove = () => stage.db.query(`delete from message where inbox_id = $1 and seq = 2`, [inbox.id])
+  const { messages } = JSON.parse(await readAcross(caller, paths[2]!, remove)) as Page
+  assert.deepEqual(
+    messages.map(({ text }) => text.length),
+    [14 * mebibyte],
+  )
+})
+
+test('hostile 2: an answer that cannot be read to its end breaks off, and never passes for a whole one', async () => {
+  const { caller, inbox, paths } = await receive(beforeAnother)
+  const [, thread, all] = paths
+  const setStatus = (status: string) =>
+    stage.db.query(`update inbox set status = $2, deleted_at = now() where id = $1`, [inbox.id, status])
+  await assert.rejects(
+    readAcross(caller, all!, () => setStatus('deleted')),
+    { message: 'terminated' },
+  )
+  await setStatus('active')
+  const remove = () => stage.db.query(`delete from message where inbox_id = $1 and seq = 1`, [inbox.id])
+  await assert.rejects(readAcross(caller, thread!, remove), { message: 'terminated' })
+})
+
+test('what is streamed and what is made whole say the same', async () => {
+  const { caller, inbox, paths } = await receive([`repeat(E'ä"\\u2028€😀\\n', 10)`, `'after'`])
+  const [light] = await readAll(caller, paths[2]!)
+  await stage.db.query(
+    `update message set text = repeat('z', ${2 * mebibyte}) where inbox_id = $1 and seq = 2`,
+    [inbox.id],
+  )
+  const [streamed] = await readAll(caller, paths[2]!)
+  assert.deepEqual(streamed, light)
+  await stage.db.query(`update message set text = repeat(text, 20000) where inbox_id = $1 and seq = 1`, [
+    inbox.id,
+  ])
+  const [long] = await readAll(caller, paths[2]!)
+  assert.deepEqual(long, { ...light, text: light!.text.repeat(20_000) })
+})

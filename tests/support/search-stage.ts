@@ -5,7 +5,7 @@ import { silentLog } from '../../src/base/log.ts'
 import { makeSearchable } from '../../src/flow/mailbox/make-searchable.ts'
 import { readQuery, type SearchedMail, writeVector } from '../../src/mail/read/words.ts'
 import { Db } from '../../src/postgres/db.ts'
-import { listMessages } from '../../src/store/messages.ts'
+import { listMessages } from '../../src/store/message-pages.ts'
 import { writeQuery } from '../../src/store/search.ts'
 import { indexAll } from './indexed.ts'
 import { testDatabase } from './postgres.ts'
@@ -70,7 +70,9 @@ export async function setStage(t: TestContext, maxConnections = 16) {
     const words = writeQuery(readQuery(q))
     const after = before === null ? null : idOf(before)
     const { page } = await listMessages(db, { ...filter, words }, after, { limit, orFewer: false })
-    return page.map(({ id }) => Number.parseInt(id.slice(4), 16))
+    const numbers: number[] = []
+    for await (const { id } of page) numbers.push(Number.parseInt(id.slice(4), 16))
+    return numbers
   }
   const rows = async (table: string) => {
     const [row] = await db.query<{ count: number }>(`select count(*) as count from ${table}`)

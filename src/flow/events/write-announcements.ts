@@ -44,7 +44,7 @@ export async function writeAnnouncements(
 interface Loaded {
   submissions: Map<string, SubmissionRow>
   events: Map<string, EventRow>
-  messages: Map<string, MessageRow>
+  messages: Map<string, MessageRow<string>>
 }
 
 async function loadSubmissions(
@@ -133,7 +133,7 @@ async function tellOther(
   return attachment ? { messageId: message.id, inboxId: message.inboxId, attachment } : null
 }
 
-function showMessage(present: Presenters, row: MessageRow): { message: object; truncated?: true } {
+function showMessage(present: Presenters, row: MessageRow<string>): { message: object; truncated?: true } {
   const text = cut(row.text) ?? ''
   const [html, extractedText] = [cut(row.html), cut(row.extractedText)]
   const isCut = text !== row.text || html !== row.html || extractedText !== row.extractedText

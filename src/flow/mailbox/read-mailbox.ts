@@ -6,15 +6,8 @@ import type { DiskBlobs } from '../../blobs/disk.ts'
 import { readQuery } from '../../mail/read/words.ts'
 import type { Db, Queryable } from '../../postgres/db.ts'
 import { findInbox, type InboxRow } from '../../store/inboxes.ts'
-import {
-  exportMessages,
-  findMessage,
-  findThread,
-  type MessagePage,
-  type MessageRow,
-  type PageSize,
-  type ThreadRow,
-} from '../../store/messages.ts'
+import { exportMessages, type MessagePage, type PageSize } from '../../store/message-pages.ts'
+import { findMessage, findThread, type MessageRow, type ThreadRow } from '../../store/messages.ts'
 import { writeQuery } from '../../store/search.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { openStored, streamFrom } from './stored-bytes.ts'
@@ -68,11 +61,23 @@ export async function exportPage(
     throw new ServiceError('not_found')
   requireInbox(caller, inbox.id)
   if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
-  const page = await exportMessages(db, inbox.id, afterSeq, size)
+  const { page, last } = await exportMessages(db, inbox.id, afterSeq, size)
   // Deleted since: an end that is none must not be taken for a whole export.
-  if (!page.last && (await findInbox(db, caller.organizationId, inboxId))?.status !== 'active')
-    throw new ServiceError('inbox_deleted')
-  return { inbox, ...page }
+  const requireStill = async () => {
+    if ((await findInbox(db, caller.organizationId, inboxId))?.status !== 'active')
+      throw new ServiceError('inbox_deleted')
+  }
+  if (!Array.isArray(page)) return { inbox, page: followedBy(requireStill, page), last }
+  if (!last) await requireStill()
+  return { inbox, page, last }
+}
+
+async function* followedBy<Item>(
+  check: () => Promise<void>,
+  items: AsyncIterable<Item>,
+): AsyncGenerator<Item> {
+  yield* items
+  await check()
 }
 
 /** An inbound message as it was received, below its trace fields. */

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import type { Api } from '../api.ts'
+import type { JsonStream } from '../json-stream.ts'
 import { type ByteBudget, Holding } from './byte-budget.ts'
 import { LargeBodies } from './large-bodies.ts'
 import { parseJson } from './parse-json.ts'
@@ -252,9 +253,10 @@ const uncountedAnswer = 64 * 1024
 
 /** Counts large answers as well: they are held for as long as their reader takes. */
 export function countAnswers(api: Api, budget: ByteBudget): void {
-  api.addHook('onSend', ({ caller }, reply, answer, done) => {
-    const isLarge = typeof answer === 'string' && answer.length > uncountedAnswer
-    const refusal = isLarge && new Holding(budget, caller.organizationId, reply.raw).take(answer.length)
+  api.addHook('onSend', ({ caller }, reply, answer: string | Partial<JsonStream> | undefined, done) => {
+    const bytes = (typeof answer === 'string' ? answer.length : answer?.heldBytes) ?? 0
+    const isLarge = bytes > uncountedAnswer
+    const refusal = isLarge && new Holding(budget, caller.organizationId, reply.raw).take(bytes)
     if (refusal) done(refusal)
     else done()
   })

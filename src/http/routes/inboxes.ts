@@ -6,6 +6,7 @@ import { openInbox } from '../../flow/mailbox/open-inbox.ts'
 import { exportPage, readInbox } from '../../flow/mailbox/read-mailbox.ts'
 import { listInboxes } from '../../store/inboxes.ts'
 import type { Api, HttpDeps } from '../api.ts'
+import { answerJson } from '../json-stream.ts'
 import {
   type Cursors,
   cutPage,
@@ -15,7 +16,7 @@ import {
   pageSizeOf,
   readLimit,
 } from '../lists.ts'
-import { presentInbox, presentMessage } from '../present.ts'
+import { presentInbox, presentPage } from '../present.ts'
 import { Inbox, InboxExport, InboxList, NewInbox } from '../schemas/inbox.ts'
 import { InboxParams, OptionalIdempotencyHeaders } from '../schemas/params.ts'
 import { Nothing, patterned, Uuid } from '../schemas/scalars.ts'
@@ -187,17 +188,17 @@ function addExport(api: Api, { db, clock }: HttpDeps, cursors: Cursors): void {
         response: { 200: InboxExport.ref },
       },
     },
-    async ({ caller, params, query }) => {
+    async ({ caller, params, query }, reply) => {
       const name = { list: `export ${params.inboxId}`, organizationId: caller.organizationId }
       const afterSeq = Number(cursors.read(name, query.cursor) ?? 0)
       const size = pageSizeOf(query)
       const { inbox, page, last } = await exportPage({ db, clock }, caller, params.inboxId, afterSeq, size)
-      return {
+      return answerJson(reply, {
         formatVersion: 1,
         inbox: presentInbox(inbox),
-        messages: page.map(presentMessage),
+        messages: presentPage(page),
         nextCursor: last && cursors.write(name, String(last.seq)),
-      }
+      })
     },
   )
 }

@@ -3,11 +3,12 @@ import Type from 'typebox'
 import { deleteMessage } from '../../flow/mailbox/delete-message.ts'
 import { readInbox, readMessage, readSource, readWords } from '../../flow/mailbox/read-mailbox.ts'
 import { sameAddressKey } from '../../mail/address.ts'
-import { listMessages } from '../../store/messages.ts'
+import { listMessages } from '../../store/message-pages.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { sendStream } from '../deadline.ts'
+import { answerJson } from '../json-stream.ts'
 import { type Cursors, messagePageQuery, pageSizeOf, readLimit } from '../lists.ts'
-import { presentAccepted, presentMessage } from '../present.ts'
+import { presentAccepted, presentMessage, presentPage } from '../present.ts'
 import { downloadHeaders } from '../schemas/downloads.ts'
 import { Message, MessageList, messageExamples, sourceExample } from '../schemas/message.ts'
 import { IdempotencyHeaders, InboxParams, MessageParams } from '../schemas/params.ts'
@@ -51,7 +52,7 @@ function addSend(api: Api, { acceptance }: HttpDeps): void {
       const message = { ...body, attachments: readAttachments(request) }
       const accepted = await acceptance.acceptMessage(caller, params.inboxId, message, idempotencyOf(request))
       reply.code(202)
-      return presentAccepted(accepted)
+      return answerJson(reply, presentAccepted(accepted))
     },
   )
 }
@@ -95,7 +96,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         response: { 200: MessageList.ref },
       },
     },
-    async ({ caller, params, query }) => {
+    async ({ caller, params, query }, reply) => {
       const name = { list: `messages ${params.inboxId}`, organizationId: caller.organizationId }
       const words = query.q === undefined ? null : readWords(query.q)
       const before = cursors.read(name, query.cursor)
@@ -109,7 +110,8 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         words,
       }
       const { page, last } = await listMessages(db, filter, before, pageSizeOf(query))
-      return { messages: page.map(presentMessage), nextCursor: last && cursors.write(name, last.id) }
+      const nextCursor = last && cursors.write(name, last.id)
+      return answerJson(reply, { messages: presentPage(page), nextCursor })
     },
   )
 }
@@ -137,7 +139,8 @@ function addShow(api: Api, { db }: HttpDeps): void {
         response: { 200: Message.ref },
       },
     },
-    async ({ caller, params }) => presentMessage(await readMessage(db, caller, params.messageId)),
+    async ({ caller, params }, reply) =>
+      answerJson(reply, presentMessage(await readMessage(db, caller, params.messageId))),
   )
 }
 

@@ -1,8 +1,10 @@
 // Threads: list, show, reply.
 import Type from 'typebox'
 import { readInbox, readThread } from '../../flow/mailbox/read-mailbox.ts'
-import { listThreadMessages, listThreads, type ThreadRow } from '../../store/messages.ts'
+import { listThreadMessages } from '../../store/message-pages.ts'
+import { listThreads, type ThreadRow } from '../../store/messages.ts'
 import type { Api, HttpDeps } from '../api.ts'
+import { answerJson } from '../json-stream.ts'
 import {
   type Cursors,
   cutPage,
@@ -12,7 +14,7 @@ import {
   pageSizeOf,
   readLimit,
 } from '../lists.ts'
-import { presentAccepted, presentMessage, presentThread } from '../present.ts'
+import { presentAccepted, presentPage, presentThread } from '../present.ts'
 import { IdempotencyHeaders, InboxParams, ThreadParams } from '../schemas/params.ts'
 import { Nothing } from '../schemas/scalars.ts'
 import { Acceptance, NewReply, newReplyExamples } from '../schemas/send.ts'
@@ -83,16 +85,16 @@ function addShow(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         response: { 200: Thread.ref },
       },
     },
-    async ({ caller, params, query }) => {
+    async ({ caller, params, query }, reply) => {
       const name = { list: `thread ${params.threadId}`, organizationId: caller.organizationId }
       const afterSeq = Number(cursors.read(name, query.cursor) ?? 0)
       const thread = await readThread(db, caller, params.threadId)
       const { page, last } = await listThreadMessages(db, thread.id, afterSeq, pageSizeOf(query))
-      return {
+      return answerJson(reply, {
         ...presentThread(thread),
-        messages: page.map(presentMessage),
+        messages: presentPage(page),
         nextCursor: last && cursors.write(name, String(last.seq)),
-      }
+      })
     },
   )
 }
@@ -125,7 +127,7 @@ function addReply(api: Api, { acceptance }: HttpDeps): void {
       const answer = { ...body, attachments: readAttachments(request) }
       const accepted = await acceptance.acceptReply(caller, params.threadId, answer, idempotencyOf(request))
       reply.code(202)
-      return presentAccepted(accepted)
+      return answerJson(reply, presentAccepted(accepted))
     },
   )
 }

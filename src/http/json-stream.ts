@@ -1,0 +1,71 @@
+// Answers whose lists or texts are still to be read: written as JSON meanwhile, as fast as their reader takes them.
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import { LongText } from '../store/long-text.ts'
+import { sendStream } from './deadline.ts'
+
+/** Characters of a text that become JSON at once. */
+const sliceLength = 1 << 16
+/** What is held of such an answer: a piece of a text, and the JSON of a slice of it. */
+const heldBytes = 1 << 20
+
+/** A stream that says what it holds while it is read. */
+export type JsonStream = Readable & { heldBytes: number }
+
+/**
+ * What a route returns to answer with the value, which may hold `LongText`s for texts and async iterables for lists. One that
+ * does is sent as it is read; a fault after the first bytes breaks the connection, so that no part passes for the whole.
+ */
+export function answerJson<Value extends object>(reply: FastifyReply, value: Value): Value | FastifyReply {
+  if (!isUnread(value)) return value
+  reply.header('content-type', 'application/json; charset=utf-8')
+  const stream: JsonStream = Object.assign(Readable.from(write(value), { objectMode: false }), { heldBytes })
+  return sendStream(reply, stream)
+}
+
+/** Whether something in it is still to be read. Arrays are whole. */
+function isUnread(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return value instanceof LongText || isList(value) || Object.values(value).some(isUnread)
+}
+
+function isList(value: object): value is AsyncIterable<unknown> {
+  return Symbol.asyncIterator in value
+}
+
+async function* write(value: unknown): AsyncGenerator<string> {
+  if (!isUnread(value)) yield JSON.stringify(value)
+  else if (value instanceof LongText) yield* writeText(value)
+  else if (isList(value as object)) yield* writeList(value as AsyncIterable<unknown>)
+  else yield* writeMembers(value as object)
+}
+
+async function* writeText(text: LongText): AsyncGenerator<string> {
+  yield '"'
+  // A character that is cut in two is written as two escapes, which mean the same.
+  for await (const piece of text.pieces())
+    for (let at = 0; at < piece.length; at += sliceLength)
+      yield JSON.stringify(piece.slice(at, at + sliceLength)).slice(1, -1)
+  yield '"'
+}
+
+async function* writeList(list: AsyncIterable<unknown>): AsyncGenerator<string> {
+  let mark = '['
+  for await (const one of list) {
+    yield mark
+    yield* write(one)
+    mark = ','
+  }
+  yield mark === '[' ? '[]' : ']'
+}
+
+async function* writeMembers(value: object): AsyncGenerator<string> {
+  let mark = '{'
+  for (const [name, member] of Object.entries(value)) {
+    if (member === undefined) continue
+    yield `${mark}${JSON.stringify(name)}:`
+    yield* write(member)
+    mark = ','
+  }
+  yield '}'
+}

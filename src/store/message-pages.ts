@@ -1,0 +1,195 @@
+// Pages of messages: weighed before they are read, and read a stretch at a time where they are heavy.
+import { ServiceError } from '../base/errors.ts'
+import type { InboxId, MessageId, ThreadId } from '../base/ids.ts'
+import type { Queryable } from '../postgres/db.ts'
+import {
+  jsonTextBytes,
+  maxAnswerBytes,
+  maxGrowth,
+  maxReadBytes,
+  restBytes,
+  textBytes,
+} from './message-weight.ts'
+import { columnsWith, findMessages, itsInbox, type MessageRow } from './messages.ts'
+import { stretchOf } from './stretch.ts'
+
+/** What a page may weigh that is read at once, with the statement that weighs it. */
+const maxLightBytes = 1 << 20
+
+/** How many a page holds; `orFewer`: or as many of them as an answer can hold. */
+export interface PageSize {
+  limit: number
+  orFewer: boolean
+}
+
+export interface MessagePage {
+  /** Those of a heavy page are still to be read; what is gone by then is left out. */
+  page: MessageRow[] | AsyncIterable<MessageRow>
+  /** The last of them, where there is more behind it. */
+  last: Pick<MessageRow, 'id' | 'seq'> | null
+}
+
+/** Selects rows of `message m` in an order, at most as many as `most` says. */
+interface Picked {
+  rows(most: string): string
+  order: string
+}
+
+/** A message of a page, its other columns null where the page is heavy. */
+interface WeighedRow extends MessageRow<string> {
+  weight: number
+  /** How many were found, one more than the limit at most. */
+  count: number
+  isLight: boolean
+}
+
+/**
+ * Reads a page of the rows that `picked` selects. It is weighed before it is read: texts that are too much for one
+ * answer would take the memory of everybody. A page then ends before them, or, where that is not asked for, is refused. What
+ * texts weigh as JSON is measured only where it could be too much.
+ */
+async function readPage(
+  db: Queryable,
+  { rows, order }: Picked,
+  values: unknown[],
+  { limit, orFewer }: PageSize,
+): Promise<MessagePage> {
+  const most = `$${values.length + 1}::integer`
+  const found = await db.query<WeighedRow>(
+    `select ${pageColumns}, m.weight, m.count, m.is_light as "isLight" from (
+      select m.*, sum(m.json_weight) over (order by m.place) as json_to
+      from (
+        select m.*, m.page_weight <= ${maxLightBytes} as is_light,
+          case when m.page_weight * ${maxGrowth} > ${maxAnswerBytes} and m.weight_to <= ${maxAnswerBytes}
+            then ${jsonTextBytes} + ${restBytes} else m.weight end as json_weight
+        from (
+          select m.*, count(*) over () as count, sum(m.weight) over (order by m.place) as weight_to,
+            sum(m.weight) filter (where m.place <= ${most}) over () as page_weight
+          from (
+            select m.*, row_number() over (order by ${order}) as place, ${textBytes} + ${restBytes} as weight
+            from (${rows(`${most} + 1`)}) m order by ${order} limit ${most} + 1
+          ) m
+        ) m
+      ) m
+    ) m ${itsInbox}
+    where m.place = 1 or (m.place <= ${most} and m.json_to <= ${maxAnswerBytes})
+    order by m.place`,
+    [...values, limit],
+  )
+  const [first, count] = [found[0], found[0]?.count ?? 0]
+  if (!orFewer && found.length < Math.min(limit, count)) throw new ServiceError('page_too_large')
+  const last = found.length < count ? (found.at(-1) ?? null) : null
+  if (!first || first.isLight) return { page: found.map(withoutWeight), last }
+  const stretches = inStretches(found)
+  return { page: readStretches(db, stretches), last: last && { id: last.id, seq: last.seq } }
+}
+
+const ifLight = (column: string) => `case when m.is_light then ${column} end`
+const pageColumns = `${columnsWith(ifLight, ifLight)}, false as "isCut"`
+
+function withoutWeight({ weight, count, isLight, ...row }: WeighedRow): MessageRow {
+  return row
+}
+
+/** The ids of messages that are read together: more than one only where they are light. */
+function inStretches(rows: WeighedRow[]): MessageId[][] {
+  const stretches: MessageId[][] = []
+  let leftBytes = 0
+  for (const { id, weight } of rows) {
+    leftBytes -= weight
+    if (leftBytes >= 0) stretches.at(-1)!.push(id)
+    else {
+      stretches.push([id])
+      leftBytes = maxReadBytes - weight
+    }
+  }
+  return stretches
+}
+
+async function* readStretches(db: Queryable, stretches: MessageId[][]): AsyncGenerator<MessageRow> {
+  for (const ids of stretches) yield* await findMessages(db, ids)
+}
+
+export interface MessageFilter {
+  inboxId: InboxId
+  direction: string | null
+  from: string | null
+  /** Bounds of the id: ids begin with their milliseconds. */
+  sinceId: string | null
+  untilId: string | null
+  /** What `writeQuery` made of the words that must occur. */
+  words: string | null
+}
+
+/** The inbox's messages, newest first, after `beforeId`. */
+export async function listMessages(
+  db: Queryable,
+  filter: MessageFilter,
+  beforeId: string | null,
+  size: PageSize,
+): Promise<MessagePage> {
+  if (filter.words !== null) return await searchMessages(db, filter, filter.words, beforeId, size)
+  const { inboxId, sinceId, untilId, direction, from } = filter
+  const directions = direction === null ? ['inbound', 'outbound'] : [direction]
+  const rows = (most: string) =>
+    directions.map((one) => `(${pickOf(one, from)} limit ${most})`).join(' union all ')
+  const values = [inboxId, sinceId, untilId, beforeId, ...(from === null ? [] : [from])]
+  return await readPage(db, { rows, order: 'm.id desc' }, values, size)
+}
+
+/** Each direction has its own part of an index; and what an inbox sends is from its own address, or from no other. */
+function pickOf(direction: string, from: string | null): string {
+  if (from === null || direction === 'outbound') {
+    const isOwn =
+      from === null
+        ? ''
+        : `$5 = (select lower(b.local_part || '@' || b.domain) from inbox b where b.id = $1) and`
+    const stretch = stretchOf(['m.inbox_id', 'm.direction', 'm.id'], ['$1::text', `'${direction}'`], idBounds)
+    return `select m.* from message m where ${isOwn} ${stretch}`
+  }
+  const columns = ['m.inbox_id', `left(lower(m.sender->>'email'), 400)`, 'm.id'] as const
+  return `select m.* from message m where m.direction = 'inbound' and ${stretchOf(columns, ['$1::text', '$5'], idBounds)}`
+}
+
+const idBounds = [`coalesce($2, 'msg_')`, `least(coalesce($3, 'msg_g'), coalesce($4, 'msg_g'))`] as const
+
+/** The same by the index of words, which knows only what has been indexed since it was filed. */
+async function searchMessages(
+  db: Queryable,
+  { inboxId, direction, from, sinceId, untilId }: MessageFilter,
+  words: string,
+  beforeId: string | null,
+  size: PageSize,
+): Promise<MessagePage> {
+  const rows = (most: string) => `select m.* from message m
+    where m.id = any(array(select search_messages($1, $2, $3, $4, coalesce($5, 'msg_'),
+      least(coalesce($6, 'msg_g'), coalesce($7, 'msg_g')), ${most})))`
+  const values = [inboxId, words, direction, from, sinceId, untilId, beforeId]
+  return await readPage(db, { rows, order: 'm.id desc' }, values, size)
+}
+
+/** The inbox's messages, oldest first, after the number `afterSeq`, which is given under the inbox's lock. */
+export async function exportMessages(
+  db: Queryable,
+  inboxId: InboxId,
+  afterSeq: number,
+  size: PageSize,
+): Promise<MessagePage> {
+  return await readPage(db, followingIn('inbox_id'), [inboxId, afterSeq], size)
+}
+
+function followingIn(column: 'inbox_id' | 'thread_id'): Picked {
+  const rows = (most: string) =>
+    `select m.* from message m where m.${column} = $1 and m.seq > $2 order by m.seq limit ${most}`
+  return { rows, order: 'm.seq' }
+}
+
+/** The thread's messages, oldest first, after the number `afterSeq`. */
+export async function listThreadMessages(
+  db: Queryable,
+  threadId: ThreadId,
+  afterSeq: number,
+  size: PageSize,
+): Promise<MessagePage> {
+  return await readPage(db, followingIn('thread_id'), [threadId, afterSeq], size)
+}
