@@ -205,8 +205,11 @@ export async function deleteMessageRow(
 
 /** A received mail as it becomes a message. */
 export interface FiledMessage
-  extends Pick<MessageRow, 'internetMessageId' | 'inReplyTo' | 'referenceIds' | 'sender' | 'recipients'>,
-    Pick<MessageRow, 'subject' | 'text' | 'html' | 'attachments'> {
+  extends Pick<
+      MessageRow<string>,
+      'internetMessageId' | 'inReplyTo' | 'referenceIds' | 'sender' | 'recipients'
+    >,
+    Pick<MessageRow<string>, 'subject' | 'text' | 'html' | 'attachments'> {
   id: string
   inboxId: string
   organizationId: string

@@ -97,7 +97,7 @@ export interface NewSend {
   idempotency: { key: string; digest: Buffer; requestHash: Buffer }
   submission: SubmissionRow
   /** Null for a send of no inbox: its content stands by itself. */
-  message: MessageRow | null
+  message: MessageRow<string> | null
   content: DirectContent | null
   /** What the message adds to its thread. */
   thread: { isNew: boolean; subject: string; participants: string[] } | null
@@ -108,7 +108,7 @@ export interface NewSend {
 
 /** What a send of no inbox says. */
 export interface DirectContent
-  extends Pick<MessageRow, 'internetMessageId' | 'recipients' | 'text' | 'html'> {
+  extends Pick<MessageRow<string>, 'internetMessageId' | 'recipients' | 'text' | 'html'> {
   /** The customer's domain that it is sent from. */
   domainId: string
   /** Further header fields. */
