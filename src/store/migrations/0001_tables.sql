@@ -11,7 +11,7 @@ create table organization (
   updated_at timestamptz not null
 );
 
--- One row an organization: what its volume limits count. Locked in organization order by accept_sends.
+-- One row an organization: what its volume limits count. Locked in organization order by decide_sends.
 create table usage (
   organization_id uuid primary key references organization,
   minute_started_at timestamptz not null default '-infinity',
