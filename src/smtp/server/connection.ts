@@ -215,7 +215,7 @@ export class Connection {
     this.#consume(used)
     this.#awaitPeer()
     if (!ended) return settled
-    // A late rejection of the last bytes is part of the answer.
+    // A late rejection of the last bytes is part of the reply.
     return settled ? settled.then(() => this.#endMessage()) : this.#endMessage()
   }
 

@@ -132,7 +132,7 @@ export class Session {
   /** Takes bytes of the chunk that a BDAT announced. */
   takeChunk(bytes: Buffer): void | Promise<void> {
     if (this.#chunk.refusal !== null) return
-    this.#lineEnds.look(bytes)
+    this.#lineEnds.check(bytes)
     return this.#intake?.write(bytes)
   }
 
