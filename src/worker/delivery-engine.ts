@@ -28,7 +28,7 @@ export interface DeliveryEngineOptions<Job> {
   membership: Membership
   /** The verbs for one route under one lease; `mayFinish` turns false before the lease runs out. */
   verbsFor(lease: { route: string; epoch: number }, mayFinish: () => boolean): RouteVerbs<Job>
-  maxLinesOf(route: string): number
+  maxConnectionsOf(route: string): number
   /** Routes that are always taken over: those that do not depend on what strangers run. */
   ownRoutes: readonly string[]
   retryScheduleMs: number[]
@@ -53,7 +53,7 @@ const walkIntervalMs = 900
 const walkStep = 1_000
 const amongAtOnce = 200
 const acquireAtOnce = 50
-const lingerMs = 1_000
+const idleTimeoutMs = 1_000
 
 /** The delivery role of a node. Leases live in real time, whatever tests do to the clock. */
 export class DeliveryEngine<Job> {
@@ -175,14 +175,14 @@ export class DeliveryEngine<Job> {
   }
 
   #hold(nodeId: number, route: RouteRow, organizationId: string | null, leaseUntilMs: number): void {
-    const { verbsFor, maxLinesOf, retryScheduleMs, clock, log } = this.#options
+    const { verbsFor, maxConnectionsOf, retryScheduleMs, clock, log } = this.#options
     const mayFinish = () =>
       this.#held.get(route.key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs
     const verbs = verbsFor({ route: route.key, epoch: route.epoch }, mayFinish)
     const worker = new RouteWorker({
       route,
-      maxLines: maxLinesOf(route.key),
-      lingerMs,
+      maxConnections: maxConnectionsOf(route.key),
+      idleTimeoutMs,
       retryScheduleMs,
       clock,
       log,
@@ -230,7 +230,7 @@ export class DeliveryEngine<Job> {
       if (!route) current.worker.cut()
       else {
         current.leaseUntilMs = askedMs + leaseMs
-        current.worker.heed(route)
+        current.worker.apply(route)
       }
     }
     return false

@@ -83,7 +83,7 @@ export class Courier {
 
   async #open(nextHop: NextHopDeps, route: string, signal: AbortSignal) {
     const opened = await openRoute(nextHop, route, signal)
-    if ('connection' in opened) return { line: opened.connection }
+    if ('connection' in opened) return { connection: opened.connection }
     if ('fault' in opened) return { fault: opened.fault }
     await failRoute(this.#deps, route, opened.refusal)
     return { refused: true as const }
