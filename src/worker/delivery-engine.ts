@@ -13,7 +13,7 @@ import {
   reclaimOrphans,
   releaseRoute,
   renewRoutes,
-  type WalkPlace,
+  type WalkCursor,
   walkQueues,
 } from '../store/routes.ts'
 import { Loop } from './loop.ts'
@@ -62,7 +62,7 @@ export class DeliveryEngine<Job> {
   readonly #acquiring: Loop
   readonly #renewing: Loop
   readonly #hinted = new Set<string>()
-  #walkFrom: WalkPlace | null = null
+  #walkFrom: WalkCursor | null = null
   #walkedAtMs = Number.NEGATIVE_INFINITY
   /** How many slots were taken when there was none for some that were found; 0 where there was. */
   #short = 0
