@@ -21,7 +21,7 @@ import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
 
 const graceMs = 20_000
-const deliveryLines = { domain: 10, special: 20 }
+const maxConnections = { domain: 10, special: 20 }
 
 /** Who is to look for work on this node. */
 interface Wakes {
@@ -63,7 +63,7 @@ export async function startDelivery(
     membership,
     retryScheduleMs: settings.retryScheduleMs,
     verbsFor: (lease, mayFinish) => courier.verbsFor(lease, mayFinish),
-    maxLinesOf: (route) => (special.includes(route) ? deliveryLines.special : deliveryLines.domain),
+    maxConnectionsOf: (route) => (special.includes(route) ? maxConnections.special : maxConnections.domain),
     ownRoutes: special,
   })
   const move = async () =>

@@ -44,7 +44,7 @@ export interface Candidate {
 }
 
 /** Where a walk through all queues goes on. */
-export interface WalkPlace {
+export interface WalkCursor {
   key: string
   status: string
   organizationId: string
@@ -79,7 +79,7 @@ export async function findAmong(
   )
 }
 
-const beforeAll: WalkPlace = { key: '', status: '', organizationId: '00000000-0000-0000-0000-000000000000' }
+const beforeAll: WalkCursor = { key: '', status: '', organizationId: '00000000-0000-0000-0000-000000000000' }
 /** With `z` for the status, behind all that waits in a queue. */
 const lastOrganization = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
@@ -92,10 +92,10 @@ export async function walkQueues(
   db: Queryable,
   { nodeId, lockClass }: Owner,
   at: Date,
-  walk: { from: WalkPlace | null; most: number },
-): Promise<{ candidates: Candidate[]; next: WalkPlace | null }> {
+  walk: { from: WalkCursor | null; most: number },
+): Promise<{ candidates: Candidate[]; next: WalkCursor | null }> {
   const from = walk.from ?? beforeAll
-  const seen = await db.query<Candidate & WalkPlace & { isDue: boolean; step: number }>(
+  const seen = await db.query<Candidate & WalkCursor & { isDue: boolean; step: number }>(
     `with recursive ${living}, walk as (
       select $4::text as route, $5::text as status, $6::uuid as organization_id, null::timestamptz as due_at,
         0 as failures, 0 as step

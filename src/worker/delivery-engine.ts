@@ -13,7 +13,7 @@ import {
   reclaimOrphans,
   releaseRoute,
   renewRoutes,
-  type WalkPlace,
+  type WalkCursor,
   walkQueues,
 } from '../store/routes.ts'
 import { Loop } from './loop.ts'
@@ -26,9 +26,9 @@ export interface DeliveryEngineOptions<Job> {
   clock: Clock
   log: Log
   membership: Membership
-  /** The verbs for one route under one lease; `mayFinish` turns false before the lease runs out. */
+  /** The verbs for one route under one lease; `mayFinish` becomes false before the lease runs out. */
   verbsFor(lease: { route: string; epoch: number }, mayFinish: () => boolean): RouteVerbs<Job>
-  maxLinesOf(route: string): number
+  maxConnectionsOf(route: string): number
   /** Routes that are always taken over: those that do not depend on what strangers run. */
   ownRoutes: readonly string[]
   retryScheduleMs: number[]
@@ -53,7 +53,7 @@ const walkIntervalMs = 900
 const walkStep = 1_000
 const amongAtOnce = 200
 const acquireAtOnce = 50
-const lingerMs = 1_000
+const idleTimeoutMs = 1_000
 
 /** The delivery role of a node. Leases live in real time, whatever tests do to the clock. */
 export class DeliveryEngine<Job> {
@@ -62,9 +62,9 @@ export class DeliveryEngine<Job> {
   readonly #acquiring: Loop
   readonly #renewing: Loop
   readonly #hinted = new Set<string>()
-  #walkFrom: WalkPlace | null = null
+  #walkFrom: WalkCursor | null = null
   #walkedAtMs = Number.NEGATIVE_INFINITY
-  /** How many places were taken when there was none for some that were found; 0 where there was. */
+  /** How many slots were taken when there was none for some that were found; 0 where there was. */
   #short = 0
 
   constructor(options: DeliveryEngineOptions<Job>) {
@@ -116,7 +116,7 @@ export class DeliveryEngine<Job> {
     await this.#renewing.stop()
   }
 
-  /** Takes over what it finds and has a place for; our own queues need none. */
+  /** Takes over what it finds and has a slot for; our own queues need none. */
   async #acquire(): Promise<boolean> {
     const { db, clock, membership, ownRoutes } = this.#options
     const { nodeId } = membership
@@ -136,11 +136,11 @@ export class DeliveryEngine<Job> {
       purposes.size > 0 ? await acquireRoutes(db.writer, owner, clock.now(), [...purposes.keys()]) : []
     if (membership.nodeId !== nodeId) return true
     for (const route of routes) this.#hold(nodeId, route, purposes.get(route.key)!, askedMs + leaseMs)
-    if (isShort) this.#short = chosen.length < acquireAtOnce ? this.#places : Number.POSITIVE_INFINITY
+    if (isShort) this.#short = chosen.length < acquireAtOnce ? this.#slots : Number.POSITIVE_INFINITY
     return this.#hinted.size > 0
   }
 
-  /** Queues that are known to have work at once; all queues once a second, and once there is place again. */
+  /** Queues that are known to have work at once; all queues once a second, and once there is a slot again. */
   async #find(owner: Owner): Promise<Candidate[]> {
     const { db, clock, ownRoutes } = this.#options
     const isWalk = this.#isTimeToWalk
@@ -158,7 +158,7 @@ export class DeliveryEngine<Job> {
   }
 
   get #isTimeToWalk(): boolean {
-    const goesOn = this.#walkFrom !== null || this.#short > this.#places
+    const goesOn = this.#walkFrom !== null || this.#short > this.#slots
     return performance.now() - this.#walkedAtMs >= (goesOn ? acquireIntervalMs : walkIntervalMs)
   }
 
@@ -169,20 +169,20 @@ export class DeliveryEngine<Job> {
     }))
   }
 
-  /** A measure of the places that are taken: one that has opened has given one back. */
-  get #places(): number {
+  /** A measure of the slots that are taken: a queue that has opened has given one back. */
+  get #slots(): number {
     return this.#holdings().reduce((sum, { isOpening }) => sum + (isOpening ? 2 : 1), 0)
   }
 
   #hold(nodeId: number, route: RouteRow, organizationId: string | null, leaseUntilMs: number): void {
-    const { verbsFor, maxLinesOf, retryScheduleMs, clock, log } = this.#options
+    const { verbsFor, maxConnectionsOf, retryScheduleMs, clock, log } = this.#options
     const mayFinish = () =>
       this.#held.get(route.key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs
     const verbs = verbsFor({ route: route.key, epoch: route.epoch }, mayFinish)
     const worker = new RouteWorker({
       route,
-      maxLines: maxLinesOf(route.key),
-      lingerMs,
+      maxConnections: maxConnectionsOf(route.key),
+      idleTimeoutMs,
       retryScheduleMs,
       clock,
       log,
@@ -230,7 +230,7 @@ export class DeliveryEngine<Job> {
       if (!route) current.worker.cut()
       else {
         current.leaseUntilMs = askedMs + leaseMs
-        current.worker.heed(route)
+        current.worker.apply(route)
       }
     }
     return false

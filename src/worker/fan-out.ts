@@ -21,7 +21,7 @@ const intervalMs = 250
  * always one that waits, and a batch each time is far more than can be called.
  */
 const behindMs = 15
-/** Where there is no endpoint each look only moves the place; one that is new waits no longer than on a node nobody wakes. */
+/** Where there is no endpoint each poll only moves the cursor; one that is new waits no longer than on a node nobody wakes. */
 const unwantedMs = intervalMs
 const gatherMs = 20
 

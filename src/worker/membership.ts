@@ -24,9 +24,9 @@ export class Membership {
   readonly #joining: Loop
   #node: Node | null = null
   #addresses: NodeAddresses = { smtp: null, capture: null }
-  /** What the others were told last. */
-  #told = this.#addresses
-  readonly #tellLost: (() => void)[] = []
+  /** What the others know. */
+  #published = this.#addresses
+  readonly #lostListeners: (() => void)[] = []
 
   constructor(options: MembershipOptions) {
     this.#options = options
@@ -42,7 +42,7 @@ export class Membership {
   /** Has the others find this node under its addresses, which it listens on by now. */
   async announce(addresses: NodeAddresses): Promise<void> {
     this.#addresses = addresses
-    await this.#tell()
+    await this.#publish()
   }
 
   /** May be called again. */
@@ -58,38 +58,38 @@ export class Membership {
     return this.#node?.id ?? null
   }
 
-  /** `tell` is called when the number is lost: others take this node for dead, and nothing may go on under it. */
-  onLost(tell: () => void): void {
-    this.#tellLost.push(tell)
+  /** `listener` is called when the number is lost: others take this node for dead, and nothing may go on under it. */
+  onLost(listener: () => void): void {
+    this.#lostListeners.push(listener)
   }
 
   async #join(): Promise<false> {
     if (this.#node) {
       this.#node.probe()
-      await this.#tell()
+      await this.#publish()
       return false
     }
     const { db, clock, log, mark } = this.#options
     const addresses = this.#addresses
     const node = await joinNodes(db, { ...addresses, mark }, clock.now())
     this.#node = node
-    this.#told = addresses
+    this.#published = addresses
     node.lost.catch((error) => {
       if (this.#node !== node) return
       this.#node = null
       void node.leave()
       log.warn({ node: node.id, reason: error.message }, 'the connection that stands for this node was lost')
-      for (const tell of this.#tellLost) tell()
+      for (const listener of this.#lostListeners) listener()
       this.#joining.wake()
     })
     return false
   }
 
   /** What a node that was just joined is not known under yet; without one, it is joined with them. */
-  async #tell(): Promise<void> {
+  async #publish(): Promise<void> {
     const [node, addresses] = [this.#node, this.#addresses]
-    if (!node || this.#told === addresses) return
+    if (!node || this.#published === addresses) return
     await writeNodeAddresses(this.#options.db.writer, node.id, addresses)
-    if (this.#node === node) this.#told = addresses
+    if (this.#node === node) this.#published = addresses
   }
 }

@@ -1,8 +1,8 @@
-// Which destination queues a node takes over next: organizations take turns, and none of them takes all the places.
+// Which destination queues a node takes over next: organizations in rounds, and none of them takes all the slots.
 import { mayTake } from '../base/share.ts'
 import type { Candidate } from '../store/routes.ts'
 
-/** A queue that is held; nobody's, where it takes no place. */
+/** A queue that is held; nobody's, where it takes no slot. */
 export interface Holding {
   organizationId: string | null
   /** No message has gone out yet: its destination may be one that never answers. */
@@ -16,26 +16,26 @@ const maxOpening = 200
 const openingRatio = 1 / 3
 
 /**
- * Up to `most` of the candidates, each queue once. A queue in which several organizations have mail is taken for one that
- * still has a place, so that nobody's mail waits for the share of another.
+ * Up to `max` of the candidates, each queue once. A queue in which several organizations have mail is taken for one that
+ * still has a slot, so that nobody's mail waits for the share of another.
  */
 export function chooseRoutes(
   candidates: readonly Candidate[],
   held: Iterable<Holding>,
-  most: number,
+  max: number,
 ): Candidate[] {
-  const places = new Places(held)
+  const slots = new Slots(held)
   const chosen = new Map<string, Candidate>()
-  for (const candidate of inTurns(candidates)) {
-    if (chosen.size >= most) break
-    if (!chosen.has(candidate.key) && places.take(candidate.organizationId))
+  for (const candidate of inRounds(candidates)) {
+    if (chosen.size >= max) break
+    if (!chosen.has(candidate.key) && slots.take(candidate.organizationId))
       chosen.set(candidate.key, candidate)
   }
   return [...chosen.values()]
 }
 
-/** How many of the places are taken, and by whom. */
-class Places {
+/** How many of the slots are taken, and by whom. */
+class Slots {
   readonly #held = new Map<string, number>()
   readonly #opening = new Map<string, number>()
   #heldCount = 0
@@ -64,13 +64,13 @@ class Places {
 }
 
 /** First one of each organization, then a second of each; of one's own, those that work before those that failed. */
-function inTurns(candidates: readonly Candidate[]): Candidate[] {
+function inRounds(candidates: readonly Candidate[]): Candidate[] {
   const sorted = candidates.toSorted((one, other) => one.failures - other.failures)
   const counts = new Map<string, number>()
-  const turns = sorted.map((candidate) => {
-    const turn = counts.get(candidate.organizationId) ?? 0
-    counts.set(candidate.organizationId, turn + 1)
-    return { candidate, turn }
+  const rounds = sorted.map((candidate) => {
+    const round = counts.get(candidate.organizationId) ?? 0
+    counts.set(candidate.organizationId, round + 1)
+    return { candidate, round }
   })
-  return turns.sort((one, other) => one.turn - other.turn).map(({ candidate }) => candidate)
+  return rounds.sort((one, other) => one.round - other.round).map(({ candidate }) => candidate)
 }

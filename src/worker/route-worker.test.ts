@@ -9,49 +9,49 @@ const free: Carried = { fault: null, decided: false, tried: true }
 const untried: Carried = { fault: null, decided: false, tried: false }
 const fault = { text: 'gone', classification: 'network' as const }
 
-/** A queue that has failed before, with a job for each answer; tells whether it took its way for free, and when. */
-async function runQueue(answers: Carried[]) {
+/** A queue that has failed before, with a job for each outcome; returns what was noted of its way, and when. */
+async function runQueue(outcomes: Carried[]) {
   const clock = new Clock()
-  const told: string[] = []
-  let left = answers.length
-  const line = { usable: true, quit: async () => {}, destroy: () => {} }
+  const noted: string[] = []
+  let left = outcomes.length
+  const connection = { usable: true, quit: async () => {}, destroy: () => {} }
   const worker: RouteWorker<number> = new RouteWorker<number>({
     route: { key: 'far.test', epoch: 1, paused: false, failures: 2, notBefore: null, lastFault: 'gone' },
-    ...{ maxLines: 1, lingerMs: 0, retryScheduleMs: [60_000], clock, log: silentLog },
+    ...{ maxConnections: 1, idleTimeoutMs: 0, retryScheduleMs: [60_000], clock, log: silentLog },
     verbs: {
-      open: async () => ({ line }),
-      claim: async () => (left-- > 0 ? [answers.length - left - 1] : []),
+      open: async () => ({ connection }),
+      claim: async () => (left-- > 0 ? [outcomes.length - left - 1] : []),
       organizationOf: () => 'ada',
-      carry: async (_line, job) => {
-        if (job > 0) told.push(worker.isOpening ? 'opening' : 'open')
-        return answers[job]!
+      carry: async (_connection, job) => {
+        if (job > 0) noted.push(worker.isOpening ? 'opening' : 'open')
+        return outcomes[job]!
       },
       giveBack: () => {},
       nextDue: async () => (left > 0 ? new Date(clock.nowMs() - 1) : null),
-      noteFault: async (failures) => void told.push(`fault ${failures}`),
-      clearFault: async () => void told.push('clear'),
+      noteFault: async (failures) => void noted.push(`fault ${failures}`),
+      clearFault: async () => void noted.push('clear'),
       recorded: async () => {},
     },
   })
   await worker.run()
-  return { told, isOpening: worker.isOpening }
+  return { noted, isOpening: worker.isOpening }
 }
 
 test('route worker: what was not tried is neither a fault of the way nor a proof that it is free', async () => {
-  assert.deepEqual(await runQueue([untried, untried]), { told: ['opening'], isOpening: true })
+  assert.deepEqual(await runQueue([untried, untried]), { noted: ['opening'], isOpening: true })
   assert.deepEqual(await runQueue([untried, free, untried]), {
-    told: ['opening', 'clear', 'open'],
+    noted: ['opening', 'clear', 'open'],
     isOpening: false,
   })
   assert.deepEqual(await runQueue([untried, { ...free, fault }]), {
-    told: ['opening', 'fault 3'],
+    noted: ['opening', 'fault 3'],
     isOpening: true,
   })
 })
 
 test('route worker: what was decided before the connection was lost proves the way free', async () => {
   assert.deepEqual(await runQueue([{ fault, decided: true, tried: true }]), {
-    told: ['clear'],
+    noted: ['clear'],
     isOpening: true,
   })
 })

@@ -28,8 +28,8 @@ const renewIntervalMs = 3_000
 /** Nothing is called any more when less than this is left of the lease. */
 const leaseMarginMs = 2_000
 const acquireIntervalMs = 1_000
-/** How long after a look for all endpoints only those are looked at that are known to have work. */
-const lookAgainMs = 900
+/** How long after a poll of all endpoints only those are polled that are known to have work. */
+const pollIntervalMs = 900
 const acquireAtOnce = 100
 const maxEndpoints = 2_000
 const lingerMs = 3_000
@@ -43,7 +43,7 @@ export class WebhookEngine<Call extends { id: string }> {
   readonly #budget = new CallBudget(budget)
   readonly #acquiring: Loop
   readonly #renewing: Loop
-  #lookedAtMs = Number.NEGATIVE_INFINITY
+  #polledAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: WebhookEngineOptions<Call>) {
     this.#options = options
@@ -90,15 +90,15 @@ export class WebhookEngine<Call extends { id: string }> {
     const limit = Math.min(maxEndpoints - this.#held.size, acquireAtOnce)
     if (nodeId === null || limit <= 0) return false
     const askedMs = performance.now()
-    const among = askedMs - this.#lookedAtMs < lookAgainMs ? [...this.#hinted] : null
+    const among = askedMs - this.#polledAtMs < pollIntervalMs ? [...this.#hinted] : null
     if (among?.length === 0) return false
     this.#hinted.clear()
     const owner = { nodeId, leaseMs, lockClass: nodeLockClass }
     const leases = await acquireWebhooks(db.writer, owner, clock.now(), { among, limit })
     if (membership.nodeId !== nodeId) return true
     const isMore = leases.length === limit
-    if (isMore) this.#lookedAtMs = Number.NEGATIVE_INFINITY
-    else if (!among) this.#lookedAtMs = askedMs
+    if (isMore) this.#polledAtMs = Number.NEGATIVE_INFINITY
+    else if (!among) this.#polledAtMs = askedMs
     for (const lease of leases) this.#hold(nodeId, lease, askedMs + leaseMs)
     return isMore || this.#hinted.size > 0
   }

@@ -7,7 +7,7 @@ import { readBacklog } from '../../src/store/backlog.ts'
 import { claimDeliveries, nextDue } from '../../src/store/deliveries.ts'
 import { deleteRollUps } from '../../src/store/metrics.ts'
 import { lockReported } from '../../src/store/reports.ts'
-import { addRoutes, type WalkPlace, walkQueues } from '../../src/store/routes.ts'
+import { addRoutes, type WalkCursor, walkQueues } from '../../src/store/routes.ts'
 import { Turns } from '../../src/store/turns.ts'
 import { testDatabase } from '../support/postgres.ts'
 
@@ -222,9 +222,9 @@ test('a step of the walk through all queues reads no more, however many queues o
     from delivery, generate_series(1, 2999) n where route = 'w.evil.test'`,
   )
   const found = new Set<string>()
-  let from: WalkPlace | null = null
+  let from: WalkCursor | null = null
   do {
-    const walk: { from: WalkPlace | null; most: number } = { from, most: 500 }
+    const walk: { from: WalkCursor | null; most: number } = { from, most: 500 }
     const step = await countRows('delivery', (tx) => walkQueues(tx, asking, new Date(), walk))
     assert.ok(step.rows <= 501, `${step.rows} rows`)
     for (const { key, organizationId } of step.result.candidates)

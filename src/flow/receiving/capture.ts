@@ -21,7 +21,7 @@ export class Capture implements Backend {
     this.#batch = new Batch({
       name: 'capture',
       sizeOf: ({ raw }) => raw.bytes?.length ?? 0,
-      maxFlights: 1,
+      maxInFlight: 1,
       flush: async (mails) => {
         const unused = await db.transaction((tx) => insertCaptured(tx, mails, keep, clock.now()))
         for (const blob of unused) await blobs.delete(blob)

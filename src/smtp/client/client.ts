@@ -208,7 +208,7 @@ export class SmtpConnection {
       maxSizeBytes: sizeLimit(offer.get('SIZE') ?? ''),
       timeouts,
       needsReset: false,
-      fresh: true,
+      isNew: true,
       awake: true,
       farewell: null,
     }
@@ -256,7 +256,7 @@ export class SmtpConnection {
   #unsent(envelopes: readonly Envelope[], { onResult }: SendOptions): SendResult {
     const failed = this.#wire.fault ?? fault('closed', 'the connection is in use')
     const recipients = envelopes.map(() => ({ outcome: 'untried' as const }))
-    for (const [place, result] of recipients.entries()) onResult?.(place, result)
+    for (const [index, result] of recipients.entries()) onResult?.(index, result)
     return { recipients, fault: failed, reply: this.#wire.unasked }
   }
 }
@@ -270,7 +270,7 @@ function notPositive(answer: Answer, step: string): ConnectFault | null {
   return { fault: fault(kind, `${step} was answered by ${replyLine(answer.reply)}`), reply: answer.reply }
 }
 
-/** The same for AUTH, without the peer's words: they may repeat the user name, and faults are shown. */
+/** The same for AUTH, without the peer's words: they may repeat the user name, and faults are visible to customers. */
 function notAuthenticated(answer: Answer): ConnectFault | null {
   const failed = notPositive(answer, 'AUTH')
   if (!failed?.reply) return failed
@@ -286,7 +286,7 @@ function unasked(step: string): ConnectFault {
 function offerOf(lines: readonly string[]): Offer {
   const offer = new Map<string, string>()
   for (const line of lines.slice(1)) {
-    // QUIRK: `AUTH=LOGIN PLAIN`, of servers older than RFC 2554, beside the form with a space.
+    // QUIRK: `AUTH=LOGIN PLAIN`, of servers older than RFC 2554, as well as the form with a space.
     const match = /^([A-Za-z0-9][A-Za-z0-9-]*)(?:[ =](.*))?$/.exec(line.trimEnd())
     if (!match) continue
     const keyword = match[1]!.toUpperCase()

@@ -31,16 +31,16 @@ export function hasEightBit(message: Buffer): boolean {
 
 /** The bytes to send after DATA's 354, before the final dot: dots doubled, ended by CRLF. */
 export function dotStuffed(message: Buffer): Buffer {
-  const places = stuffedPlaces(message)
+  const offsets = stuffedOffsets(message)
   const ended = message.length === 0 || message.subarray(-2).equals(lineEnd)
-  if (places.length === 0 && ended) return message
-  const stuffed = Buffer.allocUnsafe(message.length + places.length + (ended ? 0 : 2))
+  if (offsets.length === 0 && ended) return message
+  const stuffed = Buffer.allocUnsafe(message.length + offsets.length + (ended ? 0 : 2))
   let from = 0
   let written = 0
-  for (const place of places) {
-    written += message.copy(stuffed, written, from, place)
+  for (const offset of offsets) {
+    written += message.copy(stuffed, written, from, offset)
     stuffed[written++] = dot
-    from = place
+    from = offset
   }
   written += message.copy(stuffed, written, from)
   if (!ended) lineEnd.copy(stuffed, written)
@@ -48,10 +48,10 @@ export function dotStuffed(message: Buffer): Buffer {
 }
 
 /** Where a line begins with a dot. */
-function stuffedPlaces(message: Buffer): number[] {
+function stuffedOffsets(message: Buffer): number[] {
   // RFC 5321 4.5.2: a line that begins with a period gets one more at its beginning.
-  const places = message[0] === dot ? [0] : []
+  const offsets = message[0] === dot ? [0] : []
   for (let at = message.indexOf(lineAndDot); at >= 0; at = message.indexOf(lineAndDot, at + 2))
-    places.push(at + 2)
-  return places
+    offsets.push(at + 2)
+  return offsets
 }

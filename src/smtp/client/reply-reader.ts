@@ -87,9 +87,9 @@ export class ReplyReader {
     this.#lines = []
     this.#replyBytes = 0
     const enhanced = enhancedStatus(this.#code, lines[0]!)
-    // RFC 2034 4: the status code stands on every line of the reply; the text is shown without it.
-    const shown = enhanced === null ? lines : lines.map((line) => withoutStatus(line, enhanced))
-    const text = shown.length === 1 ? shown[0]! : shown.join('\n')
+    // RFC 2034 4: the status code stands on every line of the reply; the text goes without it.
+    const visible = enhanced === null ? lines : lines.map((line) => withoutStatus(line, enhanced))
+    const text = visible.length === 1 ? visible[0]! : visible.join('\n')
     return { reply: { code: this.#code, enhanced, text: text.slice(0, maxTextLength).toWellFormed() }, lines }
   }
 }

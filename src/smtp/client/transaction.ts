@@ -29,8 +29,8 @@ export interface Envelope {
 export interface SendOptions {
   /** Asked right before what would finish a message; `false` breaks off, and what has no answer yet is not sent. */
   mayFinish?: () => boolean
-  /** Told of each recipient as soon as its result is known, in the envelopes' order. */
-  onResult?: (place: number, result: RecipientResult) => void
+  /** Called with each result as soon as it is known, in the envelopes' order; `index` is the envelope's. */
+  onResult?: (index: number, result: RecipientResult) => void
 }
 
 export type RecipientResult =
@@ -48,7 +48,7 @@ export interface SendResult {
   recipients: RecipientResult[]
   /** Set when the connection broke before any recipient had its answer, or the peer said 421. */
   fault: Fault | null
-  /** The peer's own words to that fault: a 421, or a refusal out of turn. */
+  /** The peer's own words to that fault: a 421, or a refusal that came unasked. */
   reply: Reply | null
 }
 
@@ -61,7 +61,7 @@ export interface PeerState {
   /** A transaction left an envelope behind, or may have. */
   needsReset: boolean
   /** No transaction went before this one. */
-  fresh: boolean
+  isNew: boolean
   /** The peer has just spoken, so that a silent end of the connection is unlikely. */
   awake: boolean
   /** The 421 with which the peer has announced the end of the connection. */
@@ -90,10 +90,10 @@ export async function transact(
   const transactions = envelopes.map((to) => new Transaction(wire, state, to, message, mayFinish))
   let failed: Fault | null = null
   let isOver = false
-  for (const [place, transaction] of transactions.entries()) {
-    if (!isOver) failed = await transaction.run(transactions[place + 1] ?? null)
+  for (const [index, transaction] of transactions.entries()) {
+    if (!isOver) failed = await transaction.run(transactions[index + 1] ?? null)
     isOver ||= failed !== null || transaction.result.outcome === 'abandoned'
-    onResult(place, transaction.result)
+    onResult(index, transaction.result)
   }
   const recipients = transactions.map(({ result }) => result)
   const hasAnswered = recipients.some((result) => 'reply' in result)
@@ -102,23 +102,37 @@ export async function transact(
   return { recipients, fault: failed, reply: state.farewell ?? wire.unasked }
 }
 
+/**
+ * One message to one recipient, on a connection that others use before and after. Its life:
+ *
+ * - `waiting`: nothing of it is on the wire. What the peer has no extension for, or what is no address in a command, is
+ *   refused here and never leaves.
+ * - `begun`: `begin` was called, by its own `run` or, where there is PIPELINING, by that of the transaction before, once
+ *   the message of that one had left. With PIPELINING its envelope is on the wire then, in one group that ends with DATA
+ *   where there is no CHUNKING; without, each command is written when the reply to the one before has come.
+ * - `finished`: the last bytes of the message were written, so the peer may take it. `mayFinish` was asked right before.
+ *   A short message leaves in one group with its envelope, where there is CHUNKING and the peer has just spoken: such a
+ *   transaction (`#whole`) goes from `waiting` to here.
+ * - `abandoned`: `mayFinish` said no, to one that was waiting or had begun. The connection ends with it, for what is on
+ *   the wire cannot be taken back.
+ *
+ * The first reply that decides settles it: a refusal of MAIL, RCPT or DATA, or the reply to the message. The other
+ * replies of its group are read all the same, and change nothing. What is not settled when the connection is over is
+ * `unknown` if it had finished and the peer had not said 421, and else `untried`. Each reply is waited for under a
+ * deadline of its own, and nothing else wakes a transaction: a fault of the wire comes instead of the reply, ends `run`,
+ * and with it the connection. A crash leaves nothing here: who sends has recorded the attempt.
+ */
 class Transaction {
   readonly #wire: Wire
   readonly #state: PeerState
   readonly #envelope: Envelope
   readonly #message: OutgoingMessage
   readonly #mayFinish: () => boolean
-  readonly #pipelining: boolean
-  readonly #chunking: boolean
   #next: Transaction | null = null
-  #begun = false
+  #progress: 'waiting' | 'begun' | 'finished' | 'abandoned' = 'waiting'
   #resets = false
   /** Envelope and message leave in one group. */
   #whole = false
-  #mailRefused = false
-  #accepted = false
-  #finished = false
-  #abandoned = false
   #settled: RecipientResult | null
 
   constructor(
@@ -133,23 +147,29 @@ class Transaction {
     this.#envelope = envelope
     this.#message = message
     this.#mayFinish = mayFinish
-    this.#pipelining = state.extensions.has('PIPELINING')
-    this.#chunking = state.extensions.has('CHUNKING')
     this.#settled = refuseUnsendable(state, envelope, message)
   }
 
   get result(): RecipientResult {
     if (this.#settled) return this.#settled
-    if (this.#abandoned) return { outcome: 'abandoned' }
+    if (this.#progress === 'abandoned') return { outcome: 'abandoned' }
     // RFC 5321 3.8: a peer that says 421 closes the connection; what it had not answered by then did not happen.
-    return { outcome: this.#finished && !this.#state.farewell ? 'unknown' : 'untried' }
+    return { outcome: this.#progress === 'finished' && !this.#state.farewell ? 'unknown' : 'untried' }
+  }
+
+  get #pipelining(): boolean {
+    return this.#state.extensions.has('PIPELINING')
+  }
+
+  get #chunking(): boolean {
+    return this.#state.extensions.has('CHUNKING')
   }
 
   /** Sends it, if it may be sent, and reads the answers; the fault where the connection is over. */
   async run(next: Transaction | null): Promise<Fault | null> {
     this.#next = next
     this.begin()
-    if (!this.#begun) {
+    if (this.#progress === 'waiting') {
       if (!this.#settled) this.#abandon()
       return null
     }
@@ -157,18 +177,18 @@ class Transaction {
     if (this.#whole) this.#beginNext()
     const failed =
       (await this.#reset()) ?? (await this.#mail()) ?? (await this.#recipient()) ?? (await this.#content())
-    this.#state.fresh = false
+    this.#state.isNew = false
     if (failed) this.#wire.destroy(failed.message)
     return failed
   }
 
   /** Writes what leaves before any answer to it; nothing, where the message cannot or may not be sent. */
   begin(): void {
-    if (this.#begun || this.#settled) return
+    if (this.#progress !== 'waiting' || this.#settled) return
     const fits = this.#message.bytes.length <= pipelinedMessageBytes
     this.#whole = this.#pipelining && this.#chunking && this.#state.awake && fits
     if (this.#whole && !this.#mayFinish()) return
-    this.#begun = true
+    this.#progress = this.#whole ? 'finished' : 'begun'
     this.#resets = this.#state.needsReset
     if (this.#pipelining) this.#writeGroup()
   }
@@ -194,7 +214,6 @@ class Transaction {
     if (!this.#chunking) text += 'DATA\r\n'
     if (this.#whole) text += this.#bdatCommand()
     if (!this.#chunking || this.#whole) replies++
-    if (this.#whole) this.#finished = true
     this.#wire.write(this.#whole ? [text, this.#message.bytes] : [text], replies)
   }
 
@@ -234,38 +253,41 @@ class Transaction {
     const { code } = answer.reply
     if (code < 300) return null
     if (code < 400) return unexpected(answer.reply, 'MAIL')
-    this.#mailRefused = true
     // A 421 on a connection used before speaks of the connection; on a new one it answers this sender, who then waits
     // by the message's schedule, so that one refused sender cannot stand before everybody else on the route.
-    if (code !== 421 || this.#state.fresh) this.#refuse(answer.reply, 'mail')
+    if (code !== 421 || this.#state.isNew) this.#refuse(answer.reply, 'mail')
     return this.#goodbye()
   }
 
   async #recipient(): Promise<Fault | null> {
-    if (this.#mailRefused && !this.#pipelining) return null
+    if (this.#settled && !this.#pipelining) return null
     const answer = await this.#say(this.#rcptCommand(), this.#state.timeouts.rcptMs)
     if ('fault' in answer) return answer.fault
     const { code } = answer.reply
     if (code >= 300 && code < 400) return unexpected(answer.reply, 'RCPT')
     if (code >= 400) this.#refuse(answer.reply, 'rcpt')
-    else this.#accepted = !this.#mailRefused
     return this.#goodbye()
   }
 
   async #content(): Promise<Fault | null> {
     if (this.#whole) return this.#fate()
-    if (!this.#accepted && (this.#chunking || !this.#pipelining)) return null
+    const isAccepted = this.#settled === null
+    if (!isAccepted && (this.#chunking || !this.#pipelining)) return null
     if (this.#chunking) return this.#body(this.#bdatCommand(), this.#message.bytes, '')
     const answer = await this.#say('DATA\r\n', this.#state.timeouts.dataStartMs)
     if ('fault' in answer) return answer.fault
     const { code } = answer.reply
     if (code >= 400) this.#refuse(answer.reply, 'data')
     if (code >= 400) return this.#goodbye()
-    if (code < 300 || this.#mailRefused) return unexpected(answer.reply, 'DATA')
-    if (this.#accepted) return this.#body('', this.#message.dotStuffed, '.\r\n')
+    if (code < 300 || this.#isMailRefused) return unexpected(answer.reply, 'DATA')
+    if (isAccepted) return this.#body('', this.#message.dotStuffed, '.\r\n')
     // RFC 2920 3.1: 354 although every recipient was refused is answered by a lone dot.
     this.#wire.write(['.\r\n'], 1)
     return this.#fate()
+  }
+
+  get #isMailRefused(): boolean {
+    return this.#settled !== null && 'stage' in this.#settled && this.#settled.stage === 'mail'
   }
 
   /** Sends the message in slices, asks whether it may be finished, and sends what finishes it. */
@@ -279,7 +301,7 @@ class Transaction {
     }
     if (this.#wire.fault) return this.#interrupted(this.#wire.fault)
     if (!this.#mayFinish()) return this.#abandon()
-    this.#finished = true
+    this.#progress = 'finished'
     this.#wire.write([bytes.subarray(from), tail], 1)
     this.#beginNext()
     return this.#fate()
@@ -321,7 +343,7 @@ class Transaction {
   }
 
   #abandon(): null {
-    this.#abandoned = true
+    this.#progress = 'abandoned'
     this.#wire.destroy('abandoned')
     return null
   }

@@ -4,7 +4,7 @@ import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'n
 import type { Reply } from '../reply.ts'
 import { type PeerReply, ReplyReader, sanitize } from './reply-reader.ts'
 
-/** A fault of the way there, as a value. `refused`: the peer said so itself, and its reply stands beside the fault. */
+/** A fault of the way there, as a value. `refused`: the peer said so itself, and its reply comes with the fault. */
 export interface Fault {
   kind: 'connect' | 'timeout' | 'tls' | 'protocol' | 'closed' | 'refused'
   /** Sanitized, at most 500 characters. */

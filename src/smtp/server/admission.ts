@@ -10,7 +10,7 @@ const maxRemembered = 100_000
 const networkShare = 4
 const tooMany = reply(421, '4.7.0', 'Too many connections, try again later')
 
-/** Counts connections. Every `admit` that answers null must be followed by one `leave`. */
+/** Counts connections. Every `admit` that returns null must be followed by one `leave`. */
 export class Admission {
   readonly #limits: ServerLimits
   readonly #clock: Clock

@@ -1,4 +1,4 @@
-// What the SMTP server tells its owner, and what it asks of it.
+// What the SMTP server reports to its owner, and what it asks of it.
 import type { Reply } from '../reply.ts'
 
 /** Who speaks to us, as far as the wire can tell. */
@@ -48,7 +48,7 @@ export interface Envelope {
 export interface Incoming {
   /** The next bytes, dots unstuffed, the caller's to keep; a promise holds the peer back until it settles. */
   write(chunk: Buffer): void | Promise<void>
-  /** All bytes are here; answers the final reply, a positive one only once the message is safe. */
+  /** All bytes are here; returns the final reply, a positive one only once the message is safe. */
   end(): Promise<Reply>
   /** Connection lost, too large, bad line ends: forget everything. May come while a `write` has not settled. */
   abort(): void

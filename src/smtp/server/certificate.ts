@@ -8,7 +8,7 @@ import type { Log } from '../../base/log.ts'
 
 // RFC 8996 2: TLS 1.0 and 1.1 are not to be used.
 const minVersion = 'TLSv1.2'
-const lookAgainMs = 1_000
+const pollMs = 1_000
 const validityMs = 3650 * 86_400_000
 
 /** A self-signed certificate for opportunistic TLS, which no sender verifies (RFC 7435 3). */
@@ -34,10 +34,10 @@ export async function selfSignedContext(hostname: string): Promise<() => SecureC
 export function filesContext(files: { certFile: string; keyFile: string }, log: Log): () => SecureContext {
   let seen = stampOf(files)
   let context = read(files)
-  let lookedAtMs = performance.now()
+  let polledAtMs = performance.now()
   return () => {
-    if (performance.now() - lookedAtMs < lookAgainMs) return context
-    lookedAtMs = performance.now()
+    if (performance.now() - polledAtMs < pollMs) return context
+    polledAtMs = performance.now()
     try {
       const stamp = stampOf(files)
       if (stamp !== seen) {

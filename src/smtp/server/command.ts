@@ -30,8 +30,8 @@ export function parseCommand(line: Buffer, hostname: string): Command {
   if (/[\x00-\x1f\x7f-\x9f]/.test(text) || !isUtf8(line)) return bad(500, '5.5.2', 'Syntax error')
   const [, name = '', rest = ''] = /^([A-Za-z]+)(?: (.*))?$/.exec(text) ?? []
   const verb = name.toUpperCase()
-  const longest = verb === 'MAIL' || verb === 'RCPT' ? maxPathLineBytes : maxLineBytes
-  if (line.length + 1 > longest) return bad(500, '5.5.2', 'Line too long')
+  const maxBytes = verb === 'MAIL' || verb === 'RCPT' ? maxPathLineBytes : maxLineBytes
+  if (line.length + 1 > maxBytes) return bad(500, '5.5.2', 'Line too long')
   return parseVerb(verb, rest.trim(), hostname)
 }
 
@@ -147,7 +147,7 @@ function applyParameter(from: ReversePath, keyword: string, value: string | unde
 function parseBdat(rest: string): Command {
   // RFC 3030 2: BDAT chunk-size [LAST].
   const match = /^(\d{1,15})( +LAST)?$/i.exec(rest)
-  // Without its size the chunk cannot be told from the commands behind it.
+  // Without its size the chunk cannot be discerned from the commands behind it.
   if (!match) return { ...bad(501, '5.5.4', 'Syntax: BDAT size [LAST]'), fatal: true }
   return { verb: 'BDAT', sizeBytes: Number(match[1]), last: match[2] !== undefined }
 }

@@ -1,16 +1,18 @@
-// One accepted connection: bytes in, replies out, deadlines, STARTTLS and the proxy's header. Knows sockets, not SMTP's states.
+// One accepted connection: bytes in, replies out, deadlines, STARTTLS and the proxy's header. Knows no state of SMTP.
 import type { Socket } from 'node:net'
-import { type SecureContext, TLSSocket } from 'node:tls'
-import { formatReply, type Reply, reply } from '../reply.ts'
+import type { SecureContext } from 'node:tls'
+import { type Reply, reply } from '../reply.ts'
+import type { Tls } from './backend.ts'
 import { maxPendingLineBytes, parseCommand } from './command.ts'
+import { Deadlines } from './deadlines.ts'
 import type { Harvest } from './harvest.ts'
+import { PeerSocket } from './peer-socket.ts'
 import { type ProxiedPeer, readProxyHeader } from './proxy.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
-import { Session, type Turn } from './session.ts'
+import { type NextStep, Session } from './session.ts'
 
 /** What may wait behind what is being worked on; more of it stays with the peer. */
 const maxWaitingBytes = 16_384
-const maxHeldReplyChars = 16_384
 /** How long a peer that was hung up on may take to read our last reply. */
 const lingerMs = 2000
 const handshakeTimeoutMs = 60_000
@@ -36,46 +38,35 @@ interface ConnectionOptions {
 export class Connection {
   readonly #options: ConnectionOptions
   readonly #session: Session
-  readonly #proxied: boolean
-  #socket: Socket
+  readonly #deadlines: Deadlines
+  readonly #socket: PeerSocket
   #stage: Stage = 'greeting'
+  #proxyHeader: 'expected' | 'partial' | 'past'
   #input = nothing
-  #output = ''
   /** Bytes of the current BDAT chunk still to come. */
   #chunkBytes = 0
-  #commands = 0
-  #isHeaderAwaited = false
   #pumping = false
   #backendBusy = false
-  #inputEnded = false
   #draining = false
-  #deadlineMs = 0
-  #messageDeadlineMs = Number.POSITIVE_INFINITY
-  readonly #sessionDeadlineMs: number
 
   constructor(socket: Socket, address: string, options: ConnectionOptions) {
-    this.#socket = socket
     this.#options = options
-    this.#proxied = options.server.isTrusted(address)
+    this.#proxyHeader = options.server.isTrusted(address) ? 'expected' : 'past'
     this.#session = new Session(options.server, options, address, socket.remotePort ?? 0)
-    this.#sessionDeadlineMs = this.#nowMs() + options.limits.sessionTimeoutMs
-    this.#allow(options.limits.commandTimeoutMs)
-    this.#listen(socket)
-    // The second turn of the event loop comes after one look at the socket, so bytes sent before our banner are seen.
+    this.#deadlines = new Deadlines(options.server.clock, options.limits)
+    this.#socket = new PeerSocket(socket, {
+      received: (bytes) => this.#receive(bytes),
+      ended: () => this.#endWhenIdle(),
+      closed: () => this.#closed(),
+    })
+    // The event loop polls the socket once between the two, so bytes sent before our banner are seen.
     setImmediate(() => setImmediate(() => this.#greet()))
   }
 
   /** Ends what has waited too long for its peer; called at every sweep. */
   checkDeadline(): void {
-    const nowMs = this.#nowMs()
-    if (this.#backendBusy) return
-    if (this.#stage === 'closed') {
-      if (nowMs > this.#deadlineMs) this.destroy()
-      return
-    }
-    const sessionDeadlineMs = this.#session.receiving ? Number.POSITIVE_INFINITY : this.#sessionDeadlineMs
-    if (nowMs <= Math.min(this.#deadlineMs, this.#messageDeadlineMs, sessionDeadlineMs)) return
-    if (this.#stage === 'handshake') this.destroy()
+    if (this.#backendBusy || !this.#isOverdue) return
+    if (this.#stage === 'closed' || this.#stage === 'handshake') this.destroy()
     // RFC 5321 3.8: a server that gives up waiting says 421.
     else this.#hangUp(reply(421, '4.4.2', 'Timeout'))
   }
@@ -91,29 +82,20 @@ export class Connection {
     this.#socket.destroy()
   }
 
-  #nowMs(): number {
-    return this.#options.server.clock.monotonicMs()
+  get #isOverdue(): boolean {
+    const { isStepOver, isMessageOver, isSessionOver } = this.#deadlines
+    if (isStepOver || this.#stage === 'closed') return isStepOver
+    return isMessageOver || (isSessionOver && !this.#session.receiving)
   }
 
-  #allow(timeoutMs: number): void {
-    this.#deadlineMs = this.#nowMs() + timeoutMs
-  }
-
-  #listen(socket: Socket): void {
-    socket.on('data', this.#receive)
-    socket.on('end', () => {
-      this.#inputEnded = true
-      if (!this.#pumping) this.#socket.end()
-    })
-    // Every error is followed by 'close', which is where it is dealt with.
-    socket.on('error', () => {})
-    socket.once('close', () => this.#closed())
+  #endWhenIdle(): void {
+    if (!this.#pumping) this.#socket.end()
   }
 
   #greet(): void {
     if (this.#stage !== 'greeting') return
     // The proxy's header may be cut: it is awaited, within the deadline of a command.
-    if (this.#proxied && this.#takeProxyHeader() === 'awaited') return
+    if (this.#proxyHeader !== 'past' && this.#takeProxyHeader() === 'awaited') return
     if (this.#stage !== 'greeting') return
     // RFC 5321 4.3.1: the client waits for the greeting; who does not is a robot.
     if (this.#input.length > 0) {
@@ -121,12 +103,12 @@ export class Connection {
       return
     }
     this.#stage = 'command'
-    this.#say(reply(220, null, `${this.#options.server.hostname} ESMTP Posthorn`))
-    this.#flush()
+    this.#socket.say(reply(220, null, `${this.#options.server.hostname} ESMTP Posthorn`))
+    this.#socket.flush()
     if (this.#draining) this.#hangUpIfDrained()
   }
 
-  readonly #receive = (bytes: Buffer): void => {
+  #receive(bytes: Buffer): void {
     if (this.#stage === 'closed') return
     this.#input = this.#input.length === 0 ? bytes : Buffer.concat([this.#input, bytes])
     if (this.#stage === 'greeting') this.#inputWhileGreeting()
@@ -136,7 +118,7 @@ export class Connection {
 
   // Only a proxy's cut header can still be waited for here: the banner of all others is under way.
   #inputWhileGreeting(): void {
-    if (this.#isHeaderAwaited) this.#greet()
+    if (this.#proxyHeader === 'partial') this.#greet()
     else if (this.#input.length > maxPendingLineBytes) this.#hangUp(tooEarly)
   }
 
@@ -146,11 +128,11 @@ export class Connection {
     try {
       while (this.#stage !== 'closed' && this.#stage !== 'handshake') {
         if (this.#draining && this.#hangUpIfDrained()) break
-        if (this.#output.length > maxHeldReplyChars) this.#flush()
-        if (this.#socket.writableNeedDrain) await this.#drained()
-        const step = this.#step()
-        if (step === 'starved') break
-        if (step) await this.#whileBackendWorks(step)
+        const room = this.#socket.makeRoom()
+        if (room) await room
+        const working = this.#advance()
+        if (working === 'starved') break
+        if (working) await this.#whileBackendWorks(working)
       }
     } catch (error) {
       // Our own bug: this session ends, the others go on.
@@ -158,36 +140,25 @@ export class Connection {
       this.#hangUp(reply(421, '4.3.0', 'Local error, try again later'))
     }
     this.#pumping = false
-    this.#flush()
-    if (this.#inputEnded) this.#socket.end()
+    this.#socket.flush()
+    if (this.#socket.ended) this.#socket.end()
     else this.#socket.resume()
   }
 
-  async #whileBackendWorks(step: Promise<void>): Promise<void> {
+  async #whileBackendWorks(working: Promise<void>): Promise<void> {
     this.#backendBusy = true
     try {
-      await step
+      await working
     } finally {
       this.#backendBusy = false
       this.#awaitPeer()
     }
   }
 
-  #drained(): Promise<void> {
-    const socket = this.#socket
-    return new Promise((resolve) => {
-      const done = () => {
-        socket.off('drain', done).off('close', done)
-        resolve()
-      }
-      socket.once('drain', done).once('close', done)
-    })
-  }
-
-  #step(): 'starved' | void | Promise<void> {
+  #advance(): 'starved' | void | Promise<void> {
     if (this.#stage === 'dots') return this.#takeDots()
     if (this.#stage === 'chunk') return this.#takeChunk()
-    if (this.#commands === 0 && this.#proxied && this.#input.length > 0) {
+    if (this.#proxyHeader !== 'past' && this.#input.length > 0) {
       const header = this.#takeProxyHeader()
       if (header !== 'none') return header === 'awaited' ? 'starved' : undefined
     }
@@ -198,7 +169,7 @@ export class Connection {
     }
     const line = this.#input.subarray(0, end)
     this.#consume(end + 1)
-    this.#commands++
+    this.#proxyHeader = 'past'
     return this.#execute(line)
   }
 
@@ -209,36 +180,33 @@ export class Connection {
     return this.#follow(this.#session.execute(parseCommand(line, this.#options.server.hostname)))
   }
 
-  #follow(turn: Turn | Promise<Turn>): void | Promise<void> {
-    if (turn instanceof Promise) return turn.then((settled) => this.#take(settled))
-    this.#take(turn)
+  #follow(step: NextStep | Promise<NextStep>): void | Promise<void> {
+    if (step instanceof Promise) return step.then((settled) => this.#take(settled))
+    this.#take(step)
   }
 
-  #take(turn: Turn): void {
+  #take(step: NextStep): void {
     if (this.#stage === 'closed') return
-    if (turn.next === 'close') {
-      this.#hangUp(turn.reply)
+    if (step.next === 'close') {
+      this.#hangUp(step.reply)
       return
     }
-    if (turn.next === 'chunk') this.#chunkBytes = turn.sizeBytes
-    else this.#say(turn.reply)
-    if (turn.next === 'tls') {
-      this.#startTls(turn.secureContext)
+    if (step.next === 'chunk') this.#chunkBytes = step.sizeBytes
+    else this.#socket.say(step.reply)
+    if (step.next === 'tls') {
+      this.#startTls(step.secureContext)
       return
     }
-    this.#stage = turn.next
-    if (!this.#session.receiving) this.#messageDeadlineMs = Number.POSITIVE_INFINITY
+    this.#stage = step.next
+    if (!this.#session.receiving) this.#deadlines.endMessage()
     this.#awaitPeer()
   }
 
   /** Something was taken in full: the peer has its time again. */
   #awaitPeer(): void {
     if (this.#stage === 'closed') return
-    const { commandTimeoutMs, chunkTimeoutMs, messageTimeoutMs } = this.#options.limits
-    const inMessage = this.#stage === 'dots' || this.#stage === 'chunk'
-    this.#allow(inMessage ? chunkTimeoutMs : commandTimeoutMs)
-    if (inMessage)
-      this.#messageDeadlineMs = Math.min(this.#messageDeadlineMs, this.#nowMs() + messageTimeoutMs)
+    if (this.#stage === 'dots' || this.#stage === 'chunk') this.#deadlines.awaitContent()
+    else this.#deadlines.awaitCommand()
   }
 
   #takeDots(): 'starved' | void | Promise<void> {
@@ -247,7 +215,7 @@ export class Connection {
     this.#consume(used)
     this.#awaitPeer()
     if (!ended) return settled
-    // A late rejection of the last bytes is part of the answer.
+    // A late rejection of the last bytes is part of the reply.
     return settled ? settled.then(() => this.#endMessage()) : this.#endMessage()
   }
 
@@ -260,7 +228,7 @@ export class Connection {
   #takeChunk(): 'starved' | void | Promise<void> {
     if (this.#chunkBytes === 0) {
       // The replies to what was pipelined before must not wait for the commit.
-      this.#flush()
+      this.#socket.flush()
       return this.#follow(this.#session.endChunk())
     }
     if (this.#input.length === 0) return 'starved'
@@ -278,10 +246,9 @@ export class Connection {
   /** Takes the proxy's header off the input; a malformed one, or a peer that is not admitted, ends the connection. */
   #takeProxyHeader(): 'taken' | 'awaited' | 'none' {
     const header = readProxyHeader(this.#input)
-    this.#isHeaderAwaited = header === 'part'
+    this.#proxyHeader = header === 'part' ? 'partial' : header === 'none' ? 'expected' : 'past'
     if (header === 'part') return 'awaited'
     if (header === 'none') return 'none'
-    this.#commands++
     if (header !== 'malformed') this.#consume(header.sizeBytes)
     const refusal =
       header === 'malformed' ? reply(554, '5.5.0', 'Malformed PROXY header') : this.#replacePeer(header.peer)
@@ -296,21 +263,14 @@ export class Connection {
   }
 
   #startTls(secureContext: SecureContext): void {
-    this.#flush()
+    this.#socket.flush()
     this.#stage = 'handshake'
-    this.#allow(handshakeTimeoutMs)
-    const plain = this.#socket
-    plain.off('data', this.#receive)
-    const secure = new TLSSocket(plain, { isServer: true, secureContext })
-    secure.disableRenegotiation()
-    secure.once('secure', () => this.#secured(secure))
-    this.#listen(secure)
-    this.#socket = secure
+    this.#deadlines.allow(handshakeTimeoutMs)
+    this.#socket.startTls(secureContext, (tls) => this.#secured(tls))
   }
 
-  #secured(secure: TLSSocket): void {
-    const protocol = secure.getProtocol() ?? 'none'
-    this.#session.startOver({ encrypted: true, protocol, cipher: secure.getCipher().standardName })
+  #secured(tls: Tls): void {
+    this.#session.startOver(tls)
     this.#stage = 'command'
     this.#awaitPeer()
     if (this.#draining) this.#hangUpIfDrained()
@@ -323,25 +283,15 @@ export class Connection {
     return due
   }
 
-  #say(answer: Reply): void {
-    this.#output += formatReply(answer)
-  }
-
-  #flush(): void {
-    if (this.#output === '') return
-    if (this.#socket.writable) this.#socket.write(this.#output, 'latin1')
-    this.#output = ''
-  }
-
   /** The last words: what still comes in is read and dropped for a moment, so that they are not lost in a reset. */
   #hangUp(last: Reply): void {
     if (this.#stage === 'closed') return
-    this.#say(last)
-    this.#flush()
+    this.#socket.say(last)
+    this.#socket.flush()
     this.#stage = 'closed'
     this.#input = nothing
     this.#session.abort()
-    this.#allow(lingerMs)
+    this.#deadlines.allow(lingerMs)
     this.#socket.end()
     this.#socket.resume()
   }

@@ -5,12 +5,12 @@ import { type Reply, reply } from '../reply.ts'
 import { networksOf } from './peer-address.ts'
 
 /** What one address may name, and how many times as much its network, before it is turned away. */
-const mostUnknown = 50
+const maxUnknown = 50
 const networkShare = 4
 /** So many are answered at once: typing errors, and lists that have grown old. */
 const prompt = 20
 const delayStepMs = 100
-const longestDelayMs = 5_000
+const maxDelayMs = 5_000
 /** One is forgotten in this time, or with each message that was taken. */
 const forgetMs = 60_000
 const turnedAwayMs = 600_000
@@ -48,15 +48,15 @@ export class Harvest {
     return isTurnedAway ? turnedAway : null
   }
 
-  /** An unknown recipient was named; answers for how long the reply to it waits. */
+  /** An unknown recipient was named; returns for how long the reply to it waits. */
   noteUnknown(address: string): number {
     const [own, network] = networksOf(address).map((key) => this.#recall(key)) as [Guesser, Guesser]
     own.unknown++
     network.unknown += 1 / networkShare
     for (const [index, guesser] of [own, network].entries())
-      if (guesser.unknown >= mostUnknown) this.#turnAway(guesser, networksOf(address)[index]!)
+      if (guesser.unknown >= maxUnknown) this.#turnAway(guesser, networksOf(address)[index]!)
     const unknown = Math.max(own.unknown, network.unknown)
-    return Math.min(longestDelayMs, Math.max(0, unknown - prompt) * delayStepMs)
+    return Math.min(maxDelayMs, Math.max(0, unknown - prompt) * delayStepMs)
   }
 
   /** A message was taken: as one message, whatever its recipients, for the tags of one inbox are without number. */

@@ -5,13 +5,13 @@ import type { Incoming } from './backend.ts'
 
 interface IntakeOptions {
   maxSizeBytes: number
-  /** Told of each exception of the backend. */
+  /** Called with each exception of the backend. */
   report(error: unknown): void
 }
 
-/** Answers in place of a backend that failed. */
+/** The reply instead of that of a backend that failed. */
 export const localError = reply(451, '4.3.0', 'Local error, try again later')
-/** Pieces below this are gathered: a peer that sends single bytes must not cost the backend an object for each. */
+/** Pieces below this are batched: a peer that sends single bytes must not cost the backend an object for each. */
 const minPieceBytes = 1024
 const maxHeldBytes = 4096
 const tooLarge = reply(552, '5.3.4', 'Message too large')
@@ -45,7 +45,7 @@ export class Intake {
     return this.#pass(Buffer.concat([this.#takeHeld(), content]))
   }
 
-  /** Answers the final reply. */
+  /** Returns the final reply. */
   async end(): Promise<Reply> {
     if (this.#heldBytes > 0) await this.#pass(this.#takeHeld())
     const incoming = this.#incoming
@@ -95,7 +95,7 @@ export class Intake {
     try {
       return this.#incoming?.write(content)?.catch((error: unknown) => this.#fail(error))
     } catch (error) {
-      // The backend's bug must not end the session: the peer is told to try again.
+      // The backend's bug must not end the session: the peer is asked to try again.
       this.#fail(error)
     }
   }

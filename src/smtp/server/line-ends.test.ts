@@ -21,7 +21,7 @@ const cases: [string[], boolean][] = [
 for (const [chunks, broken] of cases) {
   test(`check 20: ${JSON.stringify(chunks)} is ${broken ? 'broken' : 'clean'}`, () => {
     const lineEnds = new LineEnds()
-    for (const chunk of chunks) lineEnds.look(Buffer.from(chunk))
+    for (const chunk of chunks) lineEnds.check(Buffer.from(chunk))
     lineEnds.end()
     assert.equal(lineEnds.broken, broken)
   })

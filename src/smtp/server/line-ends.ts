@@ -12,7 +12,7 @@ export class LineEnds {
     return this.#broken
   }
 
-  look(chunk: Buffer): void {
+  check(chunk: Buffer): void {
     if (this.#broken || chunk.length === 0) return
     const text = chunk.toString('latin1')
     const lineFeedFirst = text.startsWith('\n')

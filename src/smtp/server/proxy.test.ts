@@ -37,8 +37,8 @@ const binaries: [name: string, hex: string, want: { address: string; port: numbe
   ['TCP over IPv4, with more behind it', `21110010 ${ipv4} 04000100`, { address: '192.0.2.7', port: 4711 }],
   ['TCP over IPv6', `21210024 ${ipv6}`, { address: '2001:db8::7', port: 4711 }],
   ['a mapped address', `21210024 ${mapped}`, { address: '192.0.2.7', port: 4711 }],
-  ['a look at us', '20000000', 'unknown'],
-  ['a look at us that names somebody', `2011000c ${ipv4}`, 'unknown'],
+  ['a probe of us', '20000000', 'unknown'],
+  ['a probe of us that names somebody', `2011000c ${ipv4}`, 'unknown'],
   ['nobody named', '21000000', 'unknown'],
   ['nobody named, with more behind it', '21000003 040000', 'unknown'],
   ['another version', `1111000c ${ipv4}`, 'malformed'],
@@ -48,7 +48,7 @@ const binaries: [name: string, hex: string, want: { address: string; port: numbe
   ['half an address', `2111000b ${ipv4}`, 'malformed'],
   ['half an IPv6 address', `21210023 ${ipv6}`, 'malformed'],
   ['too much behind it', `21111001 ${ipv4}`, 'malformed'],
-  ['a look at us with too much behind it', '2000ffff', 'malformed'],
+  ['a probe of us with too much behind it', '2000ffff', 'malformed'],
 ]
 for (const [name, hex, want] of binaries)
   test(`check 24: PROXY, second version: ${name}`, () => {

@@ -65,7 +65,7 @@ function readBinary(bytes: Buffer): ProxyHeader {
   if (command === proxied && (!family || restBytes < family.restBytes)) return 'malformed'
   const sizeBytes = fixedBytes + restBytes
   if (bytes.length < sizeBytes) return 'part'
-  // A balancer that looks whether we live, or that does not know the peer.
+  // A balancer that probes whether we live, or that does not know the peer.
   if (command === local || !family?.addressBytes) return { peer: 'unknown', sizeBytes }
   const portAt = fixedBytes + 2 * family.addressBytes
   const source = bytes.subarray(fixedBytes, fixedBytes + family.addressBytes)

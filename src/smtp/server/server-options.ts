@@ -1,4 +1,4 @@
-// What an SMTP server is told at its start, and the bounds it keeps.
+// What an SMTP server is given at its start, and the bounds it keeps.
 import type { SecureContext } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
@@ -13,7 +13,7 @@ export interface ServerLimits {
   messageTimeoutMs: number
   /** Of a session, checked between messages. */
   sessionTimeoutMs: number
-  /** How often deadlines are looked at. */
+  /** How often deadlines are checked. */
   sweepIntervalMs: number
   maxConnections: number
   /** Per IPv4 address or IPv6 /64, four times as many per /24 or /48, as is the next one; trusted addresses are exempt. */

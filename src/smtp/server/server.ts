@@ -38,7 +38,7 @@ export class SmtpServer {
     return this.#connections.size
   }
 
-  /** Starts to accept; answers where. Rejects when the address cannot be bound. */
+  /** Starts to accept; returns where. Rejects when the address cannot be bound. */
   async listen(): Promise<{ host: string; port: number }> {
     const { host, port } = this.#options.listen
     this.#server.listen({ host, port, backlog })
@@ -97,7 +97,7 @@ export class SmtpServer {
     return refusal
   }
 
-  // The socket and the TLS around it both tell of their end: only the first counts.
+  // The socket and the TLS around it both report their end: only the first counts.
   #forget(connection: Connection, admitted: string[]): void {
     if (!this.#connections.delete(connection)) return
     for (const address of admitted) this.#admission.leave(address)

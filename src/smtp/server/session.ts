@@ -11,7 +11,7 @@ import { LineEnds } from './line-ends.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 
 /** What the connection does next. */
-export type Turn =
+export type NextStep =
   | { next: 'command'; reply: Reply }
   | { next: 'close'; reply: Reply }
   | { next: 'tls'; reply: Reply; secureContext: SecureContext }
@@ -28,14 +28,15 @@ const badLineEnds = reply(550, '5.6.0', 'The message has a bare CR, a bare LF or
 
 type Of<Verb extends Command['verb']> = Extract<Command, { verb: Verb }>
 
-/** One conversation. After `next: 'dots'` or `'chunk'` the bytes go to `takeDots` or `takeChunk`, then a turn follows. */
+/**
+ * One conversation. After `next: 'dots'` or `'chunk'` the bytes go to `takeDots` or `takeChunk`; once they are all there,
+ * `endDots` or `endChunk` returns the next step.
+ */
 export class Session {
   readonly #options: SmtpServerOptions
   readonly #maxErrors: number
   readonly #harvest: Harvest
-  #address: string
-  #port: number
-  #tls = plain
+  #remote: Pick<Peer, 'address' | 'port' | 'tls'>
   #helo: { name: string; extended: boolean } | null = null
   /** A node of ours: it writes to whom its senders name, and guesses nothing. */
   #isOwn = false
@@ -55,8 +56,7 @@ export class Session {
     this.#options = options
     this.#maxErrors = limits.maxErrors
     this.#harvest = harvest
-    this.#address = address
-    this.#port = port
+    this.#remote = { address, port, tls: plain }
   }
 
   /** A message is on the wire: DATA or BDAT was begun and has not ended. */
@@ -66,16 +66,15 @@ export class Session {
 
   /** The peer that a trusted proxy named. */
   replacePeer(address: string, port: number): void {
-    this.#address = address
-    this.#port = port
+    this.#remote = { ...this.#remote, address, port }
   }
 
-  // RFC 3207 4.2: after the handshake the server forgets all it was told before.
+  // RFC 3207 4.2: after the handshake the server forgets all that it learned before.
   startOver(tls: Tls): void {
     this.#reset()
     this.#helo = null
     this.#isOwn = false
-    this.#tls = tls
+    this.#remote = { ...this.#remote, tls }
   }
 
   /** The connection is gone. */
@@ -84,7 +83,7 @@ export class Session {
   }
 
   /** Obeys one command; refusals count towards the end of the session. */
-  execute(command: Command): Turn | Promise<Turn> {
+  execute(command: Command): NextStep | Promise<NextStep> {
     switch (command.verb) {
       case 'EHLO':
       case 'HELO':
@@ -126,19 +125,19 @@ export class Session {
     return { used: next, ended, settled: this.#intake?.write(content) }
   }
 
-  async endDots(): Promise<Turn> {
+  async endDots(): Promise<NextStep> {
     return this.#answerMessage(await this.#intake!.end())
   }
 
   /** Takes bytes of the chunk that a BDAT announced. */
   takeChunk(bytes: Buffer): void | Promise<void> {
     if (this.#chunk.refusal !== null) return
-    this.#lineEnds.look(bytes)
+    this.#lineEnds.check(bytes)
     return this.#intake?.write(bytes)
   }
 
   /** All bytes of the chunk were taken. */
-  endChunk(): Turn | Promise<Turn> {
+  endChunk(): NextStep | Promise<NextStep> {
     const { last, sizeBytes, refusal } = this.#chunk
     if (refusal !== null) return this.#answer(refusal)
     const intake = this.#intake!
@@ -150,15 +149,15 @@ export class Session {
     return this.#answer(reply(250, '2.0.0', `${sizeBytes} octets received`))
   }
 
-  #answer(answer: Reply): Turn {
+  #answer(answer: Reply): NextStep {
     if (answer.code >= 500 && !this.#isOwn && ++this.#errors > this.#maxErrors) {
       return { next: 'close', reply: reply(421, '4.7.0', 'Too many errors') }
     }
     return { next: 'command', reply: answer }
   }
 
-  #answerMessage(answer: Reply): Turn {
-    if (answer.code < 300) this.#harvest.noteTaken(this.#address)
+  #answerMessage(answer: Reply): NextStep {
+    if (answer.code < 300) this.#harvest.noteTaken(this.#remote.address)
     this.#reset()
     return { next: 'command', reply: answer }
   }
@@ -169,7 +168,7 @@ export class Session {
     this.#envelope = null
   }
 
-  #greet({ verb, name }: Of<'EHLO' | 'HELO'>): Turn {
+  #greet({ verb, name }: Of<'EHLO' | 'HELO'>): NextStep {
     this.#reset()
     const extended = verb === 'EHLO'
     const { hostname } = this.#options
@@ -183,14 +182,14 @@ export class Session {
     const extensions = ['PIPELINING', `SIZE ${this.#options.maxSizeBytes}`, '8BITMIME', 'SMTPUTF8']
     extensions.push('ENHANCEDSTATUSCODES', 'CHUNKING')
     // RFC 3207 4.2: STARTTLS is not offered again inside TLS.
-    if (!this.#tls.encrypted && this.#options.secureContext()) extensions.push('STARTTLS')
+    if (!this.#remote.tls.encrypted && this.#options.secureContext()) extensions.push('STARTTLS')
     return extensions
   }
 
-  #mail({ from }: Of<'MAIL'>): Turn {
+  #mail({ from }: Of<'MAIL'>): NextStep {
     // RFC 5321 4.1.4: MAIL comes after HELO or EHLO, and not within another transaction.
     if (this.#helo === null || this.#envelope !== null) return this.#answer(badOrder)
-    const turnedAway = this.#isCounted() ? this.#harvest.refusal(this.#address) : null
+    const turnedAway = this.#isCounted() ? this.#harvest.refusal(this.#remote.address) : null
     if (turnedAway) return { next: 'close', reply: turnedAway }
     // RFC 1870 6.1: a message announced as too large is refused at once.
     if ((from.sizeBytes ?? 0) > this.#options.maxSizeBytes) {
@@ -201,13 +200,13 @@ export class Session {
   }
 
   #peer({ name, extended }: { name: string; extended: boolean }, { utf8 }: ReversePath): Peer {
-    const secured = this.#tls.encrypted ? 'S' : ''
+    const secured = this.#remote.tls.encrypted ? 'S' : ''
     // RFC 6531 4.3: UTF8SMTP where SMTPUTF8 was asked for. RFC 3848 has no name for HELO inside TLS.
     const protocol = utf8 ? (`UTF8SMTP${secured}` as const) : extended ? (`ESMTP${secured}` as const) : 'SMTP'
-    return { address: this.#address, port: this.#port, helo: name, protocol, tls: this.#tls }
+    return { ...this.#remote, helo: name, protocol }
   }
 
-  async #recipient({ to, wide }: Of<'RCPT'>): Promise<Turn> {
+  async #recipient({ to, wide }: Of<'RCPT'>): Promise<NextStep> {
     const envelope = this.#envelope
     if (envelope === null || this.#intake !== null) return this.#answer(badOrder)
     // RFC 6531 3.4: an address beyond ASCII needs a transaction that asked for SMTPUTF8.
@@ -227,28 +226,28 @@ export class Session {
   /** Peers who are turned away learn nothing of known recipients either: the reply that ends the connection. */
   async #holdUpHarvest(answer: Reply | null): Promise<Reply | null> {
     if (!this.#isCounted()) return null
-    const turnedAway = this.#harvest.refusal(this.#address)
+    const turnedAway = this.#harvest.refusal(this.#remote.address)
     if (turnedAway !== null || answer?.enhanced !== '5.1.1') return turnedAway
-    const delayMs = this.#harvest.noteUnknown(this.#address)
+    const delayMs = this.#harvest.noteUnknown(this.#remote.address)
     if (delayMs > 0) await wait(delayMs, null, { ref: false })
     return null
   }
 
   #isCounted(): boolean {
-    return !this.#isOwn && !this.#options.isTrusted(this.#address)
+    return !this.#isOwn && !this.#options.isTrusted(this.#remote.address)
   }
 
   async #askBackend(envelope: Envelope, to: Of<'RCPT'>['to']): Promise<Reply | null> {
     try {
       return await this.#options.backend.recipient(envelope, to)
     } catch (error) {
-      // The backend's bug: the peer is told to try again.
+      // The backend's bug: the peer is asked to try again.
       this.#report(error)
       return localError
     }
   }
 
-  #beginDots(): Turn {
+  #beginDots(): NextStep {
     if (this.#envelope === null || this.#intake !== null) return this.#answer(badOrder)
     // RFC 5321 3.3: DATA without a valid recipient is 503 or 554.
     if (this.#envelope.to.length === 0) return this.#answer(noRecipients)
@@ -258,7 +257,7 @@ export class Session {
     return { next: 'dots', reply: reply(354, null, 'End with <CRLF>.<CRLF>') }
   }
 
-  #beginChunk({ sizeBytes, last }: Of<'BDAT'>): Turn {
+  #beginChunk({ sizeBytes, last }: Of<'BDAT'>): NextStep {
     this.#chunk = { last, sizeBytes, refusal: this.#chunkRefusal() }
     return { next: 'chunk', sizeBytes }
   }
@@ -279,14 +278,14 @@ export class Session {
       const { maxSizeBytes } = this.#options
       return new Intake(incoming, { maxSizeBytes, report: (error) => this.#report(error) })
     } catch (error) {
-      // The backend's bug: the peer is told to try again.
+      // The backend's bug: the peer is asked to try again.
       this.#report(error)
       return null
     }
   }
 
-  #startTls(): Turn {
-    if (this.#helo === null || this.#tls.encrypted) return this.#answer(badOrder)
+  #startTls(): NextStep {
+    if (this.#helo === null || this.#remote.tls.encrypted) return this.#answer(badOrder)
     const secureContext = this.#options.secureContext()
     // RFC 3207 4: 454 where TLS is not available.
     if (secureContext === null) return this.#answer(reply(454, '4.7.0', 'TLS not available'))
@@ -294,6 +293,6 @@ export class Session {
   }
 
   #report(error: unknown): void {
-    this.#options.log.error({ err: error, peer: this.#address }, 'the mail backend failed')
+    this.#options.log.error({ err: error, peer: this.#remote.address }, 'the mail backend failed')
   }
 }

@@ -1,0 +1,100 @@
+// The socket of a session's peer: plain, then under TLS; replies are held until they leave together.
+import type { Socket } from 'node:net'
+import { type SecureContext, TLSSocket } from 'node:tls'
+import { formatReply, type Reply } from '../reply.ts'
+import type { Tls } from './backend.ts'
+
+const maxHeldReplyChars = 16_384
+
+interface SocketEvents {
+  received(bytes: Buffer): void
+  /** The peer sends nothing more. */
+  ended(): void
+  /** May come twice, of the socket and of the TLS around it. */
+  closed(): void
+}
+
+export class PeerSocket {
+  readonly #events: SocketEvents
+  #socket: Socket
+  #replies = ''
+  #ended = false
+
+  constructor(socket: Socket, events: SocketEvents) {
+    this.#socket = socket
+    this.#events = events
+    this.#listen(socket)
+  }
+
+  /** The peer sends nothing more. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** Holds a reply until the next `flush`, or until too many are held. */
+  say(answer: Reply): void {
+    this.#replies += formatReply(answer)
+  }
+
+  flush(): void {
+    if (this.#replies === '') return
+    if (this.#socket.writable) this.#socket.write(this.#replies, 'latin1')
+    this.#replies = ''
+  }
+
+  /** Keeps what waits for the peer within bounds: null where there is room, otherwise resolves once there is. */
+  makeRoom(): Promise<void> | null {
+    if (this.#replies.length > maxHeldReplyChars) this.flush()
+    const socket = this.#socket
+    if (!socket.writableNeedDrain) return null
+    return new Promise((resolve) => {
+      const done = () => {
+        socket.off('drain', done).off('close', done)
+        resolve()
+      }
+      socket.once('drain', done).once('close', done)
+    })
+  }
+
+  /** Becomes TLS; `secured` is called once the handshake is over. */
+  startTls(secureContext: SecureContext, secured: (tls: Tls) => void): void {
+    const plain = this.#socket
+    plain.removeAllListeners('data')
+    const secure = new TLSSocket(plain, { isServer: true, secureContext })
+    secure.disableRenegotiation()
+    secure.once('secure', () => {
+      const protocol = secure.getProtocol() ?? 'none'
+      secured({ encrypted: true, protocol, cipher: secure.getCipher().standardName })
+    })
+    this.#listen(secure)
+    this.#socket = secure
+  }
+
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  /** Sends nothing more. */
+  end(): void {
+    this.#socket.end()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  #listen(socket: Socket): void {
+    socket.on('data', (bytes: Buffer) => this.#events.received(bytes))
+    socket.on('end', () => {
+      this.#ended = true
+      this.#events.ended()
+    })
+    // Every error is followed by 'close', which is where it is dealt with.
+    socket.on('error', () => {})
+    socket.once('close', () => this.#events.closed())
+  }
+}

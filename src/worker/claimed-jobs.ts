@@ -1,0 +1,104 @@
+// The jobs that a queue's worker has claimed: which one a connection carries next, and how many connections each organization has.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { mayTake } from '../base/share.ts'
+
+/** How jobs come from the queue, and go back. */
+export interface ClaimVerbs<Job> {
+  /** None of the organizations in `passedOver`. */
+  claim(wanted: number, passedOver: string[]): Promise<Job[]>
+  organizationOf(job: Job): string
+  /** Jobs that were claimed and not tried. */
+  giveBack(jobs: Job[]): void
+}
+
+export interface ClaimedJob<Job> {
+  job: Job
+  organizationId: string
+  claimedMs: number
+}
+
+const debounceMs = 15
+/** For each connection that stays free one organization may have three: a slow tenant leaves room for whoever comes. */
+const connectionRatio = 3
+
+export class ClaimedJobs<Job> {
+  readonly #verbs: ClaimVerbs<Job>
+  readonly #maxConnections: number
+  /** Those that have no connection yet. */
+  #waiting: ClaimedJob<Job>[] = []
+  /** How many connections carry a job, in all and by organization. */
+  #carrying = 0
+  readonly #carryingFor = new Map<string, number>()
+  #claimAtMs = 0
+
+  constructor(verbs: ClaimVerbs<Job>, maxConnections: number) {
+    this.#verbs = verbs
+    this.#maxConnections = maxConnections
+  }
+
+  /** How many connections carry a job. */
+  get carrying(): number {
+    return this.#carrying
+  }
+
+  /** There is a job to take. */
+  get isReady(): boolean {
+    return this.#waiting.some(({ organizationId }) => this.#mayCarry(organizationId))
+  }
+
+  /** After a claim that came back short more work comes together for a moment: a claim costs as much as several deliveries. */
+  async debounced(): Promise<void> {
+    const waitMs = this.#claimAtMs - performance.now()
+    if (waitMs > 0) await sleep(waitMs)
+  }
+
+  /**
+   * Claims up to `wanted` jobs, and returns how many came. Organizations that have jobs here, or may have no more
+   * connections, are passed over.
+   */
+  async claim(wanted: number): Promise<number> {
+    if (this.#waiting.length > 2 * this.#maxConnections) this.giveBackAll()
+    const full = [...this.#carryingFor.keys()].filter((id) => !this.#mayCarry(id))
+    const passedOver = new Set([...full, ...this.#waiting.map(({ organizationId }) => organizationId)])
+    const { claim, organizationOf } = this.#verbs
+    const jobs = await claim(wanted, [...passedOver])
+    if (jobs.length < wanted / 2) this.#claimAtMs = performance.now() + debounceMs
+    const claimedMs = performance.now()
+    this.#waiting.push(...jobs.map((job) => ({ job, organizationId: organizationOf(job), claimedMs })))
+    return jobs.length
+  }
+
+  /** The next job for a connection: of those whose organization may have another, one of an organization with the fewest. */
+  take(): ClaimedJob<Job> | null {
+    let next: ClaimedJob<Job> | null = null
+    for (const waiting of this.#waiting) {
+      const isFewer = !next || this.#countOf(waiting.organizationId) < this.#countOf(next.organizationId)
+      if (isFewer && this.#mayCarry(waiting.organizationId)) next = waiting
+    }
+    if (!next) return null
+    this.#waiting.splice(this.#waiting.indexOf(next), 1)
+    this.#carrying++
+    this.#carryingFor.set(next.organizationId, this.#countOf(next.organizationId) + 1)
+    return next
+  }
+
+  /** A job that was taken is carried no more. */
+  release({ organizationId }: ClaimedJob<Job>): void {
+    this.#carrying--
+    const left = this.#countOf(organizationId) - 1
+    if (left > 0) this.#carryingFor.set(organizationId, left)
+    else this.#carryingFor.delete(organizationId)
+  }
+
+  giveBackAll(): void {
+    this.#verbs.giveBack(this.#waiting.splice(0).map(({ job }) => job))
+  }
+
+  #countOf(organizationId: string): number {
+    return this.#carryingFor.get(organizationId) ?? 0
+  }
+
+  #mayCarry(organizationId: string): boolean {
+    return mayTake(this.#countOf(organizationId), this.#carrying, this.#maxConnections, connectionRatio)
+  }
+}
