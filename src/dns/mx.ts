@@ -1,4 +1,5 @@
 // Finds the mail servers of a domain, in the order in which they are to be tried (RFC 5321 5.1).
+import { BoundedMap } from '../base/bounded-map.ts'
 import { Clock } from '../base/clock.ts'
 import type { DnsAnswer, DnsRecords, Resolver } from './resolver.ts'
 
@@ -48,7 +49,7 @@ interface Found {
 /** Finds hops, and remembers them for as long as their addresses' TTL says, five minutes at most. */
 export class HopFinder {
   readonly #options: Required<HopFinderOptions>
-  readonly #cache = new Map<string, { hops: Hops; untilMs: number }>()
+  readonly #cache: BoundedMap<string, { hops: Hops; untilMs: number }>
   readonly #asking = new Map<string, Promise<Hops>>()
 
   constructor(options: HopFinderOptions) {
@@ -61,6 +62,7 @@ export class HopFinder {
       maxCached: 10_000,
       ...options,
     }
+    this.#cache = new BoundedMap(this.#options.maxCached)
   }
 
   /** The hops of `domain` (A-labels), hosts of equal preference in a new order each time. Never rejects. */
@@ -87,16 +89,9 @@ export class HopFinder {
 
   async #ask(key: string): Promise<Hops> {
     const { hops, cacheMs } = await within(this.#options.deadlineMs, lookUpHops(this.#options, key))
-    this.#remember(key, hops, cacheMs)
+    if (cacheMs > 0) this.#cache.set(key, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
+    else this.#cache.delete(key)
     return hops
-  }
-
-  #remember(key: string, hops: Hops, cacheMs: number): void {
-    this.#cache.delete(key)
-    if (cacheMs === 0) return
-    // A Map keeps the order of insertion: the first key is the oldest.
-    if (this.#cache.size >= this.#options.maxCached) this.#cache.delete(this.#cache.keys().next().value!)
-    this.#cache.set(key, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
   }
 }
 

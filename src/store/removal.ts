@@ -157,10 +157,6 @@ export async function removeOwnRows(
 
 /** Removes its keys, with what was borrowed of their rates, and its usage. */
 export async function removeKeys(tx: Tx, id: OrganizationId): Promise<void> {
-  await tx.query(
-    'delete from request_window where key_id in (select id from api_key where organization_id = $1)',
-    [id],
-  )
   await tx.query('delete from api_key where organization_id = $1', [id])
   await tx.query('delete from usage where organization_id = $1', [id])
   await tx.query('delete from received_usage where organization_id = $1', [id])
