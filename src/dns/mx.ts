@@ -1,6 +1,7 @@
 // Finds the mail servers of a domain, in the order in which they are to be tried (RFC 5321 5.1).
 import { BoundedMap } from '../base/bounded-map.ts'
 import { Clock } from '../base/clock.ts'
+import { within } from '../base/within.ts'
 import type { DnsAnswer, DnsRecords, Resolver } from './resolver.ts'
 
 export interface Host {
@@ -88,7 +89,9 @@ export class HopFinder {
   }
 
   async #ask(key: string): Promise<Hops> {
-    const { hops, cacheMs } = await within(this.#options.deadlineMs, lookUpHops(this.#options, key))
+    const { hops, cacheMs } = await within(this.#options.deadlineMs, lookUpHops(this.#options, key), () =>
+      temporary('DNS took too long'),
+    )
     if (cacheMs > 0) this.#cache.set(key, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
     else this.#cache.delete(key)
     return hops
@@ -97,16 +100,6 @@ export class HopFinder {
 
 function cacheKey(domain: string): string {
   return domain.toLowerCase().replace(/\.$/, '')
-}
-
-async function within(deadlineMs: number, finding: Promise<Found>): Promise<Found> {
-  const { promise: late, resolve } = Promise.withResolvers<Found>()
-  const timer = setTimeout(() => resolve(temporary('DNS took too long')), deadlineMs)
-  try {
-    return await Promise.race([finding, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 async function lookUpHops(options: Required<HopFinderOptions>, domain: string): Promise<Found> {

@@ -3,11 +3,16 @@ import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import { writtenAddress } from '../base/ip-address.ts'
+import { within } from '../base/within.ts'
 import type { Admission, KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
 import { admissionMs } from '../flow/accounts/key.ts'
 import { type Caller, hasScope, type Scope } from '../flow/caller.ts'
 import type { Api } from './api.ts'
-import { answerDeadline, callerDeadline } from './deadline.ts'
+
+/** How long a caller's key is looked up at most. */
+const callerMs = 10_000
+/** How long an operation may take: looking a domain's records up takes ten seconds. */
+const answerMs = 15_000
 
 type Deps = { clock: Clock; keyRing: KeyRing; requestRate: RequestRate }
 
@@ -26,6 +31,14 @@ export function requireCallers(api: Api, deps: Deps): void {
   })
 }
 
+/**
+ * A database that is stopped answers nothing and breaks no connection; whether the work was done is then not known, as with
+ * any lost connection.
+ */
+function unavailable(): Promise<never> {
+  return Promise.reject(new ServiceError('unavailable'))
+}
+
 /** The scopes of which a key needs one; none: any key will do. */
 export function scopesOf(scope: Scope | readonly Scope[] | null): readonly Scope[] {
   if (scope === null) return []
@@ -35,7 +48,7 @@ export function scopesOf(scope: Scope | readonly Scope[] | null): readonly Scope
 function admit(deps: Deps, scopes: readonly Scope[]) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     request.admittedMs = deps.clock.monotonicMs()
-    const { caller, admission } = await callerDeadline.within(enter(deps, request))
+    const { caller, admission } = await within(callerMs, enter(deps, request), unavailable)
     count(reply, admission)
     request.caller = caller
     requireActive(caller)
@@ -58,7 +71,7 @@ function count(reply: FastifyReply, { allowed, limit, remaining, resetSeconds }:
 function readmit(deps: Deps) {
   return async (request: FastifyRequest): Promise<void> => {
     if (deps.clock.monotonicMs() - request.admittedMs <= admissionMs) return
-    request.caller = await callerDeadline.within(authenticate(deps, request))
+    request.caller = await within(callerMs, authenticate(deps, request), unavailable)
     requireActive(request.caller)
   }
 }
@@ -83,6 +96,6 @@ function requireOneOf(scopes: readonly Scope[], caller: Caller): void {
 function answerInTime(answer: RouteOptions['handler']): RouteOptions['handler'] {
   return function (request, reply) {
     const result: unknown = answer.call(this, request, reply)
-    return result instanceof Promise ? answerDeadline.within(result) : result
+    return result instanceof Promise ? within(answerMs, result, unavailable) : result
   }
 }

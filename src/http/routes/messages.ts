@@ -5,7 +5,6 @@ import { readInbox, readMessage, readSource, readWords } from '../../flow/mailbo
 import { sameAddressKey } from '../../mail/address.ts'
 import { listMessages } from '../../store/message-pages.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import { sendStream } from '../deadline.ts'
 import { answerJson } from '../json-stream.ts'
 import { type Cursors, messagePageQuery, pageSizeOf, readLimit } from '../lists.ts'
 import { presentAccepted, presentMessage, presentPage } from '../present.ts'
@@ -14,6 +13,7 @@ import { Message, MessageList, messageExamples, sourceExample } from '../schemas
 import { IdempotencyHeaders, InboxParams, MessageParams } from '../schemas/params.ts'
 import { Email, GivenTime, Nothing, oneOf, patterned } from '../schemas/scalars.ts'
 import { Acceptance, NewMessage, newMessageExamples } from '../schemas/send.ts'
+import { sendStream } from '../send-stream.ts'
 import { idempotencyOf, readAttachments, sendRefusals } from './sending.ts'
 
 export function messageRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
