@@ -160,7 +160,7 @@ async function lookUpSome(
 ): Promise<void> {
   const looked = await Promise.all(
     exchanges.map(async ({ exchange, preference }) => {
-      const { records, temporaryReason } = await findAddresses(resolver, exchange)
+      const { records, temporaryReason } = await findAddressRecords(resolver, exchange)
       const isOurs = await isOwn(
         exchange,
         records.map(({ address }) => address),
@@ -184,7 +184,8 @@ async function lookUpSome(
   search.isOwn ||= ours !== undefined
 }
 
-async function findAddresses(resolver: Resolver, name: string) {
+/** The addresses of a name in the order to try them, and why some of them cannot be known now. */
+export async function findAddressRecords(resolver: Resolver, name: string) {
   const answers = await Promise.all([resolver.resolve('A', name), resolver.resolve('AAAA', name)])
   const [four, six] = answers.map(recordsOf) as [DnsRecords['A'][], DnsRecords['A'][]]
   const failed = answers.find((answer) => answer.status === 'temporary')

@@ -1,5 +1,6 @@
 // Messages: send, list, show, their source, delete.
 import Type from 'typebox'
+import { firstMessageIdAt } from '../../base/ids.ts'
 import { deleteMessage } from '../../flow/mailbox/delete-message.ts'
 import { readInbox, readMessage, readSource, readWords } from '../../flow/mailbox/read-mailbox.ts'
 import { sameAddressKey } from '../../mail/address.ts'
@@ -105,8 +106,8 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         inboxId: inbox.id,
         direction: query.direction ?? null,
         from: query.from === undefined ? null : sameAddressKey(query.from),
-        sinceId: query.since === undefined ? null : firstIdAt(query.since),
-        untilId: query.until === undefined ? null : firstIdAt(query.until),
+        sinceId: query.since === undefined ? null : firstMessageIdAt(Date.parse(query.since)),
+        untilId: query.until === undefined ? null : firstMessageIdAt(Date.parse(query.until)),
         words,
       }
       const { page, last } = await listMessages(db, filter, before, pageSizeOf(query))
@@ -114,11 +115,6 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
       return answerJson(reply, { messages: presentPage(page), nextCursor })
     },
   )
-}
-
-/** Below every message id of that time and after: ids begin with their milliseconds. */
-function firstIdAt(time: string): string {
-  return `msg_${Math.max(0, Date.parse(time)).toString(16).padStart(12, '0')}`
 }
 
 function addShow(api: Api, { db }: HttpDeps): void {
