@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Signal } from './base/signal.ts'
 import { leaveMark, type NodeMark } from './blobs/node-marks.ts'
 import type { ListenAddress } from './config/setting-values.ts'
 import { formatAddress } from './config/setting-values.ts'
@@ -13,7 +14,7 @@ import { startApi } from './roles/api.ts'
 import { startCapture, startDelivery } from './roles/delivery.ts'
 import { startJobs } from './roles/jobs.ts'
 import { type Mx, startMx } from './roles/mx.ts'
-import type { Part, Wakes } from './roles/part.ts'
+import type { Part, Signals } from './roles/part.ts'
 import { startWebhooks } from './roles/webhooks.ts'
 import { listFormerDomains } from './store/inboxes.ts'
 import { Membership } from './worker/membership.ts'
@@ -35,7 +36,7 @@ export interface App {
 export async function startApp(foundation: Foundation, roles: readonly Role[]): Promise<App> {
   const { settings, db } = foundation
   const parts: Part[] = []
-  const wakes: Wakes = { delivery: () => {}, filing: () => {}, telling: () => {} }
+  const signals: Signals = { filing: new Signal(), announced: new Signal() }
   const mx: Mx = { isSaturated: () => false }
   let draining = false
   const stop = async () => {
@@ -58,16 +59,21 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push(membership)
     // Once more, for those that start together: the later one of two finds the other before it has taken anything.
     await requireSharedBlobs(db, settings.blobFolder, number)
-    if (roles.includes('jobs')) parts.push(startJobs(foundation, wakes, mx))
-    if (roles.includes('mx')) listening.smtp = await startMx(foundation, wakes, mx, parts)
+    if (roles.includes('jobs')) parts.push(startJobs(foundation, signals, mx))
+    if (roles.includes('mx')) listening.smtp = await startMx(foundation, signals, mx, parts)
     const sends = roles.includes('delivery')
     const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
     await announce(membership, { smtp: listening.smtp, capture })
     // The others stop to find this node before it stops to listen.
     parts.push(membership)
-    if (sends) parts.push(await startDelivery(foundation, wakes, membership))
-    if (roles.includes('webhooks')) parts.push(await startWebhooks(foundation, wakes, membership))
-    if (roles.includes('api')) listening.http = await startApi(foundation, wakes, parts)
+    const delivery = sends ? await startDelivery(foundation, signals, membership) : null
+    if (delivery) parts.push(delivery)
+    if (roles.includes('webhooks')) parts.push(await startWebhooks(foundation, signals, membership))
+    const wake = (routes: string[]) => {
+      delivery?.wake(routes)
+      signals.announced.wake()
+    }
+    if (roles.includes('api')) listening.http = await startApi(foundation, wake, parts)
     return { listening, stop }
   } catch (error) {
     await stop()

@@ -5,9 +5,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { StartRefused } from './base/errors.ts'
 import { hasMark } from './blobs/node-marks.ts'
 import type { Db } from './postgres/db.ts'
+import { isLockOf, lockClasses } from './postgres/locks.ts'
 import { listNodeMarks } from './store/nodes.ts'
-
-const lockClass = 0x666f6c64 // "fold"
 
 /** A folder that is this service's until `release`; `number` is its own. */
 export interface ClaimedFolder {
@@ -19,7 +18,10 @@ export interface ClaimedFolder {
 export async function claimFolder(db: Db, dataDir: string): Promise<ClaimedFolder> {
   const number = await folderNumber(`${dataDir}/folder-id`)
   const client = await db.dedicated()
-  const { rows } = await client.query('select pg_try_advisory_lock($1, $2) as mine', [lockClass, number])
+  const { rows } = await client.query('select pg_try_advisory_lock($1, $2) as mine', [
+    lockClasses.folder,
+    number,
+  ])
   if (!rows[0].mine) {
     client.release()
     throw new StartRefused(
@@ -37,9 +39,8 @@ export async function isFolderClaimed(db: Db, dataDir: string): Promise<boolean>
   const text = await readFile(`${dataDir}/folder-id`, 'utf8').catch(() => null) // nobody has served it
   if (text === null) return false
   const [row] = await db.query<{ taken: boolean }>(
-    `select exists (select from pg_locks l where l.locktype = 'advisory' and l.objsubid = 2 and l.classid = $1
-      and l.objid = $2 and l.database = (select oid from pg_database where datname = current_database())) as taken`,
-    [lockClass, Number(text)],
+    `select exists (select from pg_locks l where ${isLockOf(lockClasses.folder)} and l.objid = $1) as taken`,
+    [Number(text)],
   )
   return row!.taken
 }

@@ -1,7 +1,8 @@
-// Identifiers in the order of their making.
+// Identifiers in the order of their making, and the short names of submissions.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newUuid, uuidTimeMs } from './ids.ts'
+import fc from 'fast-check'
+import { newUuid, queueIdOf, type SubmissionId, uuidTimeMs } from './ids.ts'
 
 test('a UUID is of version 7, says when it was made, and sorts after those made before it', () => {
   const before = Date.now()
@@ -14,4 +15,16 @@ test('a UUID is of version 7, says when it was made, and sorts after those made 
   assert.ok(uuidTimeMs(made[0]!)! >= before)
   assert.ok(uuidTimeMs(made.at(-1)!)! <= Date.now() + 50_000 / 4096)
   assert.equal(uuidTimeMs('0198f6a0-0000-4000-8000-000000000000'), null)
+})
+
+test('a queue id is the last 60 bits of the submission’s id in base 32', () => {
+  const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+  fc.assert(
+    fc.property(fc.uuid(), (id) => {
+      const written = queueIdOf(id as SubmissionId)
+      const value = [...written].reduce((sum, digit) => sum * 32n + BigInt(digits.indexOf(digit)), 0n)
+      assert.equal(written.length, 12)
+      assert.equal(value, BigInt(`0x${id.replaceAll('-', '')}`) & ((1n << 60n) - 1n))
+    }),
+  )
 })

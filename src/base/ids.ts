@@ -22,6 +22,16 @@ export function newId<Kind extends keyof PrefixedId>(kind: Kind, atMs: number): 
   return (prefixes[kind] + time + randomHex6()) as PrefixedId[Kind]
 }
 
+/** Below every message id of that time and after. */
+export function firstMessageIdAt(atMs: number): string {
+  return `msg_${Math.max(0, atMs).toString(16).padStart(12, '0')}`
+}
+
+/** The id of a message's attachment; the first has the index 0. */
+export function attachmentIdOf(messageId: MessageId, index: number): string {
+  return `att_${messageId.slice(4)}_${index + 1}`
+}
+
 let pool = Buffer.alloc(0)
 
 /** Six random bytes in hex, out of a pool: one call to the system a few hundred ids. */
@@ -81,4 +91,17 @@ export function uuidFor(text: string): string {
 /** When a UUID of version 7 was made; null for one of another version, which does not say. */
 export function uuidTimeMs(id: string): number | null {
   return id[14] === '7' ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : null
+}
+
+const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+
+/** The name under which the delivery engine knows a submission, in `Received` lines and logs: 12 characters. */
+export function queueIdOf(submissionId: SubmissionId): string {
+  const digits = submissionId.replaceAll('-', '').slice(-15)
+  // Twenty bits at a time: five hexadecimal digits are four of base 32.
+  const part = (from: number) => {
+    const bits = Number.parseInt(digits.slice(from, from + 5), 16)
+    return base32[bits >> 15]! + base32[(bits >> 10) & 31]! + base32[(bits >> 5) & 31]! + base32[bits & 31]!
+  }
+  return part(0) + part(5) + part(10)
 }

@@ -1,7 +1,7 @@
-// Settings that are more than a word: the smarthost's URL, and what its TLS must be.
+// Settings that are more than a word: the smarthost's URL, what its TLS must be, and where a listener is reached.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { relayUrl } from './setting-values.ts'
+import { reachable, relayUrl } from './setting-values.ts'
 import { readSettings } from './settings.ts'
 
 function judged(url: string, tls?: string): string {
@@ -40,3 +40,11 @@ for (const url of [
   ...['smtp://user:p@ss/w0rd@relay.test', 'smtp://u:p?x@relay.test', 'smtp://u:p#x@relay.test'],
 ])
   test(`no smarthost: ${url}`, () => assert.equal(relayUrl(url), null))
+
+for (const [host, own] of [
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+  ['192.0.2.1', '192.0.2.1'],
+] as const)
+  test(`a listener on ${host} is reached at ${own}`, () =>
+    assert.deepEqual(reachable({ host, port: 1 }), { host: own, port: 1 }))

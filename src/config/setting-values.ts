@@ -154,3 +154,9 @@ export function withRelayTls(relay: RelayTarget, certificate: 'verified' | 'unve
 export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
+
+/** A listener on every address is reached on this machine's own. */
+export function reachable({ host, port }: ListenAddress): ListenAddress {
+  const own: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+  return { host: own[host] ?? host, port }
+}

@@ -1,4 +1,5 @@
 // Asks DNS for everything that a domain must publish, each question once, all of them within one deadline.
+import { within } from '../base/within.ts'
 import { type DomainRecord, fitsDns, questionOf } from './domain-records.ts'
 import type { DnsAnswer, DnsRecords, Resolver } from './resolver.ts'
 
@@ -18,13 +19,10 @@ export async function lookUpRecords(
   const asked = new Map(
     records.filter(({ name }) => fitsDns(name)).map((record) => [questionOf(record), record]),
   )
-  const late = Promise.withResolvers<Answer>()
-  const timer = setTimeout(
-    () => late.resolve({ status: 'temporary', reason: 'DNS did not answer in time' }),
-    options.deadlineMs ?? deadlineMs,
-  )
+  const late = (): Answer => ({ status: 'temporary', reason: 'DNS did not answer in time' })
   const answers = [...asked].map(async ([question, { type, name }]) => {
-    return [question, await Promise.race([resolver.resolve(type, name), late.promise])] as const
+    const answer: Promise<Answer> = resolver.resolve(type, name)
+    return [question, await within(options.deadlineMs ?? deadlineMs, answer, late)] as const
   })
-  return new Map(await Promise.all(answers).finally(() => clearTimeout(timer)))
+  return new Map(await Promise.all(answers))
 }

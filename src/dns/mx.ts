@@ -1,5 +1,7 @@
 // Finds the mail servers of a domain, in the order in which they are to be tried (RFC 5321 5.1).
+import { BoundedMap } from '../base/bounded-map.ts'
 import { Clock } from '../base/clock.ts'
+import { within } from '../base/within.ts'
 import type { DnsAnswer, DnsRecords, Resolver } from './resolver.ts'
 
 export interface Host {
@@ -48,7 +50,7 @@ interface Found {
 /** Finds hops, and remembers them for as long as their addresses' TTL says, five minutes at most. */
 export class HopFinder {
   readonly #options: Required<HopFinderOptions>
-  readonly #cache = new Map<string, { hops: Hops; untilMs: number }>()
+  readonly #cache: BoundedMap<string, { hops: Hops; untilMs: number }>
   readonly #asking = new Map<string, Promise<Hops>>()
 
   constructor(options: HopFinderOptions) {
@@ -61,6 +63,7 @@ export class HopFinder {
       maxCached: 10_000,
       ...options,
     }
+    this.#cache = new BoundedMap(this.#options.maxCached)
   }
 
   /** The hops of `domain` (A-labels), hosts of equal preference in a new order each time. Never rejects. */
@@ -86,32 +89,17 @@ export class HopFinder {
   }
 
   async #ask(key: string): Promise<Hops> {
-    const { hops, cacheMs } = await within(this.#options.deadlineMs, lookUpHops(this.#options, key))
-    this.#remember(key, hops, cacheMs)
+    const { hops, cacheMs } = await within(this.#options.deadlineMs, lookUpHops(this.#options, key), () =>
+      temporary('DNS took too long'),
+    )
+    if (cacheMs > 0) this.#cache.set(key, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
+    else this.#cache.delete(key)
     return hops
-  }
-
-  #remember(key: string, hops: Hops, cacheMs: number): void {
-    this.#cache.delete(key)
-    if (cacheMs === 0) return
-    // A Map keeps the order of insertion: the first key is the oldest.
-    if (this.#cache.size >= this.#options.maxCached) this.#cache.delete(this.#cache.keys().next().value!)
-    this.#cache.set(key, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
   }
 }
 
 function cacheKey(domain: string): string {
   return domain.toLowerCase().replace(/\.$/, '')
-}
-
-async function within(deadlineMs: number, finding: Promise<Found>): Promise<Found> {
-  const { promise: late, resolve } = Promise.withResolvers<Found>()
-  const timer = setTimeout(() => resolve(temporary('DNS took too long')), deadlineMs)
-  try {
-    return await Promise.race([finding, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 async function lookUpHops(options: Required<HopFinderOptions>, domain: string): Promise<Found> {
@@ -172,7 +160,7 @@ async function lookUpSome(
 ): Promise<void> {
   const looked = await Promise.all(
     exchanges.map(async ({ exchange, preference }) => {
-      const { records, temporaryReason } = await findAddresses(resolver, exchange)
+      const { records, temporaryReason } = await findAddressRecords(resolver, exchange)
       const isOurs = await isOwn(
         exchange,
         records.map(({ address }) => address),
@@ -196,7 +184,8 @@ async function lookUpSome(
   search.isOwn ||= ours !== undefined
 }
 
-async function findAddresses(resolver: Resolver, name: string) {
+/** The addresses of a name in the order to try them, and why some of them cannot be known now. */
+export async function findAddressRecords(resolver: Resolver, name: string) {
   const answers = await Promise.all([resolver.resolve('A', name), resolver.resolve('AAAA', name)])
   const [four, six] = answers.map(recordsOf) as [DnsRecords['A'][], DnsRecords['A'][]]
   const failed = answers.find((answer) => answer.status === 'temporary')

@@ -6,7 +6,7 @@ import { StartRefused } from '../base/errors.ts'
 import { SecretBox } from '../base/secret-box.ts'
 import { syncFolder } from '../base/sync-folder.ts'
 import type { Db, Tx } from '../postgres/db.ts'
-import { findSealed, lockKeyCheck, readKeyCheck, writeKeyCheck } from '../store/secret-key-check.ts'
+import { findSealed, lockKeyCheck, readKeyCheck, writeKeyCheck } from '../store/database-identity.ts'
 import { openDkimKey } from './dkim-secret.ts'
 import { openSigningSecret } from './signing-secret.ts'
 

@@ -1,10 +1,9 @@
-// When ownership or a capability of a domain is won, kept and lost; and the short names of submissions.
+// When ownership or a capability of a domain is won, kept and lost.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { SubmissionId } from '../base/ids.ts'
 import type { DomainState, Standing } from '../store/domains.ts'
-import { domainMoves, nextStanding, queueIdOf } from './states.ts'
+import { domainMoves, nextStanding } from './states.ts'
 
 type Result = 'holds' | 'broken' | 'unknown'
 
@@ -152,18 +151,6 @@ test('every move is legal, and nothing is lost without three failures over 72 h 
         const failures = checks.slice(held + 1, index + 1).filter(([, result]) => result === 'broken')
         assert.ok(failures.length >= 3 && checks[index]![0] - failures[0]![0] >= 72)
       })
-    }),
-  )
-})
-
-test('a queue id is the last 60 bits of the submission’s id in base 32', () => {
-  const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
-  fc.assert(
-    fc.property(fc.uuid(), (id) => {
-      const written = queueIdOf(id as SubmissionId)
-      const value = [...written].reduce((sum, digit) => sum * 32n + BigInt(digits.indexOf(digit)), 0n)
-      assert.equal(written.length, 12)
-      assert.equal(value, BigInt(`0x${id.replaceAll('-', '')}`) & ((1n << 60n) - 1n))
     }),
   )
 })

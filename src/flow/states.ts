@@ -1,5 +1,4 @@
 // Every lifecycle: the values it takes, the moves that are legal, and where it ends. Everything else asks here.
-import type { SubmissionId } from '../base/ids.ts'
 import type { DomainState, Standing } from '../store/domains.ts'
 import type { AttachmentEntry } from '../store/messages.ts'
 import type { DeliveryStatus, SubmissionStatus } from '../store/status.ts'
@@ -40,19 +39,6 @@ export const scanMoves: Readonly<
   clean: [],
   infected: [],
   failed: [],
-}
-
-const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
-
-/** The name under which the delivery engine knows a submission, in `Received` lines and logs: 12 characters. */
-export function queueIdOf(submissionId: SubmissionId): string {
-  const digits = submissionId.replaceAll('-', '').slice(-15)
-  // Twenty bits at a time: five hexadecimal digits are four of base 32.
-  const part = (from: number) => {
-    const bits = Number.parseInt(digits.slice(from, from + 5), 16)
-    return base32[bits >> 15]! + base32[(bits >> 10) & 31]! + base32[(bits >> 5) & 31]! + base32[bits & 31]!
-  }
-  return part(0) + part(5) + part(10)
 }
 
 /**

@@ -3,12 +3,16 @@ import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import { writtenAddress } from '../base/ip-address.ts'
-import { upon } from '../base/upon.ts'
+import { within } from '../base/within.ts'
 import type { Admission, KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
 import { admissionMs } from '../flow/accounts/key.ts'
 import { type Caller, hasScope, type Scope } from '../flow/caller.ts'
 import type { Api } from './api.ts'
-import { answerDeadline, callerDeadline } from './deadline.ts'
+
+/** How long a caller's key is looked up at most. */
+const callerMs = 10_000
+/** How long an operation may take: looking a domain's records up takes ten seconds. */
+const answerMs = 15_000
 
 type Deps = { clock: Clock; keyRing: KeyRing; requestRate: RequestRate }
 
@@ -27,40 +31,34 @@ export function requireCallers(api: Api, deps: Deps): void {
   })
 }
 
+/**
+ * A database that is stopped answers nothing and breaks no connection; whether the work was done is then not known, as with
+ * any lost connection.
+ */
+function unavailable(): Promise<never> {
+  return Promise.reject(new ServiceError('unavailable'))
+}
+
 /** The scopes of which a key needs one; none: any key will do. */
 export function scopesOf(scope: Scope | readonly Scope[] | null): readonly Scope[] {
   if (scope === null) return []
   return typeof scope === 'string' ? [scope] : scope
 }
 
-type Done = (error?: Error) => void
-
-/** The key is known and its requests are borrowed, but for one request in a thousand: then nothing is waited for. */
 function admit(deps: Deps, scopes: readonly Scope[]) {
-  return (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     request.admittedMs = deps.clock.monotonicMs()
-    const enter = (caller: Caller) => {
-      request.caller = caller
-      requireActive(caller)
-      requireOneOf(scopes, caller)
-    }
-    const admitted = upon(authenticate(deps, request), (caller) => {
-      return upon(deps.requestRate.admit(caller), (admission) => {
-        count(reply, admission)
-        return caller
-      })
-    })
-    goOn(upon(inTime(admitted), enter), done)
+    const { caller, admission } = await within(callerMs, enter(deps, request), unavailable)
+    count(reply, admission)
+    request.caller = caller
+    requireActive(caller)
+    requireOneOf(scopes, caller)
   }
 }
 
-function inTime(caller: Caller | Promise<Caller>): Caller | Promise<Caller> {
-  return caller instanceof Promise ? callerDeadline.within(caller) : caller
-}
-
-function goOn(entered: void | Promise<void>, done: Done): void {
-  if (entered) entered.then(() => done(), done)
-  else done()
+async function enter(deps: Deps, request: FastifyRequest): Promise<{ caller: Caller; admission: Admission }> {
+  const caller = await authenticate(deps, request)
+  return { caller, admission: await deps.requestRate.admit(caller) }
 }
 
 function count(reply: FastifyReply, { allowed, limit, remaining, resetSeconds }: Admission): void {
@@ -71,27 +69,19 @@ function count(reply: FastifyReply, { allowed, limit, remaining, resetSeconds }:
 
 /** A body may take minutes to arrive: by then its key may have been revoked, or its organization suspended. */
 function readmit(deps: Deps) {
-  return (request: FastifyRequest, _reply: FastifyReply, done: Done): void => {
-    const isFresh = deps.clock.monotonicMs() - request.admittedMs <= admissionMs
-    if (isFresh) done()
-    else goOn(readmitCaller(deps, request), done)
+  return async (request: FastifyRequest): Promise<void> => {
+    if (deps.clock.monotonicMs() - request.admittedMs <= admissionMs) return
+    request.caller = await within(callerMs, authenticate(deps, request), unavailable)
+    requireActive(request.caller)
   }
 }
 
-function readmitCaller(deps: Deps, request: FastifyRequest): void | Promise<void> {
-  return upon(inTime(authenticate(deps, request)), (caller) => {
-    request.caller = caller
-    requireActive(caller)
-  })
-}
-
-function authenticate({ keyRing }: Deps, { headers, ip }: FastifyRequest): Caller | Promise<Caller> {
+async function authenticate({ keyRing }: Deps, { headers, ip }: FastifyRequest): Promise<Caller> {
   const secret = headers['x-api-key']
   const given = typeof secret === 'string' ? secret : undefined
-  return upon(keyRing.authenticate(given, writtenAddress(ip)), (caller) => {
-    if (!caller) throw new ServiceError('unauthorized')
-    return caller
-  })
+  const caller = await keyRing.authenticate(given, writtenAddress(ip))
+  if (!caller) throw new ServiceError('unauthorized')
+  return caller
 }
 
 function requireActive({ organizationStatus }: Caller): void {
@@ -106,6 +96,6 @@ function requireOneOf(scopes: readonly Scope[], caller: Caller): void {
 function answerInTime(answer: RouteOptions['handler']): RouteOptions['handler'] {
   return function (request, reply) {
     const result: unknown = answer.call(this, request, reply)
-    return result instanceof Promise ? answerDeadline.within(result) : result
+    return result instanceof Promise ? within(answerMs, result, unavailable) : result
   }
 }

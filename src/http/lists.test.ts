@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ServiceError } from '../base/errors.ts'
 import { SecretBox } from '../base/secret-box.ts'
-import { Cursors, cutPage } from './lists.ts'
+import { byId, Cursors } from './lists.ts'
 
 const cursors = new Cursors(new SecretBox(Buffer.alloc(32, 1)))
 const name = { list: 'messages inb_1', organizationId: 'a' }
@@ -41,8 +41,22 @@ test('check 76: a cursor with any character changed is refused', () => {
   }
 })
 
-test('a page ends before the row that shows that there is another', () => {
-  assert.deepEqual(cutPage([1, 2, 3], 3), { page: [1, 2, 3], last: null })
-  assert.deepEqual(cutPage([1, 2, 3], 2), { page: [1, 2], last: 2 })
-  assert.deepEqual(cutPage([], 2), { page: [], last: null })
+test('a page has a cursor where more follows, and none where it is the last', async () => {
+  const ids = ['c', 'b', 'a']
+  const read = async (before: string | null, limit: number) =>
+    ids
+      .filter((id) => before === null || id < before)
+      .map((id) => ({ id }))
+      .slice(0, limit)
+  const pageOf = (query: { limit?: number; cursor?: string }) => cursors.page(name, query, byId, read)
+  const all = await pageOf({ limit: 3 })
+  assert.deepEqual(all, { page: ids.map((id) => ({ id })), nextCursor: null })
+  const first = await pageOf({ limit: 2 })
+  assert.deepEqual(first.page, [{ id: 'c' }, { id: 'b' }])
+  assert.deepEqual(await pageOf({ limit: 2, cursor: first.nextCursor! }), {
+    page: [{ id: 'a' }],
+    nextCursor: null,
+  })
+  const unread = cursors.page(name, { cursor: 'forged' }, byId, () => assert.fail('it was read'))
+  await assert.rejects(unread, { code: 'invalid_cursor' })
 })

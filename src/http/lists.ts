@@ -43,6 +43,16 @@ export interface ListName {
   organizationId: string
 }
 
+interface PageQuery {
+  limit?: number
+  cursor?: string
+}
+
+/** The key of what lists by its id. */
+export function byId({ id }: { id: string }): string {
+  return id
+}
+
 /** Makes and reads cursors: a place in a list, under a keyed digest of the list, the organization and the place. */
 export class Cursors {
   readonly #secretBox: SecretBox
@@ -69,26 +79,31 @@ export class Cursors {
     return place
   }
 
+  /**
+   * A page of the list in `nextCursor`'s order: `read` answers up to `limit` rows behind the one that had the key, from the
+   * first where it is null. A cursor that is not of this list is refused before anything is read.
+   */
+  async page<Row>(
+    name: ListName,
+    query: PageQuery,
+    keyOf: (row: Row) => string,
+    read: (key: string | null, limit: number) => Promise<Row[]>,
+  ): Promise<{ page: Row[]; nextCursor: string | null }> {
+    const limit = query.limit ?? defaultLimit
+    const rows = await read(this.read(name, query.cursor), limit + 1)
+    const page = rows.slice(0, limit)
+    return { page, nextCursor: rows.length > limit ? this.write(name, keyOf(page.at(-1)!)) : null }
+  }
+
   #mac({ list, organizationId }: ListName, place: string): Buffer {
     return this.#secretBox.digest('list cursor', `${list}\n${organizationId}\n${place}`, macBytes)
   }
 }
 
-/** A page's query with its default. */
-export function limitOf({ limit }: { limit?: number }): number {
-  return limit ?? defaultLimit
-}
-
 /**
- * The same for a page of messages, which weigh what they like: who names a number gets as many, or is told to ask for fewer;
+ * How long a page of messages is, which weigh what they like: who names a number gets as many, or is told to ask for fewer;
  * who names none gets what an answer can hold.
  */
 export function pageSizeOf({ limit }: { limit?: number }): PageSize {
   return { limit: limit ?? defaultLimit, orFewer: limit === undefined }
-}
-
-/** Cuts what was read, one more than `limit` where there is more, to a page and the last row that another page follows. */
-export function cutPage<Row>(rows: Row[], limit: number): { page: Row[]; last: Row | null } {
-  if (rows.length <= limit) return { page: rows, last: null }
-  return { page: rows.slice(0, limit), last: rows[limit - 1]! }
 }

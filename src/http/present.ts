@@ -1,9 +1,9 @@
 // Turns rows into the objects that the API shows.
 import type { Static } from 'typebox'
-import type { MessageId } from '../base/ids.ts'
+import { attachmentIdOf, type MessageId, queueIdOf } from '../base/ids.ts'
 import type { Caller } from '../flow/caller.ts'
 import type { Accepted, AcceptedSend } from '../flow/sending/accept-send.ts'
-import { messageStatusOf, queueIdOf } from '../flow/states.ts'
+import { messageStatusOf } from '../flow/states.ts'
 import type { ComplaintRow } from '../store/complaints.ts'
 import type { EventRow } from '../store/events.ts'
 import type { InboxRow } from '../store/inboxes.ts'
@@ -131,7 +131,7 @@ function presentDelivery(row: MessageRow): Shown<typeof Message>['delivery'] {
 
 function presentAttachments({ id, attachments }: { id: MessageId; attachments: AttachmentEntry[] }) {
   return attachments.map(({ place, ...entry }, index) => ({
-    id: `att_${id.slice(4)}_${index + 1}`,
+    id: attachmentIdOf(id, index),
     ...entry,
   }))
 }

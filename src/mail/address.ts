@@ -1,5 +1,6 @@
 // What an e-mail address is: RFC 5321 Mailbox with RFC 6531 characters, its one written form and its comparison key.
 import { domainToASCII } from 'node:url'
+import { BoundedMap } from '../base/bounded-map.ts'
 
 /** An address with the name people read beside it. `email` is never empty; `name` is absent where there is none. */
 export interface Mailbox {
@@ -57,8 +58,7 @@ export function parseEmail(text: string): EmailAddress | null {
 /** An address that was read, with the key under which its spellings are one. */
 export type KnownAddress = Readonly<EmailAddress & { key: string }>
 
-const maxKnown = 1_000
-const known = new Map<string, KnownAddress | null>()
+const known = new BoundedMap<string, KnownAddress | null>(1_000)
 
 /**
  * What `parseEmail` reads, remembered for a while: a request's addresses are read by its schema and again for their parts,
@@ -70,7 +70,6 @@ export function readEmail(text: string): KnownAddress | null {
   if (address !== undefined) return address
   const parsed = parseEmail(text)
   address = parsed && { ...parsed, key: addressKey(parsed) }
-  if (known.size >= maxKnown) known.clear()
   known.set(text, address)
   return address
 }

@@ -4,9 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Log } from '../base/log.ts'
 import type { Db, Queryable } from './db.ts'
 import { applyFunctions } from './functions.ts'
+import { lockClasses } from './locks.ts'
 
 const folder = new URL('../store/migrations/', import.meta.url)
-const lockKey = 0x706f7374 // "post"
 
 interface Migration {
   version: number
@@ -23,7 +23,7 @@ export async function migrate(db: Db, log: Log): Promise<string[]> {
   const migrations = readMigrations()
   const client = await db.dedicated()
   try {
-    await client.query(`begin; set local lock_timeout = '60s'; select pg_advisory_xact_lock(${lockKey});
+    await client.query(`begin; set local lock_timeout = '60s'; select pg_advisory_xact_lock(${lockClasses.migration});
       create table if not exists schema_migration (version integer primary key, name text not null, checksum text not null,
         applied_at timestamptz not null default now())`)
     const { rows } = await client.query(

@@ -14,12 +14,15 @@ import { Validation } from '../flow/validate.ts'
 import type { Foundation } from '../foundation.ts'
 import { createHttpServer } from '../http/server.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
-import { reachable } from './delivery.ts'
-import { graceMs, isLocal, type Part, type Wakes } from './part.ts'
+import { allowsMailTo, graceMs, isLocal, type Part } from './part.ts'
 import { createAddressGuard, createEventStreams } from './webhooks.ts'
 
-/** Answers where it listens. */
-export async function startApi(foundation: Foundation, wakes: Wakes, parts: Part[]): Promise<ListenAddress> {
+/** Answers where it listens. `wake` says that these routes have work, and that something was announced. */
+export async function startApi(
+  foundation: Foundation,
+  wake: (routes: string[]) => void,
+  parts: Part[],
+): Promise<ListenAddress> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
   // Of its own: what is sent through the API must not wait for received mail, nor that for it.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
@@ -32,10 +35,7 @@ export async function startApi(foundation: Foundation, wakes: Wakes, parts: Part
     lifetimeMs: settings.retryLifetimeMs,
     contents: new SendContents({ db, clock, parsePool }),
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
-    wake: (routes) => {
-      wakes.delivery(routes)
-      wakes.telling()
-    },
+    wake,
   })
   const eventStreams = createEventStreams(foundation)
   const server = createHttpServer({
@@ -82,7 +82,7 @@ async function createValidation({ settings, db, clock }: Foundation): Promise<Va
   const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 1_000 })
   // Callers choose the names: few questions for each.
   const bounds = { deadlineMs: 5_000, maxNames: 20 }
-  const hopFinder = new HopFinder({ resolver, isAllowed: reachable(settings), clock, ...bounds })
+  const hopFinder = new HopFinder({ resolver, isAllowed: allowsMailTo(settings), clock, ...bounds })
   const listChanges = await readAddressListFiles(settings.dataDir)
   const hopsInTime = new HopsInTime({ hopFinder: ownFirst(settings, hopFinder), clock })
   return new Validation({ db, hopsInTime, listChanges })

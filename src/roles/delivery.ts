@@ -1,10 +1,8 @@
 // Puts together what sends mail: the delivery role of a node, and the capture server of development.
 
 import type { ListenAddress } from '../config/setting-values.ts'
-import type { Settings } from '../config/settings.ts'
 import { HopFinder } from '../dns/mx.ts'
 import { OwnHost } from '../dns/own-host.ts'
-import { isPublicUnicast } from '../dns/public-address.ts'
 import { Resolver } from '../dns/resolver.ts'
 import { Courier } from '../flow/delivering/courier.ts'
 import { SendingIdentities } from '../flow/delivering/sending-identity.ts'
@@ -19,22 +17,16 @@ import { listNodeAddresses } from '../store/nodes.ts'
 import { DeliveryEngine } from '../worker/delivery-engine.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
+import { allowsMailTo, graceMs, type Signals } from './part.ts'
 
-const graceMs = 20_000
 const maxConnections = { domain: 10, special: 20 }
 
-/** Who is to look for work on this node. */
-interface Wakes {
-  delivery(routes: string[]): void
-  telling(): void
-}
-
-/** Owns destination queues for this node. */
+/** Owns destination queues for this node; `wake` says that these routes have work. */
 export async function startDelivery(
   foundation: Foundation,
-  wakes: Wakes,
+  { announced }: Signals,
   membership: Membership,
-): Promise<{ stop(): Promise<void> }> {
+): Promise<{ wake(routes: string[]): void; stop(): Promise<void> }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
   const courier = new Courier({
     db,
@@ -43,7 +35,7 @@ export async function startDelivery(
     blobs,
     secretBox,
     hostname: settings.mailHost,
-    wake: () => wakes.telling(),
+    wake: () => announced.wake(),
     identities: await createIdentities(foundation),
     retryScheduleMs: settings.retryScheduleMs,
     nextHop: {
@@ -71,8 +63,8 @@ export async function startDelivery(
   const moving = new Loop({ name: 'move to routes', run: move, intervalMs: 60_000, log })
   engine.start()
   moving.start()
-  wakes.delivery = (routes) => engine.wake(routes)
   return {
+    wake: (routes) => engine.wake(routes),
     stop: async () => {
       await moving.stop()
       await engine.stop(graceMs)
@@ -97,7 +89,7 @@ function createHopFinder({ settings, db, clock }: Foundation): HopFinder {
     port: settings.mxPort,
   })
   const isOwn = (name: string, addresses: readonly string[]) => ownHost.is(name, addresses)
-  return new HopFinder({ resolver, isAllowed: reachable(settings), isOwn, clock })
+  return new HopFinder({ resolver, isAllowed: allowsMailTo(settings), isOwn, clock })
 }
 
 const special: string[] = Object.values(specialRoutes)
@@ -121,9 +113,4 @@ export async function startCapture(
   const address = await server.listen()
   parts.push({ stop: () => server.close(graceMs) })
   return address
-}
-
-/** The addresses that mail may go to. */
-export function reachable({ allowPrivateNetworks }: Settings): (ip: string) => boolean {
-  return (ip) => allowPrivateNetworks || isPublicUnicast(ip)
 }

@@ -22,6 +22,7 @@ import { ParsePool } from '../mail/parse-pool.ts'
 import { analyzeGrown } from '../postgres/analyze.ts'
 import { Clamd } from '../scan/clamd.ts'
 import { Loop } from '../worker/loop.ts'
+import type { Signals } from './part.ts'
 
 const filingBatch = 128
 /** Mail that arrives within this time is filed together: a batch costs as much as several mails. */
@@ -49,7 +50,7 @@ const scanLines = 4
 /** Starts the jobs of this node. */
 export function startJobs(
   { settings, db, clock, log, blobs, secretBox }: Foundation,
-  wakes: { filing(): void; telling(): void },
+  signals: Signals,
   mx: { isSaturated(): boolean },
 ): { stop(): Promise<void> } {
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
@@ -63,10 +64,10 @@ export function startJobs(
     ...{ underWay: underWay('being-filed-beside'), mostFailures: 0 },
   }
   const slow = { ...shared, parsePool, underWay: underWay('being-filed-slowly') }
-  const { filing, filingBeside } = filingLoops(filers, beside, wakes, mx)
+  const { filing, filingBeside } = filingLoops(filers, beside, signals, mx)
   const fileSlowly = async () => {
     const hasFiled = await fileSlow(slow, filingBatch)
-    if (hasFiled) wakes.telling()
+    if (hasFiled) signals.announced.wake()
     return hasFiled
   }
   const reporting = {
@@ -113,7 +114,6 @@ export function startJobs(
     ? new Scanner({ db, clock, log, blobs, clamd: new Clamd(settings.clamd) })
     : null
   if (scanner) loops.push(...scanLoops(scanner, log))
-  wakes.filing = () => filing.wake()
   for (const loop of loops) loop.start()
   return {
     stop: async () => {
@@ -138,11 +138,11 @@ function askBusy(): () => boolean {
 function filingLoops(
   first: FilingDeps,
   second: FilingDeps,
-  wakes: { telling(): void },
+  { filing, announced }: Signals,
   mx: { isSaturated(): boolean },
 ): { filing: Loop; filingBeside: Loop } {
   const { log } = first
-  const file = (deps: FilingDeps) => fileSpooled(deps, filingBatch).finally(() => wakes.telling())
+  const file = (deps: FilingDeps) => fileSpooled(deps, filingBatch).finally(() => announced.wake())
   const fileBeside = () => file(second).then(() => false)
   const filingBeside = new Loop({ name: 'file beside', run: fileBeside, intervalMs: 60_000, log })
   const fileFirst = async () => {
@@ -151,7 +151,7 @@ function filingLoops(
     return isMore
   }
   const givesWay = { now: () => mx.isSaturated(), everyMs: filingGatherMs, mostMs: filingGivesWayMs }
-  const options = { intervalMs: 1_000, gatherMs: filingGatherMs, givesWay, log }
+  const options = { signal: filing, intervalMs: 1_000, gatherMs: filingGatherMs, givesWay, log }
   return { filing: new Loop({ name: 'file', run: fileFirst, ...options }), filingBeside }
 }
 

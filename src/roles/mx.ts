@@ -9,7 +9,7 @@ import { Receiver } from '../flow/receiving/receive.ts'
 import type { Foundation } from '../foundation.ts'
 import { filesContext, selfSignedContext } from '../smtp/server/certificate.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
-import { graceMs, isLocal, type Part, type Wakes } from './part.ts'
+import { graceMs, isLocal, type Part, type Signals } from './part.ts'
 
 /** What the mail server of this node has to say of itself; nothing, where its role is not run here. */
 export interface Mx {
@@ -19,7 +19,7 @@ export interface Mx {
 /** Answers where it listens. */
 export async function startMx(
   foundation: Foundation,
-  wakes: Wakes,
+  { filing }: Signals,
   mx: Mx,
   parts: Part[],
 ): Promise<ListenAddress> {
@@ -42,7 +42,7 @@ export async function startMx(
     hostname,
     isLocal: isLocal(settings),
     domains: new ProvedDomains({ db, clock }),
-    wake: () => wakes.filing(),
+    wake: () => filing.wake(),
   })
   mx.isSaturated = () => receiver.isSaturated()
   const secureContext = settings.smtpTls

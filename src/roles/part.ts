@@ -1,5 +1,7 @@
 // What the roles of a node have in common: that they stop, whom they wake, and how long they may take.
+import type { Signal } from '../base/signal.ts'
 import type { Settings } from '../config/settings.ts'
+import { isPublicUnicast } from '../dns/public-address.ts'
 
 /** A part that runs; parts stop in the reverse order of their start. */
 export interface Part {
@@ -9,14 +11,20 @@ export interface Part {
 /** How long what is on the wire may still take when the node stops. */
 export const graceMs = 20_000
 
-/** Who is to look for work on this node; nobody, where its role is not run here. */
-export interface Wakes {
-  delivery(routes: string[]): void
-  filing(): void
-  telling(): void
+/** Where this node's loops are woken; where a role is not run here, nobody waits. */
+export interface Signals {
+  /** Mail was received. */
+  filing: Signal
+  /** Something was announced. */
+  announced: Signal
 }
 
 /** Says of a domain whether it is the deployment's own. */
 export function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
   return (domain) => domain === managedDomain
+}
+
+/** Says of an address whether mail may go there. */
+export function allowsMailTo({ allowPrivateNetworks }: Settings): (ip: string) => boolean {
+  return (ip) => allowPrivateNetworks || isPublicUnicast(ip)
 }

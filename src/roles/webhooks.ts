@@ -1,5 +1,6 @@
 // Puts together what tells customers of events: the webhooks role of a node, and the live stream of its API.
 import type { Settings } from '../config/settings.ts'
+import { findAddressRecords } from '../dns/mx.ts'
 import { isPublicUnicast } from '../dns/public-address.ts'
 import { Resolver } from '../dns/resolver.ts'
 import { viewOneDomain } from '../flow/domains/domain-view.ts'
@@ -13,10 +14,11 @@ import { findDomain } from '../store/domains.ts'
 import { AddressGuard } from '../webhook/address-guard.ts'
 import { CallFault } from '../webhook/connect.ts'
 import { Poster } from '../webhook/post.ts'
-import { FanOut } from '../worker/fan-out.ts'
+import { createFanOut } from '../worker/fan-out.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
 import { WebhookEngine } from '../worker/webhook-engine.ts'
+import type { Signals } from './part.ts'
 
 /** How long calls may still take when the node stops; what is cut is called again, with the same id. */
 const graceMs = 5_000
@@ -43,10 +45,10 @@ function presenters({ db, settings }: Foundation): Presenters {
   }
 }
 
-/** Starts the webhooks role; `wakes.telling` then says that something was announced. */
+/** Starts the webhooks role. */
 export async function startWebhooks(
   foundation: Foundation,
-  wakes: { telling(): void },
+  { announced }: Pick<Signals, 'announced'>,
   membership: Membership,
 ): Promise<{ stop(): Promise<void> }> {
   const { settings, db, clock, log, secretBox } = foundation
@@ -64,13 +66,13 @@ export async function startWebhooks(
     verbsFor: (lease) => notifier.verbsFor(lease),
   })
   membership.onLost(() => engine.cut())
-  const fanOut = new FanOut({ db, clock, log, onDeliveries: (webhooks) => engine.wake(webhooks) })
+  const onDeliveries = (webhooks: string[]) => engine.wake(webhooks)
+  const fanOut = createFanOut({ db, clock, log, signal: announced, onDeliveries })
   const purge = () => purgeAnnounced({ db, clock })
   const purging = new Loop({ name: 'purge announced', run: purge, intervalMs: 2_000, log })
   engine.start()
   fanOut.start()
   purging.start()
-  wakes.telling = () => fanOut.wake()
   const stop = async () => {
     await Promise.all([fanOut.stop(), purging.stop(), engine.stop(graceMs)])
     await notifier.drained()
@@ -81,15 +83,11 @@ export async function startWebhooks(
 
 function createPoster(settings: Settings): Poster {
   const resolver = new Resolver({ servers: settings.dnsServers })
-  return new Poster({ guard: createAddressGuard(settings), lookUp: (host) => lookUp(resolver, host) })
+  return new Poster({ guard: createAddressGuard(settings), lookUp: (host) => findAddresses(resolver, host) })
 }
 
-async function lookUp(resolver: Resolver, host: string): Promise<string[]> {
-  const answers = await Promise.all([resolver.resolve('A', host), resolver.resolve('AAAA', host)])
-  const addresses = answers.flatMap((answer) =>
-    answer.status === 'ok' ? answer.records.map(({ address }) => address) : [],
-  )
-  if (addresses.length > 0) return addresses
-  const temporary = answers.find((answer) => answer.status === 'temporary')
-  throw new CallFault(temporary ? temporary.reason : 'the host has no address')
+async function findAddresses(resolver: Resolver, host: string): Promise<string[]> {
+  const { records, temporaryReason } = await findAddressRecords(resolver, host)
+  if (records.length === 0) throw new CallFault(temporaryReason ?? 'the host has no address')
+  return records.map(({ address }) => address)
 }

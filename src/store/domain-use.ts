@@ -1,5 +1,5 @@
 // Customers' domains as mail in and out asks for them: who has proved a name, and what it may be used for.
-import type { DomainId, OrganizationId, SubmissionId } from '../base/ids.ts'
+import { type DomainId, firstUuidAt, type OrganizationId, type SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import type { DeliveryPlace } from './deliveries.ts'
 
@@ -57,7 +57,6 @@ export async function findWaitingOfDomain(
 
 /** Deletes up to `limit` contents from before `before` of which nothing waits; answers how many. Ids begin with their time. */
 export async function deleteSettledContents(tx: Tx, before: Date, limit: number): Promise<number> {
-  const floor = `${before.getTime().toString(16).padStart(12, '0')}${'0'.repeat(20)}`
   const rows = await tx.query(
     // A join could be planned to begin with all the submissions that there are.
     `delete from send_content where submission_id in (
@@ -65,7 +64,7 @@ export async function deleteSettledContents(tx: Tx, before: Date, limit: number)
         and (select s.status <> 'pending' from submission s where s.id = c.submission_id)
       order by c.submission_id limit $2
     ) returning submission_id`,
-    [before, limit, floor],
+    [before, limit, firstUuidAt(before.getTime())],
   )
   return rows.length
 }

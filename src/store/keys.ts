@@ -51,18 +51,18 @@ export async function insertKey(tx: Tx, row: NewKey, hash: Buffer): Promise<void
     created_at: row.createdAt,
   })
   await tx.query(named.insertInto('api_key'), named.values)
-  await tx.query(`insert into request_window (key_id, started_at, granted) values ($1, '-infinity', 0)`, [
-    row.id,
-  ])
 }
 
-export async function findCaller(db: Queryable, hash: Buffer): Promise<CallerRow | null> {
-  const [row] = await db.query<CallerRow>(
-    `select ${columns}, o.status as "organizationStatus", o.limits
-    from api_key k join organization o on o.id = k.organization_id where k.hash = $1 and k.revoked_at is null`,
-    [hash],
+/** The callers behind these digests of secrets, whose keys are not revoked. */
+export async function findCallers(
+  db: Queryable,
+  hashes: readonly Buffer[],
+): Promise<(CallerRow & { hash: Buffer })[]> {
+  return await db.query<CallerRow & { hash: Buffer }>(
+    `select ${columns}, o.status as "organizationStatus", o.limits, k.hash
+    from api_key k join organization o on o.id = k.organization_id where k.hash = any($1) and k.revoked_at is null`,
+    [hashes],
   )
-  return row ?? null
 }
 
 /** Those of the keys that can be used at this time. */
@@ -93,27 +93,23 @@ export async function revokeKey(tx: Tx, id: string, at: Date): Promise<KeyRow | 
 }
 
 /**
- * Borrows up to `wanted` requests of the key's window that began at `windowStart`; answers how many were lent and how
- * many of the window's `limit` have been lent in all.
+ * Borrows up to `wanted` requests of the key's window that began at `windowStart`: how many were lent, and how many of the
+ * window's `requestsPerMinute` have been lent in all. What is left of earlier windows goes.
  */
 export async function borrowRequests(
   db: Writer,
-  key: { id: KeyId; requestsPerMinute: number },
+  { id, requestsPerMinute: limit }: { id: KeyId; requestsPerMinute: number },
   windowStart: Date,
   wanted: number,
 ): Promise<{ lent: number; granted: number }> {
-  const [row] = await db.query<{ before: number; granted: number }>(
-    `update request_window w set started_at = b.started_at, granted = least(b.granted + $3::integer, greatest(b.granted, $4::integer))
-    from (
-      select key_id, case when is_current then started_at else $2 end as started_at, case when is_current then granted else 0 end as granted
-      from request_window, lateral (select started_at >= $2 and started_at < $2 + interval '2 minutes' as is_current) c
-      where key_id = $1 for update of request_window
-    ) b
-    where w.key_id = b.key_id
-    returning b.granted as before, w.granted`,
-    [key.id, windowStart, wanted, key.requestsPerMinute],
+  const [row] = await db.query<{ granted: number }>(
+    `with past as (delete from request_window where key_id = $1 and started_at < $2::timestamptz - interval '1 minute')
+    insert into request_window as w (key_id, started_at, granted)
+    select id, $2, $3::integer from api_key where id = $1 for key share
+    on conflict (key_id, started_at) do update set granted = w.granted + excluded.granted where w.granted < $4::integer
+    returning granted`,
+    [id, windowStart, wanted, limit],
   )
-  return row
-    ? { lent: row.granted - row.before, granted: row.granted }
-    : { lent: 0, granted: key.requestsPerMinute }
+  const beyond = row ? Math.max(0, row.granted - limit) : wanted
+  return { lent: wanted - beyond, granted: row ? row.granted - beyond : limit }
 }

@@ -1,12 +1,10 @@
 // The nodes that are up: each holds a session advisory lock under its number, so that a dead one is seen at once.
 import type { PoolClient } from 'pg'
 import { type Db, DbFault, type Queryable, statement, type Writer } from '../postgres/db.ts'
+import { isLockOf, lockClasses } from '../postgres/locks.ts'
 
-/** The class of the advisory locks that nodes hold. */
-export const nodeLockClass = 0x6e6f6465 // "node"
-/** An advisory lock `l` of two numbers; the server shows those of all its databases. */
-export const isNodeLock = `l.locktype = 'advisory' and l.objsubid = 2
-  and l.database = (select oid from pg_database where datname = current_database())`
+/** That the advisory lock `l` is a node's. */
+export const isNodeLock = isLockOf(lockClasses.node)
 
 /** A row that stays is deleted by others; a stop must not wait for a silent server. */
 const leaveMs = 5_000
@@ -49,12 +47,12 @@ export async function joinNodes(db: Db, { smtp, capture, mark }: NodeProfile, at
       [smtp, capture, mark?.folder, mark?.word, at],
     )
     const id: number = Number(rows[0].id)
-    await client.query('select pg_advisory_lock($1, $2)', [nodeLockClass, id])
+    await client.query('select pg_advisory_lock($1, $2)', [lockClasses.node, id])
     await db.query(
-      `delete from node n where n.id <> $2 and not exists (
-        select from pg_locks l where ${isNodeLock} and l.classid = $1 and l.objid = n.id)
+      `delete from node n where n.id <> $1 and not exists (
+        select from pg_locks l where ${isNodeLock} and l.objid = n.id)
         and n.started_at < now() - interval '1 minute'`,
-      [nodeLockClass, id],
+      [id],
     )
     return { id, lost, probe: makeProbe(client, lose), leave: () => leave(client, id) }
   } catch (error) {
@@ -91,9 +89,9 @@ async function leave(client: PoolClient, id: number): Promise<void> {
 /** Where living nodes take mail for our own domains, or capture mail. */
 export async function listNodeAddresses(db: Queryable, kind: 'smtp' | 'capture'): Promise<string[]> {
   const rows = await db.query<{ address: string | null }>(
-    `select case $2 when 'smtp' then n.smtp_address else n.capture_address end as address from node n where exists (
-      select from pg_locks l where ${isNodeLock} and l.classid = $1 and l.objid = n.id)`,
-    [nodeLockClass, kind],
+    `select case $1 when 'smtp' then n.smtp_address else n.capture_address end as address from node n where exists (
+      select from pg_locks l where ${isNodeLock} and l.objid = n.id)`,
+    [kind],
   )
   return rows.flatMap(({ address }) => address ?? [])
 }
@@ -102,7 +100,6 @@ export async function listNodeAddresses(db: Queryable, kind: 'smtp' | 'capture')
 export async function listNodeMarks(db: Queryable): Promise<{ folder: number; word: string }[]> {
   return await db.query(
     `select n.mark_folder as folder, n.mark_word as word from node n where n.mark_word is not null and exists (
-      select from pg_locks l where ${isNodeLock} and l.classid = $1 and l.objid = n.id)`,
-    [nodeLockClass],
+      select from pg_locks l where ${isNodeLock} and l.objid = n.id)`,
   )
 }

@@ -67,12 +67,6 @@ export async function findNewestBlobs(db: Queryable, limit: number): Promise<str
   return rows.map(({ blob }) => blob)
 }
 
-/** The id of this database, by which a folder of blobs is marked as its own. */
-export async function readDatabaseId(db: Queryable): Promise<string> {
-  const [row] = await db.query<{ id: string }>('select id from database_identity')
-  return row!.id
-}
-
 /** Deletes those of the raw rows that nothing refers to any more; answers the blobs they named. */
 export async function deleteUnusedRaws(tx: Tx, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return []

@@ -1,13 +1,12 @@
 // Removes what has been kept for long enough, or belongs to an organization that goes, with all that hangs on it.
-import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
+import { firstUuidAt, type InboxId, type OrganizationId, type SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 
 /** Settled submissions that were accepted before `before`, the oldest first: their ids begin with their time. */
 export async function findSettledBefore(tx: Tx, before: Date, limit: number): Promise<SubmissionId[]> {
-  const floor = `${before.getTime().toString(16).padStart(12, '0')}${'0'.repeat(20)}`
   const rows = await tx.query<{ id: SubmissionId }>(
     `select id from submission where id < $1::uuid and status <> 'pending' order by id limit $2 for update skip locked`,
-    [floor, limit],
+    [firstUuidAt(before.getTime()), limit],
   )
   return rows.map(({ id }) => id)
 }
@@ -157,10 +156,6 @@ export async function removeOwnRows(
 
 /** Removes its keys, with what was borrowed of their rates, and its usage. */
 export async function removeKeys(tx: Tx, id: OrganizationId): Promise<void> {
-  await tx.query(
-    'delete from request_window where key_id in (select id from api_key where organization_id = $1)',
-    [id],
-  )
   await tx.query('delete from api_key where organization_id = $1', [id])
   await tx.query('delete from usage where organization_id = $1', [id])
   await tx.query('delete from received_usage where organization_id = $1', [id])

@@ -33,7 +33,6 @@ const waiting = `d.claim_epoch is null and d.status in ('pending', 'deferred')`
 export interface Owner {
   nodeId: number
   leaseMs: number
-  lockClass: number
 }
 
 /** A queue that could be taken over, for the sake of one organization that has something due in it. */
@@ -50,14 +49,14 @@ export interface WalkCursor {
   organizationId: string
 }
 
-/** `$1` is the asking node, `$2` the class of locks. An owner is lost when its lease has run out or its lock is gone. */
+/** `$1` is the asking node, `$2` the time. An owner is lost when its lease has run out or its lock is gone. */
 const isUnownedBut = (lost: string) =>
   `(r.owner is null or r.lease_until < now() or (r.owner <> $1 and ${lost}))`
-const nodeLock = `select l.objid::bigint as id from pg_locks l where ${isNodeLock} and l.classid = $2`
+const nodeLock = `select l.objid::bigint as id from pg_locks l where ${isNodeLock}`
 /** For a look at many queues the locks are read once. */
 const living = `living as materialized (${nodeLock})`
 const isUnowned = isUnownedBut('r.owner not in (select id from living)')
-const mayGoOut = '(not r.paused and (r.not_before is null or r.not_before <= $3))'
+const mayGoOut = '(not r.paused and (r.not_before is null or r.not_before <= $2))'
 
 /**
  * Of the queues named, those that nobody alive owns and that have new mail which may go out, once for each organization
@@ -65,17 +64,17 @@ const mayGoOut = '(not r.paused and (r.not_before is null or r.not_before <= $3)
  */
 export async function findAmong(
   db: Writer,
-  { nodeId, lockClass }: Owner,
+  { nodeId }: Owner,
   at: Date,
   keys: string[],
 ): Promise<Candidate[]> {
   return await db.query<Candidate>(
     `with ${living}
     select r.key, organization_id as "organizationId", r.failures
-    from unnest($4::text[]) k(key) join route r on r.key = k.key and ${isUnowned} and ${mayGoOut}
-    cross join lateral take_turns(r.key, 'pending', $3, $5, '{}', 32, $5) t
+    from unnest($3::text[]) k(key) join route r on r.key = k.key and ${isUnowned} and ${mayGoOut}
+    cross join lateral take_turns(r.key, 'pending', $2, $4, '{}', 32, $4) t
     cross join unnest(t.organizations) organization_id`,
-    [nodeId, lockClass, at, keys, beforeAll.organizationId],
+    [nodeId, at, keys, beforeAll.organizationId],
   )
 }
 
@@ -90,14 +89,14 @@ const lastOrganization = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
  */
 export async function walkQueues(
   db: Queryable,
-  { nodeId, lockClass }: Owner,
+  { nodeId }: Owner,
   at: Date,
   walk: { from: WalkCursor | null; most: number },
 ): Promise<{ candidates: Candidate[]; next: WalkCursor | null }> {
   const from = walk.from ?? beforeAll
   const seen = await db.query<Candidate & WalkCursor & { isDue: boolean; step: number }>(
     `with recursive ${living}, walk as (
-      select $4::text as route, $5::text as status, $6::uuid as organization_id, null::timestamptz as due_at,
+      select $3::text as route, $4::text as status, $5::uuid as organization_id, null::timestamptz as due_at,
         0 as failures, 0 as step
       union all
       select next.*, walk.step + 1 from walk cross join lateral (
@@ -106,23 +105,23 @@ export async function walkQueues(
         from delivery d
         where ${waiting} and (d.route, d.status, d.organization_id) > (walk.route,
           case when walk.failures is null then 'z' else walk.status end,
-          case when walk.failures is null then $8::uuid else walk.organization_id end)
+          case when walk.failures is null then $7::uuid else walk.organization_id end)
         order by d.route, d.status, d.organization_id, d.due_at limit 1) next
-      where walk.step < $7
+      where walk.step < $6
     ), judged as (
-      select *, due_at <= $3 and failures is not null
+      select *, due_at <= $2 and failures is not null
         and (select o.status from organization o where o.id = organization_id) = 'active' as is_due from walk
     )
     select route as key, status, organization_id as "organizationId", failures, coalesce(is_due, false) as "isDue", step
-    from judged where is_due or step = $7`,
-    [nodeId, lockClass, at, from.key, from.status, from.organizationId, walk.most, lastOrganization],
+    from judged where is_due or step = $6`,
+    [nodeId, at, from.key, from.status, from.organizationId, walk.most, lastOrganization],
   )
   const candidates = seen.filter(({ isDue }) => isDue)
   return { candidates, next: seen.find(({ step }) => step === walk.most) ?? null }
 }
 
 /** The queues whose lost owner left something on the wire, each with an organization that it is of. */
-export async function findOrphaned(db: Queryable, { nodeId, lockClass }: Owner): Promise<Candidate[]> {
+export async function findOrphaned(db: Queryable, { nodeId }: Owner): Promise<Candidate[]> {
   return await db.query<Candidate>(
     `with recursive ${living}, claimed as (
       (select d.route, d.organization_id from delivery d where d.claim_epoch is not null order by d.route limit 1)
@@ -133,7 +132,7 @@ export async function findOrphaned(db: Queryable, { nodeId, lockClass }: Owner):
     )
     select r.key, c.organization_id as "organizationId", r.failures
     from claimed c join route r on r.key = c.route and ${isUnowned}`,
-    [nodeId, lockClass],
+    [nodeId],
   )
 }
 
@@ -144,21 +143,21 @@ export async function findOrphaned(db: Queryable, { nodeId, lockClass }: Owner):
  */
 export async function acquireRoutes(
   db: Writer,
-  { nodeId, lockClass, leaseMs }: Owner,
+  { nodeId, leaseMs }: Owner,
   at: Date,
   keys: string[],
 ): Promise<RouteRow[]> {
   return await db.query<RouteRow>(
     `with free as (
       select r.key from route r
-      where r.key = any($4) and ${isUnownedBut(`not exists (${nodeLock} and l.objid = r.owner)`)} and (${mayGoOut}
+      where r.key = any($3) and ${isUnownedBut(`not exists (${nodeLock} and l.objid = r.owner)`)} and (${mayGoOut}
         or exists (select from delivery d where d.route = r.key and d.claim_epoch is not null))
       order by r.key for update of r skip locked
     )
-    update route r set owner = $1, epoch = r.epoch + 1, lease_until = now() + $5 * interval '1 ms'
+    update route r set owner = $1, epoch = r.epoch + 1, lease_until = now() + $4 * interval '1 ms'
     from free where r.key = free.key
     returning ${columns}`,
-    [nodeId, lockClass, at, keys, leaseMs],
+    [nodeId, at, keys, leaseMs],
   )
 }
 

@@ -1,6 +1,7 @@
 // The words of messages: what is not indexed yet, storing it, and the queries that find it.
 import type { MessageId, OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
+import { lockClasses } from '../postgres/locks.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 
 /** A message that waits to be indexed, by its place in its organization's line. */
@@ -23,10 +24,9 @@ export interface UnindexedMessage {
 
 /** The index is written by whoever holds this until the transaction ends; nothing is written for it. */
 export async function claimIndex(tx: Tx): Promise<boolean> {
-  // 0x77726473 is "wrds".
-  const [row] = await tx.query<{ claimed: boolean }>(
-    'select pg_try_advisory_xact_lock(2003985523, 0) as claimed',
-  )
+  const [row] = await tx.query<{ claimed: boolean }>('select pg_try_advisory_xact_lock($1, 0) as claimed', [
+    lockClasses.words,
+  ])
   return row!.claimed
 }
 

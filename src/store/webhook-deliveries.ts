@@ -1,5 +1,5 @@
 // Events on their way to endpoints: fanned out of the outbox, called, recorded, listed, replayed and purged.
-import type { OrganizationId, WebhookId } from '../base/ids.ts'
+import { firstUuidAt, type OrganizationId, type WebhookId } from '../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { OutboxItem } from './outbox.ts'
 import type { WebhookLease } from './webhooks.ts'
@@ -200,11 +200,10 @@ export async function purgeDeletedWebhook(tx: Tx, limit: number): Promise<number
 
 /** Removes deliveries from before `until`, up to `limit`: their ids begin with their time. */
 export async function purgeOldDeliveries(tx: Tx, until: Date, limit: number): Promise<number> {
-  const floor = `${until.getTime().toString(16).padStart(12, '0')}${'0'.repeat(20)}`
   const rows = await tx.query(
     `delete from webhook_delivery where id in (select id from webhook_delivery where id < $1::uuid order by id limit $2)
     returning id`,
-    [floor, limit],
+    [firstUuidAt(until.getTime()), limit],
   )
   return rows.length
 }

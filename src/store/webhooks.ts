@@ -157,12 +157,12 @@ const heads = `first as (
  */
 export async function acquireWebhooks(
   db: Writer,
-  owner: { nodeId: number; leaseMs: number; lockClass: number },
+  owner: { nodeId: number; leaseMs: number },
   at: Date,
   { among, limit }: { among: string[] | null; limit: number },
 ): Promise<WebhookLease[]> {
   const candidates = among
-    ? `candidate as (select distinct id from unnest($6::text[]) id)`
+    ? `candidate as (select distinct id from unnest($5::text[]) id)`
     : `${heads}, candidate as (
       select webhook_id as id from first union select webhook_id from again where next_attempt_at <= $3
     )`
@@ -172,13 +172,13 @@ export async function acquireWebhooks(
       join organization o on o.id = w.organization_id and o.status = 'active'
       where w.status = 'active' and $3::timestamptz is not null
         and (w.owner is null or w.lease_until < now() or (w.owner <> $1 and not exists (
-          select from pg_locks l where ${isNodeLock} and l.classid = $4 and l.objid = w.owner)))
-      order by w.failing_since nulls first, w.id limit $5 for no key update of w skip locked
+          select from pg_locks l where ${isNodeLock} and l.objid = w.owner)))
+      order by w.failing_since nulls first, w.id limit $4 for no key update of w skip locked
     )
     update webhook w set owner = $1, epoch = w.epoch + 1, lease_until = now() + $2 * interval '1 ms'
     from free where w.id = free.id
     returning w.id as webhook, w.epoch`,
-    [owner.nodeId, owner.leaseMs, at, owner.lockClass, limit, ...(among ? [among] : [])],
+    [owner.nodeId, owner.leaseMs, at, limit, ...(among ? [among] : [])],
   )
 }
 

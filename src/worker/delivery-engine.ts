@@ -2,7 +2,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Db } from '../postgres/db.ts'
-import { nodeLockClass } from '../store/nodes.ts'
 import {
   acquireRoutes,
   type Candidate,
@@ -121,7 +120,7 @@ export class DeliveryEngine<Job> {
     const { db, clock, membership, ownRoutes } = this.#options
     const { nodeId } = membership
     if (nodeId === null) return false
-    const owner = { nodeId, leaseMs, lockClass: nodeLockClass }
+    const owner = { nodeId, leaseMs }
     const candidates = await this.#find(owner)
     if (candidates.length === 0) return this.#hinted.size > 0
     const [own, others] = partition(candidates, ({ key }) => ownRoutes.includes(key))

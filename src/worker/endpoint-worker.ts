@@ -1,5 +1,6 @@
 // Calls one endpoint: how many calls at once, when to look for more, when there is nothing left to do.
 import type { Clock } from '../base/clock.ts'
+import { rest, Signal } from '../base/signal.ts'
 
 /** What the worker is handed: the verbs of the flow, bound to this endpoint's lease. */
 export interface EndpointVerbs<Call> {
@@ -69,9 +70,9 @@ export class EndpointWorker<Call extends { id: string }> {
   readonly #ending = new Set<Promise<void>>()
   #calling = 0
   #pace: 'prompt' | 'slow' = 'prompt'
-  #stopping = false
-  #woken = false
-  #rouse: (() => void) | null = null
+  readonly #stop = new AbortController()
+  /** There may be work, or room for it: somebody woke the worker, or a call has ended. */
+  readonly #signal = new Signal()
 
   constructor(options: EndpointWorkerOptions<Call>) {
     this.#options = options
@@ -79,19 +80,17 @@ export class EndpointWorker<Call extends { id: string }> {
 
   /** It was woken after it last looked for work. */
   get isWoken(): boolean {
-    return this.#woken
+    return this.#signal.isWoken
   }
 
   /** There may be work. */
   wake(): void {
-    this.#woken = true
-    this.#rouse?.()
+    this.#signal.wake()
   }
 
   /** No new call begins; those under way end. */
   stop(): void {
-    this.#stopping = true
-    this.#rouse?.()
+    this.#stop.abort()
   }
 
   /** Everything ends at once: the lease is lost, or there is no time left. */
@@ -110,18 +109,19 @@ export class EndpointWorker<Call extends { id: string }> {
 
   async #work(): Promise<void> {
     let idleSinceMs = performance.now()
-    while (!this.#stopping) {
+    const stop = this.#stop.signal
+    while (!stop.aborted) {
       const free = this.#free()
       // Looks are made for several calls at once, or when nothing is under way.
       if (free === 0 || (free < this.#max() / 2 && this.#calling > 0)) {
-        await this.#rest(longestRestMs, 'freed')
+        await this.#signal.wait(longestRestMs, stop)
         continue
       }
-      this.#woken = false
+      this.#signal.clear()
       const claimed = await this.#look(free)
       if (claimed > 0 || this.#busy.size > 0) idleSinceMs = performance.now()
       if (claimed >= free) continue
-      await this.#rest(gatherMs, 'stop')
+      await rest(gatherMs, stop)
       if (await this.#isDone(idleSinceMs)) return
     }
   }
@@ -133,7 +133,7 @@ export class EndpointWorker<Call extends { id: string }> {
     try {
       const calls = await verbs.claim(free, [...this.#busy, ...this.#left])
       // Stopped meanwhile: they are left for the endpoint's next owner.
-      if (this.#stopping) return 0
+      if (this.#stop.signal.aborted) return 0
       for (const call of calls) this.#start(call, places.pop() ?? budget.take(this.#pace))
       return calls.length
     } finally {
@@ -144,13 +144,14 @@ export class EndpointWorker<Call extends { id: string }> {
   /** Rests until there may be work; true when there was none for long enough, and none is near. */
   async #isDone(idleSinceMs: number): Promise<boolean> {
     const { verbs, clock, lingerMs } = this.#options
-    if (this.#woken || this.#stopping) return false
+    const stop = this.#stop.signal
+    if (this.isWoken || stop.aborted) return false
     const dueAt = await verbs.nextDue()
     const waitMs = dueAt ? dueAt.getTime() - clock.nowMs() : Number.POSITIVE_INFINITY
     const isIdle = this.#busy.size === 0 && performance.now() - idleSinceMs >= lingerMs
-    if (isIdle && (waitMs > longestRestMs || this.#left.size > 0)) return !this.#woken
+    if (isIdle && (waitMs > longestRestMs || this.#left.size > 0)) return !this.isWoken
     // What is due and was passed over is busy: the end of its call is waited for.
-    await this.#rest(waitMs > 0 ? Math.min(waitMs, longestRestMs) : longestRestMs, 'woken')
+    await this.#signal.wait(waitMs > 0 ? Math.min(waitMs, longestRestMs) : longestRestMs, stop)
     return false
   }
 
@@ -168,7 +169,7 @@ export class EndpointWorker<Call extends { id: string }> {
     this.#calling++
     const ended = this.#call(call, giveBack).finally(() => {
       this.#ending.delete(ended)
-      this.#rouse?.()
+      this.#signal.wake()
     })
     this.#ending.add(ended)
   }
@@ -185,23 +186,9 @@ export class EndpointWorker<Call extends { id: string }> {
     } finally {
       giveBack()
       this.#calling--
-      this.#rouse?.()
+      this.#signal.wake()
     }
     if (!(await recorded)) this.#left.add(call.id)
     this.#busy.delete(call.id)
-  }
-
-  /** Waits for the time to be over or for what ends it: the end of a call, a wake-up, or only being stopped. */
-  async #rest(waitMs: number, endedBy: 'freed' | 'woken' | 'stop'): Promise<void> {
-    if (this.#stopping || (endedBy === 'woken' && this.#woken)) return
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, waitMs)
-      this.#rouse = () => {
-        if (endedBy === 'stop' && !this.#stopping) return
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-    this.#rouse = null
   }
 }

@@ -2,14 +2,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import type { Signal } from '../base/signal.ts'
 import type { Db } from '../postgres/db.ts'
 import { fanOut } from '../store/webhook-deliveries.ts'
 import { Loop } from './loop.ts'
 
-export interface FanOutOptions {
+interface FanOutOptions {
   db: Db
   clock: Clock
   log: Log
+  /** Something was announced. */
+  signal: Signal
   /** These endpoints have new deliveries. */
   onDeliveries(webhooks: string[]): void
 }
@@ -26,34 +29,12 @@ const unwantedMs = intervalMs
 const gatherMs = 20
 
 /** Runs on every node with the webhooks role; one of them works at a time, the others find nothing to do. */
-export class FanOut {
-  readonly #options: FanOutOptions
-  readonly #loop: Loop
-
-  constructor(options: FanOutOptions) {
-    this.#options = options
-    const { log } = options
-    this.#loop = new Loop({ name: 'fan out', run: () => this.#run(), intervalMs, gatherMs, log })
-  }
-
-  start(): void {
-    this.#loop.start()
-  }
-
-  /** Something was announced. */
-  wake(): void {
-    this.#loop.wake()
-  }
-
-  async stop(): Promise<void> {
-    await this.#loop.stop()
-  }
-
-  async #run(): Promise<boolean> {
-    const { db, clock, onDeliveries } = this.#options
+export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOptions): Loop {
+  const run = async () => {
     const { taken, isBehind, isWanted, webhooks } = await fanOut(db.writer, batch, clock.now())
     if (webhooks.length > 0) onDeliveries(webhooks)
     if (isBehind) await sleep(isWanted || taken >= batch ? behindMs : unwantedMs)
     return isBehind
   }
+  return new Loop({ name: 'fan out', run, signal, intervalMs, gatherMs, log })
 }

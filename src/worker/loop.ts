@@ -2,11 +2,14 @@
 import { backoffMs } from '../base/backoff.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
+import { rest, Signal } from '../base/signal.ts'
 
 export interface LoopOptions {
   name: string
   /** Does some work; true when there is more to do at once. */
   run(): Promise<boolean>
+  /** Who else wakes it; they need not know whether it runs on this node. */
+  signal?: Signal
   /** How long to wait for a wake-up before looking anyway. */
   intervalMs: number
   /** How long to let work gather after a run that did not fill up; 0 to run at the first wake-up. */
@@ -21,78 +24,60 @@ const failureWaitMs = [500, 1_000, 2_000, 5_000]
 /** A loop that never dies of a failed run: it logs, waits a little longer each time, and tries again. */
 export class Loop {
   readonly #options: LoopOptions
-  #stopping = false
-  #woken = false
+  readonly #signal: Signal
+  readonly #stop = new AbortController()
   #patienceMs = 0
-  #rouse: (() => void) | null = null
   #ended: Promise<void> | null = null
 
   constructor(options: LoopOptions) {
     this.#options = options
+    this.#signal = options.signal ?? new Signal()
   }
 
   start(): void {
-    this.#ended ??= this.#loop()
+    this.#ended ??= this.#loop(this.#stop.signal)
   }
 
   /** There is work: run now, or once more after the run that is under way. */
   wake(): void {
-    this.#woken = true
-    this.#rouse?.()
+    this.#signal.wake()
   }
 
   /** Resolves when the run under way has ended. */
   async stop(): Promise<void> {
-    this.#stopping = true
-    this.#rouse?.()
+    this.#stop.abort()
     await this.#ended
   }
 
-  async #loop(): Promise<void> {
+  async #loop(stop: AbortSignal): Promise<void> {
     let failures = 0
-    while (!this.#stopping) {
-      this.#woken = false
+    while (!stop.aborted) {
+      this.#signal.clear()
       try {
         const more = await this.#options.run()
         failures = 0
-        if (more) {
-          await this.#giveWay()
-          continue
+        if (!more) {
+          this.#patienceMs = this.#options.givesWay?.mostMs ?? 0
+          await rest(this.#options.gatherMs ?? 0, stop)
         }
-        this.#patienceMs = this.#options.givesWay?.mostMs ?? 0
-        await this.#rest(this.#options.gatherMs ?? 0, 'stop')
-        await this.#giveWay()
-        await this.#rest(this.#options.intervalMs, 'wake')
+        await this.#giveWay(stop)
+        if (!more) await this.#signal.wait(this.#options.intervalMs, stop)
       } catch (error) {
         const { log, name } = this.#options
         meters.jobFailures.inc({ name })
         log.warn({ err: error, loop: name, failures: ++failures }, 'a job failed and will be tried again')
-        await this.#rest(backoffMs(failureWaitMs, failures), 'stop')
+        await rest(backoffMs(failureWaitMs, failures), stop)
       }
     }
   }
 
-  async #giveWay(): Promise<void> {
+  async #giveWay(stop: AbortSignal): Promise<void> {
     const { givesWay } = this.#options
-    while (!this.#stopping && this.#patienceMs > 0 && givesWay?.now()) {
+    while (!stop.aborted && this.#patienceMs > 0 && givesWay?.now()) {
       const fromMs = performance.now()
-      await this.#rest(givesWay.everyMs, 'stop')
+      await rest(givesWay.everyMs, stop)
       // On a busy node a rest lasts longer than it was asked to.
       this.#patienceMs -= Math.max(givesWay.everyMs, performance.now() - fromMs)
     }
-  }
-
-  /** Waits until the time is over, or for what ends it: a wake-up, or only the end of the loop. */
-  async #rest(waitMs: number, endedBy: 'wake' | 'stop'): Promise<void> {
-    if (waitMs === 0 || this.#stopping || (this.#woken && endedBy === 'wake')) return
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, waitMs)
-      this.#rouse = () => {
-        if (endedBy === 'stop' && !this.#stopping) return
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-    this.#rouse = null
   }
 }

@@ -2,7 +2,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Db } from '../postgres/db.ts'
-import { nodeLockClass } from '../store/nodes.ts'
 import { acquireWebhooks, releaseWebhook, renewWebhooks, type WebhookLease } from '../store/webhooks.ts'
 import { CallBudget, type EndpointVerbs, EndpointWorker } from './endpoint-worker.ts'
 import { Loop } from './loop.ts'
@@ -93,7 +92,7 @@ export class WebhookEngine<Call extends { id: string }> {
     const among = askedMs - this.#polledAtMs < pollIntervalMs ? [...this.#hinted] : null
     if (among?.length === 0) return false
     this.#hinted.clear()
-    const owner = { nodeId, leaseMs, lockClass: nodeLockClass }
+    const owner = { nodeId, leaseMs }
     const leases = await acquireWebhooks(db.writer, owner, clock.now(), { among, limit })
     if (membership.nodeId !== nodeId) return true
     const isMore = leases.length === limit

@@ -21,7 +21,7 @@ import type { MessageBody } from '../../src/flow/sending/send-draft.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { Db, DbFault, type DbOptions } from '../../src/postgres/db.ts'
 import type { InboxRow } from '../../src/store/inboxes.ts'
-import { findCaller } from '../../src/store/keys.ts'
+import { findCallers } from '../../src/store/keys.ts'
 import type { Limits } from '../../src/store/organizations.ts'
 import { makePlace, type Place } from '../support/node.ts'
 import { until } from '../support/until.ts'
@@ -97,9 +97,9 @@ async function makeSender({ one }: Stage, limits: Partial<Limits> = {}): Promise
     ...{ allowedIps: null, sendMode: 'new_and_reply', allowedRecipientDomains: null, expiresInMs: null },
     ...{ requestsPerMinute: null },
   })
-  const caller = (await findCaller(one.db, hashSecret(secret)))!
-  const inbox = await openInbox({ ...one, managedDomain: 'inbox.test' }, caller, {}, null)
-  return { caller, secret, inbox }
+  const [caller] = await findCallers(one.db, [hashSecret(secret)])
+  const inbox = await openInbox({ ...one, managedDomain: 'inbox.test' }, caller!, {}, null)
+  return { caller: caller!, secret, inbox }
 }
 
 const message: MessageBody = { to: [{ email: 'someone@far.test' }], subject: 'Test', text: 'Hello.' }

@@ -14,6 +14,7 @@ import { ParsePool } from '../../src/mail/parse-pool.ts'
 import type { MailBytes } from '../../src/mail/parse-worker.ts'
 import { returnPathOf } from '../../src/mail/return-path.ts'
 import type { Db } from '../../src/postgres/db.ts'
+import { lockClasses } from '../../src/postgres/locks.ts'
 import { makePlace, type Place, startNode, type TestNode, urlOf } from '../support/node.ts'
 import { startPosthorn } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -53,12 +54,12 @@ function holdBack(reader: ReturnType<typeof makeReader>) {
 }
 
 /** Those who hold advisory locks of the kind, as long as they have written nothing. */
-async function claimants({ foundation: { db } }: TestNode, kind: 'spol' | 'kept'): Promise<number[]> {
+async function claimants({ foundation: { db } }: TestNode, kind: 'mail' | 'report'): Promise<number[]> {
   const rows = await db.query<{ pid: number }>(
     `select distinct a.pid from pg_locks l join pg_stat_activity a on a.pid = l.pid
     where l.locktype = 'advisory' and l.classid::bigint = $1 and l.objsubid = 2
       and l.database = (select oid from pg_database where datname = current_database()) and a.backend_xid is null`,
-    [Buffer.from(kind).readUInt32BE()],
+    [lockClasses[kind]],
   )
   return rows.map(({ pid }) => pid)
 }
@@ -134,7 +135,7 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
     () => 'lost',
   )
   const [pid] = await until('the mail to be claimed', async () => {
-    const pids = await claimants(node, 'spol')
+    const pids = await claimants(node, 'mail')
     return pids.length > 0 ? pids : null
   })
   await first.reached
@@ -148,7 +149,7 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
   await until('it to be read', async () => (await db.query(readable)).length === 1)
   // The node that has it is lost to the database, as when it is killed or stopped for long.
   await db.query('select pg_terminate_backend($1)', [pid])
-  await until('the claim to fall', async () => (await claimants(node, 'spol')).length === 0)
+  await until('the claim to fall', async () => (await claimants(node, 'mail')).length === 0)
   while (await fileSpooled(second, 64));
   first.letGo()
   assert.equal(await held, 'lost')
@@ -167,7 +168,7 @@ test('reports that are being read hold up no reader of the outbox either, and co
   await receive(node, returnPathOf(secretBox, token, 'inbox.test', clock.now()), large, '')
   const [first, second] = [holdBack(makeReader(t, place, node)), makeReader(t, place, node)]
   const held = readReports(first, 64)
-  await until('the report to be claimed', async () => (await claimants(node, 'kept')).length === 1)
+  await until('the report to be claimed', async () => (await claimants(node, 'report')).length === 1)
   await first.reached
   assert.equal(await readReports(second, 64), false)
   assert.equal((await db.query('select from kept_mail')).length, 1)
@@ -205,7 +206,7 @@ test('check 97: a mail that ends the process each time is shown as text after fi
   const notes = ['being-filed', 'being-filed-slowly'].map((name) => join(filer.folder, name))
   for (let failures = 0; failures < 5; ) {
     const read = await until('it to be read', async () => {
-      if ((await claimants(node, 'spol')).length === 0) return null
+      if ((await claimants(node, 'mail')).length === 0) return null
       const read = notes
         .filter((note) => existsSync(note))
         .map((note) => readFileSync(note, 'utf8').split('\n'))

@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
-import { isNodeLock, listNodeAddresses, nodeLockClass } from '../../src/store/nodes.ts'
+import { lockClasses } from '../../src/postgres/locks.ts'
+import { isNodeLock, listNodeAddresses } from '../../src/store/nodes.ts'
 import { Api } from '../support/api.ts'
 import { makePlace, type Place, send, startNode, untilStates, urlOf } from '../support/node.ts'
 import { inherited, run, startPosthorn } from '../support/service.ts'
@@ -133,7 +134,7 @@ test('hostile 13: of two nodes that start together none takes mail before both a
     `insert into node (id, mark_folder, mark_word, started_at) values (nextval('node_id'), 4711, 'a word', now())`,
   )
   await other.query(`select pg_advisory_lock($1, id::integer) from node where mark_folder = 4711`, [
-    nodeLockClass,
+    lockClasses.node,
   ])
   const starting = startNode(place, { env: { POSTHORN_SMTP: `127.0.0.1:${port}` } })
   const refused = assert.rejects(starting, /is not the blob folder of the other nodes/)
@@ -155,10 +156,9 @@ test('a node that has to join anew is found where it takes mail', async (t) => {
   assert.deepEqual(await listNodeAddresses(db, 'smtp'), [address])
   const numberOf = async () => (await db.query<{ id: number }>('select max(id) as id from node'))[0]!.id
   const first = await numberOf()
-  await db.query(
-    `select pg_terminate_backend(l.pid) from pg_locks l where ${isNodeLock} and l.classid = $1 and l.objid = $2`,
-    [nodeLockClass, first],
-  )
+  await db.query(`select pg_terminate_backend(l.pid) from pg_locks l where ${isNodeLock} and l.objid = $1`, [
+    first,
+  ])
   await until('it to have a new number', async () => (await numberOf()) > first)
   await until('it to be found', async () => (await listNodeAddresses(db, 'smtp')).includes(address))
   await node.stop()

@@ -5,7 +5,7 @@ import type { SubmissionId } from '../../src/base/ids.ts'
 import type { Role } from '../../src/config/settings.ts'
 import type { Db } from '../../src/postgres/db.ts'
 import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/deliveries.ts'
-import { joinNodes, nodeLockClass } from '../../src/store/nodes.ts'
+import { joinNodes } from '../../src/store/nodes.ts'
 import {
   acquireRoutes,
   findAmong,
@@ -42,7 +42,7 @@ async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
 }
 
 const leaseMs = 15_000
-const owner = (nodeId: number) => ({ nodeId, leaseMs, lockClass: nodeLockClass })
+const owner = (nodeId: number) => ({ nodeId, leaseMs })
 const nowhere = { smtp: null, capture: null, mark: null }
 
 /** Takes over what it finds: among the queues named, or in a walk through all of them. */

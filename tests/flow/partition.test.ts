@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Role } from '../../src/config/settings.ts'
-import { isNodeLock, nodeLockClass } from '../../src/store/nodes.ts'
+import { isNodeLock } from '../../src/store/nodes.ts'
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
 import { Door } from '../support/door.ts'
 import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
@@ -75,8 +75,7 @@ async function claimedSubmissions({ front }: Stage): Promise<Set<string>> {
 async function livingNodes({ front }: Stage): Promise<number[]> {
   const rows = await front.foundation.db.query<{ id: number }>(
     `select n.id from node n where exists (
-      select from pg_locks l where ${isNodeLock} and l.classid = $1 and l.objid = n.id) order by n.id`,
-    [nodeLockClass],
+      select from pg_locks l where ${isNodeLock} and l.objid = n.id) order by n.id`,
   )
   return rows.map(({ id }) => id)
 }

@@ -207,7 +207,7 @@ test('a claim finds what is due among 1,000 organizations that wait, and does no
 })
 
 test('a step of the walk through all queues reads no more, however many queues one organization fills', async () => {
-  const asking = { nodeId: 1, leaseMs: 1_000, lockClass: 0 }
+  const asking = { nodeId: 1, leaseMs: 1_000 }
   const dueAt = new Date(Date.now() - 1_000)
   const [busy, other] = newOrganizations(2)
   const names = Array.from({ length: 3_000 }, (_, i) => `w${i}.evil.test`)

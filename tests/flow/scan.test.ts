@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { lockClasses } from '../../src/postgres/locks.ts'
 import { encryptedSample, nestedSample } from '../../src/scan/samples.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { clamdMissing, makeClamd, type TestClamd, virus } from '../support/clamd.ts'
@@ -215,7 +216,7 @@ test('check 64: while clamd is down nothing is given out and nothing is written;
 
 /** Waits until a scan is under way, by the lock that stands for it. */
 async function underWay(stage: Stage): Promise<void> {
-  const sql = `select from pg_locks where locktype = 'advisory' and classid = 1935892846 and objsubid = 2`
+  const sql = `select from pg_locks where locktype = 'advisory' and classid = ${lockClasses.scan} and objsubid = 2`
   await until('a scan to be under way', async () => (await ask(stage, sql)).length > 0)
 }
 

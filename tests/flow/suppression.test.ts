@@ -5,7 +5,6 @@ import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { claimDeliveries } from '../../src/store/deliveries.ts'
-import { nodeLockClass } from '../../src/store/nodes.ts'
 import { acquireRoutes } from '../../src/store/routes.ts'
 import { Turns } from '../../src/store/turns.ts'
 import type { Acceptance, Api, Inbox, Refusal, Submission } from '../support/api.ts'
@@ -157,7 +156,7 @@ test('check 46: what is suppressed while a claim waits for its queue is not atte
   const { api } = await node.createCaller()
   await send(api, await api.createInbox(), ['gone@far.test'])
   const { db, clock } = node.foundation
-  const owner = { nodeId: 1, leaseMs: 60_000, lockClass: nodeLockClass }
+  const owner = { nodeId: 1, leaseMs: 60_000 }
   const [route] = await acquireRoutes(db.writer, owner, clock.now(), ['@capture'])
   const holder = new pg.Client(place.connection)
   await holder.connect()

@@ -4,7 +4,6 @@ import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import type { Step } from './api.ts'
 import { formatDuration, formatStep } from './demo.ts'
-import { reachable } from './place.ts'
 import { isGenuine } from './receiver.ts'
 import { listFields } from './tour.ts'
 
@@ -66,14 +65,6 @@ test('fields of a mail are unfolded, long ones cut, the body left out', () => {
     ['Empty', ''],
   ])
 })
-
-for (const [host, own] of [
-  ['0.0.0.0', '127.0.0.1'],
-  ['::', '::1'],
-  ['192.0.2.1', '192.0.2.1'],
-] as const)
-  test(`a listener on ${host} is reached at ${own}`, () =>
-    assert.deepEqual(reachable({ host, port: 1 }), { host: own, port: 1 }))
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const signedAt = new Date('2026-11-21T09:00:00Z')

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../app.ts'
 import { createLog } from '../../base/log.ts'
-import type { ListenAddress } from '../../config/setting-values.ts'
-import { formatAddress } from '../../config/setting-values.ts'
+import { formatAddress, reachable } from '../../config/setting-values.ts'
 import { readSettings, type Settings } from '../../config/settings.ts'
 import { openFoundation } from '../../foundation.ts'
 import { openDevelopment } from '../serve.ts'
@@ -44,12 +43,6 @@ export async function findRunning(settings: Settings): Promise<TourPlace | null>
         leave: async () => {},
       }
     : null
-}
-
-/** A listener on every address is reached on this machine's own. */
-export function reachable({ host, port }: ListenAddress): ListenAddress {
-  const own: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
-  return { host: own[host] ?? host, port }
 }
 
 /** Starts a service in a temporary folder, on free ports, with its own database; nothing of it stays. It asks your clamd. */

@@ -10,13 +10,12 @@ import { readDiskRoom } from '../../base/disk-reserve.ts'
 import { StartRefused } from '../../base/errors.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { ListenAddress } from '../../config/setting-values.ts'
-import { formatAddress } from '../../config/setting-values.ts'
+import { formatAddress, reachable } from '../../config/setting-values.ts'
 import type { Settings } from '../../config/settings.ts'
 import { isFolderClaimed, requireSharedBlobs } from '../../data-folder.ts'
 import type { Db } from '../../postgres/db.ts'
 import { listFormerDomains } from '../../store/inboxes.ts'
 import { findNewestBlobs, findRawIds } from '../../store/raws.ts'
-import { reachable } from '../demo/place.ts'
 
 export interface Check {
   name: string

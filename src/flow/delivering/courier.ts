@@ -1,7 +1,7 @@
 // The delivery verbs for one destination queue, bound to its lease; results are recorded in groups.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch } from '../../base/batch.ts'
-import type { OrganizationId } from '../../base/ids.ts'
+import { type OrganizationId, queueIdOf } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { classOf, meters } from '../../base/meters.ts'
 import { traced } from '../../base/trace.ts'
@@ -14,7 +14,6 @@ import { type DeliveryResult, isHeld, nextDue, recordResults } from '../../store
 import { backOffRoute, clearBackOff, type RouteFault } from '../../store/routes.ts'
 import { Turns } from '../../store/turns.ts'
 import { isOwnFault } from '../own-fault.ts'
-import { queueIdOf } from '../states.ts'
 import { claimJobs, type DeliveryDeps, type DeliveryJob, deliver, untried, unwritten } from './deliver.ts'
 import { failRoute } from './end-deliveries.ts'
 import { type NextHopDeps, openRoute } from './next-hop.ts'

@@ -1,7 +1,9 @@
 // Delivers one message to the recipients that share a next hop: composed and signed once, sent to each, every answer kept.
+
 import { buffer as readBuffer } from 'node:stream/consumers'
 import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
+import { queueIdOf } from '../../base/ids.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { classify } from '../../mail/bounce/reply-code.ts'
@@ -23,7 +25,6 @@ import {
 } from '../../store/deliveries.ts'
 import { findRaw } from '../../store/raws.ts'
 import { suppressDeliveries } from '../../store/suppressions.ts'
-import { queueIdOf } from '../states.ts'
 import type { SendingIdentities, SendingIdentity } from './sending-identity.ts'
 
 export interface DeliveryDeps {

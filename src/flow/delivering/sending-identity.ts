@@ -1,8 +1,9 @@
 // What mail from a domain is signed with and where its reports come back, decided at the moment of sending.
 import type { KeyObject } from 'node:crypto'
-import { Batch } from '../../base/batch.ts'
+import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { DomainId, OrganizationId } from '../../base/ids.ts'
+import { KnownFor } from '../../base/known-for.ts'
 import type { Log } from '../../base/log.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import { returnPathHostOf } from '../../dns/domain-records.ts'
@@ -28,21 +29,22 @@ interface Deps {
   managed: { domain: string; keys: DkimKey[] }
 }
 
-const knownMs = 1_000
 const maxKnown = 10_000
 
 /** The identities of a node; a key is parsed once, and which ones sign is known for a second. */
 export class SendingIdentities {
   readonly #deps: Deps
   readonly #managed: SendingIdentity
-  readonly #lookups: Batch<DomainId, DomainKeyRow[]>
-  readonly #known = new Map<DomainId, { keys: DkimKey[]; untilMs: number }>()
-  readonly #parsed = new Map<string, KeyObject | null>()
+  readonly #keys: KnownFor<DomainId, DkimKey[]>
+  readonly #parsed = new BoundedMap<string, KeyObject | null>(maxKnown)
 
   constructor(deps: Deps) {
     this.#deps = deps
     this.#managed = { keys: deps.managed.keys, returnPathHost: deps.managed.domain }
-    this.#lookups = new Batch({ name: 'read keys', flush: (ids) => this.#readKeys(ids) })
+    this.#keys = new KnownFor({
+      ...{ name: 'read keys', clock: deps.clock, ms: 1_000, max: maxKnown },
+      load: (ids) => this.#readKeys(ids),
+    })
   }
 
   /** `unproved`: the organization may not send from the domain now. `gone`: it has no such domain any more. */
@@ -60,30 +62,20 @@ export class SendingIdentities {
       const isKept = origin === 'inbox' || (await findClaim(db, organizationId, domain))
       return isKept ? 'unproved' : 'gone'
     }
-    const keys = await this.#keysOf(proved.id)
+    const keys = await this.#keys.find(proved.id)
     // Unsigned mail would pass for the domain's own and fail its DMARC.
-    return keys.length === 0 ? 'unproved' : { keys, returnPathHost: returnPathHostOf(domain) }
+    return !keys ? 'unproved' : { keys, returnPathHost: returnPathHostOf(domain) }
   }
 
-  async #keysOf(id: DomainId): Promise<DkimKey[]> {
-    const { clock } = this.#deps
-    const known = this.#known.get(id)
-    if (known && clock.monotonicMs() < known.untilMs) return known.keys
-    const untilMs = clock.monotonicMs() + knownMs
-    // Opened here, not in the batch: a key that cannot be opened is its own domain's trouble alone.
-    const keys = (await this.#lookups.add(id)).flatMap((row) => this.#parse(row) ?? [])
-    if (this.#known.size >= maxKnown) this.#known.clear()
-    this.#known.set(id, { keys, untilMs })
-    return keys
-  }
-
-  async #readKeys(ids: DomainId[]): Promise<DomainKeyRow[][]> {
-    const rows = await listDomainKeys(this.#deps.db, [...new Set(ids)])
-    const active = Map.groupBy(
-      rows.filter(({ state }) => state === 'active'),
-      ({ domainId }) => domainId,
-    )
-    return ids.map((id) => active.get(id) ?? [])
+  /** The active ones that can be opened: one that cannot is its own domain's trouble alone. */
+  async #readKeys(ids: DomainId[]): Promise<Map<DomainId, DkimKey[]>> {
+    const rows = await listDomainKeys(this.#deps.db, ids)
+    const keys = rows.flatMap((row) => {
+      const key = row.state === 'active' && this.#parse(row)
+      return key ? [{ domainId: row.domainId, key }] : []
+    })
+    const byDomain = Map.groupBy(keys, ({ domainId }) => domainId)
+    return new Map([...byDomain].map(([id, found]) => [id, found.map(({ key }) => key)]))
   }
 
   #parse(row: DomainKeyRow): DkimKey | null {
@@ -91,8 +83,7 @@ export class SendingIdentities {
     const name = `${domainId} ${selector}`
     const known = this.#parsed.get(name)
     const privateKey = known === undefined ? this.#open(row) : known
-    if (this.#parsed.size >= maxKnown) this.#parsed.clear()
-    this.#parsed.set(name, privateKey)
+    if (known === undefined) this.#parsed.set(name, privateKey)
     return privateKey && { domain, selector, algorithm, privateKey }
   }
 

@@ -1,6 +1,8 @@
 // Gives out an attachment that has been found clean, piece by piece, to those who may read its message.
+
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../base/errors.ts'
+import { attachmentIdOf } from '../../base/ids.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { decodeStream } from '../../mail/read/transfer-stream.ts'
 import type { Db } from '../../postgres/db.ts'
@@ -45,7 +47,7 @@ export async function readAttachment(
 }
 
 function findAttachment({ id, attachments }: MessageRow, attachmentId: string): AttachmentEntry | undefined {
-  const index = attachments.findIndex((_, index) => attachmentId === `att_${id.slice(4)}_${index + 1}`)
+  const index = attachments.findIndex((_, index) => attachmentId === attachmentIdOf(id, index))
   return attachments[index]
 }
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
-import { newUuid, type OrganizationId } from '../../base/ids.ts'
+import { attachmentIdOf, newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { Rotation } from '../../base/rotation.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
@@ -235,7 +235,7 @@ async function tellVerdicts(tx: Tx, job: ScanJob, attachments: AttachmentEntry[]
     id: newUuid(),
     type: 'attachment.scanned' as const,
     message: job.messageId,
-    attachment: `att_${job.messageId.slice(4)}_${index + 1}`,
+    attachment: attachmentIdOf(job.messageId, index),
   }))
   await announce(tx, { organizationId: job.organizationId, at, items })
 }

@@ -1,8 +1,10 @@
 // Takes mail from the wire: knows the address, looks for loops, commits bytes and envelope, and only then says 250.
 import { Batch, BatchFull } from '../../base/batch.ts'
+import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { DiskReserve } from '../../base/disk-reserve.ts'
 import { newId, type OrganizationId, type SubmissionId } from '../../base/ids.ts'
+import { KnownFor } from '../../base/known-for.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
@@ -57,10 +59,8 @@ type Mailbox = { inbox: AddressedInbox } | { kept: KeptRow['purpose']; submissio
 type Target = Mailbox | { refusal: Reply }
 
 const maxHops = 50
-const addressCacheMs = 1_000
-const maxCachedAddresses = 50_000
-/** How long it is believed how much is kept for the service. */
-const keptCacheMs = 1_000
+/** How long it is believed where an address leads, and how much is kept for the service. */
+const knownMs = 1_000
 /** Of mail for the service itself, which anybody may write: so much waits to be read, or is kept for the operator. */
 const keptBytes = 256 << 20
 const keptBounds: KeptBounds = {
@@ -87,12 +87,12 @@ const noRoom = reply(452, '4.3.1', 'There is no room for the message, try again 
 /** The backend of the public MX. */
 export class Receiver implements Backend {
   readonly #deps: ReceiverDeps
-  readonly #lookups: Batch<string, AddressedInbox | null>
+  /** By address. A found one is known for a second, and the commit checks again that it lives; a new one takes mail at once. */
+  readonly #inboxes: KnownFor<string, AddressedInbox>
   readonly #commits: Batch<ReceivedMail, Received | DbFault>
-  readonly #known = new Map<string, { inbox: AddressedInbox; untilMs: number }>()
-  readonly #keptHeld = new Map<KeptRow['purpose'], { held: ReturnType<typeof countKept>; untilMs: number }>()
+  readonly #kept: KnownFor<KeptRow['purpose'], { mails: number; bytes: number }>
   /** What the last mail was long that was found too large at its end, by `tooLargeKey`. */
-  readonly #tooLarge = new Map<string, number>()
+  readonly #tooLarge = new BoundedMap<string, number>(maxTooLarge)
   /** For which share of the time commits of a crowd were under way, lately. */
   #share = 0
   /** Since when one is under way; there is one commit at a time. */
@@ -103,7 +103,19 @@ export class Receiver implements Backend {
 
   constructor(deps: ReceiverDeps) {
     this.#deps = deps
-    this.#lookups = new Batch({ name: 'find inboxes', flush: (addresses) => this.#findInboxes(addresses) })
+    const { db, clock } = deps
+    this.#inboxes = new KnownFor({
+      ...{ name: 'find inboxes', clock, ms: knownMs, missingMs: 0, max: 50_000 },
+      load: async (addresses) => {
+        const found = await findInboxesByAddress(db, addresses, clock.now())
+        return new Map(found.map((inbox) => [inbox.address, inbox]))
+      },
+    })
+    this.#kept = new KnownFor({
+      ...{ name: 'count kept mail', clock, ms: knownMs, max: Object.keys(keptBounds).length },
+      load: async (purposes) =>
+        new Map(await Promise.all(purposes.map((purpose) => countPurpose(db, purpose)))),
+    })
     this.#commits = new Batch({
       name: 'receive',
       flush: (mails) => this.#commit(mails),
@@ -241,7 +253,7 @@ export class Receiver implements Backend {
       return token ? { kept: 'return_path', submissionId: token.submissionId } : { refusal: unknownMailbox }
     }
     if (receiving.takes === 'reports' || !/^[a-z0-9._-]{1,64}$/.test(name)) return { refusal: unknownMailbox }
-    const inbox = await this.#findInbox(`${name}@${domain}`)
+    const inbox = await this.#inboxes.find(`${name}@${domain}`)
     // An inbox outlives the proof of its domain: the mail is whose the domain is, never the former owner's.
     const isTheirs = receiving.organizationId === null || inbox?.organizationId === receiving.organizationId
     return inbox && isTheirs ? { inbox } : { refusal: unknownMailbox }
@@ -257,26 +269,6 @@ export class Receiver implements Backend {
     const above = domainOfReturnPathHost(domain)
     const parent = above === null ? null : await domains.find(above)
     return parent && { organizationId: parent.organizationId, takes: 'reports' }
-  }
-
-  /** A found inbox is remembered for a second; the commit checks again that it lives. */
-  async #findInbox(address: string): Promise<AddressedInbox | null> {
-    const now = this.#deps.clock.monotonicMs()
-    const known = this.#known.get(address)
-    if (known && now < known.untilMs) return known.inbox
-    this.#known.delete(address)
-    const inbox = await this.#lookups.add(address)
-    if (!inbox) return null
-    if (this.#known.size >= maxCachedAddresses) this.#known.clear()
-    this.#known.set(address, { inbox, untilMs: now + addressCacheMs })
-    return inbox
-  }
-
-  async #findInboxes(addresses: string[]): Promise<(AddressedInbox | null)[]> {
-    const { db, clock } = this.#deps
-    const found = await findInboxesByAddress(db, [...new Set(addresses)], clock.now())
-    const byAddress = new Map(found.map((inbox) => [inbox.address, inbox]))
-    return addresses.map((address) => byAddress.get(address) ?? null)
   }
 
   /** Whether there is room for one more of it, beside those for recipients before; the commit looks again. */
@@ -306,21 +298,11 @@ export class Receiver implements Backend {
     ])
     if (holders.size === 1) return
     for (const holder of holders) this.#tooLarge.set(tooLargeKey(envelope, holder), raw.sizeBytes)
-    for (const [oldest] of this.#tooLarge) {
-      if (this.#tooLarge.size <= maxTooLarge) break
-      this.#tooLarge.delete(oldest)
-    }
   }
 
   async #keptRoom(purpose: KeptRow['purpose']): Promise<Room> {
-    const nowMs = this.#deps.clock.monotonicMs()
     const bound = keptBounds[purpose]
-    let known = this.#keptHeld.get(purpose)
-    if (!known || nowMs >= known.untilMs) {
-      known = { held: countKept(this.#deps.db, purpose, bound.mails), untilMs: nowMs + keptCacheMs }
-      this.#keptHeld.set(purpose, known)
-    }
-    const { mails, bytes } = await known.held
+    const { mails, bytes } = (await this.#kept.find(purpose))!
     return { messages: bound.mails - mails, bytes: bound.bytes - bytes }
   }
 
@@ -338,6 +320,10 @@ export class Receiver implements Backend {
       this.#crowdedSinceMs = null
     }
   }
+}
+
+async function countPurpose(db: Db, purpose: KeptRow['purpose']) {
+  return [purpose, await countKept(db, purpose, keptBounds[purpose].mails)] as const
 }
 
 /** What may still be taken for a holder: an organization, or a kind of mail for the service. */

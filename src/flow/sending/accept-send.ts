@@ -1,9 +1,10 @@
 // Accepts sends: message, submission, recipients, idempotency record and usage commit together before the answer.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch } from '../../base/batch.ts'
+import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
 import { type RefusalCode, ServiceError } from '../../base/errors.ts'
-import { newId, type SubmissionId } from '../../base/ids.ts'
+import { newId, queueIdOf, type SubmissionId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { traced } from '../../base/trace.ts'
@@ -27,7 +28,6 @@ import type { Caller } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { type RoutePolicy, routeOf } from '../route-policy.ts'
-import { queueIdOf } from '../states.ts'
 import { compileSend } from './compile-send.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
 import type { SendContents } from './send-contents.ts'
@@ -99,8 +99,8 @@ export class Acceptance {
   readonly #earlier: Batch<Buffer, EarlierSend | null>
   readonly #results: Batch<SubmissionId, SubmissionRow | undefined>
   readonly #running = new Map<string, Promise<AcceptedSend>>()
-  readonly #knownRoutes = new Set<string>()
-  readonly #senders = new Map<string, Sender>()
+  readonly #knownRoutes = new BoundedMap<string, true>(maxKnown)
+  readonly #senders = new BoundedMap<string, Sender>(maxKnown)
 
   constructor(deps: AcceptanceDeps) {
     this.#deps = deps
@@ -305,8 +305,7 @@ export class Acceptance {
     const unknown = routes.filter((route) => !this.#knownRoutes.has(route))
     if (unknown.length === 0) return
     await addRoutes(this.#deps.db.writer, unknown, this.#deps.clock.now())
-    if (this.#knownRoutes.size > maxKnown) this.#knownRoutes.clear()
-    for (const route of unknown) this.#knownRoutes.add(route)
+    for (const route of unknown) this.#knownRoutes.set(route, true)
   }
 
   async #flush(sends: PendingSend[]): Promise<(SendVerdict | DbFault)[]> {
@@ -345,7 +344,6 @@ export class Acceptance {
     const known = this.#senders.get(name)
     if (known) return known
     const sender = await this.#findSender(caller, inboxId)
-    if (this.#senders.size > maxKnown) this.#senders.clear()
     this.#senders.set(name, sender)
     return sender
   }

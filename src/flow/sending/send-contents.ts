@@ -51,7 +51,7 @@ export class SendContents {
     if (refusal) throw new ServiceError(refusal.code, undefined, refusal.retryAfterSeconds)
   }
 
-  #textOf(organizationId: OrganizationId, html: string): string | Promise<string> {
+  async #textOf(organizationId: OrganizationId, html: string): Promise<string> {
     if (html.length <= maxBytesAtOnce) return htmlToText(html)
     const make = () => this.#deps.parsePool.textOf(html)
     const text = (this.#latest.get(organizationId) ?? Promise.resolve()).then(make, make)
@@ -60,7 +60,7 @@ export class SendContents {
       if (this.#latest.get(organizationId) === text) this.#latest.delete(organizationId)
     }
     text.then(forget, forget)
-    return text
+    return await text
   }
 }
 

@@ -5,7 +5,8 @@ import { uuidTimeMs } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { type DiskBlobs, partCount, type StoredFile } from '../../blobs/disk.ts'
 import type { Db } from '../../postgres/db.ts'
-import { findNewestBlobs, findRawIds, readDatabaseId } from '../../store/raws.ts'
+import { readDatabaseId } from '../../store/database-identity.ts'
+import { findNewestBlobs, findRawIds } from '../../store/raws.ts'
 
 interface SweepDeps {
   db: Db

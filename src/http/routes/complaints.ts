@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { requireWholeOrganization } from '../../flow/caller.ts'
 import { listComplaints } from '../../store/complaints.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
 import { presentComplaint } from '../present.ts'
 import { ComplaintList } from '../schemas/suppression.ts'
 
@@ -25,11 +25,11 @@ export function complaintRoutes(api: Api, { db }: HttpDeps, cursors: Cursors): v
     async ({ caller, query }) => {
       const { organizationId } = caller
       const name = { list: 'complaints', organizationId }
-      const before = cursors.read(name, query.cursor)
-      requireWholeOrganization(caller)
-      const rows = await listComplaints(db, organizationId, before, limitOf(query) + 1)
-      const { page, last } = cutPage(rows, limitOf(query))
-      return { complaints: page.map(presentComplaint), nextCursor: last && cursors.write(name, last.id) }
+      const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
+        requireWholeOrganization(caller)
+        return await listComplaints(db, organizationId, before, limit)
+      })
+      return { complaints: page.map(presentComplaint), nextCursor }
     },
   )
 }

@@ -8,7 +8,7 @@ import { verifyDomain } from '../../flow/domains/verify-domain.ts'
 import { trimDomain } from '../../mail/domain-name.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import type { ErrorCode } from '../errors.ts'
-import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
 import { Domain, DomainCheck, DomainList, DomainParams, NewDomain, zoneExample } from '../schemas/domain.ts'
 import { Nothing } from '../schemas/scalars.ts'
 
@@ -76,10 +76,10 @@ function addList(api: Api, { db, settings: { mailHost } }: HttpDeps, cursors: Cu
     },
     async ({ caller, query }) => {
       const name = { list: 'domains', organizationId: caller.organizationId }
-      const before = cursors.read(name, query.cursor)
-      const views = await readDomainPage({ db, mailHost }, caller, before, limitOf(query) + 1)
-      const { page, last } = cutPage(views, limitOf(query))
-      return { domains: page, nextCursor: last && cursors.write(name, last.id) }
+      const { page, nextCursor } = await cursors.page(name, query, byId, (before, limit) =>
+        readDomainPage({ db, mailHost }, caller, before, limit),
+      )
+      return { domains: page, nextCursor }
     },
   )
 }

@@ -7,15 +7,7 @@ import { exportPage, readInbox } from '../../flow/mailbox/read-mailbox.ts'
 import { listInboxes } from '../../store/inboxes.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { answerJson } from '../json-stream.ts'
-import {
-  type Cursors,
-  cutPage,
-  limitOf,
-  messagePageQuery,
-  pageQuery,
-  pageSizeOf,
-  readLimit,
-} from '../lists.ts'
+import { byId, type Cursors, messagePageQuery, pageQuery, pageSizeOf, readLimit } from '../lists.ts'
 import { presentInbox, presentPage } from '../present.ts'
 import { Inbox, InboxExport, InboxList, NewInbox } from '../schemas/inbox.ts'
 import { InboxParams, OptionalIdempotencyHeaders } from '../schemas/params.ts'
@@ -110,17 +102,17 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
     },
     async ({ caller, query }) => {
       const { organizationId, inboxIds } = caller
-      const name = { list: 'inboxes', organizationId }
-      const before = cursors.read(name, query.cursor)
       const filter = {
         organizationId,
         ids: inboxIds,
         domainId: query.domainId ?? null,
         text: query.q ?? null,
       }
-      const rows = await listInboxes(db, filter, before, limitOf(query) + 1)
-      const { page, last } = cutPage(rows, limitOf(query))
-      return { inboxes: page.map(presentInbox), nextCursor: last && cursors.write(name, last.id) }
+      const name = { list: 'inboxes', organizationId }
+      const { page, nextCursor } = await cursors.page(name, query, byId, (before, limit) =>
+        listInboxes(db, filter, before, limit),
+      )
+      return { inboxes: page.map(presentInbox), nextCursor }
     },
   )
 }

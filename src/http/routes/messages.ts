@@ -1,11 +1,11 @@
 // Messages: send, list, show, their source, delete.
 import Type from 'typebox'
+import { firstMessageIdAt } from '../../base/ids.ts'
 import { deleteMessage } from '../../flow/mailbox/delete-message.ts'
 import { readInbox, readMessage, readSource, readWords } from '../../flow/mailbox/read-mailbox.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import { listMessages } from '../../store/message-pages.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import { sendStream } from '../deadline.ts'
 import { answerJson } from '../json-stream.ts'
 import { type Cursors, messagePageQuery, pageSizeOf, readLimit } from '../lists.ts'
 import { presentAccepted, presentMessage, presentPage } from '../present.ts'
@@ -14,6 +14,7 @@ import { Message, MessageList, messageExamples, sourceExample } from '../schemas
 import { IdempotencyHeaders, InboxParams, MessageParams } from '../schemas/params.ts'
 import { Email, GivenTime, Nothing, oneOf, patterned } from '../schemas/scalars.ts'
 import { Acceptance, NewMessage, newMessageExamples } from '../schemas/send.ts'
+import { sendStream } from '../send-stream.ts'
 import { idempotencyOf, readAttachments, sendRefusals } from './sending.ts'
 
 export function messageRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
@@ -105,8 +106,8 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         inboxId: inbox.id,
         direction: query.direction ?? null,
         from: query.from === undefined ? null : sameAddressKey(query.from),
-        sinceId: query.since === undefined ? null : firstIdAt(query.since),
-        untilId: query.until === undefined ? null : firstIdAt(query.until),
+        sinceId: query.since === undefined ? null : firstMessageIdAt(Date.parse(query.since)),
+        untilId: query.until === undefined ? null : firstMessageIdAt(Date.parse(query.until)),
         words,
       }
       const { page, last } = await listMessages(db, filter, before, pageSizeOf(query))
@@ -114,11 +115,6 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
       return answerJson(reply, { messages: presentPage(page), nextCursor })
     },
   )
-}
-
-/** Below every message id of that time and after: ids begin with their milliseconds. */
-function firstIdAt(time: string): string {
-  return `msg_${Math.max(0, Date.parse(time)).toString(16).padStart(12, '0')}`
 }
 
 function addShow(api: Api, { db }: HttpDeps): void {

@@ -1,7 +1,7 @@
 // Submissions: list, show, cancel, and their delivery events.
 import Type from 'typebox'
 import { ServiceError } from '../../base/errors.ts'
-import { firstUuidAt, type InboxId } from '../../base/ids.ts'
+import { firstUuidAt, type InboxId, type SubmissionId } from '../../base/ids.ts'
 import { type Caller, requireInbox, requireWholeOrganization } from '../../flow/caller.ts'
 import { cancelSubmission } from '../../flow/sending/cancel-submission.ts'
 import { sameAddressKey } from '../../mail/address.ts'
@@ -10,7 +10,7 @@ import { listEvents } from '../../store/events.ts'
 import { submissionStatuses } from '../../store/status.ts'
 import { findSubmission, listSubmissions, type SubmissionRow } from '../../store/submissions.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
 import { presentEvent, presentSubmission } from '../present.ts'
 import { SubmissionParams } from '../schemas/params.ts'
 import { Email, GivenTime, InboxIdText, Nothing, oneOf } from '../schemas/scalars.ts'
@@ -53,18 +53,18 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
     async ({ caller, query }) => {
       const { organizationId } = caller
       const name = { list: 'submissions', organizationId }
-      const before = cursors.read(name, query.cursor)
-      const filter = {
-        organizationId,
-        inboxIds: inboxesOf(caller, query.inboxId),
-        status: query.status ?? null,
-        recipientKey: query.recipient === undefined ? null : sameAddressKey(query.recipient),
-        sinceId: query.since === undefined ? null : firstUuidAt(Date.parse(query.since)),
-        untilId: query.until === undefined ? null : firstUuidAt(Date.parse(query.until)),
-      }
-      const rows = await listSubmissions(db, filter, before, limitOf(query) + 1)
-      const { page, last } = cutPage(rows, limitOf(query))
-      return { submissions: page.map(presentSubmission), nextCursor: last && cursors.write(name, last.id) }
+      const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
+        const filter = {
+          organizationId,
+          inboxIds: inboxesOf(caller, query.inboxId),
+          status: query.status ?? null,
+          recipientKey: query.recipient === undefined ? null : sameAddressKey(query.recipient),
+          sinceId: query.since === undefined ? null : firstUuidAt(Date.parse(query.since)),
+          untilId: query.until === undefined ? null : firstUuidAt(Date.parse(query.until)),
+        }
+        return await listSubmissions(db, filter, before, limit)
+      })
+      return { submissions: page.map(presentSubmission), nextCursor }
     },
   )
 }
@@ -121,25 +121,24 @@ function addEvents(api: Api, { db }: HttpDeps, cursors: Cursors): void {
       },
     },
     async ({ caller, params, query }) => {
-      const name = {
-        list: `events ${params.submissionId.toLowerCase()}`,
-        organizationId: caller.organizationId,
-      }
-      const after = readPlace(cursors.read(name, query.cursor))
-      const { id } = await readSubmission(db, caller, params.submissionId)
-      const rows = await listEvents(db, id, after, limitOf(query) + 1)
-      const { page, last } = cutPage(rows, limitOf(query))
-      return {
-        events: page.map((row) => presentEvent(row, id)),
-        nextCursor: last && cursors.write(name, `${last.seq} ${last.place}`),
-      }
+      const id = params.submissionId.toLowerCase() as SubmissionId
+      const name = { list: `events ${id}`, organizationId: caller.organizationId }
+      const { page, nextCursor } = await cursors.page(name, query, keyOf, async (after, limit) => {
+        await readSubmission(db, caller, id)
+        return await listEvents(db, id, readKey(after), limit)
+      })
+      return { events: page.map((row) => presentEvent(row, id)), nextCursor }
     },
   )
 }
 
-function readPlace(cursor: string | null): { seq: number; place: number } | null {
-  if (cursor === null) return null
-  const [seq, place] = cursor.split(' ').map(Number)
+function keyOf({ seq, place }: { seq: number; place: number }): string {
+  return `${seq} ${place}`
+}
+
+function readKey(key: string | null): { seq: number; place: number } | null {
+  if (key === null) return null
+  const [seq, place] = key.split(' ').map(Number)
   return { seq: seq!, place: place! }
 }
 

@@ -4,7 +4,7 @@ import { requireWholeOrganization } from '../../flow/caller.ts'
 import { addSuppression, removeSuppression } from '../../flow/reports/edit-suppressions.ts'
 import { listSuppressions } from '../../store/suppressions.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
 import { presentSuppression } from '../present.ts'
 import { Nothing } from '../schemas/scalars.ts'
 import { SuppressedAddress, Suppression, SuppressionList } from '../schemas/suppression.ts'
@@ -33,11 +33,11 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
     async ({ caller, query }) => {
       const { organizationId } = caller
       const name = { list: 'suppressions', organizationId }
-      const before = cursors.read(name, query.cursor)
-      requireWholeOrganization(caller)
-      const rows = await listSuppressions(db, organizationId, before, limitOf(query) + 1)
-      const { page, last } = cutPage(rows, limitOf(query))
-      return { suppressions: page.map(presentSuppression), nextCursor: last && cursors.write(name, last.id) }
+      const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
+        requireWholeOrganization(caller)
+        return await listSuppressions(db, organizationId, before, limit)
+      })
+      return { suppressions: page.map(presentSuppression), nextCursor }
     },
   )
 }

@@ -5,15 +5,7 @@ import { listThreadMessages } from '../../store/message-pages.ts'
 import { listThreads, type ThreadRow } from '../../store/messages.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { answerJson } from '../json-stream.ts'
-import {
-  type Cursors,
-  cutPage,
-  limitOf,
-  messagePageQuery,
-  pageQuery,
-  pageSizeOf,
-  readLimit,
-} from '../lists.ts'
+import { type Cursors, messagePageQuery, pageQuery, pageSizeOf, readLimit } from '../lists.ts'
 import { presentAccepted, presentPage, presentThread } from '../present.ts'
 import { IdempotencyHeaders, InboxParams, ThreadParams } from '../schemas/params.ts'
 import { Nothing } from '../schemas/scalars.ts'
@@ -47,22 +39,22 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
     },
     async ({ caller, params, query }) => {
       const name = { list: `threads ${params.inboxId}`, organizationId: caller.organizationId }
-      const before = readPlace(cursors.read(name, query.cursor))
-      const inbox = await readInbox(db, caller, params.inboxId)
-      const rows = await listThreads(db, inbox.id, before, limitOf(query) + 1)
-      const { page, last } = cutPage(rows, limitOf(query))
-      return { threads: page.map(presentThread), nextCursor: last && cursors.write(name, placeOf(last)) }
+      const { page, nextCursor } = await cursors.page(name, query, keyOf, async (before, limit) => {
+        const inbox = await readInbox(db, caller, params.inboxId)
+        return await listThreads(db, inbox.id, readKey(before), limit)
+      })
+      return { threads: page.map(presentThread), nextCursor }
     },
   )
 }
 
-function placeOf({ lastMessageAt, id }: ThreadRow): string {
+function keyOf({ lastMessageAt, id }: ThreadRow): string {
   return `${lastMessageAt.getTime()} ${id}`
 }
 
-function readPlace(place: string | null): { lastMessageAt: Date; id: string } | null {
-  if (place === null) return null
-  const [ms, id] = place.split(' ') as [string, string]
+function readKey(key: string | null): { lastMessageAt: Date; id: string } | null {
+  if (key === null) return null
+  const [ms, id] = key.split(' ') as [string, string]
   return { lastMessageAt: new Date(Number(ms)), id }
 }
 

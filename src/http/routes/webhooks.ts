@@ -13,7 +13,7 @@ import {
 import { listWebhookDeliveries, type WebhookDeliveryRow } from '../../store/webhook-deliveries.ts'
 import { listWebhooks, type WebhookRow } from '../../store/webhooks.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import { type Cursors, cutPage, limitOf, pageQuery, readLimit } from '../lists.ts'
+import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
 import { Nothing } from '../schemas/scalars.ts'
 import {
   NewWebhook,
@@ -83,12 +83,13 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
       },
     },
     async ({ caller, query }) => {
-      const name = { list: 'webhooks', organizationId: caller.organizationId }
-      const before = cursors.read(name, query.cursor)
-      requireWholeOrganization(caller)
-      const rows = await listWebhooks(db, caller.organizationId, before, limitOf(query) + 1)
-      const { page, last } = cutPage(rows, limitOf(query))
-      return { webhooks: page.map(present), nextCursor: last && cursors.write(name, last.id) }
+      const { organizationId } = caller
+      const name = { list: 'webhooks', organizationId }
+      const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
+        requireWholeOrganization(caller)
+        return await listWebhooks(db, organizationId, before, limit)
+      })
+      return { webhooks: page.map(present), nextCursor }
     },
   )
 }
@@ -219,11 +220,11 @@ function addDeliveries(api: Api, { db }: HttpDeps, cursors: Cursors): void {
     },
     async ({ caller, params, query }) => {
       const name = { list: `deliveries ${params.webhookId}`, organizationId: caller.organizationId }
-      const before = cursors.read(name, query.cursor)
-      const { id } = await readWebhook(db, caller, params.webhookId)
-      const rows = await listWebhookDeliveries(db, id, before, limitOf(query) + 1)
-      const { page, last } = cutPage(rows, limitOf(query))
-      return { deliveries: page.map(presentDelivery), nextCursor: last && cursors.write(name, last.id) }
+      const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
+        const { id } = await readWebhook(db, caller, params.webhookId)
+        return await listWebhookDeliveries(db, id, before, limit)
+      })
+      return { deliveries: page.map(presentDelivery), nextCursor }
     },
   )
 }

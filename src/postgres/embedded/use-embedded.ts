@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import type { Log } from '../../base/log.ts'
+import { lockClasses } from '../locks.ts'
 import { majorVersion, prepareCluster } from './cluster.ts'
 import { EmbeddedError } from './embedded-error.ts'
 import { boundLog } from './log-file.ts'
@@ -33,8 +34,6 @@ export interface EmbeddedOptions {
   progress?: (line: string) => void
 }
 
-/** The advisory lock of who uses the server ("shar"), held in the database `postgres`. */
-const shareLock = 0x73686172
 /** Without any answer for this long we give up: orphans of a killed postmaster, or a hung one. */
 const silenceLimitMs = 30_000
 /** A drain takes 30 s at most; a longer checkpoint ends without us. */
@@ -127,8 +126,8 @@ class Share {
     if (!client) return
     try {
       // Unlock first: two who leave at once would each see the other's share, and nobody would stop the server.
-      await client.query('select pg_advisory_unlock_shared($1)', [shareLock])
-      const { rows } = await client.query('select pg_try_advisory_lock($1) as alone', [shareLock])
+      await client.query('select pg_advisory_unlock_shared($1)', [lockClasses.embedded])
+      const { rows } = await client.query('select pg_try_advisory_lock($1) as alone', [lockClasses.embedded])
       if (rows[0].alone && !(await stopPostmaster(this.#place.cluster, stopLimitMs))) {
         this.#log.warn({ limitMs: stopLimitMs }, 'PostgreSQL is still writing its last checkpoint')
       }
@@ -199,7 +198,7 @@ class Share {
     try {
       await client.connect()
       // Waits while the last user of before is stopping the server; then this session ends with it.
-      await client.query('select pg_advisory_lock_shared($1)', [shareLock])
+      await client.query('select pg_advisory_lock_shared($1)', [lockClasses.embedded])
       if (await this.#isOurs(client)) return client
       await client.end()
       return null

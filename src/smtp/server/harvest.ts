@@ -1,4 +1,5 @@
 // Who guesses names: unknown recipients, counted over sessions by address and network, answered later and later, then not at all.
+import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { type Reply, reply } from '../reply.ts'
@@ -32,7 +33,7 @@ interface Guesser {
 export class Harvest {
   readonly #clock: Clock
   readonly #log: Log
-  readonly #guessers = new Map<string, Guesser>()
+  readonly #guessers = new BoundedMap<string, Guesser>(maxRemembered)
 
   constructor(clock: Clock, log: Log) {
     this.#clock = clock
@@ -80,9 +81,7 @@ export class Harvest {
     const guesser = this.#guessers.get(key) ?? { unknown: 0, atMs: nowMs, untilMs: Number.NEGATIVE_INFINITY }
     guesser.unknown = Math.max(0, guesser.unknown - (nowMs - guesser.atMs) / forgetMs)
     guesser.atMs = nowMs
-    this.#guessers.delete(key)
     this.#guessers.set(key, guesser)
-    if (this.#guessers.size > maxRemembered) this.#guessers.delete(this.#guessers.keys().next().value!)
     return guesser
   }
 }

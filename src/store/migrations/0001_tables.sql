@@ -49,11 +49,12 @@ create table api_key (
 );
 create index api_key_organization on api_key (organization_id, id);
 
--- Requests of a key's running minute that nodes have borrowed.
+-- Requests of a key's running minute that nodes have borrowed; the last of them may go beyond what the key may make.
 create table request_window (
-  key_id uuid primary key references api_key,
+  key_id uuid not null references api_key on delete cascade,
   started_at timestamptz not null,
-  granted integer not null
+  granted integer not null,
+  primary key (key_id, started_at)
 ) with (fillfactor = 50);
 
 -- A deleted inbox stays as a tombstone: its address never goes to another organization.

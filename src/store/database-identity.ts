@@ -1,9 +1,15 @@
-// The check value of the secret key that seals a database's secrets, and samples of what it has sealed.
+// What a database is known by: its id, the check value of the secret key that seals its secrets, and samples of these.
 import type { WebhookId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import type { DkimKeyRow } from './dkim-keys.ts'
 
-/** Null before the first start. */
+/** The id of this database, by which a folder of blobs is marked as its own. */
+export async function readDatabaseId(db: Queryable): Promise<string> {
+  const [row] = await db.query<{ id: string }>('select id from database_identity')
+  return row!.id
+}
+
+/** The check value of the secret key; null before the first start. */
 export async function readKeyCheck(db: Queryable): Promise<Buffer | null> {
   const [row] = await db.query<{ check: Buffer | null }>(
     'select secret_key_check as check from database_identity',

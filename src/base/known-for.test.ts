@@ -1,0 +1,73 @@
+// Remembered look-ups: for how long, how many, and how often they are asked.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { BoundedMap } from './bounded-map.ts'
+import { Clock } from './clock.ts'
+import { KnownFor, type KnownForOptions } from './known-for.ts'
+
+/** Knows words by their first letter, and which letters were asked for together. */
+function dictionary(words: string[], options: Partial<KnownForOptions<string, string>> = {}) {
+  const clock = new Clock()
+  const asked: string[] = []
+  const known = new KnownFor<string, string>({
+    ...{ name: 'test', clock, ms: 1_000, max: 100 },
+    load: async (letters) => {
+      asked.push(letters.join(''))
+      return new Map(words.map((word) => [word[0]!, word]))
+    },
+    ...options,
+  })
+  return { clock, asked, known, words }
+}
+
+test('known for: what was asked for together is looked up together, each once', async () => {
+  const { known, asked } = dictionary(['apple', 'bread'])
+  const found = await Promise.all(['a', 'b', 'a', 'c'].map((letter) => known.find(letter)))
+  assert.deepEqual([found, asked], [['apple', 'bread', 'apple', null], ['abc']])
+})
+
+test('known for: it is known for its time, counted from the question, and then asked for again', async () => {
+  const { known, asked, clock, words } = dictionary(['apple'])
+  assert.equal(known.recall('a'), undefined)
+  const found = known.find('a')
+  clock.advance(600)
+  assert.equal(await found, 'apple')
+  words[0] = 'ant'
+  assert.equal(known.recall('a'), 'apple')
+  clock.advance(401)
+  assert.equal(known.recall('a'), undefined)
+  assert.equal(await known.find('a'), 'ant')
+  assert.deepEqual(asked, ['a', 'a'])
+})
+
+test('known for: that there is nothing is known as long, or not at all', async () => {
+  const [as, not] = [dictionary([]), dictionary([], { missingMs: 0 })]
+  for (const { known, words } of [as, not]) {
+    assert.equal(await known.find('a'), null)
+    words.push('apple')
+  }
+  assert.deepEqual([await as.known.find('a'), await not.known.find('a')], [null, 'apple'])
+  assert.deepEqual([as.asked, not.asked], [['a'], ['a', 'a']])
+})
+
+test('known for: a look-up that failed reaches who asked, and is made again', async (t: TestContext) => {
+  const load = t.mock.fn(async () => new Map([['a', 'apple']]))
+  load.mock.mockImplementationOnce(async () => {
+    throw new Error('away')
+  })
+  const { known } = dictionary([], { load })
+  await assert.rejects(known.find('a'), /away/)
+  assert.equal(await known.find('a'), 'apple')
+})
+
+test('known for: past its bound the oldest goes, and no other', () => {
+  const map = new BoundedMap<string, number>(2)
+  map.set('a', 1).set('b', 2).set('a', 3).set('c', 4)
+  assert.deepEqual(
+    [...map],
+    [
+      ['a', 3],
+      ['c', 4],
+    ],
+  )
+})

@@ -1,0 +1,42 @@
+// Waiting for a wake-up: what ends it, and that none is lost.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { rest, Signal } from './signal.ts'
+
+const longMs = 3_600_000
+const never = new AbortController().signal
+
+test('signal: a wake-up ends the wait, and one that came before it too, once', async () => {
+  const signal = new Signal()
+  const waiting = signal.wait(longMs, never)
+  signal.wake()
+  await waiting
+  signal.wake()
+  signal.wake()
+  assert.equal(signal.isWoken, true)
+  await signal.wait(longMs, never)
+  assert.equal(signal.isWoken, false)
+  let isOver = false
+  const second = signal.wait(longMs, never).then(() => (isOver = true))
+  await new Promise(setImmediate)
+  assert.equal(isOver, false)
+  signal.wake()
+  await second
+})
+
+test('signal: time ends the wait, and so does the stop, also one of before', async () => {
+  const [signal, stop] = [new Signal(), new AbortController()]
+  await signal.wait(1, never)
+  const waiting = [signal.wait(longMs, stop.signal), rest(longMs, stop.signal)]
+  stop.abort()
+  await Promise.all(waiting)
+  await signal.wait(longMs, stop.signal)
+  await rest(longMs, stop.signal)
+})
+
+test('signal: what is cleared is forgotten', async () => {
+  const signal = new Signal()
+  signal.wake()
+  signal.clear()
+  assert.equal(signal.isWoken, false)
+})

@@ -1,0 +1,29 @@
+// How long something is waited for: what comes in time passes, what does not is answered otherwise.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { within } from './within.ts'
+
+const never = () => new Promise<string>(() => {})
+/** The timer keeps no program alive by itself. */
+const aliveWhile = async (work: Promise<unknown>) => {
+  const timer = setInterval(() => {}, 1_000)
+  await work.finally(() => clearInterval(timer))
+}
+
+test('within: what settles in time passes as it is', async () => {
+  assert.equal(await within(60_000, Promise.resolve('it'), () => 'late'), 'it')
+  const failed = Promise.reject(new Error('its own'))
+  await assert.rejects(
+    within(60_000, failed, () => 'late'),
+    /its own/,
+  )
+})
+
+test('within: what does not come is answered otherwise, each by its own time', async () => {
+  const ended: string[] = []
+  const wait = (ms: number, name: string) => within(ms, never(), () => name).then((word) => ended.push(word))
+  await aliveWhile(Promise.all([wait(20, 'second'), wait(5, 'first')]))
+  assert.deepEqual(ended, ['first', 'second'])
+  const refused = within(5, never(), () => Promise.reject(new Error('too late')))
+  await aliveWhile(assert.rejects(refused, /too late/))
+})

@@ -1,0 +1,19 @@
+// What comes in time, or what is said instead.
+
+/**
+ * Settles as `work` does, or as `late` once `ms` have passed; the work goes on unattended. The wait keeps no program
+ * alive.
+ */
+export async function within<Result>(
+  ms: number,
+  work: Promise<Result>,
+  late: () => Result | Promise<Result>,
+): Promise<Result> {
+  const instead = Promise.withResolvers<Result>()
+  const timer = setTimeout(() => instead.resolve(late()), ms).unref()
+  try {
+    return await Promise.race([work, instead.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,31 @@
+// The advisory locks of a database, each class by the number that its word is: one table for TypeScript and SQL.
+
+const numberOf = (word: string) => Number.parseInt(Buffer.from(word).toString('hex'), 16)
+
+/** `tests/fences/locks.test.ts` finds the numbers that stand in SQL here. */
+export const lockClasses = {
+  /** Who brings the schema up to date. */
+  migration: numberOf('post'),
+  /** Who uses the embedded server, held in its database `postgres`. */
+  embedded: numberOf('shar'),
+  /** A node that is up, by its number. */
+  node: numberOf('node'),
+  /** A service in its data folder, by the folder's number. */
+  folder: numberOf('fold'),
+  /** Received mail that is being filed. */
+  mail: numberOf('spol'),
+  /** A report that is being read; 0: who counts and adds mail that is kept for the service. */
+  report: numberOf('kept'),
+  /** A message that is being scanned. */
+  scan: numberOf('scan'),
+  /** Who writes the index of words. */
+  words: numberOf('wrds'),
+  /** Who folds metrics. */
+  metrics: numberOf('metric'),
+}
+
+/** That `l` of pg_locks is of the class, and of this database: the server shows those of all. */
+export function isLockOf(lockClass: number): string {
+  return `l.locktype = 'advisory' and l.objsubid = 2 and l.classid = ${lockClass}
+  and l.database = (select oid from pg_database where datname = current_database())`
+}
