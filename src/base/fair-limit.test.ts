@@ -25,3 +25,23 @@ test('fair limit: work that fails makes room for the next', async () => {
   await assert.rejects(failing, /on purpose/)
   assert.equal(await next, 'done')
 })
+
+test('hostile 8: fair limit: those who come meanwhile are behind those who wait, and nobody behind all of one', async () => {
+  const limit = new FairLimit(1)
+  const begun: string[] = []
+  const bring = (asker: string, name: string, also = () => {}): Promise<void> =>
+    limit.run(asker, async () => {
+      begun.push(name)
+      await new Promise(setImmediate)
+      also()
+    })
+  for (const name of ['a1', 'a2', 'a3', 'a4']) void bring('a', name)
+  for (const name of ['b1', 'b2']) void bring('b', name)
+  const last = Promise.withResolvers<void>()
+  await bring('c', 'c1', () => {
+    void bring('d', 'd1')
+    void bring('b', 'b3').then(last.resolve)
+  })
+  await last.promise
+  assert.deepEqual(begun, ['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'd1', 'a4', 'b3'])
+})

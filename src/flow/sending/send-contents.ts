@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
+import { FairLimit } from '../../base/fair-limit.ts'
 import { newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
 import { htmlToText } from '../../mail/read/html-text.ts'
@@ -24,10 +25,10 @@ export interface SendContent {
 /** Measured on the slowest shapes: 64 KiB take 3 ms. */
 const maxBytesAtOnce = 64 * 1024
 
-/** One large HTML of each organization is with the thread at a time, so that many of one wait for each other alone. */
+/** One large HTML is with the thread at a time, organizations in turn, so that many of one wait for each other alone. */
 export class SendContents {
   readonly #deps: { db: Db; clock: Clock; parsePool: ParsePool }
-  readonly #latest = new Map<OrganizationId, Promise<unknown>>()
+  readonly #large = new FairLimit(1)
 
   constructor(deps: { db: Db; clock: Clock; parsePool: ParsePool }) {
     this.#deps = deps
@@ -53,14 +54,7 @@ export class SendContents {
 
   async #textOf(organizationId: OrganizationId, html: string): Promise<string> {
     if (html.length <= maxBytesAtOnce) return htmlToText(html)
-    const make = () => this.#deps.parsePool.textOf(html)
-    const text = (this.#latest.get(organizationId) ?? Promise.resolve()).then(make, make)
-    this.#latest.set(organizationId, text)
-    const forget = () => {
-      if (this.#latest.get(organizationId) === text) this.#latest.delete(organizationId)
-    }
-    text.then(forget, forget)
-    return await text
+    return await this.#large.run(organizationId, () => this.#deps.parsePool.textOf(html))
   }
 }
 

@@ -1,13 +1,15 @@
 // Reads a request's body: within what its operation takes and what its organization may hold, and not for ever.
+
 import type { IncomingMessage } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
+import { FairLimit } from '../../base/fair-limit.ts'
 import type { Api } from '../api.ts'
 import type { JsonStream } from '../json-stream.ts'
 import { type ByteBudget, Holding } from './byte-budget.ts'
 import { LargeBodies } from './large-bodies.ts'
 import { parseJson } from './parse-json.ts'
 import { RequestFault } from './request-fault.ts'
-import { BodyTurns } from './turns.ts'
 
 const mebibyte = 1 << 20
 /** Enough for every operation that does not say otherwise. */
@@ -76,8 +78,8 @@ function parseInto(done: Done, bytes: Buffer): void {
 
 /** Reads the larger bodies in turns by organization: in the main thread, the largest beside it. */
 class BodyReader {
-  readonly #turns = new BodyTurns()
-  readonly #largeTurns = new BodyTurns()
+  readonly #here = new FairLimit(1)
+  readonly #beside = new FairLimit(1)
   readonly #large = new LargeBodies()
 
   read(request: FastifyRequest, bytes: Buffer, done: Done): void {
@@ -97,8 +99,9 @@ class BodyReader {
       else if (isLarge) return this.#readLarge(request, waited, done)
       else parseInto(done, waited)
     }
-    const turns = isLarge ? this.#largeTurns : this.#turns
-    turns.take(caller.organizationId, work)
+    const limit = isLarge ? this.#beside : this.#here
+    // In a turn of the event loop of its own, for several bodies can end in the same.
+    void limit.run(caller.organizationId, () => nextTurn().then(work))
   }
 
   /** A body of this size has come in several chunks, so that its memory is its own. */
