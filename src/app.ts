@@ -6,7 +6,7 @@ import { Signal } from './base/signal.ts'
 import { leaveMark, type NodeMark } from './blobs/node-marks.ts'
 import type { ListenAddress } from './config/setting-values.ts'
 import { formatAddress } from './config/setting-values.ts'
-import type { Role } from './config/settings.ts'
+import { formerMend, type Role } from './config/settings.ts'
 import { claimFolder, requireSharedBlobs } from './data-folder.ts'
 import type { Foundation } from './foundation.ts'
 import { createOperatorServer } from './operator/server.ts'
@@ -101,9 +101,6 @@ async function warnOfFormerDomains({ settings: { managedDomain }, db, log }: Fou
       `${inboxes} inboxes are on ${domain}, which is not received for: ${formerMend}`,
     )
 }
-
-/** What to do about inboxes on a managed domain of before. */
-export const formerMend = 'set POSTHORN_MANAGED_DOMAIN back to it, or have them deleted'
 
 /** Makes this node known to the others, by its mark among the blobs; it takes no mail yet. */
 async function startMembership(foundation: Foundation, folder: number): Promise<Membership> {

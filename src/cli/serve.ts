@@ -3,7 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError } from 'commander'
-import { type App, type Listening, startApp } from '../app.ts'
+import type { App, Listening } from '../app.ts'
 import { createLog } from '../base/log.ts'
 import { formatAddress } from '../config/setting-values.ts'
 import { roles as allRoles, parseRoles, type Role, type Settings } from '../config/settings.ts'
@@ -43,6 +43,8 @@ async function serve(options: ServeOptions): Promise<void> {
   const foundation = await openFoundation(settings, log, (line) => console.error(line))
   let app: App
   try {
+    // Other commands start three times as fast without it.
+    const { startApp } = await import('../app.ts')
     app = await startApp(foundation, options.roles ?? settings.roles)
   } catch (error) {
     await foundation.close()

@@ -295,3 +295,6 @@ const defaultWebhookRetryMs = [
 export function parseRoles(text: string): Role[] | null {
   return list((name) => roles.find((role) => role === name) ?? null)(text)
 }
+
+/** What to do about inboxes on a managed domain of before. */
+export const formerMend = 'set POSTHORN_MANAGED_DOMAIN back to it, or have them deleted'

@@ -23,8 +23,8 @@ import { Db, DbFault, type DbOptions } from '../../src/postgres/db.ts'
 import type { InboxRow } from '../../src/store/inboxes.ts'
 import { findCallers } from '../../src/store/keys.ts'
 import type { Limits } from '../../src/store/organizations.ts'
+import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place } from '../support/node.ts'
-import { until } from '../support/until.ts'
 
 class Node {
   readonly db: Db
@@ -342,21 +342,13 @@ test('check 69: what comes to stand against a send while it waits for its turn i
     const waiting = await two.db.transaction(async (tx) => {
       await tx.query('select from usage where organization_id = $1 for update', organization)
       const codes = codesOf([send(one, sender)])
-      await until('the send waits', async () => (await countWaiting(two.db)) === 1)
+      await untilLocked(two.db, { saying: 'accept_sends(' })
       await two.db.query(statement, organization)
       return { codes }
     })
     assert.deepEqual(await waiting.codes, [code])
   }
 })
-
-async function countWaiting(db: Db): Promise<number> {
-  const [row] = await db.query<{ count: number }>(
-    `select count(*) from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock' and query like '%decide_sends(%'`,
-  )
-  return row!.count
-}
 
 test('acceptance looks at its own rows alone, though it was planned over small tables', async (t) => {
   const stage = await setStage(t, (options) => new Db({ ...options, maxConnections: 1 }))

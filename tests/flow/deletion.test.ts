@@ -10,6 +10,7 @@ import type { Db } from '../../src/postgres/db.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'
 import { findLeftovers, findWords } from '../support/leftovers.ts'
+import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -165,10 +166,7 @@ test('check 77: what comes back from the wire while its inbox is being deleted i
   await holder.query('begin')
   await holder.query('select from delivery where submission_id = $1 for update', [one.submission.id])
   const removed = remove(api, `/v1/inboxes/${inbox.id}`)
-  await until('the deletion to wait', async () => {
-    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-    return (await db.query(waiting)).length > 0
-  })
+  await untilLocked(db)
   await db.query(`update delivery set claim_epoch = null, status = 'deferred' where submission_id = $1`, [
     two.submission.id,
   ])

@@ -47,7 +47,10 @@ async function setStage(t: TestContext) {
 
 test('stream: events come as they happen, in order, with a webhook’s body', async (t) => {
   const { node, caller, open } = await setStage(t)
+  const earlier = await open()
   await tell(node, caller)
+  // While any transaction of the server runs, what was committed after it began comes later, to whoever is there by then.
+  await until('what came before', () => earlier.events.length === 1)
   const stream = await open()
   assert.equal(stream.status, 200)
   assert.equal(stream.headers.get('content-type'), 'text/event-stream; charset=utf-8')

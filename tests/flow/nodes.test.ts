@@ -8,9 +8,11 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
+import { Db } from '../../src/postgres/db.ts'
 import { lockClasses } from '../../src/postgres/locks.ts'
 import { isNodeLock, listNodeAddresses } from '../../src/store/nodes.ts'
 import { Api } from '../support/api.ts'
+import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, untilStates, urlOf } from '../support/node.ts'
 import { inherited, run, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -117,11 +119,11 @@ test('hostile 13: a node with blobs of its own stops with one line, and the doct
 
 test('hostile 13: of two nodes that start together none takes mail before both are known to share their blobs', async (t) => {
   const place = await makePlace(t)
-  const [other, watching] = [new pg.Client(place.connection), new pg.Client(place.connection)]
-  for (const client of [other, watching]) {
-    await client.connect()
-    place.after(() => client.end())
-  }
+  const other = new pg.Client(place.connection)
+  await other.connect()
+  place.after(() => other.end())
+  const watching = new Db({ connection: place.connection, maxConnections: 1 })
+  place.after(() => watching.close())
   // What listens already would end the start at once.
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
@@ -138,12 +140,7 @@ test('hostile 13: of two nodes that start together none takes mail before both a
   ])
   const starting = startNode(place, { env: { POSTHORN_SMTP: `127.0.0.1:${port}` } })
   const refused = assert.rejects(starting, /is not the blob folder of the other nodes/)
-  await until('it to be about to join', async () => {
-    const { rowCount } = await watching.query(
-      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%into node%'`,
-    )
-    return (rowCount ?? 0) > 0
-  })
+  await untilLocked(watching, { saying: 'into node' })
   await other.query('commit')
   await refused
 })

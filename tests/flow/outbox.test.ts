@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { Db } from '../../src/postgres/db.ts'
 import { announce } from '../../src/store/outbox.ts'
 import { fanOut, mendOutbox } from '../../src/store/webhook-deliveries.ts'
+import { untilLocked } from '../support/lock-waits.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 
@@ -133,8 +134,7 @@ test('check 90: nodes that start together number the outbox anew once, and nothi
   const mended = await db.transaction(async (tx) => {
     await tx.query('lock table outbox in share mode')
     const nodes = [1, 2, 3].map(() => db.transaction(mendOutbox))
-    const waiting = `select from pg_locks where relation = 'outbox'::regclass and not granted`
-    await until('all to wait', async () => (await db.query(waiting)).length === 3)
+    await untilLocked(db, { count: 3 })
     return nodes
   })
   assert.deepEqual((await Promise.all(mended)).sort(), [false, false, true])

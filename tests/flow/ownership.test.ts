@@ -18,6 +18,7 @@ import {
 import { Turns } from '../../src/store/turns.ts'
 import type { Api, Inbox } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
+import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
@@ -249,12 +250,7 @@ test('check 93: a queue is not let go of before its results are recorded, howeve
       blocking.map(({ submission }) => submission.id),
     ])
     release()
-    await until('one to be on its way into the database', async () => {
-      const [row] = await db.query<{ count: number }>(
-        `select count(*) as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      return row!.count > 0
-    })
+    await untilLocked(db)
     const { submission, message } = await send(api, inbox, ['someone@one.test'])
     await until('it to arrive', () => one.copies.length > 0)
     await until('its line to end', () => one.open === 0)

@@ -14,10 +14,10 @@ import { fileSpooled } from '../../src/flow/receiving/file.ts'
 import { Receiver } from '../../src/flow/receiving/receive.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { returnPathOf } from '../../src/mail/return-path.ts'
-import type { Db } from '../../src/postgres/db.ts'
 import type { Reply } from '../../src/smtp/reply.ts'
 import { claimSpool, insertReceived, noteFailedSpool } from '../../src/store/spool.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
+import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Scope, until } from '../support/until.ts'
 import { stuff, Wire } from '../support/wire.ts'
@@ -464,30 +464,22 @@ test('the mail server is saturated while the mail of many is being committed, an
       await tx.query('lock table spool in access exclusive mode')
       await whileHeld()
     })
-  const waiting = (count: number) => async () => (await countWaiting(db)) === count
   const ended: Promise<Reply>[] = []
   let heldAgain: Promise<void> | undefined
   await hold(async () => {
     ended.push(end())
-    await until('the first is being committed', waiting(1))
+    await untilLocked(db)
     assert.equal(receiver.isSaturated(), false)
     ended.push(...Array.from({ length: 5 }, end))
     // It comes after the first and before the others.
     heldAgain = hold(async () => void (await until('it to be saturated', () => receiver.isSaturated())))
-    await until('somebody else waits too', waiting(2))
+    await untilLocked(db, { count: 2 })
     assert.equal(receiver.isSaturated(), false)
   })
   await heldAgain
   for (const { code } of await Promise.all(ended)) assert.equal(code, 250)
   await until('it to be at ease', () => !receiver.isSaturated())
 })
-
-async function countWaiting(db: Db): Promise<number> {
-  const [row] = await db.query<{ count: number }>(
-    `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-  )
-  return row!.count
-}
 
 test('check 77: mail whose inbox is deleted before it is filed goes with it, bytes and all', async (t) => {
   const stage = await setStage(t, ['api', 'mx'])

@@ -8,6 +8,7 @@ import { lockClasses } from '../../src/postgres/locks.ts'
 import { encryptedSample, nestedSample } from '../../src/scan/samples.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { clamdMissing, makeClamd, type TestClamd, virus } from '../support/clamd.ts'
+import { openStream } from '../support/event-source.ts'
 import { makePlace, type Place, startNode, type TestCaller, type TestNode } from '../support/node.ts'
 import { until } from '../support/until.ts'
 import { stuff, Wire } from '../support/wire.ts'
@@ -225,13 +226,15 @@ test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is
 }, async (t) => {
   const stage = await setStage(t)
   const { api, inbox, clamd, place, node, caller } = stage
+  const { http } = node.app.listening
+  const stream = await openStream(t, `http://${http!.host}:${http!.port}`, caller.secret)
   process.kill(clamd.pid(), 'SIGSTOP')
   const filed = await receive(stage, inbox, [['large.bin', randomBytes(900_000)]])
   await underWay(stage)
-  // Readers of the outbox wait for transactions that have a number: a scan has none.
-  const numbered = `select from pg_stat_activity where datname = current_database() and state = 'idle in transaction'
-    and backend_xid is not null`
-  await until('no transaction to hold up the outbox', async () => (await ask(stage, numbered)).length === 0)
+  // Nobody waits for it to be told of something else.
+  const body = { email: 'gone@far.test' }
+  await api.want('/v1/suppressions', { method: 'POST', body, status: 201 })
+  await until('what else happens', () => stream.events.some(({ type }) => type === 'suppression.created'))
   await clamd.kill9()
   await until('the outage to be met', () => node.log().includes('clamd cannot be reached'))
   assert.deepEqual(states(await show(api, filed)), ['unscanned'])

@@ -8,6 +8,7 @@ import { type SearchedMail, writeVector } from '../../src/mail/read/words.ts'
 import { purgeMessages } from '../../src/store/removal.ts'
 import { mendOutbox, purgeOutbox } from '../../src/store/webhook-deliveries.ts'
 import type { Message } from '../support/api.ts'
+import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, send, startNode } from '../support/node.ts'
 import { idOf, range, setStage } from '../support/search-stage.ts'
 import { until } from '../support/until.ts'
@@ -112,11 +113,7 @@ test('search: a message that is being deleted is waited for, and indexed if it s
     .transaction(async (tx) => {
       await tx.query('delete from message where id = $1', [idOf(1)])
       const running = index()
-      await until('the index to wait', async () => {
-        const waiting = `select from pg_locks join pg_stat_activity using (pid)
-          where not granted and locktype = 'transactionid' and datname = current_database()`
-        return (await db.query(waiting)).length > 0
-      })
+      await untilLocked(db)
       throw Object.assign(new Error('refused'), { running })
     })
     .catch((error) => error.running)

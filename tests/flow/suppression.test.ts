@@ -10,6 +10,7 @@ import { Turns } from '../../src/store/turns.ts'
 import type { Acceptance, Api, Inbox, Refusal, Submission } from '../support/api.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
+import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Rule, type Sink, startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -165,13 +166,7 @@ test('check 46: what is suppressed while a claim waits for its queue is not atte
   await holder.query('select from route where key = $1 for update', [route!.key])
   const claim = { route: route!.key, epoch: route!.epoch, wanted: 5, passedOver: [], turns: new Turns() }
   const claiming = claimDeliveries(db, claim, clock.now())
-  await until('the claim to wait', async () => {
-    const waiting = await db.query(
-      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-        and query like '%claim_deliveries%'`,
-    )
-    return waiting.length > 0
-  })
+  await untilLocked(db, { saying: 'claim_deliveries' })
   await edit(api, 'POST', 'gone@far.test')
   await holder.query('commit')
   assert.deepEqual(

@@ -3,7 +3,6 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startApp } from '../../app.ts'
 import { createLog } from '../../base/log.ts'
 import { formatAddress, reachable } from '../../config/setting-values.ts'
 import { readSettings, type Settings } from '../../config/settings.ts'
@@ -62,6 +61,7 @@ export async function startFresh({ clamd }: Settings): Promise<TourPlace> {
   try {
     const foundation = await openFoundation(settings, createLog('error', 'pretty'), () => {})
     endings.push(() => foundation.close())
+    const { startApp } = await import('../../app.ts')
     const app = await startApp(foundation, settings.roles)
     endings.push(() => app.stop())
     const secret = await openDevelopment(foundation)
