@@ -7,7 +7,7 @@ import {
   type SubmissionId,
   type ThreadId,
 } from '../base/ids.ts'
-import { column, lines, pick } from '../postgres/columns.ts'
+import { column, lines, pick, releaseColumns } from '../postgres/columns.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import { LongText, readLongText } from './long-text.ts'
 import { isCut, isLong, maxCutLength } from './message-weight.ts'
@@ -218,8 +218,9 @@ export interface FiledMessage {
   rcpts: MessageRow['recipients']
   participants: string[]
   subject: string
-  body: string
-  html: string | null
+  /** A long text as its UTF-8, as is `html`. */
+  body: string | Uint8Array
+  html: string | Uint8Array | null
   /** Null where it is the text without the white space around it. */
   extracted: string | null
   attachments: AttachmentEntry[]
@@ -235,7 +236,7 @@ const filing = `select file_messages as id from file_messages(${Array.from({ len
 /** Files the mails whose spool rows this transaction holds; answers the ids that became messages. */
 export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Promise<string[]> {
   const mails = filed.toSorted((one, other) => (one.id < other.id ? -1 : 1))
-  const rows = await tx.query<{ id: string }>(filing, [
+  const values = [
     at,
     column('text', [...new Set(pick(mails, 'inbox'))]),
     column('text', pick(mails, 'id')),
@@ -262,7 +263,9 @@ export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Pro
       'uuid',
       mails.map(() => newUuid()),
     ),
-  ])
+  ]
+  const rows = await tx.query<{ id: string }>(filing, values)
+  releaseColumns(values)
   return rows.map(({ id }) => id)
 }
 
