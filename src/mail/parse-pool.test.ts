@@ -12,7 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { NoThread } from '../base/thread-pool.ts'
 import { NoBytes, OutOfPatience, ParsePool, viewAsText } from './parse-pool.ts'
-import type { MailBytes } from './parse-worker.ts'
+import type { MailBytes, ReadMail } from './parse-worker.ts'
 import { ChangedFile } from './read/file-bytes.ts'
 import { parseMail } from './read/parse.ts'
 
@@ -32,6 +32,12 @@ const slowMail = Buffer.concat([
   Buffer.from('Content-Type: multipart/mixed; boundary=bb\r\n\r\n'),
   Buffer.from('--bx\r\n'.repeat(4_000_000)),
 ])
+
+/** With long texts as strings. */
+function asParsed(mail: ReadMail) {
+  const [text, html] = [mail.text, mail.html].map((one) => one && Buffer.from(one).toString())
+  return { ...mail, text, html }
+}
 
 test('reads as without a thread, in order, and leaves the bytes to their owner', async (t) => {
   const pool = openPool(t)
@@ -68,7 +74,7 @@ test('reads what stands in a file as what is in memory; a file that is not there
   // Part of the slow mail: over a hundred windows of its file.
   const part = slowMail.subarray(0, 8 << 20)
   writeFileSync(path, part)
-  assert.ok(isDeepStrictEqual(await pool.parse({ path, sizeBytes: part.length }), parseMail(part)))
+  assert.ok(isDeepStrictEqual(asParsed(await pool.parse({ path, sizeBytes: part.length })), parseMail(part)))
 })
 
 test('check 97: a file that takes too long is shown as text, from its start alone', async (t) => {
@@ -79,7 +85,7 @@ test('check 97: a file that takes too long is shown as text, from its start alon
   writeFileSync(path, slowMail)
   const mail = await pool.parse({ path, sizeBytes: slowMail.length })
   assert.match(mail.note ?? '', /could not be read: it took more than 100 ms/)
-  assert.ok(mail.text.startsWith('--bx\n'))
+  assert.ok(String(mail.text).startsWith('--bx\n'))
 })
 
 test('check 97: a mail that takes too long comes as plain text, its neighbours unharmed', async (t) => {
@@ -91,7 +97,7 @@ test('check 97: a mail that takes too long comes as plain text, its neighbours u
     pool.parse(withAttachment),
   ])
   assert.match(slow.note ?? '', /could not be read: it took more than 100 ms/)
-  assert.ok(slow.text.startsWith('--bx\n'))
+  assert.ok(String(slow.text).startsWith('--bx\n'))
   for (const neighbour of [first, last]) assert.deepEqual(neighbour, parseMail(withAttachment))
 })
 
@@ -133,7 +139,7 @@ test('hostile 2, 17: of a file as of what is in memory: patience, the address of
     const mail = await pool.parse(inFile(raw))
     assert.ok(Buffer.byteLength(mail.text) <= 4 << 20)
     assert.match(mail.note ?? '', /a text of more than 4 MiB/)
-    assert.deepEqual(mail, parseMail(raw))
+    assert.ok(isDeepStrictEqual(asParsed(mail), parseMail(raw)))
   }
 })
 

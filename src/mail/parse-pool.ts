@@ -2,7 +2,7 @@
 import { open } from 'node:fs/promises'
 import { type Patience, ThreadPool } from '../base/thread-pool.ts'
 import type { Report, ReportAddress } from './bounce/report.ts'
-import type { MailBytes, ParseAnswer, ParseRequest } from './parse-worker.ts'
+import type { MailBytes, ParseAnswer, ParseRequest, ReadMail } from './parse-worker.ts'
 import { ChangedFile, checkSize } from './read/file-bytes.ts'
 import { type ParsedMail, plainTextView } from './read/parse.ts'
 import type { SearchedMail } from './read/words.ts'
@@ -51,7 +51,7 @@ export class ParsePool {
    * Rejects with `NoThread` where none could read it: after `close`, or where threads do not start; with `NoBytes` where
    * its file cannot be read, `ChangedFile` where it is not what was written; and with `OutOfPatience` where patience was given.
    */
-  async parse(raw: MailBytes, patience?: Patience): Promise<ParsedMail> {
+  async parse(raw: MailBytes, patience?: Patience): Promise<ReadMail> {
     const outcome = await this.#run({ kind: 'parse', raw }, patience)
     if ('mail' in outcome) return outcome.mail
     const fault = 'fault' in outcome ? outcome.fault : 'no answer'

@@ -16,8 +16,13 @@ export type ParseRequest =
   | ReadRequest
   | { kind: 'words'; mails: SearchedMail[] }
   | { kind: 'text'; html: string }
+/** A mail as it leaves the thread: a long text as its UTF-8, whose memory moves where a string is copied. */
+export type ReadMail = Omit<ParsedMail, 'text' | 'html'> & {
+  text: string | Uint8Array<ArrayBuffer>
+  html: string | Uint8Array<ArrayBuffer> | null
+}
 export type ParseAnswer =
-  | { mail: ParsedMail }
+  | { mail: ReadMail }
   | { report: Report | null }
   | { vectors: string[] }
   | { text: string }
@@ -27,16 +32,28 @@ export type ParseAnswer =
   /** The mail's file could not be read, which says nothing of the mail; `code` is the system's. */
   | { unreadable: string; code: string | undefined }
 
+/** As long as the texts that have no new text apart. */
+const longText = 256 * 1024
+const encoder = new TextEncoder()
+
 const port = parentPort
 port?.on('message', (request: ParseRequest) => {
   try {
-    port.postMessage(answer(request))
+    post(answer(request))
   } catch (error) {
-    port.postMessage(answerFault(error))
+    post(answerFault(error))
   }
 })
 // What is late from then on is late because of a mail.
 port?.postMessage('ready')
+
+function post(result: ParseAnswer): void {
+  const texts = 'mail' in result ? [result.mail.text, result.mail.html] : []
+  port!.postMessage(
+    result,
+    texts.flatMap((text) => (text instanceof Uint8Array ? text.buffer : [])),
+  )
+}
 
 function answerFault(error: unknown): ParseAnswer {
   if (error instanceof ChangedFile) return { changed: error.message }
@@ -60,6 +77,15 @@ function answer(request: ParseRequest): ParseAnswer {
 }
 
 function read(request: ReadRequest, bytes: Uint8Array | Bytes): ParseAnswer {
-  if (request.kind === 'parse') return { mail: parseMail(bytes) }
+  if (request.kind === 'parse') return { mail: packed(parseMail(bytes)) }
   return { report: readReport(bytes, request.sentTo) }
+}
+
+function packed(mail: ParsedMail): ReadMail {
+  const { text, html } = mail
+  return { ...mail, text: packedText(text), html: html === null ? null : packedText(html) }
+}
+
+function packedText(text: string): string | Uint8Array<ArrayBuffer> {
+  return text.length > longText ? encoder.encode(text) : text
 }

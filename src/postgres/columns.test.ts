@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { testDatabase } from '../../tests/support/postgres.ts'
-import { column } from './columns.ts'
+import { column, releaseColumns } from './columns.ts'
 import { Db, DbFault } from './db.ts'
 
 const db = new Db({ connection: await testDatabase({ after }), maxConnections: 1 })
@@ -45,14 +45,21 @@ for (const [type, value] of cases)
     await fc.assert(property, { numRuns: 100 })
   })
 
-test('a text of megabytes is read as it was written', async () => {
+test('a text of megabytes is read as it was written, as a string and as UTF-8; its memory can be released', async () => {
   const long = 'ä€𝄞'.repeat(700_000)
-  const [row] = await db.query<{ long: string; short: string }>(
-    'select ($1::text[])[1] as long, ($1::text[])[2] as short',
-    [column('text', [long, 'short'])],
-  )
-  assert.equal(row!.long, long)
-  assert.equal(row!.short, 'short')
+  for (const written of [long, Buffer.from(long)]) {
+    const columns = [column('text', [written, 'short']), column('text', ['other'])]
+    const [row] = await db.query<{ long: string; short: string; other: string }>(
+      'select ($1::text[])[1] as long, ($1::text[])[2] as short, ($2::text[])[1] as other',
+      columns,
+    )
+    assert.deepEqual(row, { long, short: 'short', other: 'other' })
+    const [, other] = columns
+    const kept = Buffer.from(other!)
+    releaseColumns(columns)
+    assert.equal(columns[0]!.length, 0)
+    assert.deepEqual(other, kept)
+  }
 })
 
 test('a text with NUL is the row’s fault', async () => {

@@ -29,15 +29,17 @@ function reserve(at: number, bytes: number): void {
   scratch = larger
 }
 
-function writeText(value: string, at: number): number {
+function writeText(value: string | Uint8Array, at: number): number {
+  if (typeof value !== 'string') return writeBytes(value, at)
   // A UTF-16 unit makes three bytes at most; for long texts it is worth counting.
   reserve(at, value.length < 10_000 ? 3 * value.length : Buffer.byteLength(value))
   return at + scratch.write(value, at)
 }
 
-function writeBytes(value: Buffer, at: number): number {
+function writeBytes(value: Uint8Array, at: number): number {
   reserve(at, value.length)
-  return at + value.copy(scratch, at)
+  scratch.set(value, at)
+  return at + value.length
 }
 
 const elements = {
@@ -90,6 +92,15 @@ export function column<Type extends keyof Elements>(
   if (scratch.length <= keptBytes) return Buffer.from(written)
   scratch = Buffer.allocUnsafe(1 << 16)
   return written
+}
+
+/**
+ * Gives back the memory of large columns, which is their own, once their statement has ended: the collector would leave it for
+ * long.
+ */
+export function releaseColumns(columns: readonly unknown[]): void {
+  for (const one of columns)
+    if (Buffer.isBuffer(one) && one.buffer.byteLength > keptBytes) (one.buffer as ArrayBuffer).transfer(0)
 }
 
 /** One field of the rows of a batch. */

@@ -8,7 +8,7 @@ import {
   type ThreadId,
 } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
-import { column, lines, pick } from '../postgres/columns.ts'
+import { column, lines, pick, releaseColumns } from '../postgres/columns.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import { LongText, readLongText } from './long-text.ts'
 import { isCut, isLong, maxCutLength } from './message-weight.ts'
@@ -209,7 +209,7 @@ export interface FiledMessage
       MessageRow<string>,
       'internetMessageId' | 'inReplyTo' | 'referenceIds' | 'sender' | 'recipients'
     >,
-    Pick<MessageRow<string>, 'subject' | 'text' | 'html' | 'attachments'> {
+    Pick<MessageRow<string>, 'subject' | 'attachments'> {
   id: string
   inboxId: string
   organizationId: string
@@ -218,6 +218,9 @@ export interface FiledMessage
   /** The nearest first. */
   ancestors: string[]
   participants: string[]
+  /** A long text as its UTF-8, as is `html`. */
+  text: string | Uint8Array
+  html: string | Uint8Array | null
   /** Null where it is the text without the white space around it. */
   extractedText: string | null
   security: SecurityRecord
@@ -262,6 +265,7 @@ export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Pro
     `select file_messages as id from file_messages(${named.of()})`,
     named.values,
   )
+  releaseColumns(named.values)
   return rows.map(({ id }) => id)
 }
 

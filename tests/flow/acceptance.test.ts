@@ -342,7 +342,7 @@ test('check 69: what comes to stand against a send while it waits for its turn i
     const waiting = await two.db.transaction(async (tx) => {
       await tx.query('select from usage where organization_id = $1 for update', organization)
       const codes = codesOf([send(one, sender)])
-      await untilLocked(two.db, { saying: 'accept_sends(' })
+      await untilLocked(two.db, { saying: 'decide_sends(' })
       await two.db.query(statement, organization)
       return { codes }
     })

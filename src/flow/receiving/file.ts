@@ -11,7 +11,7 @@ import { type Turn, Turns } from '../../base/turns.ts'
 import type { UnderWay } from '../../base/under-way.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { OutOfPatience, type ParsePool, viewAsText } from '../../mail/parse-pool.ts'
-import type { MailBytes } from '../../mail/parse-worker.ts'
+import type { MailBytes, ReadMail } from '../../mail/parse-worker.ts'
 import type { ParsedMail } from '../../mail/read/parse.ts'
 import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
 import { type FiledMessage, fileMessages } from '../../store/messages.ts'
@@ -281,7 +281,7 @@ async function viewLeft({ blobs, log }: FilingDeps, { id }: Spooled, raw: MailBy
   }
 }
 
-function compile(row: Spooled, mail: ParsedMail): FiledMessage {
+function compile(row: Spooled, mail: ReadMail): FiledMessage {
   const { from, recipients, helo, remoteIp, tls, protocol, receivedBy } = row.envelope
   const references = mail.references.filter(isIndexable)
   const inReplyTo = mail.inReplyTo && isIndexable(mail.inReplyTo) ? mail.inReplyTo : null
@@ -311,7 +311,7 @@ function compile(row: Spooled, mail: ParsedMail): FiledMessage {
     subject: mail.subject,
     text: mail.text,
     html: mail.html,
-    extractedText: mail.extractedText === withoutMargins(mail.text) ? null : mail.extractedText,
+    extractedText: isAllNew(mail) ? null : mail.extractedText,
     attachments: mail.attachments.map(({ sizeBytes, ...entry }) => ({
       ...entry,
       size: sizeBytes,
@@ -329,6 +329,11 @@ function compile(row: Spooled, mail: ParsedMail): FiledMessage {
 
 function isIndexable(id: string): boolean {
   return Buffer.byteLength(id) <= maxMessageIdBytes
+}
+
+/** A text that came as bytes is so long that no new text was taken out of it. */
+function isAllNew({ text, extractedText }: ReadMail): boolean {
+  return typeof text === 'string' && extractedText === withoutMargins(text)
 }
 
 /** The text without spaces, tabs and line ends around it; linear, whatever is in it. */

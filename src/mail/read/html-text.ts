@@ -226,24 +226,31 @@ class TextWriter {
   }
 
   #writePreformatted(text: string): void {
-    for (const [index, line] of text.split('\n').entries()) {
-      if (index > 0) this.#lineBreak()
-      const words = line.trimEnd()
-      if (words === '') continue
-      this.#startLine()
-      this.#push(words)
-      this.#isAtLineStart = false
+    for (let start = 0; start <= text.length; ) {
+      if (start > 0) this.#lineBreak()
+      const found = text.indexOf('\n', start)
+      const end = found < 0 ? text.length : found
+      this.#writeLine(text.slice(start, end).trimEnd())
+      start = end + 1
     }
+  }
+
+  #writeLine(words: string): void {
+    if (words === '') return
+    this.#startLine()
+    this.#push(words)
+    this.#isAtLineStart = false
   }
 
   #startLine(): void {
     const isFirst = this.#pieces.length === 0
     if (this.#breaks === 0 && !isFirst) return
-    if (!isFirst) this.#push('\n'.repeat(this.#breaks))
+    if (!isFirst) this.#push(breaks[this.#breaks]!)
     if (this.#quoteDepth > 0) this.#pushMark(quoteMarks[Math.min(this.#quoteDepth, deepestQuote)]!)
     this.#isAtLineStart = true
     this.#breaks = 0
   }
 }
 
+const breaks = ['', '\n', '\n\n', '\n\n\n']
 const quoteMarks = Array.from({ length: deepestQuote + 1 }, (_, depth) => '> '.repeat(depth))
