@@ -1,4 +1,4 @@
-// The jobs that a queue's worker has claimed: which one a connection carries next, and how many connections each organization has.
+// The jobs that a queue's worker has claimed: which one a connection carries next, and whom the connections serve.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mayTake } from '../base/share.ts'
 
@@ -46,7 +46,7 @@ export class ClaimedJobs<Job> {
     return this.#waiting.some(({ organizationId }) => this.#mayCarry(organizationId))
   }
 
-  /** After a claim that came back short more work comes together for a moment: a claim costs as much as several deliveries. */
+  /** Waits for a moment after a claim that came back short, for a claim costs as much as several deliveries. */
   async debounced(): Promise<void> {
     const waitMs = this.#claimAtMs - performance.now()
     if (waitMs > 0) await sleep(waitMs)
@@ -68,7 +68,7 @@ export class ClaimedJobs<Job> {
     return jobs.length
   }
 
-  /** The next job for a connection: of those whose organization may have another, one of an organization with the fewest. */
+  /** The next job to carry: of those whose organization may have another connection, one of whoever has the fewest. */
   take(): ClaimedJob<Job> | null {
     let next: ClaimedJob<Job> | null = null
     for (const waiting of this.#waiting) {

@@ -59,7 +59,27 @@ export class CallBudget {
   }
 }
 
-/** Runs until nothing falls due for a while, the lease is lost, or it is stopped; `run` then resolves. */
+/**
+ * The life of an endpoint's calls on the node that owns it. `WebhookEngine` makes a worker for each lease and calls `run`
+ * once. It goes through these states:
+ *
+ * - *claiming*: it claims as many events as it may make calls now, and starts the calls. Where all came it claims again
+ *   at once; where fewer came it first waits for `gatherMs`, so that more come together, and asks what is due next.
+ * - *full*: it may make no further call, or fewer than half of its calls while others are under way. It waits for the end
+ *   of one, or a wake-up, for a second at most.
+ * - *idle*: what is due next lies ahead, or is busy. It waits until then, for the end of a call or a wake-up, for a second
+ *   at most.
+ * - *over*: it was stopped; or for `lingerMs` nothing was claimed or busy, nothing falls due within a second but what it
+ *   has left, and nobody has woken it. `run` resolves when the last call has ended and its result is recorded or given
+ *   up. The engine lets the lease go, and takes the endpoint over again if it was woken since the last claim began.
+ *
+ * A call is *busy* until its result is recorded, and no claim takes it meanwhile. One whose result was not recorded is
+ * *left* to the next owner of the endpoint: nobody else knows that it was made. The call that ended last sets the pace
+ * of the endpoint, *prompt* or *slow*, and so how many calls it may make at once, of its own and of the `CallBudget`.
+ *
+ * The fan-out wakes it by way of the engine, each call that ends does, and `stop` and `cut` do. A call writes nothing
+ * before its result, so a crash leaves no trace of it: the next owner makes it again, under the same id.
+ */
 export class EndpointWorker<Call extends { id: string }> {
   readonly #options: EndpointWorkerOptions<Call>
   readonly #abort = new AbortController()

@@ -21,7 +21,23 @@ export interface LoopOptions {
 
 const failureWaitMs = [500, 1_000, 2_000, 5_000]
 
-/** A loop that never dies of a failed run: it logs, waits a little longer each time, and tries again. */
+/**
+ * A loop that never dies of a failed run. Its states, from `start` to `stop`:
+ *
+ * - *running*: `run` does some work. A wake-up from its beginning on is remembered until the loop is idle.
+ * - *debouncing*, after a run that left nothing to do: for `gatherMs`, so that the next run finds more than one thing.
+ * - *yielding*, after that, and after each run that left more to do: as long as `givesWay.now` says that others come
+ *   first, but no longer in all than `mostMs` since a run last left nothing to do; before the first such run not at all.
+ * - *idle*, after a run that left nothing to do: until a wake-up, or for `intervalMs`; not at all where a wake-up is
+ *   remembered. Then it runs again, as it does right after yielding where there is more.
+ * - *backing off*, after a run that rejected: logged and counted, and tried again after about 0.5 s, up to 5 s when
+ *   several have failed one after the other.
+ * - *over*: `stop` was called. It ends every wait at once, lets a run under way end, and then resolves; a loop that is
+ *   over does not start again.
+ *
+ * A wake-up ends only the idle state; it comes from this process, by whoever has committed work. What other nodes commit
+ * is found by the interval. The loop keeps nothing, so a crash leaves what `run` has committed by then.
+ */
 export class Loop {
   readonly #options: LoopOptions
   readonly #signal: Signal
