@@ -4,9 +4,9 @@ import type { Log } from './log.ts'
 import { meters } from './meters.ts'
 
 /** A 20th of the disk, and no more than this, unless the setting says otherwise. */
-const mostBytes = 1 << 30
+const maxBytes = 1 << 30
 const share = 1 / 20
-const lookMs = 2_000
+const checkMs = 2_000
 
 export interface DiskRoom {
   freeBytes: number
@@ -16,7 +16,7 @@ export interface DiskRoom {
 /** What is free on the folder's disk, and what has to be: `reserveBytes`, or a share of the disk where that is null. */
 export async function readDiskRoom(folder: string, reserveBytes: number | null): Promise<DiskRoom> {
   const { bavail, blocks, bsize } = await statfs(folder)
-  const derived = Math.min(mostBytes, blocks * bsize * share)
+  const derived = Math.min(maxBytes, blocks * bsize * share)
   return { freeBytes: bavail * bsize, reserveBytes: reserveBytes ?? derived }
 }
 
@@ -43,8 +43,8 @@ export class DiskReserve {
 
   /** Looks once, and again and again until `stop`. */
   async start(): Promise<void> {
-    await this.#look()
-    this.#timer = setInterval(() => void this.#look(), lookMs)
+    await this.#check()
+    this.#timer = setInterval(() => void this.#check(), checkMs)
     this.#timer.unref()
   }
 
@@ -52,7 +52,7 @@ export class DiskReserve {
     clearInterval(this.#timer)
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { folders, reserveBytes, log } = this.#options
     // A disk that cannot be looked at says so to who writes on it.
     const found = await Promise.all(

@@ -19,13 +19,13 @@ export interface KnownForOptions<Key, Value> {
 export class KnownFor<Key, Value> {
   readonly #options: KnownForOptions<Key, Value>
   readonly #known: BoundedMap<Key, { value: Value | null; untilMs: number }>
-  readonly #lookUps: Batch<Key, Value | null>
+  readonly #lookups: Batch<Key, Value | null>
 
   constructor(options: KnownForOptions<Key, Value>) {
     const { name, max, load } = options
     this.#options = options
     this.#known = new BoundedMap(max)
-    this.#lookUps = new Batch<Key, Value | null>({
+    this.#lookups = new Batch<Key, Value | null>({
       name,
       flush: async (keys) => {
         const found = await load([...new Set(keys)])
@@ -46,7 +46,7 @@ export class KnownFor<Key, Value> {
     if (known !== undefined) return known
     const { clock, ms, missingMs = ms } = this.#options
     const askedMs = clock.monotonicMs()
-    const value = await this.#lookUps.add(key)
+    const value = await this.#lookups.add(key)
     const forMs = value === null ? missingMs : ms
     if (forMs > 0) this.#known.set(key, { value, untilMs: askedMs + forMs })
     return value

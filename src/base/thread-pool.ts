@@ -22,7 +22,7 @@ export interface Fault {
 }
 
 /** Requests sent ahead to a thread, so that it never waits for the next one. */
-const mostAhead = 8
+const maxAhead = 8
 /** In how many steps the time of a request is counted, so that time in which the whole process stood still counts little. */
 const steps = 10
 
@@ -33,14 +33,14 @@ const steps = 10
 const youngHeapMb = 16
 
 /** How long a request may take, and whether it is still wanted when its turn comes. */
-export interface Patience {
+export interface TimeLimit {
   timeoutMs: number
   isWanted(): boolean
 }
 
 interface Job<Request, Answer> {
   request: Request
-  patience: Patience
+  timeLimit: TimeLimit
   settle: (outcome: Answer | Fault | 'late') => void
   /** For what is no fault of the request: the caller tries again later. */
   fail: (error: Error) => void
@@ -62,9 +62,9 @@ export class ThreadPool<Request, Answer extends object> {
    * a fault where the thread ended over it. Rejects with `NoThread` where none could work on it: after `close`, or where
    * threads do not start.
    */
-  run(request: Request, patience: Patience): Promise<Answer | Fault | 'late'> {
+  run(request: Request, timeLimit: TimeLimit): Promise<Answer | Fault | 'late'> {
     const thread = this.#threads.reduce(idlerOf)
-    return new Promise((settle, fail) => thread.run({ request, patience, settle, fail }))
+    return new Promise((settle, fail) => thread.run({ request, timeLimit, settle, fail }))
   }
 
   /** Ends the threads. What is still open rejects. */
@@ -116,9 +116,9 @@ class Thread<Request, Answer extends object> {
   }
 
   #send(): void {
-    while (this.#waiting.length > 0 && this.#sent.length < mostAhead) {
+    while (this.#waiting.length > 0 && this.#sent.length < maxAhead) {
       const job = this.#waiting.shift()!
-      if (!job.patience.isWanted()) {
+      if (!job.timeLimit.isWanted()) {
         job.settle('late')
         continue
       }
@@ -192,7 +192,7 @@ class Thread<Request, Answer extends object> {
     if (this.#sent.length === 0) this.#rest(worker)
     else {
       worker.ref()
-      const { timeoutMs } = this.#sent[0]!.patience
+      const { timeoutMs } = this.#sent[0]!.timeLimit
       if (this.#isReady) this.#countTime(worker, timeoutMs, timeoutMs / steps)
     }
   }

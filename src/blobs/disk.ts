@@ -33,7 +33,7 @@ export interface StoredFile {
 /** Blobs are spread over as many folders. */
 export const partCount = 256
 const ownerFile = 'database-id'
-const gatheredBytes = 256 * 1024
+const bufferedBytes = 256 * 1024
 
 /**
  * Blobs in a folder. A blob has exactly one owner, the raw row whose id is its key, so deleting needs no counting;
@@ -54,11 +54,11 @@ export class DiskBlobs {
     const temporary = `${path}.tmp`
     await this.#makeFolder(dirname(path))
     const file = await open(temporary, 'wx', 0o600)
-    const gathered = new Gathered(file)
+    const buffered = new BufferedWriter(file)
     return {
-      write: (chunk) => gathered.write(chunk),
+      write: (chunk) => buffered.write(chunk),
       commit: async () => {
-        await gathered.flush()
+        await buffered.flush()
         await file.sync()
         await file.close()
         await rename(temporary, path)
@@ -174,9 +174,9 @@ function nullWhereMissing(error: unknown): null {
 }
 
 /** Chunks on their way to a file, in one buffer that is used again, so that those of the socket are free at once. */
-class Gathered {
+class BufferedWriter {
   readonly #file: FileHandle
-  readonly #buffer = Buffer.allocUnsafeSlow(gatheredBytes)
+  readonly #buffer = Buffer.allocUnsafeSlow(bufferedBytes)
   #length = 0
 
   constructor(file: FileHandle) {

@@ -91,7 +91,7 @@ export function readEnvironment(folder: string, environment: Environment): Envir
 export function readSettings(environment: Environment): Settings {
   const reader = new Reader(environment)
   const settings = {
-    ...readPlaces(reader),
+    ...readFolders(reader),
     ...readListeners(reader),
     ...readMail(reader),
     ...readRunning(reader),
@@ -140,7 +140,7 @@ const foreign = /^POSTHORN_TEST/
 
 const percent = 'with %23 for #, %2F for /, %3F for ?, %40 for @ and %25 for % in user and password'
 
-function readPlaces(reader: Reader) {
+function readFolders(reader: Reader) {
   const dataDir = resolve(reader.read('POSTHORN_DATA_DIR', './data', string, 'a folder, such as ./data'))
   const secretKeyFile = reader.read(
     'POSTHORN_SECRET_KEY_FILE',

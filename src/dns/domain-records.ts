@@ -32,7 +32,7 @@ export interface DomainFacts {
 
 const mxPriority = 10
 const returnPathLabel = 'bounce.'
-const longestName = 253
+const maxName = 253
 
 /** The records of a domain in the order in which people publish them. */
 export function listDomainRecords({ name, challenge, mailHost, keys }: DomainFacts): DomainRecord[] {
@@ -66,7 +66,7 @@ export function domainOfReturnPathHost(host: string): string | null {
 /** Whether the name can be in DNS at all. */
 export function fitsDns(name: string): boolean {
   // RFC 1035 2.3.4: 255 octets with the length of each label, which are 253 characters of text.
-  return name.length <= longestName
+  return name.length <= maxName
 }
 
 /** Under which a record's observation is kept: what is looked up. */

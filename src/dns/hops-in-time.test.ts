@@ -55,7 +55,7 @@ test('check 79: what was answered too late is remembered for who asks again', as
 })
 
 test('check 79: one asker with many silent domains leaves room for the others', async () => {
-  const finder = inTime({ maxLookUps: 3, maxOfAsker: 2 }, 30_000)
+  const finder = inTime({ maxLookups: 3, maxOfAsker: 2 }, 30_000)
   const before = server.asked.length
   const stuck = finder.find('one', silent, 200)
   assert.equal((await finder.find('other', ['other.example'], 20_000)).get('other.example')?.status, 'ok')
@@ -65,7 +65,7 @@ test('check 79: one asker with many silent domains leaves room for the others', 
 })
 
 test('check 79: past the room to wait the answer comes at once', async () => {
-  const finder = inTime({ maxLookUps: 1, maxWaiting: 1 })
+  const finder = inTime({ maxLookups: 1, maxWaiting: 1 })
   const found = await finder.find('one', silent.slice(0, 3), 50)
   assert.deepEqual(
     [...found.values()].map((hops) => hops.status === 'temporary' && hops.reason),

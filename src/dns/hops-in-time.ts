@@ -8,7 +8,7 @@ export interface HopsInTimeOptions {
   /** Domains that one asker has looked up in a minute; each is up to 41 questions, of servers that its owner names. */
   maxPerMinute?: number
   /** Domains looked up at once. */
-  maxLookUps?: number
+  maxLookups?: number
   /** Of these for one asker, so that one with many silent domains leaves room for the others. */
   maxOfAsker?: number
   /** Domains that wait for their turn; past these the answer is that it cannot be known now. */
@@ -31,10 +31,10 @@ export class HopsInTime {
   readonly #waiting = new Set<Wanted>()
   readonly #underWay = new Map<string, number>()
   readonly #minutes = new Map<string, { count: number; untilMs: number }>()
-  #lookUps = 0
+  #lookups = 0
 
   constructor(options: HopsInTimeOptions) {
-    this.#options = { maxPerMinute: 600, maxLookUps: 512, maxOfAsker: 128, maxWaiting: 10_000, ...options }
+    this.#options = { maxPerMinute: 600, maxLookups: 512, maxOfAsker: 128, maxWaiting: 10_000, ...options }
   }
 
   /**
@@ -102,14 +102,14 @@ export class HopsInTime {
 
   #depart(): void {
     for (const wanted of this.#waiting) {
-      if (this.#lookUps >= this.#options.maxLookUps) return
+      if (this.#lookups >= this.#options.maxLookups) return
       if ((this.#underWay.get(wanted.asker) ?? 0) >= this.#options.maxOfAsker) continue
       this.#waiting.delete(wanted)
-      void this.#lookUp(wanted)
+      void this.#lookup(wanted)
     }
   }
 
-  async #lookUp({ asker, domain, found }: Wanted): Promise<void> {
+  async #lookup({ asker, domain, found }: Wanted): Promise<void> {
     this.#count(asker, 1)
     found(await this.#options.hopFinder.find(domain))
     this.#count(asker, -1)
@@ -117,7 +117,7 @@ export class HopsInTime {
   }
 
   #count(asker: string, change: 1 | -1): void {
-    this.#lookUps += change
+    this.#lookups += change
     const count = (this.#underWay.get(asker) ?? 0) + change
     if (count > 0) this.#underWay.set(asker, count)
     else this.#underWay.delete(asker)

@@ -39,7 +39,7 @@ export interface HopFinderOptions {
 const namesAtOnce = 20
 const maxAddresses = 40
 // The MX record's own TTL is not to be had from c-ares, so that of its addresses counts, within these bounds.
-const longestCacheMs = 300_000
+const maxCacheMs = 300_000
 const noneFoundCacheMs = 60_000
 
 interface Found {
@@ -89,7 +89,7 @@ export class HopFinder {
   }
 
   async #ask(key: string): Promise<Hops> {
-    const { hops, cacheMs } = await within(this.#options.deadlineMs, lookUpHops(this.#options, key), () =>
+    const { hops, cacheMs } = await within(this.#options.deadlineMs, resolveHops(this.#options, key), () =>
       temporary('DNS took too long'),
     )
     if (cacheMs > 0) this.#cache.set(key, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
@@ -102,7 +102,7 @@ function cacheKey(domain: string): string {
   return domain.toLowerCase().replace(/\.$/, '')
 }
 
-async function lookUpHops(options: Required<HopFinderOptions>, domain: string): Promise<Found> {
+async function resolveHops(options: Required<HopFinderOptions>, domain: string): Promise<Found> {
   const answer = await options.resolver.resolve('MX', domain)
   if (answer.status === 'temporary') return temporary(answer.reason)
   if (answer.status === 'nxdomain') return nothing({ status: 'domain_not_found' })
@@ -134,11 +134,11 @@ async function findHosts(options: Required<HopFinderOptions>, exchanges: DnsReco
     ...{ hosts: [], ttlSeconds: Number.POSITIVE_INFINITY, unknown: null, isRefused: false, isOwn: false },
   }
   for (let from = 0; from < asked.length && search.hosts.length === 0 && !search.isOwn; from += namesAtOnce)
-    await lookUpSome(options, asked.slice(from, from + namesAtOnce), search)
+    await resolveSome(options, asked.slice(from, from + namesAtOnce), search)
   const { hosts, unknown } = search
   // RFC 5321 5.1: hosts that can be found are tried, though others cannot be looked up now.
   if (hosts.length > 0) {
-    const cacheMs = unknown ? 0 : Math.min(search.ttlSeconds * 1000, longestCacheMs)
+    const cacheMs = unknown ? 0 : Math.min(search.ttlSeconds * 1000, maxCacheMs)
     return { hops: { status: 'ok', hosts }, cacheMs }
   }
   // Temporary: so it is with a domain that is half moved to here.
@@ -153,12 +153,12 @@ async function findHosts(options: Required<HopFinderOptions>, exchanges: DnsReco
   return nothing({ status: 'no_address', reason })
 }
 
-async function lookUpSome(
+async function resolveSome(
   { resolver, isAllowed, isOwn }: Required<HopFinderOptions>,
   exchanges: DnsRecords['MX'][],
   search: Search,
 ): Promise<void> {
-  const looked = await Promise.all(
+  const resolved = await Promise.all(
     exchanges.map(async ({ exchange, preference }) => {
       const { records, temporaryReason } = await findAddressRecords(resolver, exchange)
       const isOurs = await isOwn(
@@ -168,9 +168,9 @@ async function lookUpSome(
       return { name: exchange, preference, records, temporaryReason, isOurs }
     }),
   )
-  const ours = looked.find(({ isOurs }) => isOurs)
+  const ours = resolved.find(({ isOurs }) => isOurs)
   let room = maxAddresses
-  for (const { name, preference, records, temporaryReason } of looked) {
+  for (const { name, preference, records, temporaryReason } of resolved) {
     // RFC 5321 5.1: where we are among the servers, only those of a better preference are tried, or mail would go round.
     if (ours && preference >= ours.preference) continue
     search.unknown ??= temporaryReason

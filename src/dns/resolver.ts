@@ -39,7 +39,7 @@ export class Resolver {
   /** Asks for the records of one type; CNAMEs are followed by the server asked. Never rejects. */
   async resolve<Type extends DnsType>(type: Type, name: string): Promise<DnsAnswer<DnsRecords[Type]>> {
     try {
-      const records = await lookUp[type](this.#system, name)
+      const records = await lookup[type](this.#system, name)
       return records.length > 0 ? { status: 'ok', records } : { status: 'nodata' }
     } catch (error) {
       // The world's answer comes as an exception here and leaves as a value.
@@ -48,7 +48,7 @@ export class Resolver {
   }
 }
 
-const lookUp: { [Type in DnsType]: (system: SystemResolver, name: string) => Promise<DnsRecords[Type][]> } = {
+const lookup: { [Type in DnsType]: (system: SystemResolver, name: string) => Promise<DnsRecords[Type][]> } = {
   MX: async (system, name) => {
     const records = await system.resolveMx(name)
     return records.map(({ exchange, priority }) => ({ exchange: hostName(exchange), preference: priority }))

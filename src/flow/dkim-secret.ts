@@ -15,7 +15,7 @@ export async function makeDkimKey(
   name: { domain: string; selector: string; algorithm: DkimAlgorithm },
 ): Promise<DkimKeyRow> {
   const { privatePem, publicRecord } = await generateDkimKey(name.algorithm)
-  return { ...name, publicRecord, sealedKey: secretBox.seal(purpose, privatePem, placeOf(name)) }
+  return { ...name, publicRecord, sealedKey: secretBox.seal(purpose, privatePem, contextOf(name)) }
 }
 
 /** New keys for a customer's domain, under selectors that no other claim on the name has. */
@@ -34,9 +34,9 @@ export async function makeDomainKeys(
 }
 
 export function openDkimKey(secretBox: SecretBox, row: DkimKeyRow): KeyObject {
-  return createPrivateKey(secretBox.open(purpose, row.sealedKey, placeOf(row)).toString())
+  return createPrivateKey(secretBox.open(purpose, row.sealedKey, contextOf(row)).toString())
 }
 
-function placeOf({ domain, selector }: { domain: string; selector: string }): string {
+function contextOf({ domain, selector }: { domain: string; selector: string }): string {
   return `${selector}._domainkey.${domain}`
 }

@@ -17,7 +17,7 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
 /** Longer windows are told by the day. */
-const mostHourly = 72
+const maxHourly = 72
 const bucketsPerDoubling = 4
 
 /** A window of whole hours (UTC) that ends with the hour that runs. */
@@ -73,7 +73,7 @@ export function windowOf(nowMs: number, hours: number): Window {
 }
 
 function isHourly({ hours }: Window): boolean {
-  return hours <= mostHourly
+  return hours <= maxHourly
 }
 
 function nextMidnightMs(ms: number): number {

@@ -61,13 +61,14 @@ export function nextStanding(
   { result, reasons }: { result: 'holds' | 'broken' | 'unknown'; reasons: string[] },
   at: Date,
 ): { state: DomainState; standing: Standing } {
-  const seen = { ...standing, reasons, checkedAt: at.toISOString() }
-  if (result === 'unknown') return { state, standing: seen }
-  if (result === 'holds') return { state: 'verified', standing: { ...seen, failures: 0, failingSince: null } }
-  if (state !== 'verified') return { state, standing: seen }
+  const checked = { ...standing, reasons, checkedAt: at.toISOString() }
+  if (result === 'unknown') return { state, standing: checked }
+  if (result === 'holds')
+    return { state: 'verified', standing: { ...checked, failures: 0, failingSince: null } }
+  if (state !== 'verified') return { state, standing: checked }
   const failures = standing.failures + 1
   const failingSince = standing.failingSince ?? at.toISOString()
   const isLost = failures >= failuresToLose && at.getTime() - Date.parse(failingSince) >= timeToLoseMs
-  if (isLost) return { state: 'failed', standing: { ...seen, failures: 0, failingSince: null } }
-  return { state, standing: { ...seen, failures, failingSince } }
+  if (isLost) return { state: 'failed', standing: { ...checked, failures: 0, failingSince: null } }
+  return { state, standing: { ...checked, failures, failingSince } }
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Findings, judge, reasons } from './validate.ts'
+import { decide, type Findings, reasons } from './validate.ts'
 
 const fine: Findings = {
   ...{ syntax: true, domain: true, mx: true, nullMx: false, disposable: false, role: false },
@@ -34,9 +34,9 @@ test('check 79: the reasons are these, in this order', () => {
 
 for (const [index, [reason, verdict, found]] of causes.entries())
   test(`check 79: ${reason} is ${verdict}, alone and before all that follows`, () => {
-    assert.deepEqual(judge({ ...fine, ...found }), { verdict, reason })
+    assert.deepEqual(decide({ ...fine, ...found }), { verdict, reason })
     const following = causes.slice(index + 1).map(([, , later]) => later)
-    assert.deepEqual(judge(Object.assign({ ...fine }, ...following.reverse(), found)), { verdict, reason })
+    assert.deepEqual(decide(Object.assign({ ...fine }, ...following.reverse(), found)), { verdict, reason })
   })
 
 const bad: Partial<Findings>[] = [
@@ -52,7 +52,7 @@ test('check 79: whatever else is found, one bad thing more never makes the verdi
     ...{ freeProvider: known, mailbox: known, isSuppressed: fc.boolean(), hasSuggestion: fc.boolean() },
   })
   const property = fc.property(findings, fc.constantFrom(...bad), (before, worse) => {
-    const verdicts = [judge(before), judge({ ...before, ...worse })]
+    const verdicts = [decide(before), decide({ ...before, ...worse })]
     assert.ok(badness[verdicts[1]!.verdict] >= badness[verdicts[0]!.verdict])
   })
   fc.assert(property, { numRuns: 5000 })

@@ -61,7 +61,7 @@ export type Reason = (typeof rules)[number][0]
 export const reasons: readonly Reason[] = rules.map(([reason]) => reason)
 
 /** The verdict on what was found, and the first reason for it. Pure. */
-export function judge(findings: Findings): { verdict: Verdict; reason: Reason } {
+export function decide(findings: Findings): { verdict: Verdict; reason: Reason } {
   const [reason, verdict] = rules.find(([, , holds]) => holds(findings))!
   return { verdict, reason }
 }
@@ -132,7 +132,7 @@ const nothingKnown = { domain: null, mx: null, nullMx: null }
 function misspelt(email: string): ValidationResult {
   const unasked = { disposable: null, role: null, freeProvider: null, mailbox: null }
   const checks: Checks = { syntax: false, ...nothingKnown, ...unasked }
-  const verdict = judge({ ...checks, isSuppressed: false, hasSuggestion: false })
+  const verdict = decide({ ...checks, isSuppressed: false, hasSuggestion: false })
   return { email, normalized: null, ...verdict, checks, suggestion: null, mxHosts: [] }
 }
 
@@ -158,7 +158,7 @@ function assess({ email, address, lists, hops, mailbox, isSuppressed }: Evidence
   return {
     email,
     normalized: address.email,
-    ...judge({ ...checks, isSuppressed, hasSuggestion: suggestion !== null }),
+    ...decide({ ...checks, isSuppressed, hasSuggestion: suggestion !== null }),
     checks,
     suggestion,
     mxHosts: hops.status === 'ok' ? hops.hosts.map(({ name }) => name) : [],

@@ -20,7 +20,7 @@ interface Broken {
   properties?: Readonly<Record<string, unknown>>
 }
 
-const longestPointer = 200
+const maxPointer = 200
 
 /** The first breach, in words. */
 export function describeBreach(breaches: readonly Breach[]): string {
@@ -108,17 +108,17 @@ function isNumeric(type: string): boolean {
   return type === 'number' || type === 'integer'
 }
 
-function range(least = 0, most?: number): string {
-  if (most === undefined) return `at least ${least}`
-  return least === 0 ? `at most ${most}` : `${least} to ${most}`
+function range(least = 0, max?: number): string {
+  if (max === undefined) return `at least ${least}`
+  return least === 0 ? `at most ${max}` : `${least} to ${max}`
 }
 
 // RFC 6901 3: a tilde and a slash are written as ~0 and ~1.
 function escapePointer(name: string): string {
-  return name.slice(0, longestPointer).replaceAll('~', '~0').replaceAll('/', '~1')
+  return name.slice(0, maxPointer).replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
 /** Names are the caller's and may be megabytes. */
 function shorten(pointer: string): string {
-  return pointer.length <= longestPointer ? pointer : `${pointer.slice(0, longestPointer)}…`
+  return pointer.length <= maxPointer ? pointer : `${pointer.slice(0, maxPointer)}…`
 }

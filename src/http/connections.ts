@@ -2,24 +2,24 @@
 import type { Server, Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-const mostConnections = 10_000
+const maxOpen = 10_000
 /**
  * Of one IPv4 address or IPv6 /64: room for all 1,000 streams of an organization, and a fifth of the whole. Loopback counts
  * as any other: a proxy on this machine is to be named as trusted, since it alone can tell its clients apart and bound each.
  */
-const mostOfNetwork = 2_000
+const maxOfNetwork = 2_000
 
 /** Closes what is past the bounds before anything is read of it; `trustedProxies` (CIDRs) have the bound of all alone. */
 export function boundConnections(server: Server, trustedProxies: string[]): void {
   const proxies = trustedProxies.map((cidr) => ipaddr.parseCIDR(cidr))
   const open = new Map<string, number>()
-  server.maxConnections = mostConnections
+  server.maxConnections = maxOpen
   server.on('connection', (socket: Socket) => {
     const network = networkOf(socket.remoteAddress, proxies)
     if (network === null) return
     const count = (open.get(network) ?? 0) + 1
     // A host could otherwise hold every connection there is, and keep all others out.
-    if (count > mostOfNetwork) {
+    if (count > maxOfNetwork) {
       socket.destroy()
       return
     }

@@ -1,8 +1,8 @@
 // The name under which a download is saved: what a stranger called a file, made harmless.
 
-const longestBytes = 200
+const maxBytes = 200
 /** Extensions are kept when a name is cut; what is longer is none. */
-const longestExtension = 16
+const maxExtension = 16
 
 /** A Content-Disposition that saves, never shows, under a harmless form of `filename`. */
 export function attachmentDisposition(filename: string): string {
@@ -36,10 +36,10 @@ function harmlessName(filename: string): string {
 }
 
 function cut(name: string): string {
-  if (Buffer.byteLength(name) <= longestBytes) return name
+  if (Buffer.byteLength(name) <= maxBytes) return name
   const dot = name.lastIndexOf('.')
-  const extension = dot > 0 && name.length - dot <= longestExtension ? name.slice(dot) : ''
-  let room = longestBytes - Buffer.byteLength(extension)
+  const extension = dot > 0 && name.length - dot <= maxExtension ? name.slice(dot) : ''
+  let room = maxBytes - Buffer.byteLength(extension)
   let stem = ''
   for (const character of name.slice(0, name.length - extension.length)) {
     room -= Buffer.byteLength(character)

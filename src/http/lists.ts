@@ -8,7 +8,7 @@ import type { PageSize } from '../store/message-pages.ts'
 
 const defaultLimit = 50
 const macBytes = 16
-const longestCursor = 300
+const maxCursor = 300
 
 /** The query parameters of every list. */
 export const pageQuery = {
@@ -61,22 +61,22 @@ export class Cursors {
     this.#secretBox = secretBox
   }
 
-  /** The cursor that leads to what follows `place`. */
-  write(name: ListName, place: string): string {
-    return Buffer.concat([this.#mac(name, place), Buffer.from(place)]).toString('base64url')
+  /** The cursor that leads to what follows `position`. */
+  write(name: ListName, position: string): string {
+    return Buffer.concat([this.#mac(name, position), Buffer.from(position)]).toString('base64url')
   }
 
   /** The place that the cursor stands for, null without a cursor; throws `invalid_cursor` for one not issued for this list. */
   read(name: ListName, cursor: string | undefined): string | null {
     if (cursor === undefined) return null
-    const bytes = Buffer.from(cursor.slice(0, longestCursor), 'base64url')
-    const place = bytes.subarray(macBytes).toString()
+    const bytes = Buffer.from(cursor.slice(0, maxCursor), 'base64url')
+    const position = bytes.subarray(macBytes).toString()
     const genuine =
       bytes.length > macBytes &&
       bytes.toString('base64url') === cursor &&
-      timingSafeEqual(bytes.subarray(0, macBytes), this.#mac(name, place))
+      timingSafeEqual(bytes.subarray(0, macBytes), this.#mac(name, position))
     if (!genuine) throw new ServiceError('invalid_cursor')
-    return place
+    return position
   }
 
   /**
@@ -95,8 +95,8 @@ export class Cursors {
     return { page, nextCursor: rows.length > limit ? this.write(name, keyOf(page.at(-1)!)) : null }
   }
 
-  #mac({ list, organizationId }: ListName, place: string): Buffer {
-    return this.#secretBox.digest('list cursor', `${list}\n${organizationId}\n${place}`, macBytes)
+  #mac({ list, organizationId }: ListName, position: string): Buffer {
+    return this.#secretBox.digest('list cursor', `${list}\n${organizationId}\n${position}`, macBytes)
   }
 }
 

@@ -19,10 +19,10 @@ import type { EventList, Submission } from './schemas/submission.ts'
 import type { Complaint, Suppression } from './schemas/suppression.ts'
 import type { ThreadList } from './schemas/thread.ts'
 
-type Shown<Named extends { definition: object }> = Static<Named['definition']>
+type View<Named extends { definition: object }> = Static<Named['definition']>
 
 /** What a key may do, and how much of its allowance the organization has used. */
-export function presentProfile(caller: Caller, managedUsed: number): Shown<typeof Profile> {
+export function presentProfile(caller: Caller, managedUsed: number): View<typeof Profile> {
   const { limits } = caller
   return {
     organization: {
@@ -61,7 +61,7 @@ export function presentProfile(caller: Caller, managedUsed: number): Shown<typeo
   }
 }
 
-export function presentInbox(row: InboxRow): Shown<typeof Inbox> {
+export function presentInbox(row: InboxRow): View<typeof Inbox> {
   return {
     id: row.id,
     localPart: row.localPart,
@@ -77,16 +77,16 @@ export function presentInbox(row: InboxRow): Shown<typeof Inbox> {
 }
 
 /** The messages of a page, those that are still to be read as they come. */
-export function presentPage(page: MessagePage['page']): Shown<typeof Message>[] {
+export function presentPage(page: MessagePage['page']): View<typeof Message>[] {
   return Array.isArray(page) ? page.map(presentMessage) : (presentEach(page) as never)
 }
 
-async function* presentEach(rows: AsyncIterable<MessageRow>): AsyncGenerator<Shown<typeof Message>> {
+async function* presentEach(rows: AsyncIterable<MessageRow>): AsyncGenerator<View<typeof Message>> {
   for await (const row of rows) yield presentMessage(row)
 }
 
 /** A message; hidden recipients are never shown. A text that is still to be read stays so. */
-export function presentMessage(row: MessageRow): Shown<typeof Message> {
+export function presentMessage(row: MessageRow): View<typeof Message> {
   const { to, cc, replyTo } = row.recipients
   const isInbound = row.direction === 'inbound'
   return {
@@ -112,7 +112,7 @@ export function presentMessage(row: MessageRow): Shown<typeof Message> {
     updatedAt: row.updatedAt.toISOString(),
     ...((isInbound || row.attachments.length > 0) && { attachments: presentAttachments(row) }),
     ...(isInbound && row.security && { inboundSecurity: presentSecurity(row.security, row.attachments) }),
-    purpose: row.purpose as Shown<typeof Message>['purpose'],
+    purpose: row.purpose as View<typeof Message>['purpose'],
   }
 }
 
@@ -120,7 +120,7 @@ function presentMailbox({ email, name }: MailboxValue): MailboxValue {
   return name ? { email, name } : { email }
 }
 
-function presentDelivery(row: MessageRow): Shown<typeof Message>['delivery'] {
+function presentDelivery(row: MessageRow): View<typeof Message>['delivery'] {
   if (row.direction === 'inbound') return { submissionId: null, status: 'received', failureCode: null }
   return {
     submissionId: row.submissionId,
@@ -130,7 +130,7 @@ function presentDelivery(row: MessageRow): Shown<typeof Message>['delivery'] {
 }
 
 function presentAttachments({ id, attachments }: { id: MessageId; attachments: AttachmentEntry[] }) {
-  return attachments.map(({ place, ...entry }, index) => ({
+  return attachments.map(({ span, ...entry }, index) => ({
     id: attachmentIdOf(id, index),
     ...entry,
   }))
@@ -147,7 +147,7 @@ function presentSecurity(
 }
 
 /** A thread as lists show it, without its messages. */
-export function presentThread(row: ThreadRow): Shown<typeof ThreadList>['threads'][number] {
+export function presentThread(row: ThreadRow): View<typeof ThreadList>['threads'][number] {
   return {
     id: row.id,
     inboxId: row.inboxId,
@@ -158,7 +158,7 @@ export function presentThread(row: ThreadRow): Shown<typeof ThreadList>['threads
   }
 }
 
-export function presentSubmission(row: SubmissionRow): Shown<typeof Submission> {
+export function presentSubmission(row: SubmissionRow): View<typeof Submission> {
   const isTaken = row.recipients.some(({ attempts }) => attempts > 0)
   return {
     id: row.id,
@@ -177,19 +177,19 @@ export function presentSubmission(row: SubmissionRow): Shown<typeof Submission> 
     failureCode: row.failureCode,
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
-    purpose: row.purpose as Shown<typeof Submission>['purpose'],
+    purpose: row.purpose as View<typeof Submission>['purpose'],
   }
 }
 
-export function presentAccepted({ message, submission, replayed }: Accepted): Shown<typeof Acceptance> {
+export function presentAccepted({ message, submission, replayed }: Accepted): View<typeof Acceptance> {
   return { message: presentMessage(message), submission: presentSubmission(submission), replayed }
 }
 
-export function presentAcceptedSend({ submission, replayed }: AcceptedSend): Shown<typeof SendAcceptance> {
+export function presentAcceptedSend({ submission, replayed }: AcceptedSend): View<typeof SendAcceptance> {
   return { ...presentSubmission(submission), replayed }
 }
 
-export function presentEvent(row: EventRow, submissionId: string): Shown<typeof EventList>['events'][number] {
+export function presentEvent(row: EventRow, submissionId: string): View<typeof EventList>['events'][number] {
   const { id, recipient, attempt, remote, response, enhancedStatus, classification } = row
   return {
     id,
@@ -205,16 +205,16 @@ export function presentEvent(row: EventRow, submissionId: string): Shown<typeof 
   }
 }
 
-export function presentSuppression(row: SuppressionRow): Shown<typeof Suppression> {
+export function presentSuppression(row: SuppressionRow): View<typeof Suppression> {
   const { email, reason, submissionId, createdAt } = row
   return { email, reason, submissionId, createdAt: createdAt.toISOString() }
 }
 
-export function presentComplaint(row: ComplaintRow): Shown<typeof Complaint> {
+export function presentComplaint(row: ComplaintRow): View<typeof Complaint> {
   const { id, email, submissionId, messageId, feedbackType, userAgent, reportedBy } = row
   return {
     ...{ id, email, submissionId, messageId, userAgent, reportedBy },
-    feedbackType: feedbackType as Shown<typeof Complaint>['feedbackType'],
+    feedbackType: feedbackType as View<typeof Complaint>['feedbackType'],
     arrivedAt: row.arrivedAt.toISOString(),
     createdAt: row.createdAt.toISOString(),
   }

@@ -17,10 +17,10 @@ export interface EmailAddress {
   email: string
 }
 
-const longestText = 320
-const longestLocalPartOctets = 64
-const longestDomainOctets = 253
-const longestPathOctets = 256
+const maxText = 320
+const maxLocalPartOctets = 64
+const maxDomainOctets = 253
+const maxPathOctets = 256
 
 // Beyond ASCII: no controls, no spaces, no lone surrogates, and nothing that makes an address read as another: direction
 // marks, and what is invisible (soft hyphen, zero-width space, word joiner, byte order mark, tags).
@@ -39,19 +39,19 @@ const numericLabel = /^(?:[0-9]+|0x[0-9a-f]*)$/
  * Null for whatever cannot be an SMTP recipient. Linear in the text, which may be of any length.
  */
 export function parseEmail(text: string): EmailAddress | null {
-  if (text.length > longestText) return null
+  if (text.length > maxText) return null
   const at = text.lastIndexOf('@')
   if (at < 1) return null
   const given = text.slice(0, at)
   // RFC 5321 4.5.3.1.1: a local part has at most 64 octets.
-  if (Buffer.byteLength(given) > longestLocalPartOctets) return null
+  if (Buffer.byteLength(given) > maxLocalPartOctets) return null
   const localPart = parseLocalPart(given)
   const domain = parseDomain(text.slice(at + 1))
   if (localPart === null || domain === null) return null
   // What came without quotes needs none.
   const email = `${localPart === given ? given : writeLocalPart(localPart)}@${domain}`
   // RFC 5321 4.5.3.1.3: a path has at most 256 octets, its angle brackets among them.
-  if (Buffer.byteLength(email) > longestPathOctets - 2) return null
+  if (Buffer.byteLength(email) > maxPathOctets - 2) return null
   return { localPart, domain, email }
 }
 
@@ -65,7 +65,7 @@ const known = new BoundedMap<string, KnownAddress | null>(1_000)
  * and a sender's with each of its sends. For texts of their own alone: a part of a long one would keep the whole.
  */
 export function readEmail(text: string): KnownAddress | null {
-  if (text.length > longestText) return null
+  if (text.length > maxText) return null
   let address = known.get(text)
   if (address !== undefined) return address
   const parsed = parseEmail(text)
@@ -122,12 +122,12 @@ function writeLocalPart(localPart: string): string {
 /** The A-label form in lower case of a domain name, in U-labels or A-labels; null where it is not a host name. */
 export function parseDomain(given: string): string | null {
   // IDNA mapping reads its input as part of a URL: only letters, digits, hyphens and dots may reach it.
-  if (given.length > longestDomainOctets || !labelsBeforeIdna.test(given)) return null
+  if (given.length > maxDomainOctets || !labelsBeforeIdna.test(given)) return null
   const domain = /^[\x00-\x7F]*$/.test(given) ? given.toLowerCase() : domainToASCII(given)
   // RFC 5891 4.2.3.1: no label begins or ends with a hyphen, which the conversion lets pass.
   if (hyphenAtEdge.test(given)) return null
   // RFC 5321 4.5.3.1.2: the RFC allows 255 octets, the DNS (RFC 1035) 253 of them as text.
-  if (domain.length > longestDomainOctets) return null
+  if (domain.length > maxDomainOctets) return null
   const labels = domain.split('.')
   if (!labels.every((part) => label.test(part))) return null
   // RFC 3696 2: no top-level domain is all digits; what ends in a number would be read as an IPv4 address.

@@ -11,7 +11,7 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { NoThread } from '../base/thread-pool.ts'
-import { NoBytes, OutOfPatience, ParsePool, viewAsText } from './parse-pool.ts'
+import { NoBytes, ParsePool, ParseTimedOut, viewAsText } from './parse-pool.ts'
 import type { MailBytes, ReadMail } from './parse-worker.ts'
 import { ChangedFile } from './read/file-bytes.ts'
 import { parseMail } from './read/parse.ts'
@@ -105,12 +105,12 @@ test('hostile 17: who has no patience with a mail gets no text for it, and spare
   const pool = openPool(t)
   await pool.parse(withAttachment)
   let isWanted = true
-  const patience = { timeoutMs: 100, isWanted: () => isWanted }
+  const timeLimit = { timeoutMs: 100, isWanted: () => isWanted }
   const startMs = performance.now()
-  const slow = Array.from({ length: 6 }, () => pool.parse(slowMail.subarray(0, 8_000_000), patience))
+  const slow = Array.from({ length: 6 }, () => pool.parse(slowMail.subarray(0, 8_000_000), timeLimit))
   const plain = pool.parse(withAttachment, { timeoutMs: 5_000, isWanted: () => true })
   slow[0]!.catch(() => (isWanted = false))
-  for (const mail of slow) await assert.rejects(mail, OutOfPatience)
+  for (const mail of slow) await assert.rejects(mail, ParseTimedOut)
   t.diagnostic(`all were given up after ${Math.round(performance.now() - startMs)} ms`)
   assert.deepEqual(await plain, parseMail(withAttachment))
 })
@@ -125,10 +125,10 @@ test('hostile 2, 17: of a file as of what is in memory: patience, the address of
     return { path, sizeBytes: raw.length }
   }
   await pool.parse(inFile(withAttachment))
-  const patience = { timeoutMs: 100, isWanted: () => true }
-  await assert.rejects(pool.parse(inFile(slowMail), patience), OutOfPatience)
+  const timeLimit = { timeoutMs: 100, isWanted: () => true }
+  await assert.rejects(pool.parse(inFile(slowMail), timeLimit), ParseTimedOut)
   const notWanted = pool.parse(inFile(withAttachment), { timeoutMs: 5_000, isWanted: () => false })
-  await assert.rejects(notWanted, OutOfPatience)
+  await assert.rejects(notWanted, ParseTimedOut)
   const forwarded = Buffer.from(`Subject: Fwd\r\n\r\nReturn-Path: <bounce-${'a'.repeat(48)}@us.test>\r\n`)
   assert.equal((await pool.report(inFile(forwarded), 'feedback'))?.kind, 'feedback')
   assert.equal(await pool.report(inFile(forwarded), 'return_path'), null)

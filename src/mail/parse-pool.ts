@@ -1,6 +1,6 @@
 // Reads mail in worker threads, so that no mail stops the service or another mail, whatever is in it.
 import { open } from 'node:fs/promises'
-import { type Patience, ThreadPool } from '../base/thread-pool.ts'
+import { ThreadPool, type TimeLimit } from '../base/thread-pool.ts'
 import type { Report, ReportAddress } from './bounce/report.ts'
 import type { MailBytes, ParseAnswer, ParseRequest, ReadMail } from './parse-worker.ts'
 import { ChangedFile, checkSize } from './read/file-bytes.ts'
@@ -13,9 +13,9 @@ export interface ParsePoolOptions {
   timeoutMs: number
 }
 
-const mostHeapMb = 512
+const maxHeapMb = 512
 /** How much of a file is looked at for showing it as text: a header of a megabyte, and what is shown of the body. */
-const longestView = (1 << 20) + (1 << 18)
+const maxView = (1 << 20) + (1 << 18)
 
 type Outcome = Exclude<ParseAnswer, { changed: string } | { unreadable: string }>
 
@@ -23,7 +23,7 @@ type Outcome = Exclude<ParseAnswer, { changed: string } | { unreadable: string }
 export class NoWords extends Error {}
 
 /** The mail would take longer than the patience that came with it, or was no longer wanted. */
-export class OutOfPatience extends Error {}
+export class ParseTimedOut extends Error {}
 
 /** The file of a mail cannot be read: no fault of the mail. `code` says why, as the system does. */
 export class NoBytes extends Error {
@@ -42,25 +42,25 @@ export class ParsePool {
 
   constructor({ threads, timeoutMs }: ParsePoolOptions) {
     const script = new URL('./parse-worker.ts', import.meta.url)
-    this.#pool = new ThreadPool({ script, what: 'read mail', threads, heapMb: mostHeapMb, pack })
+    this.#pool = new ThreadPool({ script, what: 'read mail', threads, heapMb: maxHeapMb, pack })
     this.#timeoutMs = timeoutMs
   }
 
   /**
    * Reads `raw`, which is copied. Never rejects for what is in it: mail that cannot be read comes as text with a note.
    * Rejects with `NoThread` where none could read it: after `close`, or where threads do not start; with `NoBytes` where
-   * its file cannot be read, `ChangedFile` where it is not what was written; and with `OutOfPatience` where patience was given.
+   * its file cannot be read, `ChangedFile` where it is not what was written; and with `ParseTimedOut` where patience was given.
    */
-  async parse(raw: MailBytes, patience?: Patience): Promise<ReadMail> {
-    const outcome = await this.#run({ kind: 'parse', raw }, patience)
+  async parse(raw: MailBytes, timeLimit?: TimeLimit): Promise<ReadMail> {
+    const outcome = await this.#run({ kind: 'parse', raw }, timeLimit)
     if ('mail' in outcome) return outcome.mail
     const fault = 'fault' in outcome ? outcome.fault : 'no answer'
     return await viewAsText(raw, `shown as plain text, for it could not be read: ${fault}`)
   }
 
   /** What the mail reports; null where it is no report. Rejects where it cannot be read, or not now. */
-  async report(raw: MailBytes, sentTo?: ReportAddress, patience?: Patience): Promise<Report | null> {
-    const outcome = await this.#run({ kind: 'report', raw, sentTo }, patience)
+  async report(raw: MailBytes, sentTo?: ReportAddress, timeLimit?: TimeLimit): Promise<Report | null> {
+    const outcome = await this.#run({ kind: 'report', raw, sentTo }, timeLimit)
     if (!('report' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
     return outcome.report
   }
@@ -84,16 +84,16 @@ export class ParsePool {
     await this.#pool.close()
   }
 
-  async #run(request: ParseRequest, given?: Patience): Promise<Outcome> {
-    const patience = given ?? { timeoutMs: this.#timeoutMs, isWanted: () => true }
-    const outcome = await this.#pool.run(request, patience)
+  async #run(request: ParseRequest, given?: TimeLimit): Promise<Outcome> {
+    const timeLimit = given ?? { timeoutMs: this.#timeoutMs, isWanted: () => true }
+    const outcome = await this.#pool.run(request, timeLimit)
     if (outcome !== 'late') {
       if ('changed' in outcome) throw new ChangedFile(outcome.changed)
       if ('unreadable' in outcome) throw new NoBytes(outcome.unreadable, outcome.code)
       return outcome
     }
-    if (given) throw new OutOfPatience(`it takes more than ${given.timeoutMs} ms`)
-    return { fault: `it took more than ${patience.timeoutMs} ms` }
+    if (given) throw new ParseTimedOut(`it takes more than ${given.timeoutMs} ms`)
+    return { fault: `it took more than ${timeLimit.timeoutMs} ms` }
   }
 }
 
@@ -117,7 +117,7 @@ async function readStart({ path, sizeBytes }: { path: string; sizeBytes: number 
   const file = await open(path, 'r')
   try {
     checkSize((await file.stat()).size, sizeBytes)
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(longestView), 0, longestView, 0)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(maxView), 0, maxView, 0)
     return buffer.subarray(0, bytesRead)
   } finally {
     await file.close()

@@ -11,7 +11,7 @@ export interface OperatorMetricsDeps {
 }
 
 /** Beyond it a count says no more than that it is large. */
-const mostCounted = 1_000_000
+const maxCounted = 1_000_000
 /** What is gathered serves for so long, and for many times as long as gathering it took. */
 const keptMs = 5_000
 const keptTimesTook = 50
@@ -38,7 +38,7 @@ export class OperatorMetrics {
   readonly #deps: OperatorMetricsDeps
   readonly #registry = new Registry()
   readonly #gauges = gaugesIn(this.#registry)
-  #gathering: Promise<void> | null = null
+  #collecting: Promise<void> | null = null
   #keptUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(deps: OperatorMetricsDeps) {
@@ -47,24 +47,24 @@ export class OperatorMetrics {
 
   async text(): Promise<Text> {
     if (performance.now() >= this.#keptUntilMs)
-      await (this.#gathering ??= this.#gather().finally(() => (this.#gathering = null)))
+      await (this.#collecting ??= this.#collect().finally(() => (this.#collecting = null)))
     const { pool } = this.#deps.db
     for (const [state, count] of Object.entries(pool)) this.#gauges.pool.set({ state }, count)
     const merged = Registry.merge([registry, this.#registry])
     return new Text(merged.contentType, await merged.metrics())
   }
 
-  async #gather(): Promise<void> {
+  async #collect(): Promise<void> {
     const { db, clock } = this.#deps
     const startedMs = performance.now()
     try {
       await db.query('select 1')
       this.#gauges.roundTrip.set((performance.now() - startedMs) / 1000)
-      this.#show(await readBacklog(db, clock.now(), mostCounted))
+      this.#show(await readBacklog(db, clock.now(), maxCounted))
       const connections = await readConnections(db)
       const counts = new Map(connections.states.map(({ state, count }) => [state, count]))
       for (const state of states) this.#gauges.connections.set({ state }, counts.get(state) ?? 0)
-      this.#gauges.mostConnections.set(connections.most)
+      this.#gauges.maxConnections.set(connections.max)
       this.#gauges.up.set(1)
     } catch {
       // Which fault it is stands in the logs of those who need the store; here it is a measurement.
@@ -122,6 +122,6 @@ function gaugesIn(register: Registry) {
     connections: gauge('database_connections', 'Connections to the database by state, of all programs.', [
       ...(['state'] as const),
     ]),
-    mostConnections: gauge('database_connections_max', 'How many connections the server takes.'),
+    maxConnections: gauge('database_connections_max', 'How many connections the server takes.'),
   }
 }

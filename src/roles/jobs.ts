@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import type { Log } from '../base/log.ts'
 import { Rotation } from '../base/rotation.ts'
-import { Turns } from '../base/turns.ts'
+import { Tickets } from '../base/tickets.ts'
 import { UnderWay } from '../base/under-way.ts'
 import { partCount } from '../blobs/disk.ts'
 import { Resolver } from '../dns/resolver.ts'
@@ -26,7 +26,7 @@ import type { Signals } from './part.ts'
 
 const filingBatch = 128
 /** Mail that arrives within this time is filed together: a batch costs as much as several mails. */
-const filingGatherMs = 50
+const filingPauseMs = 50
 /** Who waits for a 250 holds a connection; mail that waits to be filed holds nothing, and lets it go first for so long. */
 const filingGivesWayMs = 5_000
 /** How often it is looked whether mail that is slow to read waits. */
@@ -58,13 +58,13 @@ export function startJobs(
   const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
   const underWay = (work: string) => new UnderWay(join(settings.dataDir, work))
   const shared = { db, clock, log, blobs, parsePool: filingPool, rotation: new Rotation() }
-  const filers = { ...shared, underWay: underWay('being-filed'), turns: new Turns() }
-  const beside = {
+  const filers = { ...shared, underWay: underWay('being-filed'), tickets: new Tickets() }
+  const secondFiler = {
     ...{ ...filers, rotation: new Rotation(shared.rotation.slow) },
-    ...{ underWay: underWay('being-filed-beside'), mostFailures: 0 },
+    ...{ underWay: underWay('being-filed-beside'), maxFailures: 0 },
   }
   const slow = { ...shared, parsePool, underWay: underWay('being-filed-slowly') }
-  const { filing, filingBeside } = filingLoops(filers, beside, signals, mx)
+  const { filing, secondFiling } = filingLoops(filers, secondFiler, signals, mx)
   const fileSlowly = async () => {
     const hasFiled = await fileSlow(slow, filingBatch)
     if (hasFiled) signals.announced.wake()
@@ -86,7 +86,7 @@ export function startJobs(
   const sweeper = new BlobSweeper({ db, clock, log, blobs })
   const loops = [
     filing,
-    filingBeside,
+    secondFiling,
     new Loop({ name: 'file slow mail', run: fileSlowly, intervalMs: slowFilingMs, log }),
     new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
     new Loop({ name: 'read reports', run: readReport, intervalMs: 1_000, log }),
@@ -100,7 +100,7 @@ export function startJobs(
       name: 'make searchable',
       run: () => makeSearchableAtEase(indexing),
       intervalMs: 1_000,
-      givesWay: { now: askBusy(), everyMs: searchAsksMs, mostMs: searchGivesWayMs },
+      yields: { now: askBusy(), everyMs: searchAsksMs, maxMs: searchGivesWayMs },
       log,
     }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
@@ -140,19 +140,19 @@ function filingLoops(
   second: FilingDeps,
   { filing, announced }: Signals,
   mx: { isSaturated(): boolean },
-): { filing: Loop; filingBeside: Loop } {
+): { filing: Loop; secondFiling: Loop } {
   const { log } = first
   const file = (deps: FilingDeps) => fileSpooled(deps, filingBatch).finally(() => announced.wake())
-  const fileBeside = () => file(second).then(() => false)
-  const filingBeside = new Loop({ name: 'file beside', run: fileBeside, intervalMs: 60_000, log })
+  const fileSecond = () => file(second).then(() => false)
+  const secondFiling = new Loop({ name: 'file beside', run: fileSecond, intervalMs: 60_000, log })
   const fileFirst = async () => {
     const isMore = await file(first)
-    if (isMore) filingBeside.wake()
+    if (isMore) secondFiling.wake()
     return isMore
   }
-  const givesWay = { now: () => mx.isSaturated(), everyMs: filingGatherMs, mostMs: filingGivesWayMs }
-  const options = { signal: filing, intervalMs: 1_000, gatherMs: filingGatherMs, givesWay, log }
-  return { filing: new Loop({ name: 'file', run: fileFirst, ...options }), filingBeside }
+  const yields = { now: () => mx.isSaturated(), everyMs: filingPauseMs, maxMs: filingGivesWayMs }
+  const options = { signal: filing, intervalMs: 1_000, collectMs: filingPauseMs, yields, log }
+  return { filing: new Loop({ name: 'file', run: fileFirst, ...options }), secondFiling }
 }
 
 function scanLoops(scanner: Scanner, log: Log): Loop[] {

@@ -83,7 +83,7 @@ export async function startWebhooks(
 
 function createPoster(settings: Settings): Poster {
   const resolver = new Resolver({ servers: settings.dnsServers })
-  return new Poster({ guard: createAddressGuard(settings), lookUp: (host) => findAddresses(resolver, host) })
+  return new Poster({ guard: createAddressGuard(settings), lookup: (host) => findAddresses(resolver, host) })
 }
 
 async function findAddresses(resolver: Resolver, host: string): Promise<string[]> {

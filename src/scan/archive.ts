@@ -3,10 +3,10 @@
 const localHeader = Buffer.from('PK\x03\x04', 'latin1')
 const centralHeader = Buffer.from('PK\x01\x02', 'latin1')
 /** What clamd looks into by default: MaxFileSize and MaxFiles. */
-const mostBytes = 100 << 20
-const mostFiles = 10_000
+const maxBytes = 100 << 20
+const maxFiles = 10_000
 /** Nothing that people send shrinks to a 250th; what unpacks to less than 10 MiB harms nobody. */
-const mostRatio = 250
+const maxRatio = 250
 const harmlessBytes = 10 << 20
 
 /** Where a size of four bytes does not suffice, or is not known yet, this stands for it. */
@@ -32,21 +32,20 @@ export class ArchiveSearch {
     this.#sizeBytes += piece.length
     if (this.#start.length < 2) this.#start = Buffer.concat([this.#start, piece.subarray(0, 2)])
     const known = Buffer.concat([this.#end, piece])
-    this.#local.look(known, this.#end.length)
-    this.#central.look(known, this.#end.length)
+    this.#local.scan(known, this.#end.length)
+    this.#central.scan(known, this.#end.length)
     this.#end = Buffer.from(known.subarray(-headerBytes))
   }
 
   /** Of all that was added; null where nothing speaks against it. */
   findUnscannable(): string | null {
-    if (this.#sizeBytes > mostBytes) return `larger than ${mostBytes} bytes`
+    if (this.#sizeBytes > maxBytes) return `larger than ${maxBytes} bytes`
     const [local, central] = [this.#local, this.#central]
     if (local.isEncrypted || central.isEncrypted) return 'an encrypted archive'
-    if (local.files > mostFiles || central.files > mostFiles)
-      return `an archive of more than ${mostFiles} files`
+    if (local.files > maxFiles || central.files > maxFiles) return `an archive of more than ${maxFiles} files`
     const unpackedBytes = Math.max(local.bytes, central.bytes, this.#gzipBytes())
-    if (unpackedBytes > mostBytes) return `an archive of ${unpackedBytes} bytes`
-    if (unpackedBytes > harmlessBytes && unpackedBytes > mostRatio * this.#sizeBytes)
+    if (unpackedBytes > maxBytes) return `an archive of ${unpackedBytes} bytes`
+    if (unpackedBytes > harmlessBytes && unpackedBytes > maxRatio * this.#sizeBytes)
       return `an archive that unpacks to ${unpackedBytes} bytes`
     return null
   }
@@ -79,10 +78,10 @@ class HeaderCount {
   }
 
   /** Counts the headers of which the last byte lies at `from` or behind it. */
-  look(content: Buffer, from: number): void {
+  scan(content: Buffer, from: number): void {
     const length = this.#offsets.size + 4
     let at = content.indexOf(this.#signature, Math.max(0, from - length + 1))
-    while (at >= 0 && at + length <= content.length && this.files <= mostFiles && !this.isEncrypted) {
+    while (at >= 0 && at + length <= content.length && this.files <= maxFiles && !this.isEncrypted) {
       this.#count(content, at)
       at = content.indexOf(this.#signature, at + this.#signature.length)
     }

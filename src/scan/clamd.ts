@@ -45,14 +45,14 @@ export class Clamd {
   /** What clamd makes of the content, which may be opened twice. Rejects where it cannot be read, and for nothing else. */
   async scan(open: () => Pieces): Promise<ScanVerdict> {
     const first = await this.#stream(open())
-    if (!('fault' in first)) return judgeReply(first)
+    if (!('fault' in first)) return verdictOf(first)
     if (!(await this.#isAlive()))
       return { state: first.isOpened ? 'lost' : 'unreachable', detail: first.fault }
     if (!first.isCut) return { state: 'later', detail: first.fault }
     // QUIRK: a stream over clamd's StreamMaxLength is reset, and its reply may be lost with that. A clamd that was killed
     // does so as well: only one that lives has cut it off by itself, and then it does so again.
     const second = await this.#stream(open())
-    if (!('fault' in second)) return judgeReply(second)
+    if (!('fault' in second)) return verdictOf(second)
     if (!(await this.#isAlive())) return { state: 'lost', detail: second.fault }
     return { state: second.isCut ? 'failed' : 'later', detail: second.fault }
   }
@@ -137,7 +137,7 @@ async function* frame(content: Pieces): AsyncGenerator<Buffer> {
 }
 
 /** What a reply says; one that is not understood says nothing. */
-function judgeReply({ text, isSent }: { text: string; isSent: boolean }): ScanVerdict {
+function verdictOf({ text, isSent }: { text: string; isSent: boolean }): ScanVerdict {
   const found = /^stream: (\S.*) FOUND$/.exec(text)?.[1]
   if (found !== undefined) {
     const isUnread = /^Heuristics\.(?:Encrypted|Limits\.Exceeded)\b/.test(found)

@@ -33,8 +33,8 @@ export function formatReply({ code, enhanced, text }: Reply): string {
   let wire = ''
   for (const [index, line] of lines.entries()) {
     const separator = index === lines.length - 1 ? ' ' : '-'
-    const shown = (status + line.replace(/[^\x20-\x7e]/g, '?')).slice(0, maxLineBytes - 6)
-    wire += `${code}${separator}${shown}\r\n`
+    const printable = (status + line.replace(/[^\x20-\x7e]/g, '?')).slice(0, maxLineBytes - 6)
+    wire += `${code}${separator}${printable}\r\n`
   }
   return wire
 }

@@ -29,7 +29,7 @@ export async function findAddressEvidence(
           select true from event e where e.submission_id = d.submission_id and e.recipient = d.email
             and e.type = 'bounced' and e.classification = 'hard_bounce' limit 1)
         order by d.submission_id desc limit 1) as mailbox
-    from unnest($2::text[]) with ordinality as k(key, place) order by k.place`,
+    from unnest($2::text[]) with ordinality as k(key, ordinal) order by k.ordinal`,
     [organizationId, addressKeys],
   )
 }

@@ -18,8 +18,8 @@ export interface Backlog {
 
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
 
-/** No count goes beyond `most`, so that counting costs no more than that. */
-export async function readBacklog(db: Queryable, at: Date, most: number): Promise<Backlog> {
+/** No count goes beyond `max`, so that counting costs no more than that. */
+export async function readBacklog(db: Queryable, at: Date, max: number): Promise<Backlog> {
   const [row] = await db.query<Backlog>(
     `select coalesce((select jsonb_agg(q) from (
         select case when route like '@%' then route else 'domain' end as route,
@@ -55,13 +55,13 @@ export async function readBacklog(db: Queryable, at: Date, most: number): Promis
           select created_at from outbox where (xact, seq) > (c.xact, c.seq) order by xact, seq limit 1
         ) n where c.name = 'search'),
         (with recursive first as (
-          (select organization_id, announced_at from search_waiting order by organization_id, place limit 1)
+          (select organization_id, announced_at from search_waiting order by organization_id, ordinal limit 1)
           union all
           select n.* from first f cross join lateral (
             select organization_id, announced_at from search_waiting
-            where organization_id > f.organization_id order by organization_id, place limit 1) n
+            where organization_id > f.organization_id order by organization_id, ordinal limit 1) n
         ) select min(announced_at) from first)) as "oldestUnindexedAt"`,
-    [at, most],
+    [at, max],
   )
   return row!
 }
@@ -69,12 +69,12 @@ export async function readBacklog(db: Queryable, at: Date, most: number): Promis
 /** Connections to this database by state, those of other programs too, and how many the server takes. */
 export async function readConnections(
   db: Queryable,
-): Promise<{ states: { state: string; count: number }[]; most: number }> {
-  const [row] = await db.query<{ states: { state: string; count: number }[]; most: number }>(
+): Promise<{ states: { state: string; count: number }[]; max: number }> {
+  const [row] = await db.query<{ states: { state: string; count: number }[]; max: number }>(
     `select coalesce((select jsonb_agg(q) from (
         select coalesce(state, 'other') as state, count(*) as count from pg_stat_activity
         where datname = current_database() group by 1) q), '[]') as states,
-      current_setting('max_connections')::integer as most`,
+      current_setting('max_connections')::integer as max`,
   )
   return row!
 }

@@ -6,8 +6,8 @@ import { column, pick } from '../postgres/columns.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { EventFact } from './events.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
+import { dueOf, type RoundRobin, type RoundStates } from './round-robin.ts'
 import type { DeliveryStatus } from './status.ts'
-import { dueOf, type Seen, type Turns } from './turns.ts'
 
 export interface ClaimedDelivery {
   submissionId: SubmissionId
@@ -46,39 +46,39 @@ export interface OutboundContent {
 }
 
 type ClaimedRow = Omit<ClaimedDelivery, 'content'> &
-  Omit<OutboundContent, 'messageId'> & { messageId: string | null; seen: Seen | null }
+  Omit<OutboundContent, 'messageId'> & { messageId: string | null; progress: RoundStates | null }
 
 const claiming = `select c.submission_id as "submissionId", c.position, c.organization_id as "organizationId", c.email,
   c.attempts, c.own_faults as "ownFaults", c.queued_at as "queuedAt", c.expires_at as "expiresAt", c.suppressed as "isSuppressed",
   case when c.has_inbox then 'inbox' else 'domain' end as origin, c.internet_message_id as "messageId",
   c.in_reply_to as "inReplyTo", coalesce(c.reference_ids, '{}') as "referenceIds", c.sender, c.recipients, c.subject,
   c.body as text, c.html, coalesce(c.attachments, '[]') as attachments, c.raw_id as "rawId",
-  coalesce(c.headers, '{}') as headers, c.created_at as "createdAt", c.seen
+  coalesce(c.headers, '{}') as headers, c.created_at as "createdAt", c.progress
   from claim_deliveries(`
 
 /** One look at a queue under a lease, and what it claimed; null where the lease has passed. */
-async function look(
+async function claimOnce(
   db: Queryable,
-  { route, epoch, wanted, passedOver, turns }: Claim,
+  { route, epoch, wanted, passedOver, rounds }: Claim,
   at: Date,
-): Promise<{ seen: Seen; claimed: ClaimedRow[] } | null> {
+): Promise<{ progress: RoundStates; claimed: ClaimedRow[] } | null> {
   const named = new Arguments({
     ...{ route_key: route, lease_epoch: epoch, at, wanted, passed_over: passedOver },
-    ...turns.bounds,
+    ...rounds.bounds,
   })
   const [first, ...claimed] = await db.query<ClaimedRow>(`${claiming}${named.of()}) c`, named.values)
-  return first ? { seen: first.seen!, claimed } : null
+  return first ? { progress: first.progress!, claimed } : null
 }
 
 /** A look at a queue by its owner. */
-interface Look {
+interface QueueOwner {
   route: string
   epoch: number
   /** The owner's; it goes on from claim to claim. */
-  turns: Turns
+  rounds: RoundRobin
 }
 
-export interface Claim extends Look {
+export interface Claim extends QueueOwner {
   wanted: number
   /** Organizations that get no turn. */
   passedOver: string[]
@@ -90,15 +90,15 @@ export interface Claim extends Look {
  * it has been through all of them.
  */
 export async function claimDeliveries(db: Queryable, claim: Claim, at: Date): Promise<ClaimedDelivery[]> {
-  const { turns } = claim
-  for (let round = turns.begin(at); ; ) {
-    const found = await look(db, claim, at)
+  const { rounds } = claim
+  for (let round = rounds.begin(at); ; ) {
+    const found = await claimOnce(db, claim, at)
     if (!found) return []
-    turns.see(found.seen, at)
+    rounds.see(found.progress, at)
     if (found.claimed.length > 0) return found.claimed.map(toClaimed)
     // A round that an earlier claim began has passed those whose mail it left.
-    if (turns.areOver && round === 'new') return []
-    if (turns.areOver) round = turns.begin(at)
+    if (rounds.areOver && round === 'new') return []
+    if (rounds.areOver) round = rounds.begin(at)
   }
 }
 
@@ -112,7 +112,7 @@ function toClaimed(row: ClaimedRow): ClaimedDelivery {
     queuedAt,
     expiresAt,
     isSuppressed,
-    seen: _,
+    progress: _,
     ...rest
   } = row
   const { submissionId, messageId } = rest
@@ -127,18 +127,18 @@ function toClaimed(row: ClaimedRow): ClaimedDelivery {
  * When the route's next delivery falls due, or null when none waits. As a claim sees it: neither what has outlived its time
  * nor what is held counts.
  */
-export async function nextDue(db: Queryable, lease: Look, at: Date): Promise<Date | null> {
-  const { turns } = lease
-  for (turns.beginAnew(at); ; ) {
-    const found = await look(db, { ...lease, wanted: 0, passedOver: [] }, at)
+export async function nextDue(db: Queryable, lease: QueueOwner, at: Date): Promise<Date | null> {
+  const { rounds } = lease
+  for (rounds.beginAnew(at); ; ) {
+    const found = await claimOnce(db, { ...lease, wanted: 0, passedOver: [] }, at)
     if (!found) return null
-    const dueMs = dueOf(found.seen)
+    const dueMs = dueOf(found.progress)
     if (dueMs <= at.getTime()) {
-      turns.end()
+      rounds.end()
       return new Date(dueMs)
     }
-    turns.see(found.seen, at)
-    if (turns.areOver) return Number.isFinite(turns.dueMs) ? new Date(turns.dueMs) : null
+    rounds.see(found.progress, at)
+    if (rounds.areOver) return Number.isFinite(rounds.dueMs) ? new Date(rounds.dueMs) : null
   }
 }
 
@@ -173,18 +173,18 @@ export type DeliveryFact = EventFact & { recipient: string }
 /** One call a batch; answers for each result whether it counted under the lease that claimed it. */
 export async function recordResults(db: Writer, results: DeliveryResult[], at: Date): Promise<boolean[]> {
   const named = new Arguments({ at, ...columnsOf(results), ...factColumnsOf(results) })
-  const recording = `select place from record_results(${named.of()}) place`
+  const recording = `select ordinal from record_results(${named.of()}) ordinal`
   const suppressed = results.flatMap(({ submissionId, position, suppresses }, i) =>
     suppresses
-      ? [{ place: i + 1, id: newUuid(), submission: submissionId, position, reason: 'hard_bounce' }]
+      ? [{ ordinal: i + 1, id: newUuid(), submission: submissionId, position, reason: 'hard_bounce' }]
       : [],
   )
   const counted =
     suppressed.length === 0
-      ? await db.query<{ place: number }>(recording, named.values)
+      ? await db.query<{ ordinal: number }>(recording, named.values)
       : await recordAndSuppress(db, recording, named, suppressed)
-  const places = new Set(counted.map(({ place }) => place))
-  return results.map((_, i) => places.has(i + 1))
+  const ordinals = new Set(counted.map(({ ordinal }) => ordinal))
+  return results.map((_, i) => ordinals.has(i + 1))
 }
 
 function columnsOf(results: DeliveryResult[]): Record<string, Buffer> {
@@ -228,29 +228,29 @@ async function recordAndSuppress(
   recording: string,
   { values }: Arguments,
   suppressed: object[],
-): Promise<{ place: number }[]> {
+): Promise<{ ordinal: number }[]> {
   return await db.query(
     `with counted as materialized (${recording}), dead as materialized (
       select suppress_addresses(coalesce(jsonb_agg(x.fact), '[]'), $1) from counted c
-      join jsonb_array_elements($${values.length + 1}::jsonb) x(fact) on (x.fact->>'place')::integer = c.place
+      join jsonb_array_elements($${values.length + 1}::jsonb) x(fact) on (x.fact->>'ordinal')::integer = c.ordinal
     )
-    select counted.place from counted cross join dead`,
+    select counted.ordinal from counted cross join dead`,
     [...values, JSON.stringify(suppressed)],
   )
 }
 
-export interface DeliveryPlace {
+export interface DeliveryKey {
   submissionId: SubmissionId
   position: number
 }
 
-const places = `submission_id as "submissionId", position`
+const ordinals = `submission_id as "submissionId", position`
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
 
 /** Deliveries past their lifetime that wait. */
-export async function findExpired(db: Queryable, at: Date, limit: number): Promise<DeliveryPlace[]> {
-  return await db.query<DeliveryPlace>(
-    `select ${places} from delivery where expires_at <= $1 and ${waiting} order by expires_at limit $2`,
+export async function findExpired(db: Queryable, at: Date, limit: number): Promise<DeliveryKey[]> {
+  return await db.query<DeliveryKey>(
+    `select ${ordinals} from delivery where expires_at <= $1 and ${waiting} order by expires_at limit $2`,
     [at, limit],
   )
 }
@@ -259,9 +259,9 @@ export async function findWaitingOfRoute(
   db: Queryable,
   route: string,
   limit: number,
-): Promise<DeliveryPlace[]> {
-  return await db.query<DeliveryPlace>(
-    `select ${places} from delivery where route = $1 and ${waiting} limit $2`,
+): Promise<DeliveryKey[]> {
+  return await db.query<DeliveryKey>(
+    `select ${ordinals} from delivery where route = $1 and ${waiting} limit $2`,
     [route, limit],
   )
 }
@@ -275,8 +275,8 @@ export async function findWaitingOfOrganization(
   organizationId: OrganizationId,
   before: string,
   limit: number,
-): Promise<DeliveryPlace[]> {
-  return await db.query<DeliveryPlace>(
+): Promise<DeliveryKey[]> {
+  return await db.query<DeliveryKey>(
     `with recursive queues as (
       (select route from delivery where ${waiting} order by route limit 1)
       union all
@@ -284,7 +284,7 @@ export async function findWaitingOfOrganization(
         select route from delivery where ${waiting} and route > queues.route order by route limit 1) next
     )
     select w.* from queues cross join unnest(array['pending', 'deferred']) lane cross join lateral (
-      select ${places} from delivery
+      select ${ordinals} from delivery
       where route = queues.route and status = lane and organization_id = $1 and ${waiting} and submission_id < $2 limit $3
     ) w limit $3`,
     [organizationId, before, limit],
@@ -333,9 +333,9 @@ export async function moveToRoutes(
 export async function lockSubmissionDeliveries(
   tx: Tx,
   submissionId: SubmissionId,
-): Promise<(DeliveryPlace & { onWire: boolean; waits: boolean })[]> {
+): Promise<(DeliveryKey & { onWire: boolean; waits: boolean })[]> {
   return await tx.query(
-    `select ${places}, claim_epoch is not null as "onWire", ${waiting} as waits from delivery
+    `select ${ordinals}, claim_epoch is not null as "onWire", ${waiting} as waits from delivery
     where submission_id = $1 order by position for update`,
     [submissionId],
   )
@@ -348,7 +348,7 @@ export async function lockSubmissionDeliveries(
 export async function lockInboxDeliveries(
   tx: Tx,
   inboxId: InboxId,
-): Promise<(DeliveryPlace & { onWire: boolean })[]> {
+): Promise<(DeliveryKey & { onWire: boolean })[]> {
   return await tx.query(
     `select d.submission_id as "submissionId", d.position, d.claim_epoch is not null as "onWire"
     from submission s join delivery d on d.submission_id = s.id
@@ -361,7 +361,7 @@ export async function lockInboxDeliveries(
 /** Ends deliveries that still wait, with one event each; answers how many. What is on the wire is left alone. */
 export async function endWaiting(
   db: Writer,
-  ended: DeliveryPlace[],
+  ended: DeliveryKey[],
   end: { failureCode: string; eventType: 'failed' | 'cancelled'; classification: string | null },
   at: Date,
 ): Promise<number> {

@@ -62,7 +62,7 @@ export async function insertDomainKey(
 }
 
 /** Lets keys that were seen sign, in place of those of the same algorithm; true when that changed anything. */
-export async function activateSeenKeys(
+export async function activateFoundKeys(
   tx: Tx,
   domainId: DomainId,
   selectors: string[],

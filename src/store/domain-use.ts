@@ -1,7 +1,7 @@
 // Customers' domains as mail in and out asks for them: who has proved a name, and what it may be used for.
 import { type DomainId, firstUuidAt, type OrganizationId, type SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
-import type { DeliveryPlace } from './deliveries.ts'
+import type { DeliveryKey } from './deliveries.ts'
 
 /** A domain whose ownership is proved; at most one organization has proved a name. */
 export interface ProvedDomain {
@@ -42,8 +42,8 @@ export async function findWaitingOfDomain(
   domainId: DomainId,
   from: SubmissionId | null,
   limit: number,
-): Promise<DeliveryPlace[]> {
-  return await db.query<DeliveryPlace>(
+): Promise<DeliveryKey[]> {
+  return await db.query<DeliveryKey>(
     `select d.submission_id as "submissionId", d.position from send_content c
     cross join lateral (
       select submission_id, position from delivery

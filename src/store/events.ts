@@ -18,17 +18,17 @@ export interface EventRow extends EventFact {
   id: string
   seq: number
   /** 0 for what is stored; else counts, from 1, what stands behind the stored event of that `seq`. */
-  place: number
+  ordinal: number
 }
 
-const eventColumns = `e.id, e.seq, 0 as place, e.type, e.recipient, e.at, e.attempt, e.remote, e.response,
+const eventColumns = `e.id, e.seq, 0 as ordinal, e.type, e.recipient, e.at, e.attempt, e.remote, e.response,
   e.enhanced_status as "enhancedStatus", e.classification`
 
 /**
  * What a blocked queue means for each recipient that waits in it untried: an event made of the queue's own record, which
  * costs no write a message. It stands where it belongs by time, and is gone once the recipient was tried.
  */
-const waits = `select null::uuid as id, b.seq, d.position + 1 as place, 'deferred' as type, d.email as recipient,
+const waits = `select null::uuid as id, b.seq, d.position + 1 as ordinal, 'deferred' as type, d.email as recipient,
     greatest(r.last_fault_at, s.created_at) as at, null::integer as attempt, null::jsonb as remote,
     r.last_fault as response, null as "enhancedStatus", r.last_fault_class as classification
   from submission s
@@ -43,23 +43,25 @@ const waits = `select null::uuid as id, b.seq, d.position + 1 as place, 'deferre
 export async function listEvents(
   db: Queryable,
   submissionId: SubmissionId,
-  after: { seq: number; place: number } | null,
+  after: { seq: number; ordinal: number } | null,
   limit: number,
 ): Promise<EventRow[]> {
   const rows = await db.query<EventRow>(
     `select * from (
-      select id, 0 as seq, 0 as place, 'accepted' as type, null as recipient, created_at as at, null::integer as attempt,
+      select id, 0 as seq, 0 as ordinal, 'accepted' as type, null as recipient, created_at as at, null::integer as attempt,
         null::jsonb as remote, null as response, null as "enhancedStatus", null as classification
       from submission where id = $1
       union all
       (select ${eventColumns} from event e where e.submission_id = $1 and e.seq >= $2 order by e.seq limit $4 + 1)
       union all
       ${waits}
-    ) found where (seq, place) > ($2, $3) order by seq, place limit $4`,
-    [submissionId, after?.seq ?? -1, after?.place ?? 0, limit],
+    ) found where (seq, ordinal) > ($2, $3) order by seq, ordinal limit $4`,
+    [submissionId, after?.seq ?? -1, after?.ordinal ?? 0, limit],
   )
   return rows.map((row) =>
-    row.place === 0 ? row : { ...row, id: uuidFor(`${submissionId} ${row.place} ${row.at.toISOString()}`) },
+    row.ordinal === 0
+      ? row
+      : { ...row, id: uuidFor(`${submissionId} ${row.ordinal} ${row.at.toISOString()}`) },
   )
 }
 

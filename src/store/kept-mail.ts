@@ -32,15 +32,15 @@ export async function claimReports(
   return { taken, last, isMore: isMore || taken.length < claimed.length }
 }
 
-/** How much of a purpose is kept; no more mails are counted than `mostMails`. */
+/** How much of a purpose is kept; no more mails are counted than `maxMails`. */
 export async function countKept(
   db: Queryable,
   purpose: KeptRow['purpose'],
-  mostMails: number,
+  maxMails: number,
 ): Promise<{ mails: number; bytes: number }> {
   const [row] = await db.query<{ mails: number; bytes: number }>(
     'select mails, bytes from count_kept($1, $2)',
-    [purpose, mostMails],
+    [purpose, maxMails],
   )
   return row!
 }

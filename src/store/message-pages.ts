@@ -29,9 +29,9 @@ export interface MessagePage {
   last: Pick<MessageRow, 'id' | 'seq'> | null
 }
 
-/** Selects rows of `message m` in an order, at most as many as `most` says. */
+/** Selects rows of `message m` in an order, at most as many as `max` says. */
 interface Picked {
-  rows(most: string): string
+  rows(max: string): string
   order: string
 }
 
@@ -54,7 +54,7 @@ async function readPage(
   values: unknown[],
   { limit, orFewer }: PageSize,
 ): Promise<MessagePage> {
-  const most = `$${values.length + 1}::integer`
+  const max = `$${values.length + 1}::integer`
   const found = await db.query<WeighedRow>(
     `select ${pageColumns}, m.weight, m.count, m.is_light as "isLight" from (
       select m.*, sum(m.json_weight) over (order by m.place) as json_to
@@ -64,15 +64,15 @@ async function readPage(
             then ${jsonTextBytes} + ${restBytes} else m.weight end as json_weight
         from (
           select m.*, count(*) over () as count, sum(m.weight) over (order by m.place) as weight_to,
-            sum(m.weight) filter (where m.place <= ${most}) over () as page_weight
+            sum(m.weight) filter (where m.place <= ${max}) over () as page_weight
           from (
             select m.*, row_number() over (order by ${order}) as place, ${textBytes} + ${restBytes} as weight
-            from (${rows(`${most} + 1`)}) m order by ${order} limit ${most} + 1
+            from (${rows(`${max} + 1`)}) m order by ${order} limit ${max} + 1
           ) m
         ) m
       ) m
     ) m ${itsInbox}
-    where m.place = 1 or (m.place <= ${most} and m.json_to <= ${maxAnswerBytes})
+    where m.place = 1 or (m.place <= ${max} and m.json_to <= ${maxAnswerBytes})
     order by m.place`,
     [...values, limit],
   )
@@ -131,8 +131,8 @@ export async function listMessages(
   if (filter.words !== null) return await searchMessages(db, filter, filter.words, beforeId, size)
   const { inboxId, sinceId, untilId, direction, from } = filter
   const directions = direction === null ? ['inbound', 'outbound'] : [direction]
-  const rows = (most: string) =>
-    directions.map((one) => `(${pickOf(one, from)} limit ${most})`).join(' union all ')
+  const rows = (max: string) =>
+    directions.map((one) => `(${pickOf(one, from)} limit ${max})`).join(' union all ')
   const values = [inboxId, sinceId, untilId, beforeId, ...(from === null ? [] : [from])]
   return await readPage(db, { rows, order: 'm.id desc' }, values, size)
 }
@@ -161,9 +161,9 @@ async function searchMessages(
   beforeId: string | null,
   size: PageSize,
 ): Promise<MessagePage> {
-  const rows = (most: string) => `select m.* from message m
+  const rows = (max: string) => `select m.* from message m
     where m.id = any(array(select search_messages($1, $2, $3, $4, coalesce($5, 'msg_'),
-      least(coalesce($6, 'msg_g'), coalesce($7, 'msg_g')), ${most})))`
+      least(coalesce($6, 'msg_g'), coalesce($7, 'msg_g')), ${max})))`
   const values = [inboxId, words, direction, from, sinceId, untilId, beforeId]
   return await readPage(db, { rows, order: 'm.id desc' }, values, size)
 }
@@ -179,8 +179,8 @@ export async function exportMessages(
 }
 
 function followingIn(column: 'inbox_id' | 'thread_id'): Picked {
-  const rows = (most: string) =>
-    `select m.* from message m where m.${column} = $1 and m.seq > $2 order by m.seq limit ${most}`
+  const rows = (max: string) =>
+    `select m.* from message m where m.${column} = $1 and m.seq > $2 order by m.seq limit ${max}`
   return { rows, order: 'm.seq' }
 }
 

@@ -29,7 +29,7 @@ export interface AttachmentEntry {
   sha256: string
   scanState: 'unscanned' | 'clean' | 'infected' | 'failed'
   /** Where its bytes stand in the raw row, and how; of an outbound one known once it is scanned. Never shown. */
-  place?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'uuencode' | 'none' }
+  span?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'uuencode' | 'none' }
 }
 
 export interface SecurityRecord {
@@ -191,11 +191,11 @@ export async function deleteMessageRow(
       subject = coalesce(n.subject, ''), participants = join_participants('{}', n.participants)
     from (
       select count(distinct m.id) as messages, max(m.created_at) as last, (array_agg(m.subject order by m.seq))[1] as subject,
-        array_agg(a.mailbox->>'email' order by m.seq, a.place) as participants
+        array_agg(a.mailbox->>'email' order by m.seq, a.ordinal) as participants
       from message m
       left join lateral jsonb_array_elements(
         jsonb_build_array(m.sender) || (m.recipients->'to') || coalesce(m.recipients->'cc', '[]')
-      ) with ordinality a(mailbox, place) on a.mailbox->>'email' <> ''
+      ) with ordinality a(mailbox, ordinal) on a.mailbox->>'email' <> ''
       where m.thread_id = $1
     ) n where t.id = $1`,
     [message.threadId],
@@ -228,7 +228,7 @@ export interface FiledMessage
   receivedAt: Date
 }
 
-const mostParticipants = 500
+const maxParticipants = 500
 
 /** Files the mails whose spool rows this transaction holds; answers the ids that became messages. */
 export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Promise<string[]> {
@@ -271,5 +271,5 @@ export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Pro
 
 /** Each once, as `join_participants` has them. */
 function firstParticipants(emails: string[]): string[] {
-  return [...new Set(emails)].slice(0, mostParticipants)
+  return [...new Set(emails)].slice(0, maxParticipants)
 }

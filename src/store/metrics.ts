@@ -60,7 +60,7 @@ const stretches = `stretch as (
   )`
 const folded = (kind: string) => `stretch s join metric m on m.organization_id = $1 and m.kind = '${kind}'
   and m.grain = s.grain and m.at >= s.since and m.at < s.until`
-const unfolded = `metric_delta d cross join lateral place_counts(d.at, d.counts) c
+const unfolded = `metric_delta d cross join lateral spread_counts(d.at, d.counts) c
   join stretch s on c.grain = s.grain and c.at >= s.since and c.at < s.until
   where d.organization_id = $1`
 
@@ -133,11 +133,11 @@ function arraysOf(within: Stretch[]): unknown[] {
 /** Folds up to `wanted` of what was counted into the roll-ups; answers how many. */
 export async function foldDeltas(
   db: Writer,
-  { wanted, mostDestinations }: { wanted: number; mostDestinations: number },
+  { wanted, maxDestinations }: { wanted: number; maxDestinations: number },
 ): Promise<number> {
   const [row] = await db.query<{ folded: number }>('select fold_metrics($1, $2) as folded', [
     wanted,
-    mostDestinations,
+    maxDestinations,
   ])
   return row!.folded
 }

@@ -1,11 +1,11 @@
 // What reports find out about deliveries, and write.
 import { type MessageId, newUuid, type OrganizationId } from '../base/ids.ts'
 import type { Tx } from '../postgres/db.ts'
-import type { DeliveryPlace } from './deliveries.ts'
+import type { DeliveryKey } from './deliveries.ts'
 import type { DeliveryStatus } from './status.ts'
 
 /** A delivery that a report may be about. */
-export interface ReportedDelivery extends DeliveryPlace {
+export interface ReportedDelivery extends DeliveryKey {
   organizationId: OrganizationId
   messageId: MessageId | null
   email: string
@@ -13,23 +13,23 @@ export interface ReportedDelivery extends DeliveryPlace {
   status: DeliveryStatus
   onWire: boolean
   /** Whether a report of delay has been told. */
-  isDelayTold: boolean
+  isDelayPublished: boolean
 }
 
 /** Locks the deliveries of the places, in order. */
-export async function lockReported(tx: Tx, places: DeliveryPlace[]): Promise<ReportedDelivery[]> {
-  if (places.length === 0) return []
+export async function lockReported(tx: Tx, keys: DeliveryKey[]): Promise<ReportedDelivery[]> {
+  if (keys.length === 0) return []
   return await tx.query<ReportedDelivery>(
-    `select submission_id as "submissionId", place as position, organization_id as "organizationId",
+    `select submission_id as "submissionId", ordinal as position, organization_id as "organizationId",
       message_id as "messageId", email, address_key as "addressKey", status, on_wire as "onWire",
-      is_delay_told as "isDelayTold"
+      is_delay_told as "isDelayPublished"
     from lock_reported($1)`,
-    [JSON.stringify(places.map(({ submissionId, position }) => ({ submission: submissionId, position })))],
+    [JSON.stringify(keys.map(({ submissionId, position }) => ({ submission: submissionId, position })))],
   )
 }
 
 /** An event that a report tells; `bounced` also ends the delivery, whose row the caller has locked. */
-export interface ReportFact extends DeliveryPlace {
+export interface ReportFact extends DeliveryKey {
   type: 'bounced' | 'deferred' | 'complained'
   recipient: string
   response: string | null

@@ -83,7 +83,7 @@ const beforeAll: WalkCursor = { key: '', status: '', organizationId: '00000000-0
 const lastOrganization = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /**
- * Walks on through all queues, past at most `most` pairs of a queue and an organization with mail that waits in it: one
+ * Walks on through all queues, past at most `max` pairs of a queue and an organization with mail that waits in it: one
  * look at the index for each, and one for a queue that has an owner or must wait. Answers the pairs that have something
  * due, and where to go on; null once the walk is at its end.
  */
@@ -91,7 +91,7 @@ export async function walkQueues(
   db: Queryable,
   { nodeId }: Owner,
   at: Date,
-  walk: { from: WalkCursor | null; most: number },
+  walk: { from: WalkCursor | null; max: number },
 ): Promise<{ candidates: Candidate[]; next: WalkCursor | null }> {
   const from = walk.from ?? beforeAll
   const seen = await db.query<Candidate & WalkCursor & { isDue: boolean; step: number }>(
@@ -114,10 +114,10 @@ export async function walkQueues(
     )
     select route as key, status, organization_id as "organizationId", failures, coalesce(is_due, false) as "isDue", step
     from judged where is_due or step = $6`,
-    [nodeId, at, from.key, from.status, from.organizationId, walk.most, lastOrganization],
+    [nodeId, at, from.key, from.status, from.organizationId, walk.max, lastOrganization],
   )
   const candidates = seen.filter(({ isDue }) => isDue)
-  return { candidates, next: seen.find(({ step }) => step === walk.most) ?? null }
+  return { candidates, next: seen.find(({ step }) => step === walk.max) ?? null }
 }
 
 /** The queues whose lost owner left something on the wire, each with an organization that it is of. */

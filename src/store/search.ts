@@ -7,7 +7,7 @@ import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 /** A message that waits to be indexed, by its place in its organization's line. */
 export interface WaitingMessage {
   organizationId: OrganizationId
-  place: number
+  ordinal: number
   id: MessageId
 }
 
@@ -31,22 +31,22 @@ export async function claimIndex(tx: Tx): Promise<boolean> {
 }
 
 /** Has messages wait of which the outbox tells for the first time; answers how many of its rows were looked through. */
-export async function takeNewMessages(tx: Tx, most: { rows: number; items: number }): Promise<number> {
+export async function takeNewMessages(tx: Tx, max: { rows: number; items: number }): Promise<number> {
   const [row] = await tx.query<{ rows: number }>('select take_new_messages($1, $2) as rows', [
-    most.rows,
-    most.items,
+    max.rows,
+    max.items,
   ])
   return row!.rows
 }
 
 /** The next of those that wait, of the organizations behind `behind` in turn; none only where nothing waits. */
-export async function findSearchTurns(
+export async function findSearchOrder(
   tx: Tx,
   behind: OrganizationId | null,
   wanted: number,
 ): Promise<WaitingMessage[]> {
   return await tx.query<WaitingMessage>(
-    `select organization_id as "organizationId", place, message_id as id from find_search_turns($1, $2)`,
+    `select organization_id as "organizationId", ordinal, message_id as id from find_search_order($1, $2)`,
     [behind, wanted],
   )
 }
@@ -64,13 +64,13 @@ export async function addSearchParts(tx: Tx, ids: MessageId[]): Promise<boolean>
 export async function readUnindexed(
   tx: Tx,
   waiting: WaitingMessage[],
-  most: { bytes: number; characters: number },
-): Promise<{ seen: WaitingMessage[]; messages: UnindexedMessage[] }> {
+  max: { bytes: number; characters: number },
+): Promise<{ waiting: WaitingMessage[]; messages: UnindexedMessage[] }> {
   const rows = await tx.query<UnindexedMessage | { id: MessageId; prefix: null }>(
     'select id, prefix, subject, body, sender, recipients, attachments from read_unindexed($1, $2, $3)',
-    [waiting.map(({ id }) => id), most.bytes, most.characters],
+    [waiting.map(({ id }) => id), max.bytes, max.characters],
   )
-  return { seen: waiting.slice(0, rows.length), messages: rows.filter((row) => row.prefix !== null) }
+  return { waiting: waiting.slice(0, rows.length), messages: rows.filter((row) => row.prefix !== null) }
 }
 
 /** Stores the words of messages, each as a tsvector is written; passes over messages that are gone. */
@@ -82,7 +82,7 @@ export async function storeWords(tx: Tx, messages: { id: MessageId }[], vectors:
 export async function dropWaiting(tx: Tx, waiting: WaitingMessage[]): Promise<void> {
   await tx.query('select drop_waiting($1, $2)', [
     waiting.map(({ organizationId }) => organizationId),
-    waiting.map(({ place }) => place),
+    waiting.map(({ ordinal }) => ordinal),
   ])
 }
 

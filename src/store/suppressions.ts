@@ -1,7 +1,7 @@
 // Addresses that an organization does not write to any more.
 import { newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
-import type { DeliveryPlace } from './deliveries.ts'
+import type { DeliveryKey } from './deliveries.ts'
 
 export type SuppressionReason = 'manual' | 'hard_bounce' | 'complaint' | 'unsubscribe'
 
@@ -82,7 +82,7 @@ export async function listSuppressions(
 /** Suppresses recipients of submissions, each in its own organization, which is told; answers how many are new. */
 export async function suppressRecipients(
   tx: Tx,
-  recipients: (DeliveryPlace & { reason: SuppressionReason })[],
+  recipients: (DeliveryKey & { reason: SuppressionReason })[],
   at: Date,
 ): Promise<number> {
   if (recipients.length === 0) return 0
@@ -105,12 +105,12 @@ export async function suppressRecipients(
  */
 export async function suppressDeliveries(
   db: Writer,
-  places: DeliveryPlace[],
+  keys: DeliveryKey[],
   epoch: number | null,
   at: Date,
 ): Promise<number> {
-  if (places.length === 0) return 0
-  const ended = places.map(({ submissionId, position }) => ({
+  if (keys.length === 0) return 0
+  const ended = keys.map(({ submissionId, position }) => ({
     submission: submissionId,
     position,
     id: newUuid(),

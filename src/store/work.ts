@@ -6,7 +6,7 @@ export interface WorkClaim {
   limit: number
   maxBytes: number
   /** What has failed more often is left to others. */
-  mostFailures?: number | undefined
+  maxFailures?: number | undefined
   /** The organization that had the last turn. */
   behind?: OrganizationId | null
   /** Organizations that have no turn. */
@@ -32,11 +32,11 @@ export async function claimWork(
   tx: Tx,
   kind: 'mail' | 'report' | 'scan',
   at: Date,
-  { limit, maxBytes, mostFailures, behind, passedOver = [], only }: WorkClaim,
+  { limit, maxBytes, maxFailures, behind, passedOver = [], only }: WorkClaim,
 ): Promise<ClaimedWork> {
   const [claim] = await tx.query<ClaimedWork>(
     'select claimed, last, is_more as "isMore" from claim_work($1, $2, $3, $4, $5, $6, $7, $8)',
-    [kind, at, limit, maxBytes, mostFailures ?? null, behind ?? null, passedOver, only ?? null],
+    [kind, at, limit, maxBytes, maxFailures ?? null, behind ?? null, passedOver, only ?? null],
   )
   return claim!
 }

@@ -11,7 +11,7 @@ export interface AddressGuardOptions {
   isDevelopment: boolean
 }
 
-const longestUrl = 2_048
+const maxUrl = 2_048
 // Servers of these ports speak something else, and some of them act on what they can read of an HTTP request: mail, the
 // blocked ports of browsers, databases, caches, queues and the controls of clusters.
 const refusedPorts = new Set([
@@ -45,7 +45,7 @@ export class AddressGuard {
   /** Null when the URL may be an endpoint's, else what is wrong with it, in words. Names are not looked up. */
   refusalOf(text: string): string | null {
     const { isDevelopment, allowPrivateNetworks } = this.#options
-    if (text.length > longestUrl) return `must be at most ${longestUrl} characters`
+    if (text.length > maxUrl) return `must be at most ${maxUrl} characters`
     const url = /^[^\s\p{Cc}\\]+$/u.test(text) ? URL.parse(text) : null
     if (!url) return 'must be a URL'
     const isSafe = url.protocol === 'https:'

@@ -7,7 +7,7 @@ import { type AddressGuard, hostOf, isLoopback } from './address-guard.ts'
 export interface ConnectDeps {
   guard: Pick<AddressGuard, 'allows'>
   /** The addresses of a name, in the order to try them; rejects with words for people where there are none. */
-  lookUp(host: string): Promise<string[]>
+  lookup(host: string): Promise<string[]>
 }
 
 const maxAddresses = 4
@@ -51,9 +51,9 @@ async function open(deps: ConnectDeps, target: Target): Promise<Socket> {
   throw fault
 }
 
-async function findAddresses({ lookUp }: ConnectDeps, host: string): Promise<string[]> {
+async function findAddresses({ lookup }: ConnectDeps, host: string): Promise<string[]> {
   if (isIP(host)) return [host]
-  return isLoopback(host) ? ['127.0.0.1', '::1'] : await lookUp(host)
+  return isLoopback(host) ? ['127.0.0.1', '::1'] : await lookup(host)
 }
 
 function connect(

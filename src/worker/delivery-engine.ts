@@ -149,7 +149,7 @@ export class DeliveryEngine<Job> {
     const candidates = hinted.length > 0 ? await findAmong(db.writer, owner, clock.now(), hinted) : []
     if (!isWalk) return candidates
     if (!this.#walkFrom) candidates.push(...(await findOrphaned(db, owner)))
-    const walk = await walkQueues(db, owner, clock.now(), { from: this.#walkFrom, most: walkStep })
+    const walk = await walkQueues(db, owner, clock.now(), { from: this.#walkFrom, max: walkStep })
     this.#walkFrom = walk.next
     this.#walkedAtMs = performance.now()
     this.#short = 0

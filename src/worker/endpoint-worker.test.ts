@@ -22,7 +22,7 @@ function makeWorker(budget: CallBudget, calling: Set<() => void>) {
     nextDue: async () => null,
   }
   const onError = (error: unknown) => assert.fail(String(error))
-  return new EndpointWorker({ verbs, clock, budget, lingerMs: 0, onError })
+  return new EndpointWorker({ verbs, clock, budget, idleMs: 0, onError })
 }
 
 function answer(calling: Set<() => void>): void {

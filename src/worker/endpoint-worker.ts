@@ -18,7 +18,7 @@ export interface EndpointWorkerOptions<Call> {
   clock: Clock
   budget: CallBudget
   /** How long it is kept without work. */
-  lingerMs: number
+  idleMs: number
   onError(error: unknown): void
 }
 
@@ -28,10 +28,10 @@ const maxCalls = 64
 const maxSlowCalls = 4
 const slowMs = 1_000
 /** After a look that came back short events gather for a moment: a look costs as much as several calls. */
-const gatherMs = 15
+const collectMs = 15
 /** Every endpoint may have these, whatever the others of the node have taken. */
 const leastCalls = 2
-const longestRestMs = 1_000
+const maxRestMs = 1_000
 
 /** What all endpoints of a node share: slow ones take only a part of it, so that they cannot starve the others. */
 export class CallBudget {
@@ -64,12 +64,12 @@ export class CallBudget {
  * once. It goes through these states:
  *
  * - *claiming*: it claims as many events as it may make calls now, and starts the calls. Where all came it claims again
- *   at once; where fewer came it first waits for `gatherMs`, so that more come together, and asks what is due next.
+ *   at once; where fewer came it first waits for `collectMs`, so that more come together, and asks what is due next.
  * - *full*: it may make no further call, or fewer than half of its calls while others are under way. It waits for the end
  *   of one, or a wake-up, for a second at most.
  * - *idle*: what is due next lies ahead, or is busy. It waits until then, for the end of a call or a wake-up, for a second
  *   at most.
- * - *over*: it was stopped; or for `lingerMs` nothing was claimed or busy, nothing falls due within a second but what it
+ * - *over*: it was stopped; or for `idleMs` nothing was claimed or busy, nothing falls due within a second but what it
  *   has left, and nobody has woken it. `run` resolves when the last call has ended and its result is recorded or given
  *   up. The engine lets the lease go, and takes the endpoint over again if it was woken since the last claim began.
  *
@@ -134,44 +134,44 @@ export class EndpointWorker<Call extends { id: string }> {
       const free = this.#free()
       // Looks are made for several calls at once, or when nothing is under way.
       if (free === 0 || (free < this.#max() / 2 && this.#calling > 0)) {
-        await this.#signal.wait(longestRestMs, stop)
+        await this.#signal.wait(maxRestMs, stop)
         continue
       }
       this.#signal.clear()
-      const claimed = await this.#look(free)
+      const claimed = await this.#poll(free)
       if (claimed > 0 || this.#busy.size > 0) idleSinceMs = performance.now()
       if (claimed >= free) continue
-      await rest(gatherMs, stop)
+      await rest(collectMs, stop)
       if (await this.#isDone(idleSinceMs)) return
     }
   }
 
   /** Claims about `free` calls and starts them; answers how many. Others look too, so the places are taken first. */
-  async #look(free: number): Promise<number> {
+  async #poll(free: number): Promise<number> {
     const { budget, verbs } = this.#options
-    const places = Array.from({ length: free }, () => budget.take(this.#pace))
+    const slots = Array.from({ length: free }, () => budget.take(this.#pace))
     try {
       const calls = await verbs.claim(free, [...this.#busy, ...this.#left])
       // Stopped meanwhile: they are left for the endpoint's next owner.
       if (this.#stop.signal.aborted) return 0
-      for (const call of calls) this.#start(call, places.pop() ?? budget.take(this.#pace))
+      for (const call of calls) this.#start(call, slots.pop() ?? budget.take(this.#pace))
       return calls.length
     } finally {
-      for (const giveBack of places) giveBack()
+      for (const giveBack of slots) giveBack()
     }
   }
 
   /** Rests until there may be work; true when there was none for long enough, and none is near. */
   async #isDone(idleSinceMs: number): Promise<boolean> {
-    const { verbs, clock, lingerMs } = this.#options
+    const { verbs, clock, idleMs } = this.#options
     const stop = this.#stop.signal
     if (this.isWoken || stop.aborted) return false
     const dueAt = await verbs.nextDue()
     const waitMs = dueAt ? dueAt.getTime() - clock.nowMs() : Number.POSITIVE_INFINITY
-    const isIdle = this.#busy.size === 0 && performance.now() - idleSinceMs >= lingerMs
-    if (isIdle && (waitMs > longestRestMs || this.#left.size > 0)) return !this.isWoken
+    const isIdle = this.#busy.size === 0 && performance.now() - idleSinceMs >= idleMs
+    if (isIdle && (waitMs > maxRestMs || this.#left.size > 0)) return !this.isWoken
     // What is due and was passed over is busy: the end of its call is waited for.
-    await this.#signal.wait(waitMs > 0 ? Math.min(waitMs, longestRestMs) : longestRestMs, stop)
+    await this.#signal.wait(waitMs > 0 ? Math.min(waitMs, maxRestMs) : maxRestMs, stop)
     return false
   }
 

@@ -26,7 +26,7 @@ const intervalMs = 250
 const behindMs = 15
 /** Where there is no endpoint each poll only moves the cursor; one that is new waits no longer than on a node nobody wakes. */
 const unwantedMs = intervalMs
-const gatherMs = 20
+const collectMs = 20
 
 /** Runs on every node with the webhooks role; one of them works at a time, the others find nothing to do. */
 export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOptions): Loop {
@@ -36,5 +36,5 @@ export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOpt
     if (isBehind) await sleep(isWanted || taken >= batch ? behindMs : unwantedMs)
     return isBehind
   }
-  return new Loop({ name: 'fan out', run, signal, intervalMs, gatherMs, log })
+  return new Loop({ name: 'fan out', run, signal, intervalMs, collectMs, log })
 }

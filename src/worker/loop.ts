@@ -13,9 +13,9 @@ export interface LoopOptions {
   /** How long to wait for a wake-up before looking anyway. */
   intervalMs: number
   /** How long to let work gather after a run that did not fill up; 0 to run at the first wake-up. */
-  gatherMs?: number
-  /** Others come first: while `now`, asked every `everyMs`, says so, work gathers on, for `mostMs` from when there was none. */
-  givesWay?: { now(): boolean; everyMs: number; mostMs: number }
+  collectMs?: number
+  /** Others come first: while `now`, asked every `everyMs`, says so, work gathers on, for `maxMs` from when there was none. */
+  yields?: { now(): boolean; everyMs: number; maxMs: number }
   log: Log
 }
 
@@ -25,9 +25,9 @@ const failureWaitMs = [500, 1_000, 2_000, 5_000]
  * A loop that never dies of a failed run. Its states, from `start` to `stop`:
  *
  * - *running*: `run` does some work. A wake-up from its beginning on is remembered until the loop is idle.
- * - *debouncing*, after a run that left nothing to do: for `gatherMs`, so that the next run finds more than one thing.
- * - *yielding*, after that, and after each run that left more to do: as long as `givesWay.now` says that others come
- *   first, but no longer in all than `mostMs` since a run last left nothing to do; before the first such run not at all.
+ * - *debouncing*, after a run that left nothing to do: for `collectMs`, so that the next run finds more than one thing.
+ * - *yielding*, after that, and after each run that left more to do: as long as `yields.now` says that others come
+ *   first, but no longer in all than `maxMs` since a run last left nothing to do; before the first such run not at all.
  * - *idle*, after a run that left nothing to do: until a wake-up, or for `intervalMs`; not at all where a wake-up is
  *   remembered. Then it runs again, as it does right after yielding where there is more.
  * - *backing off*, after a run that rejected: logged and counted, and tried again after about 0.5 s, up to 5 s when
@@ -42,7 +42,7 @@ export class Loop {
   readonly #options: LoopOptions
   readonly #signal: Signal
   readonly #stop = new AbortController()
-  #patienceMs = 0
+  #remainingYieldMs = 0
   #ended: Promise<void> | null = null
 
   constructor(options: LoopOptions) {
@@ -73,8 +73,8 @@ export class Loop {
         const more = await this.#options.run()
         failures = 0
         if (!more) {
-          this.#patienceMs = this.#options.givesWay?.mostMs ?? 0
-          await rest(this.#options.gatherMs ?? 0, stop)
+          this.#remainingYieldMs = this.#options.yields?.maxMs ?? 0
+          await rest(this.#options.collectMs ?? 0, stop)
         }
         await this.#giveWay(stop)
         if (!more) await this.#signal.wait(this.#options.intervalMs, stop)
@@ -88,12 +88,12 @@ export class Loop {
   }
 
   async #giveWay(stop: AbortSignal): Promise<void> {
-    const { givesWay } = this.#options
-    while (!stop.aborted && this.#patienceMs > 0 && givesWay?.now()) {
+    const { yields } = this.#options
+    while (!stop.aborted && this.#remainingYieldMs > 0 && yields?.now()) {
       const fromMs = performance.now()
-      await rest(givesWay.everyMs, stop)
+      await rest(yields.everyMs, stop)
       // On a busy node a rest lasts longer than it was asked to.
-      this.#patienceMs -= Math.max(givesWay.everyMs, performance.now() - fromMs)
+      this.#remainingYieldMs -= Math.max(yields.everyMs, performance.now() - fromMs)
     }
   }
 }

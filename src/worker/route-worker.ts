@@ -49,7 +49,7 @@ export interface RouteWorkerOptions<Job> {
   log: Log
 }
 
-const longestRestMs = 1_000
+const maxRestMs = 1_000
 /** Where every connection is busy, or hangs, one polls this often for work that another could carry. */
 const pollMs = 100
 /** A peer that wants no more connections is not asked for another meanwhile. */
@@ -146,7 +146,7 @@ export class RouteWorker<Job> {
       if (this.#stopping || this.#route.paused || this.#isBlocked) return
       const dueAt = await verbs.nextDue()
       const waitMs = dueAt ? dueAt.getTime() - clock.nowMs() : Number.POSITIVE_INFINITY
-      if (waitMs > longestRestMs) return
+      if (waitMs > maxRestMs) return
       if (waitMs > 0) await this.#wakeUps.rest(waitMs, this.#polled)
       else await this.#drive()
     }
@@ -195,7 +195,7 @@ export class RouteWorker<Job> {
       if (isDue && !this.#jobs.isReady) {
         polled = this.#wakeUps.count
         await this.#claimOnce()
-        waitMs = this.#jobs.isReady ? pollMs : Math.min(2 * waitMs, longestRestMs)
+        waitMs = this.#jobs.isReady ? pollMs : Math.min(2 * waitMs, maxRestMs)
         pollAtMs = performance.now() + waitMs
       }
       grow()

@@ -31,7 +31,7 @@ const acquireIntervalMs = 1_000
 const pollIntervalMs = 900
 const acquireAtOnce = 100
 const maxEndpoints = 2_000
-const lingerMs = 3_000
+const idleMs = 3_000
 const budget = { calls: 2_000, slowCalls: 1_500 }
 
 /** The webhooks role of a node. Leases live in real time, whatever tests do to the clock. */
@@ -108,7 +108,7 @@ export class WebhookEngine<Call extends { id: string }> {
     const onError = (error: unknown) =>
       log.error({ err: error, webhook: lease.webhook }, 'a webhook call failed')
     const worker = new EndpointWorker({
-      ...{ clock, budget: this.#budget, lingerMs, onError },
+      ...{ clock, budget: this.#budget, idleMs, onError },
       verbs: {
         ...verbs,
         claim: (limit, except) => (isOurs() ? verbs.claim(limit, except) : Promise.resolve([])),

@@ -72,6 +72,21 @@ test('fences: no function over 80 lines, no file over 400 in src/', () => {
   assert.deepEqual([...tooLong, ...files.filter(({ lines }) => lines > 400)], [])
 })
 
+test('fences: no class has more than 12 private fields', () => {
+  const wrong = readProduct().flatMap((file) => {
+    const found: string[] = []
+    walk(parse(file).program, (node) => {
+      if (node.type !== 'ClassBody') return
+      const fields = (node['body'] as SyntaxNode[]).filter(
+        ({ type, key }) => type === 'PropertyDefinition' && (key as SyntaxNode).type === 'PrivateIdentifier',
+      )
+      if (fields.length > 12) found.push(`${file.path}:${lineAt(file.text, node.start)} ${fields.length}`)
+    })
+    return found
+  })
+  assert.deepEqual(wrong, [])
+})
+
 test('fences: no statement has more than eight positional parameters: more of them go by their names', () => {
   const found = readProduct().filter(({ text }) => /\$(9|[1-9]\d)\b/.test(text))
   assert.deepEqual(

@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'
 import { Rotation } from '../../src/base/rotation.ts'
-import type { Patience } from '../../src/base/thread-pool.ts'
-import { Turns } from '../../src/base/turns.ts'
+import type { TimeLimit } from '../../src/base/thread-pool.ts'
+import { Tickets } from '../../src/base/tickets.ts'
 import { UnderWay } from '../../src/base/under-way.ts'
 import { fileSlow, fileSpooled } from '../../src/flow/receiving/file.ts'
 import { readReports } from '../../src/flow/reports/read-report.ts'
 import type { ReportAddress } from '../../src/mail/bounce/report.ts'
-import { OutOfPatience, ParsePool } from '../../src/mail/parse-pool.ts'
+import { ParsePool, ParseTimedOut } from '../../src/mail/parse-pool.ts'
 import { claimReports } from '../../src/store/kept-mail.ts'
 import { claimScan } from '../../src/store/scans.ts'
 import { claimSpool } from '../../src/store/spool.ts'
@@ -27,25 +27,25 @@ function slowReader(t: TestContext) {
   t.after(() => pool.close())
   const released = Promise.withResolvers<void>()
   const begun: string[] = []
-  const wait = async (raw: Uint8Array, patience?: Patience) => {
+  const wait = async (raw: Uint8Array, timeLimit?: TimeLimit) => {
     const text = Buffer.from(raw).toString()
     const subject = /^Subject: (.*)\r$/m.exec(text)?.[1] ?? ''
     begun.push(subject)
     if (!subject.startsWith('Slow')) return
     const over =
-      patience && new Promise<'over'>((resolve) => setTimeout(() => resolve('over'), patience.timeoutMs))
+      timeLimit && new Promise<'over'>((resolve) => setTimeout(() => resolve('over'), timeLimit.timeoutMs))
     if ((await Promise.race([released.promise, over].filter((end) => end !== undefined))) === 'over')
-      throw new OutOfPatience()
+      throw new ParseTimedOut()
   }
   return {
     begun,
     release: () => released.resolve(),
-    parse: async (raw: Uint8Array, patience?: Patience) => {
-      await wait(raw, patience)
+    parse: async (raw: Uint8Array, timeLimit?: TimeLimit) => {
+      await wait(raw, timeLimit)
       return await pool.parse(raw)
     },
-    report: async (raw: Uint8Array, sentTo?: ReportAddress, patience?: Patience) => {
-      await wait(raw, patience)
+    report: async (raw: Uint8Array, sentTo?: ReportAddress, timeLimit?: TimeLimit) => {
+      await wait(raw, timeLimit)
       return await pool.report(raw, sentTo)
     },
   }
@@ -55,12 +55,12 @@ type Reader = ReturnType<typeof slowReader>
 
 /** The lines of a node, which a test runs by itself. */
 function makeLines({ foundation }: TestNode, { folder }: Place, parsePool: Reader) {
-  const shared = { ...foundation, parsePool, rotation: new Rotation(), turns: new Turns() }
+  const shared = { ...foundation, parsePool, rotation: new Rotation(), tickets: new Tickets() }
   const line = (only = {}) => ({ ...shared, underWay: new UnderWay(join(folder, randomUUID())), ...only })
   const [first, beside, slow] = [
     line(),
-    line({ mostFailures: 0, rotation: new Rotation(shared.rotation.slow) }),
-    line({ turns: new Turns() }),
+    line({ maxFailures: 0, rotation: new Rotation(shared.rotation.slow) }),
+    line({ tickets: new Tickets() }),
   ]
   return {
     rotation: shared.rotation,

@@ -6,7 +6,7 @@ import { closeSync, constants, openSync, readdirSync, renameSync } from 'node:fs
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
-import { Turns } from '../../src/base/turns.ts'
+import { Tickets } from '../../src/base/tickets.ts'
 import { UnderWay } from '../../src/base/under-way.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
 import { readReports } from '../../src/flow/reports/read-report.ts'
@@ -76,7 +76,7 @@ test('two lines file in the order in which mail came, whichever reads faster', a
     'In-Reply-To: <one@far.test>\r\nSubject: Re: One\r\n\r\nTwo\r\n',
   ]
   for (const mail of mails) await receive(node, inbox.address, Buffer.from(mail))
-  const turns = new Turns()
+  const tickets = new Tickets()
   const [first, second] = [makeReader(t, place, node), makeReader(t, place, node)]
   const reading = Promise.withResolvers<void>()
   const restored = Promise.withResolvers<void>()
@@ -91,9 +91,9 @@ test('two lines file in the order in which mail came, whichever reads faster', a
   const quickPool = {
     parse: (raw: Buffer) => second.parsePool.parse(raw).finally(() => setImmediate(isRead.resolve)),
   }
-  const slow = fileSpooled({ ...first, parsePool: slowPool, turns }, 1)
+  const slow = fileSpooled({ ...first, parsePool: slowPool, tickets }, 1)
   await reading.promise
-  const quick = fileSpooled({ ...second, parsePool: quickPool, turns }, 64)
+  const quick = fileSpooled({ ...second, parsePool: quickPool, tickets }, 64)
   await isRead.promise
   restored.resolve()
   await Promise.all([slow, quick])
@@ -111,8 +111,8 @@ test('who comes after one that failed goes on', async (t) => {
   const { api } = await node.createCaller()
   const inbox = await api.createInbox('after')
   await receive(node, inbox.address, small('after'))
-  const turns = new Turns()
-  const reader = { ...makeReader(t, place, node), turns }
+  const tickets = new Tickets()
+  const reader = { ...makeReader(t, place, node), tickets }
   const cut = { ...reader, db: { transaction: () => Promise.reject(new Error('cut')) } as unknown as Db }
   await assert.rejects(fileSpooled(cut, 64), /cut/)
   while (await fileSpooled(reader, 64));

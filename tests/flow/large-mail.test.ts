@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Message } from '../support/api.ts'
 import { clamdMissing, makeClamd } from '../support/clamd.ts'
-import { decodeBase64, sha256 } from '../support/decode-place.ts'
+import { decodeBase64, sha256 } from '../support/decode-span.ts'
 import { largeMail, measureLargeMail } from '../support/large-mail.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 

@@ -237,7 +237,7 @@ test('an organization that writes to thousands of domains keeps only the largest
       ) sent`,
       [organizationId, at, round],
     )
-    await foldDeltas(db.writer, { wanted: 100, mostDestinations: 50 })
+    await foldDeltas(db.writer, { wanted: 100, maxDestinations: 50 })
     const [row] = await db.query<{ names: number }>(
       `select max(names) as names from (
         select count(*) as names from metric where kind = 'destination' group by grain, at) n`,

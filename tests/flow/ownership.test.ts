@@ -6,6 +6,7 @@ import type { Role } from '../../src/config/settings.ts'
 import type { Db } from '../../src/postgres/db.ts'
 import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/deliveries.ts'
 import { joinNodes } from '../../src/store/nodes.ts'
+import { RoundRobin } from '../../src/store/round-robin.ts'
 import {
   acquireRoutes,
   findAmong,
@@ -15,7 +16,6 @@ import {
   renewRoutes,
   walkQueues,
 } from '../../src/store/routes.ts'
-import { Turns } from '../../src/store/turns.ts'
 import type { Api, Inbox } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { untilLocked } from '../support/lock-waits.ts'
@@ -50,7 +50,7 @@ const nowhere = { smtp: null, capture: null, mark: null }
 async function acquire(db: Db, nodeId: number, among: string[] | null = null) {
   const [asking, at] = [owner(nodeId), new Date()]
   const find = async () => {
-    const { candidates } = await walkQueues(db, asking, at, { from: null, most: 100 })
+    const { candidates } = await walkQueues(db, asking, at, { from: null, max: 100 })
     return [...candidates, ...(await findOrphaned(db, asking))]
   }
   const found = among ? await findAmong(db.writer, asking, at, among) : await find()
@@ -90,7 +90,11 @@ test('check 93: under an epoch that has passed nothing is claimed, recorded, ren
   assert.deepEqual(await acquire(db, second.id), [])
   assert.deepEqual(await acquire(db, second.id, ['@relay']), [])
   const claim = (epoch: number, wanted: number) =>
-    claimDeliveries(db, { route: '@relay', epoch, wanted, passedOver: [], turns: new Turns() }, new Date())
+    claimDeliveries(
+      db,
+      { route: '@relay', epoch, wanted, passedOver: [], rounds: new RoundRobin() },
+      new Date(),
+    )
   const [claimed] = await claim(1, 1)
   assert.equal(claimed!.attempts, 1)
 
@@ -127,7 +131,7 @@ test('check 93: what a killed owner left on a paused queue is given back, so tha
   const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
   place.after(() => second.leave())
   await acquire(db, first.id)
-  const claim = { route: '@relay', epoch: 1, wanted: 5, passedOver: [], turns: new Turns() }
+  const claim = { route: '@relay', epoch: 1, wanted: 5, passedOver: [], rounds: new RoundRobin() }
   await claimDeliveries(db, claim, new Date())
   await db.query('update route set paused = true')
   await first.leave()

@@ -417,12 +417,12 @@ test('mail that has failed is passed over by who takes none of it', async (t) =>
   for (const subject of ['1', '2', '3'])
     await deliver(stage.node, ['beside@inbox.test'], mail({ Subject: subject }))
   const { db, clock } = stage.node.foundation
-  const claim = (mostFailures?: number) =>
+  const claim = (maxFailures?: number) =>
     db.transaction(async (tx) => {
       const { taken, isMore } = await claimSpool(tx, clock.now(), {
         limit: 10,
         maxBytes: 1 << 20,
-        mostFailures,
+        maxFailures,
       })
       return { ids: taken.map(({ id }) => id), isMore }
     })

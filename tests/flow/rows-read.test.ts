@@ -7,8 +7,8 @@ import { readBacklog } from '../../src/store/backlog.ts'
 import { claimDeliveries, nextDue } from '../../src/store/deliveries.ts'
 import { deleteRollUps } from '../../src/store/metrics.ts'
 import { lockReported } from '../../src/store/reports.ts'
+import { RoundRobin } from '../../src/store/round-robin.ts'
 import { addRoutes, type WalkCursor, walkQueues } from '../../src/store/routes.ts'
-import { Turns } from '../../src/store/turns.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 // One connection, so that what was planned over empty tables is what runs.
@@ -61,13 +61,13 @@ test('64 reports about a submission of 1,000 recipients look through its events 
   const { result, rows } = await countRows('event', (tx) => lockReported(tx, places))
   assert.equal(result.length, 64)
   assert.deepEqual(
-    result.flatMap(({ position, isDelayTold }) => (isDelayTold ? position : [])),
+    result.flatMap(({ position, isDelayPublished }) => (isDelayPublished ? position : [])),
     [7],
   )
   assert.ok(rows <= 3000, `${rows} events`)
   const one = await countRows('event', (tx) => lockReported(tx, [{ submissionId, position: 7 }]))
   assert.deepEqual(
-    one.result.map(({ position, isDelayTold }) => [position, isDelayTold]),
+    one.result.map(({ position, isDelayPublished }) => [position, isDelayPublished]),
     [[7, true]],
   )
 })
@@ -136,7 +136,7 @@ async function addWaiting({ route, organizations, status, dueAt }: Waiting): Pro
 
 const newOrganizations = (count: number) => Array.from({ length: count }, () => newUuid<OrganizationId>())
 
-const claimOf = (route: string) => ({ route, epoch: 0, wanted: 4, passedOver: [], turns: new Turns() })
+const claimOf = (route: string) => ({ route, epoch: 0, wanted: 4, passedOver: [], rounds: new RoundRobin() })
 
 /** Rows of deliveries that one claim, and one look for what is due, read. */
 async function readByClaims(route: string): Promise<number[]> {
@@ -224,7 +224,7 @@ test('a step of the walk through all queues reads no more, however many queues o
   const found = new Set<string>()
   let from: WalkCursor | null = null
   do {
-    const walk: { from: WalkCursor | null; most: number } = { from, most: 500 }
+    const walk: { from: WalkCursor | null; max: number } = { from, max: 500 }
     const step = await countRows('delivery', (tx) => walkQueues(tx, asking, new Date(), walk))
     assert.ok(step.rows <= 501, `${step.rows} rows`)
     for (const { key, organizationId } of step.result.candidates)

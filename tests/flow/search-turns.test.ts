@@ -9,7 +9,7 @@ import { type SearchedMail, writeVector } from '../../src/mail/read/words.ts'
 import type { Queryable } from '../../src/postgres/db.ts'
 import { readBacklog } from '../../src/store/backlog.ts'
 import { ownTables, removeOwnRows } from '../../src/store/removal.ts'
-import { dropWaiting, findSearchTurns, takeNewMessages } from '../../src/store/search.ts'
+import { dropWaiting, findSearchOrder, takeNewMessages } from '../../src/store/search.ts'
 import { range, setStage } from '../support/search-stage.ts'
 import { until } from '../support/until.ts'
 
@@ -185,7 +185,7 @@ test('search: a turn costs the same among thousands of organizations and behind 
     for (let n = 0; n < 5; n++) {
       const [rows, turns] = await db.transaction(async (tx) => {
         const before = await rowsRead(tx)
-        const turns = await findSearchTurns(tx, last, 128)
+        const turns = await findSearchOrder(tx, last, 128)
         await dropWaiting(tx, turns)
         return [(await rowsRead(tx)) - before, turns] as const
       })

@@ -5,8 +5,8 @@ import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { claimDeliveries } from '../../src/store/deliveries.ts'
+import { RoundRobin } from '../../src/store/round-robin.ts'
 import { acquireRoutes } from '../../src/store/routes.ts'
-import { Turns } from '../../src/store/turns.ts'
 import type { Acceptance, Api, Inbox, Refusal, Submission } from '../support/api.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
@@ -164,7 +164,13 @@ test('check 46: what is suppressed while a claim waits for its queue is not atte
   place.after(() => holder.end())
   await holder.query('begin')
   await holder.query('select from route where key = $1 for update', [route!.key])
-  const claim = { route: route!.key, epoch: route!.epoch, wanted: 5, passedOver: [], turns: new Turns() }
+  const claim = {
+    route: route!.key,
+    epoch: route!.epoch,
+    wanted: 5,
+    passedOver: [],
+    rounds: new RoundRobin(),
+  }
   const claiming = claimDeliveries(db, claim, clock.now())
   await untilLocked(db, { saying: 'claim_deliveries' })
   await edit(api, 'POST', 'gone@far.test')

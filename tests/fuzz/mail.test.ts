@@ -7,7 +7,7 @@ import { parseAddressList } from '../../src/mail/read/address-list.ts'
 import { htmlToText } from '../../src/mail/read/html-text.ts'
 import { type ParsedMail, parseMail } from '../../src/mail/read/parse.ts'
 import { extractNewText } from '../../src/mail/read/quote.ts'
-import { decodePlace, sha256 } from '../support/decode-place.ts'
+import { decodeSpan, sha256 } from '../support/decode-span.ts'
 
 const longestMs = 2000
 const fields = 'From: a@b.example\r\nTo: c@d.example\r\nSubject: x\r\n'
@@ -232,7 +232,7 @@ test('check 58: any bytes are read, and every attachment is found again', () => 
     fc.property(message, (raw) => {
       const mail = readInTime(raw)
       for (const attachment of mail.attachments) {
-        const content = decodePlace(raw, attachment.place)
+        const content = decodeSpan(raw, attachment.span)
         assert.deepEqual([content.length, sha256(content)], [attachment.sizeBytes, attachment.sha256])
       }
     }),

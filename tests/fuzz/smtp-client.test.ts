@@ -23,7 +23,7 @@ const timeouts = {
 }
 
 /** For a far side that is never silent: a busy machine is. */
-const patience = Object.fromEntries(Object.keys(timeouts).map((name) => [name, 10_000])) as typeof timeouts
+const timeLimit = Object.fromEntries(Object.keys(timeouts).map((name) => [name, 10_000])) as typeof timeouts
 
 function reach(port: number, within = timeouts) {
   const options = { ehloName: 'me.test', tls: 'none', timeouts: within } as const
@@ -168,7 +168,7 @@ test('check 29: what the client tells of each recipient agrees with the far side
       fc.asyncProperty(whims, fc.integer({ min: 1, max: 4 }), async (whim, recipients) => {
         sink.copies.length = 0
         sink.rule = whimsical(whim)
-        const opened = await reach(sink.port, patience)
+        const opened = await reach(sink.port, timeLimit)
         assert.ok('connection' in opened)
         await campaign(sink, opened.connection, recipients)
         opened.connection.destroy()

@@ -6,7 +6,7 @@ import { type Caller, setStage } from './stage.ts'
 
 const stage = await setStage({ after })
 const mebibyte = 1 << 20
-const mostBytes = 18 * mebibyte
+const maxBytes = 18 * mebibyte
 
 type Shown = Message & { extractedText?: string; truncated?: boolean }
 
@@ -52,7 +52,7 @@ async function readAll(caller: Caller, path: string): Promise<Shown[]> {
   for (let cursor: string | null = ''; cursor !== null; ) {
     const page = await read(caller, path + (cursor && `?cursor=${encodeURIComponent(cursor)}`))
     assert.equal(page.status, 200)
-    assert.ok(page.messages.length > 0 && page.bytes <= mostBytes, `${page.bytes} bytes`)
+    assert.ok(page.messages.length > 0 && page.bytes <= maxBytes, `${page.bytes} bytes`)
     messages.push(...page.messages)
     cursor = page.nextCursor
   }

@@ -10,7 +10,7 @@ import { decodeEncodedWords } from '../../src/mail/read/encoded-word.ts'
 import { scanHeader } from '../../src/mail/read/header-scan.ts'
 import { parseMail } from '../../src/mail/read/parse.ts'
 import { messageIds } from '../../src/mail/read/references.ts'
-import { decodePlace, sha256 } from '../support/decode-place.ts'
+import { decodeSpan, sha256 } from '../support/decode-span.ts'
 import { openReaders, type ReadMail } from '../support/mail-readers.ts'
 import { compare, oracleOf, publishedMails } from '../support/oracle.ts'
 
@@ -54,7 +54,7 @@ test('check 58: every published mail is read within 2 s, into well-formed string
       const json = JSON.stringify(mail)
       assert.ok(json.isWellFormed() && !json.includes('\\u0000') && !json.includes('\\ud8'), name)
       for (const attachment of mail.attachments) {
-        const content = decodePlace(raw, attachment.place)
+        const content = decodeSpan(raw, attachment.span)
         assert.deepEqual([content.length, sha256(content)], [attachment.sizeBytes, attachment.sha256], name)
       }
     }

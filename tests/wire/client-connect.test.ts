@@ -6,7 +6,7 @@ import { type ConnectOptions, connect } from '../../src/smtp/client/client.ts'
 import { until } from '../support/until.ts'
 import { certificate, play } from './client-script.ts'
 
-const patience = { connectMs: 2000, bannerMs: 300, ehloMs: 300, quitMs: 300 }
+const timeLimit = { connectMs: 2000, bannerMs: 300, ehloMs: 300, quitMs: 300 }
 
 async function reach(context: TestContext, script: string, options: Partial<ConnectOptions> = {}) {
   const { port, ended } = await play(context, script)
@@ -16,7 +16,7 @@ async function reach(context: TestContext, script: string, options: Partial<Conn
     port,
     ehloName: 'me.test',
     tls: 'none',
-    timeouts: patience,
+    timeouts: timeLimit,
     ...options,
   })
   if ('connection' in opened) context.after(() => opened.connection.destroy())

@@ -15,15 +15,15 @@ const never = new AbortController().signal
 const inside = { isPublic: isPublicUnicast, allowPrivateNetworks: true, isDevelopment: false }
 
 interface Names {
-  lookUp?: (host: string) => Promise<string[]>
+  lookup?: (host: string) => Promise<string[]>
   guard?: AddressGuard
   timeoutMs?: number
 }
 
-function makePoster(t: TestContext, { lookUp, guard, timeoutMs = 15_000 }: Names = {}) {
+function makePoster(t: TestContext, { lookup, guard, timeoutMs = 15_000 }: Names = {}) {
   const deps = {
     guard: guard ?? new AddressGuard(inside),
-    lookUp: lookUp ?? (async () => ['127.0.0.1']),
+    lookup: lookup ?? (async () => ['127.0.0.1']),
     timeoutMs,
   }
   const poster = new Poster(deps)
@@ -116,7 +116,7 @@ test('check 80: no literal and no name leads to an address that is not public', 
   ]
   const guard = new AddressGuard({ ...inside, allowPrivateNetworks: false })
   for (const address of addresses) {
-    const post = makePoster(t, { guard, lookUp: async () => [address] })
+    const post = makePoster(t, { guard, lookup: async () => [address] })
     const { error } = await post(`https://hook.example.com:${receiver.port}/`)
     assert.equal(error, 'the host has no public address', address)
     const literal = address.includes(':') ? `[${address}]` : address
@@ -129,8 +129,8 @@ test('check 81: a name is looked up once for a connection, and what was judged i
   const receiver = await startReceiver(t)
   let asked = 0
   // First a public address, then loopback: with a second look-up the call would get through.
-  const lookUp = async () => (asked++ === 0 ? ['192.0.2.1'] : ['127.0.0.1'])
-  const post = makePoster(t, { guard: strangeGuard(), lookUp, timeoutMs: 300 })
+  const lookup = async () => (asked++ === 0 ? ['192.0.2.1'] : ['127.0.0.1'])
+  const post = makePoster(t, { guard: strangeGuard(), lookup, timeoutMs: 300 })
   assert.notEqual((await post(`https://hook.example.com:${receiver.port}/`)).error, null)
   assert.equal(asked, 1)
   const second = await post(`https://hook.example.com:${receiver.port}/`)
@@ -142,7 +142,7 @@ test('check 81: of two addresses only the public one is tried', async (t) => {
   const receiver = await startReceiver(t)
   const post = makePoster(t, {
     guard: strangeGuard(),
-    lookUp: async () => ['127.0.0.1', '192.0.2.1'],
+    lookup: async () => ['127.0.0.1', '192.0.2.1'],
     timeoutMs: 300,
   })
   assert.notEqual((await post(`https://hook.example.com:${receiver.port}/`)).error, null)

@@ -3,8 +3,8 @@ import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import { loadSettings, type OutputOptions } from '../context.ts'
 import { type Step, TourApi, TourFault } from './api.ts'
-import { findRunning, startFresh, type TourPlace } from './place.ts'
 import { TourReceiver } from './receiver.ts'
+import { findRunning, startTemporary, type TourSite } from './site.ts'
 import { walkTour } from './tour.ts'
 
 interface DemoOptions extends OutputOptions {
@@ -32,32 +32,32 @@ async function demo(options: DemoOptions): Promise<void> {
   const settings = loadSettings()
   const running = options.fresh ? null : await findRunning(settings)
   if (!running) say('\nStarting a service for this tour, with its own database; this takes a few seconds …')
-  const starting = running ? Promise.resolve(running) : startFresh(settings)
+  const starting = running ? Promise.resolve(running) : startTemporary(settings)
   let receiver: TourReceiver | null = null
   // What was started must not outlive an interrupted tour, nor an interrupted start.
   const end = async () => {
-    const place = await starting
+    const site = await starting
     await receiver?.close()
-    await place.leave()
+    await site.leave()
   }
   const interrupted = () => void end().finally(() => process.exit(1))
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted)
-  const place = await starting
-  const api = new TourApi(place.http, place.secret)
+  const site = await starting
+  const api = new TourApi(site.http, site.secret)
   receiver = new TourReceiver(api)
   const steps: Step[] = []
   try {
-    say(introduce(place))
-    for await (const step of walkTour(api, receiver, place)) {
+    say(introduce(site))
+    for await (const step of walkTour(api, receiver, site)) {
       steps.push(step)
       say(formatStep(step, steps.length, paint))
     }
-    if (options.json) console.log(JSON.stringify(toDocument(place, steps), null, 2))
-    say(conclude(place, steps))
+    if (options.json) console.log(JSON.stringify(toDocument(site, steps), null, 2))
+    say(conclude(site, steps))
   } catch (error) {
     if (!(error instanceof TourFault)) throw error
     console.error(`posthorn: the tour ended early: ${error.message}`)
-    if (place.origin === 'running') console.error(elsewhere)
+    if (site.origin === 'running') console.error(elsewhere)
     process.exitCode = 1
   } finally {
     await end()
@@ -101,7 +101,7 @@ export function formatDuration(ms: number): string {
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
 }
 
-function introduce({ origin, http }: TourPlace): string {
+function introduce({ origin, http }: TourSite): string {
   const where =
     origin === 'running'
       ? `The tour uses the service that runs at ${http}.`
@@ -109,7 +109,7 @@ function introduce({ origin, http }: TourPlace): string {
   return `\n${where}\nEach step is a request that you could make with curl and the header x-api-key.`
 }
 
-function conclude({ origin, http }: TourPlace, steps: Step[]): string {
+function conclude({ origin, http }: TourSite, steps: Step[]): string {
   const total = `\nDone: ${steps.length} steps in ${formatDuration(totalMs(steps))}.`
   const next = {
     running: `Everything is still there: ${http}/docs shows what else can be asked.`,
@@ -122,10 +122,10 @@ function totalMs(steps: Step[]): number {
   return steps.reduce((sum, { durationMs }) => sum + durationMs, 0)
 }
 
-function toDocument({ origin, http }: TourPlace, steps: Step[]) {
-  const shown = steps.map(({ excerpt: _, durationMs, ...step }) => ({
+function toDocument({ origin, http }: TourSite, steps: Step[]) {
+  const printed = steps.map(({ excerpt: _, durationMs, ...step }) => ({
     ...step,
     durationMs: Math.round(durationMs * 10) / 10,
   }))
-  return { service: { origin, http }, steps: shown, durationMs: Math.round(totalMs(steps)) }
+  return { service: { origin, http }, steps: printed, durationMs: Math.round(totalMs(steps)) }
 }

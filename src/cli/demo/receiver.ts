@@ -60,20 +60,20 @@ export class TourReceiver {
       () =>
         `no genuine call of ${type} came (${this.#refused} others did): does a node have the role webhooks?`,
     )
-    const told = JSON.parse(call.raw)
+    const published = JSON.parse(call.raw)
     return {
       title: `The program is told: ${type}`,
       meaning:
         'Posthorn calls it. Signed are id, time and body, and nothing is read before that is verified.',
       request: { method: 'POST', path: this.#url() },
       status: 204,
-      answer: told,
+      answer: published,
       excerpt: [
         ['webhook-id', call.id],
         ['signature', `${call.signature}, genuine`],
         ['body', `${call.raw.length} bytes about ${subject}`],
       ],
-      durationMs: Math.max(0, call.arrivedMs - Date.parse(told.timestamp)),
+      durationMs: Math.max(0, call.arrivedMs - Date.parse(published.timestamp)),
     }
   }
 

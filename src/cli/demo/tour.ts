@@ -26,7 +26,7 @@ export async function* walkTour(
   yield await showThread(api, sent.message, reply.message)
   yield await showEvents(api, sent.submission.id)
   yield await showSource(api, arrived)
-  yield await downloadAttachment(api, arrived, scans ? scanPatienceMs : 0)
+  yield await downloadAttachment(api, arrived, scans ? scanTimeLimitMs : 0)
   yield* walkBounce(api, receiver, ada, ben)
   yield await showMetrics(api)
 }
@@ -195,7 +195,7 @@ export function listFields(source: string): [name: string, value: string][] {
 }
 
 /** clamd is asked within a second, and answers small files in a few milliseconds. */
-const scanPatienceMs = 3_000
+const scanTimeLimitMs = 3_000
 
 const scanMeanings: Record<number, string> = {
   200: 'It was scanned and found clean, so it is given out.',
@@ -203,9 +203,9 @@ const scanMeanings: Record<number, string> = {
   423: 'Nobody has scanned it, so nobody gets it: set POSTHORN_CLAMD to the clamd that is to look.',
 }
 
-async function downloadAttachment(api: TourApi, message: Message, patienceMs: number): Promise<Step> {
+async function downloadAttachment(api: TourApi, message: Message, timeLimitMs: number): Promise<Step> {
   const path = `/v1/messages/${message.id}/attachments/${message.attachments?.[0]?.id}`
-  const untilMs = performance.now() + patienceMs
+  const untilMs = performance.now() + timeLimitMs
   const ask = () => api.ask<string | Schemas['Error']>({ method: 'GET', path }, 200, 409, 423)
   let body = await ask()
   while (api.last?.status === 423 && performance.now() < untilMs) {

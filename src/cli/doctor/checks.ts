@@ -155,12 +155,12 @@ export async function checkBlobs(
   }
 }
 
-const blobsLookedFor = 1_000
+const blobsChecked = 1_000
 
 /** The newest blobs that rows name and the store does not have. */
 async function findMissingBlobs(blobs: DiskBlobs, db: Db): Promise<string[]> {
   const missing: string[] = []
-  for (const key of await findNewestBlobs(db, blobsLookedFor)) if (!(await blobs.has(key))) missing.push(key)
+  for (const key of await findNewestBlobs(db, blobsChecked)) if (!(await blobs.has(key))) missing.push(key)
   // What was deleted meanwhile is not missing.
   const stillNamed = await findRawIds(db, missing)
   return missing.filter((key) => stillNamed.has(key))
@@ -287,7 +287,7 @@ export async function checkCertificate(
     const certificate = new X509Certificate(cert)
     if (!certificate.checkPrivateKey(createPrivateKey(key)))
       return failed(name, 'the key is not that of the certificate', mend)
-    return judgeCertificate(certificate, mailHost, now)
+    return evaluateCertificate(certificate, mailHost, now)
   } catch (error) {
     return failed(name, (error as Error).message, mend)
   }
@@ -296,7 +296,7 @@ export async function checkCertificate(
 type Certified = Pick<X509Certificate, 'validTo' | 'subject' | 'checkHost'>
 
 /** What senders will make of the certificate. */
-export function judgeCertificate(certificate: Certified, mailHost: string, now: Date): Check {
+export function evaluateCertificate(certificate: Certified, mailHost: string, now: Date): Check {
   const name = 'TLS certificate'
   const end = new Date(certificate.validTo)
   const detail = `${certificate.subject.replaceAll('\n', ', ')}, until ${end.toISOString().slice(0, 10)}`

@@ -36,19 +36,23 @@ export async function checkRecords(
 ): Promise<Check[]> {
   const { mailHost, mx, dkim, spf, dmarc } = managed
   const address = async () =>
-    judgeAddresses(mailHost, await resolver.resolve('A', mailHost), await resolver.resolve('AAAA', mailHost))
+    evaluateAddresses(
+      mailHost,
+      await resolver.resolve('A', mailHost),
+      await resolver.resolve('AAAA', mailHost),
+    )
   return Promise.all([
     address(),
-    resolver.resolve('MX', mx.name).then((answer) => judgeMx(mx, answer)),
-    ...dkim.map(async (record) => judgeDkim(record, await resolver.resolve('TXT', record.name))),
-    resolver.resolve('TXT', spf.name).then((answer) => judgeSpf(spf, answer)),
-    resolver.resolve('TXT', dmarc.name).then((answer) => judgeDmarc(dmarc, answer)),
+    resolver.resolve('MX', mx.name).then((answer) => evaluateMx(mx, answer)),
+    ...dkim.map(async (record) => evaluateDkim(record, await resolver.resolve('TXT', record.name))),
+    resolver.resolve('TXT', spf.name).then((answer) => evaluateSpf(spf, answer)),
+    resolver.resolve('TXT', dmarc.name).then((answer) => evaluateDmarc(dmarc, answer)),
   ])
 }
 
 type Addresses = DnsAnswer<{ address: string }>
 
-function judgeAddresses(host: string, four: Addresses, six: Addresses): Check {
+function evaluateAddresses(host: string, four: Addresses, six: Addresses): Check {
   const name = 'DNS: mail host'
   const found = [...foundIn(four), ...foundIn(six)].map(({ address }) => address)
   if (found.length > 0) return ok(name, `${host} is ${found.join(', ')}`)
@@ -59,7 +63,7 @@ function judgeAddresses(host: string, four: Addresses, six: Addresses): Check {
 }
 
 /** Whether mail for the domain is led to our host. */
-export function judgeMx(
+export function evaluateMx(
   wanted: ManagedDomain['mx'],
   answer: DnsAnswer<{ exchange: string; preference: number }>,
 ): Check {
@@ -78,7 +82,7 @@ export function judgeMx(
 }
 
 /** Whether the key that is published is the one that signs. */
-export function judgeDkim(wanted: TextRecord, answer: DnsAnswer<string>): Check {
+export function evaluateDkim(wanted: TextRecord, answer: DnsAnswer<string>): Check {
   const name = `DNS: DKIM ${wanted.name.split('.', 1)[0]}`
   const found = foundIn(answer)
   if (found.some((text) => keyIn(text) === keyIn(wanted.value)))
@@ -97,7 +101,7 @@ function keyIn(record: string): string | undefined {
 }
 
 /** Bounces return to the managed domain itself, so its own policy is the one that receivers ask for. */
-export function judgeSpf(wanted: TextRecord, answer: DnsAnswer<string>): Check {
+export function evaluateSpf(wanted: TextRecord, answer: DnsAnswer<string>): Check {
   const name = 'DNS: SPF'
   const policies = foundIn(answer).filter((text) => /^v=spf1( |$)/i.test(text))
   if (policies.length === 1) return ok(name, `${wanted.name} has "${policies[0]}"`)
@@ -111,7 +115,7 @@ export function judgeSpf(wanted: TextRecord, answer: DnsAnswer<string>): Check {
   return unanswered(name, answer) ?? failed(name, `${wanted.name} has no policy`, mend)
 }
 
-function judgeDmarc(wanted: TextRecord, answer: DnsAnswer<string>): Check {
+function evaluateDmarc(wanted: TextRecord, answer: DnsAnswer<string>): Check {
   const name = 'DNS: DMARC'
   const policy = foundIn(answer).find((text) => /^v=DMARC1\b/i.test(text))
   if (policy) return ok(name, `${wanted.name} has "${policy}"`)

@@ -1,8 +1,8 @@
 // What the doctor makes of certificates and DNS answers, and how it says so.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Check, failed, judgeCertificate, ok, skipped, warning } from './checks.ts'
-import { checkRecords, judgeDkim, judgeMx, judgeSpf, type ManagedDomain } from './dns.ts'
+import { type Check, evaluateCertificate, failed, ok, skipped, warning } from './checks.ts'
+import { checkRecords, evaluateDkim, evaluateMx, evaluateSpf, type ManagedDomain } from './dns.ts'
 import { formatCheck } from './doctor.ts'
 
 const now = new Date('2026-11-21T10:00:00Z')
@@ -19,7 +19,7 @@ for (const [what, validTo, isForHost, status, word] of [
       subject: 'O=x\nCN=mx.example.com',
       checkHost: () => (isForHost ? 'mx.example.com' : undefined),
     }
-    const check = judgeCertificate(certificate, 'mx.example.com', now)
+    const check = evaluateCertificate(certificate, 'mx.example.com', now)
     assert.equal(check.status, status)
     assert.match(check.detail, word)
     assert.match(check.detail, /^O=x, CN=mx\.example\.com/)
@@ -35,24 +35,24 @@ const silent = { status: 'temporary' as const, reason: 'DNS did not answer in ti
 const answers: [string, Check, Check['status'], RegExp][] = [
   [
     'MX that is ours',
-    judgeMx(mx, found({ exchange: 'mx.example.com', preference: 5 })),
+    evaluateMx(mx, found({ exchange: 'mx.example.com', preference: 5 })),
     'ok',
     /mx\.example\.com/,
   ],
   [
     'MX of another',
-    judgeMx(mx, found({ exchange: 'mx.other.test', preference: 5 })),
+    evaluateMx(mx, found({ exchange: 'mx.other.test', preference: 5 })),
     'failed',
     /mx\.other\.test, not here/,
   ],
-  ['no MX', judgeMx(mx, missing), 'failed', /has no MX/],
-  ['MX unknown', judgeMx(mx, silent), 'warning', /in time/],
-  ['DKIM, spaced', judgeDkim(dkim, found('v=DKIM1; p = AB CD ; k=rsa')), 'ok', /the key that signs/],
-  ['DKIM of another key', judgeDkim(dkim, found('v=DKIM1; p=WXYZ')), 'failed', /another key/],
-  ['no DKIM', judgeDkim(dkim, { status: 'nodata' }), 'failed', /not there/],
-  ['SPF among others', judgeSpf(spf, found('something=else', 'v=spf1 mx -all')), 'ok', /v=spf1 mx -all/],
-  ['two SPF', judgeSpf(spf, found('v=spf1 -all', 'v=spf1 mx -all')), 'failed', /2 policies/],
-  ['what only begins like SPF', judgeSpf(spf, found('v=spf10 -all')), 'failed', /no policy/],
+  ['no MX', evaluateMx(mx, missing), 'failed', /has no MX/],
+  ['MX unknown', evaluateMx(mx, silent), 'warning', /in time/],
+  ['DKIM, spaced', evaluateDkim(dkim, found('v=DKIM1; p = AB CD ; k=rsa')), 'ok', /the key that signs/],
+  ['DKIM of another key', evaluateDkim(dkim, found('v=DKIM1; p=WXYZ')), 'failed', /another key/],
+  ['no DKIM', evaluateDkim(dkim, { status: 'nodata' }), 'failed', /not there/],
+  ['SPF among others', evaluateSpf(spf, found('something=else', 'v=spf1 mx -all')), 'ok', /v=spf1 mx -all/],
+  ['two SPF', evaluateSpf(spf, found('v=spf1 -all', 'v=spf1 mx -all')), 'failed', /2 policies/],
+  ['what only begins like SPF', evaluateSpf(spf, found('v=spf10 -all')), 'failed', /no policy/],
 ]
 
 for (const [what, check, status, words] of answers)

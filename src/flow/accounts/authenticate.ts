@@ -9,7 +9,7 @@ import { hashSecret, isSecret, keyCacheMs } from './key.ts'
 
 const maxKeys = 10_000
 /** Longer than any key: what is longer is not worth a digest. */
-const longestSecret = 100
+const maxSecret = 100
 
 /** Knows the callers of the last second. */
 export class KeyRing {
@@ -31,7 +31,7 @@ export class KeyRing {
 
   /** The caller behind the secret, or null for every cause alike: unknown, expired, revoked, or not from this address. */
   async authenticate(secret: string | undefined, ip: string): Promise<Caller | null> {
-    if (secret === undefined || secret.length > longestSecret) return null
+    if (secret === undefined || secret.length > maxSecret) return null
     const digest = hashSecret(secret).toString('latin1')
     const known = this.#callers.recall(digest)
     if (known === undefined && !isSecret(secret)) return null

@@ -33,12 +33,12 @@ export const defaultLimits: Limits = {
 
 /** Whether the limit may have this value: the database counts bytes of a day in 64 bits, all else in 32. */
 export function isLimit(name: string, value: unknown): boolean {
-  const most = name === 'receivedBytesPerDay' ? Number.MAX_SAFE_INTEGER : 2 ** 31 - 1
+  const max = name === 'receivedBytesPerDay' ? Number.MAX_SAFE_INTEGER : 2 ** 31 - 1
   return (
     Object.hasOwn(defaultLimits, name) &&
     Number.isSafeInteger(value) &&
     Number(value) >= 0 &&
-    Number(value) <= most
+    Number(value) <= max
   )
 }
 

@@ -11,8 +11,8 @@ import type { SmtpConnection } from '../../smtp/client/client.ts'
 import type { SendResult } from '../../smtp/client/transaction.ts'
 import { replyLine } from '../../smtp/reply.ts'
 import { type DeliveryResult, isHeld, nextDue, recordResults } from '../../store/deliveries.ts'
+import { RoundRobin } from '../../store/round-robin.ts'
 import { backOffRoute, clearBackOff, type RouteFault } from '../../store/routes.ts'
-import { Turns } from '../../store/turns.ts'
 import { isOwnFault } from '../own-fault.ts'
 import { claimJobs, type DeliveryDeps, type DeliveryJob, deliver, untried, unwritten } from './deliver.ts'
 import { failRoute } from './end-deliveries.ts'
@@ -49,7 +49,7 @@ export class Courier {
   verbsFor(lease: { route: string; epoch: number }, mayFinish: () => boolean) {
     const { db, clock, nextHop } = this.#deps
     const route = { key: lease.route, epoch: lease.epoch }
-    const turns = new Turns()
+    const rounds = new RoundRobin()
     const recording = new Set<Promise<void>>()
     const record = (results: DeliveryResult[]) => {
       for (const result of results) {
@@ -60,7 +60,7 @@ export class Courier {
     return {
       open: (signal: AbortSignal) => this.#open(nextHop, lease.route, signal),
       claim: (wanted: number, passedOver: string[]) =>
-        claimJobs(this.#deps, { ...lease, turns, wanted, passedOver }, record),
+        claimJobs(this.#deps, { ...lease, rounds, wanted, passedOver }, record),
       organizationOf,
       carry: async (line: SmtpConnection, job: DeliveryJob, waitedMs: number) => {
         // Where the database does not say, it is given back as well.
@@ -70,7 +70,7 @@ export class Courier {
         return { fault: null, decided: false, tried: false }
       },
       giveBack: (jobs: DeliveryJob[]) => record(jobs.flatMap(untried)),
-      nextDue: () => nextDue(db, { ...lease, turns }, clock.now()),
+      nextDue: () => nextDue(db, { ...lease, rounds }, clock.now()),
       noteFault: (failures: number, notBefore: Date, fault: RouteFault) =>
         backOffRoute(db.writer, route, { failures, notBefore, ...fault }, clock.now()),
       clearFault: () => clearBackOff(db.writer, route),
@@ -167,31 +167,31 @@ export class Courier {
     meters.deliverySeconds.observe({ class: classOf(route) }, tookMs / 1000)
   }
 
-  #tell({ submissionId, position, route, status, response, failureCode, facts }: DeliveryResult): void {
+  #logResult({ submissionId, position, route, status, response, failureCode, facts }: DeliveryResult): void {
     if (status === null) return
     const names = { submission: submissionId, queueId: queueIdOf(submissionId), position, route }
     const last = facts.at(-1)
-    const told = { status, failureCode, attempt: last?.attempt, remote: last?.remote?.host, response }
-    this.#deps.log.info({ ...names, ...told }, 'a recipient was attempted')
+    const fields = { status, failureCode, attempt: last?.attempt, remote: last?.remote?.host, response }
+    this.#deps.log.info({ ...names, ...fields }, 'a recipient was attempted')
   }
 
   /** Tries until it is recorded: the epoch makes a late result harmless, and a forgotten one is a message sent twice. */
   async #record(result: DeliveryResult): Promise<void> {
     const { log } = this.#deps
     const { submissionId, position, route, status } = result
-    let told = result
+    let fields = result
     for (const untilMs = performance.now() + recordForMs; performance.now() < untilMs; await sleep(500)) {
       try {
-        const counted = await this.#results.add(told)
+        const counted = await this.#results.add(fields)
         if (counted instanceof DbFault && isOwnFault(counted)) throw counted
         if (!(counted instanceof DbFault)) {
-          if (counted) this.#tell(told)
+          if (counted) this.#logResult(fields)
           else log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
           return
         }
         log.error({ err: counted, submissionId, position }, 'a result could not be recorded')
-        if (told !== result) return
-        told = withoutWords(result)
+        if (fields !== result) return
+        fields = withoutWords(result)
       } catch (error) {
         log.warn({ reason: (error as Error).message, submissionId }, 'a result waits to be recorded')
       }

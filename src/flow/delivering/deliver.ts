@@ -65,7 +65,7 @@ export async function claimJobs(
     const suppressed = found.filter(({ isSuppressed }) => isSuppressed)
     await suppressDeliveries(db.writer, suppressed, lease.epoch, clock.now())
   } catch (error) {
-    record(found.map((delivery) => ({ ...placeOf(lease, delivery), ...giveBack })))
+    record(found.map((delivery) => ({ ...claimKeyOf(lease, delivery), ...giveBack })))
     throw error
   }
   const bySubmission = Map.groupBy(found, ({ submissionId }) => submissionId)
@@ -101,9 +101,9 @@ export async function deliver(
   }
   const message = await writeMessage(deps, job, identity)
   let startedAt = deps.clock.now()
-  const onResult = (place: number, result: RecipientResult) => {
+  const onResult = (index: number, result: RecipientResult) => {
     const attempt = { startedAt, remote: connection.remote }
-    record(judge(deps, job, job.deliveries[place]!, result, attempt))
+    record(resultOf(deps, job, job.deliveries[index]!, result, attempt))
     startedAt = deps.clock.now()
   }
   return await connection.send(envelopesOf(deps, job, identity), message, { mayFinish, onResult })
@@ -111,7 +111,7 @@ export async function deliver(
 
 /** Gives the claims back: nothing was tried. */
 export function untried(job: DeliveryJob): DeliveryResult[] {
-  return job.deliveries.map((delivery) => ({ ...placeOf(job, delivery), ...giveBack }))
+  return job.deliveries.map((delivery) => ({ ...claimKeyOf(job, delivery), ...giveBack }))
 }
 
 const maxOwnFaults = 5
@@ -133,16 +133,16 @@ export function unwritten(
       ownFaults >= maxOwnFaults
         ? { status: 'failed' as const, dueAt: null, failureCode: 'internal_error' }
         : { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
-    const told = {
+    const common = {
       recipient: delivery.email,
       at,
       attempt: delivery.attempts,
       remote: null,
       enhancedStatus: null,
     }
-    const fact = { ...told, type: end.status, response: notWritten, classification: 'other' }
+    const fact = { ...common, type: end.status, response: notWritten, classification: 'other' }
     const facts = [...firstTaken(delivery), fact]
-    return { ...placeOf(job, delivery), ...end, response: notWritten, ownFaults, facts }
+    return { ...claimKeyOf(job, delivery), ...end, response: notWritten, ownFaults, facts }
   })
 }
 
@@ -210,13 +210,13 @@ function envelopesOf(
 ): Envelope[] {
   const { submissionId, createdAt, sender, recipients } = content
   const { to, cc = [], replyTo } = recipients
-  const shown = [sender, ...to, ...cc, ...(replyTo ? [replyTo] : [])]
-  const isShownUtf8 = shown.some(({ email }) => isUtf8(email))
+  const visible = [sender, ...to, ...cc, ...(replyTo ? [replyTo] : [])]
+  const isHeaderUtf8 = visible.some(({ email }) => isUtf8(email))
   return deliveries.map(({ position, email }) => ({
     from: returnPathOf(secretBox, { submissionId, position }, returnPathHost, createdAt),
     to: email,
     // RFC 6531 3.4: the transaction needs SMTPUTF8 when an address, in the envelope or in the header, is not ASCII.
-    utf8: isShownUtf8 || isUtf8(email),
+    utf8: isHeaderUtf8 || isUtf8(email),
   }))
 }
 
@@ -246,27 +246,27 @@ function withhold(deps: DeliveryDeps, job: DeliveryJob, reason: 'unproved' | 'go
       reason === 'gone'
         ? { status: 'failed' as const, dueAt: null, failureCode: 'cancelled' }
         : { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
-    return { ...placeOf(job, delivery), ...end, response: null, facts: [...firstTaken(delivery), fact] }
+    return { ...claimKeyOf(job, delivery), ...end, response: null, facts: [...firstTaken(delivery), fact] }
   })
 }
 
 const giveBack = { status: null, dueAt: null, response: null, failureCode: null, facts: [] }
 
-function placeOf({ route, epoch }: Lease, { submissionId, position }: ClaimedDelivery) {
+function claimKeyOf({ route, epoch }: Lease, { submissionId, position }: ClaimedDelivery) {
   return { submissionId, position, route, epoch }
 }
 
-function judge(
+function resultOf(
   deps: DeliveryDeps,
   job: DeliveryJob,
   delivery: ClaimedDelivery,
   result: RecipientResult,
   attempt: Attempt,
 ): DeliveryResult {
-  const place = placeOf(job, delivery)
-  if (result.outcome === 'untried' || result.outcome === 'abandoned') return { ...place, ...giveBack }
+  const index = claimKeyOf(job, delivery)
+  if (result.outcome === 'untried' || result.outcome === 'abandoned') return { ...index, ...giveBack }
   const at = deps.clock.now()
-  const told = {
+  const common = {
     recipient: delivery.email,
     attempt: delivery.attempts,
     remote: attempt.remote,
@@ -275,27 +275,27 @@ function judge(
   }
   const begun: DeliveryFact[] = [
     ...firstTaken(delivery),
-    { ...told, type: 'attempted', at: attempt.startedAt, classification: null },
+    { ...common, type: 'attempted', at: attempt.startedAt, classification: null },
   ]
   const deferral = { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
   if (result.outcome === 'unknown') {
     // Lost between the end of the message and its reply: it may have been taken, and is tried again all the same.
-    const fact = { ...told, type: 'deferred', at, classification: 'network' }
-    return { ...place, ...deferral, response: null, facts: [...begun, fact] }
+    const fact = { ...common, type: 'deferred', at, classification: 'network' }
+    return { ...index, ...deferral, response: null, facts: [...begun, fact] }
   }
   const response = replyLine(result.reply)
-  const answered = { ...told, at, response, enhancedStatus: result.reply.enhanced }
+  const answered = { ...common, at, response, enhancedStatus: result.reply.enhanced }
   if (result.outcome === 'delivered') {
     const facts = [...begun, { ...answered, type: 'delivered', classification: null }]
-    return { ...place, status: 'delivered', dueAt: null, response, failureCode: null, facts }
+    return { ...index, status: 'delivered', dueAt: null, response, failureCode: null, facts }
   }
   const { permanent, classification, failureCode, suppresses } = classify(result.reply, result.stage)
   if (!permanent) {
     const facts = [...begun, { ...answered, type: 'deferred', classification }]
-    return { ...place, ...deferral, response, facts }
+    return { ...index, ...deferral, response, facts }
   }
   const facts = [...begun, { ...answered, type: 'bounced', classification }]
-  return { ...place, status: 'bounced', dueAt: null, response, failureCode, suppresses, facts }
+  return { ...index, status: 'bounced', dueAt: null, response, failureCode, suppresses, facts }
 }
 
 /** The event of a delivery that the engine has taken for the first time. */

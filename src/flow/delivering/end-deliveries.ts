@@ -4,7 +4,7 @@ import { ServiceError } from '../../base/errors.ts'
 import { firstUuidAt } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
 import {
-  type DeliveryPlace,
+  type DeliveryKey,
   endWaiting,
   findExpired,
   findWaitingOfOrganization,
@@ -64,7 +64,7 @@ async function endRoute(deps: Deps, route: string, end: Parameters<typeof endWai
 /** A part at a time, each with a commit of its own, until nothing is found. */
 async function endAll(
   { db, clock }: Deps,
-  find: () => Promise<DeliveryPlace[]>,
+  find: () => Promise<DeliveryKey[]>,
   end: Parameters<typeof endWaiting>[2],
 ): Promise<number> {
   let count = 0

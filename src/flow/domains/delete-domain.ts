@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { DomainId, SubmissionId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
-import { type DeliveryPlace, endWaiting } from '../../store/deliveries.ts'
+import { type DeliveryKey, endWaiting } from '../../store/deliveries.ts'
 import { findWaitingOfDomain } from '../../store/domain-use.ts'
 import { deleteDomainRow, findDomain, lockDomain } from '../../store/domains.ts'
 import { countInboxes } from '../../store/inboxes.ts'
@@ -43,7 +43,7 @@ const chunk = 500
 async function cancelWaiting({ db, clock }: Deps, id: DomainId): Promise<void> {
   const end = { failureCode: 'cancelled', eventType: 'cancelled', classification: null } as const
   for (let from: SubmissionId | null = null; ; ) {
-    const waiting: DeliveryPlace[] = await findWaitingOfDomain(db, id, from, chunk)
+    const waiting: DeliveryKey[] = await findWaitingOfDomain(db, id, from, chunk)
     // Fewer end than were found when the engine has taken some onto the wire meanwhile; those it ends itself.
     await endWaiting(db.writer, waiting, end, clock.now())
     if (waiting.length < chunk) return

@@ -14,7 +14,7 @@ import { type DomainView, type ViewDeps, viewOneDomain } from './domain-view.ts'
 type Deps = ViewDeps & { db: Db; clock: Clock; secretBox: SecretBox }
 
 /** Whoever rotates again and again within the days that retired keys stay listed meets an end to the list. */
-const mostRetired = 8
+const maxRetired = 8
 
 /** Adds a new key of each algorithm, unless one waits to be published already. */
 export async function rotateDkim(deps: Deps, caller: Caller, id: string): Promise<DomainView> {
@@ -34,7 +34,7 @@ export async function rotateDkim(deps: Deps, caller: Caller, id: string): Promis
     for (const key of wanted) {
       await insertDomainKey(tx, { ...key, domainId: row.id, organizationId: row.organizationId }, at)
     }
-    await trimRetiredKeys(tx, row.id, mostRetired)
+    await trimRetiredKeys(tx, row.id, maxRetired)
     await touchDomain(tx, row.id, at)
     return await viewOneDomain(tx, deps, { ...row, updatedAt: at })
   })

@@ -4,12 +4,12 @@ import { ServiceError } from '../../base/errors.ts'
 import { newUuid } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { type DomainRecord, questionOf } from '../../dns/domain-records.ts'
-import { type Judgement, judge } from '../../dns/judge-domain.ts'
-import { type Found, lookUpRecords } from '../../dns/look-up-domain.ts'
+import { type Evaluation, evaluate } from '../../dns/evaluate-domain.ts'
+import { type Found, lookupRecords } from '../../dns/lookup-domain.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import {
-  activateSeenKeys,
+  activateFoundKeys,
   type DomainKeyRow,
   deleteRetiredKeys,
   listDomainKeys,
@@ -78,7 +78,7 @@ async function checkDomain(
   const { db, clock, resolver, mailHost } = deps
   const at = clock.now()
   const keys = await listDomainKeys(db, [id])
-  const found = await lookUpRecords(resolver, recordsOf(row, keys, mailHost))
+  const found = await lookupRecords(resolver, recordsOf(row, keys, mailHost))
   return await db.transaction(async (tx) => {
     await lockProof(tx, row.name)
     const current = await lockDomain(tx, organizationId, id)
@@ -104,9 +104,9 @@ async function record(
   const keys = await listDomainKeys(tx, [row.id])
   const records = recordsOf(row, keys, mailHost)
   const isTaken = await isProvedByAnother(tx, row.organizationId, row.name)
-  const judgement = judge(records, found, isTaken ? 'another' : 'nobody')
-  const haveKeysChanged = await activateSeenKeys(tx, row.id, seenSelectors(keys, records, judgement), at)
-  const next = follow(row, judgement, at)
+  const evaluation = evaluate(records, found, isTaken ? 'another' : 'nobody')
+  const haveKeysChanged = await activateFoundKeys(tx, row.id, selectorsFound(keys, records, evaluation), at)
+  const next = follow(row, evaluation, at)
   const moves = movesBetween(row, next)
   if (moves.size > 0 || haveKeysChanged) next.updatedAt = at
   await updateChecked(tx, next)
@@ -114,24 +114,24 @@ async function record(
   return next
 }
 
-function seenSelectors(keys: DomainKeyRow[], records: DomainRecord[], judgement: Judgement): string[] {
-  const seen = new Set(
+function selectorsFound(keys: DomainKeyRow[], records: DomainRecord[], evaluation: Evaluation): string[] {
+  const found = new Set(
     records
-      .filter((record) => judgement.records.get(questionOf(record))?.status === 'valid')
+      .filter((record) => evaluation.records.get(questionOf(record))?.status === 'valid')
       .map(({ name }) => name),
   )
   return keys
-    .filter(({ selector, domain }) => seen.has(`${selector}._domainkey.${domain}`))
+    .filter(({ selector, domain }) => found.has(`${selector}._domainkey.${domain}`))
     .map(({ selector }) => selector)
 }
 
 /** The row after a check. */
-function follow(row: DomainRow, judgement: Judgement, at: Date): DomainRow {
-  const ownership = nextStanding(row.status, row.standing.ownership, judgement.ownership, at)
-  const outbound = nextStanding(row.outbound, row.standing.outbound, judgement.outbound, at)
-  const inbound = nextStanding(row.inbound, row.standing.inbound, judgement.inbound, at)
+function follow(row: DomainRow, evaluation: Evaluation, at: Date): DomainRow {
+  const ownership = nextStanding(row.status, row.standing.ownership, evaluation.ownership, at)
+  const outbound = nextStanding(row.outbound, row.standing.outbound, evaluation.outbound, at)
+  const inbound = nextStanding(row.inbound, row.standing.inbound, evaluation.inbound, at)
   const checkedAt = at.toISOString()
-  const verdicts = [...judgement.records]
+  const verdicts = [...evaluation.records]
   const isUnknown = verdicts.some(([, { status }]) => status === 'error')
   const isProved = ownership.state !== 'pending'
   return {

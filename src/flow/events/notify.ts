@@ -115,7 +115,7 @@ export class Notifier {
     )
     // A call that was cut short by our own end says nothing about the receiver.
     if (signal.aborted && !worked) return { worked, tookMs, recorded: Promise.resolve(false) }
-    const recorded = this.#results.add(this.#judge(lease, call, answer, at)).catch(() => false)
+    const recorded = this.#results.add(this.#resultOf(lease, call, answer, at)).catch(() => false)
     return { worked, tookMs, recorded }
   }
 
@@ -147,21 +147,21 @@ export class Notifier {
     }
   }
 
-  #judge(lease: WebhookLease, { due, body }: Call, answer: CallAnswer | null, at: Date): CallResult {
+  #resultOf(lease: WebhookLease, { due, body }: Call, answer: CallAnswer | null, at: Date): CallResult {
     const { retryScheduleMs, clock } = this.#options
     const request =
       body === null ? null : { url: due.url, timestamp: at.toISOString(), sizeBytes: Buffer.byteLength(body) }
-    const told = { ...lease, delivery: due.id, at, request }
+    const fields = { ...lease, delivery: due.id, at, request }
     if (!answer) {
       const none = { next_attempt_at: null, response_status: null, response_body: null, gone: false }
-      return { ...told, ...none, status: 'failed', error: 'what it told of has been deleted' }
+      return { ...fields, ...none, status: 'failed', error: 'what it told of has been deleted' }
     }
     const gone = answer.status === 410
     const isLast = gone || due.failures >= retryScheduleMs.length
     const status = answer.error === null ? 'succeeded' : isLast ? 'failed' : 'pending'
     const waitMs = backoffMs(retryScheduleMs, due.failures + 1)
     return {
-      ...told,
+      ...fields,
       status,
       next_attempt_at: status === 'pending' ? new Date(clock.nowMs() + waitMs) : null,
       response_status: answer.status,

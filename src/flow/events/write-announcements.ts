@@ -85,13 +85,13 @@ function unique(ids: (string | null | undefined)[]): string[] {
 async function write(deps: Deps, announced: Announced, loaded: Loaded): Promise<string | null> {
   const { item, announcedAt } = announced
   const found = item.submission
-    ? tellSubmission(deps, announced, loaded)
-    : { at: announcedAt, content: await tellOther(deps, announced, loaded) }
+    ? describeSubmission(deps, announced, loaded)
+    : { at: announcedAt, content: await describeOther(deps, announced, loaded) }
   if (!found?.content) return null
   return JSON.stringify({ type: item.type, timestamp: found.at.toISOString(), data: found.content })
 }
 
-function tellSubmission(
+function describeSubmission(
   { present }: Deps,
   { organizationId, item }: Announced,
   { submissions, events, messages }: Loaded,
@@ -112,10 +112,10 @@ function tellSubmission(
 /** The first event of a submission is the submission itself. */
 function acceptance({ id, createdAt }: SubmissionRow): EventRow {
   const unknown = { recipient: null, attempt: null, remote: null, response: null, classification: null }
-  return { ...unknown, enhancedStatus: null, id, seq: 0, place: 0, type: 'accepted', at: createdAt }
+  return { ...unknown, enhancedStatus: null, id, seq: 0, ordinal: 0, type: 'accepted', at: createdAt }
 }
 
-async function tellOther(
+async function describeOther(
   { present }: Deps,
   { organizationId, item }: Announced,
   { messages }: Loaded,

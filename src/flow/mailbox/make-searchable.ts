@@ -10,7 +10,7 @@ import {
   addSearchParts,
   claimIndex,
   dropWaiting,
-  findSearchTurns,
+  findSearchOrder,
   readUnindexed,
   settleIndex,
   storeWords,
@@ -28,19 +28,19 @@ interface IndexingDeps {
 }
 
 /** What is looked through of the outbox in one transaction, 2 to 15 ms; most rows tell of no new message. */
-const look = { rows: 256, items: 2_000 }
+const page = { rows: 256, items: 2_000 }
 /** Looks before messages are indexed, so that what came last has its turn, whatever came before it. */
-const mostLooks = 64
+const maxPages = 64
 /**
  * Few and small enough that readers of the outbox, who wait for what this writes, hardly notice: 20 to 40 ms. Of 1 KB of
  * text, 32 at once cost PostgreSQL 270 us each, 128 cost 230.
  */
-const most = { messages: 128, bytes: 1 << 18, characters: 1 << 19 }
+const max = { messages: 128, bytes: 1 << 18, characters: 1 << 19 }
 /** Mails whose words are made at once, so that mail to be filed does not wait behind them for long. */
 const wordsAtOnce = 8
 /** Rest after work, as a multiple of its time, while this node is busy all the time: accepting and filing come first. */
 const restPerWork = 5
-const longestRestMs = 1_000
+const maxRestMs = 1_000
 
 /** Indexes some messages, and rests the longer the busier this node is; answers whether there may be more. */
 export async function makeSearchableAtEase(deps: IndexingDeps): Promise<boolean> {
@@ -48,14 +48,14 @@ export async function makeSearchableAtEase(deps: IndexingDeps): Promise<boolean>
   const isMore = await makeSearchable(deps)
   const { utilization } = performance.eventLoopUtilization(before)
   const restMs = (performance.now() - startedMs) * restPerWork * utilization
-  if (isMore) await sleep(Math.min(restMs, longestRestMs))
+  if (isMore) await sleep(Math.min(restMs, maxRestMs))
   return isMore
 }
 
 /** Indexes some messages; answers whether there may be more. One node does it at a time. */
 export async function makeSearchable(deps: IndexingDeps): Promise<boolean> {
   const isBehind = await takeNew(deps.db)
-  const stored = await indexSome(deps, most).catch(async (error) => {
+  const stored = await indexSome(deps, max).catch(async (error) => {
     if (!isTheirs(error)) throw error
     deps.log.warn({ err: error }, 'messages could not be indexed; they are tried one by one')
     return await indexOneByOne(deps)
@@ -66,32 +66,32 @@ export async function makeSearchable(deps: IndexingDeps): Promise<boolean> {
 
 /** Has what is new wait for its turn, a little in each transaction; answers whether there may be more of it. */
 async function takeNew(db: Db): Promise<boolean> {
-  for (let count = 0; count < mostLooks; count++)
-    if ((await db.transaction((tx) => takeNewMessages(tx, look))) === 0) return false
+  for (let count = 0; count < maxPages; count++)
+    if ((await db.transaction((tx) => takeNewMessages(tx, page))) === 0) return false
   return true
 }
 
 /** What was looked at in one turn, and those of it that are to be indexed. */
 interface Batch {
-  seen: WaitingMessage[]
+  waiting: WaitingMessage[]
   messages: UnindexedMessage[]
 }
 
 /** Answers how many messages were stored; null where none waits, or another node does it. */
 async function indexSome(
   { db, parsePool, rotation }: IndexingDeps,
-  bounds: typeof most,
+  bounds: typeof max,
   onRead: (batch: Batch) => void = () => {},
 ): Promise<number | null> {
   return await db.transaction(async (tx) => {
     if (!(await claimIndex(tx))) return null
-    const waiting = await findSearchTurns(tx, rotation.last, bounds.messages)
+    const waiting = await findSearchOrder(tx, rotation.last, bounds.messages)
     if (waiting.length === 0) return null
     // Committed by itself: while words are made nothing may have been written.
     const ids = waiting.map(({ id }) => id)
     if (await addSearchParts(tx, ids)) return 0
     const batch = await readUnindexed(tx, waiting, bounds)
-    rotation.last = lastTurn(batch)
+    rotation.last = lastOrganization(batch)
     onRead(batch)
     await store(tx, batch, await makeVectors(parsePool, batch.messages))
     return batch.messages.length
@@ -99,13 +99,13 @@ async function indexSome(
 }
 
 /** Each has a first message before any has a second: who came first in last place had the last turn. */
-function lastTurn({ seen }: Batch): Rotation['last'] {
-  return [...new Set(seen.map(({ organizationId }) => organizationId))].at(-1) ?? null
+function lastOrganization({ waiting }: Batch): Rotation['last'] {
+  return [...new Set(waiting.map(({ organizationId }) => organizationId))].at(-1) ?? null
 }
 
-async function store(tx: Tx, { seen, messages }: Batch, vectors: string[]): Promise<void> {
+async function store(tx: Tx, { waiting, messages }: Batch, vectors: string[]): Promise<void> {
   if (messages.length > 0) await storeWords(tx, messages, vectors)
-  await dropWaiting(tx, seen)
+  await dropWaiting(tx, waiting)
 }
 
 async function makeVectors(
@@ -135,17 +135,17 @@ function describe({
 /** A message that cannot be indexed is passed over, so that it never holds up the others: no search finds it. */
 async function indexOneByOne(deps: IndexingDeps): Promise<number> {
   let stored = 0
-  for (let count = 0; count < most.messages; count++) {
+  for (let count = 0; count < max.messages; count++) {
     let current: Batch | undefined
     try {
-      const one = await indexSome(deps, { ...most, messages: 1 }, (batch) => (current = batch))
+      const one = await indexSome(deps, { ...max, messages: 1 }, (batch) => (current = batch))
       if (one === null) break
       stored += one
     } catch (error) {
       if (!current || !isTheirs(error)) throw error
       const batch = current
       deps.log.error(
-        { err: error, message: batch.seen[0]!.id },
+        { err: error, message: batch.waiting[0]!.id },
         'a message could not be indexed and is not searched',
       )
       await deps.db.transaction((tx) => store(tx, batch, ['']))

@@ -43,10 +43,10 @@ export async function openInbox(
       const earlier =
         idempotency && (await findInboxByIdempotencyKey(tx, caller.organizationId, idempotency.key))
       if (earlier) return replay(earlier, idempotency)
-      const place = await findPlace(tx, deps, caller, input)
+      const domain = await findDomainOf(tx, deps, caller, input)
       requireWholeOrganization(caller)
-      await requireRoom(tx, organization!, place)
-      return await insert(tx, deps, caller, input, place, idempotency)
+      await requireRoom(tx, organization!, domain)
+      return await insert(tx, deps, caller, input, domain, idempotency)
     })
   } catch (error) {
     if (error instanceof DbFault && error.constraint === 'inbox_address')
@@ -56,7 +56,7 @@ export async function openInbox(
 }
 
 /** Where the address is to be: the managed domain (`id` null) or a customer's. */
-interface Place {
+interface AddressDomain {
   id: DomainId | null
   name: string
   isProved: boolean
@@ -66,7 +66,12 @@ function kindOf({ domainId }: InboxInput): 'managed' | 'customer' {
   return domainId === undefined ? 'managed' : 'customer'
 }
 
-async function findPlace(tx: Tx, deps: Deps, caller: Caller, { domainId }: InboxInput): Promise<Place> {
+async function findDomainOf(
+  tx: Tx,
+  deps: Deps,
+  caller: Caller,
+  { domainId }: InboxInput,
+): Promise<AddressDomain> {
   if (domainId === undefined) return { id: null, name: deps.managedDomain, isProved: true }
   const domain = await keepDomain(tx, caller.organizationId, domainId)
   if (!domain) throw new ServiceError('not_found', 'There is no such domain.')
@@ -74,17 +79,17 @@ async function findPlace(tx: Tx, deps: Deps, caller: Caller, { domainId }: Inbox
 }
 
 /** Refuses an inbox past the limits or the allowance, or on a domain that is not the organization's yet. */
-async function requireRoom(tx: Tx, { id, limits }: OrganizationRow, place: Place): Promise<void> {
-  const { all, onDomain } = await countInboxes(tx, id, place.id)
+async function requireRoom(tx: Tx, { id, limits }: OrganizationRow, domain: AddressDomain): Promise<void> {
+  const { all, onDomain } = await countInboxes(tx, id, domain.id)
   if (all >= limits.inboxes)
     throw new ServiceError('limit_reached', `The organization has ${all} inboxes, which is its limit.`)
-  if (place.id === null) {
+  if (domain.id === null) {
     if (!(await takeManagedAllowance(tx, id))) throw new ServiceError('managed_allowance_exhausted')
     return
   }
   if (onDomain >= limits.inboxesPerDomain)
     throw new ServiceError('limit_reached', `The domain has ${onDomain} inboxes, which is the limit.`)
-  if (!place.isProved) throw new ServiceError('domain_not_verified')
+  if (!domain.isProved) throw new ServiceError('domain_not_verified')
 }
 
 function replay(
@@ -101,11 +106,11 @@ async function insert(
   deps: Deps,
   caller: Caller,
   input: InboxInput,
-  place: Place,
+  domain: AddressDomain,
   idempotency: Idempotency | null,
 ): Promise<InboxRow> {
-  const localPart = input.localPart ?? (await freeLocalPart(tx, place.name))
-  const holder = await findAddressHolder(tx, place.name, localPart)
+  const localPart = input.localPart ?? (await freeLocalPart(tx, domain.name))
+  const holder = await findAddressHolder(tx, domain.name, localPart)
   if (holder && (holder.status === 'active' || holder.organizationId !== caller.organizationId)) {
     throw new ServiceError('address_taken')
   }
@@ -114,8 +119,8 @@ async function insert(
     id: newId('inbox', at.getTime()),
     organizationId: caller.organizationId,
     localPart,
-    domain: place.name,
-    domainId: place.id,
+    domain: domain.name,
+    domainId: domain.id,
     displayName: input.displayName ?? localPart,
     status: 'active',
     createdAt: at,

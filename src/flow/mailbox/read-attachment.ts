@@ -38,11 +38,11 @@ export async function readAttachment(
   if (entry.scanState === 'unscanned') throw new ServiceError('attachment_not_scanned')
   if (entry.scanState !== 'clean') throw new ServiceError('attachment_not_clean')
   const { rawId } = message
-  const { place } = entry
-  const stored = rawId && place ? await openStored({ db, blobs }, rawId, place) : null
+  const { span } = entry
+  const stored = rawId && span ? await openStored({ db, blobs }, rawId, span) : null
   // Deleted since its message was read.
-  if (!stored || !place) throw new ServiceError('not_found')
-  const pieces = exactly(decodeStream(stored.stream, place.encoding), entry.size)
+  if (!stored || !span) throw new ServiceError('not_found')
+  const pieces = exactly(decodeStream(stored.stream, span.encoding), entry.size)
   return { filename: entry.filename, sizeBytes: entry.size, stream: streamFrom(stored.stream, pieces) }
 }
 

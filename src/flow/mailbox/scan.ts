@@ -32,7 +32,7 @@ export interface ScanDeps {
   clamd: Clamd
 }
 
-type Place = NonNullable<AttachmentEntry['place']>
+type Span = NonNullable<AttachmentEntry['span']>
 
 /** How a run ended: nothing left of the message, more of it to scan, trouble with it, or with clamd alone. */
 type Outcome = 'done' | 'more' | 'trouble' | 'outage'
@@ -42,7 +42,7 @@ const outageMs = [1_000, 2_000, 5_000, 10_000]
 /** No further attachment of a message is begun past this; what is left goes in the next run. */
 const messageMs = 120_000
 /** Of the lines, so many may be at the messages of one organization. */
-const mostLinesOfOne = 2
+const maxLinesOfOne = 2
 
 /** Scans by as many lines as call `scanNext`; what they learn of clamd they share. */
 export class Scanner {
@@ -90,7 +90,7 @@ export class Scanner {
   /** The organizations that have as many lines as one may. */
   #occupying(): OrganizationId[] {
     const lines = (id: OrganizationId) => this.#atWork.filter((other) => other === id).length
-    return this.#atWork.filter((id) => lines(id) >= mostLinesOfOne)
+    return this.#atWork.filter((id) => lines(id) >= maxLinesOfOne)
   }
 
   /** Ends what is under way; it is scanned another time. */
@@ -102,10 +102,10 @@ export class Scanner {
   async #scan(tx: Tx, job: ScanJob): Promise<boolean> {
     const { clock } = this.#deps
     const attachments = structuredClone(job.attachments)
-    const outcome = await this.#judgeAll(tx, job, attachments)
+    const outcome = await this.#scanAll(tx, job, attachments)
     if (this.#isClosed) return false
     const at = clock.now()
-    await tellVerdicts(tx, job, attachments, at)
+    await publishVerdicts(tx, job, attachments, at)
     if (outcome === 'done') await endScan(tx, job.messageId)
     if (outcome === 'trouble') {
       const waitMs = backoffMs(retryMs, job.failures + 1)
@@ -115,10 +115,10 @@ export class Scanner {
   }
 
   /** Puts into `attachments` what is found out about each. */
-  async #judgeAll(tx: Tx, job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
+  async #scanAll(tx: Tx, job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
     const { log } = this.#deps
     try {
-      return await this.#judgeInTime(tx, job, attachments)
+      return await this.#scanInTime(tx, job, attachments)
     } catch (error) {
       if (error instanceof DbFault) throw error
       if (!this.#isClosed) log.error({ err: error, message: job.messageId }, 'attachments could not be read')
@@ -126,30 +126,29 @@ export class Scanner {
     }
   }
 
-  async #judgeInTime(tx: Tx, job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
+  async #scanInTime(tx: Tx, job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
     const raw = job.rawId ? await findRaw(tx, job.rawId) : null
     if (!raw) throw new Error('their bytes are not there')
-    const places =
-      job.direction === 'outbound' ? placesOf(attachments) : attachments.map(({ place }) => place)
+    const spans = job.direction === 'outbound' ? spansOf(attachments) : attachments.map(({ span }) => span)
     const untilMs = performance.now() + messageMs
     let outcome: Outcome = 'done'
     for (const [index, entry] of attachments.entries()) {
       if (scanMoves[entry.scanState].length === 0) continue
       if (performance.now() > untilMs) return outcome === 'done' ? 'more' : outcome
-      const place = places[index]
-      if (!place) throw new Error('where they stand is not known')
-      const verdict = await this.#judge(raw, place, entry.sha256)
+      const span = spans[index]
+      if (!span) throw new Error('where they stand is not known')
+      const verdict = await this.#scanOne(raw, span, entry.sha256)
       if (verdict.state === 'unreachable' || this.#isClosed) return 'outage'
       if (verdict.state === 'later' || verdict.state === 'lost') outcome = 'trouble'
-      else Object.assign(entry, { scanState: verdict.state, place })
-      if (verdict.state !== 'clean') this.#tell(job, index, verdict)
+      else Object.assign(entry, { scanState: verdict.state, span })
+      if (verdict.state !== 'clean') this.#logFinding(job, index, verdict)
       // It waits like other trouble: what ends clamd each time must not be what is tried first each time.
       if (verdict.state === 'lost') break
     }
     return outcome
   }
 
-  #tell({ messageId }: ScanJob, index: number, { state, detail }: ScanVerdict): void {
+  #logFinding({ messageId }: ScanJob, index: number, { state, detail }: ScanVerdict): void {
     this.#deps.log.warn(
       { message: messageId, attachment: index + 1, state, detail },
       'an attachment is not clean',
@@ -157,11 +156,11 @@ export class Scanner {
   }
 
   /** Throws where the bytes cannot be read, and where clamd lets pass what is not what was filed. */
-  async #judge(raw: RawRow, place: Place, sha256: string): Promise<ScanVerdict> {
+  async #scanOne(raw: RawRow, span: Span, sha256: string): Promise<ScanVerdict> {
     const { blobs, clamd } = this.#deps
-    let reading = new Reading(blobs, raw, place)
+    let reading = new Reading(blobs, raw, span)
     const verdict = await clamd.scan(() => {
-      reading = new Reading(blobs, raw, place)
+      reading = new Reading(blobs, raw, span)
       return reading.pieces()
     })
     if (verdict.state === 'unreachable' || verdict.state === 'lost') this.#noteOutage(verdict.detail)
@@ -193,18 +192,18 @@ class Reading {
   readonly #hash = createHash('sha256')
   readonly #blobs: DiskBlobs
   readonly #raw: RawRow
-  readonly #place: Place
+  readonly #span: Span
 
-  constructor(blobs: DiskBlobs, raw: RawRow, place: Place) {
+  constructor(blobs: DiskBlobs, raw: RawRow, span: Span) {
     this.#blobs = blobs
     this.#raw = raw
-    this.#place = place
+    this.#span = span
   }
 
   async *pieces(): AsyncGenerator<Buffer> {
-    const stored = await openRaw(this.#blobs, this.#raw, this.#place)
+    const stored = await openRaw(this.#blobs, this.#raw, this.#span)
     if (!stored) throw new Error(`the blob ${this.#raw.blob} is not in the store`)
-    for await (const piece of decodeStream(stored, this.#place.encoding)) {
+    for await (const piece of decodeStream(stored, this.#span.encoding)) {
       this.#hash.update(piece)
       this.archives.add(piece)
       yield piece
@@ -218,20 +217,25 @@ class Reading {
 }
 
 /** Outbound attachments stand one after the other in the message's raw row. */
-function placesOf(attachments: AttachmentEntry[]): Place[] {
+function spansOf(attachments: AttachmentEntry[]): Span[] {
   let start = 0
   return attachments.map(({ size }) => {
-    const place = { start, length: size, encoding: 'none' as const }
+    const span = { start, length: size, encoding: 'none' as const }
     start += size
-    return place
+    return span
   })
 }
 
-async function tellVerdicts(tx: Tx, job: ScanJob, attachments: AttachmentEntry[], at: Date): Promise<void> {
+async function publishVerdicts(
+  tx: Tx,
+  job: ScanJob,
+  attachments: AttachmentEntry[],
+  at: Date,
+): Promise<void> {
   const isNew = (index: number) => attachments[index]!.scanState !== job.attachments[index]!.scanState
-  const judged = [...attachments.keys()].filter(isNew)
-  if (judged.length === 0 || !(await storeVerdicts(tx, job.messageId, attachments, at))) return
-  const items = judged.map((index) => ({
+  const scanned = [...attachments.keys()].filter(isNew)
+  if (scanned.length === 0 || !(await storeVerdicts(tx, job.messageId, attachments, at))) return
+  const items = scanned.map((index) => ({
     id: newUuid(),
     type: 'attachment.scanned' as const,
     message: job.messageId,

@@ -13,12 +13,12 @@ interface StoredDeps {
 export async function openStored(
   { db, blobs }: StoredDeps,
   rawId: string,
-  place?: { start: number; length: number },
+  span?: { start: number; length: number },
 ): Promise<{ sizeBytes: number; stream: Readable } | null> {
   const raw = await findRaw(db, rawId)
   if (!raw) return null
   const { sizeBytes } = raw
-  const stream = await openRaw(blobs, raw, place ?? { start: 0, length: sizeBytes })
+  const stream = await openRaw(blobs, raw, span ?? { start: 0, length: sizeBytes })
   if (stream) return { sizeBytes, stream }
   // A deletion takes the row first and the blob after it.
   if (!(await findRaw(db, rawId))) return null

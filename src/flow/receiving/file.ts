@@ -5,12 +5,12 @@ import { newId, type OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { Rotation } from '../../base/rotation.ts'
-import type { Patience } from '../../base/thread-pool.ts'
+import type { TimeLimit } from '../../base/thread-pool.ts'
+import { type Ticket, Tickets } from '../../base/tickets.ts'
 import { traced } from '../../base/trace.ts'
-import { type Turn, Turns } from '../../base/turns.ts'
 import type { UnderWay } from '../../base/under-way.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
-import { OutOfPatience, type ParsePool, viewAsText } from '../../mail/parse-pool.ts'
+import { type ParsePool, ParseTimedOut, viewAsText } from '../../mail/parse-pool.ts'
 import type { MailBytes, ReadMail } from '../../mail/parse-worker.ts'
 import type { ParsedMail } from '../../mail/read/parse.ts'
 import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
@@ -28,9 +28,9 @@ export interface FilingDeps {
   parsePool: Pick<ParsePool, 'parse'>
   underWay: UnderWay
   /** Mail that has failed more often is left to others. */
-  mostFailures?: number
+  maxFailures?: number
   /** Shared by lines that file side by side: an answer that was filed before what it answers would begin a thread of its own. */
-  turns?: Turns
+  tickets?: Tickets
   /** Whose turn it is. The lines of a node share its `slow`. */
   rotation?: Rotation
   /** The one organization whose mail this line takes, however long it takes to read. */
@@ -51,7 +51,7 @@ const readingMs = 1_000
  * What takes longer to read is left to the line for slow mail, with all that waits behind it in its organization, so that a
  * batch is not held up by its slowest mail. Honest mail of 5 MB takes a fifth of this.
  */
-const patienceMs = 500
+const timeLimitMs = 500
 /** Longer Message-IDs do not fit an index, and no honest mail has one. */
 const maxMessageIdBytes = 998
 
@@ -127,11 +127,11 @@ interface Progress {
 }
 
 async function fileSome(deps: FilingDeps, limit: number, progress: Progress): Promise<boolean> {
-  const { log, blobs, turns = new Turns() } = deps
-  const turn = turns.come()
-  const { more, unused, messages } = await fileInTurn(deps, limit, progress, turn).finally(() => {
-    turn.taken()
-    turn.ended()
+  const { log, blobs, tickets = new Tickets() } = deps
+  const ticket = tickets.come()
+  const { more, unused, messages } = await fileWithTicket(deps, limit, progress, ticket).finally(() => {
+    ticket.taken()
+    ticket.ended()
   })
   meters.filed.inc(messages.length)
   progress.filed(messages.length)
@@ -141,22 +141,22 @@ async function fileSome(deps: FilingDeps, limit: number, progress: Progress): Pr
   return more
 }
 
-async function fileInTurn(
+async function fileWithTicket(
   deps: FilingDeps,
   limit: number,
   progress: Progress,
-  turn: Turn,
+  ticket: Ticket,
 ): Promise<{ more: boolean; unused: string[]; messages: FiledMessage[] }> {
   const { db, clock } = deps
   return await db.transaction(async (tx) => {
-    await turn.mayTake
+    await ticket.mayTake
     const { taken, isMore } = await claim(deps, tx, limit)
-    turn.taken()
+    ticket.taken()
     progress.claimed(taken)
     if (taken.length === 0) return { more: isMore, unused: [], messages: [] }
     await keepClaims(tx)
     const read = await prepareAll(deps, taken)
-    await turn.mayFinish
+    await ticket.mayFinish
     const filed = inOrder(deps, taken, read)
     const kept = new Set(await fileMessages(tx, filed, clock.now()))
     // What was received for an inbox that has been deleted meanwhile goes with it.
@@ -169,9 +169,9 @@ async function fileInTurn(
   })
 }
 
-async function claim({ clock, rotation, only, mostFailures }: FilingDeps, tx: Tx, limit: number) {
+async function claim({ clock, rotation, only, maxFailures }: FilingDeps, tx: Tx, limit: number) {
   const whose = only ? { only } : { behind: rotation?.last ?? null, passedOver: [...(rotation?.slow ?? [])] }
-  const claimed = await claimSpool(tx, clock.now(), { limit, maxBytes, mostFailures, ...whose })
+  const claimed = await claimSpool(tx, clock.now(), { limit, maxBytes, maxFailures, ...whose })
   if (rotation && !only) rotation.last = claimed.last
   return claimed
 }
@@ -211,7 +211,7 @@ async function prepareAll(deps: FilingDeps, spooled: Spooled[]): Promise<Map<str
 async function prepareInTime(deps: FilingDeps, spooled: Spooled[]): Promise<Map<string, FiledMessage>> {
   const read = new Map<string, FiledMessage>()
   const late = new Set<OrganizationId>()
-  const rows = inTurns(spooled).values()
+  const rows = interleaved(spooled).values()
   const untilMs = performance.now() + readingMs
   const readNext = async () => {
     for (const row of rows) {
@@ -226,14 +226,14 @@ async function prepareInTime(deps: FilingDeps, spooled: Spooled[]): Promise<Map<
 }
 
 /** The first of each organization, the second of each, and so on. */
-function inTurns(spooled: Spooled[]): Spooled[] {
+function interleaved(spooled: Spooled[]): Spooled[] {
   const counts = new Map<OrganizationId, number>()
-  const placed = spooled.map((row) => {
-    const turn = counts.get(row.organizationId) ?? 0
-    counts.set(row.organizationId, turn + 1)
-    return { row, turn }
+  const ordered = spooled.map((row) => {
+    const ticket = counts.get(row.organizationId) ?? 0
+    counts.set(row.organizationId, ticket + 1)
+    return { row, ticket }
   })
-  return placed.sort((one, other) => one.turn - other.turn).map(({ row }) => row)
+  return ordered.sort((one, other) => one.ticket - other.ticket).map(({ row }) => row)
 }
 
 /**
@@ -250,9 +250,9 @@ async function prepareOrLeave(
   const isWanted = () => !late.has(row.organizationId)
   if (!isWanted()) return null
   try {
-    return await prepare(deps, row, { timeoutMs: patienceMs, isWanted })
+    return await prepare(deps, row, { timeoutMs: timeLimitMs, isWanted })
   } catch (error) {
-    if (!(error instanceof OutOfPatience)) throw error
+    if (!(error instanceof ParseTimedOut)) throw error
     deps.log.warn({ message: row.id }, 'a mail takes long to read: its organization has a line of its own')
     late.add(row.organizationId)
     return null
@@ -262,11 +262,11 @@ async function prepareOrLeave(
 async function prepare(
   deps: FilingDeps,
   row: Spooled,
-  patience: Patience | undefined,
+  timeLimit: TimeLimit | undefined,
 ): Promise<FiledMessage> {
   const raw = row.bytes ?? { path: deps.blobs.pathOf(row.blob!), sizeBytes: row.sizeBytes }
   const mail =
-    row.failures >= maxFailures ? await viewLeft(deps, row, raw) : await deps.parsePool.parse(raw, patience)
+    row.failures >= maxFailures ? await viewLeft(deps, row, raw) : await deps.parsePool.parse(raw, timeLimit)
   return compile(row, mail)
 }
 

@@ -71,7 +71,7 @@ const keptBounds: KeptBounds = {
 /** Senders whose mail turned out to be too large, and for whom, are remembered so many at a time. */
 const maxTooLarge = 10_000
 /** Mails in one commit: of more senders than one, who wait for each other. A slow disk is kept busy by one alone. */
-const crowd = 2
+const saturatedRows = 2
 /** Commits of a crowd are under way for such a share of the time when all that can be taken comes. */
 const saturatedShare = 0.5
 
@@ -96,9 +96,9 @@ export class Receiver implements Backend {
   /** For which share of the time commits of a crowd were under way, lately. */
   #share = 0
   /** Since when one is under way; there is one commit at a time. */
-  #crowdedSinceMs: number | null = null
+  #saturatedSinceMs: number | null = null
   /** How long they were, since somebody asked. */
-  #crowdedMs = 0
+  #saturatedMs = 0
   #askedMs = performance.now()
 
   constructor(deps: ReceiverDeps) {
@@ -167,11 +167,11 @@ export class Receiver implements Backend {
   /** Whether a crowd was being committed for most of the time since this was asked last: more mail comes than is taken. */
   isSaturated(): boolean {
     const nowMs = performance.now()
-    this.#countCrowded(nowMs)
-    this.#share = (this.#share + this.#crowdedMs / Math.max(1, nowMs - this.#askedMs)) / 2
-    this.#crowdedMs = 0
+    this.#countSaturated(nowMs)
+    this.#share = (this.#share + this.#saturatedMs / Math.max(1, nowMs - this.#askedMs)) / 2
+    this.#saturatedMs = 0
     this.#askedMs = nowMs
-    if (this.#crowdedSinceMs !== null) this.#crowdedSinceMs = nowMs
+    if (this.#saturatedSinceMs !== null) this.#saturatedSinceMs = nowMs
     return this.#share > saturatedShare
   }
 
@@ -191,17 +191,17 @@ export class Receiver implements Backend {
       return full
     }
     this.#deps.wake()
-    this.#tell(mail, envelope)
+    this.#logReceived(mail, envelope)
     return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
   }
 
-  #tell({ raw, inboxes, kept }: ReceivedMail, { peer }: Envelope): void {
+  #logReceived({ raw, inboxes, kept }: ReceivedMail, { peer }: Envelope): void {
     meters.received.inc()
-    const told = { sizeBytes: raw.sizeBytes, peer: peer.address }
+    const fields = { sizeBytes: raw.sizeBytes, peer: peer.address }
     for (const { id, inboxId } of inboxes)
-      this.#deps.log.info({ message: id, inbox: inboxId, ...told }, 'a mail was received')
+      this.#deps.log.info({ message: id, inbox: inboxId, ...fields }, 'a mail was received')
     for (const { id, purpose } of kept)
-      this.#deps.log.info({ message: id, purpose, ...told }, 'a mail for the service was received')
+      this.#deps.log.info({ message: id, purpose, ...fields }, 'a mail for the service was received')
   }
 
   /** Who gets it: every inbox its own row, with only its own recipients shown. */
@@ -215,20 +215,20 @@ export class Receiver implements Backend {
       const id = newId('message', receivedAt.getTime())
       if ('kept' in target) {
         const { kept: purpose, submissionId } = target
-        const seen = this.#seen(envelope, to)
-        mail.kept.push({ id, purpose, submissionId, address: to.address, envelope: seen })
+        const inboxEnvelope = this.#inboxEnvelope(envelope, to)
+        mail.kept.push({ id, purpose, submissionId, address: to.address, envelope: inboxEnvelope })
         continue
       }
       const { id: inboxId, organizationId } = target.inbox
       const row = rows.get(inboxId)
       if (row) row.envelope.recipients.push(to.address)
-      else rows.set(inboxId, { id, organizationId, inboxId, envelope: this.#seen(envelope, to) })
+      else rows.set(inboxId, { id, organizationId, inboxId, envelope: this.#inboxEnvelope(envelope, to) })
     }
     mail.inboxes = [...rows.values()]
     return mail
   }
 
-  #seen({ from, peer }: Envelope, to: Path): SpoolEnvelope {
+  #inboxEnvelope({ from, peer }: Envelope, to: Path): SpoolEnvelope {
     return {
       from: from.address,
       recipients: [to.address],
@@ -306,18 +306,18 @@ export class Receiver implements Backend {
     return { messages: bound.mails - mails, bytes: bound.bytes - bytes }
   }
 
-  #countCrowded(untilMs: number): void {
-    if (this.#crowdedSinceMs !== null) this.#crowdedMs += untilMs - this.#crowdedSinceMs
+  #countSaturated(untilMs: number): void {
+    if (this.#saturatedSinceMs !== null) this.#saturatedMs += untilMs - this.#saturatedSinceMs
   }
 
   async #commit(mails: ReceivedMail[]): Promise<(Received | DbFault)[]> {
     const { db, clock } = this.#deps
-    if (mails.length >= crowd) this.#crowdedSinceMs = performance.now()
+    if (mails.length >= saturatedRows) this.#saturatedSinceMs = performance.now()
     try {
       return await commitRows(mails, (rows) => insertReceived(db.writer, rows, keptBounds, clock.now()))
     } finally {
-      this.#countCrowded(performance.now())
-      this.#crowdedSinceMs = null
+      this.#countSaturated(performance.now())
+      this.#saturatedSinceMs = null
     }
   }
 }

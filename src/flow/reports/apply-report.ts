@@ -38,11 +38,11 @@ export async function applyReports(
     tx,
     reports.map(({ token }) => token),
   )
-  const byPlace = new Map(locked.map((delivery) => [keyOf(delivery), delivery]))
+  const byKey = new Map(locked.map((delivery) => [keyOf(delivery), delivery]))
   const changes: Changes = { facts: [], suppressed: [] }
   const waiting: string[] = []
   for (const { id, token, report, receivedAt } of reports) {
-    const delivery = byPlace.get(keyOf(token))
+    const delivery = byKey.get(keyOf(token))
     if (!delivery) continue
     if (report.kind === 'feedback') await complain(tx, delivery, report, { receivedAt, at }, changes)
     else if (!bounce(delivery, report, changes)) waiting.push(id)
@@ -66,11 +66,11 @@ function bounce(delivery: ReportedDelivery, report: DeliveryReport, changes: Cha
   if (!meaning) return true
   const { type, classification, failureCode, suppresses } = meaning
   const isNews = recipientMoves[delivery.status].includes('bounced')
-  if (!isNews || (type === 'deferred' && delivery.isDelayTold)) return true
+  if (!isNews || (type === 'deferred' && delivery.isDelayPublished)) return true
   if (type === 'bounced') delivery.status = 'bounced'
-  else delivery.isDelayTold = true
+  else delivery.isDelayPublished = true
   changes.facts.push({
-    ...placeOf(delivery),
+    ...eventKeyOf(delivery),
     type,
     recipient: delivery.email,
     response: recipient.text || `reported as ${recipient.action}`,
@@ -82,7 +82,7 @@ function bounce(delivery: ReportedDelivery, report: DeliveryReport, changes: Cha
   return true
 }
 
-function placeOf({ submissionId, position }: ReportedDelivery) {
+function eventKeyOf({ submissionId, position }: ReportedDelivery) {
   return { submissionId, position }
 }
 
@@ -116,7 +116,7 @@ async function complain(
 ): Promise<void> {
   const meaning = meaningOfFeedback(report.feedbackType)
   if (!meaning) return
-  const { complaint, isTold, suppresses } = meaning
+  const { complaint, isPublished, suppresses } = meaning
   if (complaint) {
     const { userAgent, reportedBy } = report
     const arrivedAt = report.arrivedAt ?? receivedAt
@@ -124,9 +124,9 @@ async function complain(
     if (!(await insertComplaint(tx, row, at))) return
   }
   if (suppresses) changes.suppressed.push({ delivery, reason: suppresses })
-  if (!isTold) return
+  if (!isPublished) return
   changes.facts.push({
-    ...placeOf(delivery),
+    ...eventKeyOf(delivery),
     type: 'complained',
     recipient: delivery.email,
     response: null,

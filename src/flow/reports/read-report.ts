@@ -8,7 +8,7 @@ import type { SecretBox } from '../../base/secret-box.ts'
 import type { UnderWay } from '../../base/under-way.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { Report } from '../../mail/bounce/report.ts'
-import { OutOfPatience, type ParsePool } from '../../mail/parse-pool.ts'
+import { type ParsePool, ParseTimedOut } from '../../mail/parse-pool.ts'
 import { type ReturnPathToken, readReturnPath } from '../../mail/return-path.ts'
 import { type Db, DbFault, type Tx, type Writer } from '../../postgres/db.ts'
 import {
@@ -47,11 +47,11 @@ const maxBytes = 16 << 20
 const readAtOnce = 8
 const readingMs = 1_000
 /** What takes longer has failed, and has twice as long the next time, three times as long after that. */
-const patienceMs = 1_000
+const timeLimitMs = 1_000
 
 /** Operators' mail goes after this time, and sooner when more than that many have come since. */
 const keptMs = 30 * 86_400_000
-const mostKept = 1_000
+const maxKept = 1_000
 /** Large ones go sooner, but not on their first day, so that there is room again for new ones: past 256 MiB none are taken. */
 const keptBytes = 192 << 20
 const heavyKeptMs = 86_400_000
@@ -164,11 +164,11 @@ async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Prom
       const isWanted = () => !slow.has(kept.organizationId)
       if (!isWanted()) continue
       const raw = kept.bytes ?? { path: blobs.pathOf(kept.blob!), sizeBytes: kept.sizeBytes }
-      const timeoutMs = patienceMs * (kept.failures + 1)
+      const timeoutMs = timeLimitMs * (kept.failures + 1)
       try {
         batch.read.push({ kept, report: await parsePool.report(raw, kept.purpose, { timeoutMs, isWanted }) })
       } catch (error) {
-        if (!(error instanceof OutOfPatience)) throw error
+        if (!(error instanceof ParseTimedOut)) throw error
         if (isWanted()) batch.late.push(kept)
         slow.add(kept.organizationId)
       }
@@ -216,7 +216,7 @@ export async function dropOldMail(
 ): Promise<boolean> {
   const before = new Date(clock.nowMs() - keptMs)
   const heavyBefore = new Date(clock.nowMs() - heavyKeptMs)
-  const keeping = { before, keep: mostKept, heavyBefore, keepBytes: keptBytes }
+  const keeping = { before, keep: maxKept, heavyBefore, keepBytes: keptBytes }
   const gone = await db.transaction((tx) => dropOldKept(tx, keeping, limit))
   for (const blob of gone.blobs) await blobs.delete(blob)
   return gone.dropped === limit

@@ -31,19 +31,19 @@ type ComplaintType = 'abuse' | 'fraud' | 'virus' | 'not-spam' | 'other'
 /** What a feedback report is taken for: a complaint to keep, an event to tell, an address to suppress. */
 interface FeedbackMeaning {
   complaint: ComplaintType | null
-  isTold: boolean
+  isPublished: boolean
   suppresses: SuppressionReason | null
 }
 
 const feedbackMeanings = new Map<string, FeedbackMeaning>([
   // RFC 5965 7.3: the types that it registers.
-  ['abuse', { complaint: 'abuse', isTold: true, suppresses: 'complaint' }],
-  ['fraud', { complaint: 'fraud', isTold: true, suppresses: 'complaint' }],
-  ['virus', { complaint: 'virus', isTold: true, suppresses: 'complaint' }],
-  ['other', { complaint: 'other', isTold: true, suppresses: 'complaint' }],
+  ['abuse', { complaint: 'abuse', isPublished: true, suppresses: 'complaint' }],
+  ['fraud', { complaint: 'fraud', isPublished: true, suppresses: 'complaint' }],
+  ['virus', { complaint: 'virus', isPublished: true, suppresses: 'complaint' }],
+  ['other', { complaint: 'other', isPublished: true, suppresses: 'complaint' }],
   // The recipient says that what was filtered out is wanted.
-  ['not-spam', { complaint: 'not-spam', isTold: false, suppresses: null }],
-  ['opt-out', { complaint: null, isTold: false, suppresses: 'unsubscribe' }],
+  ['not-spam', { complaint: 'not-spam', isPublished: false, suppresses: null }],
+  ['opt-out', { complaint: null, isPublished: false, suppresses: 'unsubscribe' }],
 ])
 
 /** By the report's type; failures of authentication and types that nobody knows are no complaint (null). */

@@ -6,7 +6,7 @@ import { deleteRollUps, foldDeltas } from '../../store/metrics.ts'
 /** Few enough that they are folded well within a statement's time where each counts ten thousand destinations. */
 const deltas = 100
 /** Destinations that an hour or a day remembers apart from the total. */
-const mostDestinations = 40
+const maxDestinations = 40
 const pruned = 5_000
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
@@ -15,7 +15,7 @@ const keptMs = { second: 2 * minuteMs, hour: 32 * dayMs, day: 32 * dayMs } as co
 
 /** Answers whether there is more to do at once. */
 export async function foldMetrics({ db, clock }: { db: Db; clock: Clock }): Promise<boolean> {
-  const folded = await foldDeltas(db.writer, { wanted: deltas, mostDestinations })
+  const folded = await foldDeltas(db.writer, { wanted: deltas, maxDestinations })
   let isMore = folded === deltas
   for (const grain of ['second', 'hour', 'day'] as const) {
     const until = new Date(clock.nowMs() - keptMs[grain])

@@ -18,14 +18,14 @@ interface SweepDeps {
 /** Longer than the longest way from a file's last byte to the commit of its row, even for a clock that is a day ahead. */
 const safeAgeMs = 48 * 3_600_000
 /** So many blobs are looked for in a folder that nobody has marked: of one alone the row may be about to go. */
-const lookedAt = 16
+const checkedAt = 16
 
 /** Goes round the parts of the store, beginning anywhere, so that frequent restarts leave none out. */
 export class BlobSweeper {
   readonly #deps: SweepDeps
   #nextPart = randomInt(partCount)
   #left: StoredFile[] = []
-  #isRefusalTold = false
+  #isRefusalLogged = false
 
   constructor(deps: SweepDeps) {
     this.#deps = deps
@@ -53,8 +53,8 @@ export class BlobSweeper {
     const owner = (await blobs.owner()) ?? (await this.#claim(id))
     if (owner === id) return true
     const why = owner === null ? 'are not in their folder' : 'belong to another database'
-    if (!this.#isRefusalTold) log.error({ owner, database: id }, `the blobs ${why}: none of them is swept`)
-    this.#isRefusalTold = true
+    if (!this.#isRefusalLogged) log.error({ owner, database: id }, `the blobs ${why}: none of them is swept`)
+    this.#isRefusalLogged = true
     return false
   }
 
@@ -64,7 +64,7 @@ export class BlobSweeper {
    */
   async #claim(id: string): Promise<string | null> {
     const { db, blobs } = this.#deps
-    const newest = await findNewestBlobs(db, lookedAt)
+    const newest = await findNewestBlobs(db, checkedAt)
     const found = await Promise.all(newest.map((blob) => blobs.has(blob)))
     if (newest.length > 0 && !found.includes(true)) return null
     await blobs.claim(id)

@@ -6,7 +6,7 @@ import { RequestFault } from './request-fault.ts'
 export function parseJson(bytes: Buffer): unknown {
   // RFC 8259 8.1: JSON is UTF-8; a byte order mark is not JSON, and JSON.parse refuses it.
   if (!isUtf8(bytes)) throw new RequestFault('invalid_json', 'The body must be UTF-8.')
-  if (bytes.length > uncountedBytes) refuseCrowds(bytes)
+  if (bytes.length > uncountedBytes) refuseTooMany(bytes)
   const text = bytes.toString()
   const value = parse(text)
   // Raw NUL and surrogates cannot be here any more: only an escape hides them, or a prototype's name.
@@ -16,7 +16,7 @@ export function parseJson(bytes: Buffer): unknown {
 }
 
 // A send to 3,000 people with 100 files has 10,000.
-const mostValues = 20_000
+const maxValues = 20_000
 /** A body of no more bytes has no more values. */
 const uncountedBytes = 16 * 1024
 const [quote, backslash, comma, bracket, brace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b]
@@ -25,7 +25,7 @@ const [quote, backslash, comma, bracket, brace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b]
  * Values cost far more than their bytes. Measured on 16 MiB: 3.7 s for `{},{},…` and 7.3 s for brackets alone, 0.03 to 0.2 s
  * for one text; this takes 0.05 to 0.1 s.
  */
-function refuseCrowds(bytes: Buffer): void {
+function refuseTooMany(bytes: Buffer): void {
   let values = 1
   let isText = false
   for (let at = 0; at < bytes.length; at++) {
@@ -34,8 +34,8 @@ function refuseCrowds(bytes: Buffer): void {
     else if (isText) at += byte === backslash ? 1 : 0
     else if (byte === comma || byte === bracket || byte === brace) values++
   }
-  if (values > mostValues)
-    throw new RequestFault('invalid_json', `The body has more than ${mostValues} values.`)
+  if (values > maxValues)
+    throw new RequestFault('invalid_json', `The body has more than ${maxValues} values.`)
 }
 
 function parse(text: string): unknown {
@@ -44,8 +44,8 @@ function parse(text: string): unknown {
   } catch (error) {
     if (text === '') throw new RequestFault('invalid_json', 'The body is empty: it must be JSON.')
     // The parser's words quote the body; only the place is taken from them, where they end with one.
-    const place = / \((line \d+ column \d+)\)$/.exec((error as Error).message)?.[1]
-    throw new RequestFault('invalid_json', `The body is not valid JSON${place ? ` at ${place}` : ''}.`)
+    const position = / \((line \d+ column \d+)\)$/.exec((error as Error).message)?.[1]
+    throw new RequestFault('invalid_json', `The body is not valid JSON${position ? ` at ${position}` : ''}.`)
   }
 }
 

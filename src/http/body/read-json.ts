@@ -1,7 +1,7 @@
 // Reads a request's body: within what its operation takes and what its organization may hold, and not for ever.
 
 import type { IncomingMessage } from 'node:http'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import { FairLimit } from '../../base/fair-limit.ts'
 import type { Api } from '../api.ts'
@@ -15,11 +15,11 @@ const mebibyte = 1 << 20
 /** Enough for every operation that does not say otherwise. */
 const smallBytes = 64 * 1024
 /** Larger bodies are read beside the main thread, which reading one of this size stops for 3 to 8 ms. */
-const mostAtOnce = 256 * 1024
+const maxAtOnce = 256 * 1024
 /** How long a body may stall; and how much of it must have come, for each millisecond after the first of these. */
-const patienceMs = 10_000
+const timeLimitMs = 10_000
 const slowestBytesPerMs = 16
-const lookMs = 1_000
+const checkMs = 1_000
 
 /** The largest body of a caller: room for base64 and escapes around its message content, so that 413 names the content. */
 export function bodyLimitBytes(messageContentBytes: number): number {
@@ -79,12 +79,12 @@ function parseInto(done: Done, bytes: Buffer): void {
 /** Reads the larger bodies in turns by organization: in the main thread, the largest beside it. */
 class BodyReader {
   readonly #here = new FairLimit(1)
-  readonly #beside = new FairLimit(1)
+  readonly #largeBodies = new FairLimit(1)
   readonly #large = new LargeBodies()
 
   read(request: FastifyRequest, bytes: Buffer, done: Done): void {
     const { holding, caller } = request
-    const isLarge = bytes.length > mostAtOnce
+    const isLarge = bytes.length > maxAtOnce
     let kept: Buffer | null = bytes
     const take = () => {
       const taken = kept
@@ -99,9 +99,9 @@ class BodyReader {
       else if (isLarge) return this.#readLarge(request, waited, done)
       else parseInto(done, waited)
     }
-    const limit = isLarge ? this.#beside : this.#here
+    const limit = isLarge ? this.#largeBodies : this.#here
     // In a turn of the event loop of its own, for several bodies can end in the same.
-    void limit.run(caller.organizationId, () => nextTurn().then(work))
+    void limit.run(caller.organizationId, () => nextTick().then(work))
   }
 
   /** A body of this size has come in several chunks, so that its memory is its own. */
@@ -143,7 +143,7 @@ function largestBody({ routeOptions, caller }: FastifyRequest): number {
 class IncomingBody {
   readonly #limitBytes: number
   /** The limit, or what was announced where that is less. */
-  #mostBytes: number
+  #maxBytes: number
   readonly #holding: Holding
   readonly #finish: (fault: Error | null, bytes: Buffer) => void
   readonly #startedMs = performance.now()
@@ -156,7 +156,7 @@ class IncomingBody {
 
   constructor(limitBytes: number, holding: Holding, finish: (fault: Error | null, bytes: Buffer) => void) {
     this.#limitBytes = limitBytes
-    this.#mostBytes = limitBytes
+    this.#maxBytes = limitBytes
     this.#holding = holding
     this.#finish = finish
   }
@@ -167,7 +167,7 @@ class IncomingBody {
       this.#end(this.#tooLarge())
       return
     }
-    this.#mostBytes = Math.min(announcedBytes, this.#limitBytes)
+    this.#maxBytes = Math.min(announcedBytes, this.#limitBytes)
     payload.on('data', (chunk: Buffer) => this.#take(chunk))
     payload.on('end', () => this.#end(this.#fault))
     // The caller went away; nobody reads this answer.
@@ -176,8 +176,8 @@ class IncomingBody {
 
   /** Ends it where it has stalled, or comes so slowly that its sender holds its memory for nothing. */
   endSlow(nowMs: number): void {
-    const expectedBytes = (nowMs - this.#startedMs - patienceMs) * slowestBytesPerMs
-    if (nowMs - this.#latestMs < patienceMs && this.#sizeBytes >= expectedBytes) return
+    const expectedBytes = (nowMs - this.#startedMs - timeLimitMs) * slowestBytesPerMs
+    if (nowMs - this.#latestMs < timeLimitMs && this.#sizeBytes >= expectedBytes) return
     this.#end(new RequestFault('invalid_json', 'The body came too slowly.'))
   }
 
@@ -198,7 +198,7 @@ class IncomingBody {
   /** Room for the chunk, where the organization may hold so much: what counts is the buffer, not what is in it yet. */
   #grow(chunk: Buffer): Error | null {
     const isFirst = this.#sizeBytes === chunk.length
-    const roomBytes = isFirst ? chunk.length : Math.min(2 * this.#sizeBytes, this.#mostBytes)
+    const roomBytes = isFirst ? chunk.length : Math.min(2 * this.#sizeBytes, this.#maxBytes)
     const refusal = this.#holding.take(roomBytes - this.#bytes.length)
     if (refusal) return refusal
     const grown = isFirst ? chunk : Buffer.allocUnsafeSlow(roomBytes)
@@ -235,14 +235,14 @@ class Unfinished {
 
   add(body: IncomingBody): void {
     this.#bodies.add(body)
-    this.#timer ??= setInterval(() => this.#look(), lookMs).unref()
+    this.#timer ??= setInterval(() => this.#check(), checkMs).unref()
   }
 
   delete(body: IncomingBody): void {
     this.#bodies.delete(body)
   }
 
-  #look(): void {
+  #check(): void {
     const nowMs = performance.now()
     for (const body of this.#bodies) body.endSlow(nowMs)
     if (this.#bodies.size > 0 || this.#timer === null) return

@@ -132,14 +132,14 @@ function addEvents(api: Api, { db }: HttpDeps, cursors: Cursors): void {
   )
 }
 
-function keyOf({ seq, place }: { seq: number; place: number }): string {
-  return `${seq} ${place}`
+function keyOf({ seq, ordinal }: { seq: number; ordinal: number }): string {
+  return `${seq} ${ordinal}`
 }
 
-function readKey(key: string | null): { seq: number; place: number } | null {
+function readKey(key: string | null): { seq: number; ordinal: number } | null {
   if (key === null) return null
-  const [seq, place] = key.split(' ').map(Number)
-  return { seq: seq!, place: place! }
+  const [seq, ordinal] = key.split(' ').map(Number)
+  return { seq: seq!, ordinal: ordinal! }
 }
 
 function addCancel(api: Api, { db, clock }: HttpDeps): void {

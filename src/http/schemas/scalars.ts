@@ -141,7 +141,7 @@ const metadataValue = { type: ['string', 'number', 'boolean', 'null'] }
 export type Metadata = Record<string, string | number | boolean | null>
 
 /** Metadata as it is shown. */
-export const MetadataShown = Type.Unsafe<Metadata>({
+export const MetadataView = Type.Unsafe<Metadata>({
   type: 'object',
   additionalProperties: metadataValue,
   description: 'What was given with the send; empty where nothing was, and on received mail.',

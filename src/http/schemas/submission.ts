@@ -6,7 +6,7 @@ import { purposes } from './message.ts'
 import {
   component,
   failureCode,
-  MetadataShown,
+  MetadataView,
   NextCursor,
   nullable,
   oneOf,
@@ -68,7 +68,7 @@ export const Submission = component(
       from: Mailbox.ref,
       recipients: Type.Array(Recipient, { description: 'Each address once, hidden ones (bcc) too.' }),
       subject: Type.String(),
-      metadata: MetadataShown,
+      metadata: MetadataView,
       status: oneOf([...submissionStatuses], 'What its recipients make of it.'),
       queueId: nullable(
         Type.String({

@@ -23,7 +23,7 @@ const webhookExample = {
   updatedAt: '2026-11-21T09:00:00.000Z',
 }
 
-const shown = {
+const visible = {
   id: WebhookIdText,
   url: Type.String({ description: 'What is called.' }),
   eventTypes: Type.Unsafe<string[] | null>({
@@ -43,13 +43,13 @@ const secretExample = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
 
 export const Webhook = component(
   'Webhook',
-  Type.Object(shown, { description: 'An endpoint of yours.', examples: [webhookExample] }),
+  Type.Object(visible, { description: 'An endpoint of yours.', examples: [webhookExample] }),
 )
 
 export const WebhookWithSecret = component(
   'WebhookWithSecret',
   Type.Object(
-    { ...shown, secret },
+    { ...visible, secret },
     {
       description: 'An endpoint of yours with its new secret.',
       examples: [{ ...webhookExample, secret: secretExample }],

@@ -12,7 +12,7 @@ const providers = [
   ...['tutanota.com', 'rediffmail.com', 'rocketmail.com', 'hanmail.net', 'telenet.be', 'bluewin.ch'],
 ]
 const longSlip = 11
-const longest = Math.max(...providers.map(({ length }) => length)) + 2
+const maxLength = Math.max(...providers.map(({ length }) => length)) + 2
 
 /**
  * The provider that `domain` (A-labels) is nearest to: one slip away, or two where the name is long. Null where it is
@@ -20,7 +20,7 @@ const longest = Math.max(...providers.map(({ length }) => length)) + 2
  */
 export function suggestProvider(domain: string): string | null {
   const written = domainToUnicode(domain)
-  if (written.length > longest) return null
+  if (written.length > maxLength) return null
   let nearest: string | null = null
   let fewest = Number.POSITIVE_INFINITY
   for (const provider of providers) {

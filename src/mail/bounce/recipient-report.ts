@@ -19,8 +19,8 @@ export interface RecipientReport {
 /** A reply as words quote it; of code and status each may be missing. */
 export type QuotedReply = Pick<RecipientReport, 'code' | 'enhanced' | 'stage' | 'text'>
 
-const longestText = 1000
-const mostStatuses = 20
+const maxText = 1000
+const maxStatuses = 20
 
 // The subjects of RFC 3463 3 end at 7, which tells a status from most addresses of hosts.
 const enhancedStatus = /(?<![\d.])([245]\.[0-7]\.\d{1,3})(?!\.?\d)/g
@@ -65,7 +65,7 @@ export function quotedReply(text: string): QuotedReply {
 }
 
 /** Whether the reply says more than that something failed. */
-export function isTelling({ code, enhanced, text }: QuotedReply): boolean {
+export function isConclusive({ code, enhanced, text }: QuotedReply): boolean {
   return code !== null || !isOpen(enhanced) || saysWhy(text)
 }
 
@@ -74,7 +74,7 @@ export function isTelling({ code, enhanced, text }: QuotedReply): boolean {
  * 550-'5.7.1 …'`. The mildest counts, then the first that says something.
  */
 function quotedStatus(text: string): string | null {
-  const statuses = (text.match(enhancedStatus) ?? []).slice(0, mostStatuses)
+  const statuses = (text.match(enhancedStatus) ?? []).slice(0, maxStatuses)
   const mildest = statuses.find((status) => neverAboutTheAddress.test(status))
   return mildest ?? statuses.find((status) => !isOpen(status)) ?? statuses[0] ?? null
 }
@@ -84,7 +84,7 @@ function stageIn(text: string): ReplyStage {
 }
 
 /** The text as one line, cut. */
-export function shortLine(text: string, longest = longestText): string {
-  const line = text.slice(0, 4 * longest).replace(/[\p{Cc}\p{Z}]+/gu, ' ')
-  return wellFormed(line.trim().slice(0, longest))
+export function shortLine(text: string, max = maxText): string {
+  const line = text.slice(0, 4 * max).replace(/[\p{Cc}\p{Z}]+/gu, ' ')
+  return wellFormed(line.trim().slice(0, max))
 }

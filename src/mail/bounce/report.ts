@@ -33,15 +33,15 @@ export interface FeedbackReport {
 
 export type Report = DeliveryReport | FeedbackReport
 
-const mostRecipients = 1000
-const mostGroups = 2 * mostRecipients
-const mostAddresses = 20
-const mostReturnPaths = 20
-const longestPartBytes = 1 << 20
-const longestOriginalBytes = 256 * 1024
-const longestField = 1000
+const maxRecipients = 1000
+const maxGroups = 2 * maxRecipients
+const maxAddresses = 20
+const maxReturnPaths = 20
+const maxPartBytes = 1 << 20
+const maxOriginalBytes = 256 * 1024
+const maxField = 1000
 const traceField = /^(?:x-hmxmroriginalrecipient|return-path|received|delivered-to|authentication-results):/im
-const longestName = 255
+const maxName = 255
 
 /** The address that a report came to. */
 export type ReportAddress = 'return_path' | 'feedback'
@@ -54,12 +54,12 @@ export function readReport(raw: Uint8Array | Bytes, sentTo: ReportAddress = 'ret
   if (feedback) return readFeedback(root.header, feedback, parts)
   // RFC 6533 4: the same form as RFC 3464, with addresses in UTF-8.
   const status = parts.filter(({ contentType }) => /^message\/(?:global-)?delivery-status$/.test(contentType))
-  const recipients = status.flatMap(readStatus).slice(0, mostRecipients)
+  const recipients = status.flatMap(readStatus).slice(0, maxRecipients)
   if (recipients.length > 0) {
-    const isToldAll = !recipients.some(({ enhanced }) => isOpen(enhanced))
+    const isComplete = !recipients.some(({ enhanced }) => isOpen(enhanced))
     return {
       kind: 'delivery',
-      recipients: isToldAll ? recipients : completeByWords(recipients, parseMail(raw)),
+      recipients: isComplete ? recipients : completeByWords(recipients, parseMail(raw)),
     }
   }
   // Whoever answers a return path by itself may attach what it answers: that is a complaint at the address for them alone.
@@ -74,10 +74,10 @@ function leavesOf(part: MimePart): MimePart[] {
 
 // RFC 3464 2.1: groups of fields with empty lines between; the first is about the message, the others about recipients.
 function readStatus(part: MimePart): RecipientReport[] {
-  const { bytes } = startOfContent(part, longestPartBytes)
+  const { bytes } = startOfContent(part, maxPartBytes)
   const recipients: RecipientReport[] = []
   let at = 0
-  for (let group = 0; group < mostGroups && at < bytes.length; group++) {
+  for (let group = 0; group < maxGroups && at < bytes.length; group++) {
     const fields = scanHeader(bytes, at)
     at = fields.headerEnd
     const recipient = readRecipient(fields)
@@ -120,7 +120,7 @@ function actionOf(field: string, status: string | null): RecipientReport['action
 /** The address of a field such as `rfc822; <user@example.com>`, as a list of one, or of none. */
 function addressIn(field: string | null): string[] {
   if (field === null) return []
-  const text = withoutComments(field.slice(0, longestField))
+  const text = withoutComments(field.slice(0, maxField))
   const type = text.slice(0, text.indexOf(';') + 1).trim()
   const address = text
     .slice(text.indexOf(';') + 1)
@@ -139,7 +139,7 @@ function withoutEscapes(address: string): string {
 
 // RFC 5965 3: fields of their own, and the message or its header behind them.
 function readFeedback(header: HeaderScan, part: MimePart, parts: MimePart[]): FeedbackReport {
-  const { bytes } = startOfContent(part, longestPartBytes)
+  const { bytes } = startOfContent(part, maxPartBytes)
   const fields = scanHeader(
     bytes,
     Math.max(
@@ -153,7 +153,7 @@ function readFeedback(header: HeaderScan, part: MimePart, parts: MimePart[]): Fe
   return {
     kind: 'feedback',
     feedbackType: shortLine(fields.first('feedback-type') ?? '').toLowerCase(),
-    addresses: addressesIn([...named, ...recipientsShown(original)]),
+    addresses: addressesIn([...named, ...visibleRecipientsIn(original)]),
     returnPaths: returnPathsIn([bytes.toString('latin1'), original.toString('latin1')]),
     userAgent: nameIn(fields.first('user-agent')),
     reportedBy: reporterOf(fields, header),
@@ -169,7 +169,7 @@ function readForwarded(header: HeaderScan, parts: MimePart[]): FeedbackReport | 
   const original = originalHeader(parts)
   const returnPaths = returnPathsIn([original.toString('latin1')])
   if (returnPaths.length === 0) return null
-  const addresses = addressesIn(recipientsShown(original))
+  const addresses = addressesIn(visibleRecipientsIn(original))
   const reportedBy = domainOfSender(header)
   return {
     kind: 'feedback',
@@ -187,12 +187,12 @@ function originalHeader(parts: MimePart[]): Buffer {
   const attached = parts.find(isOriginal)
   const part = attached ?? parts.find(({ contentType }) => contentType === 'text/plain')
   if (!part) return Buffer.alloc(0)
-  const { bytes } = startOfContent(part, longestOriginalBytes)
+  const { bytes } = startOfContent(part, maxOriginalBytes)
   const start = attached ? 0 : bytes.toString('latin1').search(traceField)
   return start < 0 ? Buffer.alloc(0) : bytes.subarray(start, scanHeader(bytes, start).headerEnd)
 }
 
-function recipientsShown(original: Buffer): string[] {
+function visibleRecipientsIn(original: Buffer): string[] {
   const header = scanHeader(original)
   return ['x-hmxmroriginalrecipient', 'to', 'cc'].flatMap((name) => header.values(name))
 }
@@ -204,16 +204,16 @@ function isOriginal({ contentType }: MimePart): boolean {
 }
 
 function addressesIn(fields: string[]): string[] {
-  const mailboxes = fields.flatMap((field) => parseAddressList(field, mostAddresses))
+  const mailboxes = fields.flatMap((field) => parseAddressList(field, maxAddresses))
   const emails = mailboxes.map(({ email }) => wellFormed(email))
-  return [...new Set(emails)].slice(0, mostAddresses)
+  return [...new Set(emails)].slice(0, maxAddresses)
 }
 
 function returnPathsIn(texts: string[]): string[] {
   const found = new Set<string>()
   for (const text of texts) {
     for (const [address] of text.matchAll(/\bbounce-[a-z2-7]{48}@[a-z0-9.-]{1,253}/gi)) {
-      if (found.size >= mostReturnPaths) return [...found]
+      if (found.size >= maxReturnPaths) return [...found]
       found.add(address.toLowerCase().replace(/[.-]+$/, ''))
     }
   }
@@ -221,7 +221,7 @@ function returnPathsIn(texts: string[]): string[] {
 }
 
 function nameIn(field: string | null): string | null {
-  return shortLine(decodeEncodedWords(field ?? ''), longestName) || null
+  return shortLine(decodeEncodedWords(field ?? ''), maxName) || null
 }
 
 /** The reporting host, or the domain that the report comes from. */

@@ -4,17 +4,17 @@ import type { HeaderScan } from '../read/header-scan.ts'
 import type { ParsedMail } from '../read/parse.ts'
 import {
   enhancedIn,
+  isConclusive,
   isOpen,
-  isTelling,
   type QuotedReply,
   quotedReply,
   type RecipientReport,
 } from './recipient-report.ts'
 
-const longestLooked = 64 * 1024
-const longestSection = 2000
-const longestSubject = 1000
-const mostRecipients = 100
+const maxScanned = 64 * 1024
+const maxSection = 2000
+const maxSubject = 1000
+const maxRecipients = 100
 
 const mailSystem = /mailer-?daemon|postmaster|mail(?:er)?[ .]deliver|delivery (?:sub)?system/i
 const bounceSubject =
@@ -36,25 +36,21 @@ const address = /[^\s<>()"',;:[\]]{1,64}@[^\s<>()"',;:[\]]{1,253}/g
  * 64 KiB of its text.
  */
 export function readWordedBounce(header: HeaderScan, mail: ParsedMail): RecipientReport[] | null {
-  const failed = header
-    .values('x-failed-recipients')
-    .slice(0, mostRecipients)
-    .join(' ')
-    .slice(0, longestLooked)
+  const failed = header.values('x-failed-recipients').slice(0, maxRecipients).join(' ').slice(0, maxScanned)
   const words = wordsOf(mail)
   if (failed === '' && !isBounce(header, mail.subject, words)) return null
   const sections = sectionsOf(words)
   for (const email of addressesIn(failed)) if (!sections.has(email)) sections.set(email, words)
   if (sections.size === 0) sections.set('', words)
   const forAll = quotedReply(words)
-  const told = whatIsTold(mail.subject, words)
+  const reported = reportedOfAll(mail.subject, words)
   const reports = [...sections].flatMap(([email, section]) => {
     const own = section === words ? forAll : quotedReply(section)
-    const reply = isTelling(own) ? own : forAll
-    const action = actionOf(reply, told)
+    const reply = isConclusive(own) ? own : forAll
+    const action = actionOf(reply, reported)
     return action ? { ...reply, action, addresses: email === '' ? [] : [email] } : []
   })
-  return reports.length > 0 ? reports.slice(0, mostRecipients) : null
+  return reports.length > 0 ? reports.slice(0, maxRecipients) : null
 }
 
 /**
@@ -76,55 +72,54 @@ export function completeByWords(recipients: RecipientReport[], mail: ParsedMail)
 
 function completed(recipient: RecipientReport, reply: QuotedReply): RecipientReport {
   const enhanced = isOpen(reply.enhanced) ? recipient.enhanced : reply.enhanced
-  if (recipient.code !== null || !isTelling(reply)) return { ...recipient, enhanced, stage: reply.stage }
+  if (recipient.code !== null || !isConclusive(reply)) return { ...recipient, enhanced, stage: reply.stage }
   return { ...recipient, ...reply, enhanced }
 }
 
 /** What the mail itself says: not what it returns. */
 function wordsOf({ text }: ParsedMail): string {
-  const looked = text.slice(0, longestLooked)
-  return looked.slice(0, originalBelow.exec(looked)?.index)
+  const scanned = text.slice(0, maxScanned)
+  return scanned.slice(0, originalBelow.exec(scanned)?.index)
 }
 
 function isBounce(header: HeaderScan, subject: string, words: string): boolean {
-  const shown = subject.slice(0, longestSubject)
-  if (mailSystem.test(decodeEncodedWords(header.first('from') ?? '')) || bounceSubject.test(shown))
+  const start = subject.slice(0, maxSubject)
+  if (mailSystem.test(decodeEncodedWords(header.first('from') ?? '')) || bounceSubject.test(start))
     return true
   // RFC 3834 5: an answer that a program writes for a person says so; it is no bounce, whatever the person wrote.
   const isAnswer = /auto-(?:replied|notified)/i.test(header.first('auto-submitted') ?? '')
-  return !isAnswer && !answerSubject.test(shown) && undelivered.test(words)
+  return !isAnswer && !answerSubject.test(start) && undelivered.test(words)
 }
 
 /** What stands behind each address, up to the next one. */
 function sectionsOf(words: string): Map<string, string> {
-  const found = [...words.matchAll(address)].slice(0, 10 * mostRecipients).map(({ 0: match, index }) => {
+  const found = [...words.matchAll(address)].slice(0, 10 * maxRecipients).map(({ 0: match, index }) => {
     // QUIRK: Sendmail writes `<user@example.com>... User unknown`, others leave out the brackets.
     return { email: match.replace(/\.+$/, ''), index }
   })
   const sections = new Map<string, string>()
-  let place = 0
+  let next = 0
   for (const { email, index } of found) {
     // The next other address: the place only moves on, for the same one may stand there a thousand times.
-    while (place < found.length && (found[place]!.index <= index || found[place]!.email === email)) place++
-    if (!sections.has(email))
-      sections.set(email, words.slice(index, found[place]?.index).slice(0, longestSection))
-    if (sections.size >= mostRecipients) break
+    while (next < found.length && (found[next]!.index <= index || found[next]!.email === email)) next++
+    if (!sections.has(email)) sections.set(email, words.slice(index, found[next]?.index).slice(0, maxSection))
+    if (sections.size >= maxRecipients) break
   }
   return sections
 }
 
 function addressesIn(text: string): string[] {
-  return [...text.matchAll(address)].slice(0, mostRecipients).map(([email]) => email)
+  return [...text.matchAll(address)].slice(0, maxRecipients).map(([email]) => email)
 }
 
 /** What subject and words tell of all recipients, beyond any reply. */
-interface Told {
+interface Reported {
   isDelay: boolean
   isFailure: boolean
   isTemporary: boolean
 }
 
-function whatIsTold(subject: string, words: string): Told {
+function reportedOfAll(subject: string, words: string): Reported {
   return {
     isDelay: delaySubject.test(subject),
     isFailure: [subject, words].some((text) => failureWords.test(text) || undelivered.test(text)),
@@ -132,8 +127,8 @@ function whatIsTold(subject: string, words: string): Told {
   }
 }
 
-function actionOf({ code, enhanced }: QuotedReply, told: Told): 'failed' | 'delayed' | null {
-  if (told.isDelay) return 'delayed'
-  if (told.isFailure || (code ?? 0) >= 500 || enhanced?.startsWith('5')) return 'failed'
-  return code !== null || told.isTemporary ? 'delayed' : null
+function actionOf({ code, enhanced }: QuotedReply, reported: Reported): 'failed' | 'delayed' | null {
+  if (reported.isDelay) return 'delayed'
+  if (reported.isFailure || (code ?? 0) >= 500 || enhanced?.startsWith('5')) return 'failed'
+  return code !== null || reported.isTemporary ? 'delayed' : null
 }

@@ -4,8 +4,8 @@ import { oneLine, startOf } from './charset.ts'
 import { withoutComments } from './comments.ts'
 import { decodeEncodedWords } from './encoded-word.ts'
 
-const longestEmail = 1000
-const longestName = 1000
+const maxEmail = 1000
+const maxName = 1000
 
 /**
  * The mailboxes of the list in order, those of groups among them, at most `max`. Addresses are taken from what stands
@@ -138,22 +138,21 @@ class ListReader {
 const specials = /[,;:"(<]/g
 
 function newMailbox(email: string, name: string): Mailbox {
-  const shown = startOf(oneLine(name).replace(/\s+/g, ' ').trim(), longestName)
-  return shown === '' ? { email } : { email, name: shown }
+  const visible = startOf(oneLine(name).replace(/\s+/g, ' ').trim(), maxName)
+  return visible === '' ? { email } : { email, name: visible }
 }
 
 const quotedLocalPart = /^"(?:[^"\\]|\\.)*"@[^\s@"<>]+$/s
 const plainAddress = /^[^\s\p{Cc}\p{Cs}"<>()@,;:\\]+@[^\s\p{Cc}\p{Cs}"<>()@,;]+$/u
 
 function cleanAddress(written: string): string | null {
-  if (written.length > longestEmail * 10 || written.length < 3 || !written.includes('@')) return null
-  if (written.length <= longestEmail && plainAddress.test(written) && !written.startsWith('=?'))
-    return written
+  if (written.length > maxEmail * 10 || written.length < 3 || !written.includes('@')) return null
+  if (written.length <= maxEmail && plainAddress.test(written) && !written.startsWith('=?')) return written
   const bare = withoutComments(oneLine(written)).trim()
   // RFC 5322 4.4: a source route stands before the address, and is ignored.
   const route = bare.startsWith('@') ? bare.indexOf(':') + 1 : 0
   const email = withoutObsoleteSpaces(bare.slice(route)).trim()
-  if (email.length > longestEmail || email.startsWith('=?')) return null
+  if (email.length > maxEmail || email.startsWith('=?')) return null
   return plainAddress.test(email) || quotedLocalPart.test(email) ? email : null
 }
 

@@ -38,16 +38,16 @@ export function oneLine(text: string): string {
   return text.replace(/\r\n|[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/gu, ' ')
 }
 
-/** The start of the text, of `most` UTF-16 units at most, without the first half of a character that is cut. */
-export function startOf(text: string, most: number): string {
-  return text.length <= most ? text : text.slice(0, most).replace(/[\ud800-\udbff]$/, '')
+/** The start of the text, of `max` UTF-16 units at most, without the first half of a character that is cut. */
+export function startOf(text: string, max: number): string {
+  return text.length <= max ? text : text.slice(0, max).replace(/[\ud800-\udbff]$/, '')
 }
 
-/** The start of the text, of `mostBytes` in UTF-8 at most; the text itself where that is all of it. */
-export function startInBytes(text: string, mostBytes: number): string {
-  if (3 * text.length <= mostBytes || Buffer.byteLength(text) <= mostBytes) return text
+/** The start of the text, of `maxBytes` in UTF-8 at most; the text itself where that is all of it. */
+export function startInBytes(text: string, maxBytes: number): string {
+  if (3 * text.length <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text
   const bytes = Buffer.from(text)
-  let end = mostBytes
+  let end = maxBytes
   while ((bytes[end]! & 0xc0) === 0x80) end--
   return bytes.toString('utf8', 0, end)
 }

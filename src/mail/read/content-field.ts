@@ -11,13 +11,13 @@ export interface ContentField {
   parameters: Map<string, string>
 }
 
-const longestField = 64 * 1024
-const mostParameters = 200
+const maxField = 64 * 1024
+const maxParameters = 200
 
 /** Reads the field as leniently as mailers write it; never fails, and is linear in its first 64 KiB. */
 export function parseContentField(field: string): ContentField {
   // RFC 2045 5.1: comments may stand anywhere between the tokens.
-  const segments = splitSegments(withoutComments(field.slice(0, longestField)))
+  const segments = splitSegments(withoutComments(field.slice(0, maxField)))
   const pieces = new Map<string, string>()
   for (const segment of segments.slice(1)) {
     const sign = segment.indexOf('=')
@@ -36,7 +36,7 @@ function splitSegments(field: string): string[] {
   const segments: string[] = []
   let start = 0
   let isQuoted = false
-  for (let at = 0; at < field.length && segments.length < mostParameters; at++) {
+  for (let at = 0; at < field.length && segments.length < maxParameters; at++) {
     const character = field[at]
     if (character === '\\' && isQuoted) at++
     else if (character === '"') isQuoted = !isQuoted
@@ -89,7 +89,7 @@ function joinExtended(name: string, pieces: Map<string, string>): string | null 
   }
   const chunks: Buffer[] = []
   let charset: string | null = null
-  for (let number = 0; number < mostParameters; number++) {
+  for (let number = 0; number < maxParameters; number++) {
     const plain = pieces.get(`${name}*${number}`)
     const encoded = pieces.get(`${name}*${number}*`)
     if (plain === undefined && encoded === undefined) break

@@ -1,7 +1,7 @@
 // The Date field (RFC 5322 3.3), with the obsolete forms of 4.3.
 import { withoutComments } from './comments.ts'
 
-const longestField = 1000
+const maxField = 1000
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
 // RFC 5322 4.3: the names of North American zones, in hours; all other letters say nothing about the zone.
@@ -21,7 +21,7 @@ const dateTime =
 
 /** The instant that the field names, or null where it names none between the years 1900 and 9999. */
 export function parseDateField(field: string): Date | null {
-  const match = dateTime.exec(withoutComments(field.slice(0, longestField)))
+  const match = dateTime.exec(withoutComments(field.slice(0, maxField)))
   if (match === null) return null
   const [, day, month, year, hour, minute, second, offsetHours, offsetMinutes, zone] = match
   const monthIndex = months.indexOf(month!.toLowerCase())

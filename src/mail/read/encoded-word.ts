@@ -54,7 +54,7 @@ function readEncodedWord(
   const contentStart = wordStart.lastIndex
   // QUIRK: mailers leave a bare ? inside the Q encoding; only ?= ends the word, as for Python's email package.
   const close = closeFrom(contentStart)
-  if (close < 0 || close - contentStart > longestContent - 2) return null
+  if (close < 0 || close - contentStart > maxContent - 2) return null
   // RFC 2231 5: a language may follow the charset, after an asterisk.
   const charset = match[1]!.split('*')[0]!
   const encoding = match[2]!.toLowerCase() as 'b' | 'q'
@@ -62,7 +62,7 @@ function readEncodedWord(
 }
 
 // QUIRK: RFC 2047 allows an encoded word 75 characters; mailers write whole subjects as one word.
-const longestContent = 5000
+const maxContent = 5000
 
 /** QUIRK: mailers split characters of several bytes between words of one charset; libmime joins them as bytes too. */
 function decodeRun(run: EncodedWord[]): string {

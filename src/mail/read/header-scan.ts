@@ -2,10 +2,10 @@
 import type { Bytes } from './bytes.ts'
 import { decodeText } from './charset.ts'
 
-const mostFields = 10_000
-const longestBlockBytes = 1 << 20
-const longestValueBytes = 256 * 1024
-const longestNameBytes = 76
+const maxFields = 10_000
+const maxBlockBytes = 1 << 20
+const maxValueBytes = 256 * 1024
+const maxNameBytes = 76
 
 const lf = 0x0a
 const cr = 0x0d
@@ -63,7 +63,7 @@ class HeaderBlock implements HeaderScan {
 
   scan(endsBefore?: (lineStart: number, lineEnd: number) => boolean): void {
     const raw = this.#raw
-    const stopAt = this.headerEnd + longestBlockBytes
+    const stopAt = this.headerEnd + maxBlockBytes
     let ranges: number[] | null = null
     for (let at = this.headerEnd; at < raw.length; ) {
       const found = raw.indexOf(lf, at)
@@ -77,7 +77,7 @@ class HeaderBlock implements HeaderScan {
         this.headerEnd = at
         return
       }
-      if (at > stopAt || this.#fieldCount > mostFields) this.truncated = true
+      if (at > stopAt || this.#fieldCount > maxFields) this.truncated = true
       if (!this.truncated) {
         const first = raw.at(at)
         const isContinuation = first === space || first === tab
@@ -90,7 +90,7 @@ class HeaderBlock implements HeaderScan {
   }
 
   #openField(lineStart: number, lineEnd: number): number[] | null {
-    const line = this.#raw.toString('latin1', lineStart, Math.min(lineEnd, lineStart + longestNameBytes))
+    const line = this.#raw.toString('latin1', lineStart, Math.min(lineEnd, lineStart + maxNameBytes))
     const nameLength = line.indexOf(':')
     if (nameLength <= 0) return null
     const name = line.slice(0, nameLength).trimEnd().toLowerCase()
@@ -116,7 +116,7 @@ class HeaderBlock implements HeaderScan {
   }
 
   #value(start: number, end: number): string {
-    const value = decodeText(this.#raw.subarray(start, Math.min(end, start + longestValueBytes)), null)
+    const value = decodeText(this.#raw.subarray(start, Math.min(end, start + maxValueBytes)), null)
     // RFC 5322 2.2.3: lines that were folded are one; the white space around the fold is read as one space.
     if (!value.includes('\n')) return value.trim()
     return value

@@ -2,9 +2,9 @@
 import { startOf } from './charset.ts'
 import { decodeEntities } from './html-entities.ts'
 
-const longestHtml = 1 << 20
+const maxHtml = 1 << 20
 const deepestQuote = 10
-const mostAdded = 1024
+const maxAdded = 1024
 
 const unseen = new Set([
   'script',
@@ -46,7 +46,7 @@ const lines = new Set(
  */
 export function htmlToText(html: string): string {
   const writer = new TextWriter()
-  const markup = startOf(html, longestHtml)
+  const markup = startOf(html, maxHtml)
   let at = 0
   while (at < markup.length) {
     const open = markup.indexOf('<', at)
@@ -55,7 +55,7 @@ export function htmlToText(html: string): string {
     if (open < 0) break
     at = readMarkup(markup, open, writer)
   }
-  return writer.finish(markup.length + mostAdded)
+  return writer.finish(markup.length + maxAdded)
 }
 
 /** Reads the tag, comment or lone `<` at `open`; returns where the text goes on. */
@@ -84,11 +84,11 @@ function endOf(markup: string, mark: string, from: number): number {
   return found < 0 ? markup.length : found + mark.length
 }
 
-const longestTag = 8 * 1024
+const maxTag = 8 * 1024
 
 /** Behind the `>` that ends the tag; one inside quotes does not, unless the quotes never close. */
 function tagEnd(markup: string, from: number): number {
-  const limit = Math.min(markup.length, from + longestTag)
+  const limit = Math.min(markup.length, from + maxTag)
   for (let at = from; at < limit; at++) {
     const character = markup[at]
     if (character === '>') return at + 1
@@ -110,7 +110,7 @@ function unseenEnd(markup: string, name: string, from: number): number {
 
 function hrefOf(attributes: string): string | null {
   const match = /(?:^|\s)href\s{0,10}=\s{0,10}(?:"([^"]*)"|'([^']*)'|([^\s>]+))/i.exec(
-    attributes.slice(0, longestTag),
+    attributes.slice(0, maxTag),
   )
   const href = decodeEntities((match?.[1] ?? match?.[2] ?? match?.[3] ?? '').trim())
   return /^(?:https?:|mailto:)/i.test(href) ? href : null
@@ -163,8 +163,8 @@ class TextWriter {
   }
 
   /** The text. What comes from the HTML is never longer than it; ten levels of quotes before each character are. */
-  finish(longest: number): string {
-    for (let at = this.#marks.pop(); at !== undefined && this.#length > longest; at = this.#marks.pop()) {
+  finish(max: number): string {
+    for (let at = this.#marks.pop(); at !== undefined && this.#length > max; at = this.#marks.pop()) {
       this.#length -= this.#pieces[at]!.length
       this.#pieces[at] = ''
     }
@@ -220,7 +220,7 @@ class TextWriter {
     this.#startLine()
     if (this.#hasSpace && !this.#isAtLineStart) this.#push(' ')
     this.#push(words)
-    if (this.#href !== null && this.#linkText.length < longestTag) this.#linkText += words
+    if (this.#href !== null && this.#linkText.length < maxTag) this.#linkText += words
     this.#hasSpace = false
     this.#isAtLineStart = false
   }

@@ -3,11 +3,11 @@ import { ByteRange, type Bytes } from './bytes.ts'
 import { type ContentField, parseContentField } from './content-field.ts'
 import { bytesOf, type HeaderScan, scanHeader } from './header-scan.ts'
 
-const mostParts = 2000
+const maxParts = 2000
 const deepestNesting = 50
-const longestBoundary = 250
+const maxBoundary = 250
 /** Behind a last boundary that stands in no line of its own, no more white space than this is read over. */
-const longestTail = 64 * 1024
+const maxTail = 64 * 1024
 
 const hyphen = 0x2d
 const lineBreakAndHyphens = Buffer.from('\n--')
@@ -83,7 +83,7 @@ class Splitter {
       if (!delimiter.isClose) this.#open[delimiter.depth - 1]!.part.isUnterminated = false
       this.#closeTo(delimiter.isClose ? delimiter.depth - 1 : delimiter.depth)
       if (delimiter.isClose || lineEnd + 1 >= this.#raw.length) continue
-      if (this.#partCount >= mostParts) {
+      if (this.#partCount >= maxParts) {
         this.isTruncated = true
         break
       }
@@ -100,7 +100,7 @@ class Splitter {
     if (part === null || innermost === undefined) return
     // QUIRK: some programs write the last boundary without the line break before it (mime-stalwart, thirdparty/005).
     const { start, length } = part.body
-    const tailAt = Math.max(start, start + length - longestTail)
+    const tailAt = Math.max(start, start + length - maxTail)
     const tail = this.#raw.toString('latin1', tailAt, start + length).trimEnd()
     if (tail.endsWith(innermost.closeLine))
       part.body = new ByteRange(this.#raw, start, tailAt + tail.length - innermost.closeLine.length)
@@ -124,7 +124,7 @@ class Splitter {
 
   /** The line as the keys of `#delimiters` are written; empty where it is too long to be one. */
   #shortLine(start: number, end: number): string {
-    if (end - start > longestBoundary + 100) return ''
+    if (end - start > maxBoundary + 100) return ''
     return this.#raw.toString('latin1', start, end).trimEnd()
   }
 
@@ -175,7 +175,7 @@ class Splitter {
 
   #openMultipart(part: MimePart, boundary: string): void {
     const bytes = Buffer.from(boundary.trimEnd()).toString('latin1')
-    if (bytes === '' || bytes.length > longestBoundary) return
+    if (bytes === '' || bytes.length > maxBoundary) return
     if (this.#open.length >= deepestNesting) {
       this.isTruncated = true
       return

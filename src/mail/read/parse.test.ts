@@ -150,11 +150,11 @@ test('attachments: number, size, hash and bytes go together', () => {
   assert.deepEqual([pdf?.disposition, pdf?.contentId, pdf?.sizeBytes], ['attachment', null, content.length])
   assert.equal(pdf?.sha256, createHash('sha256').update(content).digest('hex'))
   assert.deepEqual(
-    parsed.attachments.map(({ place }) => place.encoding),
+    parsed.attachments.map(({ span }) => span.encoding),
     ['none', 'base64'],
   )
-  for (const [index, { place }] of parsed.attachments.entries()) {
-    const stored = raw.subarray(place.start, place.start + place.length).toString()
+  for (const [index, { span }] of parsed.attachments.entries()) {
+    const stored = raw.subarray(span.start, span.start + span.length).toString()
     assert.equal(stored, ['png', content.toString('base64')][index])
   }
 })

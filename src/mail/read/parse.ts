@@ -15,13 +15,13 @@ import { messageIds } from './references.ts'
 import { selectBodies } from './select-bodies.ts'
 import type { TransferEncoding } from './transfer-encoding.ts'
 
-const mostAttachments = 999
-const mostReferences = 100
-const mostMailboxes = 1000
-const longestSubject = 10_000
-const longestFilename = 255
-const longestTextBytes = 4 << 20
-const longestFallbackBytes = 256 * 1024
+const maxAttachments = 999
+const maxReferences = 100
+const maxMailboxes = 1000
+const maxSubject = 10_000
+const maxFilename = 255
+const maxTextBytes = 4 << 20
+const maxFallbackBytes = 256 * 1024
 
 export interface ParsedAttachment {
   /** As the sender named it, without controls and direction marks; made from number and type where it has no name. */
@@ -34,7 +34,7 @@ export interface ParsedAttachment {
   /** Of the decoded bytes, in lower-case hex. */
   sha256: string
   /** Where it stands in the message, still encoded. */
-  place: { start: number; length: number; encoding: TransferEncoding }
+  span: { start: number; length: number; encoding: TransferEncoding }
 }
 
 /**
@@ -70,14 +70,14 @@ export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
   const bodies = selectBodies(root)
   const reading = new Reading()
   if (isTruncated) reading.note('too many parts, levels or header fields')
-  if (bodies.attachments.length > mostAttachments) reading.note(`more than ${mostAttachments} attachments`)
+  if (bodies.attachments.length > maxAttachments) reading.note(`more than ${maxAttachments} attachments`)
   const text = readText(bodies.text, reading)
   return {
     ...readFields(root.header, reading),
     text,
     html: readHtml(bodies.html, reading),
     extractedText: extractNewText(text),
-    attachments: bodies.attachments.slice(0, mostAttachments).map(describeAttachment),
+    attachments: bodies.attachments.slice(0, maxAttachments).map(describeAttachment),
     note: reading.toNote(),
   }
 }
@@ -86,7 +86,7 @@ export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
 export function plainTextView(raw: Uint8Array, note: string): ParsedMail {
   const bytes = bufferOver(raw)
   const { headerEnd } = scanHeader(bytes)
-  const body = bytes.subarray(headerEnd, headerEnd + longestFallbackBytes)
+  const body = bytes.subarray(headerEnd, headerEnd + maxFallbackBytes)
   const text = wellFormed(decodeText(body, null).replaceAll('\r\n', '\n'))
   const nothing = { messageId: null, inReplyTo: null, from: null, replyTo: null, date: null, html: null }
   return {
@@ -108,7 +108,7 @@ const tooMuchText = 'a text of more than 4 MiB'
 class Reading {
   readonly #notes: string[] = []
   readonly #texts = new Map<MimePart, string>()
-  #bytesLeft = longestTextBytes
+  #bytesLeft = maxTextBytes
 
   note(limit: string): void {
     if (!this.#notes.includes(limit)) this.#notes.push(limit)
@@ -128,8 +128,8 @@ class Reading {
   }
 
   /** The text up to so many bytes, with a note where there were more. */
-  cut(text: string, mostBytes: number): string {
-    const cut = startInBytes(text, mostBytes)
+  cut(text: string, maxBytes: number): string {
+    const cut = startInBytes(text, maxBytes)
     if (cut !== text) this.note(tooMuchText)
     return cut
   }
@@ -148,13 +148,13 @@ function readFields(header: HeaderScan, reading: Reading) {
     to: readMailboxes(header, 'to', reading),
     cc: readMailboxes(header, 'cc', reading),
     replyTo: readMailboxes(header, 'reply-to', reading)[0] ?? null,
-    subject: startOf(oneLine(decodeEncodedWords(header.first('subject') ?? '')), longestSubject),
+    subject: startOf(oneLine(decodeEncodedWords(header.first('subject') ?? '')), maxSubject),
     date: parseDateField(header.first('date') ?? ''),
   }
 }
 
 function idsIn(header: HeaderScan, name: string): string[] {
-  return messageIds(oneLine(header.first(name) ?? ''), mostReferences)
+  return messageIds(oneLine(header.first(name) ?? ''), maxReferences)
 }
 
 function readMessageId(field: string | null): string | null {
@@ -167,16 +167,16 @@ function readMessageId(field: string | null): string | null {
 }
 
 function readMailboxes(header: HeaderScan, name: string, reading: Reading): Mailbox[] {
-  const mailboxes = parseAddressList(header.first(name) ?? '', mostMailboxes + 1)
-  if (mailboxes.length > mostMailboxes) reading.note(`more than ${mostMailboxes} addresses in one field`)
-  return mailboxes.slice(0, mostMailboxes)
+  const mailboxes = parseAddressList(header.first(name) ?? '', maxMailboxes + 1)
+  if (mailboxes.length > maxMailboxes) reading.note(`more than ${maxMailboxes} addresses in one field`)
+  return mailboxes.slice(0, maxMailboxes)
 }
 
 function readText(parts: MimePart[], reading: Reading): string {
   const texts = parts.map((part) =>
     part.contentType === 'text/html' ? htmlToText(reading.textOf(part)) : reading.textOf(part),
   )
-  return reading.cut(texts.join('\n'), longestTextBytes)
+  return reading.cut(texts.join('\n'), maxTextBytes)
 }
 
 /** The HTML parts one after the other, with plain text between them marked up; null where there is no HTML. */
@@ -185,7 +185,7 @@ function readHtml(parts: MimePart[], reading: Reading): string | null {
   const texts = parts.map((part) =>
     part.contentType === 'text/html' ? reading.textOf(part) : markUp(reading.textOf(part)),
   )
-  return reading.cut(texts.join('\n'), longestTextBytes)
+  return reading.cut(texts.join('\n'), maxTextBytes)
 }
 
 function markUp(text: string): string {
@@ -207,22 +207,22 @@ function describeAttachment(part: MimePart, index: number): ParsedAttachment {
     part.disposition.value === 'inline' || (part.disposition.value === '' && contentId !== null)
   return {
     filename: filenameOf(part, index + 1),
-    contentType: startOf(oneLine(part.contentType), longestFilename),
+    contentType: startOf(oneLine(part.contentType), maxFilename),
     sizeBytes,
     disposition: isInline ? 'inline' : 'attachment',
-    contentId: contentId === null ? null : startOf(oneLine(contentId), longestFilename),
+    contentId: contentId === null ? null : startOf(oneLine(contentId), maxFilename),
     sha256: hash.digest('hex'),
-    place: { start: length === 0 ? 0 : start, length, encoding },
+    span: { start: length === 0 ? 0 : start, length, encoding },
   }
 }
 
 function filenameOf(part: MimePart, number: number): string {
   const given = part.disposition.parameters.get('filename') ?? part.typeParameters.get('name') ?? ''
   // Direction marks make `exe.pdf` out of `fdp.exe`: they are no part of a name.
-  const shown = oneLine(given)
+  const visible = oneLine(given)
     .replace(/\p{Bidi_Control}/gu, '')
     .trim()
-  if (shown !== '') return startOf(shown, longestFilename)
+  if (visible !== '') return startOf(visible, maxFilename)
   return `attachment-${number}.${extensionOf(part.contentType)}`
 }
 

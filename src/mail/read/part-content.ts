@@ -21,17 +21,17 @@ export function* contentOf(body: ByteRange, encoding: TransferEncoding): Generat
   yield decoder.end()
 }
 
-/** The first `most` bytes of the content; `isMore` says whether that may not be all. */
-export function startOfContent(part: MimePart, most: number): { bytes: Buffer; isMore: boolean } {
+/** The first `max` bytes of the content; `isMore` says whether that may not be all. */
+export function startOfContent(part: MimePart, max: number): { bytes: Buffer; isMore: boolean } {
   // No encoding takes more than three bytes for one: what decodes to nothing is not read to its end.
-  const body = part.body.upTo(3 * most)
+  const body = part.body.upTo(3 * max)
   const pieces: Buffer[] = []
   let length = 0
   for (const piece of contentOf(body, encodingOf({ ...part, body }))) {
     pieces.push(piece)
     length += piece.length
-    if (length > most) break
+    if (length > max) break
   }
   const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
-  return { bytes: bytes.subarray(0, most), isMore: length > most || body.length < part.body.length }
+  return { bytes: bytes.subarray(0, max), isMore: length > max || body.length < part.body.length }
 }

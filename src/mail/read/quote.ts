@@ -1,8 +1,8 @@
 // The new text of a reply: without the quoted history, the line that introduces it, and the signature.
 
-const longestText = 256 * 1024
-const longestHeading = 500
-const mostHeadingLines = 3
+const maxText = 256 * 1024
+const maxHeading = 500
+const maxHeadingLines = 3
 
 // How mail programs begin the line above a quote, and how they end it: "On … wrote:", "Le … a écrit :" …
 const headingStart =
@@ -24,7 +24,7 @@ const signature =
  * follows, takes milliseconds, and quadratic time where lines are made for it.
  */
 export function extractNewText(text: string): string {
-  if (text.length > longestText) return ''
+  if (text.length > maxText) return ''
   const lines = text.replace(/\r\n/g, '\n').split('\n')
   const kept: string[] = []
   let isSignature = false
@@ -38,7 +38,7 @@ export function extractNewText(text: string): string {
       at = next - 1
     } else if (line.startsWith('>')) isSignature = false
     else if (!isSignature) {
-      isSignature = signature.test(lines[at]!.slice(0, longestHeading).trimStart())
+      isSignature = signature.test(lines[at]!.slice(0, maxHeading).trimStart())
       if (!isSignature) kept.push(line)
     }
   }
@@ -50,16 +50,16 @@ export function extractNewText(text: string): string {
 
 /** How many lines at `at` introduce a quote: "On … wrote:", broken over up to three, or a separator. */
 function headingLength(lines: string[], at: number): number {
-  const first = lines[at]!.slice(0, longestHeading).trim()
+  const first = lines[at]!.slice(0, maxHeading).trim()
   if (first.startsWith('-') && separator.test(first)) return 1
   if (first.endsWith(':') && namedHeading.test(first)) return 1
   if (headerBlockStart.test(first)) return isHeaderBlock(lines, at) ? 1 : 0
   if (!headingStart.test(first)) return 0
   let heading = ''
-  for (let count = 1; count <= mostHeadingLines; count++) {
-    const line = lines[at + count - 1]?.slice(0, longestHeading).trim() ?? ''
+  for (let count = 1; count <= maxHeadingLines; count++) {
+    const line = lines[at + count - 1]?.slice(0, maxHeading).trim() ?? ''
     if (line === '' || line.startsWith('>')) return 0
-    heading = `${heading} ${line}`.slice(0, longestHeading)
+    heading = `${heading} ${line}`.slice(0, maxHeading)
     if (headingEnd.test(heading)) return count
   }
   return 0
@@ -71,7 +71,7 @@ function isHeaderBlock(lines: string[], at: number): boolean {
   if (before !== '' && !/^[-_]/.test(before)) return false
   return lines
     .slice(at + 1, at + 4)
-    .some((line) => headerBlockNext.test(line.slice(0, longestHeading).trimStart()))
+    .some((line) => headerBlockNext.test(line.slice(0, maxHeading).trimStart()))
 }
 
 function nextWritten(lines: string[], from: number): number {

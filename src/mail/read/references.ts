@@ -1,6 +1,6 @@
 // Message identifiers (RFC 5322 3.6.4) out of Message-ID, In-Reply-To and References.
 
-const longestOctets = 998
+const maxOctets = 998
 
 /**
  * The identifiers of a field in their order, each with its angle brackets; the last `max` of them where there are
@@ -12,7 +12,7 @@ export function messageIds(headerValue: string, max: number): string[] {
   while (true) {
     const end = headerValue.indexOf('>', at)
     if (end < 0) break
-    const before = headerValue.slice(Math.max(at, end - longestOctets), end)
+    const before = headerValue.slice(Math.max(at, end - maxOctets), end)
     const start = before.lastIndexOf('<')
     const id = start < 0 ? '' : before.slice(start + 1).replace(/\s+/g, '')
     if (id !== '') ids.push(`<${id}>`)

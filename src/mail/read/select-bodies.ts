@@ -17,11 +17,11 @@ export interface SelectedBodies {
 export function selectBodies(root: MimePart): SelectedBodies {
   const selected: SelectedBodies = { text: [], html: [], attachments: [] }
   select([root], 'mixed', { isAlternative: false, wantsText: true, wantsHtml: true }, selected)
-  for (const part of selected.attachments) if (isText(part) && isDamaged(part)) showDamaged(part, selected)
+  for (const part of selected.attachments) if (isText(part) && isDamaged(part)) displayDamaged(part, selected)
   return selected
 }
 
-function showDamaged(part: MimePart, selected: SelectedBodies): void {
+function displayDamaged(part: MimePart, selected: SelectedBodies): void {
   if (selected.text.length === 0) selected.text.push(part)
   if (isHtml(part) && !selected.html.some(isHtml)) selected.html = [part]
 }
@@ -45,7 +45,7 @@ function select(parts: MimePart[], multipart: string, outer: Wanted, selected: S
         { ...wanted, isAlternative: wanted.isAlternative || kind === 'alternative' },
         selected,
       )
-    } else if (isShown(part, index, multipart)) placeShown(part, multipart, wanted, selected)
+    } else if (isDisplayed(part, index, multipart)) display(part, multipart, wanted, selected)
     else selected.attachments.push(part)
   }
   if (multipart !== 'alternative' || !wanted.wantsText || !wanted.wantsHtml) return
@@ -56,7 +56,7 @@ function select(parts: MimePart[], multipart: string, outer: Wanted, selected: S
   if (html.length === 0) selected.html.push(...text)
 }
 
-function isShown(part: MimePart, index: number, multipart: string): boolean {
+function isDisplayed(part: MimePart, index: number, multipart: string): boolean {
   if (part.disposition.value === 'attachment' || isDamaged(part)) return false
   const isMedia = isInlineMedia(part)
   if (!isMedia && !isText(part)) return false
@@ -67,7 +67,7 @@ function isShown(part: MimePart, index: number, multipart: string): boolean {
   )
 }
 
-function placeShown(part: MimePart, multipart: string, wanted: Wanted, selected: SelectedBodies): void {
+function display(part: MimePart, multipart: string, wanted: Wanted, selected: SelectedBodies): void {
   if (!isText(part)) selected.attachments.push(part)
   else if (multipart === 'alternative') selected[isHtml(part) ? 'html' : 'text'].push(part)
   else {

@@ -23,7 +23,7 @@ export function decodeQuotedPrintable(body: Buffer): Buffer {
 }
 
 /** What an `=` is the start of shows within so many bytes. */
-export const longestEscape = 104
+export const maxEscape = 104
 
 /** Decodes up to the first `=` with fewer than `ahead` bytes from it on; `usedBytes` says how far that was. */
 export function decodeQuoted(body: Buffer, ahead: number): { decoded: Buffer; usedBytes: number } {
@@ -64,12 +64,12 @@ function hexDigit(code: number | undefined): number {
   return upper >= 0x41 && upper <= 0x46 ? upper - 0x37 : -1000
 }
 
-const longestPadding = 100
+const maxPadding = 100
 
 // RFC 2045 6.7: white space after the = of a soft line break was added on the way and is removed with it.
 function softLineBreakEnd(body: Buffer, start: number): number {
   let at = start
-  while (at - start < longestPadding && (body[at] === 0x20 || body[at] === 0x09)) at++
+  while (at - start < maxPadding && (body[at] === 0x20 || body[at] === 0x09)) at++
   if (body[at] === cr) at++
   if (at >= body.length) return body.length
   return body[at] === lf ? at + 1 : -1
@@ -78,10 +78,10 @@ function softLineBreakEnd(body: Buffer, start: number): number {
 /** Whether `body` can be what its encoding says: base64 that does not even begin in its alphabet is none. */
 export function isDecodable(body: ByteRange, encoding: TransferEncoding): boolean {
   if (encoding !== 'base64') return true
-  const start = body.first(longestPadding).toString('latin1').trimStart()
+  const start = body.first(maxPadding).toString('latin1').trimStart()
   return start === '' || /^[A-Za-z0-9+/=_-]/.test(start)
 }
 
 /** Paddings of a base64 body that are looked behind; each costs as much as a hundred characters: 25 MB of nothing else would
  * take 5 s. */
-export const mostPaddings = 200_000
+export const maxPaddings = 200_000

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { decodeBase64, decodeUuencode } from '../../../tests/support/decode-place.ts'
+import { decodeBase64, decodeUuencode } from '../../../tests/support/decode-span.ts'
 import { decodeQuotedPrintable } from './transfer-encoding.ts'
 import { decodeStream } from './transfer-stream.ts'
 

@@ -1,5 +1,5 @@
 // Transfer encodings undone piece by piece, with the same result wherever a body is cut, so that none has to be held.
-import { decodeQuoted, longestEscape, mostPaddings, type TransferEncoding } from './transfer-encoding.ts'
+import { decodeQuoted, maxEscape, maxPaddings, type TransferEncoding } from './transfer-encoding.ts'
 import { UuDecoder } from './uuencode.ts'
 
 /** Takes a body's pieces in their order; what they decode to comes as soon as it is known, the last of it at the end. */
@@ -32,7 +32,7 @@ class QuotedPrintableDecoder implements TransferDecoder {
 
   decode(piece: Buffer): Buffer {
     const body = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece])
-    const { decoded, usedBytes } = decodeQuoted(body, longestEscape)
+    const { decoded, usedBytes } = decodeQuoted(body, maxEscape)
     this.#rest = body.subarray(usedBytes)
     return decoded
   }
@@ -43,7 +43,7 @@ class QuotedPrintableDecoder implements TransferDecoder {
 }
 
 /** More of an unfinished line is not kept back: it is taken apart character by character. */
-const longestLine = 1000
+const maxLine = 1000
 
 /**
  * QUIRK: some mailers join pieces that were each padded, or add a remark (mime-stalwart, thirdparty/002). Pieces that were
@@ -59,7 +59,7 @@ class Base64Decoder implements TransferDecoder {
   decode(piece: Buffer): Buffer {
     const text = piece.toString('latin1')
     const decoded: Buffer[] = []
-    for (let at = 0; at < text.length && this.#paddings < mostPaddings; ) {
+    for (let at = 0; at < text.length && this.#paddings < maxPaddings; ) {
       const padding = text.indexOf('=', at)
       decoded.push(this.#decodeWhole(text.slice(at, padding < 0 ? text.length : padding)))
       if (padding < 0) break
@@ -70,7 +70,7 @@ class Base64Decoder implements TransferDecoder {
   }
 
   end(): Buffer {
-    if (this.#paddings >= mostPaddings) return nothing
+    if (this.#paddings >= maxPaddings) return nothing
     const last = Buffer.from(this.#open, 'base64')
     return this.#hasPadded ? last.subarray(0, last.length - (last.length % 3)) : last
   }
@@ -80,7 +80,7 @@ class Base64Decoder implements TransferDecoder {
     const known = this.#open + text
     const linesEnd = known.lastIndexOf('\n') + 1
     const bytes =
-      known.length - linesEnd <= longestLine ? this.#decodeLines(known, linesEnd) : this.#decodeGroups(known)
+      known.length - linesEnd <= maxLine ? this.#decodeLines(known, linesEnd) : this.#decodeGroups(known)
     if (bytes.length > 0) this.#hasBytes = true
     return bytes
   }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { decodePlace, sha256 } from '../../../tests/support/decode-place.ts'
+import { decodeSpan, sha256 } from '../../../tests/support/decode-span.ts'
 import { type ParsedAttachment, parseMail } from './parse.ts'
 import { transferEncoding } from './transfer-encoding.ts'
 import { UuDecoder } from './uuencode.ts'
@@ -65,8 +65,8 @@ test('spaces that were lost at the ends of lines are zeros', () => {
 
 test('a body without a begin stays as it is, and one without an end is decoded to its end', () => {
   const { raw, attachment } = attach('#86)C\n')
-  assert.deepEqual([attachment.sizeBytes, attachment.place.encoding], [6, 'none'])
-  assert.equal(decodePlace(raw, attachment.place).toString(), '#86)C\n')
+  assert.deepEqual([attachment.sizeBytes, attachment.span.encoding], [6, 'none'])
+  assert.equal(decodeSpan(raw, attachment.span).toString(), '#86)C\n')
   assert.equal(decode('begin 644 a\n#86)C').toString(), 'abc')
 })
 
@@ -77,10 +77,10 @@ test('hostile 2: lines that promise more than they hold come to no more than the
 
 test('an attachment is shown with the size and the digest of its decoded bytes, and where they stand', () => {
   const { raw, attachment } = attach(encode(bytes))
-  const { filename, sizeBytes, place } = attachment
-  assert.deepEqual([filename, sizeBytes, place.encoding], ['file.bin', bytes.length, 'uuencode'])
+  const { filename, sizeBytes, span } = attachment
+  assert.deepEqual([filename, sizeBytes, span.encoding], ['file.bin', bytes.length, 'uuencode'])
   assert.equal(attachment.sha256, sha256(bytes))
-  assert.deepEqual(decodePlace(raw, place), bytes)
+  assert.deepEqual(decodeSpan(raw, span), bytes)
 })
 
 test('text in uuencode is read, that which only says so is shown, and a begin past a piece is found', () => {

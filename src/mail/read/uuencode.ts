@@ -3,7 +3,7 @@
 const lf = 0x0a
 const cr = 0x0d
 /** More of a line does not count: its length, and four characters for each three of 63 bytes. */
-const longestLine = 1 + 84 + 1
+const maxLine = 1 + 84 + 1
 const nothing = Buffer.alloc(0)
 
 /**
@@ -11,7 +11,7 @@ const nothing = Buffer.alloc(0)
  * spaces at the ends of lines stand for zeros and get lost on the way (POSIX uuencode writes backquotes for them).
  */
 export class UuDecoder {
-  readonly #line = Buffer.alloc(longestLine)
+  readonly #line = Buffer.alloc(maxLine)
   #lineBytes = 0
   #isOpen = false
   #isEnded = false
@@ -28,7 +28,7 @@ export class UuDecoder {
     for (let at = 0; at < piece.length && !this.#isEnded; ) {
       const found = piece.indexOf(lf, at)
       const lineEnd = found < 0 ? piece.length : found
-      piece.copy(this.#line, Math.min(this.#lineBytes, longestLine), at, lineEnd)
+      piece.copy(this.#line, Math.min(this.#lineBytes, maxLine), at, lineEnd)
       this.#lineBytes += lineEnd - at
       const line = found < 0 ? nothing : this.end()
       if (line.length > 0) decoded.push(line)
@@ -39,7 +39,7 @@ export class UuDecoder {
 
   /** What the last line holds, where no line end came behind it. */
   end(): Buffer {
-    const kept = Math.min(this.#lineBytes, longestLine)
+    const kept = Math.min(this.#lineBytes, maxLine)
     const length = kept > 0 && this.#line[kept - 1] === cr ? kept - 1 : kept
     this.#takenBytes += this.#lineBytes + 1
     this.#lineBytes = 0

@@ -31,7 +31,7 @@ function hasPhrase(phrase: ReturnType<typeof readQuery>[number], words: Words): 
   }
   let ends = new Set(placesOf(phrase[0]!))
   for (const term of phrase.slice(1))
-    ends = new Set(placesOf(term)?.filter((place) => ends.has(place - term.distance)))
+    ends = new Set(placesOf(term)?.filter((span) => ends.has(span - term.distance)))
   return ends.size > 0
 }
 
@@ -140,7 +140,7 @@ test('a phrase is found wherever in a long text, though places begin anew', () =
   const words = vectorOf(text)
   for (const query of ['"needle in hay"', '"w0 w1"', '"w998 w999 w1000 w1001 w1002"', '"w14999 w0"'])
     assert.ok(finds(query, words), query)
-  assert.ok([...words.values()].flat().every((place) => place > 0 && place < 16_384))
+  assert.ok([...words.values()].flat().every((span) => span > 0 && span < 16_384))
 })
 
 test('the words of a mail fit a tsvector, whatever is in it', () => {

@@ -1,18 +1,18 @@
 // The words of mail in any language, made alike of what is stored and of what is asked for.
 
 /** Characters of one mail that are read, and of each text once it is folded: one sign can stand for eighteen. */
-const mostCharacters = 1 << 19
-const mostFolded = 1 << 20
+const maxCharacters = 1 << 19
+const maxFolded = 1 << 20
 /** Different words of one mail, the characters in them, and their places. Together with prefixes they fit a tsvector, 1 MiB. */
-const mostWords = 20_000
-const mostWordCharacters = 200_000
-const mostPlaces = 60_000
+const maxWords = 20_000
+const maxWordCharacters = 200_000
+const maxPositions = 60_000
 /** Places of one word, as many as a tsvector keeps. */
-const mostPlacesOfWord = 255
+const maxPositionsOfWord = 255
 /** A longer word is several, one after the other. */
-const longestWord = 64
+const maxWord = 64
 /** A tsvector has 16,383 places: they begin anew after a turn, whose end holds the beginning of the next one as well. */
-const turn = 16_000
+const positionsBeforeWrap = 16_000
 const overlap = 350
 
 /**
@@ -48,44 +48,44 @@ const plain = /^[\0-\x7f]*$/
 function fold(text: string): string {
   if (plain.test(text)) return text.toLowerCase()
   const bounded = text.replace(unspoken, '').replace(tooManyMarks, '$1')
-  const spoken = bounded.normalize('NFKD').replace(unspoken, '').slice(0, mostFolded)
+  const spoken = bounded.normalize('NFKD').replace(unspoken, '').slice(0, maxFolded)
   // Three times, so that ẞ, ß and SS become the same.
   const lower = spoken.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ')
   return lower.normalize('NFC')
 }
 
-type Visit = (word: string, place: number) => void
+type Visit = (word: string, position: number) => void
 
 /** Visits the words of a text from a place on; answers the place behind them. Only `visitRun` differs for a query. */
 function visitWords(text: string, first: number, visit: Visit, visitRun: typeof visitPairs): number {
-  let place = first
+  let position = first
   const folded = fold(text)
   const found = folded.match(wordsAlone) ?? []
   const all = mayBeJoined.test(folded) ? found.flatMap((word) => word.match(runsOfWord) ?? []) : found
   for (const run of all) {
     const isJoined = run.charCodeAt(0) >= lowestJoined && joinedStart.test(run)
-    place = isJoined ? visitRun([...run], place, visit) : visitPieces(run, place, visit)
+    position = isJoined ? visitRun([...run], position, visit) : visitPieces(run, position, visit)
   }
-  return place
+  return position
 }
 
 function visitPieces(run: string, first: number, visit: Visit): number {
-  if (run.length <= longestWord) {
+  if (run.length <= maxWord) {
     visit(run, first)
     return first + 1
   }
-  let place = first
+  let position = first
   const characters = [...run]
-  for (let at = 0; at < characters.length; at += longestWord)
-    visit(characters.slice(at, at + longestWord).join(''), place++)
-  return place
+  for (let at = 0; at < characters.length; at += maxWord)
+    visit(characters.slice(at, at + maxWord).join(''), position++)
+  return position
 }
 
 function visitPairs(characters: string[], first: number, visit: Visit): number {
-  let place = first
+  let position = first
   for (const [index, character] of characters.entries())
-    visit(character + (characters[index + 1] ?? ''), place++)
-  return place
+    visit(character + (characters[index + 1] ?? ''), position++)
+  return position
 }
 
 /** What is searched of a mail, field by field, and what is put before each of its words. */
@@ -96,26 +96,26 @@ export interface SearchedMail {
 
 /** The words of a mail as a tsvector is written. What is beyond the bounds above is left out, from the end. Linear. */
 export function writeVector({ fields, prefix }: SearchedMail): string {
-  const places = new Map<string, number[]>()
-  let [left, characters, placed, next] = [mostCharacters, 0, 0, 1]
-  const visit = (found: string, place: number) => {
-    let known = places.get(found)
+  const positions = new Map<string, number[]>()
+  let [left, characters, written, next] = [maxCharacters, 0, 0, 1]
+  const visit = (found: string, position: number) => {
+    let known = positions.get(found)
     if (!known) {
-      if (places.size >= mostWords || (characters += found.length) > mostWordCharacters) return
-      places.set(found, (known = []))
+      if (positions.size >= maxWords || (characters += found.length) > maxWordCharacters) return
+      positions.set(found, (known = []))
     }
-    if (placed >= mostPlaces || known.length >= mostPlacesOfWord) return
-    placed++
-    const inTurn = ((place - 1) % turn) + 1
-    known.push(inTurn)
-    if (place > turn && inTurn <= overlap) known.push(turn + inTurn)
+    if (written >= maxPositions || known.length >= maxPositionsOfWord) return
+    written++
+    const wrapped = ((position - 1) % positionsBeforeWrap) + 1
+    known.push(wrapped)
+    if (position > positionsBeforeWrap && wrapped <= overlap) known.push(positionsBeforeWrap + wrapped)
   }
   for (const field of fields) {
     // A phrase does not go on from one field to the next.
     next = visitWords(field.slice(0, left), next, visit, visitPairs) + 1
     left -= Math.min(left, field.length)
   }
-  return [...places]
+  return [...positions]
     .map(([found, at]) => `'${prefix}${found}'${at.length > 0 ? `:${at.join()}` : ''}`)
     .join(' ')
 }
@@ -139,14 +139,19 @@ export function readQuery(query: string): Term[][] {
 const asksForBeginning = /[\p{L}\p{N}\p{M}]\*["“”„]?$/u
 
 function readPhrase(part: string): Term[] {
-  const terms: (Term & { place: number })[] = []
-  const add: Visit = (found, place) => {
-    terms.push({ word: found, distance: place - (terms.at(-1)?.place ?? place), isPrefix: false, place })
+  const terms: (Term & { position: number })[] = []
+  const add: Visit = (found, position) => {
+    terms.push({
+      word: found,
+      distance: position - (terms.at(-1)?.position ?? position),
+      isPrefix: false,
+      position,
+    })
   }
   const visitRun: typeof visitPairs = (characters, first) => {
     // Of a run's last character nothing is known but that it stands there: what follows it in the text is open.
-    visitPairs(characters, first, (pair, place) => {
-      if (characters.length === 1 || place < first + characters.length - 1) add(pair, place)
+    visitPairs(characters, first, (pair, position) => {
+      if (characters.length === 1 || position < first + characters.length - 1) add(pair, position)
     })
     if (characters.length === 1) terms.at(-1)!.isPrefix = true
     return first + characters.length
@@ -154,5 +159,5 @@ function readPhrase(part: string): Term[] {
   visitWords(part, 1, add, visitRun)
   const last = terms.at(-1)
   if (last && asksForBeginning.test(part)) last.isPrefix = true
-  return terms.map(({ place, ...term }) => term)
+  return terms.map(({ position, ...term }) => term)
 }

@@ -6,8 +6,8 @@ import { chown, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promi
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { syncFolder } from '../../base/sync-folder.ts'
+import { type ServerDirectory, spawnProgram } from './directory.ts'
 import { EmbeddedError } from './embedded-error.ts'
-import { type Place, spawnProgram } from './place.ts'
 import { isRunning } from './postmaster.ts'
 import { superuser } from './settings.ts'
 
@@ -17,24 +17,27 @@ const draftName = /^cluster\.new-(\d+)-[0-9a-f]+$/
 const draftAgeMs = 10 * 60_000
 
 /**
- * Sees to it that `place.cluster` is a cluster of our version, making it where it is missing. It is made beside and
+ * Sees to it that `server.cluster` is a cluster of our version, making it where it is missing. It is made beside and
  * renamed, so that a killed initdb leaves nothing that looks like one. Throws `EmbeddedError` for another version.
  */
-export async function prepareCluster(place: Place, progress: (line: string) => void): Promise<void> {
-  if (await hasCluster(place.cluster)) return
-  await removeStaleDrafts(place.directory)
+export async function prepareCluster(
+  server: ServerDirectory,
+  progress: (line: string) => void,
+): Promise<void> {
+  if (await hasCluster(server.cluster)) return
+  await removeStaleDrafts(server.directory)
   progress('creating the PostgreSQL cluster (first start)')
-  const draft = join(place.directory, `cluster.new-${process.pid}-${randomBytes(6).toString('hex')}`)
+  const draft = join(server.directory, `cluster.new-${process.pid}-${randomBytes(6).toString('hex')}`)
   try {
     await mkdir(draft, { mode: 0o700 })
-    if (place.owner) await chown(draft, place.owner.uid, place.owner.gid)
-    await initialize(place, draft)
-    await rename(draft, place.cluster)
-    await syncFolder(place.directory)
+    if (server.owner) await chown(draft, server.owner.uid, server.owner.gid)
+    await initialize(server, draft)
+    await rename(draft, server.cluster)
+    await syncFolder(server.directory)
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
     // Another start made the cluster at the same time and was first: that one counts.
-    if (!(await hasCluster(place.cluster))) throw error
+    if (!(await hasCluster(server.cluster))) throw error
   }
 }
 
@@ -65,9 +68,9 @@ async function removeStaleDrafts(directory: string): Promise<void> {
   }
 }
 
-async function initialize(place: Place, draft: string): Promise<void> {
+async function initialize(server: ServerDirectory, draft: string): Promise<void> {
   const child = spawnProgram(
-    place,
+    server,
     'initdb',
     draft,
     () => [

@@ -4,8 +4,8 @@ import { link, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { accessSettings, writeAccess } from './access.ts'
+import { type ServerDirectory, spawnProgram } from './directory.ts'
 import { EmbeddedError } from './embedded-error.ts'
-import { type Place, spawnProgram } from './place.ts'
 import { settings } from './settings.ts'
 
 const lockWriteMs = 5_000
@@ -74,17 +74,17 @@ export class Start {
   }
 
   /** Spawns PostgreSQL in a session of its own, so that Ctrl-C reaches the service and not its database. */
-  static async begin(place: Place): Promise<Start> {
-    await dropForeignLock(join(place.cluster, 'postmaster.pid'), place.cluster)
-    await dropForeignLock(join(place.socket, '.s.PGSQL.5432.lock'), place.cluster)
-    await writeAccess(place.directory)
-    const log = await open(place.log, 'a', 0o600)
+  static async begin(server: ServerDirectory): Promise<Start> {
+    await dropForeignLock(join(server.cluster, 'postmaster.pid'), server.cluster)
+    await dropForeignLock(join(server.socket, '.s.PGSQL.5432.lock'), server.cluster)
+    await writeAccess(server.directory)
+    const log = await open(server.log, 'a', 0o600)
     try {
       const { size } = await log.stat()
       const parameters = (directory: string) => [...settings, ...accessSettings(directory)]
       const options = { output: log.fd, detached: true }
-      const child = spawnProgram(place, 'postgres', place.cluster, parameters, options)
-      return new Start(child, place.log, size)
+      const child = spawnProgram(server, 'postgres', server.cluster, parameters, options)
+      return new Start(child, server.log, size)
     } finally {
       await log.close()
     }

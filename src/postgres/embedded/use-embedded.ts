@@ -4,9 +4,9 @@ import pg from 'pg'
 import type { Log } from '../../base/log.ts'
 import { lockClasses } from '../locks.ts'
 import { majorVersion, prepareCluster } from './cluster.ts'
+import { prepareDirectory, type ServerDirectory, shortSocketFolder } from './directory.ts'
 import { EmbeddedError } from './embedded-error.ts'
 import { boundLog } from './log-file.ts'
-import { type Place, preparePlace, shortSocketFolder } from './place.ts'
 import { findPostmaster, parseLock, Start, stopPostmaster } from './postmaster.ts'
 import { superuser } from './settings.ts'
 
@@ -47,11 +47,11 @@ const retryMs = 100
  * share. Throws `EmbeddedError`, with its mend, when the folder cannot be used.
  */
 export async function useEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
-  const place = await preparePlace(options.directory)
+  const server = await prepareDirectory(options.directory)
   const progress = options.progress ?? (() => {})
-  await prepareCluster(place, progress)
-  const folder = await shortSocketFolder(place.socket)
-  const share = new Share(place, folder.path, options.log)
+  await prepareCluster(server, progress)
+  const folder = await shortSocketFolder(server.socket)
+  const share = new Share(server, folder.path, options.log)
   try {
     await share.acquire(progress)
     await share.createDatabase()
@@ -75,7 +75,7 @@ function connectionTo(host: string, database: string): EmbeddedConnection {
 
 /** Our part in a PostgreSQL: a shared lock in a session of its own, taken again whenever that session is lost. */
 class Share {
-  readonly #place: Place
+  readonly #server: ServerDirectory
   readonly #host: string
   readonly #log: Log
   readonly #bounding: NodeJS.Timeout
@@ -83,21 +83,21 @@ class Share {
   #renewal: Promise<void> = Promise.resolve()
   #released: Promise<void> | null = null
 
-  constructor(place: Place, host: string, log: Log) {
-    this.#place = place
+  constructor(server: ServerDirectory, host: string, log: Log) {
+    this.#server = server
     this.#host = host
     this.#log = log
-    this.#bounding = setInterval(() => void boundLog(place.log), 60_000).unref()
+    this.#bounding = setInterval(() => void boundLog(server.log), 60_000).unref()
   }
 
   /** Reaches the server, starting it as often as it takes, and takes the lock. */
   async acquire(progress: (line: string) => void): Promise<void> {
-    await boundLog(this.#place.log)
+    await boundLog(this.#server.log)
     const { client, started } = await this.#reach(progress)
     this.#client = client
     client.once('end', () => this.#renew(client))
     this.#log.debug(
-      { directory: this.#place.directory },
+      { directory: this.#server.directory },
       started ? 'PostgreSQL started' : 'PostgreSQL adopted',
     )
   }
@@ -128,7 +128,7 @@ class Share {
       // Unlock first: two who leave at once would each see the other's share, and nobody would stop the server.
       await client.query('select pg_advisory_unlock_shared($1)', [lockClasses.embedded])
       const { rows } = await client.query('select pg_try_advisory_lock($1) as alone', [lockClasses.embedded])
-      if (rows[0].alone && !(await stopPostmaster(this.#place.cluster, stopLimitMs))) {
+      if (rows[0].alone && !(await stopPostmaster(this.#server.cluster, stopLimitMs))) {
         this.#log.warn({ limitMs: stopLimitMs }, 'PostgreSQL is still writing its last checkpoint')
       }
     } catch (error) {
@@ -161,7 +161,7 @@ class Share {
     let answeredMs = performance.now()
     for (;;) {
       if (this.#released) throw new EmbeddedError('PostgreSQL was given up while it was started again')
-      const postmaster = await findPostmaster(this.#place.cluster)
+      const postmaster = await findPostmaster(this.#server.cluster)
       const answer = postmaster?.ready ? await this.#connect() : postmaster && 'busy'
       if (answer instanceof pg.Client) return { client: answer, started: start !== null }
       if (answer === 'busy') answeredMs = performance.now()
@@ -172,7 +172,7 @@ class Share {
       }
       if (!postmaster && !start) {
         progress('starting PostgreSQL')
-        start = await Start.begin(this.#place)
+        start = await Start.begin(this.#server)
       }
       if (performance.now() - answeredMs > silenceLimitMs) throw this.#silence()
       await pause(pollMs)
@@ -182,7 +182,7 @@ class Share {
   #silence(): EmbeddedError {
     const seconds = silenceLimitMs / 1000
     return new EmbeddedError(
-      `PostgreSQL in ${this.#place.directory} gave no answer for ${seconds} s: see ${this.#place.log}, and end what is left of it ('ps -C postgres')`,
+      `PostgreSQL in ${this.#server.directory} gave no answer for ${seconds} s: see ${this.#server.log}, and end what is left of it ('ps -C postgres')`,
     )
   }
 
@@ -209,7 +209,7 @@ class Share {
       // 28000: the rules of its start do not know us.
       if (code === '28000')
         throw new EmbeddedError(
-          `PostgreSQL in ${this.#place.directory} was started for others (${message}): run as its user`,
+          `PostgreSQL in ${this.#server.directory} was started for others (${message}): run as its user`,
         )
       return code === '57P03' || code === '57P01' ? 'busy' : null
     }
@@ -221,7 +221,7 @@ class Share {
       "select current_setting('server_version') as version, pg_read_file('postmaster.pid') as lock",
     )
     const theirs = parseLock(rows[0].lock)
-    const ours = await findPostmaster(this.#place.cluster)
+    const ours = await findPostmaster(this.#server.cluster)
     const sameRun = theirs !== null && theirs.pid === ours?.pid && theirs.started === ours.started
     return sameRun && rows[0].version.startsWith(`${majorVersion}.`)
   }

@@ -14,7 +14,7 @@ import { type NextStep, Session } from './session.ts'
 /** What may wait behind what is being worked on; more of it stays with the peer. */
 const maxWaitingBytes = 16_384
 /** How long a peer that was hung up on may take to read our last reply. */
-const lingerMs = 2000
+const drainMs = 2000
 const handshakeTimeoutMs = 60_000
 
 const lineFeed = 0x0a
@@ -291,7 +291,7 @@ export class Connection {
     this.#stage = 'closed'
     this.#input = nothing
     this.#session.abort()
-    this.#deadlines.allow(lingerMs)
+    this.#deadlines.allow(drainMs)
     this.#socket.end()
     this.#socket.resume()
   }

@@ -55,7 +55,7 @@ export class Harvest {
     own.unknown++
     network.unknown += 1 / networkShare
     for (const [index, guesser] of [own, network].entries())
-      if (guesser.unknown >= maxUnknown) this.#turnAway(guesser, networksOf(address)[index]!)
+      if (guesser.unknown >= maxUnknown) this.#block(guesser, networksOf(address)[index]!)
     const unknown = Math.max(own.unknown, network.unknown)
     return Math.min(maxDelayMs, Math.max(0, unknown - prompt) * delayStepMs)
   }
@@ -68,7 +68,7 @@ export class Harvest {
     }
   }
 
-  #turnAway(guesser: Guesser, key: string): void {
+  #block(guesser: Guesser, key: string): void {
     const nowMs = this.#clock.monotonicMs()
     if (nowMs >= guesser.untilMs)
       this.#log.warn({ peer: key }, 'too many unknown recipients: this peer is turned away for ten minutes')

@@ -9,7 +9,7 @@ import { canonicalAddress } from './peer-address.ts'
 import { defaultLimits, type ServerLimits, type SmtpServerOptions } from './server-options.ts'
 
 const backlog = 1024
-const refusalLingerMs = 2000
+const refusalDrainMs = 2000
 /** Refused peers that are given the time to read why; past it they are cut, so that they take no room from others. */
 const maxLingering = 200
 const full = reply(421, '4.7.0', 'Too many connections, try again later')
@@ -117,7 +117,7 @@ export class SmtpServer {
     }
     this.#lingering++
     socket.once('close', () => this.#lingering--)
-    const timer = setTimeout(() => socket.destroy(), refusalLingerMs)
+    const timer = setTimeout(() => socket.destroy(), refusalDrainMs)
     socket.once('close', () => clearTimeout(timer))
     socket.end(formatReply(refusal))
     socket.resume()

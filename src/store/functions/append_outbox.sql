@@ -3,7 +3,7 @@ create or replace function append_outbox(facts jsonb, at timestamptz) returns vo
 language sql
 as $$
   insert into outbox (organization_id, items, created_at)
-  select (f->>'org')::uuid, jsonb_agg(f - 'org' order by place), at
-  from jsonb_array_elements(facts) with ordinality as x(f, place)
+  select (f->>'org')::uuid, jsonb_agg(f - 'org' order by ordinal), at
+  from jsonb_array_elements(facts) with ordinality as x(f, ordinal)
   group by f->>'org'
 $$;

@@ -23,12 +23,12 @@ begin
   claimed := '{}';
   if only_of is null then select * into organizations, last from find_turns(wanted_kind, at, behind, passed_over); end if;
   is_more := cardinality(organizations) = 32;
-  for place in 1 .. cardinality(organizations) loop
-    share := greatest(1, (wanted - cardinality(claimed)) / (cardinality(organizations) - place + 1));
+  for ordinal in 1 .. cardinality(organizations) loop
+    share := greatest(1, (wanted - cardinality(claimed)) / (cardinality(organizations) - ordinal + 1));
     taken := 0;
     for candidate in
       select w.lock_class, w.id, w.failures, w.size_bytes from work w
-      where w.kind = wanted_kind and w.organization_id = organizations[place] and w.due_at <= at
+      where w.kind = wanted_kind and w.organization_id = organizations[ordinal] and w.due_at <= at
         and (most_failures is null or w.failures <= most_failures) order by w.due_at limit 4096
     loop
       if taken = share then
@@ -48,14 +48,14 @@ begin
       claimed := claimed || candidate.id;
       bytes := bytes + candidate.size_bytes;
       taken := taken + 1;
-      last := organizations[place];
+      last := organizations[ordinal];
       if candidate.failures > 0 then
         is_more := true;
         return;
       end if;
     end loop;
     if cardinality(claimed) >= wanted then
-      is_more := is_more or place < cardinality(organizations);
+      is_more := is_more or ordinal < cardinality(organizations);
       return;
     end if;
   end loop;

@@ -1,8 +1,8 @@
 -- A UUID version 7 that is greater than every one of an earlier millisecond or place.
-create or replace function delivery_id(ms bigint, place integer) returns uuid
+create or replace function delivery_id(ms bigint, ordinal integer) returns uuid
 language sql volatile
 as $$
   select encode(overlay(overlay(uuid_send(gen_random_uuid())
-    placing substring(int8send(ms + place / 4096) from 3) from 1)
-    placing int2send((28672 + place % 4096)::smallint) from 7), 'hex')::uuid
+    placing substring(int8send(ms + ordinal / 4096) from 3) from 1)
+    placing int2send((28672 + ordinal % 4096)::smallint) from 7), 'hex')::uuid
 $$;

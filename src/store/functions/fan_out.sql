@@ -24,22 +24,22 @@ begin
   ), batch as materialized (
     select * from (
       select s.*, sum(jsonb_array_length(s.items) * s.endpoints) over (order by s.xact, s.seq) as deliveries,
-        row_number() over (order by s.xact, s.seq) as place
+        row_number() over (order by s.xact, s.seq) as ordinal
       from seen s
     ) n
-    where n.place = 1 or n.deliveries <= wanted
+    where n.ordinal = 1 or n.deliveries <= wanted
   ), calls as (
     select w.id, b.organization_id, i.item, b.created_at,
-      (row_number() over (order by b.xact, b.seq, i.place, w.id))::integer as place
+      (row_number() over (order by b.xact, b.seq, i.ordinal, w.id))::integer as ordinal
     from batch b
     join webhook w on w.organization_id = b.organization_id and w.status <> 'deleted'
-    cross join lateral jsonb_array_elements(b.items) with ordinality as i(item, place)
+    cross join lateral jsonb_array_elements(b.items) with ordinality as i(item, ordinal)
     where b.endpoints > 0 and case when i.item ? 'webhook' then i.item->>'webhook' = w.id
       else w.status = 'active' and (w.event_types is null or i.item->>'type' = any(w.event_types)) end
   ), inserted as (
     insert into webhook_delivery (id, organization_id, webhook_id, item, announced_at, status, created_at)
-    select delivery_id(first_ms, x.place), x.organization_id, x.id, x.item, x.created_at, 'pending', at
-    from calls x order by x.place
+    select delivery_id(first_ms, x.ordinal), x.organization_id, x.id, x.item, x.created_at, 'pending', at
+    from calls x order by x.ordinal
     returning webhook_id
   ), moved as (
     update outbox_cursor u set xact = l.xact, seq = l.seq, last_ms = first_ms + (select count(*) / 4096 from inserted)

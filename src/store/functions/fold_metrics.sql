@@ -26,14 +26,14 @@ begin
       coalesce(sum(p.amount) filter (where p.fact = 'received'), 0) as received,
       case when p.kind = 'total' then histogram(array_agg(p.latency), array_agg(p.amount)) end as latencies,
       row_number() over (
-        partition by t.organization_id, p.kind, p.grain, p.at order by sum(p.amount) desc, p.name) as place
-    from taken t cross join lateral place_counts(t.at, t.counts) p
+        partition by t.organization_id, p.kind, p.grain, p.at order by sum(p.amount) desc, p.name) as ordinal
+    from taken t cross join lateral spread_counts(t.at, t.counts) p
     group by t.organization_id, p.kind, p.grain, p.at, p.name
   ), kept as (
     insert into metric as m
     select organization_id, kind, grain, at, name, accepted, recipients, delivered, deferred, bounced, failed, cancelled,
       suppressed, complained, received, latencies
-    from counted where kind <> 'destination' or place <= most
+    from counted where kind <> 'destination' or ordinal <= most
     on conflict (organization_id, kind, grain, at, name) do update set
       accepted = m.accepted + excluded.accepted, recipients = m.recipients + excluded.recipients,
       delivered = m.delivered + excluded.delivered, deferred = m.deferred + excluded.deferred,
@@ -44,17 +44,17 @@ begin
   )
   select (select count(*) from taken), array_agg(organization_id), array_agg(grain), array_agg(at)
   into folded, organizations, grains, begins
-  from counted where kind = 'destination' and place = 1;
+  from counted where kind = 'destination' and ordinal = 1;
 
   delete from metric where ctid = any(array(
     select r.ctid from (
       select d.ctid, count(*) over same as names, row_number() over (
         same order by d.recipients + d.delivered + d.bounced + d.deferred desc, d.name
-        rows between unbounded preceding and unbounded following) as place
+        rows between unbounded preceding and unbounded following) as ordinal
       from unnest(organizations, grains, begins) b(organization_id, grain, at)
       join metric d on d.organization_id = b.organization_id and d.kind = 'destination' and d.grain = b.grain and d.at = b.at
       window same as (partition by d.organization_id, d.grain, d.at)
     ) r
-    where r.names > most and r.place > most / 2));
+    where r.names > most and r.ordinal > most / 2));
   return folded;
 end $$;

@@ -4,7 +4,7 @@ language sql immutable
 as $$
   select coalesce(array_agg(email order by first), '{}')
   from (
-    select email, min(place) as first from unnest(known || added) with ordinality p(email, place)
-    where email is not null group by email order by min(place) limit 500
+    select email, min(ordinal) as first from unnest(known || added) with ordinality p(email, ordinal)
+    where email is not null group by email order by min(ordinal) limit 500
   ) p
 $$;

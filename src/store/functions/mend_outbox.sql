@@ -16,9 +16,9 @@ begin
     and not exists (select from outbox_cursor where xact > ahead) then return false; end if;
   update outbox_cursor c set xact = '3',
     seq = (select count(*) from outbox o where c.xact > ahead and o.xact > ahead and (o.xact, o.seq) <= (c.xact, c.seq));
-  update outbox o set xact = pg_current_xact_id(), seq = n.place
+  update outbox o set xact = pg_current_xact_id(), seq = n.ordinal
   from (
-    select xact, seq, row_number() over (order by xact > ahead desc, xact, seq) as place from outbox
+    select xact, seq, row_number() over (order by xact > ahead desc, xact, seq) as ordinal from outbox
   ) n
   where o.xact = n.xact and o.seq = n.seq;
   update outbox set xact = '3';

@@ -6,10 +6,10 @@ language sql stable
 as $$
   select n.id, to_hex(r.number) || '_', r.subject, left(r.text, longest), r.sender, r.recipients, r.attachments
   from (
-    select i.id, i.place, k.size is not null as is_there,
-      coalesce(sum(k.size) over (order by i.place rows between unbounded preceding and 1 preceding), 0) as before
+    select i.id, i.ordinal, k.size is not null as is_there,
+      coalesce(sum(k.size) over (order by i.ordinal rows between unbounded preceding and 1 preceding), 0) as before
     -- The limits keep the plan from looking through whole indexes, which were empty when it was made.
-    from unnest(ids) with ordinality as i(id, place)
+    from unnest(ids) with ordinality as i(id, ordinal)
     left join lateral (
       select octet_length(m.text) as size from (select * from message f where f.id = i.id limit 1) m
       join inbox b on b.id = m.inbox_id and b.status = 'active'
@@ -24,5 +24,5 @@ as $$
       order by p.after_id desc, p.number desc limit 1
     ) p
   ) r on true
-  where n.before < most_bytes order by n.place
+  where n.before < most_bytes order by n.ordinal
 $$;

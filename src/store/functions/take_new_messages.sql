@@ -22,13 +22,13 @@ as $$
   ), added as (
     insert into search_waiting (organization_id, message_id, announced_at)
     select t.organization_id, t.message_id, t.created_at from moved cross join lateral (
-      select s.xact, s.seq, s.organization_id, s.created_at, i.place, case i.item->>'type'
+      select s.xact, s.seq, s.organization_id, s.created_at, i.ordinal, case i.item->>'type'
         when 'message.received' then i.item->>'message'
         when 'message.sent' then (select n.message_id from submission n where n.id = (i.item->>'submission')::uuid)
       end as message_id
-      from seen s cross join lateral jsonb_array_elements(s.items) with ordinality as i(item, place)
+      from seen s cross join lateral jsonb_array_elements(s.items) with ordinality as i(item, ordinal)
     ) t
-    where t.message_id is not null order by t.xact, t.seq, t.place
+    where t.message_id is not null order by t.xact, t.seq, t.ordinal
   )
   select count(*) from seen where exists (select from moved)
 $$;

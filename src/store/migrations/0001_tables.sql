@@ -594,10 +594,10 @@ create index message_search_words on message_search using gin (words) with (gin_
 -- What is gone is dropped in its turn.
 create table search_waiting (
   organization_id uuid not null,
-  place bigint generated always as identity,
+  ordinal bigint generated always as identity,
   message_id text not null,
   announced_at timestamptz not null,
-  primary key (organization_id, place)
+  primary key (organization_id, ordinal)
 );
 
 -- Up to here the outbox has been looked through for messages.

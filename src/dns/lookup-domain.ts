@@ -11,7 +11,7 @@ export type Found = ReadonlyMap<string, Answer>
 const deadlineMs = 10_000
 
 /** Never rejects, and answers within `options.deadlineMs` (10 s): what has not come by then is not to be known now. */
-export async function lookUpRecords(
+export async function lookupRecords(
   resolver: Pick<Resolver, 'resolve'>,
   records: readonly DomainRecord[],
   options: { deadlineMs?: number } = {},

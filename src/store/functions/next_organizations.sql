@@ -1,9 +1,9 @@
--- Whose turn it is in a queue: up to `most` active organizations with due mail of one status. The look goes round, from the
--- organization after `place` up to `until`, where it began, and passes 32 organizations at most, however many there are.
+-- Whose turn it is in a queue: up to `max_organizations` active organizations with due mail of one status. The look goes round, from the
+-- organization after `cursor` up to `until`, where it began, and passes 32 organizations at most, however many there are.
 -- What a suspended organization has waiting is held. Those of `passed_over` have no turn: enough of theirs has been taken.
 -- `due_ms` is the earliest head that was seen, due or not; `is_over`: there is nobody left to look at.
-create or replace function take_turns(route_key text, lane text, at timestamptz, until uuid, passed_over uuid[], most integer,
-  inout place uuid, out organizations uuid[], out due_ms double precision, out is_over boolean)
+create or replace function next_organizations(route_key text, lane text, at timestamptz, until uuid, passed_over uuid[], max_organizations integer,
+  inout cursor uuid, out organizations uuid[], out due_ms double precision, out is_over boolean)
 language plpgsql
 set enable_bitmapscan = off
 set enable_sort = off
@@ -13,23 +13,23 @@ declare
   head record;
 begin
   organizations := '{}';
-  is_over := place is null;
+  is_over := cursor is null;
   for probe in 1..32 loop
-    exit when is_over or cardinality(organizations) >= most;
+    exit when is_over or cardinality(organizations) >= max_organizations;
     select d.organization_id as id, d.due_at,
       (select o.status from organization o where o.id = d.organization_id) as standing into head
     from delivery d
-    where d.route = route_key and d.status = lane and d.organization_id > place and d.expires_at > at
+    where d.route = route_key and d.status = lane and d.organization_id > cursor and d.expires_at > at
       and d.claim_epoch is null and d.status in ('pending', 'deferred')
     order by d.organization_id, d.due_at limit 1;
-    if found and (place >= until or head.id <= until) then
-      place := head.id;
-      is_over := place = until;
+    if found and (cursor >= until or head.id <= until) then
+      cursor := head.id;
+      is_over := cursor = until;
       continue when head.standing is distinct from 'active';
       due_ms := least(due_ms, extract(epoch from head.due_at) * 1000);
       if head.due_at <= at and head.id <> all(passed_over) then organizations := organizations || head.id; end if;
-    elsif place >= until and until <> nobody then
-      place := nobody;
+    elsif cursor >= until and until <> nobody then
+      cursor := nobody;
     else
       is_over := true;
     end if;

@@ -9,7 +9,7 @@ import { readSettings, type Settings } from '../../config/settings.ts'
 import { openFoundation } from '../../foundation.ts'
 import { openDevelopment } from '../serve.ts'
 
-export interface TourPlace {
+export interface TourSite {
   origin: 'running' | 'fresh'
   /** Base URL of the API, without a trailing slash. */
   http: string
@@ -23,7 +23,7 @@ export interface TourPlace {
 const answerLimitMs = 3_000
 
 /** The service of these settings, if it runs, is a development one, and takes the development key; else null. */
-export async function findRunning(settings: Settings): Promise<TourPlace | null> {
+export async function findRunning(settings: Settings): Promise<TourSite | null> {
   if (!settings.isDevelopment || settings.http.port === 0) return null
   const secret = await readFile(join(settings.dataDir, 'development-key'), 'utf8').catch(() => null) // no key: no service yet
   if (secret === null) return null
@@ -45,7 +45,7 @@ export async function findRunning(settings: Settings): Promise<TourPlace | null>
 }
 
 /** Starts a service in a temporary folder, on free ports, with its own database; nothing of it stays. It asks your clamd. */
-export async function startFresh({ clamd }: Settings): Promise<TourPlace> {
+export async function startTemporary({ clamd }: Settings): Promise<TourSite> {
   const folder = await mkdtemp(join(tmpdir(), 'posthorn-demo-'))
   const anyPort = '127.0.0.1:0'
   const listeners = { POSTHORN_HTTP: anyPort, POSTHORN_OPERATOR: anyPort, POSTHORN_SMTP: anyPort }

@@ -1,7 +1,7 @@
 -- Up to `wanted` of the messages that wait, of up to 32 organizations from behind the one that had its turn last, once
 -- round: the first of each, then the second of each, and so on. So many probes are made, however many organizations wait.
-create or replace function find_search_turns(behind uuid, wanted integer)
-returns table (organization_id uuid, place bigint, message_id text)
+create or replace function find_search_order(behind uuid, wanted integer)
+returns table (organization_id uuid, ordinal bigint, message_id text)
 language sql stable
 set enable_bitmapscan = off
 set enable_sort = off
@@ -22,10 +22,10 @@ as $$
     ) n
     where t.number < 32 and (behind is null or not n.is_round or n.organization_id <= behind)
   )
-  select t.organization_id, w.place, w.message_id
+  select t.organization_id, w.ordinal, w.message_id
   from turn t cross join lateral (
-    select x.place, x.message_id, row_number() over (order by x.place) as rank from (
-      select * from search_waiting f where f.organization_id = t.organization_id order by f.place limit wanted
+    select x.ordinal, x.message_id, row_number() over (order by x.ordinal) as rank from (
+      select * from search_waiting f where f.organization_id = t.organization_id order by f.ordinal limit wanted
     ) x
   ) w
   where t.number > 0 order by w.rank, t.number limit wanted

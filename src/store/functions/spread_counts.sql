@@ -1,5 +1,5 @@
 -- The roll-ups that the counts of one delta belong to.
-create or replace function place_counts(moment timestamptz, counts metric_count[])
+create or replace function spread_counts(moment timestamptz, counts metric_count[])
 returns table (kind text, grain text, at timestamptz, name text, fact text, latency smallint, amount integer)
 language sql stable
 as $$

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type DomainRecord, listDomainRecords, questionOf } from './domain-records.ts'
-import { judge } from './judge-domain.ts'
-import type { Answer } from './look-up-domain.ts'
+import { evaluate } from './evaluate-domain.ts'
+import type { Answer } from './lookup-domain.ts'
 
 const challenge = 'posthorn-challenge=0123456789abcdef'
 const mailHost = 'MX.host.example'
@@ -101,7 +101,7 @@ const verdicts: [what: string, record: string, answer: Answer, status: string][]
 
 for (const [what, question, answer, status] of verdicts) {
   test(`check 56: ${what} is ${status}`, () => {
-    const verdict = judge(records, new Map([[question, answer]]), 'nobody').records.get(question)!
+    const verdict = evaluate(records, new Map([[question, answer]]), 'nobody').records.get(question)!
     assert.equal(verdict.status, status)
     assert.equal(verdict.reason === null, status === 'valid')
   })
@@ -141,7 +141,7 @@ const capabilities: [what: string, changes: Record<string, Answer>, wanted: stri
 
 for (const [what, changes, wanted] of capabilities) {
   test(`check 56: with ${what}: ${wanted}`, () => {
-    const { ownership, outbound, inbound } = judge(records, found(changes), 'nobody')
+    const { ownership, outbound, inbound } = evaluate(records, found(changes), 'nobody')
     assert.equal([ownership, outbound, inbound].map(({ result }) => result).join(' '), wanted)
     for (const { result, reasons } of [ownership, outbound, inbound])
       assert.equal(reasons.length === 0, result === 'holds')
@@ -149,7 +149,7 @@ for (const [what, changes, wanted] of capabilities) {
 }
 
 test('check 56: what another has proved is broken, whatever DNS says', () => {
-  const { ownership, inbound } = judge(records, found(), 'another')
+  const { ownership, inbound } = evaluate(records, found(), 'another')
   assert.equal(ownership.result, 'broken')
   assert.match(ownership.reasons.join(), /Another organization/)
   assert.equal(inbound.result, 'broken')
@@ -158,7 +158,7 @@ test('check 56: what another has proved is broken, whatever DNS says', () => {
 test('a record that was not looked up has no verdict; one that cannot be is an error', () => {
   const name = `${`${'a'.repeat(62)}.`.repeat(3)}${'b'.repeat(45)}.example`
   const long = listDomainRecords({ name, challenge, mailHost, keys: [] })
-  const { records: judged, ownership } = judge(long, new Map(), 'nobody')
+  const { records: judged, ownership } = evaluate(long, new Map(), 'nobody')
   assert.equal(judged.get(`TXT _posthorn-challenge.${name}`)?.status, 'error')
   assert.equal(judged.has(`MX ${name}`), false)
   assert.equal(ownership.result, 'unknown')
@@ -186,7 +186,7 @@ test('check 52: any answer is judged in linear time, and what is shown of it is 
     fc.property(fc.array(answer, { minLength: records.length, maxLength: records.length }), (answers) => {
       const given = new Map(records.map((record, index) => [questionOf(record), answers[index]!]))
       const startedMs = performance.now()
-      const judged = judge(records, given, 'nobody').records
+      const judged = evaluate(records, given, 'nobody').records
       assert.ok(performance.now() - startedMs < 2_000)
       for (const { status, observed } of judged.values()) {
         assert.ok(observed.length <= 20)

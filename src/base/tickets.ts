@@ -1,6 +1,6 @@
 // Lines that work side by side take up their work one after the other, and finish it in the same order.
 
-export interface Turn {
+export interface Ticket {
   /** Resolves when who came before has taken up its work. */
   mayTake: Promise<void>
   taken(): void
@@ -10,11 +10,11 @@ export interface Turn {
 }
 
 /** Whoever comes must say, in every case, that it has taken up its work and that it has ended. */
-export class Turns {
+export class Tickets {
   #taken = Promise.resolve()
   #ended = Promise.resolve()
 
-  come(): Turn {
+  come(): Ticket {
     const [mayTake, mayFinish] = [this.#taken, this.#ended]
     const taken = Promise.withResolvers<void>()
     const ended = Promise.withResolvers<void>()

@@ -1,6 +1,6 @@
 // Judges what DNS showed of a domain against what it must publish; pure, so that a check and its repetition agree.
 import { type DomainRecord, fitsDns, questionOf } from './domain-records.ts'
-import type { Answer, Found } from './look-up-domain.ts'
+import type { Answer, Found } from './lookup-domain.ts'
 
 export interface RecordVerdict {
   status: 'valid' | 'missing' | 'mismatch' | 'error'
@@ -16,7 +16,7 @@ export interface Verdict {
   reasons: string[]
 }
 
-export interface Judgement {
+export interface Evaluation {
   /** By `questionOf` the record; only of those that were looked up or never can be. */
   records: Map<string, RecordVerdict>
   ownership: Verdict
@@ -25,28 +25,30 @@ export interface Judgement {
 }
 
 const maxObserved = 20
-const longestObserved = 600
+const maxObservedLength = 600
 
 /** `holder`: whether another organization has proved the name. */
-export function judge(
+export function evaluate(
   expected: readonly DomainRecord[],
   found: Found,
   holder: 'nobody' | 'another',
-): Judgement {
-  const judged = expected.flatMap((record) => {
+): Evaluation {
+  const evaluated = expected.flatMap((record) => {
     const answer = found.get(questionOf(record))
     if (!fitsDns(record.name)) return [{ record, verdict: tooLong(record) }]
-    return answer ? [{ record, verdict: judgeRecord(record, answer) }] : []
+    return answer ? [{ record, verdict: evaluateRecord(record, answer) }] : []
   })
   const of = (purpose: DomainRecord['purpose']) =>
-    judged.filter(({ record }) => record.purpose === purpose && record.required).map(({ verdict }) => verdict)
+    evaluated
+      .filter(({ record }) => record.purpose === purpose && record.required)
+      .map(({ verdict }) => verdict)
   const taken: Verdict[] =
     holder === 'another'
       ? [{ result: 'broken', reasons: ['Another organization has proved that this name is its own.'] }]
       : []
   const ownership = all([...taken, any(of('ownership'))])
   return {
-    records: new Map(judged.map(({ record, verdict }) => [questionOf(record), verdict])),
+    records: new Map(evaluated.map(({ record, verdict }) => [questionOf(record), verdict])),
     ownership,
     outbound: all([ownership, any(of('dkim')), any(of('return_path'))]),
     inbound: all([ownership, any(of('mx'))]),
@@ -78,12 +80,13 @@ function error(reason: string): RecordVerdict {
   return { status: 'error', observed: [], reason }
 }
 
-function judgeRecord(record: DomainRecord, answer: Answer): RecordVerdict {
+function evaluateRecord(record: DomainRecord, answer: Answer): RecordVerdict {
   const { type, name } = record
   if (answer.status === 'temporary') return error(`${name} ${type} could not be looked up: ${answer.reason}.`)
   if (answer.status !== 'ok')
     return { status: 'missing', observed: [], reason: `${name} has no ${type} record.` }
-  const fault = type === 'MX' ? judgeHosts(record, hostsOf(answer)) : judgeTexts(record, textsOf(answer))
+  const fault =
+    type === 'MX' ? evaluateHosts(record, hostsOf(answer)) : evaluateTexts(record, textsOf(answer))
   const observed = type === 'MX' ? hostsOf(answer).map(({ exchange }) => exchange || '.') : textsOf(answer)
   return {
     status: fault === null ? 'valid' : 'mismatch',
@@ -107,13 +110,13 @@ function textsOf({ records }: OkAnswer): string[] {
 /** Fit for a JSON document and a page: NUL and lone surrogates do not get into the database. */
 function showable(text: string): string {
   return text
-    .slice(0, longestObserved)
+    .slice(0, maxObservedLength)
     .replaceAll(/\p{Cc}/gu, '\ufffd')
     .toWellFormed()
 }
 
 /** What is wrong with the mail servers that a name has; null where nothing is. */
-function judgeHosts(
+function evaluateHosts(
   { name, value }: DomainRecord,
   hosts: { exchange: string; preference: number }[],
 ): string | null {
@@ -124,24 +127,24 @@ function judgeHosts(
 }
 
 /** What is wrong with the texts that a name has; null where nothing is. */
-function judgeTexts({ purpose, name, value }: DomainRecord, texts: string[]): string | null {
+function evaluateTexts({ purpose, name, value }: DomainRecord, texts: string[]): string | null {
   switch (purpose) {
     case 'ownership':
       return texts.includes(value) ? null : `${name} does not hold the challenge.`
     case 'dkim':
-      return judgeKeys(name, value, texts)
+      return evaluateKeys(name, value, texts)
     case 'spf':
-      return judgePolicies(name, value, texts)
+      return evaluatePolicies(name, value, texts)
     case 'dmarc':
-      return judgeVersion(name, /^v\s*=\s*DMARC1\s*(?:;|$)/, texts)
+      return evaluateVersion(name, /^v\s*=\s*DMARC1\s*(?:;|$)/, texts)
     case 'mta_sts':
-      return judgeVersion(name, /^v=STSv1\s*;/, texts)
+      return evaluateVersion(name, /^v=STSv1\s*;/, texts)
     default:
-      return judgeVersion(name, /^v=TLSRPTv1\s*;/, texts)
+      return evaluateVersion(name, /^v=TLSRPTv1\s*;/, texts)
   }
 }
 
-function judgeKeys(name: string, value: string, texts: string[]): string | null {
+function evaluateKeys(name: string, value: string, texts: string[]): string | null {
   // RFC 6376 3.6.2.2: with several records at one selector, what a verifier takes is left to chance.
   if (texts.length !== 1) return `${name} has ${texts.length} TXT records where there must be one.`
   const [wanted, published] = [readTags(value), readTags(texts[0]!)]
@@ -173,7 +176,7 @@ function list(value: string): string[] {
   return value.split(':')
 }
 
-function judgePolicies(name: string, value: string, texts: string[]): string | null {
+function evaluatePolicies(name: string, value: string, texts: string[]): string | null {
   // RFC 7208 4.5: only texts that begin so are policies, and two of them are an error.
   const policies = texts.filter((text) => /^v=spf1(?: |$)/i.test(text))
   if (policies.length > 1) return `${name} has ${policies.length} SPF policies where there must be one.`
@@ -186,7 +189,7 @@ function judgePolicies(name: string, value: string, texts: string[]): string | n
 }
 
 /** Recommended records are the customer's own: whatever they say, there must be one of their kind. */
-function judgeVersion(name: string, version: RegExp, texts: string[]): string | null {
+function evaluateVersion(name: string, version: RegExp, texts: string[]): string | null {
   const count = texts.filter((text) => version.test(text)).length
   return count === 1 ? null : `${name} has ${count} such records where there must be one.`
 }

@@ -7,7 +7,7 @@ import { chooseOwner, type Owner } from './owner.ts'
 import { locateSoftware } from './software.ts'
 
 /** Everything below `directory`: `cluster` (PostgreSQL's own files), `socket`, `log`. */
-export interface Place {
+export interface ServerDirectory {
   directory: string
   cluster: string
   socket: string
@@ -18,7 +18,7 @@ export interface Place {
 }
 
 /** Makes the folders that are missing. Root's folder lets the account through; the ones below are the account's alone. */
-export async function preparePlace(folder: string): Promise<Place> {
+export async function prepareDirectory(folder: string): Promise<ServerDirectory> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const directory = await realpath(folder)
   const owner = await chooseOwner(directory)
@@ -44,13 +44,13 @@ export async function preparePlace(folder: string): Promise<Place> {
  * misses neither its error nor its exit.
  */
 export function spawnProgram(
-  place: Place,
+  server: ServerDirectory,
   program: 'initdb' | 'postgres',
   cluster: string,
   parameters: (directory: string) => string[],
   options: { output: 'pipe' | number; detached?: boolean },
 ) {
-  const { owner, software, directory } = place
+  const { owner, software, directory } = server
   const folder = owner && process.platform === 'linux' ? openSync(directory, 'r') : null
   try {
     const settings: SpawnOptions = {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { ParsedAttachment } from '../../src/mail/read/parse.ts'
 import { decodeQuotedPrintable } from '../../src/mail/read/transfer-encoding.ts'
 
-export function decodePlace(raw: Buffer, { start, length, encoding }: ParsedAttachment['place']): Buffer {
+export function decodeSpan(raw: Buffer, { start, length, encoding }: ParsedAttachment['span']): Buffer {
   const body = raw.subarray(start, start + length)
   if (encoding === 'base64') return decodeBase64(body)
   if (encoding === 'uuencode') return decodeUuencode(body)
@@ -12,15 +12,15 @@ export function decodePlace(raw: Buffer, { start, length, encoding }: ParsedAtta
 
 /** Pieces that were each padded follow each other; after them, an end without padding counts in whole groups. */
 export function decodeBase64(body: Buffer): Buffer {
-  const texts = body.toString('latin1').split('=', mostPaddings)
-  const last = texts.length > mostPaddings - 1 ? null : texts.pop()!
+  const texts = body.toString('latin1').split('=', maxPaddings)
+  const last = texts.length > maxPaddings - 1 ? null : texts.pop()!
   const pieces = texts.map((text) => Buffer.from(text, 'base64')).filter(({ length }) => length > 0)
   const rest = Buffer.from(last ?? '', 'base64')
   const restBytes = pieces.length > 0 ? rest.length - (rest.length % 3) : rest.length
   return Buffer.concat([...pieces, rest.subarray(0, restBytes)])
 }
 
-const mostPaddings = 200_000
+const maxPaddings = 200_000
 
 /** Between the first `begin` and the first `end`; never more out than came in, whatever the lengths of lines say. */
 export function decodeUuencode(body: Buffer): Buffer {

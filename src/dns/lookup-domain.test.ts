@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { DnsServer } from '../../tests/support/dns-server.ts'
 import { listDomainRecords } from './domain-records.ts'
-import { lookUpRecords } from './look-up-domain.ts'
+import { lookupRecords } from './lookup-domain.ts'
 import { Resolver } from './resolver.ts'
 
 const longKey = `v=DKIM1; k=rsa; p=${'A'.repeat(3_000)}`
@@ -24,7 +24,7 @@ const resolver = new Resolver({ servers: [server.address], timeoutMs: 200, tries
 
 test('check 52: CNAMEs are followed, TCP follows truncation, and absences are told apart', async () => {
   server.fail('_dmarc.life.example', 'SERVFAIL')
-  const found = await lookUpRecords(resolver, records)
+  const found = await lookupRecords(resolver, records)
   assert.deepEqual(Object.fromEntries(found), {
     'TXT _posthorn-challenge.life.example': { status: 'ok', records: ['one', 'split in two'] },
     'TXT s._domainkey.life.example': { status: 'ok', records: [longKey] },
@@ -42,7 +42,7 @@ test('check 52: CNAMEs are followed, TCP follows truncation, and absences are to
 
 test('check 57: each question is asked once', async () => {
   const before = server.asked.length
-  await lookUpRecords(resolver, [...records, ...records])
+  await lookupRecords(resolver, [...records, ...records])
   const asked = server.asked
     .slice(before)
     .filter(({ transport }) => transport === 'udp')
@@ -55,7 +55,7 @@ test('check 52: what does not answer by the deadline is not to be known now', as
   const slow = new Resolver({ servers: [server.address], timeoutMs: 1_000, tries: 1 })
   for (const { name } of records) server.fail(name, 'silent')
   const startedMs = performance.now()
-  const found = await lookUpRecords(slow, records, { deadlineMs: 100 })
+  const found = await lookupRecords(slow, records, { deadlineMs: 100 })
   assert.ok(performance.now() - startedMs < 900)
   assert.equal(found.size, records.length)
   for (const answer of found.values()) assert.equal(answer.status, 'temporary')
@@ -64,7 +64,7 @@ test('check 52: what does not answer by the deadline is not to be known now', as
 
 test('a name that DNS cannot hold is not asked for', async () => {
   const name = `${`${'a'.repeat(62)}.`.repeat(3)}${'b'.repeat(45)}.example`
-  const found = await lookUpRecords(
+  const found = await lookupRecords(
     resolver,
     listDomainRecords({ name, challenge: 'c', mailHost: 'm.example', keys: [] }),
   )
