@@ -39,7 +39,7 @@ export class HopsInTime {
 
   /**
    * Counts those of the domains that are not remembered, all of them or, where that would be too many in a minute, none:
-   * then it answers in how many seconds they may be asked for.
+   * then it returns in how many seconds they may be asked for.
    */
   admit(asker: string, domains: Iterable<string>): number | null {
     const nowMs = this.#options.clock.monotonicMs()

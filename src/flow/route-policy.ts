@@ -21,7 +21,7 @@ export function routeOf(policy: RoutePolicy, domain: string, proved: ProvedDomai
   return policy.mode === 'direct' ? domain : specialRoutes[policy.mode]
 }
 
-/** Moves what waits in queues of another delivery mode, or of domains whose MX is ours only now or no more; answers how much. */
+/** Moves what waits in queues of another delivery mode, or of domains whose MX is ours only now or no more; returns how much. */
 export async function moveDeliveries(
   { db, clock }: { db: Db; clock: Clock },
   mode: DeliveryMode,

@@ -80,7 +80,7 @@ export class Cursors {
   }
 
   /**
-   * A page of the list in `nextCursor`'s order: `read` answers up to `limit` rows behind the one that had the key, from the
+   * A page of the list in `nextCursor`'s order: `read` returns up to `limit` rows behind the one that had the key, from the
    * first where it is null. A cursor that is not of this list is refused before anything is read.
    */
   async page<Row>(

@@ -8,7 +8,7 @@ const manyRows = 200_000
 /**
  * Analyzes tables that have more than doubled since they were last looked at. Plans that were made while a table was
  * empty stay until then, and can pick an index that only suits an empty table. A small sample tells as much as is needed.
- * Answers false: there is never more to do at once.
+ * Returns false: there is never more to do at once.
  */
 export async function analyzeGrown(db: Db): Promise<false> {
   const grown = await db.query<{ name: string }>(

@@ -5,7 +5,7 @@
 
 interface Element {
   oid: number
-  /** Writes the value at `at` and answers where it ends. */
+  /** Writes the value at `at` and returns where it ends. */
   write(value: never, at: number): number
 }
 

@@ -2,7 +2,7 @@
 import { DbFault } from './db.ts'
 
 /**
- * Writes the rows together; answers a result for each, or the fault that is that row's own. `write` must be safe to
+ * Writes the rows together; returns a result for each, or the fault that is that row's own. `write` must be safe to
  * run again with the same rows: after a conflict or a lost connection it runs once more, which also finds out what had
  * become of the first try. Rejects when the database stays out of reach.
  */

@@ -14,7 +14,7 @@ interface FunctionFile {
 }
 
 /**
- * Applies what has changed, within the transaction that migrates; answers the names. A function whose arguments change
+ * Applies what has changed, within the transaction that migrates; returns the names. A function whose arguments change
  * stands beside its old form, which nodes of the release before still call: that goes with the next release but one. A
  * program that is older than the one that was here last changes nothing.
  */

@@ -18,7 +18,7 @@ interface Migration {
 /** A schema this program cannot work with; the message says what to do. */
 export class MigrationError extends Error {}
 
-/** Brings the schema up to date; answers the names of what it applied. Safe when several nodes do it at once. */
+/** Brings the schema up to date; returns the names of what it applied. Safe when several nodes do it at once. */
 export async function migrate(db: Db, log: Log): Promise<string[]> {
   const migrations = readMigrations()
   const client = await db.dedicated()

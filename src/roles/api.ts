@@ -17,7 +17,7 @@ import { ParsePool } from '../mail/parse-pool.ts'
 import { allowsMailTo, graceMs, isLocal, type Part } from './part.ts'
 import { createAddressGuard, createEventStreams } from './webhooks.ts'
 
-/** Answers where it listens. `wake` says that these routes have work, and that something was announced. */
+/** Returns where it listens. `wake` says that these routes have work, and that something was announced. */
 export async function startApi(
   foundation: Foundation,
   wake: (routes: string[]) => void,

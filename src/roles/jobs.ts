@@ -25,17 +25,17 @@ import { Loop } from '../worker/loop.ts'
 import type { Signals } from './part.ts'
 
 const filingBatch = 128
-/** Mail that arrives within this time is filed together: a batch costs as much as several mails. */
+/** After a batch that was not full the next one waits so long: a batch costs as much as several mails. */
 const filingPauseMs = 50
-/** Who waits for a 250 holds a connection; mail that waits to be filed holds nothing, and lets it go first for so long. */
-const filingGivesWayMs = 5_000
-/** How often it is looked whether mail that is slow to read waits. */
+/** While the mail server is saturated, filing yields to it for so long: its senders hold connections, spooled mail does not. */
+const maxFilingYieldMs = 5_000
+/** How often mail that is slow to read is polled for. */
 const slowFilingMs = 200
 /** Mail that takes longer to read is shown as text. */
 const readingMs = 10_000
-/** Words are made of messages while nothing else is to be done, or once the first of them has waited for so long. */
-const searchGivesWayMs = 10_000
-const searchAsksMs = 100
+/** Making words of messages yields to everything else for so long. */
+const maxSearchYieldMs = 10_000
+const searchPollMs = 100
 /** A node whose main thread rests half of the time can do what can wait. */
 const busyShare = 0.5
 const purgeBatch = 500
@@ -45,7 +45,7 @@ const sweepBatch = 500
 /** Each part of the blob store once a day. */
 const sweepMs = 86_400_000 / partCount
 /** Messages that are scanned at once; each holds its message and a database connection meanwhile. */
-const scanLines = 4
+const scanWorkers = 4
 
 /** Starts the jobs of this node. */
 export function startJobs(
@@ -54,14 +54,14 @@ export function startJobs(
   mx: { isSaturated(): boolean },
 ): { stop(): Promise<void> } {
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
-  // A thread for all that mail to be filed must not stand behind: slow and large mail, reports, words.
+  // A thread for what other mail must not wait behind: slow and large mail, reports, words.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
   const underWay = (work: string) => new UnderWay(join(settings.dataDir, work))
   const shared = { db, clock, log, blobs, parsePool: filingPool, rotation: new Rotation() }
   const filers = { ...shared, underWay: underWay('being-filed'), tickets: new Tickets() }
   const secondFiler = {
     ...{ ...filers, rotation: new Rotation(shared.rotation.slow) },
-    ...{ underWay: underWay('being-filed-beside'), maxFailures: 0 },
+    ...{ underWay: underWay('being-filed-second'), maxFailures: 0 },
   }
   const slow = { ...shared, parsePool, underWay: underWay('being-filed-slowly') }
   const { filing, secondFiling } = filingLoops(filers, secondFiler, signals, mx)
@@ -100,7 +100,7 @@ export function startJobs(
       name: 'make searchable',
       run: () => makeSearchableAtEase(indexing),
       intervalMs: 1_000,
-      yields: { now: askBusy(), everyMs: searchAsksMs, maxMs: searchGivesWayMs },
+      yields: { now: askBusy(), everyMs: searchPollMs, maxMs: maxSearchYieldMs },
       log,
     }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
@@ -134,7 +134,7 @@ function askBusy(): () => boolean {
   }
 }
 
-/** The second one runs once each time that there is more than a batch: the first looks and gives way. */
+/** The second worker takes one batch whenever there is more than one: the first one polls, and yields. */
 function filingLoops(
   first: FilingDeps,
   second: FilingDeps,
@@ -144,18 +144,18 @@ function filingLoops(
   const { log } = first
   const file = (deps: FilingDeps) => fileSpooled(deps, filingBatch).finally(() => announced.wake())
   const fileSecond = () => file(second).then(() => false)
-  const secondFiling = new Loop({ name: 'file beside', run: fileSecond, intervalMs: 60_000, log })
+  const secondFiling = new Loop({ name: 'file second', run: fileSecond, intervalMs: 60_000, log })
   const fileFirst = async () => {
     const isMore = await file(first)
     if (isMore) secondFiling.wake()
     return isMore
   }
-  const yields = { now: () => mx.isSaturated(), everyMs: filingPauseMs, maxMs: filingGivesWayMs }
+  const yields = { now: () => mx.isSaturated(), everyMs: filingPauseMs, maxMs: maxFilingYieldMs }
   const options = { signal: filing, intervalMs: 1_000, collectMs: filingPauseMs, yields, log }
   return { filing: new Loop({ name: 'file', run: fileFirst, ...options }), secondFiling }
 }
 
 function scanLoops(scanner: Scanner, log: Log): Loop[] {
   const scan = { name: 'scan', run: () => scanner.scanNext(), intervalMs: 1_000, log }
-  return Array.from({ length: scanLines }, () => new Loop(scan))
+  return Array.from({ length: scanWorkers }, () => new Loop(scan))
 }

@@ -16,7 +16,7 @@ export interface Mx {
   isSaturated(): boolean
 }
 
-/** Answers where it listens. */
+/** Returns where it listens. */
 export async function startMx(
   foundation: Foundation,
   { filing }: Signals,

@@ -9,7 +9,7 @@ export interface CapturedMail {
   raw: RawRow
 }
 
-/** Stores captured mails and keeps the newest `keep`; answers the blobs that went with the older ones. */
+/** Stores captured mails and keeps the newest `keep`; returns the blobs that went with the older ones. */
 export async function insertCaptured(
   tx: Tx,
   mails: CapturedMail[],

@@ -170,7 +170,7 @@ export interface DeliveryResult {
 /** An event to come, told with the result that it belongs to. */
 export type DeliveryFact = EventFact & { recipient: string }
 
-/** One call a batch; answers for each result whether it counted under the lease that claimed it. */
+/** One call a batch; returns for each result whether it counted under the lease that claimed it. */
 export async function recordResults(db: Writer, results: DeliveryResult[], at: Date): Promise<boolean[]> {
   const named = new Arguments({ at, ...columnsOf(results), ...factColumnsOf(results) })
   const recording = `select ordinal from record_results(${named.of()}) ordinal`
@@ -244,13 +244,13 @@ export interface DeliveryKey {
   position: number
 }
 
-const ordinals = `submission_id as "submissionId", position`
+const keyColumns = `submission_id as "submissionId", position`
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
 
 /** Deliveries past their lifetime that wait. */
 export async function findExpired(db: Queryable, at: Date, limit: number): Promise<DeliveryKey[]> {
   return await db.query<DeliveryKey>(
-    `select ${ordinals} from delivery where expires_at <= $1 and ${waiting} order by expires_at limit $2`,
+    `select ${keyColumns} from delivery where expires_at <= $1 and ${waiting} order by expires_at limit $2`,
     [at, limit],
   )
 }
@@ -261,7 +261,7 @@ export async function findWaitingOfRoute(
   limit: number,
 ): Promise<DeliveryKey[]> {
   return await db.query<DeliveryKey>(
-    `select ${ordinals} from delivery where route = $1 and ${waiting} limit $2`,
+    `select ${keyColumns} from delivery where route = $1 and ${waiting} limit $2`,
     [route, limit],
   )
 }
@@ -284,7 +284,7 @@ export async function findWaitingOfOrganization(
         select route from delivery where ${waiting} and route > queues.route order by route limit 1) next
     )
     select w.* from queues cross join unnest(array['pending', 'deferred']) lane cross join lateral (
-      select ${ordinals} from delivery
+      select ${keyColumns} from delivery
       where route = queues.route and status = lane and organization_id = $1 and ${waiting} and submission_id < $2 limit $3
     ) w limit $3`,
     [organizationId, before, limit],
@@ -293,7 +293,7 @@ export async function findWaitingOfOrganization(
 
 /**
  * Moves what waits in a queue that is no longer its own, as after a change of the delivery mode, or of a customer's MX
- * from or to ours; answers how much.
+ * from or to ours; returns how much.
  * `route` is `@relay` or `@capture`, or null where each domain has its own queue.
  */
 export async function moveToRoutes(
@@ -335,7 +335,7 @@ export async function lockSubmissionDeliveries(
   submissionId: SubmissionId,
 ): Promise<(DeliveryKey & { onWire: boolean; waits: boolean })[]> {
   return await tx.query(
-    `select ${ordinals}, claim_epoch is not null as "onWire", ${waiting} as waits from delivery
+    `select ${keyColumns}, claim_epoch is not null as "onWire", ${waiting} as waits from delivery
     where submission_id = $1 order by position for update`,
     [submissionId],
   )
@@ -358,7 +358,7 @@ export async function lockInboxDeliveries(
   )
 }
 
-/** Ends deliveries that still wait, with one event each; answers how many. What is on the wire is left alone. */
+/** Ends deliveries that still wait, with one event each; returns how many. What is on the wire is left alone. */
 export async function endWaiting(
   db: Writer,
   ended: DeliveryKey[],

@@ -55,7 +55,7 @@ export async function findWaitingOfDomain(
   )
 }
 
-/** Deletes up to `limit` contents from before `before` of which nothing waits; answers how many. Ids begin with their time. */
+/** Deletes up to `limit` contents from before `before` of which nothing waits; returns how many. Ids begin with their time. */
 export async function deleteSettledContents(tx: Tx, before: Date, limit: number): Promise<number> {
   const rows = await tx.query(
     // A join could be planned to begin with all the submissions that there are.

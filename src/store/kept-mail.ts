@@ -45,7 +45,7 @@ export async function countKept(
   return row!
 }
 
-/** Deletes what has been read; answers the blobs that nothing needs any more, to be deleted after the commit. */
+/** Deletes what has been read; returns the blobs that nothing needs any more, to be deleted after the commit. */
 export async function deleteKept(tx: Tx, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return []
   const gone = await tx.query<{ rawId: string }>(
@@ -78,7 +78,7 @@ export async function noteFailedReports(
 
 /**
  * Deletes up to `limit` of what operators have been kept: what came before `before`, all but the newest `keep`, and of what
- * came before `heavyBefore` all but the newest of `keepBytes` together. Answers how many went, and their blobs.
+ * came before `heavyBefore` all but the newest of `keepBytes` together. Returns how many went, and their blobs.
  */
 export async function dropOldKept(
   tx: Tx,

@@ -57,23 +57,23 @@ async function readPage(
   const max = `$${values.length + 1}::integer`
   const found = await db.query<WeighedRow>(
     `select ${pageColumns}, m.weight, m.count, m.is_light as "isLight" from (
-      select m.*, sum(m.json_weight) over (order by m.place) as json_to
+      select m.*, sum(m.json_weight) over (order by m.ordinal) as json_to
       from (
         select m.*, m.page_weight <= ${maxLightBytes} as is_light,
           case when m.page_weight * ${maxGrowth} > ${maxAnswerBytes} and m.weight_to <= ${maxAnswerBytes}
             then ${jsonTextBytes} + ${restBytes} else m.weight end as json_weight
         from (
-          select m.*, count(*) over () as count, sum(m.weight) over (order by m.place) as weight_to,
-            sum(m.weight) filter (where m.place <= ${max}) over () as page_weight
+          select m.*, count(*) over () as count, sum(m.weight) over (order by m.ordinal) as weight_to,
+            sum(m.weight) filter (where m.ordinal <= ${max}) over () as page_weight
           from (
-            select m.*, row_number() over (order by ${order}) as place, ${textBytes} + ${restBytes} as weight
+            select m.*, row_number() over (order by ${order}) as ordinal, ${textBytes} + ${restBytes} as weight
             from (${rows(`${max} + 1`)}) m order by ${order} limit ${max} + 1
           ) m
         ) m
       ) m
     ) m ${itsInbox}
-    where m.place = 1 or (m.place <= ${max} and m.json_to <= ${maxAnswerBytes})
-    order by m.place`,
+    where m.ordinal = 1 or (m.ordinal <= ${max} and m.json_to <= ${maxAnswerBytes})
+    order by m.ordinal`,
     [...values, limit],
   )
   const [first, count] = [found[0], found[0]?.count ?? 0]

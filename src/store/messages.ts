@@ -230,7 +230,7 @@ export interface FiledMessage
 
 const maxParticipants = 500
 
-/** Files the mails whose spool rows this transaction holds; answers the ids that became messages. */
+/** Files the mails whose spool rows this transaction holds; returns the ids that became messages. */
 export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Promise<string[]> {
   const mails = filed.toSorted((one, other) => (one.id < other.id ? -1 : 1))
   const named = new Arguments({

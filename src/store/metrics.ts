@@ -130,7 +130,7 @@ function arraysOf(within: Stretch[]): unknown[] {
   return [within.map(({ grain }) => grain), within.map(({ from }) => from), within.map(({ until }) => until)]
 }
 
-/** Folds up to `wanted` of what was counted into the roll-ups; answers how many. */
+/** Folds up to `wanted` of what was counted into the roll-ups; returns how many. */
 export async function foldDeltas(
   db: Writer,
   { wanted, maxDestinations }: { wanted: number; maxDestinations: number },
@@ -142,7 +142,7 @@ export async function foldDeltas(
   return row!.folded
 }
 
-/** Deletes up to `limit` roll-ups of a grain that began before `until`; answers how many. */
+/** Deletes up to `limit` roll-ups of a grain that began before `until`; returns how many. */
 export async function deleteRollUps(
   db: Writer,
   grain: Stretch['grain'],

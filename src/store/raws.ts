@@ -67,7 +67,7 @@ export async function findNewestBlobs(db: Queryable, limit: number): Promise<str
   return rows.map(({ blob }) => blob)
 }
 
-/** Deletes those of the raw rows that nothing refers to any more; answers the blobs they named. */
+/** Deletes those of the raw rows that nothing refers to any more; returns the blobs they named. */
 export async function deleteUnusedRaws(tx: Tx, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return []
   // Two that delete the last two references at once would each leave the bytes to the other, and nobody would take them.

@@ -112,7 +112,7 @@ const received = {
 }
 export const receivedTables = Object.keys(received) as (keyof typeof received)[]
 
-/** Removes up to `limit` of what was received for the organization; answers the raw rows that it named, one for each. */
+/** Removes up to `limit` of what was received for the organization; returns the raw rows that it named, one for each. */
 export async function removeReceived(
   tx: Tx,
   table: keyof typeof received,
@@ -139,7 +139,7 @@ export const ownTables = [
   'domain',
 ] as const
 
-/** Removes up to `limit` rows of the organization; answers how many. */
+/** Removes up to `limit` rows of the organization; returns how many. */
 export async function removeOwnRows(
   tx: Tx,
   table: (typeof ownTables)[number],

@@ -43,7 +43,7 @@ export class RoundRobin {
   readonly #retried = new Round()
   #retriedAgainMs = 0
 
-  /** A claim begins. A round of the later ones goes on where the claim before left it; answers whether there is one. */
+  /** A claim begins. A round of the later ones goes on where the claim before left it; returns whether there is one. */
   begin(at: Date): 'goes on' | 'new' {
     this.#untried.begin()
     if (this.#retried.until !== null) return 'goes on'

@@ -72,7 +72,7 @@ export async function findAmong(
     `with ${living}
     select r.key, organization_id as "organizationId", r.failures
     from unnest($3::text[]) k(key) join route r on r.key = k.key and ${isUnowned} and ${mayGoOut}
-    cross join lateral take_turns(r.key, 'pending', $2, $4, '{}', 32, $4) t
+    cross join lateral next_organizations(r.key, 'pending', $2, $4, '{}', 32, $4) t
     cross join unnest(t.organizations) organization_id`,
     [nodeId, at, keys, beforeAll.organizationId],
   )
@@ -84,7 +84,7 @@ const lastOrganization = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /**
  * Walks on through all queues, past at most `max` pairs of a queue and an organization with mail that waits in it: one
- * look at the index for each, and one for a queue that has an owner or must wait. Answers the pairs that have something
+ * look at the index for each, and one for a queue that has an owner or must wait. Returns the pairs that have something
  * due, and where to go on; null once the walk is at its end.
  */
 export async function walkQueues(
@@ -266,7 +266,7 @@ export async function setPaused(tx: Tx, key: string, paused: 'paused' | 'running
   return rows.length > 0
 }
 
-/** Makes everything that waits due at once, whatever its back-off; answers how much. Null: no such route. */
+/** Makes everything that waits due at once, whatever its back-off; returns how much. Null: no such route. */
 export async function flushRoute(tx: Tx, key: string, at: Date): Promise<number | null> {
   const routes = await tx.query(
     'update route set failures = 0, not_before = null where key = $1 returning key',

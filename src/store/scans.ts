@@ -25,7 +25,7 @@ export async function isScanDue(db: Queryable, at: Date): Promise<boolean> {
 
 /**
  * The message that has waited longest of the organization whose turn it is; nobody else gets it until the transaction ends,
- * which may take ten minutes. Answers whose turn it was, and whether one that was there has been done meanwhile.
+ * which may take ten minutes. Returns whose turn it was, and whether one that was there has been done meanwhile.
  */
 export async function claimScan(
   tx: Tx,

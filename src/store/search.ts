@@ -30,7 +30,7 @@ export async function claimIndex(tx: Tx): Promise<boolean> {
   return row!.claimed
 }
 
-/** Has messages wait of which the outbox tells for the first time; answers how many of its rows were looked through. */
+/** Has messages wait of which the outbox tells for the first time; returns how many of its rows were looked through. */
 export async function takeNewMessages(tx: Tx, max: { rows: number; items: number }): Promise<number> {
   const [row] = await tx.query<{ rows: number }>('select take_new_messages($1, $2) as rows', [
     max.rows,
@@ -51,7 +51,7 @@ export async function findSearchOrder(
   )
 }
 
-/** Begins new parts of inboxes where these messages need them; answers whether it did. See the migration. */
+/** Begins new parts of inboxes where these messages need them; returns whether it did. See the migration. */
 export async function addSearchParts(tx: Tx, ids: MessageId[]): Promise<boolean> {
   const [row] = await tx.query<{ added: number }>('select add_search_parts($1) as added', [ids])
   return row!.added > 0

@@ -79,7 +79,7 @@ export async function listSuppressions(
   )
 }
 
-/** Suppresses recipients of submissions, each in its own organization, which is told; answers how many are new. */
+/** Suppresses recipients of submissions, each in its own organization, which is told; returns how many are new. */
 export async function suppressRecipients(
   tx: Tx,
   recipients: (DeliveryKey & { reason: SuppressionReason })[],
@@ -101,7 +101,7 @@ export async function suppressRecipients(
 
 /**
  * Ends deliveries as suppressed, with one event each: those that wait, or those just claimed under `epoch`, which then
- * have had no attempt. Answers how many ended.
+ * have had no attempt. Returns how many ended.
  */
 export async function suppressDeliveries(
   db: Writer,

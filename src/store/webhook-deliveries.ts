@@ -109,7 +109,7 @@ export interface RequestRecord {
   sizeBytes: number
 }
 
-/** Records results, one call a batch; answers the endpoints that were disabled by it. */
+/** Records results, one call a batch; returns the endpoints that were disabled by it. */
 export async function recordCalls(db: Writer, results: CallResult[], at: Date): Promise<string[]> {
   const rows = await db.query<{ id: string }>('select record_calls as id from record_calls($1, $2)', [
     JSON.stringify(results),
@@ -167,7 +167,7 @@ export async function replayDelivery(
   return row ?? null
 }
 
-/** Fails what waits for endpoints that are disabled, up to `limit`; answers how much. */
+/** Fails what waits for endpoints that are disabled, up to `limit`; returns how much. */
 export async function failDisabled(tx: Tx, limit: number): Promise<number> {
   const rows = await tx.query(
     `with ended as (
@@ -184,7 +184,7 @@ export async function failDisabled(tx: Tx, limit: number): Promise<number> {
   return rows.length
 }
 
-/** Removes deliveries of one deleted endpoint, up to `limit`, and at last its tombstone; answers how many rows went. */
+/** Removes deliveries of one deleted endpoint, up to `limit`, and at last its tombstone; returns how many rows went. */
 export async function purgeDeletedWebhook(tx: Tx, limit: number): Promise<number> {
   const [webhook] = await tx.query<{ id: WebhookId }>(
     `select id from webhook where status = 'deleted' order by id limit 1 for update skip locked`,

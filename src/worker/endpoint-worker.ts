@@ -146,7 +146,7 @@ export class EndpointWorker<Call extends { id: string }> {
     }
   }
 
-  /** Claims about `free` calls and starts them; answers how many. Others look too, so the places are taken first. */
+  /** Claims about `free` calls and starts them; returns how many. Others look too, so the places are taken first. */
   async #poll(free: number): Promise<number> {
     const { budget, verbs } = this.#options
     const slots = Array.from({ length: free }, () => budget.take(this.#pace))

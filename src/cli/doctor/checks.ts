@@ -218,7 +218,7 @@ async function checkListener(
   )
 }
 
-/** Listens for a moment; answers the error code, or null where it worked. */
+/** Listens for a moment; returns the error code, or null where it worked. */
 function tryListening({ host, port }: ListenAddress): Promise<string | null> {
   return new Promise((resolve) => {
     const server = createServer()
@@ -249,7 +249,7 @@ export function readGreeting({ host, port }: ListenAddress, limitMs = answerLimi
   })
 }
 
-/** Connects and says nothing; answers why it could not, or null where it could. */
+/** Connects and says nothing; returns why it could not, or null where it could. */
 export function tryConnecting({ host, port }: ListenAddress, limitMs: number): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect({ host, port })

@@ -38,7 +38,7 @@ const chunk = 500
 const onWireMs = 30_000
 
 /**
- * Removes it; answers what it had when this began. Its addresses stay taken by tombstones without a name, for nobody else
+ * Removes it; returns what it had when this began. Its addresses stay taken by tombstones without a name, for nobody else
  * may read what is sent to them. `progress` is told what is being removed.
  */
 export async function deleteOrganization(

@@ -85,7 +85,7 @@ export interface DeliverOptions {
 }
 
 /**
- * One transaction a recipient, each with its own return path, over one connection; answers what went wrong with the
+ * One transaction a recipient, each with its own return path, over one connection; returns what went wrong with the
  * connection, if anything.
  */
 export async function deliver(
@@ -263,8 +263,8 @@ function resultOf(
   result: RecipientResult,
   attempt: Attempt,
 ): DeliveryResult {
-  const index = claimKeyOf(job, delivery)
-  if (result.outcome === 'untried' || result.outcome === 'abandoned') return { ...index, ...giveBack }
+  const claimKey = claimKeyOf(job, delivery)
+  if (result.outcome === 'untried' || result.outcome === 'abandoned') return { ...claimKey, ...giveBack }
   const at = deps.clock.now()
   const common = {
     recipient: delivery.email,
@@ -281,21 +281,21 @@ function resultOf(
   if (result.outcome === 'unknown') {
     // Lost between the end of the message and its reply: it may have been taken, and is tried again all the same.
     const fact = { ...common, type: 'deferred', at, classification: 'network' }
-    return { ...index, ...deferral, response: null, facts: [...begun, fact] }
+    return { ...claimKey, ...deferral, response: null, facts: [...begun, fact] }
   }
   const response = replyLine(result.reply)
   const answered = { ...common, at, response, enhancedStatus: result.reply.enhanced }
   if (result.outcome === 'delivered') {
     const facts = [...begun, { ...answered, type: 'delivered', classification: null }]
-    return { ...index, status: 'delivered', dueAt: null, response, failureCode: null, facts }
+    return { ...claimKey, status: 'delivered', dueAt: null, response, failureCode: null, facts }
   }
   const { permanent, classification, failureCode, suppresses } = classify(result.reply, result.stage)
   if (!permanent) {
     const facts = [...begun, { ...answered, type: 'deferred', classification }]
-    return { ...index, ...deferral, response, facts }
+    return { ...claimKey, ...deferral, response, facts }
   }
   const facts = [...begun, { ...answered, type: 'bounced', classification }]
-  return { ...index, status: 'bounced', dueAt: null, response, failureCode, suppresses, facts }
+  return { ...claimKey, status: 'bounced', dueAt: null, response, failureCode, suppresses, facts }
 }
 
 /** The event of a delivery that the engine has taken for the first time. */

@@ -18,7 +18,7 @@ type Deps = { db: Db; clock: Clock }
 const chunk = 500
 const cancelled = { failureCode: 'cancelled', eventType: 'cancelled', classification: null } as const
 
-/** Fails deliveries whose lifetime is over, whatever their route's state; answers how many. */
+/** Fails deliveries whose lifetime is over, whatever their route's state; returns how many. */
 export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
   const at = clock.now()
   const expired = await findExpired(db, at, chunk)
@@ -39,14 +39,14 @@ export async function failRoute(
   await endRoute({ db, clock }, route, { failureCode, eventType: 'failed', classification: 'dns' })
 }
 
-/** Cancels everything that waits in the queue; answers how much. */
+/** Cancels everything that waits in the queue; returns how much. */
 export async function cancelQueue(deps: Deps, route: string): Promise<number> {
   await requireQueue(deps, route)
   return await endRoute(deps, route, cancelled)
 }
 
 /**
- * Cancels everything that the organization has waiting, whatever its state, a part at a time; answers how much. What it
+ * Cancels everything that the organization has waiting, whatever its state, a part at a time; returns how much. What it
  * sends meanwhile is left alone.
  */
 export async function cancelOrganization({ db, clock }: Deps, id: string): Promise<number> {
@@ -80,7 +80,7 @@ export async function pauseQueue({ db }: Deps, route: string, state: 'paused' | 
   if (!(await db.transaction((tx) => setPaused(tx, route, state)))) throw noQueue(route)
 }
 
-/** Makes everything that waits due at once, whatever its back-off; answers how much was moved. */
+/** Makes everything that waits due at once, whatever its back-off; returns how much was moved. */
 export async function flushQueue({ db, clock }: Deps, route: string): Promise<number> {
   const moved = await db.transaction((tx) => flushRoute(tx, route, clock.now()))
   if (moved === null) throw noQueue(route)

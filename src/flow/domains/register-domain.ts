@@ -22,7 +22,7 @@ import { type DomainView, type ViewDeps, viewOneDomain } from './domain-view.ts'
 
 type Deps = ViewDeps & { db: Db; clock: Clock; secretBox: SecretBox; managedDomain: string }
 
-/** Registers the name (trimmed), or answers the organization's claim on it. The limit is exact under parallel calls. */
+/** Registers the name (trimmed), or returns the organization's claim on it. The limit is exact under parallel calls. */
 export async function registerDomain(deps: Deps, caller: Caller, given: string): Promise<DomainView> {
   const { db, secretBox, managedDomain } = deps
   const normalized = normalizeDomain(given)

@@ -42,7 +42,7 @@ const wordsAtOnce = 8
 const restPerWork = 5
 const maxRestMs = 1_000
 
-/** Indexes some messages, and rests the longer the busier this node is; answers whether there may be more. */
+/** Indexes some messages, and rests the longer the busier this node is; returns whether there may be more. */
 export async function makeSearchableAtEase(deps: IndexingDeps): Promise<boolean> {
   const [before, startedMs] = [performance.eventLoopUtilization(), performance.now()]
   const isMore = await makeSearchable(deps)
@@ -52,7 +52,7 @@ export async function makeSearchableAtEase(deps: IndexingDeps): Promise<boolean>
   return isMore
 }
 
-/** Indexes some messages; answers whether there may be more. One node does it at a time. */
+/** Indexes some messages; returns whether there may be more. One node does it at a time. */
 export async function makeSearchable(deps: IndexingDeps): Promise<boolean> {
   const isBehind = await takeNew(deps.db)
   const stored = await indexSome(deps, max).catch(async (error) => {
@@ -64,7 +64,7 @@ export async function makeSearchable(deps: IndexingDeps): Promise<boolean> {
   return stored !== null || isBehind
 }
 
-/** Has what is new wait for its turn, a little in each transaction; answers whether there may be more of it. */
+/** Has what is new wait for its turn, a little in each transaction; returns whether there may be more of it. */
 async function takeNew(db: Db): Promise<boolean> {
   for (let count = 0; count < maxPages; count++)
     if ((await db.transaction((tx) => takeNewMessages(tx, page))) === 0) return false
@@ -77,7 +77,7 @@ interface Batch {
   messages: UnindexedMessage[]
 }
 
-/** Answers how many messages were stored; null where none waits, or another node does it. */
+/** Returns how many messages were stored; null where none waits, or another node does it. */
 async function indexSome(
   { db, parsePool, rotation }: IndexingDeps,
   bounds: typeof max,

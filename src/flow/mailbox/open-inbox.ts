@@ -26,7 +26,7 @@ export interface InboxInput {
 type Deps = { db: Db; clock: Clock; managedDomain: string }
 
 /**
- * Opens the inbox, or answers the one that the idempotency key opened before. The allowance, the limits and the
+ * Opens the inbox, or returns the one that the idempotency key opened before. The allowance, the limits and the
  * address are exact under parallel calls: all is decided under the organization's lock.
  */
 export async function openInbox(

@@ -59,7 +59,7 @@ export class Scanner {
   }
 
   /**
-   * Scans the message that has waited longest of the organization whose turn it is; answers whether to go on at once. While
+   * Scans the message that has waited longest of the organization whose turn it is; returns whether to go on at once. While
    * clamd is out of reach it asks again every few seconds and writes nothing.
    */
   async scanNext(): Promise<boolean> {

@@ -29,11 +29,11 @@ export interface FilingDeps {
   underWay: UnderWay
   /** Mail that has failed more often is left to others. */
   maxFailures?: number
-  /** Shared by lines that file side by side: an answer that was filed before what it answers would begin a thread of its own. */
+  /** Shared by the workers of a node, which file in one order: a reply that is filed before its parent begins a thread anew. */
   tickets?: Tickets
-  /** Whose turn it is. The lines of a node share its `slow`. */
+  /** Which organizations come next. The workers of a node share its `slow`. */
   rotation?: Rotation
-  /** The one organization whose mail this line takes, however long it takes to read. */
+  /** The one organization whose mail this worker takes, however long it takes to read. */
   only?: OrganizationId
 }
 
@@ -48,15 +48,15 @@ const maxBytes = 16 << 20
 const readAtOnce = 8
 const readingMs = 1_000
 /**
- * What takes longer to read is left to the line for slow mail, with all that waits behind it in its organization, so that a
- * batch is not held up by its slowest mail. Honest mail of 5 MB takes a fifth of this.
+ * What takes longer to read is left to the worker for slow mail, with all that its organization has behind it, so that no
+ * batch waits for its slowest mail. Honest mail of 5 MB takes a fifth of this.
  */
 const timeLimitMs = 500
 /** Longer Message-IDs do not fit an index, and no honest mail has one. */
 const maxMessageIdBytes = 998
 
 /**
- * Files up to `limit` spooled mails; answers whether there is more to do at once. Advisory locks are the claim: other nodes
+ * Files up to `limit` spooled mails; returns whether there is more to do at once. Advisory locks are the claim: other nodes
  * pass over them, a crash lets go of them, and until the mails are read nothing is written that others would wait for.
  */
 export async function fileSpooled(
@@ -75,8 +75,8 @@ export async function fileSpooled(
 }
 
 /**
- * Files mail of an organization whose mail is slow to read, the organizations in turn; answers whether to go on at once. It
- * takes nothing behind a mail that another line has, so that the order stays.
+ * Files mail of the next organization whose mail is slow to read; returns whether to go on at once. It takes nothing behind
+ * a mail that another worker has, so that the order stays.
  */
 export async function fileSlow(deps: FilingDeps & { rotation: Rotation }, limit: number): Promise<boolean> {
   const { slow } = deps.rotation

@@ -43,7 +43,7 @@ export interface ReceiverDeps {
   isLocal(domain: string): boolean
   /** Customers' domains that mail is received for. */
   domains: ProvedDomains
-  /** Tells the filing that there is work. */
+  /** Mail waits to be filed. */
   wake(): void
 }
 
@@ -70,9 +70,9 @@ const keptBounds: KeptBounds = {
 }
 /** Senders whose mail turned out to be too large, and for whom, are remembered so many at a time. */
 const maxTooLarge = 10_000
-/** Mails in one commit: of more senders than one, who wait for each other. A slow disk is kept busy by one alone. */
+/** With so many mails in a commit, several senders wait at once. One sender alone can keep a slow disk busy. */
 const saturatedRows = 2
-/** Commits of a crowd are under way for such a share of the time when all that can be taken comes. */
+/** The share of the time during which such commits are in flight from which on the server is saturated. */
 const saturatedShare = 0.5
 
 const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
@@ -93,11 +93,11 @@ export class Receiver implements Backend {
   readonly #kept: KnownFor<KeptRow['purpose'], { mails: number; bytes: number }>
   /** What the last mail was long that was found too large at its end, by `tooLargeKey`. */
   readonly #tooLarge = new BoundedMap<string, number>(maxTooLarge)
-  /** For which share of the time commits of a crowd were under way, lately. */
+  /** For which share of the time commits of several mails were in flight, lately. */
   #share = 0
   /** Since when one is under way; there is one commit at a time. */
   #saturatedSinceMs: number | null = null
-  /** How long they were, since somebody asked. */
+  /** How long they were in flight since `isSaturated` was asked. */
   #saturatedMs = 0
   #askedMs = performance.now()
 
@@ -164,7 +164,7 @@ export class Receiver implements Backend {
     await this.#commits.drained()
   }
 
-  /** Whether a crowd was being committed for most of the time since this was asked last: more mail comes than is taken. */
+  /** Whether commits of several mails were in flight for most of the time since this was asked last: more comes than is taken. */
   isSaturated(): boolean {
     const nowMs = performance.now()
     this.#countSaturated(nowMs)

@@ -26,7 +26,7 @@ interface Changes {
 }
 
 /**
- * Applies the reports, in their order; answers the ids of those that have to wait, for what they are about is on the
+ * Applies the reports, in their order; returns the ids of those that have to wait, for what they are about is on the
  * wire. A report that comes again changes nothing.
  */
 export async function applyReports(

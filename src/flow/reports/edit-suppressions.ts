@@ -13,7 +13,7 @@ import { type Caller, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/** Adds the address; where it is suppressed already, answers what is there. */
+/** Adds the address; where it is suppressed already, returns what is there. */
 export async function addSuppression(
   { db, clock }: Deps,
   caller: Caller,

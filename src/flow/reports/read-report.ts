@@ -57,7 +57,7 @@ const keptBytes = 192 << 20
 const heavyKeptMs = 86_400_000
 
 /**
- * Reads up to `limit` reports; answers whether there is more to do at once. Advisory locks are the claim: other nodes pass
+ * Reads up to `limit` reports; returns whether there is more to do at once. Advisory locks are the claim: other nodes pass
  * over them, a crash lets go of them, and until they are read nothing is written that others would wait for.
  */
 export async function readReports(deps: ReportDeps, limit: number): Promise<boolean> {
@@ -179,7 +179,7 @@ async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Prom
   return batch
 }
 
-/** Applies what is proved, in one commit with the end of the mails that said it; answers the blobs that go. */
+/** Applies what is proved, in one commit with the end of the mails that said it; returns the blobs that go. */
 async function settle({ clock, log, secretBox }: ReportDeps, tx: Tx, read: ReadReport[]): Promise<string[]> {
   const proved = read.flatMap(({ kept, report }): ProvedReport[] => {
     const token = report && proofOf(secretBox, kept, report)
@@ -209,7 +209,7 @@ function proofOf(secretBox: SecretBox, kept: Kept, report: Report): ReturnPathTo
   return null
 }
 
-/** Deletes a chunk of what has been kept for operators long enough; answers whether there may be more. */
+/** Deletes a chunk of what has been kept for operators long enough; returns whether there may be more. */
 export async function dropOldMail(
   { db, clock, blobs }: Pick<ReportDeps, 'db' | 'clock' | 'blobs'>,
   limit: number,

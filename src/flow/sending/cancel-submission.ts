@@ -8,7 +8,7 @@ import { type Caller, requireInbox, requireWholeOrganization } from '../caller.t
 
 type Deps = { db: Db; clock: Clock }
 
-/** Answers the submission as it is then; 409 where all that could still end otherwise is on the wire. */
+/** Returns the submission as it is then; 409 where all that could still end otherwise is on the wire. */
 export async function cancelSubmission(
   { db, clock }: Deps,
   caller: Caller,

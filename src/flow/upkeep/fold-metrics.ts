@@ -13,7 +13,7 @@ const dayMs = 24 * 60 * minuteMs
 /** A little more than the longest window, 720 hours, and the day in which it begins. */
 const keptMs = { second: 2 * minuteMs, hour: 32 * dayMs, day: 32 * dayMs } as const
 
-/** Answers whether there is more to do at once. */
+/** Returns whether there is more to do at once. */
 export async function foldMetrics({ db, clock }: { db: Db; clock: Clock }): Promise<boolean> {
   const folded = await foldDeltas(db.writer, { wanted: deltas, maxDestinations })
   let isMore = folded === deltas

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
 import { deleteSettledContents } from '../../store/domain-use.ts'
 
-/** Deletes up to `limit`; answers whether there may be more. */
+/** Deletes up to `limit`; returns whether there may be more. */
 export async function purgeContents(
   { db, clock }: { db: Db; clock: Clock },
   lifetimeMs: number,

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findSettledBefore, removeSubmissions } from '../../store/removal.ts'
 
-/** Removes up to `limit`; answers whether there may be more. */
+/** Removes up to `limit`; returns whether there may be more. */
 export async function removeSettled(
   { db, clock }: { db: Db; clock: Clock },
   retentionMs: number,

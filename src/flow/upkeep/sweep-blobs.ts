@@ -31,7 +31,7 @@ export class BlobSweeper {
     this.#deps = deps
   }
 
-  /** Looks at up to `limit` files, of the next part once one is done; answers whether more of this part is left. */
+  /** Looks at up to `limit` files, of the next part once one is done; returns whether more of this part is left. */
   async sweepNext(limit: number): Promise<boolean> {
     const { blobs, log } = this.#deps
     if (this.#left.length === 0) {

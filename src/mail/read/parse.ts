@@ -162,7 +162,7 @@ function readMessageId(field: string | null): string | null {
   const line = oneLine(field)
   const id = messageIds(line, 1)[0]
   if (id !== undefined) return id
-  // QUIRK: some programs leave out the angle brackets (header-fields-stalwart, id); answers to them have them.
+  // QUIRK: some programs leave out the angle brackets (header-fields-stalwart, id); returns to them have them.
   return /^[^\s<>]{1,996}$/.test(line) ? `<${line}>` : null
 }
 

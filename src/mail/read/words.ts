@@ -56,7 +56,7 @@ function fold(text: string): string {
 
 type Visit = (word: string, position: number) => void
 
-/** Visits the words of a text from a place on; answers the place behind them. Only `visitRun` differs for a query. */
+/** Visits the words of a text from a place on; returns the place behind them. Only `visitRun` differs for a query. */
 function visitWords(text: string, first: number, visit: Visit, visitRun: typeof visitPairs): number {
   let position = first
   const folded = fold(text)

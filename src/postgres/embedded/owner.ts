@@ -77,7 +77,7 @@ async function ownAccount(): Promise<Owner> {
   )
 }
 
-/** Answers what went wrong, in the words of the program that makes accounts here. */
+/** Returns what went wrong, in the words of the program that makes accounts here. */
 async function makeAccount(): Promise<string> {
   for (const { program, words } of makers) {
     const shell = ['-s', '/sbin/nologin']

@@ -1,4 +1,4 @@
--- Begins a new part in each inbox where one of these messages needs it; answers in how many. All that has been indexed of
+-- Begins a new part in each inbox where one of these messages needs it; returns in how many. All that has been indexed of
 -- an inbox has a smaller number than the new part begins with, and so an id that is not behind its `after_id`.
 create or replace function add_search_parts(ids text[]) returns integer
 language plpgsql

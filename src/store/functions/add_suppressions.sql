@@ -1,4 +1,4 @@
--- Adds suppressions and tells their organizations; answers the rows that are new. In the order of the key, so that two
+-- Adds suppressions and tells their organizations; returns the rows that are new. In the order of the key, so that two
 -- batches never wait for each other. `added`: array of {id, org, key, email, reason, submission}.
 create or replace function add_suppressions(added jsonb, at timestamptz) returns setof suppression
 language plpgsql

@@ -1,4 +1,4 @@
--- Takes up to `wanted` due deliveries of a route onto the wire, and answers with them what each submission's message is
+-- Takes up to `wanted` due deliveries of a route onto the wire, and returns with them what each submission's message is
 -- composed of, at the first of its deliveries. Organizations with due mail take turns, so that one with a long queue
 -- delays nobody else's single message: what was never tried from the one after `untried`, what waited for its next attempt,
 -- which a quarter is kept for, from the one after `retried`, each with where its round began; none of what is null. The first

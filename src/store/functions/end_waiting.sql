@@ -1,6 +1,6 @@
 -- Ends deliveries that wait: given up, cancelled, their inbox deleted. What is on the wire is left alone. What is given up
 -- without an answer of its own has the last fault of the way as its response.
--- `ended`: array of {submission, position, id (the event's)}; answers how many ended.
+-- `ended`: array of {submission, position, id (the event's)}; returns how many ended.
 create or replace function end_waiting(ended jsonb, code text, event_type text, class text, at timestamptz) returns integer
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
 -- A batch comes as columns, one element a mail, in the order of the ids; `inboxes` are those of the mails, each once. The
 -- `…_lines` hold a list each, a line an entry: `candidate_lines` the nearest ancestor first, `participant_lines` each
--- address once. The spool row's deletion and the message's insertion are one; answers the ids that became messages. A mail
+-- address once. The spool row's deletion and the message's insertion are one; returns the ids that became messages. A mail
 -- whose inbox has been deleted meanwhile is dropped with it.
 create or replace function file_messages(
   at timestamptz, inboxes text[], ids text[], in_inboxes text[], orgs uuid[], raw_ids uuid[], threads text[],

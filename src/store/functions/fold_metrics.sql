@@ -1,4 +1,4 @@
--- Folds up to `wanted` deltas into the roll-ups; answers how many. One node folds at a time. An hour or day keeps at most
+-- Folds up to `wanted` deltas into the roll-ups; returns how many. One node folds at a time. An hour or day keeps at most
 -- `most` destinations: once there are more, half of `most` stay, the largest.
 create or replace function fold_metrics(wanted integer, most integer) returns integer
 language plpgsql

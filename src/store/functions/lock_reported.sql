@@ -1,4 +1,4 @@
--- Locks the deliveries that reports are about, in order, and answers them. `keys`: array of {submission, position}. A
+-- Locks the deliveries that reports are about, in order, and returns them. `keys`: array of {submission, position}. A
 -- delay that a report told has a response and no attempt.
 create or replace function lock_reported(keys jsonb)
 returns table (submission_id uuid, ordinal integer, organization_id uuid, message_id text, email text, address_key text,

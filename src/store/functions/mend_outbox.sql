@@ -1,5 +1,5 @@
 -- Transaction numbers of another cluster, out of a dump, would stand before every reader for years: numbers all rows
--- anew, in their order, below every transaction to come. Answers whether that was needed.
+-- anew, in their order, below every transaction to come. Returns whether that was needed.
 create or replace function mend_outbox() returns boolean
 language plpgsql
 as $$

@@ -2,8 +2,8 @@
 -- inbox, raw, size, envelope, at}; `kept`: of {i, id, purpose, address, submission, raw, size, envelope, at}; `raws` and
 -- `contents` as packRaws writes them. An inbox that was deleted meanwhile gets nothing. A mail that is over a bound for anyone
 -- whom it goes to is stored for nobody: it gets one reply, and its sender comes again without those who are over theirs.
--- Answers for each mail of which anything was stored `stored`, for each that is over a bound `over`. Run again with the same
--- ids, it changes nothing and answers the same.
+-- Returns for each mail of which anything was stored `stored`, for each that is over a bound `over`. Run again with the same
+-- ids, it changes nothing and returns the same.
 create or replace function receive_mails(at timestamptz, inboxes jsonb, kept jsonb, bounds jsonb, raws jsonb, contents bytea)
 returns table (i integer, verdict text)
 language plpgsql

@@ -1,5 +1,5 @@
 -- Records how calls ended. A result counts only under the epoch that still owns the endpoint; one that does not is
--- called again by the new owner. Answers the endpoints that this has disabled: told 410 by the receiver, or nothing but
+-- called again by the new owner. Returns the endpoints that this has disabled: told 410 by the receiver, or nothing but
 -- failures for five days. `results`: array of {delivery, webhook, epoch, status, next_attempt_at, at, request,
 -- response_status, response_body, error, gone}, where status is pending for one that is tried again.
 create or replace function record_calls(results jsonb, at timestamptz) returns setof text

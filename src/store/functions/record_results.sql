@@ -1,5 +1,5 @@
 -- Records how claimed deliveries ended. A result counts only under the epoch that claimed it and still owns the route;
--- answers the places, from 1, of the results that counted. A batch comes as columns, one element a result (its status is
+-- returns the places, from 1, of the results that counted. A batch comes as columns, one element a result (its status is
 -- null where it was not tried: the claim is given back), then one element a fact, with the place of its result.
 create or replace function record_results(at timestamptz,
   submissions uuid[], positions integer[], routes text[], epochs bigint[], statuses text[], due_times timestamptz[],

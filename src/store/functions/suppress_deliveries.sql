@@ -1,5 +1,5 @@
 -- Ends deliveries as suppressed, without an attempt: those that wait (`lease_epoch` null), or those that were just
--- claimed under that epoch. `ended`: array of {submission, position, id (the event's)}; answers how many ended.
+-- claimed under that epoch. `ended`: array of {submission, position, id (the event's)}; returns how many ended.
 create or replace function suppress_deliveries(ended jsonb, lease_epoch bigint, at timestamptz) returns integer
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
 -- The messages of which the next `wanted` rows of the outbox tell for the first time, or of fewer where these have many
--- items, wait from here on. Answers how many rows that were. Where another node does the same, or the outbox was numbered
+-- items, wait from here on. Returns how many rows that were. Where another node does the same, or the outbox was numbered
 -- anew meanwhile, nothing moves.
 create or replace function take_new_messages(wanted integer, most_items integer) returns bigint
 language sql
