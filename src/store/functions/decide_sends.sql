@@ -16,7 +16,9 @@ declare
 begin
   -- Nobody else counts before this commits. Whoever waited for the lock sees what is below as it is after it.
   perform 1 from usage u where u.organization_id = any(orgs) order by u.organization_id for update;
-  perform 1 from inbox b where b.id = any(in_inboxes) order by b.id for no key update;
+  if array_remove(in_inboxes, null) <> '{}' then
+    perform 1 from inbox b where b.id = any(in_inboxes) order by b.id for no key update;
+  end if;
 
   -- The limit keeps the plan from joining in any other way than by a probe of the index for each.
   hits := array(select d.n from unnest(to_sends, to_keys) with ordinality d(send, key, n) cross join lateral (

@@ -3,10 +3,12 @@ create or replace function insert_send_contents(
   passed boolean[], orgs uuid[], in_inboxes text[], subs uuid[], domain_ids uuid[], internet_ids text[],
   visible_recipients jsonb[], bodies text[], htmls text[], header_sets jsonb[], times timestamptz[])
 returns void
-language sql
+language plpgsql
 as $$
+begin
+  if array_position(in_inboxes, null) is null then return; end if;
   insert into send_content (submission_id, organization_id, domain_id, internet_message_id, recipients, text, html, headers,
     created_at)
   select subs[g], orgs[g], domain_ids[g], internet_ids[g], visible_recipients[g], bodies[g], htmls[g], header_sets[g], times[g]
   from generate_series(1, cardinality(orgs)) g where passed[g] and in_inboxes[g] is null;
-$$;
+end $$;
