@@ -9,6 +9,8 @@ export interface DnsRecords {
   /** The strings of one record, joined. */
   TXT: string
   CNAME: string
+  /** In lower case without the trailing dot. */
+  PTR: string
 }
 
 export type DnsType = keyof DnsRecords
@@ -58,6 +60,7 @@ const lookup: { [Type in DnsType]: (system: SystemResolver, name: string) => Pro
   // RFC 7208 3.3: the strings of a record are one text, without spaces between them.
   TXT: async (system, name) => (await system.resolveTxt(name)).map((strings) => strings.join('')),
   CNAME: async (system, name) => (await system.resolveCname(name)).map(hostName),
+  PTR: async (system, name) => (await system.resolvePtr(name)).map(hostName),
 }
 
 function hostName(name: string): string {
