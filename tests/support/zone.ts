@@ -1,0 +1,57 @@
+// A Lookup over zones that a test writes: records by name and type, aliases, and names for which DNS does not answer.
+import type { DnsAnswer, DnsRecords, DnsType } from '../../src/dns/resolver.ts'
+import type { Lookup } from '../../src/mailauth/lookup.ts'
+
+/** What stands at a name. Without a record of the type that is asked for, `silent` names do not answer. */
+export interface ZoneName {
+  records: { [Type in DnsType]?: DnsRecords[Type][] }
+  silent?: boolean
+}
+
+/** By name, in lower case without a trailing dot. */
+export type Zone = ReadonlyMap<string, ZoneName>
+
+const maxAliases = 8
+
+export function lookupIn(zone: Zone): Lookup {
+  return async (type, name) => answerFrom(zone, type, name)
+}
+
+function answerFrom<Type extends DnsType>(
+  zone: Zone,
+  type: Type,
+  asked: string,
+): DnsAnswer<DnsRecords[Type]> {
+  let name = asked.toLowerCase()
+  for (let aliases = 0; aliases <= maxAliases; aliases++) {
+    const found = zone.get(name)
+    if (!found) return { status: 'nxdomain' }
+    const records = found.records[type] as DnsRecords[Type][] | undefined
+    if (records?.length) return { status: 'ok', records }
+    const [alias] = found.records.CNAME ?? []
+    if (found.silent) return { status: 'temporary', reason: 'DNS did not answer in time' }
+    if (alias === undefined) return { status: 'nodata' }
+    name = alias.toLowerCase()
+  }
+  return { status: 'temporary', reason: 'the aliases run in a circle' }
+}
+
+/** A zone of `{ name: { TXT: [...], A: [...] } }`, addresses as they are written, MX as their hosts in order. */
+export function zoneOf(names: Record<string, { [Type in DnsType]?: string[] } | 'silent'>): Zone {
+  return new Map(
+    Object.entries(names).map(([name, given]) => [
+      name.toLowerCase(),
+      given === 'silent' ? { records: {}, silent: true } : { records: recordsOf(given) },
+    ]),
+  )
+}
+
+export function recordsOf({ A, AAAA, MX, ...others }: { [Type in DnsType]?: string[] }): ZoneName['records'] {
+  const addresses = (written: string[] = []) => written.map((address) => ({ address, ttlSeconds: 60 }))
+  return {
+    ...others,
+    ...(A && { A: addresses(A) }),
+    ...(AAAA && { AAAA: addresses(AAAA) }),
+    ...(MX && { MX: MX.map((exchange, preference) => ({ exchange, preference })) }),
+  }
+}
