@@ -1,0 +1,80 @@
+// Finds the keys of the signers of one mail: asked for at once, each name once, and answered as values.
+import type { DnsAnswer } from '../../dns/resolver.ts'
+import type { Asked, Lookup } from '../lookup.ts'
+import { type DkimKeyRecord, readKeyRecord } from './key-record.ts'
+import type { Refusal, VerifiedAlgorithm } from './signature.ts'
+
+export type FoundKeys = { status: 'ok'; keys: DkimKeyRecord[] } | { status: 'refused'; refusal: Refusal }
+
+const maxRecords = 5
+const maxNameLength = 253
+
+interface Signer {
+  domain: string
+  selector: string
+}
+
+/** The name under which a signer publishes its key. */
+export function keyNameOf({ domain, selector }: Signer): string {
+  // RFC 6376 3.6.2.1: keys stand in the subdomain _domainkey.
+  return `${selector}._domainkey.${domain}`
+}
+
+export class SignerKeys {
+  readonly #lookup: Lookup
+  readonly #answers = new Map<string, Promise<DnsAnswer<string>>>()
+
+  constructor(lookup: Lookup) {
+    this.#lookup = lookup
+  }
+
+  /** How many names were asked for so far. */
+  get count(): number {
+    return this.#answers.size
+  }
+
+  hasAsked(signer: Signer): boolean {
+    return this.#answers.has(keyNameOf(signer))
+  }
+
+  /** Asks now for what `find` will wait for; the question, as verdicts show it. */
+  ask(signer: Signer): Asked[] {
+    const name = keyNameOf(signer)
+    if (name.length > maxNameLength) return []
+    if (!this.#answers.has(name)) this.#answers.set(name, this.#lookup('TXT', name))
+    return [`TXT ${name}`]
+  }
+
+  /**
+   * The keys that the signer's signatures may be verified with, one as a rule. `temperror` where DNS does not say,
+   * `permerror` where there is none, or `policy`, each with its reason.
+   */
+  async find(signer: Signer, algorithm: VerifiedAlgorithm): Promise<FoundKeys> {
+    this.ask(signer)
+    const answer = await this.#answers.get(keyNameOf(signer))
+    if (answer === undefined) return refuse('permerror', 'no key: its name is too long for DNS')
+    // RFC 6376 6.1.2: what cannot be asked for now is no reason against the signature, and none for it.
+    if (answer.status === 'temporary') return refuse('temperror', `key unavailable: ${answer.reason}`)
+    if (answer.status !== 'ok') return refuse('permerror', 'no key for signature')
+    return selectKeys(answer.records, algorithm)
+  }
+}
+
+function refuse(result: Refusal['result'], reason: string): FoundKeys {
+  return { status: 'refused', refusal: { result, reason } }
+}
+
+// RFC 6376 3.6.2.2: what several records mean is undefined: each of the first five that fits may verify the signature.
+function selectKeys(records: readonly string[], algorithm: VerifiedAlgorithm): FoundKeys {
+  const keys: DkimKeyRecord[] = []
+  let refusal: Refusal | null = null
+  for (const text of records.slice(0, maxRecords)) {
+    const read = readKeyRecord(text)
+    if (read.status === 'refused') refusal ??= read.refusal
+    // RFC 6376 6.1.2: the kind of key is that of the signature's algorithm.
+    else if (algorithm === `${read.tags.type}-sha256`) keys.push(read.tags)
+    else refusal ??= { result: 'permerror', reason: 'inappropriate key algorithm' }
+  }
+  if (keys.length > 0) return { status: 'ok', keys }
+  return { status: 'refused', refusal: refusal ?? { result: 'permerror', reason: 'no key for signature' } }
+}

@@ -1,0 +1,146 @@
+// Verifies the DKIM signatures of a mail (RFC 6376, 8301, 8463): what each of them proves, and why it does not.
+import { type HeaderField, relaxField, signedHeader } from '../header-fields.ts'
+import type { Asked, AuthResult } from '../lookup.ts'
+import type { BodyHash } from './body-digest.ts'
+import type { DkimKeyRecord } from './key-record.ts'
+import {
+  type DkimSignature,
+  type Read,
+  readDkimSignature,
+  type SignatureLabels,
+  type SignatureTags,
+} from './signature.ts'
+import type { SignerKeys } from './signer-keys.ts'
+import { findVerifyingKey } from './verify-signature.ts'
+
+/**
+ * What one signature proves: with `pass` that `domain` vouches for the fields that it signed, From among them, and for
+ * the whole body. Nothing else proves anything:
+ * `fail`      header or body are not what was signed;
+ * `policy`    the signature may be good, and is not believed: rsa-sha1, a key under 1024 bits, expired, l= before the
+ *             end of the body, or one signature too many;
+ * `neutral`   it cannot be read; `permerror` it breaks a rule, or there is no key for it; `temperror` DNS does not say.
+ */
+export interface DkimVerdict extends SignatureLabels {
+  result: AuthResult
+  reason: string
+  /** False where l= leaves bytes at the end of the body that anybody could have added, and where nothing was verified. */
+  coversBody: boolean
+  /** The key says t=y: the domain only tries DKIM, and its failures mean nothing. */
+  testing: boolean
+  asked: Asked[]
+}
+
+type HashOf = (signature: SignatureTags) => BodyHash | null
+
+const maxSignatures = 8
+
+interface Candidate {
+  field: HeaderField
+  read: Read<DkimSignature>
+  labels: SignatureLabels
+  asked: Asked[]
+}
+
+/** The signatures of one mail, from the header to the verdicts. */
+export class DkimSignatures {
+  readonly #fields: readonly HeaderField[]
+  readonly #keys: SignerKeys
+  readonly #candidates: Candidate[]
+  readonly #omitted: number
+
+  /** Begins to ask for the keys. The first eight signatures count, which are those that were added last. */
+  constructor(fields: readonly HeaderField[], keys: SignerKeys, nowSeconds: number) {
+    const signatures = fields.filter(({ name }) => name === 'dkim-signature')
+    this.#fields = fields
+    this.#keys = keys
+    // RFC 6376 6.1: a verifier may limit how many signatures it tries, against mails that are made to be slow.
+    this.#omitted = Math.max(0, signatures.length - maxSignatures)
+    this.#candidates = signatures.slice(0, maxSignatures).map((field) => {
+      const { labels, ...read } = readDkimSignature(field, nowSeconds)
+      return { field, read, labels, asked: read.status === 'ok' ? keys.ask(read.tags) : [] }
+    })
+  }
+
+  /** Those whose body hash will be wanted. */
+  get wanted(): SignatureTags[] {
+    return this.#candidates.flatMap(({ read }) => (read.status === 'ok' ? [read.tags] : []))
+  }
+
+  /** One verdict a signature in the order of the fields, and one for all those beyond eight. */
+  async verdicts(hashOf: HashOf): Promise<DkimVerdict[]> {
+    const verdicts = await Promise.all(this.#candidates.map((one) => this.#verify(one, hashOf)))
+    if (this.#omitted === 0) return verdicts
+    const reason = `${this.#omitted} more signatures than ${maxSignatures}: not verified`
+    return [...verdicts, { ...nothing, result: 'policy', reason }]
+  }
+
+  async #verify({ field, read, labels, asked }: Candidate, hashOf: HashOf): Promise<DkimVerdict> {
+    const verdict = { ...nothing, ...labels, asked }
+    if (read.status === 'refused') return { ...verdict, ...read.refusal }
+    const signature = read.tags
+    const found = await this.#keys.find(signature, signature.algorithm)
+    if (found.status === 'refused') return { ...verdict, ...found.refusal }
+    const testing = found.keys.some(({ isTesting }) => isTesting)
+    const keys = found.keys.filter(
+      ({ isStrict }) => !isStrict || signature.identityDomain === signature.domain,
+    )
+    // RFC 6376 3.6.1: under t=s the domain of i= is that of d=, not one below it.
+    if (keys.length === 0)
+      return { ...verdict, testing, result: 'permerror', reason: 'domain mismatch: i= under a key with t=s' }
+    const outcome = verifyContent(this.#fields, field, { signature, keys, bodyHash: hashOf(signature) })
+    return { ...verdict, testing, ...outcome }
+  }
+}
+
+const nothing: DkimVerdict = {
+  result: 'none',
+  reason: '',
+  domain: null,
+  selector: null,
+  identity: null,
+  algorithm: null,
+  canonicalization: null,
+  coversBody: false,
+  testing: false,
+  asked: [],
+}
+
+interface Signed {
+  signature: SignatureTags
+  keys: readonly DkimKeyRecord[]
+  /** Null where the body is shorter than l=. */
+  bodyHash: BodyHash | null
+}
+
+export type ContentVerdict = Pick<DkimVerdict, 'result' | 'reason' | 'coversBody'>
+
+/** Whether header and body are what was signed, with one of the keys. */
+export function verifyContent(
+  fields: readonly HeaderField[],
+  field: HeaderField,
+  { signature, keys, bodyHash }: Signed,
+): ContentVerdict {
+  if (bodyHash === null) return fail('the body is shorter than l=')
+  if (!bodyHash.digest.equals(signature.bodyHash)) return fail('body hash did not verify')
+  const key = findVerifyingKey(signature, canonicalHeader(fields, field, signature), keys)
+  if (key === null) return fail('signature did not verify')
+  const coversBody = bodyHash.isWhole
+  // RFC 6376 8.2: what follows the bytes that l= counts anybody can have added, and may hide all that was signed.
+  if (!coversBody) return { result: 'policy', reason: 'l= leaves the end of the body unsigned', coversBody }
+  return { result: 'pass', reason: `verified with ${key.sizeBits} bits`, coversBody }
+}
+
+function fail(reason: string): ContentVerdict {
+  return { result: 'fail', reason, coversBody: false }
+}
+
+function canonicalHeader(
+  fields: readonly HeaderField[],
+  own: HeaderField,
+  { names, headerCanonicalization: canonicalization, unsigned }: SignatureTags,
+): string {
+  const header = signedHeader(fields, own, { names, canonicalization })
+  // RFC 6376 3.7: the signature field itself comes last, without its line end.
+  return header + (canonicalization === 'simple' ? unsigned : relaxField(unsigned))
+}

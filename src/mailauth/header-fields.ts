@@ -1,0 +1,78 @@
+// The header fields of a mail as signatures cover them: in order, byte for byte, and in canonical form.
+
+/** One field; its text is what was received, as Latin-1, without its last CRLF. */
+export class HeaderField {
+  /** In lower case, without the white space before the colon; empty where a line is no field. */
+  readonly name: string
+  readonly text: string
+  /** What stands after the colon, in `text`. */
+  readonly value: string
+  #relaxed: string | null = null
+
+  constructor(text: string) {
+    const colon = text.indexOf(':')
+    this.text = text
+    this.name = text.slice(0, Math.max(colon, 0)).trimEnd().toLowerCase()
+    this.value = text.slice(colon + 1)
+  }
+
+  /** The relaxed form without its line end, made once for all signatures. */
+  get relaxed(): string {
+    this.#relaxed ??= relaxField(this.text)
+    return this.#relaxed
+  }
+}
+
+export type HeaderCanonicalization = 'simple' | 'relaxed'
+
+/** The field as it is hashed, without its line end. */
+export function canonicalField(field: HeaderField, canonicalization: HeaderCanonicalization): string {
+  // RFC 6376 3.4.1: "simple" changes nothing.
+  return canonicalization === 'simple' ? field.text : field.relaxed
+}
+
+// RFC 6376 3.4.2: lower case, unfolded, one space for many, none around the colon and at the end.
+export function relaxField(text: string): string {
+  const colon = text.indexOf(':')
+  const value = text.slice(colon + 1)
+  return `${text.slice(0, Math.max(colon, 0)).trimEnd().toLowerCase()}:${value
+    .replaceAll('\r\n', '')
+    .replace(/[\t ]+/g, ' ')
+    .replace(/^ | $/g, '')}`
+}
+
+const maxHeaderBytes = 1 << 20
+const maxFields = 10_000
+
+/**
+ * The fields of a header block, from its first byte to the empty line or to the end; null where it has more than 1 MiB
+ * or 10,000 fields: what was signed of such a header costs more to hash than it is worth.
+ */
+export function readFields(block: Buffer): HeaderField[] | null {
+  if (block.length > maxHeaderBytes) return null
+  const text = block.toString('latin1')
+  const end = text.startsWith('\r\n') ? 0 : text.indexOf('\r\n\r\n')
+  const lines = text.slice(0, end < 0 ? undefined : end).split(/\r\n(?![\t ])/)
+  if (lines.length > maxFields) return null
+  return lines.filter((line) => line !== '').map((line) => new HeaderField(line))
+}
+
+/** What a signature covers of a header, in its order, each field with its CRLF; `own` is the signature itself. */
+export function signedHeader(
+  fields: readonly HeaderField[],
+  own: HeaderField,
+  { names, canonicalization }: { names: readonly string[]; canonicalization: HeaderCanonicalization },
+): string {
+  const remaining = new Map<string, HeaderField[]>(names.map((name) => [name, []]))
+  for (const field of fields) {
+    // RFC 6376 3.5: h= does not cover the signature that it stands in.
+    if (field !== own && field.name !== '') remaining.get(field.name)?.push(field)
+  }
+  let canonical = ''
+  for (const name of names) {
+    // RFC 6376 5.4.2: fields of one name are taken from the bottom up; one that is not there counts as empty.
+    const field = remaining.get(name)!.pop()
+    if (field !== undefined) canonical += `${canonicalField(field, canonicalization)}\r\n`
+  }
+  return canonical
+}

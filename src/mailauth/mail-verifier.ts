@@ -1,0 +1,90 @@
+// Verifies a mail's DKIM signatures and its ARC chain while it arrives: keys from the header on, the body as it streams.
+import { ArcValidation, type ArcVerdict } from './arc/validate-arc.ts'
+import { type BodyCanonicalization, BodyDigest } from './dkim/body-digest.ts'
+import type { SignatureTags } from './dkim/signature.ts'
+import { SignerKeys } from './dkim/signer-keys.ts'
+import { DkimSignatures, type DkimVerdict } from './dkim/verify-dkim.ts'
+import { readFields } from './header-fields.ts'
+import type { Lookup } from './lookup.ts'
+
+export interface MailVerdicts {
+  /** One a signature, in the order of the fields; empty for a mail that is not signed. */
+  dkim: DkimVerdict[]
+  arc: ArcVerdict
+}
+
+const headerTooLarge = 'the header has more than 1 MiB or 10,000 fields: not verified'
+
+/**
+ * To be given the header once, then the body in pieces, then `end`. It asks at most 28 names: 8 of DKIM, 20 of ARC.
+ * The body is made canonical and hashed once for each canonicalization in use, twice at most, however many signatures
+ * there are. Nothing throws for what a mail says. A `lookup` that ends by a deadline makes `end` do so as well.
+ */
+export class MailVerifier {
+  readonly #lookup: Lookup
+  readonly #nowSeconds: number
+  readonly #digests = new Map<BodyCanonicalization, BodyDigest>()
+  #dkim: DkimSignatures | null = null
+  #arc: ArcValidation | null = null
+
+  constructor(lookup: Lookup, { nowSeconds }: { nowSeconds: number }) {
+    this.#lookup = lookup
+    this.#nowSeconds = nowSeconds
+  }
+
+  /** The complete header block; the empty line at its end may be there or not. */
+  header(block: Buffer): void {
+    const fields = readFields(block)
+    if (fields === null) return
+    const keys = new SignerKeys(this.#lookup)
+    this.#dkim = new DkimSignatures(fields, keys, this.#nowSeconds)
+    this.#arc = new ArcValidation(fields, keys, this.#nowSeconds)
+    const wanted = [...this.#dkim.wanted, ...this.#arc.wanted]
+    for (const form of ['simple', 'relaxed'] as const) {
+      const lengths = wanted.filter((one) => one.bodyCanonicalization === form).map((one) => one.bodyLength)
+      if (lengths.length > 0) this.#digests.set(form, new BodyDigest(form, lengths))
+    }
+  }
+
+  /** The next bytes of the body, which begins behind the empty line. */
+  body(chunk: Buffer): void {
+    for (const digest of this.#digests.values()) digest.update(chunk)
+  }
+
+  /** Waits for the keys. To be called once. */
+  async end(): Promise<MailVerdicts> {
+    if (this.#dkim === null || this.#arc === null) return tooLarge
+    for (const digest of this.#digests.values()) digest.end()
+    const hashOf = ({ bodyCanonicalization, bodyLength }: SignatureTags) =>
+      this.#digests.get(bodyCanonicalization)!.hashOf(bodyLength)
+    const [dkim, arc] = await Promise.all([this.#dkim.verdicts(hashOf), this.#arc.verdict(hashOf)])
+    return { dkim, arc }
+  }
+}
+
+const tooLarge: MailVerdicts = {
+  dkim: [
+    {
+      result: 'policy',
+      reason: headerTooLarge,
+      domain: null,
+      selector: null,
+      identity: null,
+      algorithm: null,
+      canonicalization: null,
+      coversBody: false,
+      testing: false,
+      asked: [],
+    },
+  ],
+  arc: {
+    result: 'fail',
+    reason: headerTooLarge,
+    sealers: [],
+    authResults: [],
+    coversFrom: false,
+    coversBody: false,
+    oldestPass: null,
+    asked: [],
+  },
+}
