@@ -21,6 +21,8 @@ import { transferDecoder } from '../../src/mail/read/transfer-stream.ts'
 import { readQuery, writeVector } from '../../src/mail/read/words.ts'
 import { encodeText } from '../../src/mail/write/body-encode.ts'
 import { compose, type Draft } from '../../src/mail/write/compose.ts'
+import { readAuthorDomains } from '../../src/mailauth/dmarc/author-domain.ts'
+import { parseDmarcRecord } from '../../src/mailauth/dmarc/record.ts'
 import { ArchiveSearch } from '../../src/scan/archive.ts'
 import { ReplyReader } from '../../src/smtp/client/reply-reader.ts'
 import { formatReply } from '../../src/smtp/reply.ts'
@@ -85,6 +87,32 @@ const addresses: Grammar = {
     ['team: ', ';'],
   ],
   limits: [1000, 10_000],
+}
+
+const authors: Grammar = {
+  name: 'the domain of the author',
+  read: (text) => readAuthorDomains(bytesOf(text)),
+  tokens: [...addressTokens, crlf, '\r\n ', '\r', '\0', 'From: ', 'from:', '=?utf-8?q?=40?='],
+  frames: [
+    ['From: ', crlf],
+    ['From: <', '>\r\n'],
+    ['From: "', '"\r\n'],
+  ],
+  limits: [200, 1000, 10_000],
+}
+
+const policyRecords: Grammar = {
+  name: 'DMARC records',
+  read: parseDmarcRecord,
+  tokens: [';', '=', ' ', ',', '!', ':', 'p=none', 'rua=', 'mailto:a@b.c', 'a', '%41', '\0', 'é', '9'],
+  frames: [
+    ['v=DMARC1;', ''],
+    ['v=DMARC1; rua=', ';p=none'],
+  ],
+  limits: [4096],
+  separator: ';',
+  // The record as it was stands beside what it says.
+  longestOutput: (length) => 2 * length + 1024,
 }
 
 const singleAddresses: Grammar = {
@@ -752,6 +780,8 @@ export const grammars: Grammar[] = [
   ...[
     header,
     addresses,
+    authors,
+    policyRecords,
     singleAddresses,
     domains,
     encodedWords,
