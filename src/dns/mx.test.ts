@@ -106,6 +106,7 @@ before(async () => {
     },
     'short.example': { A: ['8.8.7.1'], ttlSeconds: 10 },
     'fleeting.example': { A: ['8.8.8.1'], ttlSeconds: 0 },
+    'moving.example': { MX: [[10, 'one.example']], ttlSeconds: 10 },
   })
   server.fail('broken.example', 'SERVFAIL', 'MX')
   server.fail('servfail.example', 'SERVFAIL')
@@ -257,6 +258,8 @@ const remembered: [string, number, number][] = [
   ['short.example', 9_000, 0],
   ['short.example', 11_000, 3],
   ['fleeting.example', 0, 3],
+  ['moving.example', 9_000, 0],
+  ['moving.example', 11_000, 3],
   ['ordered.example', 299_000, 0],
   ['ordered.example', 301_000, 5],
   ['null.example', 59_000, 0],
@@ -270,7 +273,6 @@ for (const [domain, laterMs, questions] of remembered) {
     const remembering = finder({ clock })
     await remembering.find(domain)
     clock.advance(laterMs)
-    // c-ares may ask more than once where it got an error.
     const distinct = new Set<string>()
     const before = server.asked.length
     await remembering.find(domain)

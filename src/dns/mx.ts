@@ -20,7 +20,7 @@ export type Hops =
   | { status: 'temporary'; reason: string }
 
 export interface HopFinderOptions {
-  resolver: Resolver
+  resolver: Pick<Resolver, 'resolve'>
   /** Refuses loopback, private and our own addresses; see `isPublicUnicast`. */
   isAllowed: (ip: string) => boolean
   /** Whether a mail server is this deployment itself; see `OwnHost`. */
@@ -38,7 +38,7 @@ export interface HopFinderOptions {
 
 const namesAtOnce = 20
 const maxAddresses = 40
-// The MX record's own TTL is not to be had from c-ares, so that of its addresses counts, within these bounds.
+// Within these bounds the TTL counts: the shortest of the MX records' and of those of the addresses.
 const maxCacheMs = 300_000
 const noneFoundCacheMs = 60_000
 
@@ -47,7 +47,7 @@ interface Found {
   cacheMs: number
 }
 
-/** Finds hops, and remembers them for as long as their addresses' TTL says, five minutes at most. */
+/** Finds hops, and remembers them for as long as their TTL says, five minutes at most. */
 export class HopFinder {
   readonly #options: Required<HopFinderOptions>
   readonly #cache: BoundedMap<string, { hops: Hops; untilMs: number }>
@@ -107,12 +107,12 @@ async function resolveHops(options: Required<HopFinderOptions>, domain: string):
   if (answer.status === 'temporary') return temporary(answer.reason)
   if (answer.status === 'nxdomain') return nothing({ status: 'domain_not_found' })
   // RFC 5321 5.1: without MX records the domain is its own mail server, with preference 0.
-  if (answer.status === 'nodata') return findHosts(options, [{ exchange: domain, preference: 0 }])
+  if (answer.status === 'nodata') return findHosts(options, [{ exchange: domain, preference: 0 }], answer)
   const named = answer.records.filter(({ exchange }) => exchange !== '')
   // RFC 7505 3: a single MX of "." says that the domain takes no mail.
   if (named.length === 0) return nothing({ status: 'null_mx' })
   // Shuffled before the cut as well, so that of many equal ones each has its day.
-  return findHosts(options, shuffle(named, options.random))
+  return findHosts(options, shuffle(named, options.random), answer)
 }
 
 /** What the mail servers looked up so far came to. */
@@ -128,10 +128,14 @@ interface Search {
 }
 
 /** Looks the servers up by preference, some at a time, until there is one to try: before it may stand many dead names. */
-async function findHosts(options: Required<HopFinderOptions>, exchanges: DnsRecords['MX'][]): Promise<Found> {
+async function findHosts(
+  options: Required<HopFinderOptions>,
+  exchanges: DnsRecords['MX'][],
+  { ttlSeconds = Number.POSITIVE_INFINITY }: { ttlSeconds?: number },
+): Promise<Found> {
   const asked = exchanges.slice(0, options.maxNames)
   const search: Search = {
-    ...{ hosts: [], ttlSeconds: Number.POSITIVE_INFINITY, unknown: null, isRefused: false, isOwn: false },
+    ...{ hosts: [], ttlSeconds, unknown: null, isRefused: false, isOwn: false },
   }
   for (let from = 0; from < asked.length && search.hosts.length === 0 && !search.isOwn; from += namesAtOnce)
     await resolveSome(options, asked.slice(from, from + namesAtOnce), search)
@@ -185,7 +189,7 @@ async function resolveSome(
 }
 
 /** The addresses of a name in the order to try them, and why some of them cannot be known now. */
-export async function findAddressRecords(resolver: Resolver, name: string) {
+export async function findAddressRecords(resolver: Pick<Resolver, 'resolve'>, name: string) {
   const answers = await Promise.all([resolver.resolve('A', name), resolver.resolve('AAAA', name)])
   const [four, six] = answers.map(recordsOf) as [DnsRecords['A'][], DnsRecords['A'][]]
   const failed = answers.find((answer) => answer.status === 'temporary')

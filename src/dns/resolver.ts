@@ -1,5 +1,11 @@
 // Asks DNS, and gives the answer as a value: found, no such name, no such record, or not to be known now.
-import { Resolver as SystemResolver } from 'node:dns/promises'
+import { FairLimit } from '../base/fair-limit.ts'
+import { askServer, late, type ServerAddress } from './ask-server.ts'
+import { type Question, type RawRecord, type Reply, typeNumbers } from './message.ts'
+import { NameServers } from './name-servers.ts'
+import { type Known, malformed, readAnswer, type Temporary, temporary } from './read-answer.ts'
+import { readHost, readIpv4, readIpv6, readMx, readText } from './read-record.ts'
+import { readName, writeName } from './wire-name.ts'
 
 export interface DnsRecords {
   /** The exchange is in lower case without its trailing dot; empty for the root, "." */
@@ -16,73 +22,95 @@ export interface DnsRecords {
 export type DnsType = keyof DnsRecords
 
 export type DnsAnswer<Record> =
-  | { status: 'ok'; records: Record[] }
-  | { status: 'nxdomain' }
-  | { status: 'nodata' }
-  /** SERVFAIL, REFUSED, a timeout, a malformed answer: nothing was learned, ask again later. */
-  | { status: 'temporary'; reason: string }
+  | ({ status: 'ok'; records: Record[] } & Known)
+  | ({ status: 'nxdomain' } & Known)
+  | ({ status: 'nodata' } & Known)
+  | Temporary
 
 export interface ResolverOptions {
   /** `ip:port` or `ip`; none means those of the system. */
   servers: readonly string[]
-  /** For one try at one server. A question takes at most about this times `tries` times the number of servers. */
+  /** For one try at one server, TCP included. */
   timeoutMs?: number
+  /** How often a server that says nothing is asked. */
   tries?: number
+  /** For one question, all tries at all servers, and waiting until it may be asked. */
+  deadlineMs?: number
+  /** Questions at the same time, each with a socket of its own. */
+  maxAtOnce?: number
 }
 
+/** A stub resolver: it asks servers that do the work, and keeps no answer. */
 export class Resolver {
-  readonly #system: SystemResolver
+  readonly #options: Required<Omit<ResolverOptions, 'servers'>>
+  readonly #servers: NameServers
+  readonly #limit: FairLimit
 
-  constructor({ servers, timeoutMs = 3000, tries = 2 }: ResolverOptions) {
-    this.#system = new SystemResolver({ timeout: timeoutMs, maxTimeout: timeoutMs, tries })
-    if (servers.length > 0) this.#system.setServers(servers)
+  constructor({ servers, ...options }: ResolverOptions) {
+    this.#options = { timeoutMs: 3_000, tries: 2, deadlineMs: 30_000, maxAtOnce: 1_000, ...options }
+    this.#servers = new NameServers(servers)
+    this.#limit = new FairLimit(this.#options.maxAtOnce)
   }
 
   /** Asks for the records of one type; CNAMEs are followed by the server asked. Never rejects. */
   async resolve<Type extends DnsType>(type: Type, name: string): Promise<DnsAnswer<DnsRecords[Type]>> {
-    try {
-      const records = await lookup[type](this.#system, name)
-      return records.length > 0 ? { status: 'ok', records } : { status: 'nodata' }
-    } catch (error) {
-      // The world's answer comes as an exception here and leaves as a value.
-      return toAnswer(error)
+    const untilMs = performance.now() + this.#options.deadlineMs
+    const wireName = writeName(name)
+    // A name that DNS cannot hold cannot exist.
+    if (!wireName) return { status: 'nxdomain' }
+    return await this.#limit.run('', () => this.#ask(type, wireName, untilMs))
+  }
+
+  /** Server after server, until one knows; who said nothing is asked again, who answered without knowing is not. */
+  async #ask<Type extends DnsType>(
+    type: Type,
+    name: Buffer,
+    untilMs: number,
+  ): Promise<DnsAnswer<DnsRecords[Type]>> {
+    const question = { type: typeNumbers[type], name }
+    let reason = 'no DNS server is known'
+    let servers = this.#servers.list()
+    for (let tried = 0; tried < this.#options.tries; tried++) {
+      const silent: ServerAddress[] = []
+      for (const server of servers) {
+        const leftMs = Math.min(this.#options.timeoutMs, untilMs - performance.now())
+        if (leftMs <= 0) return temporary(late)
+        const reply = await askServer(server, question, leftMs)
+        this.#servers.note(server, 'silent' in reply ? 'silent' : 'answers')
+        const answer = 'silent' in reply ? temporary(reply.silent) : readRecords(reply, type, question)
+        if (answer.status !== 'temporary') return answer
+        reason = answer.reason
+        if ('silent' in reply) silent.push(server)
+      }
+      servers = silent
     }
+    return temporary(reason)
   }
 }
 
-const lookup: { [Type in DnsType]: (system: SystemResolver, name: string) => Promise<DnsRecords[Type][]> } = {
-  MX: async (system, name) => {
-    const records = await system.resolveMx(name)
-    return records.map(({ exchange, priority }) => ({ exchange: hostName(exchange), preference: priority }))
-  },
-  A: async (system, name) => withTtl(await system.resolve4(name, { ttl: true })),
-  AAAA: async (system, name) => withTtl(await system.resolve6(name, { ttl: true })),
-  // RFC 7208 3.3: the strings of a record are one text, without spaces between them.
-  TXT: async (system, name) => (await system.resolveTxt(name)).map((strings) => strings.join('')),
-  CNAME: async (system, name) => (await system.resolveCname(name)).map(hostName),
-  PTR: async (system, name) => (await system.resolvePtr(name)).map(hostName),
+function readRecords<Type extends DnsType>(
+  reply: Reply,
+  type: Type,
+  question: Question,
+): DnsAnswer<DnsRecords[Type]> {
+  const found = readAnswer(reply, question.type, readName(question.name, 0)!.name)
+  if (found.status !== 'ok') return found
+  const records = found.records.map((record) => readers[type](reply.bytes, record, found.ttlSeconds))
+  const whole = records.filter((record) => record !== null)
+  return whole.length === records.length ? { ...found, records: whole } : temporary(malformed)
 }
 
-function hostName(name: string): string {
-  return name.replace(/\.$/, '').toLowerCase()
+const readers: {
+  [Type in DnsType]: (message: Buffer, record: RawRecord, ttlSeconds: number) => DnsRecords[Type] | null
+} = {
+  A: (message, record, ttlSeconds) => withTtl(readIpv4(message, record), ttlSeconds),
+  AAAA: (message, record, ttlSeconds) => withTtl(readIpv6(message, record), ttlSeconds),
+  MX: readMx,
+  TXT: readText,
+  CNAME: readHost,
+  PTR: readHost,
 }
 
-function withTtl(records: { address: string; ttl: number }[]): DnsRecords['A'][] {
-  return records.map(({ address, ttl }) => ({ address, ttlSeconds: ttl }))
-}
-
-function toAnswer(error: unknown): Exclude<DnsAnswer<never>, { status: 'ok' }> {
-  const code = (error as NodeJS.ErrnoException).code ?? String(error)
-  // EBADNAME: a label or the name is too long for DNS, so it cannot exist.
-  if (code === 'ENOTFOUND' || code === 'EBADNAME') return { status: 'nxdomain' }
-  if (code === 'ENODATA') return { status: 'nodata' }
-  return { status: 'temporary', reason: reasons[code] ?? `DNS answered ${code}` }
-}
-
-const reasons: Record<string, string> = {
-  ESERVFAIL: 'DNS answered SERVFAIL',
-  EREFUSED: 'DNS answered REFUSED',
-  ETIMEOUT: 'DNS did not answer in time',
-  ECONNREFUSED: 'no DNS server could be reached',
-  EBADRESP: 'DNS gave a malformed answer',
+function withTtl(address: string | null, ttlSeconds: number): DnsRecords['A'] | null {
+  return address === null ? null : { address, ttlSeconds }
 }

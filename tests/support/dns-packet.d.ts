@@ -1,4 +1,4 @@
-// The part of dns-packet (which brings no types) that the test server uses.
+// The part of dns-packet (which brings no types) that tests use.
 declare module 'dns-packet' {
   export interface Question {
     type: string
@@ -9,7 +9,17 @@ declare module 'dns-packet' {
     type: string
     name: string
     ttl: number
+    class?: string
     data: unknown
+  }
+  /** EDNS, which has fields of its own where other records have a TTL. */
+  export interface Opt {
+    type: 'OPT'
+    name: '.'
+    udpPayloadSize: number
+    extendedRcode?: number
+    flags: number
+    options: []
   }
   export interface Packet {
     id?: number
@@ -17,7 +27,11 @@ declare module 'dns-packet' {
     flags: number
     questions: Question[]
     answers: Answer[]
+    authorities?: Answer[]
+    additionals?: (Answer | Opt)[]
   }
+  export const AUTHENTIC_DATA: number
+  export const AUTHORITATIVE_ANSWER: number
   export const RECURSION_AVAILABLE: number
   export const TRUNCATED_RESPONSE: number
   export function decode(bytes: Buffer): Packet

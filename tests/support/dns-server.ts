@@ -2,6 +2,7 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type Answer, decode, encode, type Packet, RECURSION_AVAILABLE, TRUNCATED_RESPONSE } from 'dns-packet'
 
 export interface ZoneRecords {
@@ -12,11 +13,29 @@ export interface ZoneRecords {
   /** One record a row: its text, or its strings. */
   TXT?: (string | string[])[]
   CNAME?: string
+  PTR?: string[]
   ttlSeconds?: number
 }
 
-/** `truncated`: over UDP always TC. `garbage`: bytes that are no DNS. `otherId`: an answer to another question. */
-export type DnsFault = 'SERVFAIL' | 'REFUSED' | 'silent' | 'truncated' | 'garbage' | 'otherId'
+/**
+ * `truncated`: over UDP always TC. `garbage`: bytes that are no DNS. The right answer under another id (`otherId`), to
+ * another question, or from another port. `withoutEdns`: FORMERR for who asks with EDNS. `referral`: the answer of a
+ * server that neither has the name nor asks others.
+ */
+export type DnsFault =
+  | 'SERVFAIL'
+  | 'REFUSED'
+  | 'silent'
+  | 'truncated'
+  | 'garbage'
+  | 'otherId'
+  | 'otherQuestion'
+  | 'otherPort'
+  | 'withoutEdns'
+  | 'referral'
+
+/** Writes what is sent in answer to the bytes of a question: messages, none, or several. */
+export type WriteReplies = (query: Buffer, transport: 'udp' | 'tcp') => Buffer[]
 
 export interface AskedQuestion {
   name: string
@@ -24,7 +43,7 @@ export interface AskedQuestion {
   transport: 'udp' | 'tcp'
 }
 
-const rcodes = { NOERROR: 0, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 }
+const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 }
 // What a resolver of today announces over UDP; a longer answer is truncated.
 const udpSizeBytes = 1232
 
@@ -35,22 +54,29 @@ export class DnsServer {
   readonly asked: AskedQuestion[] = []
   /** How many questions have arrived while it held its answers back. */
   held = 0
+  /** The zone that is said not to have what is not there, and for how long; null says nothing of it. */
+  soa: { zone: string; ttlSeconds: number; minimumSeconds: number } | null = null
+  /** What is sent at all for names that have a writer. */
+  readonly #writers = new Map<string, WriteReplies>()
+  readonly #delaysMs = new Map<string, number>()
   readonly #udp: UdpSocket
   readonly #tcp: Server
   readonly #connections = new Set<Socket>()
   readonly #zone = new Map<string, ZoneRecords>()
   readonly #faults = new Map<string, DnsFault>()
   #held: Promise<void> | null = null
+  #isClosed = false
 
   private constructor(udp: UdpSocket, tcp: Server) {
     this.#udp = udp
     this.#tcp = tcp
-    this.address = `${udp.address().address}:${udp.address().port}`
+    const { address, family, port } = udp.address()
+    this.address = family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`
     udp.on('message', async (message, peer) => {
       if (this.#held) this.held++
       await this.#held
-      const reply = this.#answer(message, 'udp')
-      if (reply) udp.send(reply, peer.port, peer.address)
+      await this.#delay(message)
+      for (const reply of this.#answer(message, 'udp')) await this.#sendPacket(reply, message, peer)
     })
     tcp.on('connection', (socket) => this.#converse(socket))
   }
@@ -61,7 +87,7 @@ export class DnsServer {
     { host = '127.0.0.1', port = 0 }: { host?: string; port?: number } = {},
   ): Promise<DnsServer> {
     for (;;) {
-      const udp = createSocket('udp4')
+      const udp = createSocket(host.includes(':') ? 'udp6' : 'udp4')
       udp.bind(port, host)
       await once(udp, 'listening')
       const tcp = createServer()
@@ -96,6 +122,17 @@ export class DnsServer {
     else this.#faults.delete(key)
   }
 
+  /** Answers about `name` only after so long. */
+  delay(name: string, ms: number): void {
+    this.#delaysMs.set(name.toLowerCase(), ms)
+  }
+
+  /** Sends what `write` gives for every question about `name`; null ends that. */
+  answerWith(name: string, write: WriteReplies | null): void {
+    if (write) this.#writers.set(name.toLowerCase(), write)
+    else this.#writers.delete(name.toLowerCase())
+  }
+
   /** Leaves what arrives over UDP from now on unanswered until the function given back is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -107,6 +144,7 @@ export class DnsServer {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     for (const socket of this.#connections) socket.destroy()
     this.#tcp.close()
     this.#udp.close()
@@ -119,34 +157,82 @@ export class DnsServer {
     socket.on('close', () => this.#connections.delete(socket))
     // A resolver that hangs up early is no failure of the test.
     socket.on('error', () => socket.destroy())
-    socket.on('data', (chunk) => {
+    socket.on('data', async (chunk) => {
       received = Buffer.concat([received, chunk])
       while (received.length >= 2 && received.length >= 2 + received.readUInt16BE(0)) {
         const end = 2 + received.readUInt16BE(0)
-        const reply = this.#answer(received.subarray(2, end), 'tcp')
+        const message = received.subarray(2, end)
         received = received.subarray(end)
-        if (!reply) continue
-        const prefix = Buffer.alloc(2)
-        prefix.writeUInt16BE(reply.length)
-        socket.write(Buffer.concat([prefix, reply]))
+        await this.#delay(message)
+        for (const reply of this.#answer(message, 'tcp')) {
+          const prefix = Buffer.alloc(2)
+          prefix.writeUInt16BE(reply.length)
+          socket.write(Buffer.concat([prefix, reply]))
+        }
       }
     })
   }
 
-  #answer(message: Buffer, transport: 'udp' | 'tcp'): Buffer | null {
+  async #delay(message: Buffer): Promise<void> {
+    const ms = this.#delaysMs.get(decode(message).questions[0]!.name.toLowerCase())
+    if (ms) await pause(ms)
+  }
+
+  /** From this server's port, or where it is to lie about that from another one. */
+  async #sendPacket(packet: Buffer, message: Buffer, peer: { port: number; address: string }): Promise<void> {
+    const { name, type } = decode(message).questions[0]!
+    if (this.#faultOf(name, type) !== 'otherPort') {
+      // It may have been closed while the answer was held back.
+      if (!this.#isClosed) this.#udp.send(packet, peer.port, peer.address)
+      return
+    }
+    const other = createSocket('udp4')
+    other.send(packet, peer.port, peer.address, () => other.close())
+    await once(other, 'close')
+  }
+
+  #faultOf(name: string, type: string): DnsFault | undefined {
+    const key = name.toLowerCase()
+    return this.#faults.get(`${key} ${type}`) ?? this.#faults.get(`${key} *`)
+  }
+
+  #answer(message: Buffer, transport: 'udp' | 'tcp'): Buffer[] {
     const query = decode(message)
     const { name, type } = query.questions[0]!
     this.asked.push({ name, type, transport })
     const key = name.toLowerCase()
-    const fault = this.#faults.get(`${key} ${type}`) ?? this.#faults.get(`${key} *`)
-    if (fault === 'silent') return null
-    if (fault === 'garbage') return Buffer.from('this is no answer')
-    if (fault === 'SERVFAIL' || fault === 'REFUSED') return reply(query, rcodes[fault], [])
+    const write = this.#writers.get(key)
+    if (write) return write(message, transport)
+    const fault = this.#faultOf(name, type)
+    if (fault === 'silent') return []
+    if (fault === 'garbage') return [Buffer.from('this is no answer')]
+    if (fault === 'SERVFAIL' || fault === 'REFUSED') return [this.#reply(query, rcodes[fault], [])]
+    if (fault === 'withoutEdns' && query.additionals?.length) return [this.#reply(query, rcodes.FORMERR, [])]
+    if (fault === 'referral') return [encode({ ...query, type: 'response', flags: 0, additionals: [] })]
     const answers = this.#collect(key, type)
     const id = fault === 'otherId' ? query.id! ^ 1 : query.id!
-    const full = reply({ ...query, id }, answers ? rcodes.NOERROR : rcodes.NXDOMAIN, answers ?? [])
+    const questions = fault === 'otherQuestion' ? [{ name: `other.${name}`, type }] : query.questions
+    const full = this.#reply(
+      { ...query, id, questions },
+      answers ? rcodes.NOERROR : rcodes.NXDOMAIN,
+      answers ?? [],
+    )
     const isTooLong = full.length > udpSizeBytes || fault === 'truncated'
-    return transport === 'udp' && isTooLong ? reply(query, rcodes.NOERROR, [], TRUNCATED_RESPONSE) : full
+    return transport === 'udp' && isTooLong
+      ? [this.#reply(query, rcodes.NOERROR, [], TRUNCATED_RESPONSE)]
+      : [full]
+  }
+
+  #reply(query: Packet, rcode: number, answers: Answer[], flags = 0): Buffer {
+    const isAbsent = rcode === rcodes.NXDOMAIN || !answers.some(({ type }) => type !== 'CNAME')
+    return encode({
+      id: query.id!,
+      type: 'response',
+      flags: RECURSION_AVAILABLE | flags | rcode,
+      questions: query.questions,
+      answers,
+      authorities: this.soa && isAbsent ? [toSoa(this.soa)] : [],
+    })
   }
 
   /** The records of a name and type behind its CNAMEs; null where the name does not exist. */
@@ -178,6 +264,7 @@ function toAnswers(name: string, type: string, ttl: number, records: ZoneRecords
     AAAA: records.AAAA ?? [],
     TXT: (records.TXT ?? []).map((text) => (typeof text === 'string' ? inStrings(text) : text)),
     CNAME: records.CNAME === undefined ? [] : [records.CNAME],
+    PTR: records.PTR ?? [],
   }
   return (values[type] ?? []).map((value) => ({ type, name, ttl, data: value }))
 }
@@ -187,12 +274,8 @@ function inStrings(text: string): string[] {
   return text.match(/.{1,255}/gs) ?? ['']
 }
 
-function reply(query: Packet, rcode: number, answers: Answer[], flags = 0): Buffer {
-  return encode({
-    id: query.id!,
-    type: 'response',
-    flags: RECURSION_AVAILABLE | flags | rcode,
-    questions: query.questions,
-    answers,
-  })
+function toSoa({ zone, ttlSeconds, minimumSeconds }: NonNullable<DnsServer['soa']>): Answer {
+  const times = { serial: 1, refresh: 60, retry: 60, expire: 60, minimum: minimumSeconds }
+  const content = { mname: `ns.${zone}`, rname: `hostmaster.${zone}`, ...times }
+  return { type: 'SOA', name: zone, ttl: ttlSeconds, data: content }
 }

@@ -1,0 +1,113 @@
+// What a reply of DNS answers to its question: records behind their aliases, an absence, or nothing that is to be known now.
+import { type RawRecord, type Reply, typeNumbers } from './message.ts'
+import { readHost } from './read-record.ts'
+
+/** What comes with an answer. */
+export interface Known {
+  /** For how long it holds, from when it was given; absent where DNS does not say. */
+  ttlSeconds?: number
+  /** The server says that signatures prove it (AD). Worth as much as the way to that server. */
+  isAuthenticated?: boolean
+}
+
+/** SERVFAIL, REFUSED, a timeout, a malformed answer: nothing was learned, ask again later. */
+export interface Temporary {
+  status: 'temporary'
+  reason: string
+}
+
+export type Found =
+  | ({ status: 'ok'; records: RawRecord[]; ttlSeconds: number } & Known)
+  | ({ status: 'nxdomain' } & Known)
+  | ({ status: 'nodata' } & Known)
+  | Temporary
+
+export const malformed = 'DNS gave a malformed answer'
+const maxAliases = 10
+const rcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'] as const
+const longestTtlSeconds = 0x7fff_ffff
+/** Two names of at least one byte, and five numbers. */
+const minSoaBytes = 22
+
+/** Finds the records of `type`, a number, at `name`, which is in lower case and escaped. Their contents are not read. */
+export function readAnswer(reply: Reply, type: number, name: string): Found {
+  const code = rcodes[reply.rcode] ?? `code ${reply.rcode}`
+  if (code !== 'NOERROR' && code !== 'NXDOMAIN') return temporary(`DNS answered ${code}`)
+  const chain = followAliases(reply, type, name)
+  if (chain.fault) return temporary(chain.fault)
+  const absence = { ...negativeTtl(reply, chain), ...authenticated(reply) }
+  if (code === 'NXDOMAIN') return { status: 'nxdomain', ...absence }
+  const { records } = chain
+  if (records.length === 0 && isReferral(reply)) return temporary('the DNS server does not answer for others')
+  if (records.length === 0) return { status: 'nodata', ...absence }
+  const ttlSeconds = Math.min(chain.ttlSeconds, ...records.map(ttlOf))
+  return { status: 'ok', records, ttlSeconds, ...authenticated(reply) }
+}
+
+export function temporary(reason: string): Temporary {
+  return { status: 'temporary', reason }
+}
+
+function authenticated({ isAuthenticated }: Reply): Known {
+  return isAuthenticated ? { isAuthenticated } : {}
+}
+
+interface Chain {
+  /** Of the type asked for, at the end of the aliases. Records of other names are nobody's answer. */
+  records: RawRecord[]
+  /** The last name. */
+  name: string
+  /** The shortest of the aliases'. */
+  ttlSeconds: number
+  /** Why it could not be followed to its end. */
+  fault: string | null
+}
+
+/** Follows CNAMEs within the reply. A loop ends where it closes: there is nothing at its end. */
+function followAliases({ answers, bytes }: Reply, type: number, asked: string): Chain {
+  const seen = new Set<string>()
+  const chain: Chain = { records: [], name: asked, ttlSeconds: Number.POSITIVE_INFINITY, fault: null }
+  for (;;) {
+    const own = answers.filter(({ name }) => name === chain.name)
+    chain.records = own.filter((record) => record.type === type)
+    const alias = own.find((record) => record.type === typeNumbers.CNAME)
+    seen.add(chain.name)
+    if (chain.records.length > 0 || !alias) return chain
+    const target = readHost(bytes, alias)
+    if (target === null) return { ...chain, fault: malformed }
+    if (seen.has(target)) return chain
+    if (seen.size > maxAliases)
+      return { ...chain, fault: `DNS answered with more than ${maxAliases} aliases` }
+    chain.ttlSeconds = Math.min(chain.ttlSeconds, ttlOf(alias))
+    chain.name = target
+  }
+}
+
+function ttlOf({ ttlSeconds }: RawRecord): number {
+  return boundTtl(ttlSeconds)
+}
+
+// RFC 2181 8: a TTL with its first bit set is one of 0.
+function boundTtl(seconds: number): number {
+  return seconds > longestTtlSeconds ? 0 : seconds
+}
+
+/** A server that neither has the name nor asks others names those who may: it was not made to be asked by us. */
+function isReferral({ isAuthoritative, isRecursive, authorities }: Reply): boolean {
+  return !isAuthoritative && !isRecursive && !authorities.some(({ type }) => type === typeNumbers.SOA)
+}
+
+/** How long it is known that there is nothing. */
+function negativeTtl({ authorities, bytes }: Reply, { name, ttlSeconds }: Chain): Known {
+  const soa = authorities.find(
+    ({ type, name: zone, start, end }) =>
+      type === typeNumbers.SOA && isWithin(name, zone) && end - start >= minSoaBytes,
+  )
+  if (!soa) return {}
+  // RFC 2308 5: the shorter of the SOA's own TTL and its last number.
+  return { ttlSeconds: Math.min(ttlSeconds, ttlOf(soa), boundTtl(bytes.readUInt32BE(soa.end - 4))) }
+}
+
+function isWithin(name: string, zone: string): boolean {
+  return zone === '' || name === zone || name.endsWith(`.${zone}`)
+}

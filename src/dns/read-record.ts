@@ -1,0 +1,45 @@
+// What the contents of a record say, type by type; null where they are malformed.
+import ipaddr from 'ipaddr.js'
+import { readName } from './wire-name.ts'
+
+/** Where something begins and ends in a message. */
+interface Span {
+  start: number
+  end: number
+}
+
+export function readIpv4(message: Buffer, { start, end }: Span): string | null {
+  return end - start === 4 ? message.subarray(start, end).join('.') : null
+}
+
+/** In the written form of RFC 5952. */
+export function readIpv6(message: Buffer, { start, end }: Span): string | null {
+  return end - start === 16 ? new ipaddr.IPv6([...message.subarray(start, end)]).toString() : null
+}
+
+/** A name that fills the contents, in lower case, escaped, without a final dot; '' is the root. */
+export function readHost(message: Buffer, { start, end }: Span): string | null {
+  const read = readName(message, start)
+  return read?.end === end ? read.name : null
+}
+
+export function readMx(
+  message: Buffer,
+  { start, end }: Span,
+): { exchange: string; preference: number } | null {
+  const exchange = end - start > 2 ? readHost(message, { start: start + 2, end }) : null
+  return exchange === null ? null : { exchange, preference: message.readUInt16BE(start) }
+}
+
+/** The strings of a TXT record, joined as bytes: a character may stand across two of them. */
+export function readText(message: Buffer, { start, end }: Span): string | null {
+  const strings: Buffer[] = []
+  for (let at = start; at < end; ) {
+    const next = at + 1 + message[at]!
+    if (next > end) return null
+    strings.push(message.subarray(at + 1, next))
+    at = next
+  }
+  // RFC 7208 3.3: the strings of a record are one text, without spaces between them.
+  return Buffer.concat(strings).toString()
+}
