@@ -33,6 +33,10 @@ export const meters = {
   received: new Counter({
     ...{ name: 'posthorn_mails_received_total', help: 'Mails that were answered with 250.', registers },
   }),
+  verdicts: new Counter({
+    ...{ name: 'posthorn_received_verdicts_total', help: 'What SPF, DKIM and DMARC said of received mail.' },
+    ...{ labelNames: ['method', 'result'] as const, registers },
+  }),
   filed: new Counter({
     ...{ name: 'posthorn_messages_filed_total', help: 'Received mails that became messages.', registers },
   }),

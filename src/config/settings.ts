@@ -60,6 +60,10 @@ export interface Settings {
   smtpMaxSizeBytes: number
   /** What is kept free on disks; null for a share of each. */
   diskReserveBytes: number | null
+  /** What is done with received mail that fails DMARC where its domain wants it refused. */
+  dmarc: 'refuse' | 'report'
+  /** Sealers whose word is taken for what a mail was when they received it (RFC 8617). */
+  arcTrusted: string[]
   clamd: ClamdAddress | null
   maxDownloadBytes: number
   retryScheduleMs: number[]
@@ -230,6 +234,13 @@ function readMail(reader: Reader) {
     delivery,
     relay,
     mxPort: reader.read('POSTHORN_MX_PORT', 25, port, 'a port, such as 25'),
+    dmarc: reader.read('POSTHORN_DMARC', 'refuse', oneOf('refuse', 'report'), 'refuse or report'),
+    arcTrusted: reader.read(
+      'POSTHORN_ARC_TRUSTED',
+      [],
+      list(domain),
+      'a domain that seals, such as lists.example.org, or several separated by commas',
+    ),
     allowPrivateNetworks: reader.read('POSTHORN_ALLOW_PRIVATE_NETWORKS', false, boolean, 'true or false'),
     clamd: reader.read(
       'POSTHORN_CLAMD',

@@ -4,17 +4,6 @@ import type { DnsAnswer, DnsRecords, DnsType } from '../dns/resolver.ts'
 /** Asks for the records of one type. Never rejects: what is not known now is `temporary`. */
 export type Lookup = <Type extends DnsType>(type: Type, name: string) => Promise<DnsAnswer<DnsRecords[Type]>>
 
-/** RFC 8601 2.7: what a check found. Each check has those of them that its RFC knows. */
-export type AuthResult =
-  | 'pass'
-  | 'fail'
-  | 'softfail'
-  | 'neutral'
-  | 'none'
-  | 'policy'
-  | 'temperror'
-  | 'permerror'
-
 /** A question that was asked, as verdicts show it: `TXT example.com`. */
 export type Asked = `${DnsType} ${string}`
 

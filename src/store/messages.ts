@@ -1,4 +1,5 @@
 // Messages and threads as they are read, and the filing of received ones.
+import type { AuthResult } from '../base/auth-result.ts'
 import {
   type InboxId,
   type MessageId,
@@ -32,11 +33,31 @@ export interface AttachmentEntry {
   span?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'uuencode' | 'none' }
 }
 
-export interface SecurityRecord {
+export interface SecurityRecord extends MailFindings {
   /** The envelope as it came, for the trace header. */
   envelope: { from: string; recipients: string[]; protocol: string; receivedBy: string }
   smtp: { remoteIp: string; helo: string; tls: { encrypted: boolean; protocol: string; cipher: string } }
+}
+
+/** What the checks of a received mail found. */
+export interface MailFindings {
+  /** RFC 8601 results in short; `not_evaluated` where there was no check. */
   authentication: { spf: string; dkim: string; dmarc: string }
+  /** The result of each method, as Authentication-Results shows it; absent in mail that was filed before there were checks. */
+  methods?: AuthMethod[]
+  /** What the spam engine said; absent without one. */
+  spam?: { score: number; action: string; symbols: string[] }
+}
+
+/** One method of RFC 8601: what it found, why, and of what. */
+export interface AuthMethod {
+  method: string
+  result: AuthResult
+  reason?: string
+  /** The term of the sender's SPF record that matched. */
+  mechanism?: string
+  /** Type, property and value, such as `['smtp', 'mailfrom', 'example.com']`. */
+  properties: [string, string, string][]
 }
 
 /** A message; the texts of a long one are still to be read where `Text` leaves it open. */

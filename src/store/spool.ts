@@ -1,6 +1,7 @@
 // Received mail between its 250 and its filing, and the mail kept for the service itself.
 import type { InboxId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Tx, Writer } from '../postgres/db.ts'
+import type { MailFindings } from './messages.ts'
 import { packRaws, type RawRow } from './raws.ts'
 import { claimWork, type WorkClaim } from './work.ts'
 
@@ -14,6 +15,8 @@ export interface SpoolEnvelope {
   tls: { encrypted: boolean; protocol: string; cipher: string }
   protocol: string
   receivedBy: string
+  /** What was found out about the sender; mail that was received before there were checks has none. */
+  findings?: MailFindings
 }
 
 export interface SpoolRow {

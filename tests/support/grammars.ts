@@ -21,8 +21,14 @@ import { transferDecoder } from '../../src/mail/read/transfer-stream.ts'
 import { readQuery, writeVector } from '../../src/mail/read/words.ts'
 import { encodeText } from '../../src/mail/write/body-encode.ts'
 import { compose, type Draft } from '../../src/mail/write/compose.ts'
+
 import { readAuthorDomains } from '../../src/mailauth/dmarc/author-domain.ts'
 import { parseDmarcRecord } from '../../src/mailauth/dmarc/record.ts'
+
+import { claimsToBeOurs } from '../../src/mailauth/result-fields.ts'
+import { expandName, expandText, type MacroValues, parseExplanation } from '../../src/mailauth/spf/macro.ts'
+import { parseSpfRecord } from '../../src/mailauth/spf/record.ts'
+
 import { ArchiveSearch } from '../../src/scan/archive.ts'
 import { ReplyReader } from '../../src/smtp/client/reply-reader.ts'
 import { formatReply } from '../../src/smtp/reply.ts'
@@ -776,6 +782,103 @@ const plainViews: Grammar = {
   longestOutput: (length) => 2 * length + 1024,
 }
 
+const spfRecords: Grammar = {
+  name: 'SPF records',
+  read: (text) => text.split('\n').map((terms) => parseSpfRecord(`v=spf1 ${terms}`)),
+  tokens: [
+    ...[
+      ' ',
+      'a',
+      ':',
+      '/',
+      '//',
+      '.',
+      '-',
+      '=',
+      '1',
+      '\t',
+      '\xff',
+      'x=',
+      'ip4:192.0.2.1 ',
+      'a:%{d} ',
+      '?all ',
+    ],
+    ...['%{', '}', '%{d1r-}', '%%', '%{s255r.-+,/_=}', 'mx/24//64 ', 'include:a.b '],
+  ],
+  frames: [
+    ['a:', '.example'],
+    ['x=', ''],
+    ['mx:a.example/', '//64'],
+    ['ip6:', '/1'],
+  ],
+  limits: [8192],
+  separator: '\n',
+  // A result, a name and the term itself, for terms of two characters.
+  longestOutput: (length) => 20 * length + 1024,
+}
+
+const macroValues = Object.fromEntries(
+  [...'slodiphcrtv'].map((letter) => [letter, `${letter.repeat(30)}.example`]),
+) as unknown as MacroValues
+
+const spfMacros: Grammar = {
+  name: 'SPF macros',
+  read: (text) =>
+    text.split('\n').map((one) => {
+      const pieces = parseExplanation(one)
+      return pieces && [expandName(pieces, macroValues), expandText(pieces, macroValues, 400)]
+    }),
+  tokens: [
+    '%',
+    '{',
+    '%{s}',
+    '%{L}',
+    '%{d255r}',
+    '%{h1r.-+,/_=}',
+    '%%',
+    '%_',
+    'a',
+    '.',
+    ' ',
+    '1',
+    'r',
+    '}',
+    '%{d9',
+  ],
+  frames: [
+    ['%{d', '}'],
+    ['%{dr', '}'],
+  ],
+  limits: [253, 400],
+  separator: '\n',
+  longestOutput: (length) => 20 * length + 1024,
+}
+
+const foreignResults: Grammar = {
+  name: 'Authentication-Results of others',
+  read: (text) => claimsToBeOurs(bytesOf(text), 'mx.b.example'),
+  tokens: [
+    '(',
+    ')',
+    '"',
+    '\\',
+    ';',
+    ' ',
+    crlf,
+    '\r\n ',
+    'mx.b.example',
+    'Authentication-Results: ',
+    '\xff',
+    '.',
+  ],
+  frames: [
+    ['Authentication-Results: ', crlf],
+    ['Authentication-Results: "', '"; none\r\n'],
+    ['Authentication-Results: (', ') mx.b.example; none\r\n'],
+  ],
+  separator: crlf,
+}
+
 export const grammars: Grammar[] = [
   ...[
     header,
@@ -808,4 +911,5 @@ export const grammars: Grammar[] = [
     archives,
     plainViews,
   ],
+  ...[spfRecords, spfMacros, foreignResults],
 ]

@@ -2,27 +2,40 @@
 
 import type { MessageId } from '../../base/ids.ts'
 import { dateTime } from '../../mail/write/date-time.ts'
+import { authenticationResults, type HeaderCharset, type ReceivedSpf, receivedSpf } from '../../mailauth/result-fields.ts'
 import type { SecurityRecord } from '../../store/messages.ts'
 
-/** Return-Path, Delivered-To, Received and Authentication-Results, each ending in CRLF. */
-export function traceHeader(
-  { envelope, smtp, authentication }: SecurityRecord,
-  id: MessageId,
-  receivedAt: Date,
-): string {
-  const { from, recipients, protocol, receivedBy } = envelope
-  const { helo, remoteIp, tls } = smtp
+/** Return-Path, Delivered-To, Received-SPF, Received and Authentication-Results, each ending in CRLF. */
+export function traceHeader(security: SecurityRecord, id: MessageId, receivedAt: Date): string {
+  const { from, recipients, protocol, receivedBy } = security.envelope
+  const { helo, remoteIp, tls } = security.smtp
+  const charset = protocol.startsWith('UTF8') ? 'utf8' : 'ascii'
   const address = remoteIp.includes(':') ? `IPv6:${remoteIp}` : remoteIp
-  const security = tls.encrypted ? ` (using ${tls.protocol} with cipher ${tls.cipher})` : ''
-  const results = Object.entries(authentication).filter(([, result]) => result !== 'not_evaluated')
+  const secured = tls.encrypted ? ` (using ${tls.protocol} with cipher ${tls.cipher})` : ''
   return [
-    `Return-Path: <${from}>`,
-    ...recipients.map((recipient) => `Delivered-To: ${recipient}`),
+    `Return-Path: <${from}>\r\n`,
+    ...recipients.map((recipient) => `Delivered-To: ${recipient}\r\n`),
     // RFC 5321 4.4: from, by, with, id and for clauses; RFC 3848: the protocol's name.
-    `Received: from ${helo || 'unknown'} ([${address}])${security}\r\n by ${receivedBy} (Posthorn) with ${protocol} id ${id.slice(4)}` +
-      `${recipients.length === 1 ? `\r\n for <${recipients[0]}>` : ''}; ${dateTime(receivedAt)}`,
-    // RFC 8601 2.2: without any method the result is "none".
-    `Authentication-Results: ${receivedBy}; ${results.map(([method, result]) => `${method}=${result}`).join('; ') || 'none'}`,
-    '',
-  ].join('\r\n')
+    `Received: from ${helo || 'unknown'} ([${address}])${secured}\r\n by ${receivedBy} (Posthorn) with ${protocol} id ${id.slice(4)}` +
+      `${recipients.length === 1 ? `\r\n for <${recipients[0]}>` : ''}; ${dateTime(receivedAt)}\r\n`,
+    authenticationResults(receivedBy, security.methods ?? [], charset),
+    ...spfField(security, charset),
+  ].join('')
+}
+
+// RFC 7208 9.1: below the Received field of this server, as every trace field of it.
+function spfField({ methods = [], envelope, smtp }: SecurityRecord, charset: HeaderCharset): string[] {
+  const spf = methods.find(({ method }) => method === 'spf')
+  if (!spf) return []
+  const identity = spf.properties.some(([, name]) => name === 'helo') ? 'helo' : 'mailfrom'
+  const facts = {
+    ...{ result: spf.result, reason: spf.reason ?? '', mechanism: spf.mechanism ?? null, identity },
+    ...{
+      clientIp: smtp.remoteIp,
+      envelopeFrom: envelope.from,
+      helo: smtp.helo,
+      receiver: envelope.receivedBy,
+    },
+  } as const
+  return [receivedSpf(facts, charset)]
 }

@@ -52,6 +52,9 @@ const readingMs = 1_000
  * batch waits for its slowest mail. Honest mail of 5 MB takes a fifth of this.
  */
 const timeLimitMs = 500
+const unevaluated = {
+  authentication: { spf: 'not_evaluated', dkim: 'not_evaluated', dmarc: 'not_evaluated' },
+}
 /** Longer Message-IDs do not fit an index, and no honest mail has one. */
 const maxMessageIdBytes = 998
 
@@ -282,7 +285,7 @@ async function viewLeft({ blobs, log }: FilingDeps, { id }: Spooled, raw: MailBy
 }
 
 function compile(row: Spooled, mail: ReadMail): FiledMessage {
-  const { from, recipients, helo, remoteIp, tls, protocol, receivedBy } = row.envelope
+  const { from, recipients, helo, remoteIp, tls, protocol, receivedBy, findings = unevaluated } = row.envelope
   const references = mail.references.filter(isIndexable)
   const inReplyTo = mail.inReplyTo && isIndexable(mail.inReplyTo) ? mail.inReplyTo : null
   const messageId =
@@ -320,7 +323,7 @@ function compile(row: Spooled, mail: ReadMail): FiledMessage {
     security: {
       envelope: { from, recipients, protocol, receivedBy },
       smtp: { remoteIp, helo, tls },
-      authentication: { spf: 'not_evaluated', dkim: 'not_evaluated', dmarc: 'not_evaluated' },
+      ...findings,
     },
     note: mail.note,
     receivedAt: row.receivedAt,

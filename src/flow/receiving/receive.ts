@@ -29,7 +29,9 @@ import {
   type SpoolEnvelope,
 } from '../../store/spool.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
+import type { Verdicts } from './evaluation.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
+import type { SenderChecks } from './sender-checks.ts'
 
 export interface ReceiverDeps {
   db: Db
@@ -43,6 +45,7 @@ export interface ReceiverDeps {
   isLocal(domain: string): boolean
   /** Customers' domains that mail is received for. */
   domains: ProvedDomains
+  senderChecks: SenderChecks
   /** Mail waits to be filed. */
   wake(): void
 }
@@ -130,26 +133,34 @@ export class Receiver implements Backend {
     if (this.#deps.disk.isShort) return noRoom
     const target = await this.#resolve(to)
     if ('refusal' in target) return target.refusal
-    return (await this.#hasRoom(envelope, target, to)) ? null : full
+    if (!(await this.#hasRoom(envelope, target, to))) return full
+    this.#deps.senderChecks.of(envelope)
+    return null
   }
 
   message(envelope: Envelope): Incoming {
     const sink = new MessageSink(this.#deps.blobs)
+    const evaluation = this.#deps.senderChecks.of(envelope)
     return {
-      write: (chunk) => sink.write(chunk),
+      write: (chunk) => {
+        evaluation.write(chunk)
+        return sink.write(chunk)
+      },
       abort: () => sink.abort(),
       end: async () => {
-        const taken = await sink.end().catch(storageReply)
-        return 'code' in taken ? taken : await this.#answer(envelope, taken)
+        const [taken, verdicts] = await Promise.all([sink.end().catch(storageReply), evaluation.end()])
+        return 'code' in taken ? taken : await this.#answer(envelope, taken, verdicts)
       },
     }
   }
 
-  async #answer(envelope: Envelope, { raw, start }: TakenMessage): Promise<Reply> {
+  async #answer(envelope: Envelope, { raw, start }: TakenMessage, verdicts: Verdicts): Promise<Reply> {
     const { blobs, log } = this.#deps
     try {
       const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
-      const answer = await traced('receive', describe, () => this.#receive(envelope, raw, start))
+      const answer = await traced('receive', describe, () =>
+        this.#receive(envelope, { raw, start }, verdicts),
+      )
       // Of what is refused nothing is stored. A commit whose outcome is not known throws, and the sweeper has the bytes.
       if (answer.code !== 250 && raw.blob) await blobs.delete(raw.blob)
       return answer
@@ -175,12 +186,17 @@ export class Receiver implements Backend {
     return this.#share > saturatedShare
   }
 
-  async #receive(envelope: Envelope, raw: RawRow, header: Buffer): Promise<Reply> {
-    const refusal = looping(envelope, header)
-    if (refusal) return refusal
+  async #receive(envelope: Envelope, { raw, start }: TakenMessage, verdicts: Verdicts): Promise<Reply> {
+    const loops = looping(envelope, start)
+    if (loops) return loops
     if (this.#deps.disk.isShort) return noRoom
     const mail = await this.#address(envelope, raw)
     if (mail.inboxes.length === 0 && mail.kept.length === 0) return unknownMailbox
+    const { findings, refusal } = this.#deps.senderChecks.decide(envelope, verdicts, {
+      isForInbox: mail.inboxes.length > 0,
+    })
+    if (refusal) return refusal
+    for (const row of [...mail.inboxes, ...mail.kept]) row.envelope.findings = findings
     const stored = await this.#commits.add(mail).catch(busyReply)
     if (stored instanceof DbFault) throw stored
     if (typeof stored === 'object') return stored

@@ -1,5 +1,7 @@
 // Messages as they are shown: what was sent, what was received, and what is known about the latter.
+
 import Type from 'typebox'
+import { authResults } from '../../base/auth-result.ts'
 import { Mailbox } from './mailbox.ts'
 import {
   AttachmentIdText,
@@ -50,9 +52,7 @@ export const Attachment = component(
   ),
 )
 
-const authenticationResults = [
-  ...['pass', 'fail', 'softfail', 'neutral', 'none', 'policy', 'temperror', 'permerror', 'not_evaluated'],
-]
+const authenticationResults = [...authResults, 'not_evaluated']
 
 const securityExample = {
   trust: 'untrusted',

@@ -1,7 +1,8 @@
 // Reads DKIM-Signature fields, and what ARC's fields have in common with them, up to what can be said without DNS.
+
+import type { AuthResult } from '../../base/auth-result.ts'
 import { parseDomain } from '../../mail/address.ts'
 import type { HeaderCanonicalization, HeaderField } from '../header-fields.ts'
-import type { AuthResult } from '../lookup.ts'
 import type { BodyCanonicalization } from './body-digest.ts'
 import { decodeBase64, parseTagList, type TagList, withoutFolding } from './tag-list.ts'
 

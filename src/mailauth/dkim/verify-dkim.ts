@@ -1,6 +1,8 @@
 // Verifies the DKIM signatures of a mail (RFC 6376, 8301, 8463): what each of them proves, and why it does not.
+
+import type { AuthResult } from '../../base/auth-result.ts'
 import { type HeaderField, relaxField, signedHeader } from '../header-fields.ts'
-import type { Asked, AuthResult } from '../lookup.ts'
+import type { Asked } from '../lookup.ts'
 import type { BodyHash } from './body-digest.ts'
 import type { DkimKeyRecord } from './key-record.ts'
 import {

@@ -1,5 +1,6 @@
 // DMARC (RFC 9989): whether the author's domain vouches for a message, by SPF or DKIM, and what it asks for where it does not.
-import { type Asked, type AuthResult, type Lookup, recordLookups } from '../lookup.ts'
+import type { AuthResult } from '../../base/auth-result.ts'
+import { type Asked, type Lookup, recordLookups } from '../lookup.ts'
 import { Aligner, type Alignment, type Author } from './align.ts'
 import type { AuthorDomains } from './author-domain.ts'
 import { toDnsName } from './dns-name.ts'
@@ -18,7 +19,7 @@ export interface DmarcFacts {
   spf: CheckedDomain | null
   dkim: readonly CheckedDomain[]
   /** Whether a trusted sealer says that the message was authentic when it saw it: its policy is not applied then. */
-  arcVouches: boolean
+  arcVouches?: boolean
 }
 
 export type Identifier = 'dkim' | 'spf'

@@ -32,7 +32,7 @@ export type SpfRecordParse =
 
 /** Records have no limit of their own; the longest in use take up some 2,000 characters. */
 const maxRecordChars = 8192
-const maxShownChars = 100
+const maxTermChars = 100
 
 /** Those of the texts that are SPF records of this version. */
 export function selectSpfRecords(texts: readonly string[]): string[] {
@@ -50,7 +50,7 @@ export function parseSpfRecord(text: string): SpfRecordParse {
   for (const term of text.split(' ').slice(1)) {
     if (term === '') continue
     const problem = readTerm(term, record)
-    if (problem !== null) return invalid(`${problem}: ${shown(term)}`)
+    if (problem !== null) return invalid(`${problem}: ${cutTerm(term)}`)
   }
   return { status: 'ok', record }
 }
@@ -59,8 +59,8 @@ function invalid(reason: string): SpfRecordParse {
   return { status: 'invalid', reason }
 }
 
-function shown(term: string): string {
-  return term.slice(0, maxShownChars)
+function cutTerm(term: string): string {
+  return term.slice(0, maxTermChars)
 }
 
 /** Adds the term to the record; says what is wrong with it, or null. */
@@ -72,7 +72,7 @@ function readTerm(term: string, record: SpfRecord): string | null {
   const qualifier = /^[+?~-]/.exec(term)?.[0] ?? ''
   const mechanism = parseMechanism(term.slice(qualifier.length))
   if (mechanism === null) return 'has a term that is no valid mechanism'
-  record.directives.push({ result: results[qualifier]!, mechanism, text: shown(term) })
+  record.directives.push({ result: results[qualifier]!, mechanism, text: cutTerm(term) })
   return null
 }
 

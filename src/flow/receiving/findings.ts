@@ -1,0 +1,70 @@
+// What the checks of a mail found, as it is stored with the message.
+
+import type { AuthResult } from '../../base/auth-result.ts'
+import type { DkimVerdict } from '../../mailauth/dkim/verify-dkim.ts'
+import type { SpfVerdict } from '../../mailauth/spf/check-spf.ts'
+import type { AuthMethod, MailFindings } from '../../store/messages.ts'
+import type { Verdicts } from './evaluation.ts'
+
+/** The verdicts in short, and each method as RFC 8601 has it. `ip` is the client's. */
+export function toFindings(
+  verdicts: Verdicts,
+  { ip, helo, from }: { ip: string; helo: string; from: string },
+): MailFindings {
+  const { spf, dkim, dmarc, arc, reverseDns } = verdicts
+  return {
+    authentication: { spf: spf.result, dkim: dkimResult(verdicts), dmarc: dmarc.result },
+    methods: [
+      spfMethod(spf, { helo, from }),
+      ...dkim.map(dkimMethod),
+      {
+        ...{ method: 'dmarc', result: dmarc.result, reason: dmarc.reason },
+        properties: [
+          ...property('header', 'from', dmarc.domain),
+          ...property('policy', 'dmarc', dmarc.policy),
+        ],
+      },
+      { method: 'arc', result: arc.result, reason: arc.reason, properties: [['smtp', 'remote-ip', ip]] },
+      {
+        ...{ method: 'iprev', result: reverseDns.result, reason: reverseDns.reason },
+        properties: [['policy', 'iprev', ip]],
+      },
+    ],
+  }
+}
+
+/** From the best: what is said of several signatures is said of the best of them. */
+const bestFirst: AuthResult[] = ['pass', 'temperror', 'policy', 'fail', 'neutral', 'permerror']
+
+/** One valid signature is `pass`, whoever signed; of those that fail, what is said of the author's counts. */
+function dkimResult({ dkim, dmarc: { domain: author } }: Verdicts): AuthResult {
+  const isPass = dkim.some(({ result }) => result === 'pass')
+  const own = dkim.filter(({ domain }) => domain !== null && domain === author)
+  const counted = isPass || own.length === 0 ? dkim : own
+  return bestFirst.find((one) => counted.some(({ result }) => result === one)) ?? 'none'
+}
+
+function spfMethod(
+  { result, reason, identity, mechanism }: SpfVerdict,
+  { helo, from }: { helo: string; from: string },
+): AuthMethod {
+  const named: [string, string, string] =
+    identity === 'helo' ? ['smtp', 'helo', helo] : ['smtp', 'mailfrom', from]
+  return { method: 'spf', result, reason, ...(mechanism && { mechanism }), properties: [named] }
+}
+
+function dkimMethod({ result, reason, domain, selector, identity, algorithm }: DkimVerdict): AuthMethod {
+  return {
+    ...{ method: 'dkim', result, reason },
+    properties: [
+      ...property('header', 'd', domain),
+      ...property('header', 's', selector),
+      ...property('header', 'i', identity),
+      ...property('header', 'a', algorithm),
+    ],
+  }
+}
+
+function property(type: string, name: string, value: string | null): [string, string, string][] {
+  return value === null ? [] : [[type, name, value]]
+}

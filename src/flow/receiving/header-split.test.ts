@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { HeaderSplit } from './header-split.ts'
+
+function split(chunks: Buffer[]) {
+  const found = { header: null as string | null, isCut: false, body: '' }
+  const splitter = new HeaderSplit({
+    header: (bytes, isCut) => {
+      assert.equal(found.header, null, 'it is given once')
+      found.header = bytes.toString('latin1')
+      found.isCut = isCut
+    },
+    body: (chunk) => void (found.body += chunk.toString('latin1')),
+  })
+  for (const chunk of chunks) splitter.write(chunk)
+  splitter.end()
+  return found
+}
+
+const cases: [text: string, header: string, body: string][] = [
+  ['From: a\r\nTo: b\r\n\r\nbody\r\n', 'From: a\r\nTo: b\r\n', 'body\r\n'],
+  ['From: a\r\n\r\n', 'From: a\r\n', ''],
+  ['\r\nbody\r\n', '', 'body\r\n'],
+  ['From: a\r\n', 'From: a\r\n', ''],
+  ['', '', ''],
+  ['A: b\r\n\r\n\r\n\r\nbody', 'A: b\r\n', '\r\n\r\nbody'],
+  ['A: b\r\n \r\n\r\nbody', 'A: b\r\n \r\n', 'body'],
+]
+
+for (const [text, header, body] of cases)
+  test(`a message in header and body: ${JSON.stringify(text)}`, () => {
+    assert.deepEqual(split([Buffer.from(text)]), { header, isCut: false, body })
+  })
+
+test('header and body are the same however the bytes come', () => {
+  const pieces = fc.array(fc.constantFrom('\r\n', '\r', '\n', 'A: b', ' c', 'text'), { maxLength: 30 })
+  fc.assert(
+    fc.property(pieces, fc.array(fc.nat(5), { maxLength: 60 }), (parts, sizes) => {
+      const bytes = Buffer.from(parts.join(''))
+      const chunks: Buffer[] = []
+      let at = 0
+      for (const size of sizes) chunks.push(bytes.subarray(at, (at += size)))
+      chunks.push(bytes.subarray(at))
+      const whole = split([bytes])
+      assert.deepEqual(split(chunks), whole)
+      const line = whole.header === '' || bytes.length === whole.header!.length ? '' : '\r\n'
+      if (whole.header !== '') assert.equal(`${whole.header}${line}${whole.body}`, bytes.toString())
+    }),
+  )
+})
+
+test('a header that is too long is given cut, and nothing behind it', () => {
+  const line = Buffer.from(`X: ${'x'.repeat(995)}\r\n`)
+  const long = Array.from({ length: 400 }, () => line)
+  const { header, isCut, body } = split([...long, Buffer.from('\r\nbody')])
+  assert.deepEqual([header!.length, isCut, body], [256 * 1024, true, ''])
+  assert.deepEqual(split([Buffer.concat([...long, Buffer.from('\r\nbody')])]).header!.length, 256 * 1024)
+})
