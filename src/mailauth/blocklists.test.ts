@@ -4,9 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { pino } from 'pino'
 import { DnsServer } from '../../tests/support/dns-server.ts'
 import { Clock } from '../base/clock.ts'
-import { checkBlocklists } from '../cli/doctor/blocklists.ts'
 import { blocklists } from '../config/setting-values.ts'
-import { readSettings } from '../config/settings.ts'
 import { Resolver } from '../dns/resolver.ts'
 import { type Blocklist, Blocklists, checkLists, publicName } from './blocklists.ts'
 import type { Lookup } from './lookup.ts'
@@ -142,45 +140,3 @@ for (const [zone, name] of [
   ['test', 'test'],
 ] as const)
   test(`${zone} is named ${name}`, () => assert.equal(publicName(zone), name))
-
-const settings: [string, Blocklist[] | null][] = [
-  [
-    'Zen.example.org, tell:list.example.net',
-    [
-      { zone: 'zen.example.org', action: 'refuse' },
-      { zone: 'list.example.net', action: 'tell' },
-    ],
-  ],
-  ['tell:', null],
-  ['refuse:x.test', null],
-  ['a b.test', null],
-  ['x.test,x.test', null],
-  ['x.test,tell:x.test', null],
-  [`${'a.'.repeat(100)}test`, null],
-  [Array.from({ length: 9 }, (_, i) => `l${i}.test`).join(), null],
-]
-for (const [text, want] of settings)
-  test(`POSTHORN_DNSBL=${text.slice(0, 60)}`, () => {
-    assert.deepEqual(blocklists(text), want)
-    const read = () => readSettings({ POSTHORN_DNSBL: text }).blocklists
-    // Security: a subscriber's key may stand in it.
-    if (want === null) assert.throws(read, /^Error: POSTHORN_DNSBL cannot be used: write zen\.example\.org/)
-    else assert.deepEqual(read(), want)
-  })
-
-test('doctor says which lists do not answer as one', async (t) => {
-  const { server, lookup } = await startDns(t, {
-    '2.0.0.127.good.test': { A: ['127.0.0.2'] },
-    'x.mistyped.test': { A: ['127.0.0.2'] },
-    '2.0.0.127.refusing.test': { A: ['127.255.255.254'] },
-  })
-  server.fail('2.0.0.127.down.test', 'SERVFAIL')
-  const lists = 'good.test,mistyped.test,tell:refusing.test,down.test'
-  const checks = await checkBlocklists(readSettings({ POSTHORN_DNSBL: lists }), lookup)
-  assert.deepEqual(
-    checks.map(({ status }) => status),
-    ['ok', 'warning', 'warning', 'warning'],
-  )
-  assert.match(checks[1]!.detail, /mistyped\.test lists nobody: it does not have 127\.0\.0\.2/)
-  assert.deepEqual(await checkBlocklists(readSettings({}), lookup), [])
-})

@@ -91,7 +91,7 @@ export class Conduct {
     return this.#isCounted ? this.#reputation.refusal(this.#address) : null
   }
 
-  /** A command or message was refused for good: resolves once that may be said, with the reply to close with instead, or null. */
+  /** A command was refused for good: resolves once that may be said, with the reply to close with instead, or null. */
   async answerRefused({ enhanced }: Reply): Promise<Reply | null> {
     if (!this.#isOwn && ++this.#errors > this.#limits.maxErrors) {
       meters.peersRefused.inc({ reason: 'session_errors' })
@@ -101,8 +101,8 @@ export class Conduct {
     return await this.#reputation.answer(this.#address, misdeedOf(enhanced))
   }
 
-  /** The connection ends with this reply. */
-  noteEnd({ code, enhanced }: Reply): void {
+  /** This is said whatever it counts: the reply to a message, or the last of the connection. */
+  noteSaid({ code, enhanced }: Reply): void {
     if (code >= 500 && this.#isCounted) this.#reputation.note(this.#address, misdeedOf(enhanced))
   }
 

@@ -128,7 +128,7 @@ export class Reputation {
     for (const [key, standing, weight] of this.#recall(address)) {
       standing[misdeed] += weight
       level = Math.max(level, standing[misdeed])
-      if (standing[misdeed] >= max) this.#turnAway(key, standing, misdeed)
+      if (standing[misdeed] >= max) this.#block(key, standing, misdeed)
     }
     return Math.round(Math.min(maxDelayMs, Math.max(0, level - max * promptShare) * delayStepMs))
   }
@@ -149,7 +149,7 @@ export class Reputation {
     return true
   }
 
-  #turnAway(key: string, standing: Standing, why: Misdeed): void {
+  #block(key: string, standing: Standing, why: Misdeed): void {
     const nowMs = this.#clock.monotonicMs()
     if (nowMs >= standing.untilMs)
       this.#log.warn({ peer: key }, `${texts[why].toLowerCase()}: this peer is turned away for ten minutes`)

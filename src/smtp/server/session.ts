@@ -79,7 +79,7 @@ export class Session {
 
   /** The connection ends with this reply. */
   noteEnd(last: Reply): void {
-    this.#conduct.noteEnd(last)
+    this.#conduct.noteSaid(last)
   }
 
   /** Obeys one command; refusals count against the peer, and may be answered late, or with the end of the session. */
@@ -138,7 +138,7 @@ export class Session {
   }
 
   async endDots(): Promise<NextStep> {
-    return await this.#weigh(this.#answerMessage(await this.#intake!.end()))
+    return this.#answerMessage(await this.#intake!.end())
   }
 
   /** Takes bytes of the chunk that a BDAT announced. */
@@ -167,6 +167,7 @@ export class Session {
 
   #answerMessage(answer: Reply): NextStep {
     if (answer.code < 300) this.#conduct.noteTaken()
+    else this.#conduct.noteSaid(answer)
     this.#reset()
     return { next: 'command', reply: answer }
   }
