@@ -107,7 +107,7 @@ export class Conduct {
   }
 
   noteTaken(): void {
-    this.#reputation.noteTaken(this.#address)
+    if (this.#isCounted) this.#reputation.noteTaken(this.#address)
   }
 
   get #isCounted(): boolean {
