@@ -37,6 +37,17 @@ export const meters = {
     ...{ name: 'posthorn_received_verdicts_total', help: 'What SPF, DKIM and DMARC said of received mail.' },
     ...{ labelNames: ['method', 'result'] as const, registers },
   }),
+  peersRefused: new Counter({
+    ...{
+      name: 'posthorn_peers_refused_total',
+      help: 'Times that a peer was turned away by SMTP, by reason.',
+    },
+    ...{ labelNames: ['reason'] as const, registers },
+  }),
+  listLookups: new Counter({
+    ...{ name: 'posthorn_blocklist_lookups_total', help: 'Questions to DNS block lists by outcome.' },
+    ...{ labelNames: ['outcome'] as const, registers },
+  }),
   filed: new Counter({
     ...{ name: 'posthorn_messages_filed_total', help: 'Received mails that became messages.', registers },
   }),

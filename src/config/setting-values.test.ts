@@ -1,7 +1,8 @@
-// Settings that are more than a word: the smarthost's URL, what its TLS must be, and where a listener is reached.
+// Settings that are more than a word: the smarthost's URL, what its TLS must be, where a listener is reached, block lists.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { reachable, relayUrl } from './setting-values.ts'
+import type { Blocklist } from '../mailauth/blocklists.ts'
+import { blocklists, reachable, relayUrl } from './setting-values.ts'
 import { readSettings } from './settings.ts'
 
 function judged(url: string, tls?: string): string {
@@ -48,3 +49,28 @@ for (const [host, own] of [
 ] as const)
   test(`a listener on ${host} is reached at ${own}`, () =>
     assert.deepEqual(reachable({ host, port: 1 }), { host: own, port: 1 }))
+
+const lists: [string, Blocklist[] | null][] = [
+  [
+    'Zen.example.org, tell:list.example.net',
+    [
+      { zone: 'zen.example.org', action: 'refuse' },
+      { zone: 'list.example.net', action: 'tell' },
+    ],
+  ],
+  ['tell:', null],
+  ['refuse:x.test', null],
+  ['a b.test', null],
+  ['x.test,x.test', null],
+  ['x.test,tell:x.test', null],
+  [`${'a.'.repeat(100)}test`, null],
+  [Array.from({ length: 9 }, (_, i) => `l${i}.test`).join(), null],
+]
+for (const [text, want] of lists)
+  test(`POSTHORN_DNSBL=${text.slice(0, 60)}`, () => {
+    assert.deepEqual(blocklists(text), want)
+    const read = () => readSettings({ POSTHORN_DNSBL: text }).blocklists
+    // Security: a subscriber's key may stand in it.
+    if (want === null) assert.throws(read, /^Error: POSTHORN_DNSBL cannot be used: write zen\.example\.org/)
+    else assert.deepEqual(read(), want)
+  })

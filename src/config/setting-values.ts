@@ -6,6 +6,7 @@ import { parseDuration } from '../base/duration.ts'
 import { defaultLimits, isLimit } from '../flow/accounts/organization.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import { parseDomain } from '../mail/address.ts'
+import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
 import type { Limits } from '../store/organizations.ts'
 import { isLoopback } from '../webhook/address-guard.ts'
@@ -85,6 +86,23 @@ export function resolver(text: string): string | null {
   if (isIP(text)) return text
   const parsed = address(text)
   return parsed && isIP(parsed.host) && parsed.port > 0 ? text : null
+}
+
+const maxLists = 8
+/** An IPv6 address takes 64 characters before the zone, and a name has 253 at most. */
+const maxZoneLength = 189
+
+/** `zone` or `tell:zone`, several separated by commas, each once. */
+export function blocklists(text: string): Blocklist[] | null {
+  const lists = list(blocklist)(text)
+  const zones = new Set(lists?.map(({ zone }) => zone))
+  return lists && lists.length <= maxLists && zones.size === lists.length ? lists : null
+}
+
+function blocklist(text: string): Blocklist | null {
+  const zone = parseDomain(text.replace(/^tell:/, ''))
+  if (zone === null || zone.length > maxZoneLength) return null
+  return { zone, action: text.startsWith('tell:') ? 'tell' : 'refuse' }
 }
 
 export function cidr(text: string): string | null {

@@ -7,10 +7,12 @@ import type { LogFormat } from '../base/log.ts'
 import { defaultLimits } from '../flow/accounts/organization.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import type { DeliveryMode } from '../flow/route-policy.ts'
+import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
 import type { Limits } from '../store/organizations.ts'
 import {
   address,
+  blocklists,
   boolean,
   cidr,
   clamdAddress,
@@ -57,6 +59,8 @@ export interface Settings {
   mxPort: number
   allowPrivateNetworks: boolean
   smtpTrusted: string[]
+  /** Asked for each peer of the mail server, in this order. */
+  blocklists: Blocklist[]
   smtpMaxSizeBytes: number
   /** What is kept free on disks; null for a share of each. */
   diskReserveBytes: number | null
@@ -136,7 +140,7 @@ class Reader {
 
 /** Settings with secrets in them, and values that look as though they were meant for one. */
 function mayBeSecret(name: string, text: string): boolean {
-  return /_(DATABASE_URL|RELAY_URL|KEY|KEY_FILE)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
+  return /_(DATABASE_URL|RELAY_URL|KEY|KEY_FILE|DNSBL)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
 }
 
 /** Not settings of the service: where tests find the published suites and their database. */
@@ -198,6 +202,12 @@ function readListeners(reader: Reader) {
     smtp: reader.read('POSTHORN_SMTP', { host: '127.0.0.1', port: 2525 }, address, '127.0.0.1:2525'),
     smtpTls: certFile && keyFile ? { certFile: resolve(certFile), keyFile: resolve(keyFile) } : null,
     smtpTrusted: reader.read('POSTHORN_SMTP_TRUSTED', [], list(cidr), ranges),
+    blocklists: reader.read(
+      'POSTHORN_DNSBL',
+      [],
+      blocklists,
+      'zen.example.org, tell:list.example.net, or up to 8 of them separated by commas',
+    ),
     smtpMaxSizeBytes: reader.read(
       'POSTHORN_SMTP_MAX_SIZE',
       26_214_400,

@@ -3,12 +3,15 @@ import ipaddr from 'ipaddr.js'
 import { DiskReserve } from '../base/disk-reserve.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
 import type { Settings } from '../config/settings.ts'
+import { Resolver } from '../dns/resolver.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { isOwnName } from '../flow/receiving/own-name.ts'
 import { Receiver } from '../flow/receiving/receive.ts'
 import type { Foundation } from '../foundation.ts'
+import { Blocklists } from '../mailauth/blocklists.ts'
 import { filesContext, selfSignedContext } from '../smtp/server/certificate.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
+import type { SmtpServerOptions } from '../smtp/server/server-options.ts'
 import { graceMs, isLocal, type Part, type Signals } from './part.ts'
 
 /** What the mail server of this node has to say of itself; nothing, where its role is not run here. */
@@ -56,6 +59,7 @@ export async function startMx(
     secureContext,
     isTrusted: inRanges(settings.smtpTrusted),
     isOwn: (name) => isOwnName(secretBox, hostname, name, clock.now()),
+    ...askingLists(foundation),
     clock,
     log,
     backend: receiver,
@@ -73,6 +77,18 @@ export async function startMx(
 /** Where received mail takes room on disks of ours. */
 function writtenFolders({ blobFolder, dataDir, databaseUrl }: Settings): string[] {
   return databaseUrl ? [blobFolder] : [blobFolder, dataDir]
+}
+
+/** Where the operator chose no block list, none is asked. */
+function askingLists({ settings, clock, log }: Foundation): Pick<SmtpServerOptions, 'listingOf'> {
+  const lists = settings.blocklists
+  if (lists.length === 0) return {}
+  const resolver = new Resolver({ servers: settings.dnsServers })
+  const blocklists = new Blocklists({
+    lookup: (type, name) => resolver.resolve(type, name),
+    ...{ lists, clock, log },
+  })
+  return { listingOf: (address) => blocklists.check(address) }
 }
 
 function inRanges(cidrs: string[]): (address: string) => boolean {

@@ -63,6 +63,7 @@ const wrongSettings: [string, string, RegExp][] = [
   ['POSTHORN_HTPP', '127.0.0.1:1', /POSTHORN_HTPP/],
   ['POSTHORN_CLAMD', 'localhost', /127\.0\.0\.1:3310/],
   ['POSTHORN_MAX_DOWNLOAD_SIZE', '25M', /26214400/],
+  ['POSTHORN_DNSBL', 'reject:x.test', /zen\.example\.org, tell:list\.example\.net/],
 ]
 
 for (const [name, value, words] of wrongSettings)

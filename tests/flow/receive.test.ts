@@ -452,10 +452,10 @@ test('the mail server is saturated while the mail of many is being committed, an
   assert.equal(receiver.isSaturated(), false)
   const to = { localPart: 'full', domain: 'inbox.test', address: 'full@inbox.test' }
   const tls = { encrypted: false, protocol: 'none', cipher: 'none' }
-  const peer = { address: '192.0.2.1', port: 1, helo: 'far.test', protocol: 'ESMTP', tls } as const
+  const far = { address: '192.0.2.1', port: 1, helo: 'far.test', protocol: 'ESMTP', tls } as const
   const from = { ...to, sizeBytes: null, body: null, utf8: false } as const
   const end = () => {
-    const message = receiver.message({ peer, from, to: [to] })
+    const message = receiver.message({ peer: { ...far, listedBy: [] }, from, to: [to] })
     message.write(Buffer.from(mail({})))
     return message.end()
   }

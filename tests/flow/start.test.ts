@@ -354,6 +354,7 @@ const mistyped: [string, string][] = [
   ['POSTHORN_SMTP', `u:${secret}@127.0.0.1:2525`],
   ['POSTHORN_CLAMD', `tcp://u:${secret}@127.0.0.1`],
   ['POSTHORN_DNS', `u:${secret}@127.0.0.1`],
+  ['POSTHORN_DNSBL', `${secret}.dq.example.net,`],
   ['POSTHORN_MAIL_HOST', hexKey],
 ]
 

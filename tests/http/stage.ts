@@ -163,7 +163,7 @@ async function take(receiver: Receiver, to: string, raw: string): Promise<void> 
   }
   const tls = { encrypted: false, protocol: 'none', cipher: 'none' }
   const incoming = receiver.message({
-    peer: { address: '192.0.2.7', port: 25, helo: 'far.test', protocol: 'ESMTP', tls },
+    peer: { address: '192.0.2.7', port: 25, helo: 'far.test', protocol: 'ESMTP', tls, listedBy: [] },
     from: { ...path('someone@far.test'), sizeBytes: null, body: null, utf8: false },
     to: [path(to)],
   })

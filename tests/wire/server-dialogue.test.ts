@@ -13,6 +13,8 @@ const hello = `S: 220 mx.test ESMTP Posthorn
   S: 250-SMTPUTF8
   S: 250-ENHANCEDSTATUSCODES
   S: 250-CHUNKING
+  S: 250-BINARYMIME
+  S: 250-LIMITS RCPTMAX=3 MAILMAX=1000
   S: 250 STARTTLS
 `
 const oneRecipient = `${hello}
@@ -224,7 +226,7 @@ const cases: Case[] = [
       S: 501 5.5.4 *
       C: MAIL FROM:<a@x.test> SIZE=x
       S: 501 5.5.4 *
-      C: MAIL FROM:<a@x.test> BODY=BINARYMIME
+      C: MAIL FROM:<a@x.test> BODY=16BIT
       S: 501 5.5.4 *
       C: MAIL FROM:<a@x.test>
       S: 250 *

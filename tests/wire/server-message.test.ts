@@ -183,7 +183,7 @@ const bdatCases: { name: string; transcript: string; messages?: string[] }[] = [
 for (const { name, transcript, messages = [] } of bdatCases) {
   test(name, async (t) => {
     const mx = await startMx(t, { secureContext: () => null })
-    const hello = `S: 220 *\nC: EHLO client.test\n${'S: 250-*\n'.repeat(6)}S: 250 CHUNKING\n`
+    const hello = `S: 220 *\nC: EHLO client.test\n${'S: 250-*\n'.repeat(8)}S: 250 LIMITS *\n`
     await play(t, mx.port, hello + transcript)
     assert.deepEqual(
       mx.recorder.got.map(({ content }) => content.toString()),
@@ -191,6 +191,91 @@ for (const { name, transcript, messages = [] } of bdatCases) {
     )
   })
 }
+
+const binary = Buffer.from(
+  'Content-Type: multipart/mixed; boundary=b\r\nContent-Transfer-Encoding: binary\r\n\r\n--b\r\n\r\n\n\r\0\xff\r\r\n.\r\n\n.\n\r\n--b--\r',
+  'latin1',
+)
+
+test('check 22: a binary message is kept byte for byte, in chunks of every size', async (t) => {
+  const mx = await startMx(t)
+  const talk = await Talk.connect(t, mx.port)
+  await talk.reply()
+  await talk.ask('EHLO client.test')
+  for (let sizeBytes = 1; sizeBytes <= binary.length; sizeBytes += sizeBytes < 8 ? 1 : 37) {
+    assert.match((await talk.ask('MAIL FROM:<a@x.test> BODY=binarymime'))!, /^250/)
+    await talk.ask('RCPT TO:<u@our.test>')
+    for (let at = 0; at < binary.length; at += sizeBytes) {
+      const chunk = binary.subarray(at, at + sizeBytes)
+      talk.write(Buffer.concat([Buffer.from(`BDAT ${chunk.length}\r\n`), chunk]))
+      assert.match((await talk.reply())!, /^250/)
+    }
+    assert.equal(await talk.ask('BDAT 0 LAST'), '250 2.0.0 Accepted')
+  }
+  assert.ok(mx.recorder.got.length >= 10)
+  for (const { content, envelope } of mx.recorder.got) {
+    assert.deepEqual(content, binary)
+    assert.equal(envelope.from.body, 'BINARYMIME')
+  }
+})
+
+test('check 20: DATA for a binary message is 503, and BDAT goes on', async (t) => {
+  const mx = await startMx(t, { secureContext: () => null })
+  const talk = await Talk.connect(t, mx.port)
+  await talk.reply()
+  await talk.ask('EHLO client.test')
+  await talk.ask('MAIL FROM:<a@x.test> BODY=BINARYMIME')
+  await talk.ask('RCPT TO:<u@our.test>')
+  assert.match((await talk.ask('DATA'))!, /^503 5\.5\.1/)
+  talk.write('BDAT 5 LAST\r\n\r\n\n.\n')
+  assert.match((await talk.reply())!, /^250/)
+  assert.equal(mx.recorder.got[0]!.content.toString(), '\r\n\n.\n')
+})
+
+for (const header of [
+  'Subject: a\nTo: x\r\n\r\n',
+  'Subject: \0\r\n\r\n',
+  'Subject: a\r\n\nx',
+  'Subject: a\r',
+])
+  test(`check 2: the header of a binary message is lines: ${JSON.stringify(header)}`, async (t) => {
+    const mx = await startMx(t)
+    const talk = await Talk.connect(t, mx.port)
+    await talk.reply()
+    await talk.ask('EHLO client.test')
+    await talk.ask('MAIL FROM:<a@x.test> BODY=BINARYMIME')
+    await talk.ask('RCPT TO:<u@our.test>')
+    talk.write(`BDAT ${header.length} LAST\r\n${header}`)
+    assert.match((await talk.reply())!, /^550 5\.6\.0/)
+    // Without the word the body is lines as well.
+    await talk.ask('MAIL FROM:<a@x.test> BODY=8BITMIME')
+    await talk.ask('RCPT TO:<u@our.test>')
+    talk.write('BDAT 9 LAST\r\na: b\r\n\r\n\n')
+    assert.match((await talk.reply())!, /^550 5\.6\.0/)
+    assert.deepEqual(mx.recorder.got, [])
+  })
+
+test('check 1: nothing in a binary message is a command or an end', async (t) => {
+  const mx = await startMx(t)
+  const talk = await Talk.connect(t, mx.port)
+  await talk.reply()
+  await talk.ask('EHLO client.test')
+  for (const falseEnd of [...falseEnds, '\r\n.\r\n', '\0\r\n.\r\n\0']) {
+    const text = `Subject: x\r\n\r\nbody${falseEnd}${smuggled}\r\n.\r\nBDAT 3 LAST\r\nxyz`
+    talk.write(
+      `MAIL FROM:<a@x.test> BODY=BINARYMIME\r\nRCPT TO:<u@our.test>\r\nBDAT ${text.length} LAST\r\n${text}NOOP\r\n`,
+    )
+    for (const want of [/^250 2\.1\.0/, /^250 2\.1\.5/, /^250 2\.0\.0 Accepted/, /^250 2\.0\.0 OK/])
+      assert.match((await talk.reply())!, want)
+    assert.equal(
+      mx.recorder.got
+        .splice(0)
+        .map(({ content }) => content.toString())
+        .join(),
+      text,
+    )
+  }
+})
 
 test('check 8: one line of 40 MB is read over in bounded memory', async (t) => {
   const mx = await startMx(t)

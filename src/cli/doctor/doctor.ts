@@ -9,6 +9,7 @@ import { Resolver } from '../../dns/resolver.ts'
 import { listSigningRecords, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
 import { type Foundation, openExisting } from '../../foundation.ts'
 import { loadSettings, type OutputOptions, print } from '../context.ts'
+import { checkBlocklists } from './blocklists.ts'
 import {
   type Check,
   checkBlobs,
@@ -150,10 +151,11 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
 /** DNS and the way out. */
 async function examineWorld(settings: Settings, managedDomain: ManagedDomain | null): Promise<Check[]> {
   const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 2_000, tries: 2 })
-  const wayOut = await checkWayOut(settings, resolver)
-  if (settings.isDevelopment) return [skipped('DNS', 'not needed in development'), wayOut]
-  if (!managedDomain) return [skipped('DNS', 'cannot be compared without the database'), wayOut]
-  return [...(await checkRecords(managedDomain, resolver)), wayOut]
+  const lists = await checkBlocklists(settings, (type, name) => resolver.resolve(type, name))
+  const around = [await checkWayOut(settings, resolver), ...lists]
+  if (settings.isDevelopment) return [skipped('DNS', 'not needed in development'), ...around]
+  if (!managedDomain) return [skipped('DNS', 'cannot be compared without the database'), ...around]
+  return [...(await checkRecords(managedDomain, resolver)), ...around]
 }
 
 const wayOutLimitMs = 3_000

@@ -11,6 +11,15 @@ export interface Peer {
   /** RFC 3848 and RFC 6531 names, for the Received field. */
   protocol: 'SMTP' | 'ESMTP' | 'ESMTPS' | 'UTF8SMTP' | 'UTF8SMTPS'
   tls: Tls
+  /** Zones of the block lists that have the address; known from the first recipient on. */
+  listedBy: string[]
+}
+
+/** What the block lists that the operator chose say of an address. */
+export interface Listing {
+  listedBy: string[]
+  /** One of them whose word refuses mail; null: none. */
+  refusedBy: string | null
 }
 
 export interface Tls {
@@ -33,7 +42,8 @@ export interface Path {
 export interface ReversePath extends Path {
   /** SIZE as announced, in bytes. */
   sizeBytes: number | null
-  body: '7BIT' | '8BITMIME' | null
+  /** With `BINARYMIME` the body may have bare CRs, bare LFs and NULs; the header never does. */
+  body: '7BIT' | '8BITMIME' | 'BINARYMIME' | null
   utf8: boolean
 }
 

@@ -130,8 +130,8 @@ function applyParameter(from: ReversePath, keyword: string, value: string | unde
       return null
     case 'BODY': {
       const body = value?.toUpperCase()
-      // RFC 6152 2: 7BIT or 8BITMIME; BINARYMIME is not announced.
-      if (body !== '7BIT' && body !== '8BITMIME') return 501
+      // RFC 6152 2: 7BIT or 8BITMIME. RFC 3030 3: or BINARYMIME.
+      if (body !== '7BIT' && body !== '8BITMIME' && body !== 'BINARYMIME') return 501
       from.body = body
       return null
     }

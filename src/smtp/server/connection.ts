@@ -5,9 +5,9 @@ import { type Reply, reply } from '../reply.ts'
 import type { Tls } from './backend.ts'
 import { maxPendingLineBytes, parseCommand } from './command.ts'
 import { Deadlines } from './deadlines.ts'
-import type { Harvest } from './harvest.ts'
 import { PeerSocket } from './peer-socket.ts'
 import { type ProxiedPeer, readProxyHeader } from './proxy.ts'
+import type { Reputation } from './reputation.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 import { type NextStep, Session } from './session.ts'
 
@@ -28,7 +28,7 @@ type Stage = 'greeting' | 'command' | 'dots' | 'chunk' | 'handshake' | 'closed'
 interface ConnectionOptions {
   server: SmtpServerOptions
   limits: ServerLimits
-  harvest: Harvest
+  reputation: Reputation
   /** A trusted proxy named the peer behind it: null admits it. */
   admit(address: string): Reply | null
   /** The connection is gone. */
@@ -52,7 +52,7 @@ export class Connection {
   constructor(socket: Socket, address: string, options: ConnectionOptions) {
     this.#options = options
     this.#proxyHeader = options.server.isTrusted(address) ? 'expected' : 'past'
-    this.#session = new Session(options.server, options, address, socket.remotePort ?? 0)
+    this.#session = new Session(options.server, options, { address, port: socket.remotePort ?? 0 })
     this.#deadlines = new Deadlines(options.server.clock, options.limits)
     this.#socket = new PeerSocket(socket, {
       received: (bytes) => this.#receive(bytes),
@@ -290,6 +290,7 @@ export class Connection {
     this.#socket.flush()
     this.#stage = 'closed'
     this.#input = nothing
+    this.#session.noteEnd(last)
     this.#session.abort()
     this.#deadlines.allow(drainMs)
     this.#socket.end()

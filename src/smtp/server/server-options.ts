@@ -2,7 +2,7 @@
 import type { SecureContext } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import type { Backend } from './backend.ts'
+import type { Backend, Listing } from './backend.ts'
 
 export interface ServerLimits {
   /** From one reply to the end of the next command, however slowly its bytes come. */
@@ -19,8 +19,14 @@ export interface ServerLimits {
   /** Per IPv4 address or IPv6 /64, four times as many per /24 or /48, as is the next one; trusted addresses are exempt. */
   maxConnectionsPerAddress: number
   connectionsPerMinutePerAddress: number
+  messagesPerMinutePerAddress: number
+  /** Commands and messages refused for good, and unknown recipients, before all sessions of an address are ended. */
+  maxErrorsPerAddress: number
+  maxUnknownPerAddress: number
   /** Commands refused for good before the session is ended. */
   maxErrors: number
+  /** Of a session; those of trusted addresses and of our own nodes have no last one. */
+  maxMessages: number
 }
 
 export const defaultLimits: ServerLimits = {
@@ -33,7 +39,11 @@ export const defaultLimits: ServerLimits = {
   maxConnections: 1000,
   maxConnectionsPerAddress: 50,
   connectionsPerMinutePerAddress: 300,
+  messagesPerMinutePerAddress: 3000,
+  maxErrorsPerAddress: 100,
+  maxUnknownPerAddress: 50,
   maxErrors: 20,
+  maxMessages: 1000,
 }
 
 export interface SmtpServerOptions {
@@ -48,6 +58,8 @@ export interface SmtpServerOptions {
   isTrusted(address: string): boolean
   /** Whether this EHLO name proves a node of ours, which guesses no names. */
   isOwn?(name: string): boolean
+  /** Asked as a connection begins, of peers that are not trusted; waited for at the first recipient. Absent: no list is asked. */
+  listingOf?(address: string): Promise<Listing>
   limits?: Partial<ServerLimits>
   clock: Clock
   log: Log

@@ -1,11 +1,11 @@
 // The SMTP listener: accepts connections within bounds, watches their deadlines, drains.
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
+import { meters } from '../../base/meters.ts'
 import { formatReply, type Reply, reply } from '../reply.ts'
-import { Admission } from './admission.ts'
 import { Connection } from './connection.ts'
-import { Harvest } from './harvest.ts'
 import { canonicalAddress } from './peer-address.ts'
+import { Reputation } from './reputation.ts'
 import { defaultLimits, type ServerLimits, type SmtpServerOptions } from './server-options.ts'
 
 const backlog = 1024
@@ -17,8 +17,7 @@ const full = reply(421, '4.7.0', 'Too many connections, try again later')
 export class SmtpServer {
   readonly #options: SmtpServerOptions
   readonly #limits: ServerLimits
-  readonly #admission: Admission
-  readonly #harvest: Harvest
+  readonly #reputation: Reputation
   readonly #connections = new Set<Connection>()
   readonly #server: Server
   #lingering = 0
@@ -28,8 +27,7 @@ export class SmtpServer {
   constructor(options: SmtpServerOptions) {
     this.#options = options
     this.#limits = { ...defaultLimits, ...options.limits }
-    this.#admission = new Admission(this.#limits, options.clock)
-    this.#harvest = new Harvest(options.clock, options.log)
+    this.#reputation = new Reputation(this.#limits, options)
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket))
   }
 
@@ -74,8 +72,9 @@ export class SmtpServer {
     }
     const address = canonicalAddress(socket.remoteAddress)
     const admitted: string[] = []
-    const refusal =
-      this.#connections.size < this.#limits.maxConnections ? this.#admit(address, admitted) : full
+    const isFull = this.#connections.size >= this.#limits.maxConnections
+    if (isFull) meters.peersRefused.inc({ reason: 'full' })
+    const refusal = isFull ? full : this.#admit(address, admitted)
     if (refusal) {
       this.#refuse(socket, refusal)
       return
@@ -83,7 +82,7 @@ export class SmtpServer {
     const connection = new Connection(socket, address, {
       server: this.#options,
       limits: this.#limits,
-      harvest: this.#harvest,
+      reputation: this.#reputation,
       admit: (proxied) => this.#admit(proxied, admitted),
       closed: () => this.#forget(connection, admitted),
     })
@@ -92,7 +91,7 @@ export class SmtpServer {
 
   #admit(address: string, admitted: string[]): Reply | null {
     if (this.#options.isTrusted(address)) return null
-    const refusal = this.#admission.admit(address)
+    const refusal = this.#reputation.admit(address)
     if (refusal === null) admitted.push(address)
     return refusal
   }
@@ -100,7 +99,7 @@ export class SmtpServer {
   // The socket and the TLS around it both report their end: only the first counts.
   #forget(connection: Connection, admitted: string[]): void {
     if (!this.#connections.delete(connection)) return
-    for (const address of admitted) this.#admission.leave(address)
+    for (const address of admitted) this.#reputation.leave(address)
     if (this.#connections.size === 0) this.#whenEmpty?.()
   }
 

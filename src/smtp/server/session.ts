@@ -1,13 +1,13 @@
 // The server's side of one SMTP conversation: what each command means in the state it comes in. No sockets here.
-import { setTimeout as wait } from 'node:timers/promises'
 import type { SecureContext } from 'node:tls'
 import { type Reply, reply } from '../reply.ts'
-import type { Envelope, Peer, ReversePath, Tls } from './backend.ts'
+import type { Envelope, Path, Peer, ReversePath, Tls } from './backend.ts'
 import type { Command } from './command.ts'
+import { Conduct } from './conduct.ts'
 import { DotReader } from './dot-reader.ts'
-import type { Harvest } from './harvest.ts'
 import { Intake, localError } from './intake.ts'
 import { LineEnds } from './line-ends.ts'
+import type { Reputation } from './reputation.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 
 /** What the connection does next. */
@@ -34,28 +34,22 @@ type Of<Verb extends Command['verb']> = Extract<Command, { verb: Verb }>
  */
 export class Session {
   readonly #options: SmtpServerOptions
-  readonly #maxErrors: number
-  readonly #harvest: Harvest
+  readonly #conduct: Conduct
   #remote: Pick<Peer, 'address' | 'port' | 'tls'>
   #helo: { name: string; extended: boolean } | null = null
-  /** A node of ours: it writes to whom its senders name, and guesses nothing. */
-  #isOwn = false
   #envelope: Envelope | null = null
   #intake: Intake | null = null
   #dots = new DotReader()
-  #lineEnds = new LineEnds()
+  #lineEnds = new LineEnds('message')
   #chunk = { last: false, sizeBytes: 0, refusal: noRecipients as Reply | null }
-  #errors = 0
 
   constructor(
     options: SmtpServerOptions,
-    { limits, harvest }: { limits: ServerLimits; harvest: Harvest },
-    address: string,
-    port: number,
+    counted: { limits: ServerLimits; reputation: Reputation },
+    { address, port }: Pick<Peer, 'address' | 'port'>,
   ) {
     this.#options = options
-    this.#maxErrors = limits.maxErrors
-    this.#harvest = harvest
+    this.#conduct = new Conduct(options, counted, address)
     this.#remote = { address, port, tls: plain }
   }
 
@@ -67,13 +61,14 @@ export class Session {
   /** The peer that a trusted proxy named. */
   replacePeer(address: string, port: number): void {
     this.#remote = { ...this.#remote, address, port }
+    this.#conduct.replaceAddress(address)
   }
 
   // RFC 3207 4.2: after the handshake the server forgets all that it learned before.
   startOver(tls: Tls): void {
     this.#reset()
     this.#helo = null
-    this.#isOwn = false
+    this.#conduct.startOver()
     this.#remote = { ...this.#remote, tls }
   }
 
@@ -82,8 +77,25 @@ export class Session {
     this.#reset()
   }
 
-  /** Obeys one command; refusals count towards the end of the session. */
+  /** The connection ends with this reply. */
+  noteEnd(last: Reply): void {
+    this.#conduct.noteSaid(last)
+  }
+
+  /** Obeys one command; refusals count against the peer, and may be answered late, or with the end of the session. */
   execute(command: Command): NextStep | Promise<NextStep> {
+    const step = this.#obey(command)
+    return step instanceof Promise ? step.then((settled) => this.#weigh(settled)) : this.#weigh(step)
+  }
+
+  #weigh(step: NextStep): NextStep | Promise<NextStep> {
+    if (step.next !== 'command' || step.reply.code < 500) return step
+    return this.#conduct
+      .answerRefused(step.reply)
+      .then((last) => (last ? { next: 'close', reply: last } : step))
+  }
+
+  #obey(command: Command): NextStep | Promise<NextStep> {
     switch (command.verb) {
       case 'EHLO':
       case 'HELO':
@@ -99,7 +111,7 @@ export class Session {
       case 'STARTTLS':
         return this.#startTls()
       case 'BAD':
-        return command.fatal ? { next: 'close', reply: command.reply } : this.#answer(command.reply)
+        return { next: command.fatal ? 'close' : 'command', reply: command.reply }
       case 'QUIT':
         this.#reset()
         return { next: 'close', reply: reply(221, '2.0.0', 'Bye') }
@@ -139,7 +151,7 @@ export class Session {
   /** All bytes of the chunk were taken. */
   endChunk(): NextStep | Promise<NextStep> {
     const { last, sizeBytes, refusal } = this.#chunk
-    if (refusal !== null) return this.#answer(refusal)
+    if (refusal !== null) return this.#weigh(this.#answer(refusal))
     const intake = this.#intake!
     if (last) this.#lineEnds.end()
     if (this.#lineEnds.broken) intake.refuse(badLineEnds)
@@ -150,14 +162,12 @@ export class Session {
   }
 
   #answer(answer: Reply): NextStep {
-    if (answer.code >= 500 && !this.#isOwn && ++this.#errors > this.#maxErrors) {
-      return { next: 'close', reply: reply(421, '4.7.0', 'Too many errors') }
-    }
     return { next: 'command', reply: answer }
   }
 
   #answerMessage(answer: Reply): NextStep {
-    if (answer.code < 300) this.#harvest.noteTaken(this.#remote.address)
+    if (answer.code < 300) this.#conduct.noteTaken()
+    else this.#conduct.noteSaid(answer)
     this.#reset()
     return { next: 'command', reply: answer }
   }
@@ -172,25 +182,31 @@ export class Session {
     this.#reset()
     const extended = verb === 'EHLO'
     const { hostname } = this.#options
-    this.#isOwn = this.#options.isOwn?.(name) ?? false
     // What proves a node of ours is kept from all who see the message.
-    this.#helo = { name: this.#isOwn ? hostname : name, extended }
+    this.#helo = { name: this.#conduct.recognize(name) ? hostname : name, extended }
     return this.#answer(reply(250, null, extended ? [hostname, ...this.#extensions()].join('\n') : hostname))
   }
 
   #extensions(): string[] {
     const extensions = ['PIPELINING', `SIZE ${this.#options.maxSizeBytes}`, '8BITMIME', 'SMTPUTF8']
-    extensions.push('ENHANCEDSTATUSCODES', 'CHUNKING')
+    extensions.push('ENHANCEDSTATUSCODES', 'CHUNKING', 'BINARYMIME', this.#limits())
     // RFC 3207 4.2: STARTTLS is not offered again inside TLS.
     if (!this.#remote.tls.encrypted && this.#options.secureContext()) extensions.push('STARTTLS')
     return extensions
   }
 
+  // RFC 9422 3: what is kept to in this session; a session of a node of ours has no last message.
+  #limits(): string {
+    const { maxMessages } = this.#conduct
+    const mailMax = maxMessages === null ? '' : ` MAILMAX=${maxMessages}`
+    return `LIMITS RCPTMAX=${this.#options.maxRecipients}${mailMax}`
+  }
+
   #mail({ from }: Of<'MAIL'>): NextStep {
     // RFC 5321 4.1.4: MAIL comes after HELO or EHLO, and not within another transaction.
     if (this.#helo === null || this.#envelope !== null) return this.#answer(badOrder)
-    const turnedAway = this.#isCounted() ? this.#harvest.refusal(this.#remote.address) : null
-    if (turnedAway) return { next: 'close', reply: turnedAway }
+    const last = this.#conduct.beginMessage()
+    if (last) return { next: 'close', reply: last }
     // RFC 1870 6.1: a message announced as too large is refused at once.
     if ((from.sizeBytes ?? 0) > this.#options.maxSizeBytes) {
       return this.#answer(reply(552, '5.3.4', 'Message too large'))
@@ -203,7 +219,7 @@ export class Session {
     const secured = this.#remote.tls.encrypted ? 'S' : ''
     // RFC 6531 4.3: UTF8SMTP where SMTPUTF8 was asked for. RFC 3848 has no name for HELO inside TLS.
     const protocol = utf8 ? (`UTF8SMTP${secured}` as const) : extended ? (`ESMTP${secured}` as const) : 'SMTP'
-    return { ...this.#remote, helo: name, protocol }
+    return { ...this.#remote, helo: name, protocol, listedBy: [] }
   }
 
   async #recipient({ to, wide }: Of<'RCPT'>): Promise<NextStep> {
@@ -215,29 +231,21 @@ export class Session {
     if (envelope.to.length >= this.#options.maxRecipients) {
       return this.#answer(reply(452, '4.5.3', 'Too many recipients'))
     }
-    const refusal = await this.#askBackend(envelope, to)
-    const turnedAway = await this.#holdUpHarvest(refusal)
+    const refusal = await this.#askRecipient(envelope, to)
+    const turnedAway = this.#conduct.refusal()
     if (turnedAway) return { next: 'close', reply: turnedAway }
     if (refusal !== null) return this.#answer(refusal)
     envelope.to.push(to)
     return this.#answer(reply(250, '2.1.5', 'Recipient OK'))
   }
 
-  /** Peers who are turned away learn nothing of known recipients either: the reply that ends the connection. */
-  async #holdUpHarvest(answer: Reply | null): Promise<Reply | null> {
-    if (!this.#isCounted()) return null
-    const turnedAway = this.#harvest.refusal(this.#remote.address)
-    if (turnedAway !== null || answer?.enhanced !== '5.1.1') return turnedAway
-    const delayMs = this.#harvest.noteUnknown(this.#remote.address)
-    if (delayMs > 0) await wait(delayMs, null, { ref: false })
-    return null
+  async #askRecipient(envelope: Envelope, to: Path): Promise<Reply | null> {
+    const listing = await this.#conduct.listing()
+    envelope.peer.listedBy = listing.listedBy
+    return this.#conduct.refuseListed(listing, to) ?? (await this.#askBackend(envelope, to))
   }
 
-  #isCounted(): boolean {
-    return !this.#isOwn && !this.#options.isTrusted(this.#remote.address)
-  }
-
-  async #askBackend(envelope: Envelope, to: Of<'RCPT'>['to']): Promise<Reply | null> {
+  async #askBackend(envelope: Envelope, to: Path): Promise<Reply | null> {
     try {
       return await this.#options.backend.recipient(envelope, to)
     } catch (error) {
@@ -251,6 +259,8 @@ export class Session {
     if (this.#envelope === null || this.#intake !== null) return this.#answer(badOrder)
     // RFC 5321 3.3: DATA without a valid recipient is 503 or 554.
     if (this.#envelope.to.length === 0) return this.#answer(noRecipients)
+    // RFC 3030 3: a binary message comes by BDAT; DATA is 503.
+    if (this.#envelope.from.body === 'BINARYMIME') return this.#answer(badOrder)
     this.#intake = this.#openIntake(this.#envelope)
     if (this.#intake === null) return this.#answerMessage(localError)
     this.#dots = new DotReader()
@@ -267,7 +277,8 @@ export class Session {
     if (this.#intake !== null) return null
     if (this.#envelope === null) return badOrder
     if (this.#envelope.to.length === 0) return noRecipients
-    this.#lineEnds = new LineEnds()
+    // RFC 3030 3: the body of a binary message is whatever it is; its header stays lines, decisions/0027.
+    this.#lineEnds = new LineEnds(this.#envelope.from.body === 'BINARYMIME' ? 'header' : 'message')
     this.#intake = this.#openIntake(this.#envelope)
     return this.#intake === null ? localError : null
   }

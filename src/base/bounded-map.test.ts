@@ -1,0 +1,37 @@
+// Tests of bounded-map.ts.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { BoundedMap } from './bounded-map.ts'
+
+const steps = fc.array(fc.tuple(fc.constantFrom('set', 'set', 'set', 'delete', 'clear'), fc.nat(12)), {
+  maxLength: 200,
+})
+
+test('it agrees with a list whose first goes, whatever is set, deleted and cleared', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 8 }), steps, (max, sequence) => {
+      const map = new BoundedMap<number, number>(max)
+      let list: number[] = []
+      for (const [step, key] of sequence) {
+        if (step === 'clear') map.clear()
+        else if (step === 'delete') map.delete(key)
+        else map.set(key, -key)
+        list = step === 'clear' ? [] : list.filter((one) => one !== key)
+        if (step === 'set') list = [...list, key].slice(-max)
+        assert.deepEqual([...map.keys()], list)
+      }
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('what is new costs the same in a full map of 100,000', (t) => {
+  const map = new BoundedMap<string, number>(100_000)
+  const startMs = performance.now()
+  for (let i = 0; i < 1_000_000; i++) map.set(`key ${i}`, i)
+  const microseconds = ((performance.now() - startMs) * 1000) / 1_000_000
+  t.diagnostic(`${microseconds.toFixed(2)} µs each`)
+  assert.equal(map.size, 100_000)
+  assert.ok(microseconds < 10)
+})

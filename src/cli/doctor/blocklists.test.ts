@@ -1,0 +1,28 @@
+// What the doctor makes of block lists: those that answer as one, and those that do not.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DnsServer } from '../../../tests/support/dns-server.ts'
+import { readSettings } from '../../config/settings.ts'
+import { Resolver } from '../../dns/resolver.ts'
+import type { Lookup } from '../../mailauth/lookup.ts'
+import { checkBlocklists } from './blocklists.ts'
+
+test('doctor says which lists do not answer as one', async (t) => {
+  const server = await DnsServer.start({
+    '2.0.0.127.good.test': { A: ['127.0.0.2'] },
+    'x.mistyped.test': { A: ['127.0.0.2'] },
+    '2.0.0.127.refusing.test': { A: ['127.255.255.254'] },
+  })
+  t.after(() => server.close())
+  server.fail('2.0.0.127.down.test', 'SERVFAIL')
+  const resolver = new Resolver({ servers: [server.address], timeoutMs: 100, tries: 1 })
+  const lookup: Lookup = (type, name) => resolver.resolve(type, name)
+  const lists = 'good.test,mistyped.test,tell:refusing.test,down.test'
+  const checks = await checkBlocklists(readSettings({ POSTHORN_DNSBL: lists }), lookup)
+  assert.deepEqual(
+    checks.map(({ status }) => status),
+    ['ok', 'warning', 'warning', 'warning'],
+  )
+  assert.match(checks[1]!.detail, /mistyped\.test lists nobody: it does not have 127\.0\.0\.2/)
+  assert.deepEqual(await checkBlocklists(readSettings({}), lookup), [])
+})
