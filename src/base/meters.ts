@@ -33,6 +33,17 @@ export const meters = {
   received: new Counter({
     ...{ name: 'posthorn_mails_received_total', help: 'Mails that were answered with 250.', registers },
   }),
+  rspamdChecks: new Counter({
+    ...{
+      name: 'posthorn_rspamd_checks_total',
+      help: 'Received mails by what Rspamd wants done with them, or why it was not asked.',
+    },
+    ...{ labelNames: ['outcome'] as const, registers },
+  }),
+  rspamdSeconds: new Histogram({
+    ...{ name: 'posthorn_rspamd_check_seconds', help: 'How long Rspamd was waited for, by outcome.' },
+    ...{ labelNames: ['outcome'] as const, buckets: quickSeconds, registers },
+  }),
   filed: new Counter({
     ...{ name: 'posthorn_messages_filed_total', help: 'Received mails that became messages.', registers },
   }),

@@ -8,6 +8,7 @@ import { defaultLimits } from '../flow/accounts/organization.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import type { DeliveryMode } from '../flow/route-policy.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
+import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/organizations.ts'
 import {
   address,
@@ -27,6 +28,7 @@ import {
   relayUrl,
   resolver,
   retention,
+  rspamdUrl,
   string,
   webUrl,
   withRelayTls,
@@ -61,6 +63,7 @@ export interface Settings {
   /** What is kept free on disks; null for a share of each. */
   diskReserveBytes: number | null
   clamd: ClamdAddress | null
+  rspamd: RspamdAddress | null
   maxDownloadBytes: number
   retryScheduleMs: number[]
   retryLifetimeMs: number
@@ -132,7 +135,7 @@ class Reader {
 
 /** Settings with secrets in them, and values that look as though they were meant for one. */
 function mayBeSecret(name: string, text: string): boolean {
-  return /_(DATABASE_URL|RELAY_URL|KEY|KEY_FILE)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
+  return /_(DATABASE_URL|RELAY_URL|RSPAMD|KEY|KEY_FILE)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
 }
 
 /** Not settings of the service: where tests find the published suites and their database. */
@@ -236,6 +239,12 @@ function readMail(reader: Reader) {
       null,
       clamdAddress,
       '127.0.0.1:3310, or the path of its socket, /run/clamav/clamd.ctl',
+    ),
+    rspamd: reader.read(
+      'POSTHORN_RSPAMD',
+      null,
+      rspamdUrl,
+      'http://127.0.0.1:11333, or http://:password@host:port with %2F for /, %3F for ?, %23 for # and %25 for %',
     ),
     maxDownloadBytes: reader.read(
       'POSTHORN_MAX_DOWNLOAD_SIZE',

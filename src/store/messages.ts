@@ -32,11 +32,20 @@ export interface AttachmentEntry {
   span?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'uuencode' | 'none' }
 }
 
+/** What the spam engine made of a received mail. */
+export interface SpamRecord {
+  score: number
+  action: string
+  symbols: string[]
+}
+
 export interface SecurityRecord {
   /** The envelope as it came, for the trace header. */
   envelope: { from: string; recipients: string[]; protocol: string; receivedBy: string }
   smtp: { remoteIp: string; helo: string; tls: { encrypted: boolean; protocol: string; cipher: string } }
   authentication: { spf: string; dkim: string; dmarc: string }
+  /** Absent where none was asked, or none answered. */
+  spam?: SpamRecord
 }
 
 /** A message; the texts of a long one are still to be read where `Text` leaves it open. */
