@@ -48,6 +48,17 @@ export const meters = {
     ...{ name: 'posthorn_blocklist_lookups_total', help: 'Questions to DNS block lists by outcome.' },
     ...{ labelNames: ['outcome'] as const, registers },
   }),
+  rspamdChecks: new Counter({
+    ...{
+      name: 'posthorn_rspamd_checks_total',
+      help: 'Received mails by what Rspamd wants done with them, or why it was not asked.',
+    },
+    ...{ labelNames: ['outcome'] as const, registers },
+  }),
+  rspamdSeconds: new Histogram({
+    ...{ name: 'posthorn_rspamd_check_seconds', help: 'How long Rspamd was waited for, by outcome.' },
+    ...{ labelNames: ['outcome'] as const, buckets: quickSeconds, registers },
+  }),
   filed: new Counter({
     ...{ name: 'posthorn_messages_filed_total', help: 'Received mails that became messages.', registers },
   }),

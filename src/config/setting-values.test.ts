@@ -1,9 +1,19 @@
 // Settings that are more than a word: the smarthost's URL, what its TLS must be, where a listener is reached, block lists.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+
+<<<<<<< HEAD
+
 import type { Blocklist } from '../mailauth/blocklists.ts'
 import { blocklists, reachable, relayUrl } from './setting-values.ts'
 import { readSettings } from './settings.ts'
+
+=======
+
+import { reachable, relayUrl, rspamdUrl } from './setting-values.ts'
+import { readSettings, SettingError } from './settings.ts'
+
+>>>>>>> w-rspamd
 
 function judged(url: string, tls?: string): string {
   const { relay } = readSettings({
@@ -50,6 +60,7 @@ for (const [host, own] of [
   test(`a listener on ${host} is reached at ${own}`, () =>
     assert.deepEqual(reachable({ host, port: 1 }), { host: own, port: 1 }))
 
+<<<<<<< HEAD
 const lists: [string, Blocklist[] | null][] = [
   [
     'Zen.example.org, tell:list.example.net',
@@ -73,4 +84,35 @@ for (const [text, want] of lists)
     // Security: a subscriber's key may stand in it.
     if (want === null) assert.throws(read, /^Error: POSTHORN_DNSBL cannot be used: write zen\.example\.org/)
     else assert.deepEqual(read(), want)
+=======
+for (const [url, origin, password] of [
+  ['http://127.0.0.1:11333', 'http://127.0.0.1:11333', null],
+  ['http://rspamd.test:11333/', 'http://rspamd.test:11333', null],
+  ['https://[2001:db8::1]', 'https://[2001:db8::1]', null],
+  ['http://:p%2Fw%25@localhost:11334', 'http://localhost:11334', 'p/w%'],
+] as const)
+  test(`Rspamd at ${url}`, () => assert.deepEqual(rspamdUrl(url), { origin, password }))
+
+for (const url of [
+  ...[
+    '127.0.0.1:11333',
+    'ftp://rspamd.test',
+    'http://',
+    'http://rspamd.test/checkv2',
+    'http://rspamd.test/?a',
+  ],
+  ...[
+    'http://user:p@rspamd.test',
+    'http://:p/w@rspamd.test',
+    'http://:p#w@rspamd.test',
+    'http://:100%25%@a.test',
+  ],
+])
+  test(`no Rspamd: ${url}`, () => {
+    assert.equal(rspamdUrl(url), null)
+    assert.throws(
+      () => readSettings({ POSTHORN_RSPAMD: url }),
+      (error) => error instanceof SettingError && !error.message.includes(`"${url}"`),
+    )
+>>>>>>> w-rspamd
   })

@@ -8,6 +8,7 @@ import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import { parseDomain } from '../mail/address.ts'
 import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
+import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/organizations.ts'
 import { isLoopback } from '../webhook/address-guard.ts'
 
@@ -82,6 +83,16 @@ export function clamdAddress(text: string): ClamdAddress | null {
   return text.startsWith('/') ? { path: text } : address(text)
 }
 
+/** Rspamd's scanner, or its controller with the password for it. */
+export function rspamdUrl(text: string): RspamdAddress | null {
+  const url = /^https?:\/\//.test(text) ? URL.parse(text) : null
+  // An unescaped `/`, `?` or `#` in a password ends the host before the real one: what comes behind it is no path.
+  if (!url?.hostname || url.username !== '' || !/^\/?$/.test(url.pathname + url.search + url.hash))
+    return null
+  const password = decoded(url.password)
+  return password === null ? null : { origin: url.origin, password: password || null }
+}
+
 export function resolver(text: string): string | null {
   if (isIP(text)) return text
   const parsed = address(text)
@@ -152,14 +163,20 @@ export function relayUrl(text: string): RelayTarget | null {
   return { ...shared, tls: 'opportunistic', tlsVerify: 'none' }
 }
 
+/** Null where a % begins no escape. */
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null // not an escape
+  }
+}
+
 /** Null where there are none; undefined where they cannot be read. */
 function credentialsIn({ username, password }: URL): RelayTarget['auth'] | undefined {
   if (username === '') return password === '' ? null : undefined
-  try {
-    return { user: decodeURIComponent(username), password: decodeURIComponent(password) }
-  } catch {
-    return undefined // a % that begins no escape
-  }
+  const [user, word] = [decoded(username), decoded(password)]
+  return user === null || word === null ? undefined : { user, password: word }
 }
 
 /** The smarthost with what an operator wants of its certificate; TLS is required then. */

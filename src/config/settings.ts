@@ -9,6 +9,7 @@ import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import type { DeliveryMode } from '../flow/route-policy.ts'
 import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
+import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/organizations.ts'
 import {
   address,
@@ -29,6 +30,7 @@ import {
   relayUrl,
   resolver,
   retention,
+  rspamdUrl,
   string,
   webUrl,
   withRelayTls,
@@ -69,6 +71,7 @@ export interface Settings {
   /** Sealers whose word is taken for what a mail was when they received it (RFC 8617). */
   arcTrusted: string[]
   clamd: ClamdAddress | null
+  rspamd: RspamdAddress | null
   maxDownloadBytes: number
   retryScheduleMs: number[]
   retryLifetimeMs: number
@@ -140,7 +143,11 @@ class Reader {
 
 /** Settings with secrets in them, and values that look as though they were meant for one. */
 function mayBeSecret(name: string, text: string): boolean {
+<<<<<<< HEAD
   return /_(DATABASE_URL|RELAY_URL|KEY|KEY_FILE|DNSBL)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
+=======
+  return /_(DATABASE_URL|RELAY_URL|RSPAMD|KEY|KEY_FILE)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
+>>>>>>> w-rspamd
 }
 
 /** Not settings of the service: where tests find the published suites and their database. */
@@ -257,6 +264,12 @@ function readMail(reader: Reader) {
       null,
       clamdAddress,
       '127.0.0.1:3310, or the path of its socket, /run/clamav/clamd.ctl',
+    ),
+    rspamd: reader.read(
+      'POSTHORN_RSPAMD',
+      null,
+      rspamdUrl,
+      'http://127.0.0.1:11333, or http://:password@host:port with %2F for /, %3F for ?, %23 for # and %25 for %',
     ),
     maxDownloadBytes: reader.read(
       'POSTHORN_MAX_DOWNLOAD_SIZE',

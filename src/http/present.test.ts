@@ -118,6 +118,15 @@ for (const [states, summary] of summaries)
     assert.equal(shown.extractedText, 'E')
   })
 
+test('what Rspamd found is shown where it was asked', () => {
+  const spam = { score: 6.5, action: 'add header', symbols: ['OFFER'] }
+  assert.deepEqual(
+    presentMessage({ ...received, security: { ...security, spam } }).inboundSecurity?.spam,
+    spam,
+  )
+  assert.ok(!('spam' in presentMessage(received).inboundSecurity!))
+})
+
 test('a submission has its queue id once a recipient was tried, and times in milliseconds', () => {
   const recipient = {
     email: 'c@d.test',

@@ -139,11 +139,17 @@ function presentAttachments({ id, attachments }: { id: MessageId; attachments: A
 const worstFirst = ['infected', 'failed', 'unscanned', 'clean'] as const
 
 function presentSecurity(
-  { smtp, authentication }: NonNullable<MessageRow['security']>,
+  { smtp, authentication, spam }: NonNullable<MessageRow['security']>,
   attachments: AttachmentEntry[],
 ) {
   const worst = worstFirst.find((state) => attachments.some(({ scanState }) => scanState === state))
-  return { trust: 'untrusted' as const, smtp, authentication, attachments: worst ?? ('none' as const) }
+  return {
+    trust: 'untrusted' as const,
+    smtp,
+    authentication,
+    ...(spam && { spam }),
+    attachments: worst ?? ('none' as const),
+  }
 }
 
 /** A thread as lists show it, without its messages. */

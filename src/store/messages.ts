@@ -33,6 +33,13 @@ export interface AttachmentEntry {
   span?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'uuencode' | 'none' }
 }
 
+/** What the spam engine made of a received mail. */
+export interface SpamRecord {
+  score: number
+  action: string
+  symbols: string[]
+}
+
 export interface SecurityRecord extends MailFindings {
   /** The envelope as it came, for the trace header. */
   envelope: { from: string; recipients: string[]; protocol: string; receivedBy: string }
@@ -45,8 +52,8 @@ export interface MailFindings {
   authentication: { spf: string; dkim: string; dmarc: string }
   /** The result of each method, as Authentication-Results shows it; absent in mail that was filed before there were checks. */
   methods?: AuthMethod[]
-  /** What the spam engine said; absent without one. */
-  spam?: { score: number; action: string; symbols: string[] }
+  /** Absent where no spam engine was asked, or none answered. */
+  spam?: SpamRecord
 }
 
 /** One method of RFC 8601: what it found, why, and of what. */

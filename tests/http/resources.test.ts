@@ -118,6 +118,17 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
     assert.equal(attachment?.id, `att_${received.id.slice(4)}_1`)
     assert.deepEqual([attachment?.filename, attachment?.contentType], ['a.csv', 'text/csv'])
   })
+  await t.test('what Rspamd made of it, where that was asked', async () => {
+    const spam = { score: 6.5, action: 'add header', symbols: ['OFFER'] }
+    await stage.db.query(
+      `update message set security = security || jsonb_build_object('spam', $2::jsonb) where id = $1`,
+      [received.id, JSON.stringify(spam)],
+    )
+    const { inboundSecurity } = await api.want<{ inboundSecurity: { spam: object } }>(
+      `/v1/messages/${received.id}`,
+    )
+    assert.deepEqual(inboundSecurity.spam, spam)
+  })
   await t.test('its source, which no browser runs', async () => {
     const { secret } = await stage.createCaller()
     assert.equal((await ask(stage, 'GET', `/v1/messages/${received.id}/source`, { secret })).status, 404)

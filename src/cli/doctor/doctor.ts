@@ -28,6 +28,7 @@ import {
 import { checkClamd } from './clamd.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
 import { checkRelay } from './relay.ts'
+import { checkRspamd } from './rspamd.ts'
 
 const doctorHelp = `
 ✓ works, ! works but could be better, ✗ does not work, - has nothing to check here. Exit status 1 when there is a ✗.
@@ -67,9 +68,9 @@ async function examine(): Promise<Findings> {
   const { checks: local, managedDomain } = await examineStore(settings)
   const listeners = await checkListeners(settings)
   const certificate = await checkCertificate(settings, new Date())
-  const clamd = await checkClamd(settings)
+  const scanners = [await checkClamd(settings), await checkRspamd(settings)]
   const world = await examineWorld(settings, managedDomain)
-  const checks = [describeSettings(settings), ...local, ...listeners, certificate, ...world, clamd]
+  const checks = [describeSettings(settings), ...local, ...listeners, certificate, ...world, ...scanners]
   // In the wrong folder, and without its .env, none of the others says anything of the service that is meant.
   checks.sort((a, b) => Number(isNoFolder(b)) - Number(isNoFolder(a)))
   return { checks, managedDomain }

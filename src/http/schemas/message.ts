@@ -62,6 +62,7 @@ const securityExample = {
     tls: { encrypted: true, protocol: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384' },
   },
   authentication: { spf: 'pass', dkim: 'pass', dmarc: 'pass' },
+  spam: { score: 1.4, action: 'no action', symbols: ['R_SPF_ALLOW', 'MIME_GOOD'] },
   attachments: 'clean',
 }
 
@@ -84,6 +85,23 @@ const InboundSecurity = component(
         dkim: oneOf(authenticationResults, 'RFC 8601 result of DKIM.'),
         dmarc: oneOf(authenticationResults, 'RFC 8601 result of DMARC.'),
       }),
+      spam: Type.Optional(
+        Type.Object(
+          {
+            score: Type.Number({ description: 'The more, the likelier spam; it may be negative.' }),
+            action: Type.String({
+              description:
+                'What Rspamd wants done: no action, add header, rewrite subject, or one of its operator.',
+            }),
+            symbols: Type.Array(Type.String(), {
+              description: 'The rules that matched, those that weigh most first, at most 200.',
+            }),
+          },
+          {
+            description: 'What Rspamd made of it. Absent where it is not set up, or did not answer in time.',
+          },
+        ),
+      ),
       attachments: oneOf(['none', ...scanStates], 'The worst state of its attachments.'),
     },
     {

@@ -1,0 +1,52 @@
+// A circuit opens after failures in a row, rests, probes, and lets one call through before all of them.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { CircuitBreaker } from './circuit-breaker.ts'
+
+/** What is done one after the other: calls that fail, succeed, are released or wait (`?`), and rests that end with a probe: `+` alive, `-` dead. */
+const cases: [what: string, steps: string, admitted: string][] = [
+  ['failures in a row open it', 'ff?f?', 'yyyyn'],
+  ['an answer in between begins anew', 'ffsff?', 'yyyyyy'],
+  ['a dead one stays open', 'fff-?-?', 'yyynn'],
+  ['a probe lets one call through', 'fff+?', 'yyyy'],
+  ['and no second one beside it', 'fff+??', 'yyyyn'],
+  ['which closes it', 'fff+s??', 'yyyyyy'],
+  ['or opens it at once', 'fff+f?-?+?', 'yyyynny'],
+  ['or says nothing, and another may', 'fff+r??', 'yyyyyn'],
+]
+
+/** Runs the steps; `y` or `n` for each that asked to be admitted. */
+async function run(t: TestContext, steps: string): Promise<string> {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let isAlive = false
+  const circuit = new CircuitBreaker({ maxFailures: 3, restMs: 1_000, probe: async () => isAlive })
+  let admitted = ''
+  for (const step of steps) {
+    if (step === '+' || step === '-') {
+      isAlive = step === '+'
+      t.mock.timers.tick(1_000)
+      await new Promise(setImmediate)
+      continue
+    }
+    admitted += circuit.admit() ? 'y' : 'n'
+    if (step === 'f') circuit.fail()
+    if (step === 's') circuit.succeed()
+    if (step === 'r') circuit.release()
+  }
+  circuit.stop()
+  return admitted
+}
+
+for (const [what, steps, admitted] of cases)
+  test(`${what}: ${steps}`, async (t) => assert.equal(await run(t, steps), admitted))
+
+test('what fails late opens nothing twice, and what answers late closes it', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const circuit = new CircuitBreaker({ maxFailures: 1, restMs: 1_000, probe: async () => false })
+  assert.deepEqual([circuit.admit(), circuit.admit(), circuit.admit()], [true, true, true])
+  circuit.fail()
+  circuit.fail()
+  assert.equal(circuit.admit(), false)
+  circuit.succeed()
+  assert.equal(circuit.admit(), true)
+})

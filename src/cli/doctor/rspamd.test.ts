@@ -1,0 +1,48 @@
+// What the doctor makes of Rspamd: absent, out of reach, locked, careless, and well set up.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { fakeRspamd, makeRspamd, respond, rspamdMissing } from '../../../tests/support/rspamd.ts'
+import { readSettings } from '../../config/settings.ts'
+import { checkRspamd } from './rspamd.ts'
+
+const check = (rspamd: string) => checkRspamd(readSettings({ POSTHORN_RSPAMD: rspamd }))
+
+async function fake(t: TestContext, body: string, status?: string): Promise<string> {
+  const { address } = await fakeRspamd(t, (socket) => void socket.end(respond(body, status)))
+  return address.origin
+}
+
+test('no Rspamd is nothing to check', async () => {
+  const { status, detail } = await check('')
+  assert.deepEqual([status, detail], ['skipped', 'POSTHORN_RSPAMD is unset: received mail has no spam score'])
+})
+
+test('an Rspamd out of reach fails, and no password is shown', async () => {
+  const found = await check('http://:open%20sesame@127.0.0.1:1')
+  assert.equal(found.status, 'failed')
+  assert.match(found.detail, /ECONNREFUSED/)
+  assert.match(found.mend ?? '', /POSTHORN_RSPAMD/)
+  assert.doesNotMatch(JSON.stringify(found), /sesame/)
+})
+
+test('a controller without its password fails', async (t) => {
+  const { status, detail, mend } = await check(await fake(t, '{"error":"Unauthorized"}', '403 Forbidden'))
+  assert.deepEqual([status, detail], ['failed', 'cannot be asked: HTTP status 403'])
+  assert.match(mend ?? '', /password/)
+})
+
+test('one that lets the test mail pass is a warning', async (t) => {
+  const { status, detail } = await check(await fake(t, '{"score":0,"action":"no action"}'))
+  assert.deepEqual(
+    [status, detail],
+    ['warning', 'fake/1 answers, but says "no action" of the test mail GTUBE'],
+  )
+})
+
+test('a real Rspamd is well', { skip: rspamdMissing }, async (t) => {
+  const rspamd = await makeRspamd(t)
+  await rspamd.start()
+  assert.deepEqual(await check(rspamd.address.origin), {
+    ...{ name: 'Rspamd', status: 'ok', detail: 'rspamd/3.4 answers', mend: null },
+  })
+})

@@ -1,0 +1,32 @@
+// What the doctor makes of Rspamd: whether it answers, and whether it refuses the mail that every spam filter refuses.
+import { silentLog } from '../../base/log.ts'
+import type { Settings } from '../../config/settings.ts'
+import { Rspamd } from '../../scan/rspamd.ts'
+import { type Check, failed, ok, skipped, warning } from './checks.ts'
+
+const name = 'Rspamd'
+const pattern = 'XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X'
+
+export async function checkRspamd({ rspamd: address, mailHost }: Settings): Promise<Check> {
+  if (!address) return skipped(name, 'POSTHORN_RSPAMD is unset: received mail has no spam score')
+  const rspamd = new Rspamd(address, { log: silentLog, mtaName: mailHost })
+  try {
+    const version = await rspamd.version()
+    const verdict = await rspamd.check(Buffer.from(`Subject: posthorn doctor\r\n\r\n${pattern}\r\n`), {
+      ...{ remoteIp: '127.0.0.1', helo: 'localhost', hostname: null, queueId: 'doctor' },
+      ...{ from: '', recipients: ['postmaster@localhost'] },
+    })
+    if (verdict.status === 'unavailable') throw new Error(verdict.reason)
+    if (verdict.action === 'reject') return ok(name, `${version} answers`)
+    return warning(
+      name,
+      `${version} answers, but says "${verdict.action}" of the test mail GTUBE`,
+      'see that its gtube_patterns and its reject action are not switched off',
+    )
+  } catch (error) {
+    const mend = 'see that Rspamd runs, that POSTHORN_RSPAMD is right, and that a controller has its password'
+    return failed(name, `cannot be asked: ${(error as Error).message}`, mend)
+  } finally {
+    await rspamd.close()
+  }
+}

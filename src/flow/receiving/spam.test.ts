@@ -1,0 +1,28 @@
+// Rspamd's actions as replies: what it refuses, what it puts off, and that nothing else keeps mail out.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { replyLine } from '../../smtp/reply.ts'
+import { spamRecord, spamReply } from './spam.ts'
+
+const actions: [action: string, line: string | null][] = [
+  ['reject', '550 5.7.1 This message looks like spam, and is refused'],
+  ['greylist', '451 4.7.1 Not now, try again later'],
+  ['soft reject', '451 4.7.1 Not now, try again later'],
+  ['no action', null],
+  ['add header', null],
+  ['rewrite subject', null],
+  ['quarantine', null],
+  ['Reject', null],
+  ['constructor', null],
+]
+
+for (const [action, line] of actions)
+  test(`${action}: ${line ?? 'is taken'}`, () => {
+    const reply = spamReply({ action })
+    assert.equal(reply && replyLine(reply), line)
+  })
+
+test('what is kept of the findings', () => {
+  const findings = { score: 6.5, requiredScore: 15, action: 'add header', symbols: ['OFFER'] }
+  assert.deepEqual(spamRecord(findings), { score: 6.5, action: 'add header', symbols: ['OFFER'] })
+})

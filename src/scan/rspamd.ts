@@ -1,0 +1,298 @@
+// Asks Rspamd about a mail, over its HTTP protocol; an answer that did not come is a value, and delays nobody for long.
+import { PassThrough, type Readable } from 'node:stream'
+import { Agent, type Dispatcher } from 'undici'
+import { CircuitBreaker } from '../base/circuit-breaker.ts'
+import type { Log } from '../base/log.ts'
+import { meters } from '../base/meters.ts'
+import { readAnswer, type SpamFindings } from './rspamd-answer.ts'
+
+/** Where Rspamd listens. */
+export interface RspamdAddress {
+  /** `http://127.0.0.1:11333`, without a path. */
+  origin: string
+  /** What its controller wants to know; the scanner itself asks for none. */
+  password: string | null
+}
+
+/** The bytes of a mail, or what opens them where they stand in a blob. */
+export type CheckedMail = Buffer | { open(): Readable; sizeBytes: number }
+
+/** What is known of a mail beside its bytes, as the SMTP conversation had it. */
+export interface CheckedEnvelope {
+  remoteIp: string
+  helo: string
+  /** Empty for the null reverse path. */
+  from: string
+  recipients: string[]
+  /** The name that belongs to `remoteIp`, confirmed by a look-up of that name; null where there is none. */
+  hostname: string | null
+  /** What Rspamd's log is to call the mail. */
+  queueId: string
+}
+
+export type SpamVerdict =
+  | ({ status: 'judged' } & SpamFindings)
+  /** `reason` is for operators; what the mail itself could have put into it is not in it. */
+  | { status: 'unavailable'; reason: string }
+
+export interface RspamdOptions {
+  log: Log
+  /** Our own name, as the MX. */
+  mtaName: string
+  /** From the call to the last byte of the answer. */
+  timeoutMs?: number
+  /** Calls at the same time; what comes beyond them is not asked about. */
+  maxCalls?: number
+  /** So many calls in a row without an answer, and mail passes it over. */
+  maxFailures?: number
+  /** How long it is passed over before it is probed. */
+  restMs?: number
+}
+
+/**
+ * `silent`: nobody there, or not in time; more of the kind and mail would be delayed. `useless`: it lives, and its answer
+ * is none, or ended early, as it does for mail that is larger than its `max_message`. `own`: not its fault.
+ */
+type Fault = { kind: 'silent' | 'useless' | 'own'; reason: string }
+interface Limits {
+  limitMs: number
+  signal?: AbortSignal | undefined
+}
+type Question = Omit<Dispatcher.RequestOptions, 'origin' | 'signal'>
+type Answer = { status: number; server: string; text: string }
+
+const maxAnswerBytes = 256 << 10
+const maxHeaderBytes = 16 << 10
+/** The longest address is 320 characters. */
+const maxFieldLength = 512
+const maxRecipients = 100
+const pingMs = 1_000
+/** A call that was given less time than this says nothing by not being answered. */
+const fairMs = 1_000
+
+export class Rspamd {
+  readonly #address: RspamdAddress
+  readonly #log: Log
+  readonly #mtaName: string
+  readonly #timeoutMs: number
+  readonly #maxCalls: number
+  readonly #maxFailures: number
+  readonly #agent: Agent
+  readonly #circuit: CircuitBreaker
+  readonly #closing = new AbortController()
+  #calls = 0
+  /** In a row, of any kind. */
+  #failures = 0
+  #isDown = false
+
+  constructor(address: RspamdAddress, options: RspamdOptions) {
+    const { log, mtaName, timeoutMs = 5_000, maxCalls = 32, maxFailures = 3, restMs = 10_000 } = options
+    this.#address = address
+    this.#log = log
+    this.#mtaName = mtaName
+    this.#timeoutMs = timeoutMs
+    this.#maxCalls = maxCalls
+    this.#maxFailures = maxFailures
+    this.#circuit = new CircuitBreaker({ maxFailures, restMs, probe: () => this.#isAlive() })
+    this.#agent = new Agent({
+      allowH2: false,
+      // Rspamd closes each connection after its answer, so none is kept, and none is found closed by the next call.
+      pipelining: 0,
+      connections: null,
+      connect: { timeout: timeoutMs },
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+  }
+
+  /**
+   * What Rspamd makes of the mail. Never rejects. Takes `timeoutMs` at most, `withinMs` where that is less, and no time
+   * while Rspamd is out of reach, or busy with as many mails as it is given; `signal` cuts it short.
+   */
+  async check(
+    mail: CheckedMail,
+    envelope: CheckedEnvelope,
+    limits: { withinMs?: number; signal?: AbortSignal } = {},
+  ): Promise<SpamVerdict> {
+    const limitMs = Math.min(this.#timeoutMs, limits.withinMs ?? Number.POSITIVE_INFINITY)
+    if (limitMs <= 0) return notAsked('no time was left')
+    if (this.#calls >= this.#maxCalls) return notAsked('busy')
+    if (!this.#circuit.admit()) return notAsked('passed over')
+    const startedMs = performance.now()
+    this.#calls++
+    const answer = await this.#post(mail, envelope, { limitMs, signal: limits.signal })
+    this.#calls--
+    const findings = findingsOf(answer)
+    const outcome = 'kind' in findings ? 'unavailable' : 'judged'
+    meters.rspamdSeconds.observe({ outcome }, (performance.now() - startedMs) / 1000)
+    return 'kind' in findings ? this.#noteFault(findings) : this.#noteAnswer(findings)
+  }
+
+  /** Its name and version, such as `rspamd/3.4`; rejects, saying why, where it cannot be had. */
+  async version(): Promise<string> {
+    const answer = await this.#request({ path: '/ping', method: 'GET' }, { limitMs: pingMs })
+    if ('kind' in answer) throw new Error(answer.reason)
+    if (answer.status !== 200 || answer.text.trim() !== 'pong') throw new Error('what answers is not Rspamd')
+    return answer.server
+  }
+
+  /** Ends what is under way; from then on it is unavailable. */
+  async close(): Promise<void> {
+    this.#circuit.stop()
+    this.#closing.abort()
+    await this.#agent.destroy()
+  }
+
+  async #isAlive(): Promise<boolean> {
+    return await this.version().then(
+      () => true,
+      () => false,
+    )
+  }
+
+  async #post(mail: CheckedMail, envelope: CheckedEnvelope, limits: Limits): Promise<Answer | Fault> {
+    const headers = this.#fields(envelope)
+    const request = { path: '/checkv2', method: 'POST', headers } as const
+    if (Buffer.isBuffer(mail)) return await this.#request({ ...request, body: mail }, limits)
+    const source = mail.open()
+    const faults: Error[] = []
+    // Through a second stream, because what goes wrong with the connection destroys the one that is sent.
+    const body = new PassThrough().on('error', () => {})
+    source.on('error', (error) => {
+      faults.push(error)
+      body.destroy(error)
+    })
+    const length = { 'content-length': String(mail.sizeBytes) }
+    const sent = { ...request, headers: { ...headers, ...length }, body: source.pipe(body) }
+    const answer = await this.#request(sent, limits)
+    source.destroy()
+    const [fault] = faults
+    return fault ? { kind: 'own', reason: `the mail could not be read: ${fault.message}` } : answer
+  }
+
+  #fields({ remoteIp, helo, from, recipients, hostname, queueId }: CheckedEnvelope) {
+    const fields: [name: string, value: string | null][] = [
+      ['IP', remoteIp],
+      ['Helo', helo],
+      ['From', from || '<>'],
+      ['Hostname', hostname],
+      ['Queue-Id', queueId],
+      ['MTA-Name', this.#mtaName],
+      ['Password', this.#address.password],
+    ]
+    const set = fields.flatMap(([name, value]) => (value ? [[name, fieldValue(value)] as const] : []))
+    const headers: Record<string, string | string[]> = Object.fromEntries(set)
+    return { ...headers, Rcpt: recipients.slice(0, maxRecipients).map(fieldValue) }
+  }
+
+  async #request(request: Question, { limitMs, signal }: Limits): Promise<Answer | Fault> {
+    const abort = new AbortController()
+    const kind = limitMs < Math.min(fairMs, this.#timeoutMs) ? 'own' : 'silent'
+    const giveUp = () => abort.abort({ kind, reason: 'no answer in time' } satisfies Fault)
+    const timer = setTimeout(giveUp, limitMs)
+    const cut = () => abort.abort({ kind: 'own', reason: 'interrupted' } satisfies Fault)
+    const signals = [this.#closing.signal, ...(signal ? [signal] : [])]
+    for (const each of signals) each.addEventListener('abort', cut, { once: true })
+    try {
+      if (signals.some(({ aborted }) => aborted)) cut()
+      const { origin } = this.#address
+      const answer = await this.#agent.request({
+        ...request,
+        origin,
+        signal: abort.signal,
+      } as Dispatcher.RequestOptions)
+      const text = await readBounded(answer.body)
+      if (text === null) return { kind: 'useless', reason: `an answer of more than ${maxAnswerBytes} bytes` }
+      return { status: answer.statusCode, server: serverOf(answer.headers), text }
+    } catch (error) {
+      // The world's answer comes as an exception here and leaves as a value.
+      return abort.signal.aborted ? (abort.signal.reason as Fault) : faultOf(error)
+    } finally {
+      clearTimeout(timer)
+      for (const each of signals) each.removeEventListener('abort', cut)
+      // Of an answer that was not read to its end, the connection goes.
+      abort.abort()
+    }
+  }
+
+  #noteAnswer(findings: SpamFindings): SpamVerdict {
+    meters.rspamdChecks.inc({ outcome: knownActions.has(findings.action) ? findings.action : 'other' })
+    this.#circuit.succeed()
+    this.#failures = 0
+    if (this.#isDown) this.#log.info({ rspamd: this.#address.origin }, 'Rspamd judges mail again')
+    this.#isDown = false
+    return { status: 'judged', ...findings }
+  }
+
+  /** Mail that Rspamd chokes on fails as an outage does: only what is silent is passed over, for only that delays. */
+  #noteFault({ kind, reason }: Fault): SpamVerdict {
+    meters.rspamdChecks.inc({ outcome: 'unavailable' })
+    if (kind === 'silent') this.#circuit.fail()
+    else if (kind === 'useless') this.#circuit.succeed()
+    else this.#circuit.release()
+    if (kind !== 'own' && ++this.#failures >= this.#maxFailures && !this.#isDown) {
+      this.#isDown = true
+      const fields = { rspamd: this.#address.origin, reason }
+      this.#log.warn(fields, 'Rspamd does not judge mail: it is received without')
+    }
+    return { status: 'unavailable', reason }
+  }
+}
+
+/** The actions that Rspamd has by itself; operators can make others. */
+const knownActions = new Set([
+  ...['no action', 'add header', 'rewrite subject', 'greylist', 'soft reject', 'reject'],
+])
+
+function notAsked(reason: string): SpamVerdict {
+  meters.rspamdChecks.inc({ outcome: reason })
+  return { status: 'unavailable', reason }
+}
+
+function findingsOf(answer: Answer | Fault): SpamFindings | Fault {
+  if ('kind' in answer) return answer
+  if (answer.status !== 200) return { kind: 'useless', reason: `HTTP status ${answer.status}` }
+  return readAnswer(answer.text) ?? { kind: 'useless', reason: 'an answer that is not understood' }
+}
+
+/** Security: a line end in what a stranger says would begin a field of the stranger's own. UTF-8 goes as its bytes. */
+function fieldValue(text: string): string {
+  return Buffer.from(text.slice(0, maxFieldLength))
+    .toString('latin1')
+    .replace(/[\0-\x1f\x7f]/g, '?')
+}
+
+/** Null where it is longer than an answer may be. */
+async function readBounded(body: Dispatcher.ResponseData['body']): Promise<string | null> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  for await (const piece of body as AsyncIterable<Buffer>) {
+    bytes += piece.length
+    if (bytes > maxAnswerBytes) return null
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString()
+}
+
+function serverOf({ server = 'unknown' }: Dispatcher.ResponseData['headers']): string {
+  return String(server)
+    .replace(/[^\x20-\x7e]/g, '?')
+    .slice(0, 100)
+}
+
+/** What says that nobody is there. */
+const silentCodes = new Set([
+  ...['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT'],
+  ...['ENOTFOUND', 'EAI_AGAIN'],
+])
+
+function faultOf(error: unknown): Fault {
+  const { code = '', message } = error as NodeJS.ErrnoException
+  if (code === 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH')
+    return { kind: 'own', reason: 'the mail has another size' }
+  return {
+    kind: silentCodes.has(code) ? 'silent' : 'useless',
+    reason: `${code} ${message}`.trim().slice(0, 200),
+  }
+}
