@@ -2,18 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-<<<<<<< HEAD
-
 import type { Blocklist } from '../mailauth/blocklists.ts'
-import { blocklists, reachable, relayUrl } from './setting-values.ts'
-import { readSettings } from './settings.ts'
-
-=======
-
-import { reachable, relayUrl, rspamdUrl } from './setting-values.ts'
+import { blocklists, reachable, relayUrl, rspamdUrl } from './setting-values.ts'
 import { readSettings, SettingError } from './settings.ts'
-
->>>>>>> w-rspamd
 
 function judged(url: string, tls?: string): string {
   const { relay } = readSettings({
@@ -60,7 +51,6 @@ for (const [host, own] of [
   test(`a listener on ${host} is reached at ${own}`, () =>
     assert.deepEqual(reachable({ host, port: 1 }), { host: own, port: 1 }))
 
-<<<<<<< HEAD
 const lists: [string, Blocklist[] | null][] = [
   [
     'Zen.example.org, tell:list.example.net',
@@ -84,7 +74,8 @@ for (const [text, want] of lists)
     // Security: a subscriber's key may stand in it.
     if (want === null) assert.throws(read, /^Error: POSTHORN_DNSBL cannot be used: write zen\.example\.org/)
     else assert.deepEqual(read(), want)
-=======
+  })
+
 for (const [url, origin, password] of [
   ['http://127.0.0.1:11333', 'http://127.0.0.1:11333', null],
   ['http://rspamd.test:11333/', 'http://rspamd.test:11333', null],
@@ -114,5 +105,4 @@ for (const url of [
       () => readSettings({ POSTHORN_RSPAMD: url }),
       (error) => error instanceof SettingError && !error.message.includes(`"${url}"`),
     )
->>>>>>> w-rspamd
   })

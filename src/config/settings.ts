@@ -143,11 +143,7 @@ class Reader {
 
 /** Settings with secrets in them, and values that look as though they were meant for one. */
 function mayBeSecret(name: string, text: string): boolean {
-<<<<<<< HEAD
-  return /_(DATABASE_URL|RELAY_URL|KEY|KEY_FILE|DNSBL)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
-=======
-  return /_(DATABASE_URL|RELAY_URL|RSPAMD|KEY|KEY_FILE)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
->>>>>>> w-rspamd
+  return /_(DATABASE_URL|RELAY_URL|RSPAMD|KEY|KEY_FILE|DNSBL)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
 }
 
 /** Not settings of the service: where tests find the published suites and their database. */

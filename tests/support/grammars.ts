@@ -29,6 +29,12 @@ import { claimsToBeOurs } from '../../src/mailauth/result-fields.ts'
 import { expandName, expandText, type MacroValues, parseExplanation } from '../../src/mailauth/spf/macro.ts'
 import { parseSpfRecord } from '../../src/mailauth/spf/record.ts'
 
+import { readChain } from '../../src/mailauth/arc/chain.ts'
+import { BodyDigest } from '../../src/mailauth/dkim/body-digest.ts'
+import { readKeyRecord } from '../../src/mailauth/dkim/key-record.ts'
+import { readDkimSignature } from '../../src/mailauth/dkim/signature.ts'
+import { HeaderField, readFields, signedHeader } from '../../src/mailauth/header-fields.ts'
+import { parseAuthResults } from '../../src/mailauth/parse-auth-results.ts'
 import { ArchiveSearch } from '../../src/scan/archive.ts'
 import { ReplyReader } from '../../src/smtp/client/reply-reader.ts'
 import { formatReply } from '../../src/smtp/reply.ts'
@@ -879,6 +885,85 @@ const foreignResults: Grammar = {
   separator: crlf,
 }
 
+const tagTokens = [
+  ...[';', '=', ':', ' ', '\t', crlf, '\r\n ', '/', '@', '.', '-', 'a', '\xff', '\0'],
+  ...['a=b;', `t${unique}=b;`, 'h=from:to;', 'bh=QUJD;', 'd=a.example;', 'i=@a.example;', 'p=QUJD'],
+]
+
+const signatures: Grammar = {
+  name: 'DKIM signatures',
+  read: (text) => readDkimSignature(new HeaderField(`DKIM-Signature:${text}`), 0),
+  tokens: tagTokens,
+  frames: [
+    ['v=1; a=rsa-sha256; d=a.example; s=s; b=QUJD; bh=QUJD; h=', ''],
+    ['v=1; a=rsa-sha256; s=s; h=from; bh=QUJD; b=QUJD; d=', ''],
+    ['v=1; a=rsa-sha256; d=a.example; h=from; bh=QUJD; b=QUJD; s=', ''],
+  ],
+  limits: [253, 16 * 1024],
+  // The field, with and without its signature, and its tags.
+  longestOutput: (length) => 4 * length + 1024,
+}
+
+const keyRecords: Grammar = {
+  name: 'DKIM keys',
+  read: readKeyRecord,
+  tokens: tagTokens,
+  frames: [['v=DKIM1; p=', '']],
+  limits: [8 * 1024],
+}
+
+const signedHeaders: Grammar = {
+  name: 'canonical headers',
+  read(text) {
+    const fields = readFields(bytesOf(text)) ?? []
+    const own = new HeaderField('DKIM-Signature: a')
+    const names = fields.map(({ name }) => name)
+    return [
+      ...(['simple', 'relaxed'] as const).map((canonicalization) =>
+        signedHeader(fields, own, { names, canonicalization }),
+      ),
+      readChain(fields, 0).status,
+    ]
+  },
+  tokens: [
+    ...[':', ' ', '\t', '\r', '\n', crlf, '\r\n ', 'x', 'X: a\r\n', `X${unique}: a\r\n`, '\xff'],
+    ...['ARC-Seal: i=1; cv=none\r\n', 'ARC-Authentication-Results: i=1; (', '(', ')', '\\'],
+  ],
+  limits: [998],
+  separator: crlf,
+  longestOutput: (length) => 2 * length + 1024,
+}
+
+const canonicalBodies: Grammar = {
+  name: 'canonical bodies',
+  read: (text) =>
+    (['simple', 'relaxed'] as const).map((form) => {
+      const digest = new BodyDigest(form, [null, 0, 1, 1000])
+      for (const piece of piecesOf(text)) digest.update(piece)
+      digest.end()
+      return digest.hashOf(null)?.digest
+    }),
+  tokens: [' ', '\t', '\r', '\n', crlf, ' \r\n', 'a', '\0', '\xff'],
+  frames: [['a', 'a']],
+  separator: crlf,
+}
+
+const authResults: Grammar = {
+  name: 'authentication results',
+  read: parseAuthResults,
+  tokens: [
+    ...['(', ')', '"', '\\', ';', '=', '.', '/', '@', ' ', '\t', '\r\n ', 'a', '\0'],
+    ...['dkim=pass', 'header.d=', '; spf=pass', `p${unique}.x=y `, '"a"', '(a)'],
+  ],
+  frames: [
+    ['a.example; dkim=pass header.d=', ''],
+    ['a.example; (', ')'],
+    ['a.example; dkim="', '"'],
+  ],
+  limits: [16 * 1024],
+  separator: '; ',
+}
+
 export const grammars: Grammar[] = [
   ...[
     header,
@@ -910,6 +995,11 @@ export const grammars: Grammar[] = [
     words,
     archives,
     plainViews,
+    signatures,
+    keyRecords,
+    signedHeaders,
+    canonicalBodies,
+    authResults,
   ],
   ...[spfRecords, spfMacros, foreignResults],
 ]

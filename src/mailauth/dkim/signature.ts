@@ -140,6 +140,8 @@ function refuse(result: Refusal['result'], reason: string): { status: 'refused';
 const selectorPattern =
   /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*$/i
 
+const maxNameLength = 253
+
 /** Reads tag after tag, and keeps the first reason against the signature; what it cannot read is empty. */
 class TagReader {
   /** a=, where it is one that is known, if only to be refused. */
@@ -226,7 +228,8 @@ class TagReader {
 
   #readSelector(): string {
     const selector = this.match('s', selectorPattern)
-    return selector.length > 253 ? '' : selector.toLowerCase()
+    if (selector.length > maxNameLength) this.refuse('neutral', 'signature syntax error in s=')
+    return selector.toLowerCase()
   }
 
   #readBase64(name: string): Buffer {

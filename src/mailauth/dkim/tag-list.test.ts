@@ -1,0 +1,46 @@
+// Lists of tags: what RFC 6376 allows, and what makes a list invalid.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { decodeBase64, parseTagList } from './tag-list.ts'
+
+const lists: [string, Record<string, string> | null][] = [
+  ['a=b', { a: 'b' }],
+  ['a=b;', { a: 'b' }],
+  [' a = b ; c\t=\r\n d ; \r\n ', { a: 'b', c: 'd' }],
+  ['a=b c;d=', { a: 'b c', d: '' }],
+  ['a=b=c', { a: 'b=c' }],
+  ['a_1=\xc3\xa9', { a_1: '\xc3\xa9' }],
+  ['A=1;a=2', { A: '1', a: '2' }],
+  ['', null],
+  [';', null],
+  ['a=b;;', null],
+  ['a=b;;c=d', null],
+  ['a', null],
+  ['=b', null],
+  ['==', null],
+  ['1a=b', null],
+  ['a-b=c', null],
+  ['a=b;a=c', null],
+  ['a=\x00', null],
+  ['a=b\r\nc', null],
+  ['a=b\nc', null],
+]
+
+test('lists of tags, and what is none', () => {
+  for (const [text, wanted] of lists) {
+    const tags = parseTagList(text)
+    const found = tags && Object.fromEntries([...tags].map(([name, { value }]) => [name, value]))
+    assert.deepEqual(found, wanted, JSON.stringify(text))
+  }
+})
+
+test('the span of a value is all between the equals sign and the semicolon', () => {
+  const text = 'a=1; b = x\r\n y ;c=2'
+  const { start, end } = parseTagList(text)!.get('b')!
+  assert.equal(text.slice(start, end), ' x\r\n y ')
+})
+
+test('base64 may be folded, and nothing else', () => {
+  assert.deepEqual(decodeBase64(' QU\r\n JD '), Buffer.from('ABC'))
+  for (const text of ['', '=', 'QU-D', 'Q=UJD', 'QUJD===', 'QUJD.']) assert.equal(decodeBase64(text), null)
+})
