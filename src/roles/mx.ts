@@ -3,12 +3,13 @@ import ipaddr from 'ipaddr.js'
 import { DiskReserve } from '../base/disk-reserve.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
 import type { Settings } from '../config/settings.ts'
-import { Resolver } from '../dns/resolver.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { isOwnName } from '../flow/receiving/own-name.ts'
 import { Receiver } from '../flow/receiving/receive.ts'
+import { SenderChecks } from '../flow/receiving/sender-checks.ts'
 import type { Foundation } from '../foundation.ts'
 import { Blocklists } from '../mailauth/blocklists.ts'
+import { Rspamd } from '../scan/rspamd.ts'
 import { filesContext, selfSignedContext } from '../smtp/server/certificate.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
 import type { SmtpServerOptions } from '../smtp/server/server-options.ts'
@@ -26,8 +27,9 @@ export async function startMx(
   mx: Mx,
   parts: Part[],
 ): Promise<ListenAddress> {
-  const { settings, db, clock, log, blobs, secretBox } = foundation
+  const { settings, db, clock, log, blobs, secretBox, dnsCache } = foundation
   const hostname = settings.mailHost
+  const rspamd = settings.rspamd && new Rspamd(settings.rspamd, { log, mtaName: hostname })
   const disk = new DiskReserve({
     folders: writtenFolders(settings),
     reserveBytes: settings.diskReserveBytes,
@@ -45,6 +47,10 @@ export async function startMx(
     hostname,
     isLocal: isLocal(settings),
     domains: new ProvedDomains({ db, clock }),
+    senderChecks: new SenderChecks({
+      ...{ dns: dnsCache, clock, blobs, hostname, rspamd },
+      ...{ arcTrusted: settings.arcTrusted, dmarc: settings.dmarc },
+    }),
     wake: () => filing.wake(),
   })
   mx.isSaturated = () => receiver.isSaturated()
@@ -69,6 +75,7 @@ export async function startMx(
     stop: async () => {
       await server.close(graceMs)
       await receiver.drained()
+      await rspamd?.close()
     },
   })
   return address
@@ -80,14 +87,10 @@ function writtenFolders({ blobFolder, dataDir, databaseUrl }: Settings): string[
 }
 
 /** Where the operator chose no block list, none is asked. */
-function askingLists({ settings, clock, log }: Foundation): Pick<SmtpServerOptions, 'listingOf'> {
+function askingLists({ settings, clock, log, dnsCache }: Foundation): Pick<SmtpServerOptions, 'listingOf'> {
   const lists = settings.blocklists
   if (lists.length === 0) return {}
-  const resolver = new Resolver({ servers: settings.dnsServers })
-  const blocklists = new Blocklists({
-    lookup: (type, name) => resolver.resolve(type, name),
-    ...{ lists, clock, log },
-  })
+  const blocklists = new Blocklists({ lookup: dnsCache.lookup, lists, clock, log })
   return { listingOf: (address) => blocklists.check(address) }
 }
 

@@ -19,6 +19,7 @@ import { claimSpool, insertReceived, noteFailedSpool } from '../../src/store/spo
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { senderChecks } from '../support/sender-checks.ts'
 import { type Scope, until } from '../support/until.ts'
 import { stuff, Wire } from '../support/wire.ts'
 
@@ -447,6 +448,7 @@ test('the mail server is saturated while the mail of many is being committed, an
     disk: { isShort: false },
     isLocal,
     domains,
+    senderChecks: senderChecks(foundation),
     wake: () => {},
   })
   assert.equal(receiver.isSaturated(), false)

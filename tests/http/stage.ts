@@ -30,6 +30,7 @@ import type { Limits } from '../../src/store/organizations.ts'
 import { AddressGuard } from '../../src/webhook/address-guard.ts'
 import { Api } from '../support/api.ts'
 import { testDatabase } from '../support/postgres.ts'
+import { senderChecks } from '../support/sender-checks.ts'
 import type { Scope } from '../support/until.ts'
 
 const managedDomain = 'inbox.test'
@@ -143,6 +144,7 @@ export async function setStage(
       disk: { isShort: false },
       isLocal: routePolicy.isLocal,
       domains,
+      senderChecks: senderChecks({ clock, blobs }),
       wake: () => {},
     },
   })

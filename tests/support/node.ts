@@ -82,6 +82,8 @@ export async function startNode(place: Place, options: NodeOptions = {}): Promis
     POSTHORN_OPERATOR: '127.0.0.1:0',
     POSTHORN_SMTP: '127.0.0.1:0',
     POSTHORN_SMTP_TRUSTED: '127.0.0.0/8',
+    // Nobody answers there: what asks DNS is told so at once, and nothing is asked of the world.
+    POSTHORN_DNS: '127.0.0.1:9',
     POSTHORN_MANAGED_DOMAIN: 'inbox.test',
     ...options.env,
   })

@@ -67,6 +67,8 @@ export async function startPosthorn(scope: Scope, { env = {}, roles }: Options =
     POSTHORN_OPERATOR: '127.0.0.1:0',
     POSTHORN_SMTP: '127.0.0.1:0',
     POSTHORN_SMTP_TRUSTED: '127.0.0.0/8',
+    // Nobody answers there: what asks DNS is told so at once, and nothing is asked of the world.
+    POSTHORN_DNS: '127.0.0.1:9',
     POSTHORN_LOG_FORMAT: 'json',
     ...(database ? { POSTHORN_DATABASE_URL: database.url } : {}),
     ...env,

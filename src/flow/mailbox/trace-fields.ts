@@ -2,7 +2,12 @@
 
 import type { MessageId } from '../../base/ids.ts'
 import { dateTime } from '../../mail/write/date-time.ts'
-import { authenticationResults, type HeaderCharset, type ReceivedSpf, receivedSpf } from '../../mailauth/result-fields.ts'
+import {
+  authenticationResults,
+  type HeaderCharset,
+  type ReceivedSpf,
+  receivedSpf,
+} from '../../mailauth/result-fields.ts'
 import type { SecurityRecord } from '../../store/messages.ts'
 
 /** Return-Path, Delivered-To, Received-SPF, Received and Authentication-Results, each ending in CRLF. */
@@ -27,15 +32,13 @@ export function traceHeader(security: SecurityRecord, id: MessageId, receivedAt:
 function spfField({ methods = [], envelope, smtp }: SecurityRecord, charset: HeaderCharset): string[] {
   const spf = methods.find(({ method }) => method === 'spf')
   if (!spf) return []
-  const identity = spf.properties.some(([, name]) => name === 'helo') ? 'helo' : 'mailfrom'
-  const facts = {
-    ...{ result: spf.result, reason: spf.reason ?? '', mechanism: spf.mechanism ?? null, identity },
-    ...{
-      clientIp: smtp.remoteIp,
-      envelopeFrom: envelope.from,
-      helo: smtp.helo,
-      receiver: envelope.receivedBy,
-    },
-  } as const
+  const facts: ReceivedSpf = {
+    ...{ result: spf.result, reason: spf.reason ?? '', mechanism: spf.mechanism ?? null },
+    identity: spf.properties.some(([, name]) => name === 'helo') ? 'helo' : 'mailfrom',
+    clientIp: smtp.remoteIp,
+    envelopeFrom: envelope.from,
+    helo: smtp.helo,
+    receiver: envelope.receivedBy,
+  }
   return [receivedSpf(facts, charset)]
 }

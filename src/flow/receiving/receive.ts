@@ -29,9 +29,8 @@ import {
   type SpoolEnvelope,
 } from '../../store/spool.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
-import type { Verdicts } from './evaluation.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
-import type { SenderChecks } from './sender-checks.ts'
+import type { EvaluatedMail, SenderChecks } from './sender-checks.ts'
 
 export interface ReceiverDeps {
   db: Db
@@ -49,6 +48,8 @@ export interface ReceiverDeps {
   /** Mail waits to be filed. */
   wake(): void
 }
+
+type EvaluatedMessage = TakenMessage & Pick<EvaluatedMail, 'verdicts' | 'endedMs'>
 
 /** A domain that mail is received for. `organizationId` is null for the deployment's own. */
 interface ReceivingDomain {
@@ -148,19 +149,19 @@ export class Receiver implements Backend {
       },
       abort: () => sink.abort(),
       end: async () => {
+        const endedMs = this.#deps.clock.monotonicMs()
         const [taken, verdicts] = await Promise.all([sink.end().catch(storageReply), evaluation.end()])
-        return 'code' in taken ? taken : await this.#answer(envelope, taken, verdicts)
+        return 'code' in taken ? taken : await this.#answer(envelope, { ...taken, verdicts, endedMs })
       },
     }
   }
 
-  async #answer(envelope: Envelope, { raw, start }: TakenMessage, verdicts: Verdicts): Promise<Reply> {
+  async #answer(envelope: Envelope, message: EvaluatedMessage): Promise<Reply> {
+    const { raw } = message
     const { blobs, log } = this.#deps
     try {
       const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
-      const answer = await traced('receive', describe, () =>
-        this.#receive(envelope, { raw, start }, verdicts),
-      )
+      const answer = await traced('receive', describe, () => this.#receive(envelope, message))
       // Of what is refused nothing is stored. A commit whose outcome is not known throws, and the sweeper has the bytes.
       if (answer.code !== 250 && raw.blob) await blobs.delete(raw.blob)
       return answer
@@ -186,16 +187,15 @@ export class Receiver implements Backend {
     return this.#share > saturatedShare
   }
 
-  async #receive(envelope: Envelope, { raw, start }: TakenMessage, verdicts: Verdicts): Promise<Reply> {
+  async #receive(envelope: Envelope, { start, ...message }: EvaluatedMessage): Promise<Reply> {
     const loops = looping(envelope, start)
     if (loops) return loops
     if (this.#deps.disk.isShort) return noRoom
-    const mail = await this.#address(envelope, raw)
-    if (mail.inboxes.length === 0 && mail.kept.length === 0) return unknownMailbox
-    const { findings, refusal } = this.#deps.senderChecks.decide(envelope, verdicts, {
-      isForInbox: mail.inboxes.length > 0,
-    })
-    if (refusal) return refusal
+    const mail = await this.#address(envelope, message.raw)
+    const isForInbox = mail.inboxes.length > 0
+    if (!isForInbox && mail.kept.length === 0) return unknownMailbox
+    const { findings, refusal } = await this.#deps.senderChecks.decide(envelope, { ...message, isForInbox })
+    if (refusal) return this.#refuse(envelope, refusal)
     for (const row of [...mail.inboxes, ...mail.kept]) row.envelope.findings = findings
     const stored = await this.#commits.add(mail).catch(busyReply)
     if (stored instanceof DbFault) throw stored
@@ -209,6 +209,12 @@ export class Receiver implements Backend {
     this.#deps.wake()
     this.#logReceived(mail, envelope)
     return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
+  }
+
+  #refuse({ peer, from }: Envelope, refusal: Reply): Reply {
+    const fields = { peer: peer.address, from: from.address, reason: refusal.text }
+    this.#deps.log.info(fields, 'a mail was refused for who sent it, or as spam')
+    return refusal
   }
 
   #logReceived({ raw, inboxes, kept }: ReceivedMail, { peer }: Envelope): void {

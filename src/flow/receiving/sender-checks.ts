@@ -1,24 +1,39 @@
 // What becomes of a mail by who sent it: what the checks found is kept with it, and a forgery whose domain wants it refused is.
 import type { Clock } from '../../base/clock.ts'
-import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
+import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { DnsCache } from '../../dns/cache.ts'
+import type { Rspamd } from '../../scan/rspamd.ts'
 import { type Reply, reply } from '../../smtp/reply.ts'
 import type { Envelope } from '../../smtp/server/backend.ts'
 import { networksOf } from '../../smtp/server/peer-address.ts'
 import type { MailFindings } from '../../store/messages.ts'
+import type { RawRow } from '../../store/raws.ts'
 import { Evaluation, type Verdicts } from './evaluation.ts'
 import { toFindings } from './findings.ts'
+import { spamRecord, spamReply } from './spam.ts'
 
 export interface SenderChecksDeps {
   dns: Pick<DnsCache, 'lookupFor'>
   clock: Clock
-  log: Log
   /** The name of this server. */
   hostname: string
   arcTrusted: readonly string[]
   /** What is done with mail that fails DMARC where its domain wants it refused. */
   dmarc: 'refuse' | 'report'
+  /** The spam engine, where there is one. */
+  rspamd: Pick<Rspamd, 'check'> | null
+  blobs: Pick<DiskBlobs, 'read'>
+}
+
+/** A mail whose bytes are all here. */
+export interface EvaluatedMail {
+  raw: RawRow
+  verdicts: Verdicts
+  /** When the last of its bytes came, on the monotonic clock. */
+  endedMs: number
+  /** Some of it goes to customers. What is for the service's own addresses alone is refused for nothing. */
+  isForInbox: boolean
 }
 
 /** What is kept with the mail, and the reply where it is not taken. */
@@ -26,6 +41,9 @@ export interface Decision {
   findings: MailFindings
   refusal: Reply | null
 }
+
+/** From the last byte to the reply. */
+const deadlineMs = 10_000
 
 /** The checks of a node's mail server. */
 export class SenderChecks {
@@ -52,26 +70,37 @@ export class SenderChecks {
     return evaluation
   }
 
-  /** `isForInbox`: some of it goes to customers; what is for the service's own addresses alone is refused for nothing. */
-  decide({ peer, from }: Envelope, verdicts: Verdicts, { isForInbox }: { isForInbox: boolean }): Decision {
-    const findings = toFindings(verdicts, { ip: peer.address, helo: peer.helo, from: from.address })
+  /** What is to be done with the mail. Asks the spam engine, in what is left of the time. */
+  async decide(envelope: Envelope, mail: EvaluatedMail): Promise<Decision> {
+    const { peer, from } = envelope
+    const findings = toFindings(mail.verdicts, { ip: peer.address, helo: peer.helo, from: from.address })
     for (const [method, result] of Object.entries(findings.authentication))
       meters.verdicts.inc({ method, result })
-    const refusal = isForInbox ? this.#refusal(verdicts) : null
-    if (refusal)
-      this.#deps.log.info(
-        { peer: peer.address, reason: verdicts.dmarc.reason },
-        'a mail was refused by DMARC',
-      )
-    return { findings, refusal }
+    if (!mail.isForInbox) return { findings, refusal: null }
+    const forged = this.#dmarcRefusal(mail.verdicts)
+    if (forged) return { findings, refusal: forged }
+    const spam = await this.#checkSpam(envelope, mail)
+    if (spam?.status !== 'judged') return { findings, refusal: null }
+    return { findings: { ...findings, spam: spamRecord(spam) }, refusal: spamReply(spam) }
   }
 
-  #refusal({ dmarc: { disposition, domain, policyDomain } }: Verdicts): Reply | null {
+  #dmarcRefusal({ dmarc: { disposition, domain, policyDomain } }: Verdicts): Reply | null {
     if (disposition !== 'reject' || this.#deps.dmarc === 'report') return null
+    const wish = `Mail from ${domain} fails DMARC, and ${policyDomain} wants such mail refused`
     // RFC 7372 3.3: X.7.26, multiple authentication checks failed.
-    return reply(
-      ...([550, '5.7.26'] as const),
-      `Mail from ${domain} fails DMARC, and ${policyDomain} wants such mail refused`,
-    )
+    return reply(550, '5.7.26', wish)
+  }
+
+  async #checkSpam({ peer, from, to }: Envelope, { raw, verdicts, endedMs }: EvaluatedMail) {
+    const { rspamd, blobs, clock } = this.#deps
+    const withinMs = deadlineMs - (clock.monotonicMs() - endedMs)
+    if (rspamd === null || withinMs <= 0) return null
+    const bytes = raw.bytes ?? { open: () => blobs.read(raw.blob!), sizeBytes: raw.sizeBytes }
+    const asked = {
+      ...{ remoteIp: peer.address, helo: peer.helo, from: from.address, queueId: raw.id },
+      recipients: to.map(({ address }) => address),
+      hostname: verdicts.reverseDns.name,
+    }
+    return await rspamd.check(bytes, asked, { withinMs })
   }
 }

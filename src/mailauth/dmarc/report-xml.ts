@@ -1,6 +1,6 @@
 // Writes aggregate reports (RFC 9990): one domain's policy and what became of the mail in its name, as an XML document.
 import { createHash } from 'node:crypto'
-import type { AuthResult } from '../lookup.ts'
+import type { AuthResult } from '../../base/auth-result.ts'
 import type { DmarcRecord, Policy } from './record.ts'
 
 /** The policy that mail was evaluated by, as a report tells it. */
