@@ -8,6 +8,8 @@ import type { SecretBox } from './base/secret-box.ts'
 import { syncFolder } from './base/sync-folder.ts'
 import { DiskBlobs } from './blobs/disk.ts'
 import type { Settings } from './config/settings.ts'
+import { DnsCache } from './dns/cache.ts'
+import { Resolver } from './dns/resolver.ts'
 import { readSecretKey, settleSecretKey } from './flow/secret-key.ts'
 import { Db, requireDurable } from './postgres/db.ts'
 import { useEmbedded } from './postgres/embedded/use-embedded.ts'
@@ -20,12 +22,19 @@ export interface Foundation {
   clock: Clock
   secretBox: SecretBox
   blobs: DiskBlobs
+  /**
+   * What this node knows of DNS, for the checks of received mail. Domains are verified and deliveries find their way
+   * by resolvers of their own, which keep nothing.
+   */
+  dnsCache: DnsCache
   close(): Promise<void>
 }
 
 type Progress = (line: string) => void
 
 const clockIntervalMs = 60_000
+/** Who sends a mail waits for what is asked about it: less patience than a delivery has. */
+const checkPatience = { timeoutMs: 2_500, tries: 2, deadlineMs: 8_000 }
 
 /**
  * Opens everything, and makes what is missing: the data folder, the embedded PostgreSQL where no other is named, the
@@ -90,11 +99,16 @@ async function open(
       stop()
       await leave()
     }
-    return { settings, log, db, clock, secretBox, blobs: new DiskBlobs(settings.blobFolder), close }
+    const blobs = new DiskBlobs(settings.blobFolder)
+    return { settings, log, db, clock, secretBox, blobs, dnsCache: createDnsCache(settings, clock), close }
   } catch (error) {
     await leave()
     throw error
   }
+}
+
+function createDnsCache({ dnsServers: servers }: Settings, clock: Clock): DnsCache {
+  return new DnsCache({ resolver: new Resolver({ servers, ...checkPatience }), clock })
 }
 
 /** A file that was named is never made: where it is missing, a secret was not mounted. */

@@ -25,7 +25,11 @@ const resolver = new Resolver({ servers: [server.address], timeoutMs: 200, tries
 test('check 52: CNAMEs are followed, TCP follows truncation, and absences are told apart', async () => {
   server.fail('_dmarc.life.example', 'SERVFAIL')
   const found = await lookupRecords(resolver, records)
-  assert.deepEqual(Object.fromEntries(found), {
+  const answers = [...found].map(([question, answer]) => {
+    const { ttlSeconds: _, ...rest } = { ttlSeconds: 0, ...answer }
+    return [question, rest]
+  })
+  assert.deepEqual(Object.fromEntries(answers), {
     'TXT _posthorn-challenge.life.example': { status: 'ok', records: ['one', 'split in two'] },
     'TXT s._domainkey.life.example': { status: 'ok', records: [longKey] },
     'MX life.example': { status: 'ok', records: [{ exchange: 'mx.host.example', preference: 10 }] },

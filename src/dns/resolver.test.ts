@@ -1,9 +1,13 @@
 // DNS answers and faults as values, against a DNS server of our own.
 import assert from 'node:assert/strict'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
 import { after, before, test } from 'node:test'
 import { DnsServer } from '../../tests/support/dns-server.ts'
+import { until } from '../../tests/support/until.ts'
 import { type DnsType, Resolver } from './resolver.ts'
 
+const faultNames = ['servfail', 'refused', 'silent', 'garbage', 'other', 'foreign', 'elsewhere', 'referral']
 let server: DnsServer
 let resolver: Resolver
 const longText = 'v=spf1 '.padEnd(60_000, 'x')
@@ -22,9 +26,15 @@ before(async () => {
     'loop2.example': { CNAME: 'loop1.example' },
     'many.example': { MX: Array.from({ length: 100 }, (_, index) => [index, `mx${index}.many.example`]) },
     'tc.example': { A: ['192.0.2.3'] },
+    ...Object.fromEntries(faultNames.map((name) => [`${name}.example`, { A: ['192.0.2.66'] }])),
+    'short.example': { CNAME: 'mx1.mail.example', ttlSeconds: 9 },
+    'strings.example': { TXT: [Array.from({ length: 300 }, (_, index) => `${index} `)] },
+    '1.2.0.192.in-addr.arpa': { PTR: ['MX1.mail.example'] },
+    'plain.example': { A: ['192.0.2.4'] },
     ...Object.fromEntries(
-      ['servfail', 'refused', 'silent', 'garbage', 'other'].map((name) => [`${name}.example`, {}]),
+      Array.from({ length: 12 }, (_, step) => [`step${step}.example`, { CNAME: `step${step + 1}.example` }]),
     ),
+    'step12.example': { A: ['192.0.2.12'] },
   })
   server.fail('tc.example', 'truncated')
   server.fail('servfail.example', 'SERVFAIL')
@@ -32,6 +42,10 @@ before(async () => {
   server.fail('silent.example', 'silent')
   server.fail('garbage.example', 'garbage')
   server.fail('other.example', 'otherId')
+  server.fail('foreign.example', 'otherQuestion')
+  server.fail('elsewhere.example', 'otherPort')
+  server.fail('referral.example', 'referral')
+  server.fail('plain.example', 'withoutEdns')
   resolver = new Resolver({ servers: [server.address], timeoutMs: 100, tries: 2 })
 })
 after(() => server.close())
@@ -39,6 +53,21 @@ after(() => server.close())
 const host = (...addresses: string[]) => addresses.map((address) => ({ address, ttlSeconds: 77 }))
 
 const answers: [string, DnsType, string, unknown][] = [
+  ['PTR', 'PTR', '1.2.0.192.in-addr.arpa', ['mx1.mail.example']],
+  [
+    'a name in capitals, with its dot',
+    'MX',
+    'MAIL.example.',
+    [{ exchange: 'mx1.mail.example', preference: 10 }],
+  ],
+  [
+    'a text of 300 strings',
+    'TXT',
+    'strings.example',
+    [Array.from({ length: 300 }, (_, index) => `${index} `).join('')],
+  ],
+  ['ten aliases', 'A', 'step2.example', [{ address: '192.0.2.12', ttlSeconds: 300 }]],
+  ['a server without EDNS', 'A', 'plain.example', [{ address: '192.0.2.4', ttlSeconds: 300 }]],
   ['MX', 'MX', 'mail.example', [{ exchange: 'mx1.mail.example', preference: 10 }]],
   ['a null MX', 'MX', 'null.example', [{ exchange: '', preference: 0 }]],
   ['A', 'A', 'mx1.mail.example', host('192.0.2.1', '192.0.2.2')],
@@ -58,7 +87,8 @@ const answers: [string, DnsType, string, unknown][] = [
 
 for (const [what, type, name, records] of answers) {
   test(`check 52: ${what}`, async () => {
-    assert.deepEqual(await resolver.resolve(type, name), { status: 'ok', records })
+    const { ttlSeconds: _, ...answer } = { ttlSeconds: 0, ...(await resolver.resolve(type, name)) }
+    assert.deepEqual(answer, { status: 'ok', records })
   })
 }
 
@@ -81,8 +111,12 @@ const faults: [string, RegExp][] = [
   ['servfail.example', /SERVFAIL/],
   ['refused.example', /REFUSED/],
   ['silent.example', /in time/],
-  ['garbage.example', /malformed|in time/],
-  ['other.example', /in time/],
+  ['garbage.example', /malformed/],
+  ['other.example', /malformed/],
+  ['foreign.example', /malformed/],
+  ['elsewhere.example', /in time/],
+  ['referral.example', /does not answer for others/],
+  ['step1.example', /more than 10 aliases/],
 ]
 
 for (const [name, reason] of faults) {
@@ -122,5 +156,124 @@ test('check 52: the second server answers where the first is silent', async () =
   const both = new Resolver({ servers: [server.address, other.address], timeoutMs: 100, tries: 2 })
   const answer = await both.resolve('A', 'silent.example')
   await other.close()
-  assert.deepEqual(answer, { status: 'ok', records: [{ address: '192.0.2.5', ttlSeconds: 300 }] })
+  assert.deepEqual(answer, {
+    status: 'ok',
+    records: [{ address: '192.0.2.5', ttlSeconds: 300 }],
+    ttlSeconds: 300,
+  })
+})
+
+for (const [what, name] of [
+  ['refuses', 'refused.example'],
+  ['knows nothing itself and asks nobody', 'referral.example'],
+  ['fails', 'servfail.example'],
+] as const)
+  test(`check 52: a server that ${what} is passed over for the next one, and asked once`, async () => {
+    const good = await DnsServer.start({ [name]: { A: ['192.0.2.7'] } })
+    const both = new Resolver({ servers: [server.address, good.address], timeoutMs: 1_000 })
+    const before = server.asked.length
+    const answer = await both.resolve('A', name)
+    await good.close()
+    assert.deepEqual(answer.status === 'ok' && answer.records, [{ address: '192.0.2.7', ttlSeconds: 300 }])
+    assert.equal(server.asked.length - before, 1)
+  })
+
+test('check 52: a server that was silent is asked last for a while, and first again once it answers', async () => {
+  const [dead, good] = [await DnsServer.start(), await DnsServer.start({ 'a.example': { A: ['192.0.2.8'] } })]
+  dead.fail('a.example', 'silent')
+  const both = new Resolver({ servers: [dead.address, good.address], timeoutMs: 60, tries: 1 })
+  const asked = async (name: string) => {
+    const before = dead.asked.length
+    await both.resolve('A', name)
+    return dead.asked.length - before
+  }
+  const counts = [await asked('a.example'), await asked('a.example')]
+  good.fail('b.example', 'SERVFAIL')
+  counts.push(await asked('b.example'), await asked('a.example'))
+  await Promise.all([dead.close(), good.close()])
+  assert.deepEqual(counts, [1, 0, 1, 1])
+})
+
+const ttls: [string, DnsType, string, number][] = [
+  ['its own', 'A', 'mx1.mail.example', 77],
+  ['that of MX, TXT and PTR too', 'MX', 'mail.example', 300],
+  ['the shortest of its aliases', 'A', 'short.example', 9],
+  ['0', 'A', 'zero.example', 0],
+]
+
+for (const [what, type, name, ttlSeconds] of ttls)
+  test(`check 52: the TTL of an answer is ${what}`, async () => {
+    const answer = await resolver.resolve(type, name)
+    assert.deepEqual('ttlSeconds' in answer && answer.ttlSeconds, ttlSeconds)
+  })
+
+const negatives: [string, string, NonNullable<DnsServer['soa']> | null, number | undefined][] = [
+  ['the number in the SOA', 'missing.example', { zone: 'example', ttlSeconds: 900, minimumSeconds: 60 }, 60],
+  ['the TTL of the SOA', 'missing.example', { zone: 'example', ttlSeconds: 30, minimumSeconds: 60 }, 30],
+  ['the same for a type', 'mail.example', { zone: 'example', ttlSeconds: 30, minimumSeconds: 60 }, 30],
+  [
+    'that of an alias to nowhere',
+    'dangling.example',
+    { zone: 'example', ttlSeconds: 900, minimumSeconds: 600 },
+    300,
+  ],
+  ['unknown without a SOA', 'missing.example', null, undefined],
+  [
+    'unknown with another zone’s',
+    'missing.example',
+    { zone: 'test', ttlSeconds: 9, minimumSeconds: 9 },
+    undefined,
+  ],
+]
+
+for (const [what, name, soa, ttlSeconds] of negatives)
+  test(`check 52: the TTL of an absence is ${what}`, async () => {
+    server.soa = soa
+    const answer = await resolver.resolve('AAAA', name)
+    server.soa = null
+    assert.ok(answer.status === 'nxdomain' || answer.status === 'nodata', answer.status)
+    assert.equal(answer.ttlSeconds, ttlSeconds)
+  })
+
+test('check 52: a server at an IPv6 address, asked over UDP and TCP', async () => {
+  const six = await DnsServer.start({ 'six.example': { TXT: [longText] } }, { host: '::1' })
+  const answer = await new Resolver({ servers: [six.address], timeoutMs: 1_000 }).resolve(
+    'TXT',
+    'six.example',
+  )
+  await six.close()
+  assert.deepEqual(answer.status === 'ok' && answer.records, [longText])
+})
+
+test('check 52: each question goes out from another port, under another id', async () => {
+  const socket = createSocket('udp4')
+  socket.bind(0, '127.0.0.1')
+  await once(socket, 'listening')
+  const [ports, ids] = [new Set<number>(), new Set<number>()]
+  socket.on('message', (bytes, { port }) => {
+    ports.add(port)
+    ids.add(bytes.readUInt16BE(0))
+  })
+  const address = `127.0.0.1:${socket.address().port}`
+  const asking = new Resolver({ servers: [address], timeoutMs: 200, tries: 1 })
+  await Promise.all(Array.from({ length: 100 }, (_, index) => asking.resolve('A', `name${index}.example`)))
+  socket.close()
+  assert.equal(ports.size, 100)
+  assert.ok(ids.size > 95, `${ids.size} ids`)
+})
+
+test('check 52: of 1,000 names 20 are asked at once, where no more may be, and all are answered', async (t) => {
+  const names = Array.from({ length: 1_000 }, (_, index) => `n${index}.thousand.example`)
+  const many = await DnsServer.start(Object.fromEntries(names.map((name) => [name, { A: ['192.0.2.10'] }])))
+  const asking = new Resolver({ servers: [many.address], timeoutMs: 5_000, maxAtOnce: 20 })
+  const release = many.hold()
+  const startedMs = performance.now()
+  const finding = Promise.all(names.map((name) => asking.resolve('A', name)))
+  await until('20 questions', () => many.held === 20)
+  release()
+  const found = await finding
+  t.diagnostic(`1,000 questions, 20 at a time: ${Math.round(performance.now() - startedMs)} ms`)
+  await many.close()
+  assert.equal(many.held, 20)
+  assert.ok(found.every(({ status }) => status === 'ok'))
 })

@@ -34,7 +34,7 @@ export interface ResolverOptions {
   timeoutMs?: number
   /** How often a server that says nothing is asked. */
   tries?: number
-  /** For one question, all tries at all servers, and waiting until it may be asked. */
+  /** After so long, waiting for its turn included, nothing more is asked for one question. */
   deadlineMs?: number
   /** Questions at the same time, each with a socket of its own. */
   maxAtOnce?: number
@@ -47,7 +47,7 @@ export class Resolver {
   readonly #limit: FairLimit
 
   constructor({ servers, ...options }: ResolverOptions) {
-    this.#options = { timeoutMs: 3_000, tries: 2, deadlineMs: 30_000, maxAtOnce: 1_000, ...options }
+    this.#options = { timeoutMs: 3_000, tries: 2, deadlineMs: 30_000, maxAtOnce: 500, ...options }
     this.#servers = new NameServers(servers)
     this.#limit = new FairLimit(this.#options.maxAtOnce)
   }

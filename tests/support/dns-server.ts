@@ -34,6 +34,13 @@ export type DnsFault =
   | 'withoutEdns'
   | 'referral'
 
+export interface StartOptions {
+  host?: string
+  port?: number
+  /** Does what there is to do over TCP, in place of the server. */
+  converse?: (socket: Socket) => void
+}
+
 /** Writes what is sent in answer to the bytes of a question: messages, none, or several. */
 export type WriteReplies = (query: Buffer, transport: 'udp' | 'tcp') => Buffer[]
 
@@ -67,7 +74,7 @@ export class DnsServer {
   #held: Promise<void> | null = null
   #isClosed = false
 
-  private constructor(udp: UdpSocket, tcp: Server) {
+  private constructor(udp: UdpSocket, tcp: Server, converse: StartOptions['converse']) {
     this.#udp = udp
     this.#tcp = tcp
     const { address, family, port } = udp.address()
@@ -78,13 +85,20 @@ export class DnsServer {
       await this.#delay(message)
       for (const reply of this.#answer(message, 'udp')) await this.#sendPacket(reply, message, peer)
     })
-    tcp.on('connection', (socket) => this.#converse(socket))
+    tcp.on('connection', (socket) => {
+      this.#connections.add(socket)
+      socket.on('close', () => this.#connections.delete(socket))
+      // A resolver that hangs up early is no failure of the test.
+      socket.on('error', () => socket.destroy())
+      if (converse) converse(socket)
+      else this.#converse(socket)
+    })
   }
 
   /** Starts on a free port with `zone`; names that are neither there nor above one that is do not exist. */
   static async start(
     zone: Record<string, ZoneRecords> = {},
-    { host = '127.0.0.1', port = 0 }: { host?: string; port?: number } = {},
+    { host = '127.0.0.1', port = 0, converse }: StartOptions = {},
   ): Promise<DnsServer> {
     for (;;) {
       const udp = createSocket(host.includes(':') ? 'udp6' : 'udp4')
@@ -100,7 +114,7 @@ export class DnsServer {
         // The same port is taken for TCP: try another pair.
         continue
       }
-      const server = new DnsServer(udp, tcp)
+      const server = new DnsServer(udp, tcp, converse)
       for (const [name, records] of Object.entries(zone)) server.set(name, records)
       return server
     }
@@ -152,11 +166,7 @@ export class DnsServer {
   }
 
   #converse(socket: Socket): void {
-    this.#connections.add(socket)
     let received = Buffer.alloc(0)
-    socket.on('close', () => this.#connections.delete(socket))
-    // A resolver that hangs up early is no failure of the test.
-    socket.on('error', () => socket.destroy())
     socket.on('data', async (chunk) => {
       received = Buffer.concat([received, chunk])
       while (received.length >= 2 && received.length >= 2 + received.readUInt16BE(0)) {

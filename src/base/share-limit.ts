@@ -1,0 +1,92 @@
+// Does work a few at a time and keeps some room for whoever comes: one who asks for much waits for his own share.
+import { mayTake } from './share.ts'
+
+export interface ShareLimitOptions {
+  /** At the same time. */
+  max: number
+  /** Waiting, all askers together; one may have no larger share of these either. */
+  maxWaiting: number
+}
+
+/** One may have half as many as then stay free: alone a third of all, and of what many hold something is always left. */
+const ratio = 0.5
+
+/** Those that wait are admitted round robin, what one asks for in its order. */
+export class ShareLimit {
+  readonly #options: ShareLimitOptions
+  readonly #begun = new Map<string, number>()
+  readonly #waiting = new Map<string, Set<() => void>>()
+  #begunCount = 0
+  #waitingCount = 0
+
+  constructor(options: ShareLimitOptions) {
+    this.#options = options
+  }
+
+  /**
+   * True once the asker may begin, who then has to `leave`; false where this has not come within `waitMs`, or too many
+   * wait already.
+   */
+  async enter(asker: string, waitMs: number): Promise<boolean> {
+    if (!this.#waiting.has(asker) && this.#mayBegin(asker)) {
+      this.#begin(asker)
+      return true
+    }
+    const queue = this.#waiting.get(asker) ?? new Set()
+    if (!mayTake(queue.size, this.#waitingCount, this.#options.maxWaiting, ratio)) return false
+    return await this.#wait(asker, queue, waitMs)
+  }
+
+  leave(asker: string): void {
+    const count = this.#begun.get(asker)! - 1
+    this.#begunCount--
+    if (count > 0) this.#begun.set(asker, count)
+    else this.#begun.delete(asker)
+    this.#admit()
+  }
+
+  #mayBegin(asker: string): boolean {
+    return mayTake(this.#begun.get(asker) ?? 0, this.#begunCount, this.#options.max, ratio)
+  }
+
+  #begin(asker: string): void {
+    this.#begun.set(asker, (this.#begun.get(asker) ?? 0) + 1)
+    this.#begunCount++
+  }
+
+  async #wait(asker: string, queue: Set<() => void>, waitMs: number): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const begin = () => resolve(true)
+    queue.add(begin)
+    this.#waiting.set(asker, queue)
+    this.#waitingCount++
+    const timer = setTimeout(() => {
+      if (this.#remove(asker, begin)) resolve(false)
+    }, waitMs)
+    const mayBegin = await promise
+    clearTimeout(timer)
+    return mayBegin
+  }
+
+  /** Whether it was still waiting. */
+  #remove(asker: string, begin: () => void): boolean {
+    const queue = this.#waiting.get(asker)
+    if (!queue?.delete(begin)) return false
+    this.#waitingCount--
+    if (queue.size === 0) this.#waiting.delete(asker)
+    return true
+  }
+
+  /** Who was admitted goes behind the others. */
+  #admit(): void {
+    for (const [asker, queue] of this.#waiting) {
+      if (this.#begunCount >= this.#options.max) return
+      if (!this.#mayBegin(asker)) continue
+      const [begin] = queue
+      this.#remove(asker, begin!)
+      if (this.#waiting.delete(asker)) this.#waiting.set(asker, queue)
+      this.#begin(asker)
+      begin!()
+    }
+  }
+}
