@@ -30,7 +30,7 @@ const decided: Record<string, { wanted: string; because: string }> = {
   cv_fail_i1_as_cv_fail: {
     wanted: 'fail',
     because:
-      "wants no result; RFC 8617 5.2: \"If the Chain Validation Status of the highest instance value ARC Set is 'fail', then the Chain Validation status is 'fail'\"",
+      "wants no result; RFC 8617 5.2: \"If the Chain Validation Status of the highest instance value ARC Set is 'fail', then the Chain Validation Status is 'fail'\"",
   },
   cv_fail_i2_as2_fail: {
     wanted: 'fail',
