@@ -32,7 +32,7 @@ const decided: Record<string, { found: string[]; because: string }> = {
   '02-too_many_headers': {
     found: Array(7).fill('SUCCESS'),
     because:
-      'wants five of seven; RFC 6376 6.1: "a Verifier can limit the number of signatures it tries", here to eight',
+      'wants five of seven; RFC 6376 6.1: verifiers may limit how many signatures they try, here to eight',
   },
   '09-limited_body': {
     found: ['PERMFAIL', 'SUCCESS', 'SUCCESS'],
@@ -57,7 +57,9 @@ test('RFC 6376: the published DKIM cases are verified as they say', { skip }, as
     const found = dkim.map(({ result }) => states[result] ?? 'PERMFAIL')
     if (wanted.join() !== found.join()) wrong.push(`${name}: ${found}, not ${wanted}`)
   }
-  t.diagnostic(`${cases.length - wrong.length} of ${cases.length} DKIM cases verified as they say`)
+  t.diagnostic(
+    `${cases.length - wrong.length - Object.keys(decided).length} of ${cases.length} DKIM cases verified as they say, but for:`,
+  )
   for (const [name, { because }] of Object.entries(decided)) t.diagnostic(`${name} ${because}`)
   assert.deepEqual(wrong, [])
 })
@@ -237,6 +239,10 @@ function* withTags(): Generator<Row> {
     mail: Buffer.from(twice.replace('v=1;', 'v=1; v=1;') + mail),
     isRsaOnly: true,
   }
+  for (const name of ['From', 'Subject', 'X-Other']) {
+    const doubled = `${name}: another@evil.example\r\n${signMail(mail, [plan]).toString('latin1')}`
+    yield { what: `a ${name} more, not over-signed`, mail: Buffer.from(doubled, 'latin1'), isRsaOnly: true }
+  }
   const eight = Array.from({ length: 8 }, () => plan)
   yield { what: 'eight signatures', mail: signMail(mail, eight), isRsaOnly: true }
   const broken = [...eight.slice(1), planOf('rsa', 'relaxed', 'relaxed', { tags: { bh: 'AAAA' } })]
@@ -248,7 +254,9 @@ function* withTags(): Generator<Row> {
 /** Where the others agree among themselves and are not followed. */
 const apart: Record<string, string> = {
   'l= that is less': 'RFC 6376 8.2: "Assessors might wish to ignore signatures that use the tag"',
-  'rsa-sha1': 'RFC 8301 3.1: "Rsa-sha1 MUST NOT be used for signing or verifying"',
+  'rsa-sha1': 'RFC 8301 3.1: "rsa-sha1 MUST NOT be used for signing or verifying"',
+  'a Subject more, not over-signed':
+    'RFC 6376 8.15: one field added above another that may stand once is seen in its stead, under a good signature',
 }
 
 test('verdicts are those of other verifiers, wherever these agree', async (t) => {
@@ -267,12 +275,13 @@ test('verdicts are those of other verifiers, wherever these agree', async (t) =>
   )
   const lookup = lookupIn(Object.fromEntries(Object.entries(records).map(([name, text]) => [name, [text]])))
   let agreed = 0
+  let equal = 0
   let passed = 0
   const differing: string[] = []
   const split: string[] = []
   for (const { what, mail } of rows) {
     const { dkim } = await verifyMail(mail, lookup)
-    const isPass = dkim.every(({ result }) => result === 'pass')
+    const isPass = dkim.length > 0 && dkim.every(({ result }) => result === 'pass')
     const others = judges.flatMap(({ name }, index) => {
       const verdict = theirs[index]!.get(what)
       return verdict === undefined ? [] : [{ name, verdict }]
@@ -286,12 +295,12 @@ test('verdicts are those of other verifiers, wherever these agree', async (t) =>
     }
     agreed++
     if (isPass) passed++
-    if (isPass !== first!.verdict && !(what in apart))
-      differing.push(`${ours}; the others pass: ${first!.verdict}`)
+    if (isPass === first!.verdict) equal++
+    else if (!(what in apart)) differing.push(`${ours}; the others pass: ${first!.verdict}`)
   }
   const names = judges.map(({ name }) => name).join(', ')
   t.diagnostic(
-    `${rows.length} mails; ${names} agree on ${agreed}, and so do we on ${agreed - differing.length}, ${passed} of them passes`,
+    `${rows.length} mails; ${names} agree on ${agreed}, and we with them on ${equal}; ${passed} pass`,
   )
   for (const [what, because] of Object.entries(apart)) t.diagnostic(`apart: ${what}: ${because}`)
   for (const one of split) t.diagnostic(`they differ: ${one}`)

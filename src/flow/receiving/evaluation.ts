@@ -12,7 +12,7 @@ import { type MailVerdicts, MailVerifier } from '../../mailauth/mail-verifier.ts
 import { checkReverseDns, type ReverseDnsVerdict } from '../../mailauth/reverse-dns.ts'
 import { checkSpf, type SpfVerdict } from '../../mailauth/spf/check-spf.ts'
 import type { Envelope } from '../../smtp/server/backend.ts'
-import { HeaderSplit } from './header-split.ts'
+import { type HeaderBlock, HeaderSplit } from './header-split.ts'
 
 export interface EvaluationDeps {
   /** Look-ups on behalf of this client's network. */
@@ -55,7 +55,7 @@ export class Evaluation {
     this.#spf = checkSpf(lookup, client)
     this.#reverseDns = checkReverseDns(lookup, peer.address)
     this.#split = new HeaderSplit({
-      header: (block, isCut) => this.#readHeader(block, isCut),
+      header: (block) => this.#readHeader(block),
       body: (chunk) => this.#verifier?.body(chunk),
     })
   }
@@ -77,12 +77,12 @@ export class Evaluation {
     return boundLookups(lookup, { maxQuestions: questions, untilMs: clock.monotonicMs() + deadlineMs, clock })
   }
 
-  #readHeader(block: Buffer, isCut: boolean): void {
+  #readHeader({ bytes, isCut }: HeaderBlock): void {
     this.#lookup = this.#boundLookups(maxQuestions.header)
-    this.#author = readAuthorDomains(block)
+    this.#author = readAuthorDomains(bytes)
     if (isCut) this.#author = { ...this.#author, fault: 'the header is too large to be read whole' }
     this.#verifier = new MailVerifier(this.#lookup, { nowSeconds: this.#deps.clock.nowMs() / 1000 })
-    if (!isCut) this.#verifier.header(block)
+    if (!isCut) this.#verifier.header(bytes)
   }
 
   async #evaluateDmarc(spf: SpfVerdict, { dkim, arc }: MailVerdicts): Promise<DmarcVerdict> {

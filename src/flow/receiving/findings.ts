@@ -24,7 +24,13 @@ export function toFindings(
           ...property('policy', 'dmarc', dmarc.policy),
         ],
       },
-      { method: 'arc', result: arc.result, reason: arc.reason, properties: [['smtp', 'remote-ip', ip]] },
+      // RFC 8617 5.2.1: a chain that cannot be validated now has failed.
+      {
+        method: 'arc',
+        result: arc.result === 'temperror' ? 'fail' : arc.result,
+        reason: arc.reason,
+        properties: [['smtp', 'remote-ip', ip]],
+      },
       {
         ...{ method: 'iprev', result: reverseDns.result, reason: reverseDns.reason },
         properties: [['policy', 'iprev', ip]],

@@ -1,3 +1,4 @@
+// A message comes apart at its first empty line, however its bytes come.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -6,7 +7,7 @@ import { HeaderSplit } from './header-split.ts'
 function split(chunks: Buffer[]) {
   const found = { header: null as string | null, isCut: false, body: '' }
   const splitter = new HeaderSplit({
-    header: (bytes, isCut) => {
+    header: ({ bytes, isCut }) => {
       assert.equal(found.header, null, 'it is given once')
       found.header = bytes.toString('latin1')
       found.isCut = isCut

@@ -6,10 +6,16 @@ const emptyLine = Buffer.from('\r\n\r\n')
 const lineEnd = Buffer.from('\r\n')
 
 export interface SplitMessage {
-  /** All lines up to the empty one, each with its line end; `isCut` where there is more than 256 KiB of them. */
-  header(bytes: Buffer, isCut: boolean): void
+  /** All lines up to the empty one, each with its line end. */
+  header(block: HeaderBlock): void
   /** What follows the empty line, in pieces. */
   body(chunk: Buffer): void
+}
+
+export interface HeaderBlock {
+  bytes: Buffer
+  /** Whether there is more than these 256 KiB. */
+  isCut: boolean
 }
 
 /** Lines end with CRLF, as the SMTP server makes sure. Holds no more than the header. */
@@ -45,7 +51,8 @@ export class HeaderSplit {
     this.#held = Buffer.alloc(0)
     const isCut = end === null || end.length > maxHeaderBytes
     this.#state = isCut ? 'ended' : 'body'
-    this.#parts.header(held.subarray(0, Math.min(end?.length ?? held.length, maxHeaderBytes)), isCut)
+    const bytes = held.subarray(0, Math.min(end?.length ?? held.length, maxHeaderBytes))
+    this.#parts.header({ bytes, isCut })
     if (!isCut && end.bodyStart < held.length) this.#parts.body(held.subarray(end.bodyStart))
   }
 }

@@ -186,6 +186,7 @@ const vouched: [string, () => string, string | null][] = [
   ['DKIM that failed', () => sealed([['list', reporting('dkim=fail header.d=author.example')]]), null],
   ['a report that cannot be read', () => sealed([['list', { results: 'dmarc=pass' }]]), null],
   ['From not covered', () => sealed([['list', { names: 'to:subject' }]]), null],
+  ['a From more, above', () => `From: x@evil.example\r\n${sealed([['list']])}`, null],
   ['h= that is empty', () => sealed([['list', { names: '' }]]), null],
   ['the end of the body not covered', () => `${sealed([['list', { lengthBytes: 6 }]])}more\r\n`, null],
   ['a chain that fails', () => `${sealed([['list']])}more\r\n`, null],

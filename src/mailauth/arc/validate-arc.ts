@@ -2,7 +2,7 @@
 import type { BodyHash } from '../dkim/body-digest.ts'
 import type { SealTags, SignatureTags } from '../dkim/signature.ts'
 import type { SignerKeys } from '../dkim/signer-keys.ts'
-import { type ContentVerdict, verifyContent } from '../dkim/verify-dkim.ts'
+import { type ContentVerdict, findUnsignedDouble, verifyContent } from '../dkim/verify-dkim.ts'
 import { findVerifyingKey } from '../dkim/verify-signature.ts'
 import { type HeaderField, relaxField } from '../header-fields.ts'
 import type { Asked } from '../lookup.ts'
@@ -20,7 +20,7 @@ export interface ArcVerdict {
   sealers: string[]
   /** What each sealer reported of the mail as it came to it, in the order of `sealers`; null where it cannot be read. */
   authResults: (AuthResults | null)[]
-  /** Whether the newest message signature covers From; false where it does not pass. */
+  /** Whether the newest message signature covers From, and all there are; false where it does not pass. */
   coversFrom: boolean
   /** Whether it covers the body to its end. */
   coversBody: boolean
@@ -108,10 +108,14 @@ export class ArcValidation {
     return {
       result: 'pass',
       reason: `${newestFirst.length} sealed`,
-      coversFrom: newest.message.ways[0]!.names.includes('from'),
+      coversFrom: this.#coversFrom(newest.message.ways[0]!),
       coversBody: message.coversBody,
       oldestPass: await this.#findOldestPass(newestFirst, hashOf),
     }
+  }
+
+  #coversFrom(signature: SignatureTags): boolean {
+    return signature.names.includes('from') && findUnsignedDouble(this.#fields, signature) !== 'from'
   }
 
   async #verifyMessage(

@@ -20,7 +20,7 @@ import { findVerifyingKey } from './verify-signature.ts'
  * the whole body. Nothing else proves anything:
  * `fail`      header or body are not what was signed;
  * `policy`    the signature may be good, and is not believed: rsa-sha1, a key under 1024 bits, expired, l= before the
- *             end of the body, or one signature too many;
+ *             end of the body, a second Subject or the like that is not signed, or one signature too many;
  * `neutral`   it cannot be read; `permerror` it breaks a rule, or there is no key for it; `temperror` DNS does not say.
  */
 export interface DkimVerdict extends SignatureLabels {
@@ -91,8 +91,29 @@ export class DkimSignatures {
     if (keys.length === 0)
       return { ...verdict, testing, result: 'permerror', reason: 'domain mismatch: i= under a key with t=s' }
     const outcome = verifyContent(this.#fields, field, { signature, keys, bodyHash: hashOf(signature) })
+    const added = outcome.result === 'pass' ? findUnsignedDouble(this.#fields, signature) : null
+    if (added !== null)
+      return { ...verdict, testing, result: 'policy', reason: `a second ${added} is not signed` }
     return { ...verdict, testing, ...outcome }
   }
+}
+
+/** Fields that stand once at most (RFC 5322 3.6, RFC 2045), and that readers show or decode by. */
+const singleFields = [
+  ...['from', 'sender', 'reply-to', 'to', 'cc', 'subject', 'date', 'message-id', 'in-reply-to', 'references'],
+  ...['mime-version', 'content-type', 'content-transfer-encoding'],
+]
+
+/**
+ * A field that is signed and stands once more, unsigned; null where there is none.
+ * RFC 6376 8.15: whoever adds a field above the signed one may have the reader see that instead, under the signature.
+ */
+export function findUnsignedDouble(fields: readonly HeaderField[], { names }: SignatureTags): string | null {
+  for (const single of singleFields) {
+    const signed = names.filter((name) => name === single).length
+    if (signed > 0 && fields.filter(({ name }) => name === single).length > signed) return single
+  }
+  return null
 }
 
 const nothing: DkimVerdict = {
