@@ -18,6 +18,7 @@ import {
   domain,
   fileName,
   fileUrl,
+  inboxAddress,
   integer,
   type ListenAddress,
   limits,
@@ -61,6 +62,8 @@ export interface Settings {
   /** What is kept free on disks; null for a share of each. */
   diskReserveBytes: number | null
   clamd: ClamdAddress | null
+  /** The inbox that aggregate reports of DMARC are sent from; null: none are sent. */
+  dmarcReports: string | null
   maxDownloadBytes: number
   retryScheduleMs: number[]
   retryLifetimeMs: number
@@ -236,6 +239,12 @@ function readMail(reader: Reader) {
       null,
       clamdAddress,
       '127.0.0.1:3310, or the path of its socket, /run/clamav/clamd.ctl',
+    ),
+    dmarcReports: reader.read(
+      'POSTHORN_DMARC_REPORTS',
+      null,
+      inboxAddress,
+      'the address of an inbox, such as reports@inbox.example.com',
     ),
     maxDownloadBytes: reader.read(
       'POSTHORN_MAX_DOWNLOAD_SIZE',
