@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
 import { parseDuration } from '../base/duration.ts'
 import { defaultLimits, isLimit } from '../flow/accounts/organization.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
-import { parseDomain } from '../mail/address.ts'
+import { parseDomain, parseEmail } from '../mail/address.ts'
 import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
 import type { RspamdAddress } from '../scan/rspamd.ts'
@@ -39,6 +39,11 @@ export function string(text: string): string {
 
 export function domain(text: string): string | null {
   return parseDomain(text)
+}
+
+/** In lower case, as inboxes have theirs. */
+export function inboxAddress(text: string): string | null {
+  return parseEmail(text)?.email.toLowerCase() ?? null
 }
 
 export function boolean(text: string): boolean | null {

@@ -21,6 +21,7 @@ import {
   domain,
   fileName,
   fileUrl,
+  inboxAddress,
   integer,
   type ListenAddress,
   limits,
@@ -72,6 +73,8 @@ export interface Settings {
   arcTrusted: string[]
   clamd: ClamdAddress | null
   rspamd: RspamdAddress | null
+  /** The inbox that aggregate reports of DMARC are sent from; null: none are sent. */
+  dmarcReports: string | null
   maxDownloadBytes: number
   retryScheduleMs: number[]
   retryLifetimeMs: number
@@ -105,6 +108,7 @@ export function readSettings(environment: Environment): Settings {
     ...readFolders(reader),
     ...readListeners(reader),
     ...readMail(reader),
+    ...readSenderChecks(reader),
     ...readRunning(reader),
   }
   reader.refuseOthers()
@@ -247,25 +251,12 @@ function readMail(reader: Reader) {
     delivery,
     relay,
     mxPort: reader.read('POSTHORN_MX_PORT', 25, port, 'a port, such as 25'),
-    dmarc: reader.read('POSTHORN_DMARC', 'refuse', oneOf('refuse', 'report'), 'refuse or report'),
-    arcTrusted: reader.read(
-      'POSTHORN_ARC_TRUSTED',
-      [],
-      list(domain),
-      'a domain that seals, such as lists.example.org, or several separated by commas',
-    ),
     allowPrivateNetworks: reader.read('POSTHORN_ALLOW_PRIVATE_NETWORKS', false, boolean, 'true or false'),
     clamd: reader.read(
       'POSTHORN_CLAMD',
       null,
       clamdAddress,
       '127.0.0.1:3310, or the path of its socket, /run/clamav/clamd.ctl',
-    ),
-    rspamd: reader.read(
-      'POSTHORN_RSPAMD',
-      null,
-      rspamdUrl,
-      'http://127.0.0.1:11333, or http://:password@host:port with %2F for /, %3F for ?, %23 for # and %25 for %',
     ),
     maxDownloadBytes: reader.read(
       'POSTHORN_MAX_DOWNLOAD_SIZE',
@@ -286,6 +277,31 @@ function readMail(reader: Reader) {
       defaultWebhookRetryMs,
       list(parseDuration),
       '5s,5m,30m,2h,5h,10h,14h,20h,24h',
+    ),
+  }
+}
+
+/** Who sends us mail, and what is done with it. */
+function readSenderChecks(reader: Reader) {
+  return {
+    dmarc: reader.read('POSTHORN_DMARC', 'refuse', oneOf('refuse', 'report'), 'refuse or report'),
+    arcTrusted: reader.read(
+      'POSTHORN_ARC_TRUSTED',
+      [],
+      list(domain),
+      'a domain that seals, such as lists.example.org, or several separated by commas',
+    ),
+    rspamd: reader.read(
+      'POSTHORN_RSPAMD',
+      null,
+      rspamdUrl,
+      'http://127.0.0.1:11333, or http://:password@host:port with %2F for /, %3F for ?, %23 for # and %25 for %',
+    ),
+    dmarcReports: reader.read(
+      'POSTHORN_DMARC_REPORTS',
+      null,
+      inboxAddress,
+      'the address of an inbox, such as reports@inbox.example.com',
     ),
   }
 }

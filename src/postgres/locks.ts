@@ -22,6 +22,8 @@ export const lockClasses = {
   words: numberOf('wrds'),
   /** Who folds metrics. */
   metrics: numberOf('metric'),
+  /** Who counts evaluations of DMARC. */
+  dmarc: numberOf('dmrc'),
 }
 
 /** That `l` of pg_locks is of the class, and of this database: the server shows those of all. */

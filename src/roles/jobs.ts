@@ -22,6 +22,7 @@ import { ParsePool } from '../mail/parse-pool.ts'
 import { analyzeGrown } from '../postgres/analyze.ts'
 import { Clamd } from '../scan/clamd.ts'
 import { Loop } from '../worker/loop.ts'
+import { dmarcReportLoop } from './dmarc-reports.ts'
 import type { Signals } from './part.ts'
 
 const filingBatch = 128
@@ -49,10 +50,11 @@ const scanWorkers = 4
 
 /** Starts the jobs of this node. */
 export function startJobs(
-  { settings, db, clock, log, blobs, secretBox }: Foundation,
+  foundation: Foundation,
   signals: Signals,
   mx: { isSaturated(): boolean },
 ): { stop(): Promise<void> } {
+  const { settings, db, clock, log, blobs, secretBox } = foundation
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
   // A thread for what other mail must not wait behind: slow and large mail, reports, words.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
@@ -103,6 +105,7 @@ export function startJobs(
       yields: { now: askBusy(), everyMs: searchPollMs, maxMs: maxSearchYieldMs },
       log,
     }),
+    dmarcReportLoop(foundation, { resolver, parsePool, signals }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
   ]
   const { retentionMs } = settings

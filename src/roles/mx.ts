@@ -13,6 +13,7 @@ import { Rspamd } from '../scan/rspamd.ts'
 import { filesContext, selfSignedContext } from '../smtp/server/certificate.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
 import type { SmtpServerOptions } from '../smtp/server/server-options.ts'
+import { startDmarcNotes } from './dmarc-reports.ts'
 import { graceMs, isLocal, type Part, type Signals } from './part.ts'
 
 /** What the mail server of this node has to say of itself; nothing, where its role is not run here. */
@@ -50,6 +51,7 @@ export async function startMx(
     senderChecks: new SenderChecks({
       ...{ dns: dnsCache, clock, blobs, hostname, rspamd },
       ...{ arcTrusted: settings.arcTrusted, dmarc: settings.dmarc },
+      noteDmarc: startDmarcNotes(foundation, parts),
     }),
     wake: () => filing.wake(),
   })

@@ -92,7 +92,8 @@ export interface NewDelivery {
 
 /** A send as it is stored, and answered: the rows that it becomes. */
 export interface NewSend {
-  keyId: KeyId
+  /** Null for what the service itself sends. */
+  keyId: KeyId | null
   operation: SendOperation
   idempotency: { key: string; digest: Buffer; requestHash: Buffer }
   submission: SubmissionRow

@@ -105,7 +105,6 @@ test('check 55: verdict, policy and alignment are those of mailauth', async (t) 
         from: { domains: [author], fault: null },
         spf: spf === null ? null : passed(spf),
         dkim: dkim.map(passed),
-        arcVouches: false,
       })
       assert.ok(theirs)
       // Where the walk above the author's own record failed, mailauth takes each name of one top-level domain for a

@@ -7,6 +7,6 @@ import { SenderChecks } from '../../src/flow/receiving/sender-checks.ts'
 
 export function senderChecks({ clock, blobs }: { clock: Clock; blobs: DiskBlobs }): SenderChecks {
   const dns = new DnsCache({ resolver: new Resolver({ servers: ['127.0.0.1:9'] }), clock })
-  const policy = { arcTrusted: [], dmarc: 'refuse', rspamd: null } as const
+  const policy = { arcTrusted: [], dmarc: 'refuse', rspamd: null, noteDmarc: () => {} } as const
   return new SenderChecks({ dns, clock, blobs, hostname: 'mx.test', ...policy })
 }

@@ -5,8 +5,8 @@ import type { ArcVerdict } from '../../mailauth/arc/validate-arc.ts'
 import { vouchingSealer } from '../../mailauth/arc/vouching-sealer.ts'
 import { boundLookups } from '../../mailauth/bound-lookups.ts'
 import type { DkimVerdict } from '../../mailauth/dkim/verify-dkim.ts'
-import { type AuthorDomains, readAuthorDomains } from '../../mailauth/dmarc/author-domain.ts'
-import { type DmarcVerdict, evaluateDmarc } from '../../mailauth/dmarc/evaluate.ts'
+import { readAuthorDomains } from '../../mailauth/dmarc/author-domain.ts'
+import { DmarcEvaluation, type DmarcVerdict, vouchedFor } from '../../mailauth/dmarc/evaluate.ts'
 import type { Lookup } from '../../mailauth/lookup.ts'
 import { type MailVerdicts, MailVerifier } from '../../mailauth/mail-verifier.ts'
 import { checkReverseDns, type ReverseDnsVerdict } from '../../mailauth/reverse-dns.ts'
@@ -33,8 +33,11 @@ export interface Verdicts extends MailVerdicts {
 
 /** What DNS does not say so long after the client, or the header, is known is `temperror`. */
 const deadlineMs = 10_000
-/** Of the client and its domain; of the header's domains. Honest mail asks for 5 to 15. */
-const maxQuestions = { client: 60, header: 60 }
+/**
+ * Of the client and its domain, and of the header's domains; honest mail asks for 5 to 15. The second is more than all
+ * its checks ever ask: with names of his own nobody can use up what the author's policy is asked with.
+ */
+const maxQuestions = { client: 60, header: 100 }
 
 /** To be given the message as it comes, then `end`. */
 export class Evaluation {
@@ -42,8 +45,7 @@ export class Evaluation {
   readonly #spf: Promise<SpfVerdict>
   readonly #reverseDns: Promise<ReverseDnsVerdict>
   readonly #split: HeaderSplit
-  #lookup: Lookup | null = null
-  #author: AuthorDomains = { domains: [], fault: 'there is no header' }
+  #dmarc: DmarcEvaluation | null = null
   #verifier: MailVerifier | null = null
 
   /** Begins with the client. */
@@ -78,19 +80,18 @@ export class Evaluation {
   }
 
   #readHeader({ bytes, isCut }: HeaderBlock): void {
-    this.#lookup = this.#boundLookups(maxQuestions.header)
-    this.#author = readAuthorDomains(bytes)
-    if (isCut) this.#author = { ...this.#author, fault: 'the header is too large to be read whole' }
-    this.#verifier = new MailVerifier(this.#lookup, { nowSeconds: this.#deps.clock.nowMs() / 1000 })
+    const lookup = this.#boundLookups(maxQuestions.header)
+    const author = readAuthorDomains(bytes)
+    const fault = isCut ? 'the header is too large to be read whole' : author.fault
+    this.#dmarc = new DmarcEvaluation(lookup, { ...author, fault })
+    this.#verifier = new MailVerifier(lookup, { nowSeconds: this.#deps.clock.nowMs() / 1000 })
     if (!isCut) this.#verifier.header(bytes)
   }
 
   async #evaluateDmarc(spf: SpfVerdict, { dkim, arc }: MailVerdicts): Promise<DmarcVerdict> {
-    const from = this.#author
     const signers = dkim.flatMap(({ result, domain }) => (domain === null ? [] : [{ result, domain }]))
-    const dmarc = await evaluateDmarc(this.#lookup!, { from, spf, dkim: signers })
-    if (dmarc.disposition === 'none' || !this.#isVouchedFor(arc, dmarc)) return dmarc
-    return { ...dmarc, disposition: 'none', override: 'trusted_forwarder' }
+    const dmarc = await this.#dmarc!.verdict({ spf, dkim: signers })
+    return this.#isVouchedFor(arc, dmarc) ? vouchedFor(dmarc) : dmarc
   }
 
   #isVouchedFor(arc: ArcVerdict, { domain, organizationalDomain }: DmarcVerdict): boolean {

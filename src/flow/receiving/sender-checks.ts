@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { meters } from '../../base/meters.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { DnsCache } from '../../dns/cache.ts'
+import { type DmarcNote, dmarcNoteOf } from '../../mailauth/dmarc/dmarc-note.ts'
 import type { Rspamd } from '../../scan/rspamd.ts'
 import { type Reply, reply } from '../../smtp/reply.ts'
 import type { Envelope } from '../../smtp/server/backend.ts'
@@ -24,6 +25,8 @@ export interface SenderChecksDeps {
   /** The spam engine, where there is one. */
   rspamd: Pick<Rspamd, 'check'> | null
   blobs: Pick<DiskBlobs, 'read'>
+  /** Counts the mail for the report that its author's domain asks for. */
+  noteDmarc(note: DmarcNote): void
 }
 
 /** A mail whose bytes are all here. */
@@ -76,8 +79,9 @@ export class SenderChecks {
     const findings = toFindings(mail.verdicts, { ip: peer.address, helo: peer.helo, from: from.address })
     for (const [method, result] of Object.entries(findings.authentication))
       meters.verdicts.inc({ method, result })
+    const forged = mail.isForInbox ? this.#dmarcRefusal(mail.verdicts) : null
+    this.#noteDmarc(envelope, mail.verdicts, forged ? 'reject' : 'none')
     if (!mail.isForInbox) return { findings, refusal: null }
-    const forged = this.#dmarcRefusal(mail.verdicts)
     if (forged) return { findings, refusal: forged }
     const spam = await this.#checkSpam(envelope, mail)
     if (spam?.status !== 'judged') return { findings, refusal: null }
@@ -89,6 +93,17 @@ export class SenderChecks {
     const wish = `Mail from ${domain} fails DMARC, and ${policyDomain} wants such mail refused`
     // RFC 7372 3.3: X.7.26, multiple authentication checks failed.
     return reply(550, '5.7.26', wish)
+  }
+
+  #noteDmarc({ peer, from }: Envelope, { spf, dkim, dmarc }: Verdicts, applied: 'reject' | 'none'): void {
+    const signatures = dkim.flatMap(({ domain, selector, result }) =>
+      domain === null || selector === null ? [] : [{ domain, selector, result }],
+    )
+    const note = dmarcNoteOf({
+      ...{ verdict: dmarc, sourceIp: peer.address, envelopeFrom: from.domain },
+      ...{ spf, dkim: signatures, applied },
+    })
+    if (note) this.#deps.noteDmarc(note)
   }
 
   async #checkSpam({ peer, from, to }: Envelope, { raw, verdicts, endedMs }: EvaluatedMail) {

@@ -24,7 +24,7 @@ import {
   type SendVerdict,
 } from '../../store/sends.ts'
 import { findSubmissions, type SendOperation, type SubmissionRow } from '../../store/submissions.ts'
-import type { Caller } from '../caller.ts'
+import type { SendingCaller } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { type RoutePolicy, routeOf } from '../route-policy.ts'
@@ -115,7 +115,7 @@ export class Acceptance {
 
   /** Accepts a new message from an inbox; resolves after the commit. */
   async acceptMessage(
-    caller: Caller,
+    caller: SendingCaller,
     inboxId: string,
     body: MessageBody,
     idempotency: Idempotency,
@@ -135,7 +135,7 @@ export class Acceptance {
 
   /** Accepts a message through a domain, without an inbox; resolves after the commit. */
   async acceptFromDomain(
-    caller: Caller,
+    caller: SendingCaller,
     body: DomainMessageBody,
     idempotency: Idempotency,
   ): Promise<AcceptedSend> {
@@ -158,7 +158,7 @@ export class Acceptance {
 
   /** Accepts a reply within a thread; resolves after the commit. */
   async acceptReply(
-    caller: Caller,
+    caller: SendingCaller,
     threadId: string,
     body: ReplyBody,
     idempotency: Idempotency,
@@ -169,7 +169,7 @@ export class Acceptance {
     )
   }
 
-  async #draftReply(caller: Caller, threadId: string, body: ReplyBody): Promise<SendDraft> {
+  async #draftReply(caller: SendingCaller, threadId: string, body: ReplyBody): Promise<SendDraft> {
     const { db } = this.#deps
     const thread = await findThread(db, caller.organizationId, threadId)
     const target = thread && (await findMessage(db, caller.organizationId, body.targetMessageId))
@@ -195,7 +195,7 @@ export class Acceptance {
    * Requests with one idempotency key run one after the other until one of them is accepted; those that waited for it
    * see its result, all at once.
    */
-  async #once(caller: Caller, request: SendRequest): Promise<AcceptedSend> {
+  async #once(caller: SendingCaller, request: SendRequest): Promise<AcceptedSend> {
     const name = `${caller.organizationId} ${request.operation} ${request.idempotency.key}`
     let hasResult = false
     let earlier = this.#running.get(name)
@@ -229,7 +229,7 @@ export class Acceptance {
   }
 
   /** A result that is there is answered before anything is refused or made. */
-  async #accept(caller: Caller, request: SendRequest): Promise<AcceptedSend> {
+  async #accept(caller: SendingCaller, request: SendRequest): Promise<AcceptedSend> {
     const { operation, idempotency, body } = request
     const digest = idempotencyDigest(caller.organizationId, operation, idempotency.key)
     const earlier = await this.#earlier.add(digest)
@@ -249,7 +249,7 @@ export class Acceptance {
   }
 
   /** What is not there is answered before what is not allowed. */
-  async #requireSendable(caller: Caller, draft: SendDraft, body: SendBody): Promise<void> {
+  async #requireSendable(caller: SendingCaller, draft: SendDraft, body: SendBody): Promise<void> {
     const { domains, routePolicy } = this.#deps
     try {
       await requireSendable({ domains, isLocal: routePolicy.isLocal }, caller, draft, body)
@@ -259,7 +259,7 @@ export class Acceptance {
     }
   }
 
-  async #commit(caller: Caller, pending: PendingSend): Promise<AcceptedSend> {
+  async #commit(caller: SendingCaller, pending: PendingSend): Promise<AcceptedSend> {
     const { send, raw } = pending
     const { submission, message, deliveries } = send
     const routes = deliveries.map(({ route }) => route)
@@ -323,13 +323,17 @@ export class Acceptance {
     })
   }
 
-  async #replay(caller: Caller, earlier: EarlierSend, { requestHash }: Idempotency): Promise<AcceptedSend> {
+  async #replay(
+    caller: SendingCaller,
+    earlier: EarlierSend,
+    { requestHash }: Idempotency,
+  ): Promise<AcceptedSend> {
     if (earlier.isDeleted) throw new ServiceError('idempotency_result_expired')
     if (!earlier.requestHash.equals(requestHash)) throw new ServiceError('idempotency_key_reused')
     return await this.#resultOf(caller, earlier.submissionId)
   }
 
-  async #resultOf(caller: Caller, submissionId: SubmissionId): Promise<AcceptedSend> {
+  async #resultOf(caller: SendingCaller, submissionId: SubmissionId): Promise<AcceptedSend> {
     const submission = await this.#results.add(submissionId)
     if (submission?.inboxId === null) return { message: null, submission, replayed: true }
     const message =
@@ -339,7 +343,7 @@ export class Acceptance {
   }
 
   /** An inbox's address and name never change, so they are remembered; whether it lives, the database decides each time. */
-  async #sender(caller: Caller, inboxId: string): Promise<Sender> {
+  async #sender(caller: SendingCaller, inboxId: string): Promise<Sender> {
     const name = `${caller.organizationId} ${inboxId}`
     const known = this.#senders.get(name)
     if (known) return known
@@ -348,7 +352,7 @@ export class Acceptance {
     return sender
   }
 
-  async #findSender(caller: Caller, inboxId: string): Promise<Sender> {
+  async #findSender(caller: SendingCaller, inboxId: string): Promise<Sender> {
     const inbox = await findInbox(this.#deps.db, caller.organizationId, inboxId)
     if (inbox?.status !== 'active') throw new ServiceError('not_found')
     const email = `${inbox.localPart}@${inbox.domain}`

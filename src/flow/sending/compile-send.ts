@@ -2,7 +2,7 @@
 import { newId, newUuidAt, type SubmissionId } from '../../base/ids.ts'
 import type { MessageRow } from '../../store/messages.ts'
 import type { NewSend } from '../../store/sends.ts'
-import type { Caller } from '../caller.ts'
+import type { SendingCaller } from '../caller.ts'
 import type { SendContent } from './send-contents.ts'
 import type { SendBody, SendDraft } from './send-draft.ts'
 
@@ -16,7 +16,7 @@ export interface Circumstances {
 }
 
 export function compileSend(
-  caller: Caller,
+  caller: SendingCaller,
   draft: SendDraft,
   body: SendBody,
   { idempotency, content, routes, lifetimeMs, at }: Circumstances,

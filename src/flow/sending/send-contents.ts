@@ -10,7 +10,7 @@ import type { Db } from '../../postgres/db.ts'
 import type { AttachmentEntry } from '../../store/messages.ts'
 import { maxInlineBytes, type RawRow } from '../../store/raws.ts'
 import { foreseeRefusal } from '../../store/sends.ts'
-import type { Caller } from '../caller.ts'
+import type { SendingCaller } from '../caller.ts'
 import { type AttachmentBody, contentBytes, type SendBody, type SendDraft } from './send-draft.ts'
 import { requireSize } from './send-policy.ts'
 
@@ -38,7 +38,7 @@ export class SendContents {
    * What is made out of the body. Where making it costs much, only once nothing is known to stand against it: who is
    * refused all day long must not have it made each time.
    */
-  async make(caller: Caller, draft: SendDraft, body: SendBody): Promise<SendContent> {
+  async make(caller: SendingCaller, draft: SendDraft, body: SendBody): Promise<SendContent> {
     if (isCostly(body)) await this.#requireForeseen(caller, draft)
     const text = body.text ?? (await this.#textOf(caller.organizationId, body.html ?? ''))
     if (body.text === undefined) requireSize(caller, contentBytes(body) + Buffer.byteLength(text))
@@ -46,7 +46,10 @@ export class SendContents {
     return { text, attachments: attachments.map(attachmentEntry), raw: attachmentBytes(attachments) }
   }
 
-  async #requireForeseen({ organizationId }: Caller, { sender, recipients }: SendDraft): Promise<void> {
+  async #requireForeseen(
+    { organizationId }: SendingCaller,
+    { sender, recipients }: SendDraft,
+  ): Promise<void> {
     const asked = { organizationId, inboxId: sender.id, recipients: recipients.map(({ key }) => key) }
     const refusal = await foreseeRefusal(this.#deps.db, asked, this.#deps.clock.now())
     if (refusal) throw new ServiceError(refusal.code, undefined, refusal.retryAfterSeconds)

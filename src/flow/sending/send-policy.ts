@@ -1,7 +1,7 @@
 // What refuses a send whatever the database holds: the key's restrictions, the sender's domain, the organization's limits.
 import { ServiceError } from '../../base/errors.ts'
 import type { InboxId } from '../../base/ids.ts'
-import type { Caller } from '../caller.ts'
+import type { SendingCaller } from '../caller.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { contentBytes, type Recipient, type SendBody, type SendDraft, type Sender } from './send-draft.ts'
 
@@ -14,7 +14,7 @@ interface SendPolicy {
 /** Throws the refusal of what the caller may not send. */
 export async function requireSendable(
   policy: SendPolicy,
-  caller: Caller,
+  caller: SendingCaller,
   { operation, sender, recipients }: SendDraft,
   body: SendBody,
 ): Promise<void> {
@@ -34,13 +34,13 @@ export async function requireSendable(
 }
 
 /** A key that is restricted to inboxes sends from no others, and never without one. */
-function mayUseInbox({ inboxIds }: Caller, id: InboxId | null): boolean {
+function mayUseInbox({ inboxIds }: SendingCaller, id: InboxId | null): boolean {
   return !inboxIds || (id !== null && inboxIds.includes(id))
 }
 
 async function requireSender(
   { domains, isLocal }: SendPolicy,
-  caller: Caller,
+  caller: SendingCaller,
   sender: Sender,
 ): Promise<void> {
   const { id, domain, domainId } = sender
@@ -61,7 +61,10 @@ async function requireSender(
   )
 }
 
-function requireRecipients({ allowedRecipientDomains, limits }: Caller, recipients: Recipient[]): void {
+function requireRecipients(
+  { allowedRecipientDomains, limits }: SendingCaller,
+  recipients: Recipient[],
+): void {
   const stranger =
     allowedRecipientDomains && recipients.find(({ domain }) => !allowedRecipientDomains.includes(domain))
   if (stranger)
@@ -75,7 +78,7 @@ function requireRecipients({ allowedRecipientDomains, limits }: Caller, recipien
 }
 
 /** Asked of what is given, and again with the text that is made of its HTML. */
-export function requireSize({ limits }: Caller, bytes: number): void {
+export function requireSize({ limits }: SendingCaller, bytes: number): void {
   if (bytes <= limits.messageContentBytes) return
   throw new ServiceError(
     'message_too_large',

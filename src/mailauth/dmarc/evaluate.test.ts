@@ -1,14 +1,18 @@
 // DMARC as a table: the cases of the RFC's appendix with other names, policies, alignment, and what a fault leaves of it.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { temporary, type Zone, zoneLookup } from '../../../tests/support/dmarc-zone.ts'
+import type { AuthorDomains } from './author-domain.ts'
 import { readAuthorDomains } from './author-domain.ts'
-import { type DmarcFacts, type DmarcVerdict, evaluateDmarc } from './evaluate.ts'
+import { type CheckedDomains, type DmarcVerdict, evaluateDmarc, vouchedFor } from './evaluate.ts'
+
+type DmarcFacts = CheckedDomains & { from: AuthorDomains }
 
 const pass = (domain: string) => ({ result: 'pass' as const, domain })
 const one = (domain: string): DmarcFacts => ({
-  ...{ from: { domains: [domain], fault: null }, spf: null, dkim: [], arcVouches: false },
+  ...{ from: { domains: [domain], fault: null }, spf: null, dkim: [] },
 })
 
 type Row = [
@@ -220,18 +224,44 @@ const answers: [name: string, facts: DmarcFacts, dmarc: Zone['dmarc'], verdict: 
     { result: 'pass', alignedBy: ['spf'] },
   ],
   [
-    ...(['a trusted sealer', { ...one('shop.test'), arcVouches: true }, reject] as const),
-    { result: 'fail', policy: 'reject', disposition: 'none', override: 'trusted_forwarder' },
+    ...([
+      'a signature of its own whose key is not known now',
+      { ...one('shop.test'), dkim: [{ result: 'temperror', domain: 'mail.shop.test' }] },
+      reject,
+    ] as const),
+    { result: 'temperror', policy: null, disposition: 'none' },
   ],
   [
     ...([
-      'a trusted sealer of mail that passes',
-      { ...one('shop.test'), spf: pass('shop.test'), arcVouches: true },
+      'an SPF of its own that is not known now',
+      { ...one('shop.test'), spf: { result: 'temperror', domain: 'shop.test' } },
       reject,
     ] as const),
-    { result: 'pass', override: null },
+    { result: 'temperror', disposition: 'none' },
+  ],
+  [
+    ...([
+      'a signature of a stranger whose key is not known now',
+      { ...one('shop.test'), dkim: [{ result: 'temperror', domain: 'other.test' }] },
+      reject,
+    ] as const),
+    { result: 'fail', disposition: 'reject' },
   ],
 ]
+
+test('check 55: what a trusted sealer vouches for still fails, and no policy is applied', async () => {
+  const failing = await evaluateDmarc(zoneLookup({ dmarc: reject }), one('shop.test'))
+  const expected = {
+    ...({ result: 'fail', policy: 'reject' } as const),
+    ...({ disposition: 'none', override: 'trusted_forwarder' } as const),
+  }
+  assert.deepEqual(pick(vouchedFor(failing), expected), expected)
+  const passing = await evaluateDmarc(zoneLookup({ dmarc: reject }), {
+    ...one('shop.test'),
+    spf: pass('shop.test'),
+  })
+  assert.deepEqual(vouchedFor(passing), passing)
+})
 
 for (const [name, facts, dmarc, expected] of answers) {
   test(`check 55: ${name} is ${expected.result}`, async () => {

@@ -1,7 +1,7 @@
 // DMARC (RFC 9989): whether the author's domain vouches for a message, by SPF or DKIM, and what it asks for where it does not.
 import type { AuthResult } from '../../base/auth-result.ts'
 import { type Asked, type Lookup, recordLookups } from '../lookup.ts'
-import { Aligner, type Alignment, type Author } from './align.ts'
+import { Aligner, type Author } from './align.ts'
 import type { AuthorDomains } from './author-domain.ts'
 import { toDnsName } from './dns-name.ts'
 import type { DmarcRecord, Policy } from './record.ts'
@@ -13,16 +13,28 @@ export interface CheckedDomain {
   domain: string
 }
 
-export interface DmarcFacts {
-  from: AuthorDomains
+export interface CheckedDomains {
   /** Null where SPF was not checked. */
   spf: CheckedDomain | null
   dkim: readonly CheckedDomain[]
-  /** Whether a trusted sealer says that the message was authentic when it saw it: its policy is not applied then. */
-  arcVouches?: boolean
 }
 
 export type Identifier = 'dkim' | 'spf'
+
+interface CheckedIdentifier {
+  by: Identifier
+  /** In A-labels. */
+  domain: string
+  /** False where DNS does not say whether it passes. */
+  isPassing: boolean
+}
+
+/** What the author's domain publishes; `policy` is null where no record was found. */
+interface Published {
+  domain: string
+  discovery: Discovery
+  policy: { asked: Policy; failure: string | null } | null
+}
 
 export interface DmarcVerdict {
   result: 'pass' | 'fail' | 'none' | 'temperror' | 'permerror'
@@ -48,19 +60,123 @@ export interface DmarcVerdict {
   asked: Asked[]
 }
 
+/** Evaluates a message's DMARC at once; see `DmarcEvaluation`. Never rejects. */
+export async function evaluateDmarc(
+  lookup: Lookup,
+  { from, ...checked }: CheckedDomains & { from: AuthorDomains },
+): Promise<DmarcVerdict> {
+  return await new DmarcEvaluation(lookup, from).verdict(checked)
+}
+
 /**
- * Evaluates a message's DMARC. A pass takes one sound From field of one domain (`from.fault` null) with which a passing
- * SPF or DKIM domain aligns. Of a From field with a fault every domain is evaluated, and the strictest policy of those that
- * fail counts (RFC 9989 11.5). Asks DNS at most 58 questions, 2 for most mail; never rejects.
+ * One message's DMARC. A pass takes one sound From field of one domain (`from.fault` null) with which a passing SPF or
+ * DKIM domain aligns. Of a From field with a fault every domain is evaluated, and the strictest policy of those that fail
+ * counts (RFC 9989 11.5). What decides it and is not to be known now is `temperror`. Asks DNS at most 58 questions, 2 for
+ * most mail.
+ *
+ * The policies are asked for as soon as the author is known, so that a sender whose own names are slow to answer cannot
+ * have the time run out before them.
  */
-export async function evaluateDmarc(lookup: Lookup, facts: DmarcFacts): Promise<DmarcVerdict> {
-  const recorded = recordLookups(lookup)
-  const message = new Message(recorded.lookup, facts)
-  const verdicts: Evaluated[] = []
-  for (const domain of facts.from.domains) verdicts.push(await message.evaluate(domain))
-  const { fault } = facts.from
-  const verdict = fault === null && verdicts.length === 1 ? verdicts[0]! : strictest(verdicts, fault)
-  return { ...verdict, ...decideDisposition(verdict, facts), asked: recorded.asked() }
+export class DmarcEvaluation {
+  readonly #from: AuthorDomains
+  readonly #lookup: Lookup
+  readonly #asked: () => Asked[]
+  readonly #ask: RecordLookup
+  readonly #aligner: Aligner
+  readonly #published: Promise<Published>[]
+
+  constructor(lookup: Lookup, from: AuthorDomains) {
+    const recorded = recordLookups(lookup)
+    this.#from = from
+    this.#lookup = recorded.lookup
+    this.#asked = recorded.asked
+    this.#ask = recordLookup(recorded.lookup)
+    this.#aligner = new Aligner(this.#ask)
+    this.#published = from.domains.map((domain) => this.#discover(domain))
+  }
+
+  /** Never rejects. */
+  async verdict({ spf, dkim }: CheckedDomains): Promise<DmarcVerdict> {
+    const identifiers = [...identifiersOf('spf', spf === null ? [] : [spf]), ...identifiersOf('dkim', dkim)]
+    const verdicts: Evaluated[] = []
+    for (const published of this.#published) verdicts.push(await this.#evaluate(await published, identifiers))
+    const { fault } = this.#from
+    const verdict = fault === null && verdicts.length === 1 ? verdicts[0]! : strictest(verdicts, fault)
+    return { ...verdict, ...decideDisposition(verdict), asked: this.#asked() }
+  }
+
+  async #discover(domain: string): Promise<Published> {
+    const discovery = await discoverPolicy(this.#ask, domain)
+    const policy = discovery.status === 'found' ? await this.#policyFor(domain, discovery) : null
+    return { domain, discovery, policy }
+  }
+
+  async #evaluate(
+    { domain, discovery, policy: published }: Published,
+    identifiers: readonly CheckedIdentifier[],
+  ): Promise<Evaluated> {
+    if (discovery.status !== 'found') return { ...nothing, domain, ...withoutRecord(discovery) }
+    const { record, organization, policyDomain } = discovery
+    const known = {
+      ...{ domain, policyDomain, record, rua: record.rua },
+      organizationalDomain: organization.status === 'known' ? organization.domain : null,
+    }
+    if (record.p === null) {
+      const reason = `the record of ${policyDomain} has no policy that can be followed`
+      return { ...nothing, ...known, result: 'permerror', reason }
+    }
+    const { alignedBy, failure } = await this.#align({ domain, organization }, record, identifiers)
+    const { asked, failure: unknownPolicy } = published!
+    const policy = record.isTesting ? milder[asked] : asked
+    const override = policy === asked ? null : ('policy_test_mode' as const)
+    const verdict = { ...known, alignedBy, policy, override }
+    if (alignedBy.length > 0) {
+      return { ...verdict, result: 'pass', reason: `${alignedBy.join(' and ')} vouched for ${domain}` }
+    }
+    const unknown = failure ?? unknownPolicy
+    if (unknown !== null) return { ...verdict, policy: null, result: 'temperror', reason: unknown }
+    return { ...verdict, result: 'fail', reason: whyNothingAligns(identifiers) }
+  }
+
+  async #align(
+    author: Author,
+    record: DmarcRecord,
+    identifiers: readonly CheckedIdentifier[],
+  ): Promise<{ alignedBy: Identifier[]; failure: string | null }> {
+    const aligned = new Set<Identifier>()
+    let failure: string | null = null
+    for (const { by, domain, isPassing } of identifiers) {
+      const mode = by === 'spf' ? record.aspf : record.adkim
+      const alignment = await this.#aligner.align(domain, author, mode)
+      if (alignment.status === 'unknown') failure ??= alignment.reason
+      if (alignment.status !== 'aligned') continue
+      if (isPassing) aligned.add(by)
+      // DNS that is out of order must not have a message refused that may be the author's.
+      else failure ??= `whether ${by} passes for ${domain} is not known now`
+    }
+    return { alignedBy: [...aligned].sort(), failure }
+  }
+
+  /** What the record says for mail of the domain; and why that is not known, where it depends on what DNS did not say. */
+  async #policyFor(
+    domain: string,
+    { record, policyDomain }: Extract<Discovery, { status: 'found' }>,
+  ): Promise<{ asked: Policy; failure: string | null }> {
+    const p = record.p ?? 'none'
+    if (policyDomain === domain) return { asked: p, failure: null }
+    // RFC 9989 4.10.1: below the record's domain sp counts; np where the author's does not exist; p where they are absent.
+    const sp = record.sp ?? p
+    const np = record.np ?? sp
+    const existence = np === sp ? 'exists' : await existenceOf(this.#lookup, domain)
+    if (existence !== 'unknown') return { asked: existence === 'exists' ? sp : np, failure: null }
+    return { asked: sp, failure: `whether ${domain} exists is not known now` }
+  }
+}
+
+/** The same verdict where a trusted sealer says that the message was authentic when it saw it: no policy is applied. */
+export function vouchedFor(verdict: DmarcVerdict): DmarcVerdict {
+  if (verdict.disposition === 'none') return verdict
+  return { ...verdict, disposition: 'none', override: 'trusted_forwarder' }
 }
 
 type Evaluated = Omit<DmarcVerdict, 'asked' | 'disposition'>
@@ -81,100 +197,37 @@ function strictest(verdicts: readonly Evaluated[], fault: string | null): Evalua
   return { ...nothing, result: 'permerror', reason, domain: verdicts[0]?.domain ?? null }
 }
 
-function decideDisposition(
-  { result, policy, override }: Evaluated,
-  { arcVouches }: DmarcFacts,
-): Pick<DmarcVerdict, 'disposition' | 'override'> {
+function decideDisposition({
+  result,
+  policy,
+  override,
+}: Evaluated): Pick<DmarcVerdict, 'disposition' | 'override'> {
   if (result !== 'fail' || policy === null) return { disposition: 'none', override: null }
-  if (arcVouches && policy !== 'none') return { disposition: 'none', override: 'trusted_forwarder' }
   return { disposition: policy, override }
 }
 
-/** One message, whose author domains share what DNS was asked. */
-class Message {
-  readonly #lookup: Lookup
-  readonly #ask: RecordLookup
-  readonly #aligner: Aligner
-  readonly #identifiers: readonly [by: Identifier, domain: string][]
-
-  constructor(lookup: Lookup, { spf, dkim }: DmarcFacts) {
-    this.#lookup = lookup
-    this.#ask = recordLookup(lookup)
-    this.#aligner = new Aligner(this.#ask)
-    this.#identifiers = [...passing('spf', spf === null ? [] : [spf]), ...passing('dkim', dkim)]
-  }
-
-  async evaluate(domain: string): Promise<Evaluated> {
-    const discovery = await discoverPolicy(this.#ask, domain)
-    if (discovery.status !== 'found') return { ...nothing, domain, ...withoutRecord(discovery) }
-    const { record, organization, policyDomain } = discovery
-    const known = {
-      ...{ domain, policyDomain, record, rua: record.rua },
-      organizationalDomain: organization.status === 'known' ? organization.domain : null,
-    }
-    if (record.p === null) {
-      const reason = `the record of ${policyDomain} has no policy that can be followed`
-      return { ...nothing, ...known, result: 'permerror', reason }
-    }
-    const { alignedBy, failure } = await this.#align({ domain, organization }, record)
-    const { asked, failure: unknownPolicy } = await this.#policyFor(domain, discovery)
-    const policy = record.isTesting ? milder[asked] : asked
-    const override = policy === asked ? null : ('policy_test_mode' as const)
-    const verdict = { ...known, alignedBy, policy, override }
-    if (alignedBy.length > 0) {
-      return { ...verdict, result: 'pass', reason: `${alignedBy.join(' and ')} vouched for ${domain}` }
-    }
-    const unknown = failure ?? unknownPolicy
-    if (unknown !== null) return { ...verdict, policy: null, result: 'temperror', reason: unknown }
-    return { ...verdict, result: 'fail', reason: this.#whyNothingAligns() }
-  }
-
-  async #align(
-    author: Author,
-    record: DmarcRecord,
-  ): Promise<{ alignedBy: Identifier[]; failure: string | null }> {
-    const alignments: [Identifier, Alignment][] = []
-    for (const [by, identifier] of this.#identifiers) {
-      const mode = by === 'spf' ? record.aspf : record.adkim
-      alignments.push([by, await this.#aligner.align(identifier, author, mode)])
-    }
-    const aligned = alignments.filter(([, { status }]) => status === 'aligned').map(([by]) => by)
-    const unknown = alignments.map(([, alignment]) => alignment).find(({ status }) => status === 'unknown')
-    return {
-      alignedBy: [...new Set(aligned)].sort(),
-      failure: unknown?.status === 'unknown' ? unknown.reason : null,
-    }
-  }
-
-  /** What the record says for mail of the domain; and why that is not known, where it depends on what DNS did not say. */
-  async #policyFor(
-    domain: string,
-    { record, policyDomain }: Extract<Discovery, { status: 'found' }>,
-  ): Promise<{ asked: Policy; failure: string | null }> {
-    const p = record.p ?? 'none'
-    if (policyDomain === domain) return { asked: p, failure: null }
-    // RFC 9989 4.10.1: below the record's domain sp counts; np where the author's does not exist; p where they are absent.
-    const sp = record.sp ?? p
-    const np = record.np ?? sp
-    const existence = np === sp ? 'exists' : await existenceOf(this.#lookup, domain)
-    if (existence !== 'unknown') return { asked: existence === 'exists' ? sp : np, failure: null }
-    return { asked: sp, failure: `whether ${domain} exists is not known now` }
-  }
-
-  #whyNothingAligns(): string {
-    if (this.#identifiers.length === 0) return 'neither SPF nor DKIM passed'
-    return 'what passed SPF or DKIM is not of its organization'
-  }
+function whyNothingAligns(identifiers: readonly CheckedIdentifier[]): string {
+  if (identifiers.length === 0) return 'neither SPF nor DKIM passed'
+  return 'what passed SPF or DKIM is not of its organization'
 }
 
 // RFC 9989 4.7: t=y asks for what is one level below the policy.
 const milder: Record<Policy, Policy> = { reject: 'quarantine', quarantine: 'none', none: 'none' }
 
-function passing(by: Identifier, checked: readonly CheckedDomain[]): [Identifier, string][] {
-  const domains = checked.filter(({ result }) => result === 'pass').map(({ domain }) => toDnsName(domain))
-  const distinct = [...new Set(domains)].filter((domain) => domain !== null)
-  // The shortest names first: what an organization signs with stands near the top, and the number of walks is bounded.
-  return distinct.toSorted((a, b) => a.length - b.length).map((domain) => [by, domain])
+/** Those that pass, and those of which that is not known now. */
+function identifiersOf(by: Identifier, checked: readonly CheckedDomain[]): CheckedIdentifier[] {
+  const passing = domainsWith('pass', checked)
+  const unknown = domainsWith('temperror', checked).filter((domain) => !passing.includes(domain))
+  return [
+    ...passing.map((domain) => ({ by, domain, isPassing: true })),
+    ...unknown.map((domain) => ({ by, domain, isPassing: false })),
+  ]
+}
+
+/** The shortest names first: what an organization signs with stands near the top, and the number of walks is bounded. */
+function domainsWith(wanted: AuthResult, checked: readonly CheckedDomain[]): string[] {
+  const domains = checked.filter(({ result }) => result === wanted).map(({ domain }) => toDnsName(domain))
+  return [...new Set(domains)].filter((domain) => domain !== null).sort((a, b) => a.length - b.length)
 }
 
 function withoutRecord(

@@ -33,7 +33,8 @@ begin
     case
       -- The answer to an earlier run of the batch was lost: what it committed stays accepted, whatever became of the key.
       when s.id = subs[g] then 'accepted'
-      when k.id is null then 'unauthorized'
+      -- Without a key it is the service itself that sends.
+      when keys[g] is not null and k.id is null then 'unauthorized'
       when o.status is distinct from 'active' then 'organization_inactive'
       when s.result_deleted or sb.status = 'deleted' then 'idempotency_result_expired'
       when s.request_hash = hashes[g] then 'replayed'

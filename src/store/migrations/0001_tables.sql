@@ -564,6 +564,36 @@ alter table send_content alter column recipients set statistics 0;
 alter table send_content alter column headers set statistics 0;
 create index send_content_domain on send_content (domain_id, submission_id);
 
+-- Aggregate reports of DMARC: what became of mail in the name of domains that ask for them, by UTC day. They belong to no
+-- organization.
+
+-- A report that is to be sent once its day is over.
+create table dmarc_report (
+  day date not null,
+  policy_domain text not null,
+  -- As it was published last: {p, sp, np, adkim, aspf, isTesting, rua}.
+  policy jsonb not null,
+  -- How many rows of dmarc_evaluation it has, and messages for whose kind there was no room.
+  kinds integer not null default 0,
+  omitted bigint not null default 0,
+  failures integer not null default 0,
+  due_at timestamptz not null,
+  primary key (day, policy_domain)
+);
+create index dmarc_report_due on dmarc_report (due_at);
+
+-- A kind of mail, and how many there were; `digest` is that of `mail`.
+create table dmarc_evaluation (
+  day date not null,
+  policy_domain text not null,
+  digest bytea not null,
+  mail jsonb not null,
+  amount bigint not null,
+  primary key (day, policy_domain, digest),
+  foreign key (day, policy_domain) references dmarc_report on delete cascade
+) with (fillfactor = 80);
+alter table dmarc_evaluation alter column mail set statistics 0;
+
 -- Full-text search over messages: one row a message, filled by a job that reads the outbox, so that accepting and filing
 -- write nothing for it. What the outbox tells of waits here for its organization's turn.
 

@@ -1,0 +1,50 @@
+// Counts evaluated mail for aggregate reports: in memory, and every few seconds in the database, so that no sender waits for it.
+import type { Clock } from '../../base/clock.ts'
+import type { DmarcNote } from '../../mailauth/dmarc/dmarc-note.ts'
+import type { Db } from '../../postgres/db.ts'
+import { type CountedKind, noteDmarc } from '../../store/dmarc-reports.ts'
+
+/** In memory, between two flushes. */
+const maxHeld = 5_000
+/** Strangers choose the domains and the kinds of mail. */
+const bounds = { maxReports: 5_000, maxKinds: 100_000, maxKindsOfReport: 1_000 }
+const dayMs = 86_400_000
+/** The day's last mails are counted by then; reports go out over two hours, for every reporter begins at midnight. */
+const settledAfterMs = 1_800_000
+const spreadMs = 7_200_000
+
+type Counted = CountedKind<DmarcNote['policy'], DmarcNote['mail']>
+
+/** What mail this node has evaluated since it was flushed last. A crash loses a few seconds' counts, and no more. */
+export class DmarcNotes {
+  readonly #db: Db
+  readonly #clock: Clock
+  #kinds = new Map<string, Counted>()
+
+  constructor({ db, clock }: { db: Db; clock: Clock }) {
+    this.#db = db
+    this.#clock = clock
+  }
+
+  /** Counts the mail. Where too many kinds came since the last flush, it is not counted. */
+  note({ policyDomain, policy, mail }: DmarcNote): void {
+    const day = this.#clock.now().toISOString().slice(0, 10)
+    const key = JSON.stringify([day, policyDomain, mail])
+    const known = this.#kinds.get(key)
+    if (known !== undefined) {
+      known.amount++
+      known.policy = policy
+    } else if (this.#kinds.size < maxHeld) {
+      const dueAt = new Date(Date.parse(day) + dayMs + settledAfterMs + Math.random() * spreadMs)
+      this.#kinds.set(key, { day, policyDomain, policy, mail, amount: 1, dueAt })
+    }
+  }
+
+  /** Writes what was counted; false, as there is nothing more to do at once. What cannot be written now is lost. */
+  async flush(): Promise<false> {
+    const kinds = [...this.#kinds.values()]
+    this.#kinds = new Map()
+    await noteDmarc(this.#db.writer, kinds, bounds)
+    return false
+  }
+}

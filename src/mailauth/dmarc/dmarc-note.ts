@@ -1,0 +1,75 @@
+// What of an evaluated mail is counted for its domain's aggregate report: kinds of mail, and nothing of a single one.
+import type { AuthResult } from '../../base/auth-result.ts'
+import type { DmarcVerdict } from './evaluate.ts'
+import type { Policy } from './record.ts'
+import { readDestinations } from './report-destinations.ts'
+import type { PublishedPolicy, ReportedMail } from './report-xml.ts'
+
+/** A mail as its domain's report counts it. */
+export interface DmarcNote {
+  policyDomain: string
+  policy: PublishedPolicy & { rua: readonly string[] }
+  mail: ReportedMail
+}
+
+export interface EvaluatedMail {
+  verdict: DmarcVerdict
+  /** The address that it came from. */
+  sourceIp: string
+  /** The domain of MAIL FROM; empty for the null path. */
+  envelopeFrom: string
+  spf: { domain: string; result: AuthResult } | null
+  dkim: readonly { domain: string; selector: string; result: AuthResult }[]
+  /** What was done with it: `none` where it was taken as any other. */
+  applied: Policy
+}
+
+const maxSignatures = 10
+const maxNameLength = 255
+
+/** The note of a mail; null where its domain asks for no reports, or DMARC came to no conclusion. */
+export function dmarcNoteOf(evaluated: EvaluatedMail): DmarcNote | null {
+  const { verdict, sourceIp, envelopeFrom, spf } = evaluated
+  const { result, record, policyDomain, domain, alignedBy } = verdict
+  if ((result !== 'pass' && result !== 'fail') || !record?.p || policyDomain === null) return null
+  if (readDestinations(record.rua).length === 0) return null
+  const { p, sp, np, adkim, aspf, isTesting, rua } = record
+  return {
+    policyDomain,
+    policy: { p, sp, np, adkim, aspf, isTesting, rua },
+    mail: {
+      ...{ sourceIp, headerFrom: domain ?? '', envelopeFrom: shortened(envelopeFrom) },
+      ...{ alignedBy, disposition: dispositionOf(evaluated), override: overrideOf(evaluated) },
+      dkim: signatures(evaluated),
+      spf: spf && { domain: shortened(spf.domain), result: spf.result },
+    },
+  }
+}
+
+function dispositionOf({ verdict, applied }: EvaluatedMail): ReportedMail['disposition'] {
+  if (verdict.result === 'fail') return applied
+  return verdict.policy === 'none' ? 'none' : 'pass'
+}
+
+function overrideOf({ verdict, applied }: EvaluatedMail): ReportedMail['override'] {
+  if (verdict.result !== 'fail') return null
+  // RFC 9990 3.1.1.9: what was done says why, where it is not what the record asks for.
+  return applied === verdict.disposition ? verdict.override : 'local_policy'
+}
+
+/** RFC 9990 3.1.3: those that passed for the author's own domain first, then those that passed, then the others. */
+function signatures({ dkim, verdict }: EvaluatedMail): ReportedMail['dkim'] {
+  const ordinal = ({ domain, result }: { domain: string; result: AuthResult }) =>
+    result !== 'pass' ? 2 : domain === verdict.domain ? 0 : 1
+  return dkim
+    .toSorted((a, b) => ordinal(a) - ordinal(b))
+    .slice(0, maxSignatures)
+    .map(({ domain, selector, result }) => ({
+      ...{ domain: shortened(domain), selector: shortened(selector), result },
+    }))
+}
+
+/** As JSON and PostgreSQL hold it: without NUL and halves of a pair. */
+function shortened(name: string): string {
+  return name.slice(0, maxNameLength).toWellFormed().replaceAll('\0', '\ufffd')
+}

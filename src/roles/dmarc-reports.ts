@@ -1,0 +1,63 @@
+// Aggregate reports of DMARC on a node: what its mail server evaluates is counted, and its jobs send what is due.
+
+import type { Resolver } from '../dns/resolver.ts'
+import { DmarcNotes } from '../flow/dmarc/dmarc-notes.ts'
+import { dropOldReports, sendNextReport } from '../flow/dmarc/send-reports.ts'
+import { ProvedDomains } from '../flow/proved-domains.ts'
+import { Acceptance } from '../flow/sending/accept-send.ts'
+import { SendContents } from '../flow/sending/send-contents.ts'
+import { sendOwn } from '../flow/sending/send-own.ts'
+import type { Foundation } from '../foundation.ts'
+import type { ParsePool } from '../mail/parse-pool.ts'
+import type { DmarcNote } from '../mailauth/dmarc/dmarc-note.ts'
+import type { Lookup } from '../mailauth/lookup.ts'
+import { Loop } from '../worker/loop.ts'
+import { isLocal, type Part, type Signals } from './part.ts'
+
+/** How long what was counted may be lost by a crash. */
+const flushMs = 5_000
+const pollMs = 60_000
+
+/** Takes notes of evaluated mail; where no reports are sent, it keeps none. Its part is stopped after the mail server. */
+export function startDmarcNotes(
+  { settings, db, clock, log }: Foundation,
+  parts: Part[],
+): (note: DmarcNote) => void {
+  if (settings.dmarcReports === null) return () => {}
+  const notes = new DmarcNotes({ db, clock })
+  const loop = new Loop({ name: 'note dmarc', run: () => notes.flush(), intervalMs: flushMs, log })
+  loop.start()
+  parts.push({
+    stop: async () => {
+      await loop.stop()
+      await notes.flush()
+    },
+  })
+  return (note) => notes.note(note)
+}
+
+/** The loop that sends reports; where none are sent, it lets go of those that were counted before. */
+export function dmarcReportLoop(
+  foundation: Foundation,
+  { resolver, parsePool, signals }: { resolver: Resolver; parsePool: ParsePool; signals: Signals },
+): Loop {
+  const { settings, db, clock, log, blobs } = foundation
+  const from = settings.dmarcReports
+  const name = 'send dmarc reports'
+  if (from === null)
+    return new Loop({ name, run: () => dropOldReports({ db, clock }), intervalMs: 60 * pollMs, log })
+  const acceptance = new Acceptance({
+    ...{ db, clock, log, blobs },
+    // Deliveries are found by their poll: a report is in no hurry.
+    wake: () => signals.announced.wake(),
+    domains: new ProvedDomains({ db, clock }),
+    lifetimeMs: settings.retryLifetimeMs,
+    contents: new SendContents({ db, clock, parsePool }),
+    routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
+  })
+  const lookup: Lookup = (type, name) => resolver.resolve(type, name)
+  const reporter = { host: settings.mailHost, email: from }
+  const send = sendOwn.bind(null, { db, clock, acceptance }, from)
+  const reporting = { db, clock, log, lookup, reporter, send }
+  return new Loop({ name, run: () => sendNextReport(reporting), intervalMs: pollMs, log })
+}

@@ -1,0 +1,245 @@
+// Aggregate reports of DMARC: counted within bounds, sent once after their day, to those alone who are asked for and agree.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import { Signal } from '../../src/base/signal.ts'
+import { Resolver } from '../../src/dns/resolver.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
+import { parseMail } from '../../src/mail/read/parse.ts'
+import { type DmarcNote, dmarcNoteOf } from '../../src/mailauth/dmarc/dmarc-note.ts'
+import { evaluateDmarc } from '../../src/mailauth/dmarc/evaluate.ts'
+import { dmarcReportLoop, startDmarcNotes } from '../../src/roles/dmarc-reports.ts'
+import type { Part } from '../../src/roles/part.ts'
+import { claimDmarcReport, noteDmarc } from '../../src/store/dmarc-reports.ts'
+import type { Loop } from '../../src/worker/loop.ts'
+import { zoneLookup } from '../support/dmarc-zone.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { makePlace, startNode, type TestNode } from '../support/node.ts'
+import { type Sink, startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
+
+const hourMs = 3_600_000
+const from = 'reporting@inbox.test'
+
+interface Stage {
+  node: TestNode
+  sink: Sink
+  dns: DnsServer
+  /** Counts mails as a mail server that ends then does. */
+  note(...notes: DmarcNote[]): Promise<void>
+  reports: Loop
+}
+
+async function setStage(t: TestContext): Promise<Stage> {
+  const sink = await startSink(t)
+  const dns = await DnsServer.start({ '_dmarc.shop.test': { TXT: ['v=DMARC1; p=reject'] } })
+  t.after(() => dns.close())
+  const env = {
+    ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_MAIL_HOST: 'mx.here.test' },
+    ...{ POSTHORN_DMARC_REPORTS: from, POSTHORN_DNS: dns.address },
+  }
+  const node = await startNode(await makePlace(t), { env, roles: ['api', 'delivery'] })
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 1_000 })
+  const resolver = new Resolver({ servers: [dns.address], timeoutMs: 300, tries: 1 })
+  const signals = { filing: new Signal(), announced: new Signal() }
+  const reports = dmarcReportLoop(node.foundation, { resolver, parsePool, signals })
+  reports.start()
+  t.after(async () => {
+    await reports.stop()
+    await parsePool.close()
+  })
+  const note = async (...notes: DmarcNote[]) => {
+    const parts: Part[] = []
+    const take = startDmarcNotes(node.foundation, parts)
+    for (const one of notes) take(one)
+    for (const part of parts) await part.stop()
+  }
+  return { node, sink, dns, note, reports }
+}
+
+async function openInbox({ node }: Stage): Promise<void> {
+  const { api } = await node.createCaller()
+  await api.want('/v1/inboxes', {
+    ...{ method: 'POST', status: 201, idempotencyKey: 'reporting' },
+    body: { localPart: 'reporting', displayName: 'Reports' },
+  })
+}
+
+/** What a mail server would note of a mail that passed, or failed, at shop.test. */
+async function noteOf(
+  passing: string | null,
+  rua = 'mailto:d@shop.test',
+  sourceIp = '192.0.2.1',
+): Promise<DmarcNote> {
+  const dkim = passing === null ? [] : [{ domain: passing, selector: 's', result: 'pass' as const }]
+  const verdict = await evaluateDmarc(
+    zoneLookup({ dmarc: { 'shop.test': `v=DMARC1; p=reject; rua=${rua}` } }),
+    { from: { domains: ['shop.test'], fault: null }, spf: null, dkim },
+  )
+  const evaluated = { verdict, sourceIp, envelopeFrom: 'shop.test', spf: null, dkim }
+  return dmarcNoteOf({ ...evaluated, applied: verdict.disposition })!
+}
+
+const readRows = ({ node }: Stage) =>
+  node.foundation.db.query<{ kinds: number; omitted: number; failures: number; amounts: number[] }>(
+    `select kinds, omitted, failures, array(select e.amount from dmarc_evaluation e
+      where e.day = r.day and e.policy_domain = r.policy_domain order by 1)::integer[] as amounts
+    from dmarc_report r order by policy_domain`,
+  )
+
+async function untilGone(stage: Stage): Promise<void> {
+  await until('the reports to be done', async () => {
+    stage.reports.wake()
+    return (await readRows(stage)).length === 0
+  })
+}
+
+test('a report is sent once, after its day, through the inbox that the operator has named', async (t) => {
+  const stage = await setStage(t)
+  const { node, sink } = stage
+  await openInbox(stage)
+  const [passed, failed] = [await noteOf('shop.test'), await noteOf(null)]
+  await stage.note(passed, passed, failed)
+  await stage.note(passed)
+  assert.deepEqual(await readRows(stage), [{ kinds: 2, omitted: 0, failures: 0, amounts: [1, 3] }])
+  stage.reports.wake()
+  const day = node.foundation.clock.now().toISOString().slice(0, 10)
+  node.foundation.clock.advance(27 * hourMs)
+  await untilGone(stage)
+  const copy = await until('the report to arrive', () => sink.copies[0])
+  assert.equal(copy.recipient, 'd@shop.test')
+  const mail = parseMail(copy.raw)
+  assert.equal(mail.from?.email, from)
+  assert.match(mail.subject, /^Report Domain: shop\.test Submitter: mx\.here\.test Report-ID: </)
+  assert.match(copy.raw.toString('latin1'), /\r\nDKIM-Signature: [^\0]*?d=inbox\.test/)
+  const [attached] = mail.attachments
+  assert.equal(attached!.contentType, 'application/gzip')
+  assert.match(attached!.filename, /^mx\.here\.test!shop\.test!\d+!\d+\.xml\.gz$/)
+  const { start, length } = attached!.span
+  const xml = gunzipSync(Buffer.from(copy.raw.toString('latin1', start, start + length), 'base64')).toString()
+  assert.match(xml, new RegExp(`<report_id>${day}\\.`))
+  assert.deepEqual(
+    [...xml.matchAll(/<count>(\d+)</g)].map(([, count]) => count),
+    ['3', '1'],
+  )
+  assert.deepEqual(
+    [...xml.matchAll(/<disposition>(\w+)</g)].map(([, disposition]) => disposition),
+    ['pass', 'reject'],
+  )
+})
+
+test('a report that a node had sent when it died is not sent again', async (t) => {
+  const stage = await setStage(t)
+  const { node, sink } = stage
+  const { db, clock } = node.foundation
+  await openInbox(stage)
+  await stage.note(await noteOf('shop.test'))
+  clock.advance(27 * hourMs)
+  // It claims the report, sends it, and is gone before it deletes it.
+  await db.query('create rule kept as on delete to dmarc_report do instead nothing')
+  stage.reports.wake()
+  await until('the report to arrive', () => sink.copies.length === 1)
+  await until('the report to have been done', () => node.log().includes('a DMARC report was sent'))
+  await db.query('drop rule kept on dmarc_report')
+  clock.advance(hourMs)
+  await untilGone(stage)
+  const submissions = await db.query('select from submission')
+  assert.equal(submissions.length, 1)
+  assert.equal(sink.copies.length, 1)
+})
+
+test('whom a domain names elsewhere gets reports only where DNS says that it takes them', async (t) => {
+  const stage = await setStage(t)
+  const { dns, sink, node } = stage
+  await openInbox(stage)
+  dns.set('shop.test._report._dmarc.reader.test', { TXT: ['v=DMARC1; rua=mailto:other@reader.test'] })
+  await stage.note(await noteOf('shop.test', 'mailto:d@reader.test,mailto:d@victim.test'))
+  node.foundation.clock.advance(27 * hourMs)
+  await untilGone(stage)
+  await until('the report to arrive', () => sink.copies.length > 0)
+  assert.deepEqual(
+    sink.copies.map(({ recipient }) => recipient),
+    ['other@reader.test'],
+  )
+})
+
+test('a report waits while DNS does not answer, or the inbox is not there, and goes when it is of no use', async (t) => {
+  const stage = await setStage(t)
+  const { dns, sink, node } = stage
+  const { clock } = node.foundation
+  const waits = (failures: number) =>
+    until(`the report to have waited ${failures} times`, async () => {
+      stage.reports.wake()
+      return (await readRows(stage))[0]?.failures === failures
+    })
+  dns.fail('shop.test._report._dmarc.reader.test', 'SERVFAIL')
+  await stage.note(await noteOf('shop.test', 'mailto:d@reader.test'))
+  clock.advance(27 * hourMs)
+  await waits(1)
+  dns.fail('shop.test._report._dmarc.reader.test', null)
+  dns.set('shop.test._report._dmarc.reader.test', { TXT: ['v=DMARC1'] })
+  clock.advance(1.1 * hourMs)
+  await waits(2)
+  assert.match(node.log(), /a DMARC report has to wait/)
+  clock.advance(1.1 * hourMs)
+  await openInbox(stage)
+  await untilGone(stage)
+  await until('the report to arrive', () => sink.copies.length > 0)
+  await stage.note(await noteOf('shop.test', 'mailto:d@elsewhere.test'))
+  await node.foundation.db.query(`update dmarc_report set due_at = 'infinity'`)
+  clock.advance(100 * hourMs)
+  await untilGone(stage)
+  assert.equal(sink.copies.length, 1)
+})
+
+test('strangers cannot have more stored than a day and a report may hold, and what is left out is counted', async (t) => {
+  const stage = await setStage(t)
+  const { db, clock } = stage.node.foundation
+  const bounds = { maxReports: 3, maxKinds: 5, maxKindsOfReport: 2 }
+  const kindsOf = (policyDomain: string, ...names: string[]) =>
+    names.map((name) => ({
+      ...{ day: '2026-11-22', policyDomain, policy: { p: 'none' }, mail: { name }, amount: 2 },
+      dueAt: clock.now(),
+    }))
+  await noteDmarc(db.writer, kindsOf('a.test', 'one', 'two', 'three', 'four'), bounds)
+  await noteDmarc(
+    db.writer,
+    [...kindsOf('a.test', 'one', 'five'), ...kindsOf('b.test', 'one', 'two')],
+    bounds,
+  )
+  await noteDmarc(db.writer, [...kindsOf('c.test', 'one', 'two'), ...kindsOf('d.test', 'one')], bounds)
+  const rows = await readRows(stage)
+  assert.deepEqual(rows, [
+    { kinds: 2, omitted: 6, failures: 0, amounts: [2, 4] },
+    { kinds: 2, omitted: 0, failures: 0, amounts: [2, 2] },
+    { kinds: 1, omitted: 2, failures: 0, amounts: [2] },
+  ])
+})
+
+test('counts of several nodes add up, and a report is claimed by one', async (t) => {
+  const stage = await setStage(t)
+  const { db, clock } = stage.node.foundation
+  const note = await noteOf('shop.test')
+  await Promise.all(Array.from({ length: 8 }, () => stage.note(note, note)))
+  assert.deepEqual(await readRows(stage), [{ kinds: 1, omitted: 0, failures: 0, amounts: [16] }])
+  const at = new Date(clock.nowMs() + 27 * hourMs)
+  const until = new Date(at.getTime() + hourMs)
+  const claims = await Promise.all(Array.from({ length: 4 }, () => claimDmarcReport(db.writer, at, until)))
+  assert.equal(claims.filter((claim) => claim !== null).length, 1)
+})
+
+test('of mail whose domain asks for nothing, or of which DMARC came to no conclusion, nothing is noted', async () => {
+  const rows: [record: string, isNoted: boolean][] = [
+    ['v=DMARC1; p=none', false],
+    ['v=DMARC1; p=none; rua=https://shop.test/', false],
+    ['temporary', false],
+    ['v=DMARC1; p=none; rua=mailto:d@shop.test', true],
+  ]
+  for (const [record, isNoted] of rows) {
+    const lookup = zoneLookup({ dmarc: { 'shop.test': record } })
+    const facts = { from: { domains: ['shop.test'], fault: null }, spf: null, dkim: [] }
+    const verdict = await evaluateDmarc(lookup, facts)
+    const mail = { sourceIp: '192.0.2.1', envelopeFrom: '', spf: null, dkim: [], applied: 'none' as const }
+    assert.equal(dmarcNoteOf({ verdict, ...mail }) !== null, isNoted, record)
+  }
+})
