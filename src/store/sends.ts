@@ -125,10 +125,14 @@ export interface SendVerdict {
   suppressed: number[]
 }
 
+/** Its text is the same for every batch. */
+let statement: string | undefined
+
 /** One statement a batch; returns a verdict for each send, in order. */
 export async function acceptSends(db: Writer, sends: NewSend[], at: Date): Promise<SendVerdict[]> {
   const batch = new Arguments(columnsOf(sends, at))
-  const decided = await db.query<SendVerdict>(acceptance(batch), batch.values)
+  statement ??= acceptance(batch)
+  const decided = await db.query<SendVerdict>(statement, batch.values)
   let first = 1
   return decided.map((verdict, i) => {
     const suppressed = verdict.suppressed.map((ordinal) => ordinal - first)
@@ -157,7 +161,8 @@ function acceptance(batch: Arguments): string {
       from decided d having bool_or(d.is_new)
     ), written as materialized (
       select insert_sends(passed => p.passed, suppressed => p.suppressed, ${submissions}),
-        insert_sent_messages(passed => p.passed, ${messages}), insert_send_contents(passed => p.passed, ${contents})
+        (select insert_sent_messages(passed => p.passed, ${messages}) where array_remove(${batch.parameter('in_inboxes')}::text[], null) <> '{}'),
+        (select insert_send_contents(passed => p.passed, ${contents}) where array_position(${batch.parameter('in_inboxes')}::text[], null) is not null)
       from passing p
     )
     select d.verdict, d.submission_id as "submissionId", d.retry_after as "retryAfterSeconds", d.suppressed

@@ -1,20 +1,22 @@
--- Counts messages and their recipients as sent by the organization, where its limits let them pass: null; or else the
--- seconds to wait, and nothing is counted. The caller holds the lock on its usage.
-create or replace function count_sends(org uuid, messages integer, recipients integer, at timestamptz) returns integer
+-- Counts messages and their recipients as sent by the organizations, each once, whose limits let theirs pass all together, and
+-- returns which these are. The caller holds the locks on their usage.
+create or replace function count_sends(senders uuid[], messages integer[], recipients integer[], at timestamptz)
+returns setof uuid
 language plpgsql
 as $$
-declare
-  today date := (at at time zone 'UTC')::date;
 begin
+  return query
   update usage u set
     minute_started_at = case when is_running(u.minute_started_at, at) then u.minute_started_at else at end,
-    minute_messages = case when is_running(u.minute_started_at, at) then u.minute_messages else 0 end + messages,
-    day = today,
-    day_messages = case when u.day = today then u.day_messages else 0 end + messages,
-    day_recipients = case when u.day = today then u.day_recipients else 0 end + recipients
-  from organization o
-  where u.organization_id = org and o.id = org and send_wait(o.limits, u, messages, recipients, at) is null;
-  if found then return null; end if;
-  return (select send_wait(o.limits, u, messages, recipients, at) from usage u join organization o on o.id = org
-    where u.organization_id = org);
+    minute_messages = case when is_running(u.minute_started_at, at) then u.minute_messages else 0 end + n.messages,
+    day = n.today,
+    day_messages = case when u.day = n.today then u.day_messages else 0 end + n.messages,
+    day_recipients = case when u.day = n.today then u.day_recipients else 0 end + n.recipients
+  from (
+    select x.*, o.limits, (at at time zone 'UTC')::date as today
+    from unnest(senders, messages, recipients) as x(sender, messages, recipients)
+    cross join lateral (select * from organization f where f.id = x.sender limit 1) o
+  ) n
+  where u.organization_id = n.sender and send_wait(n.limits, u, n.messages, n.recipients, at) is null
+  returning u.organization_id;
 end $$;

@@ -6,7 +6,6 @@ returns void
 language plpgsql
 as $$
 begin
-  if array_position(in_inboxes, null) is null then return; end if;
   insert into send_content (submission_id, organization_id, domain_id, internet_message_id, recipients, text, html, headers,
     created_at)
   select subs[g], orgs[g], domain_ids[g], internet_ids[g], visible_recipients[g], bodies[g], htmls[g], header_sets[g], times[g]

@@ -9,7 +9,6 @@ returns void
 language plpgsql
 as $$
 begin
-  if array_remove(in_inboxes, null) = '{}' then return; end if;
   with counted as (
     update inbox b set message_seq = b.message_seq + n.messages
     from (
