@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
 import { parseDuration } from '../base/duration.ts'
 import { defaultLimits, isLimit } from '../flow/accounts/organization.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
-import { parseDomain } from '../mail/address.ts'
+import { parseDomain, parseEmail } from '../mail/address.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
 import type { Limits } from '../store/organizations.ts'
 import { isLoopback } from '../webhook/address-guard.ts'
@@ -37,6 +37,17 @@ export function string(text: string): string {
 
 export function domain(text: string): string | null {
   return parseDomain(text)
+}
+
+/** In the form that a `mailto:` takes. */
+export function emailAddress(text: string): string | null {
+  const email = parseEmail(text)?.email ?? ''
+  return /^[\w.+-]+@[a-z0-9.-]+$/i.test(email) ? email : null
+}
+
+/** Only by https: what an authority says decides what is shown to the world. */
+export function acmeDirectory(text: string): string | null {
+  return text.startsWith('https://') && URL.canParse(text) ? text : null
 }
 
 export function boolean(text: string): boolean | null {

@@ -8,6 +8,7 @@ const records = listDomainRecords({
   name: 'life.example',
   challenge: 'posthorn-challenge=abc',
   mailHost: 'mx.host.example',
+  mtaStsMode: 'testing',
   keys: [
     { selector: 's1', publicRecord: `v=DKIM1; k=rsa; p=${'A'.repeat(392)}`, state: 'active' },
     { selector: 's0', publicRecord: 'v=DKIM1; k=rsa; p=old', state: 'retired' },
@@ -64,7 +65,7 @@ test('a name that DNS cannot hold is a comment', () => {
   assert.ok(fitsDns(name) && !fitsDns(`_posthorn-challenge.${name}`))
   const lines = writeZone(
     name,
-    listDomainRecords({ name, challenge: 'c', mailHost: 'm.example', keys: [] }),
+    listDomainRecords({ name, challenge: 'c', mailHost: 'm.example', mtaStsMode: 'testing', keys: [] }),
   ).split('\n')
   assert.match(lines[1]!, /^; too long a name for DNS: _posthorn-challenge\./)
   assert.match(lines[2]!, /^a.* IN MX /)

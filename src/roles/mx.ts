@@ -7,8 +7,8 @@ import { ProvedDomains } from '../flow/proved-domains.ts'
 import { isOwnName } from '../flow/receiving/own-name.ts'
 import { Receiver } from '../flow/receiving/receive.ts'
 import type { Foundation } from '../foundation.ts'
-import { filesContext, selfSignedContext } from '../smtp/server/certificate.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
+import type { Certificate } from './certificate.ts'
 import { graceMs, isLocal, type Part, type Signals } from './part.ts'
 
 /** What the mail server of this node has to say of itself; nothing, where its role is not run here. */
@@ -19,6 +19,7 @@ export interface Mx {
 /** Returns where it listens. */
 export async function startMx(
   foundation: Foundation,
+  certificate: Certificate,
   { filing }: Signals,
   mx: Mx,
   parts: Part[],
@@ -45,15 +46,12 @@ export async function startMx(
     wake: () => filing.wake(),
   })
   mx.isSaturated = () => receiver.isSaturated()
-  const secureContext = settings.smtpTls
-    ? filesContext(settings.smtpTls, log)
-    : await selfSignedContext(hostname)
   const server = new SmtpServer({
     hostname,
     listen: settings.smtp,
     maxSizeBytes: settings.smtpMaxSizeBytes,
     maxRecipients: 100,
-    secureContext,
+    secureContext: () => certificate.context(),
     isTrusted: inRanges(settings.smtpTrusted),
     isOwn: (name) => isOwnName(secretBox, hostname, name, clock.now()),
     clock,

@@ -29,6 +29,7 @@ import {
   type SpoolEnvelope,
 } from '../../store/spool.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
+import { isTlsReports } from '../../mail/reserved-names.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
 
 export interface ReceiverDeps {
@@ -247,6 +248,8 @@ export class Receiver implements Backend {
     if (!receiving) return { refusal: relayDenied }
     // RFC 5321 4.5.1: postmaster of every domain that mail is taken for, and of the host itself.
     if (name === 'postmaster' || name === 'abuse') return { kept: 'operator', submissionId: null }
+    // RFC 8460 3: where the record of every domain that mail is received for has its reports sent.
+    if (domain === this.#deps.hostname && isTlsReports(name)) return { kept: 'operator', submissionId: null }
     if (name === 'fbl') return { kept: 'feedback', submissionId: null }
     if (name.startsWith('bounce-')) {
       const token = readReturnPath(secretBox, name, domain, clock.now())
