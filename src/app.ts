@@ -72,7 +72,8 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push(membership)
     const delivery = sends ? await startDelivery(foundation, signals, membership) : null
     if (delivery) parts.push(delivery)
-    if (roles.includes('webhooks')) parts.push(await startWebhooks(foundation, certificate, signals, membership))
+    if (roles.includes('webhooks'))
+      parts.push(await startWebhooks(foundation, certificate, signals, membership))
     const wake = (routes: string[]) => {
       delivery?.wake(routes)
       signals.announced.wake()

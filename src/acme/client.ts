@@ -27,5 +27,8 @@ export async function createAcmeClient({ directory, key }: Account): Promise<Cli
 /** What went wrong at the authority, or on the way there, in a line that can be stored and shown. */
 export function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
-  return text.slice(0, 500).replaceAll(/\p{Cc}+/gu, ' ').toWellFormed()
+  return text
+    .slice(0, 500)
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .toWellFormed()
 }

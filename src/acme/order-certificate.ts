@@ -1,6 +1,7 @@
 // Orders one certificate for many names by RFC 8555, and does without the names that cannot be validated.
 import type { Authorization, Client, Order } from 'acme-client'
 import { rest } from '../base/signal.ts'
+import { makeCertificateRequest } from './certificate-request.ts'
 import { type Account, createAcmeClient, reasonOf } from './client.ts'
 
 export interface OrderDeps {
@@ -94,7 +95,12 @@ async function begin(client: Client, names: string[]): Promise<Order | Round> {
 
 /** The names that the words of a refusal hold are those that are refused. */
 function withoutNamed(names: string[], reason: string): Round {
-  const words = new Set(reason.toLowerCase().match(/[a-z0-9.-]+/g)?.map((word) => word.replace(/\.$/, '')))
+  const words = new Set(
+    reason
+      .toLowerCase()
+      .match(/[a-z0-9.-]+/g)
+      ?.map((word) => word.replace(/\.$/, '')),
+  )
   return { refused: names.filter((name) => words.has(name)).map((name) => ({ name, reason })), reason }
 }
 
@@ -103,7 +109,11 @@ function describe([first, ...others]: Refused[]): string {
 }
 
 /** Where no challenge over HTTP is offered, nothing is answered, and the authorization stays pending until it is given up. */
-async function answerChallenge(client: Client, { challenges }: Authorization, deps: OrderDeps): Promise<void> {
+async function answerChallenge(
+  client: Client,
+  { challenges }: Authorization,
+  deps: OrderDeps,
+): Promise<void> {
   const challenge = challenges.find(({ type }) => type === 'http-01')
   if (!challenge) return
   await deps.publish(challenge.token, await client.getChallengeKeyAuthorization(challenge))
@@ -135,15 +145,15 @@ function isLost({ status }: Authorization): boolean {
 }
 
 function refusalOf({ identifier, challenges, status }: Authorization): Refused {
-  const fault = challenges.map(({ error }) => (error as { detail?: unknown } | undefined)?.detail).find(Boolean)
+  const fault = challenges
+    .map(({ error }) => (error as { detail?: unknown } | undefined)?.detail)
+    .find(Boolean)
   const reason = fault === undefined ? `its authorization is ${status}` : reasonOf(fault)
   return { name: identifier.value, reason }
 }
 
-/** RSA: senders of mail that know no elliptic curves are still about. The name that counts stands first. */
 async function finish(client: Client, order: Order, names: string[], stop: AbortSignal): Promise<Round> {
-  const { crypto } = await import('acme-client')
-  const [key, request] = await crypto.createCsr({ altNames: names }, await crypto.createPrivateRsaKey(2048))
+  const { key, request } = await makeCertificateRequest(names)
   try {
     await client.finalizeOrder(order, request)
   } catch (error) {
@@ -153,10 +163,13 @@ async function finish(client: Client, order: Order, names: string[], stop: Abort
   for (let poll = 0; ; poll++) {
     const current = await client.getOrder(order)
     if (current.status === 'valid') {
-      return { issued: { chain: await client.getCertificate(current), key: key.toString() } }
+      return { issued: { chain: await client.getCertificate(current), key } }
     }
     if (current.status === 'invalid' || performance.now() > deadlineMs)
-      return withoutNamed(names, `the order is ${current.status}: ${reasonOf(JSON.stringify(current.error ?? ''))}`)
+      return withoutNamed(
+        names,
+        `the order is ${current.status}: ${reasonOf(JSON.stringify(current.error ?? ''))}`,
+      )
     await pause(poll, stop)
   }
 }

@@ -290,7 +290,9 @@ function readAcme(reader: Reader): Settings['acme'] {
       'POSTHORN_ACME and POSTHORN_SMTP_TLS_CERT are two ways to a certificate: write one of them',
     )
   if (!reader.has('POSTHORN_MAIL_HOST'))
-    throw new SettingError('POSTHORN_ACME needs POSTHORN_MAIL_HOST: write the name that the world knows us by')
+    throw new SettingError(
+      'POSTHORN_ACME needs POSTHORN_MAIL_HOST: write the name that the world knows us by',
+    )
   return { directory, email }
 }
 

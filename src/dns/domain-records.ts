@@ -37,7 +37,13 @@ const returnPathLabel = 'bounce.'
 const maxName = 253
 
 /** The records of a domain in the order in which people publish them. */
-export function listDomainRecords({ name, challenge, mailHost, mtaStsMode, keys }: DomainFacts): DomainRecord[] {
+export function listDomainRecords({
+  name,
+  challenge,
+  mailHost,
+  mtaStsMode,
+  keys,
+}: DomainFacts): DomainRecord[] {
   const bounce = returnPathHostOf(name)
   return [
     text('ownership', `_posthorn-challenge.${name}`, challenge),

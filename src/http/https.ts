@@ -6,8 +6,8 @@ import { TLSSocket } from 'node:tls'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import type { Api } from './api.ts'
-import { errorAnswer, pathOf, sendError } from './errors.ts'
 import { connectionLimits } from './connections.ts'
+import { errorAnswer, pathOf, sendError } from './errors.ts'
 
 /** A certificate with its chain, and its key, both PEM. */
 export interface PemPair {
@@ -61,7 +61,10 @@ export function refusePlain(trustedProxies: readonly string[]) {
     if (remoteAddress === undefined) return null // it has gone
     const ip = ipaddr.process(remoteAddress.replace(/%.*$/, ''))
     if (ranges.some((range) => ip.kind() === range[0].kind() && ip.match(range))) return null
-    return sendError(reply, errorAnswer('route_not_found', 'Over plain HTTP nothing is answered here: use https.'))
+    return sendError(
+      reply,
+      errorAnswer('route_not_found', 'Over plain HTTP nothing is answered here: use https.'),
+    )
   }
 }
 

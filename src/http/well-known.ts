@@ -1,8 +1,8 @@
 // What the world asks of a mail host under /.well-known/: challenges of certificate authorities, and MTA-STS policies.
 import type { FastifyRequest } from 'fastify'
+import { ServiceError } from '../base/errors.ts'
 import { KnownFor } from '../base/known-for.ts'
 import { within } from '../base/within.ts'
-import { ServiceError } from '../base/errors.ts'
 import { readMtaStsPolicy } from '../flow/domains/mta-sts-policy.ts'
 import { findKeyAuthorization } from '../store/certificates.ts'
 import type { Api, HttpDeps } from './api.ts'

@@ -13,16 +13,7 @@ const rfc2142 = [
 const tlsReports = ['tls-reports', 'tlsrpt']
 
 const operational = [
-  ...[
-    'noreply',
-    'no-reply',
-    'dmarc',
-    'dmarc-reports',
-    ...tlsReports,
-    'root',
-    'admin',
-    'administrator',
-  ],
+  ...['noreply', 'no-reply', 'dmarc', 'dmarc-reports', ...tlsReports, 'root', 'admin', 'administrator'],
   ...['postfix', 'daemon', 'unsubscribe'],
 ]
 

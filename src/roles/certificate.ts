@@ -80,7 +80,13 @@ async function followStored(
     return false
   }
   await reload()
-  const loop = new Loop({ name: 'reload certificate', run: reload, signal: changed, intervalMs: reloadMs, log })
+  const loop = new Loop({
+    name: 'reload certificate',
+    run: reload,
+    signal: changed,
+    intervalMs: reloadMs,
+    log,
+  })
   loop.start()
   parts.push({ stop: () => loop.stop() })
   return () => pair
@@ -101,7 +107,11 @@ function askMode({ settings, clock }: Foundation, pair: () => PemPair): () => Mt
 }
 
 /** Starts to order certificates; begin once the API listens, for it answers the challenges. */
-export function startOrders(foundation: Foundation, acme: NonNullable<Settings['acme']>, changed: Signal): Part {
+export function startOrders(
+  foundation: Foundation,
+  acme: NonNullable<Settings['acme']>,
+  changed: Signal,
+): Part {
   const { settings, db, clock, log, secretBox } = foundation
   const stop = new AbortController()
   const names = new WantedNames({

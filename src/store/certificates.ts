@@ -34,13 +34,17 @@ export interface AcmeAccountRow {
   refusals: NameRefusal[]
 }
 
-type StoredRow = Omit<AcmeAccountRow, 'certificate'> & { [Key in keyof StoredCertificate]: StoredCertificate[Key] | null }
+type StoredRow = Omit<AcmeAccountRow, 'certificate'> & {
+  [Key in keyof StoredCertificate]: StoredCertificate[Key] | null
+}
 
 const columns = `directory, sealed_key as "sealedKey", chain, sealed_certificate_key as "sealedCertificateKey", names,
   issued_at as "issuedAt", expires_at as "expiresAt", failures, retry_at as "retryAt", fault, refusals`
 
 export async function findAcmeAccount(db: Queryable, directory: string): Promise<AcmeAccountRow | null> {
-  const [row] = await db.query<StoredRow>(`select ${columns} from acme_account where directory = $1`, [directory])
+  const [row] = await db.query<StoredRow>(`select ${columns} from acme_account where directory = $1`, [
+    directory,
+  ])
   if (!row) return null
   const { chain, sealedCertificateKey, names, issuedAt, expiresAt, ...account } = row
   const hasCertificate = chain !== null && sealedCertificateKey && names && issuedAt && expiresAt

@@ -69,7 +69,12 @@ async function findDue(deps: CertificateOrdersDeps): Promise<Due | null> {
 }
 
 /** The account's key is stored before the authority hears of it: whoever is killed in between goes on with the same account. */
-async function openAccount({ db, clock, secretBox, authority }: CertificateOrdersDeps): Promise<AcmeAccountRow> {
+async function openAccount({
+  db,
+  clock,
+  secretBox,
+  authority,
+}: CertificateOrdersDeps): Promise<AcmeAccountRow> {
   const { directory } = authority
   const known = await findAcmeAccount(db, directory)
   if (known) return known

@@ -16,7 +16,11 @@ const refusalWaitMs = [6 * hourMs, 12 * hourMs, 24 * hourMs]
 type Facts = Pick<AcmeAccountRow, 'certificate' | 'retryAt' | 'refusals'>
 
 /** The names to order a certificate for now; null where none is to be ordered. `wanted`: the most important ones first. */
-export function decideOrder({ certificate, retryAt, refusals }: Facts, wanted: string[], now: Date): string[] | null {
+export function decideOrder(
+  { certificate, retryAt, refusals }: Facts,
+  wanted: string[],
+  now: Date,
+): string[] | null {
   if (retryAt && retryAt > now) return null
   const refused = new Set(refusals.filter((one) => new Date(one.retryAt) > now).map(({ name }) => name))
   const names = wanted.filter((name) => !refused.has(name))
@@ -24,7 +28,11 @@ export function decideOrder({ certificate, retryAt, refusals }: Facts, wanted: s
 }
 
 /** Whether a certificate for these names would be any better than the one that is there. */
-export function isWorthOrdering(certificate: StoredCertificate | null, names: readonly string[], now: Date): boolean {
+export function isWorthOrdering(
+  certificate: StoredCertificate | null,
+  names: readonly string[],
+  now: Date,
+): boolean {
   if (!certificate || now >= renewalOf(certificate)) return true
   return names.some((name) => !certificate.names.includes(name))
 }

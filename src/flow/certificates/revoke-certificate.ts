@@ -36,5 +36,8 @@ export async function retryOrders({ db }: { db: Db }, directory: string): Promis
 async function requireAccount(db: Db, directory: string): Promise<AcmeAccountRow> {
   const account = await findAcmeAccount(db, directory)
   if (account) return account
-  throw new ServiceError('not_found', `nothing has been ordered of ${directory}; the service does so by itself`)
+  throw new ServiceError(
+    'not_found',
+    `nothing has been ordered of ${directory}; the service does so by itself`,
+  )
 }

@@ -10,7 +10,10 @@ export function sealAccountKey(secretBox: SecretBox, directory: string, key: str
   return secretBox.seal(accountPurpose, key, directory)
 }
 
-export function openAccountKey(secretBox: SecretBox, row: Pick<AcmeAccountRow, 'directory' | 'sealedKey'>): string {
+export function openAccountKey(
+  secretBox: SecretBox,
+  row: Pick<AcmeAccountRow, 'directory' | 'sealedKey'>,
+): string {
   return secretBox.open(accountPurpose, row.sealedKey, row.directory).toString()
 }
 

@@ -30,7 +30,13 @@ export class WantedNames {
   constructor(deps: WantedNamesDeps) {
     this.#deps = deps
     this.#addresses = new KnownFor({
-      ...{ name: 'find policy hosts', clock: deps.clock, ms: lookupMs, missingMs: 60_000, max: maxDomains + 10 },
+      ...{
+        name: 'find policy hosts',
+        clock: deps.clock,
+        ms: lookupMs,
+        missingMs: 60_000,
+        max: maxDomains + 10,
+      },
       load: (hosts) => this.#lookUp(hosts),
     })
   }
@@ -41,7 +47,8 @@ export class WantedNames {
     const domains = [managedDomain, ...(await listReceivingDomains(db, maxDomains))]
     const hosts = [...new Set(domains.map(policyHostOf))].filter(fitsDns)
     const ours = new Set<string>()
-    for (const host of ownHosts) for (const address of (await this.#addresses.find(host)) ?? []) ours.add(address)
+    for (const host of ownHosts)
+      for (const address of (await this.#addresses.find(host)) ?? []) ours.add(address)
     const found = await Promise.all(hosts.map((host) => this.#addresses.find(host)))
     const leading = hosts.filter((host, index) => {
       const addresses = found[index]
@@ -68,6 +75,10 @@ export class WantedNames {
     const { resolver } = this.#deps
     const answers = [await resolver.resolve('A', host), await resolver.resolve('AAAA', host)]
     if (answers.some(({ status }) => status === 'temporary')) return null
-    return new Set(answers.flatMap((answer) => (answer.status === 'ok' ? answer.records : [])).map(({ address }) => address))
+    return new Set(
+      answers
+        .flatMap((answer) => (answer.status === 'ok' ? answer.records : []))
+        .map(({ address }) => address),
+    )
   }
 }

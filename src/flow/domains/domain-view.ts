@@ -37,11 +37,7 @@ export interface ViewDeps {
 }
 
 /** The domains with their keys' records. */
-export async function viewDomains(
-  db: Queryable,
-  deps: ViewDeps,
-  rows: DomainRow[],
-): Promise<DomainView[]> {
+export async function viewDomains(db: Queryable, deps: ViewDeps, rows: DomainRow[]): Promise<DomainView[]> {
   const keys = await listDomainKeys(
     db,
     rows.map(({ id }) => id),

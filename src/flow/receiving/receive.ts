@@ -12,6 +12,7 @@ import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { domainOfReturnPathHost } from '../../dns/domain-records.ts'
 import { scanHeader } from '../../mail/read/header-scan.ts'
+import { isTlsReports } from '../../mail/reserved-names.ts'
 import { readReturnPath } from '../../mail/return-path.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
@@ -29,7 +30,6 @@ import {
   type SpoolEnvelope,
 } from '../../store/spool.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
-import { isTlsReports } from '../../mail/reserved-names.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
 
 export interface ReceiverDeps {

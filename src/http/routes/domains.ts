@@ -120,7 +120,11 @@ function addVerify(api: Api, { db, clock, resolver, mtaStsMode, settings: { mail
       },
     },
     async ({ caller, params }) => {
-      const domain = await verifyDomain({ db, clock, resolver, mailHost, mtaStsMode }, caller, params.domainId)
+      const domain = await verifyDomain(
+        { db, clock, resolver, mailHost, mtaStsMode },
+        caller,
+        params.domainId,
+      )
       return { domain, checks: domain.records, capabilities: domain.capabilities }
     },
   )
