@@ -16,11 +16,11 @@ const maxAnswerBytes = 1 << 20
 export async function createAcmeClient({ directory, key }: Account): Promise<Client> {
   // 45 MB of memory that only the node that orders needs, and only then.
   const { Client, axios } = await import('acme-client')
-  Object.assign(axios.defaults, {
-    ...{ timeout: answerMs, maxContentLength: maxAnswerBytes, maxRedirects: 3 },
-    // What is out of order or says that we ask too often is asked again by our own back-off, which is slower.
-    acmeSettings: { retryMaxAttempts: 0 },
-  })
+  Object.assign(axios.defaults, { timeout: answerMs, maxContentLength: maxAnswerBytes, maxRedirects: 3 })
+  // QUIRK: acme-client 5.4.0 asks again five times by itself, and what went wrong is then lost in a fault of its own
+  // (src/axios.js). Our back-off is slower, and says why.
+  axios.interceptors.request.clear()
+  axios.interceptors.response.clear()
   return new Client({ directoryUrl: directory, accountKey: key })
 }
 
