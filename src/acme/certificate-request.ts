@@ -21,8 +21,8 @@ export async function makeCertificateRequest(
   // What forge has made by then is signed by Node: forge's own signing holds the main thread for 90 ms.
   const signer = {
     sign() {
-      const { certificationRequestInfo } = request as unknown as { certificationRequestInfo: forge.asn1.Asn1 }
-      const bytes = Buffer.from(forge.asn1.toDer(certificationRequestInfo).getBytes(), 'binary')
+      const written = request as unknown as Record<'certificationRequestInfo', forge.asn1.Asn1>
+      const bytes = Buffer.from(forge.asn1.toDer(written.certificationRequestInfo).getBytes(), 'binary')
       return sign('sha256', bytes, privateKey).toString('binary')
     },
   }

@@ -9,7 +9,7 @@ const maxChain = 8
 export function isPublicFor(pem: string, host: string, now: Date): boolean {
   const chain = readChain(pem)
   const [leaf] = chain
-  // RFC 6125 6.4.4: the common name of the subject counts no more.
+  // RFC 8461 4.2: the name is an alternative one of the certificate; the subject's common name does not count.
   if (!leaf?.checkHost(host, { subject: 'never' })) return false
   return chain.every((certificate) => isInTime(certificate, now)) && leadsToRoot(chain)
 }

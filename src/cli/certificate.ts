@@ -46,10 +46,10 @@ async function withAuthority<Result>(
 }
 
 async function show(options: OutputOptions): Promise<void> {
-  const shown = await withAuthority(async ({ db }, directory) =>
+  const found = await withAuthority(async ({ db }, directory) =>
     view(await findAcmeAccount(db, directory), directory),
   )
-  const { certificate, failures, fault, retryAt, refusals } = shown
+  const { certificate, failures, fault, retryAt, refusals } = found
   const lines = certificate
     ? [
         `names     ${certificate.names.join(', ')}`,
@@ -60,7 +60,7 @@ async function show(options: OutputOptions): Promise<void> {
   if (failures > 0) lines.push(`failing   ${failures} times, next try ${retryAt}${fault ? `: ${fault}` : ''}`)
   for (const { name, reason, retryAt } of refusals)
     lines.push(`without   ${name}, next try ${retryAt}: ${reason}`)
-  print(options, shown, lines.join('\n'))
+  print(options, found, lines.join('\n'))
 }
 
 function view(account: AcmeAccountRow | null, directory: string) {

@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { connect as connectTls } from 'node:tls'
+import { checkListeners } from '../../src/cli/doctor/checks.ts'
 import { makeSelfSigned } from '../../src/smtp/server/certificate.ts'
 import { getExactly } from '../support/exact-get.ts'
 import { makePlace, startNode } from '../support/node.ts'
@@ -96,6 +97,18 @@ test('what is no TLS, and no HTTP within it, is told so and hangs nobody', async
   assert.match(String(answer), /^HTTP\/1\.1 400 /)
   noise.destroy()
   assert.equal((await getExactly({ scheme: 'https', port: https!.port, path: '/openapi.json' })).status, 200)
+})
+
+test('the doctor knows the listener, and another program in its place', async (t) => {
+  const checks = await checkListeners({ ...node.foundation.settings, https: { ...https! } })
+  const found = checks.find(({ name }) => name === 'HTTPS port')!
+  assert.deepEqual([found.status, /a running Posthorn answers/.test(found.detail)], ['ok', true])
+  const other = createServer((socket) => void socket.end('no')).listen(0, '127.0.0.1')
+  t.after(() => void other.close())
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const taken = await checkListeners({ ...node.foundation.settings, https: { host: '127.0.0.1', port } })
+  assert.match(taken.find(({ name }) => name === 'HTTPS port')!.detail, /taken by another program/)
 })
 
 test('TLS 1.1 is refused', async () => {

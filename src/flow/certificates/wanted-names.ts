@@ -37,7 +37,7 @@ export class WantedNames {
         missingMs: 60_000,
         max: maxDomains + 10,
       },
-      load: (hosts) => this.#lookUp(hosts),
+      load: (hosts) => this.#findAddresses(hosts),
     })
   }
 
@@ -57,7 +57,7 @@ export class WantedNames {
     return [...new Set([...ownHosts, ...leading])].slice(0, maxNames)
   }
 
-  async #lookUp(hosts: string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  async #findAddresses(hosts: string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
     const found = new Map<string, ReadonlySet<string>>()
     const waiting = [...hosts]
     const work = async () => {
