@@ -14,7 +14,7 @@ const maxAnswerBytes = 1 << 20
 
 /** Makes the client of an account; nothing is asked yet. */
 export async function createAcmeClient({ directory, key }: Account): Promise<Client> {
-  // 45 MB of memory that only the node that orders needs, and only then.
+  // 49 MB of memory and half a second, which only the node that orders needs, and only then.
   const { Client, axios } = await import('acme-client')
   Object.assign(axios.defaults, { timeout: answerMs, maxContentLength: maxAnswerBytes, maxRedirects: 3 })
   // QUIRK: acme-client 5.4.0 asks again five times by itself, and what went wrong is then lost in a fault of its own
