@@ -11,6 +11,7 @@ import { claimFolder, requireSharedBlobs } from './data-folder.ts'
 import type { Foundation } from './foundation.ts'
 import { createOperatorServer } from './operator/server.ts'
 import { startApi } from './roles/api.ts'
+import { startCertificate, startOrders } from './roles/certificate.ts'
 import { startCapture, startDelivery } from './roles/delivery.ts'
 import { startJobs } from './roles/jobs.ts'
 import { type Mx, startMx } from './roles/mx.ts'
@@ -22,6 +23,7 @@ import { Membership } from './worker/membership.ts'
 /** Where the service listens; null where the role is not run here. */
 export interface Listening {
   http: ListenAddress | null
+  https: ListenAddress | null
   operator: ListenAddress
   smtp: ListenAddress | null
 }
@@ -51,6 +53,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     const operator = createOperatorServer({ db, clock: foundation.clock, isDraining: () => draining })
     const listening: Listening = {
       http: null,
+      https: null,
       smtp: null,
       operator: await listen(operator, settings.operator),
     }
@@ -59,8 +62,9 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push(membership)
     // Once more, for those that start together: the later one of two finds the other before it has taken anything.
     await requireSharedBlobs(db, settings.blobFolder, number)
-    if (roles.includes('jobs')) parts.push(startJobs(foundation, signals, mx))
-    if (roles.includes('mx')) listening.smtp = await startMx(foundation, signals, mx, parts)
+    const certificate = await startCertificate(foundation, roles, parts)
+    if (roles.includes('jobs')) parts.push(startJobs(foundation, certificate, signals, mx))
+    if (roles.includes('mx')) listening.smtp = await startMx(foundation, certificate, signals, mx, parts)
     const sends = roles.includes('delivery')
     const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
     await announce(membership, { smtp: listening.smtp, capture })
@@ -68,12 +72,15 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push(membership)
     const delivery = sends ? await startDelivery(foundation, signals, membership) : null
     if (delivery) parts.push(delivery)
-    if (roles.includes('webhooks')) parts.push(await startWebhooks(foundation, signals, membership))
+    if (roles.includes('webhooks'))
+      parts.push(await startWebhooks(foundation, certificate, signals, membership))
     const wake = (routes: string[]) => {
       delivery?.wake(routes)
       signals.announced.wake()
     }
-    if (roles.includes('api')) listening.http = await startApi(foundation, wake, parts)
+    if (roles.includes('api')) Object.assign(listening, await startApi(foundation, certificate, wake, parts))
+    const { acme } = settings
+    if (acme && roles.includes('jobs')) parts.push(startOrders(foundation, acme, certificate.changed))
     return { listening, stop }
   } catch (error) {
     await stop()

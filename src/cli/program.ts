@@ -1,6 +1,7 @@
 // The commands and their help.
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
+import { addCertificateCommands } from './certificate.ts'
 import { addDemoCommand } from './demo/demo.ts'
 import { addDoctorCommand } from './doctor/doctor.ts'
 import { addKeyCommands } from './keys.ts'
@@ -36,6 +37,7 @@ export function createProgram(): Command {
   addOrganizationCommands(program)
   addKeyCommands(program)
   addQueueCommands(program)
+  addCertificateCommands(program)
   nameOwnHelp(program, 'posthorn')
   return program
 }

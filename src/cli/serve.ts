@@ -99,24 +99,33 @@ export async function openDevelopment(foundation: Foundation): Promise<string | 
   return secret
 }
 
-function readyLine({ http, operator, smtp }: Listening): string {
+function readyLine({ http, https, operator, smtp }: Listening): string {
   return JSON.stringify({
     event: 'ready',
     http: http && `http://${formatAddress(http)}`,
+    ...(https && { https: `https://${formatAddress(https)}` }),
     operator: `http://${formatAddress(operator)}`,
     smtp: smtp && formatAddress(smtp),
   })
 }
 
-function banner(settings: Settings, { http, operator, smtp }: Listening, secret: string | null): string {
+function banner(settings: Settings, listening: Listening, secret: string | null): string {
+  const { http, https, operator, smtp } = listening
   const lines = ['', 'Posthorn is ready.', '']
   if (http)
     lines.push(`  API       http://${formatAddress(http)}    its description: /docs and /openapi.json`)
+  if (https)
+    lines.push(`  HTTPS     https://${formatAddress(https)}    the same; ${certificateWords(settings)}`)
   if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives for ${settings.managedDomain}`)
   lines.push(`  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics`)
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
   if (settings.isDevelopment && http) lines.push('', ...firstCall(settings, formatAddress(http), secret))
   return `${lines.join('\n')}\n`
+}
+
+function certificateWords({ acme, smtpTls, mailHost }: Settings): string {
+  if (acme) return `certificate by ACME, posthorn certificate show`
+  return smtpTls ? `certificate of ${smtpTls.certFile}` : `self-signed certificate for ${mailHost}`
 }
 
 const deliveryWords = {

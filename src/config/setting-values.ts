@@ -46,6 +46,17 @@ export function inboxAddress(text: string): string | null {
   return parseEmail(text)?.email.toLowerCase() ?? null
 }
 
+/** In the form that a `mailto:` takes. */
+export function emailAddress(text: string): string | null {
+  const email = parseEmail(text)?.email ?? ''
+  return /^[\w.+-]+@[a-z0-9.-]+$/i.test(email) ? email : null
+}
+
+/** Only by https: what an authority says decides what is shown to the world. */
+export function acmeDirectory(text: string): string | null {
+  return text.startsWith('https://') && URL.canParse(text) ? text : null
+}
+
 export function boolean(text: string): boolean | null {
   return text === 'true' ? true : text === 'false' ? false : null
 }

@@ -12,6 +12,7 @@ import type { ClamdAddress } from '../scan/clamd.ts'
 import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/organizations.ts'
 import {
+  acmeDirectory,
   address,
   blocklists,
   boolean,
@@ -19,6 +20,7 @@ import {
   clamdAddress,
   databaseUrl,
   domain,
+  emailAddress,
   fileName,
   fileUrl,
   inboxAddress,
@@ -47,6 +49,10 @@ export interface Settings {
   databaseUrl: string | null
   blobFolder: string
   http: ListenAddress
+  /** Null: there is no HTTPS listener. */
+  https: ListenAddress | null
+  /** The authority that certificates are ordered of, and whom it may write to. */
+  acme: { directory: string; email: string } | null
   publicUrl: string | null
   trustedProxies: string[]
   httpMemoryBytes: number
@@ -104,15 +110,23 @@ export function readEnvironment(folder: string, environment: Environment): Envir
 /** Reads every setting; throws a SettingError at the first that cannot be used, or that is none. */
 export function readSettings(environment: Environment): Settings {
   const reader = new Reader(environment)
-  const settings = {
+  const settings: Settings = {
     ...readFolders(reader),
     ...readListeners(reader),
     ...readMail(reader),
     ...readSenderChecks(reader),
+    acme: readAcme(reader),
     ...readRunning(reader),
   }
   reader.refuseOthers()
-  return settings
+  return withPublicUrl(settings)
+}
+
+/** With a listener for HTTPS the world reaches the API there, under the name of the mail host. */
+function withPublicUrl(settings: Settings): Settings {
+  const { https, publicUrl, isDevelopment, mailHost } = settings
+  if (!https || https.port === 0 || publicUrl || isDevelopment) return settings
+  return { ...settings, publicUrl: `https://${mailHost}${https.port === 443 ? '' : `:${https.port}`}` }
 }
 
 /** Reads single settings, and knows in the end which ones nobody asked for. */
@@ -135,6 +149,11 @@ class Reader {
     throw new SettingError(
       `${name}${mayBeSecret(name, text) ? '' : `="${text}"`} cannot be used: write ${example}`,
     )
+  }
+
+  /** Whether it is set to anything. */
+  has(name: string): boolean {
+    return (this.#environment[name]?.trim() ?? '') !== ''
   }
 
   refuseOthers(): void {
@@ -197,6 +216,7 @@ function readListeners(reader: Reader) {
   const ranges = '10.0.0.0/8, or several separated by commas'
   return {
     http: reader.read('POSTHORN_HTTP', { host: '127.0.0.1', port: 8025 }, address, '127.0.0.1:8025'),
+    https: reader.read('POSTHORN_HTTPS', null, address, '0.0.0.0:443'),
     publicUrl: reader.read('POSTHORN_PUBLIC_URL', null, webUrl, 'https://mail.example.com'),
     trustedProxies: reader.read('POSTHORN_TRUSTED_PROXIES', [], list(cidr), ranges),
     httpMemoryBytes: reader.read(
@@ -304,6 +324,22 @@ function readSenderChecks(reader: Reader) {
       'the address of an inbox, such as reports@inbox.example.com',
     ),
   }
+}
+
+function readAcme(reader: Reader): Settings['acme'] {
+  const email = reader.read('POSTHORN_ACME', null, emailAddress, 'your mail address, such as ops@example.com')
+  const production = 'https://acme-v02.api.letsencrypt.org/directory'
+  const directory = reader.read('POSTHORN_ACME_DIRECTORY', production, acmeDirectory, production)
+  if (email === null) return null
+  if (reader.has('POSTHORN_SMTP_TLS_CERT'))
+    throw new SettingError(
+      'POSTHORN_ACME and POSTHORN_SMTP_TLS_CERT are two ways to a certificate: write one of them',
+    )
+  if (!reader.has('POSTHORN_MAIL_HOST'))
+    throw new SettingError(
+      'POSTHORN_ACME needs POSTHORN_MAIL_HOST: write the name that the world knows us by',
+    )
+  return { directory, email }
 }
 
 function readRelay(reader: Reader): RelayTarget | null {

@@ -1,4 +1,5 @@
 // What a customer's domain must publish: the one list that is shown, printed as a zone and looked up.
+import { type MtaStsMode, policyHostOf, policyIdOf } from './mta-sts.ts'
 
 export type RecordPurpose =
   | 'ownership'
@@ -27,6 +28,7 @@ export interface DomainFacts {
   challenge: string
   /** The host that takes the domain's mail. */
   mailHost: string
+  mtaStsMode: MtaStsMode
   keys: readonly { selector: string; publicRecord: string; state: 'pending' | 'active' | 'retired' }[]
 }
 
@@ -35,7 +37,13 @@ const returnPathLabel = 'bounce.'
 const maxName = 253
 
 /** The records of a domain in the order in which people publish them. */
-export function listDomainRecords({ name, challenge, mailHost, keys }: DomainFacts): DomainRecord[] {
+export function listDomainRecords({
+  name,
+  challenge,
+  mailHost,
+  mtaStsMode,
+  keys,
+}: DomainFacts): DomainRecord[] {
   const bounce = returnPathHostOf(name)
   return [
     text('ownership', `_posthorn-challenge.${name}`, challenge),
@@ -48,8 +56,9 @@ export function listDomainRecords({ name, challenge, mailHost, keys }: DomainFac
     mx('return_path', bounce, mailHost),
     text('spf', bounce, `v=spf1 a:${mailHost} -all`),
     recommended('dmarc', `_dmarc.${name}`, 'v=DMARC1; p=none'),
-    recommended('mta_sts', `_mta-sts.${name}`, 'v=STSv1; id=1'),
-    recommended('tls_rpt', `_smtp._tls.${name}`, `v=TLSRPTv1; rua=mailto:tls-reports@${name}`),
+    recommended('mta_sts', `_mta-sts.${name}`, `v=STSv1; id=${policyIdOf(mailHost, mtaStsMode)}`),
+    // RFC 8460 3: reports go to the host that takes the mail, which keeps them for the operator.
+    recommended('tls_rpt', `_smtp._tls.${name}`, `v=TLSRPTv1; rua=mailto:tls-reports@${mailHost}`),
   ]
 }
 
@@ -86,13 +95,20 @@ function mx(purpose: RecordPurpose, name: string, value: string): DomainRecord {
   return { purpose, type: 'MX', name, value, priority: mxPriority, required: true }
 }
 
-/** The records as a fragment of a zone file, one line a record; names are absolute, so any $ORIGIN will do. */
-export function writeZone(domain: string, records: readonly DomainRecord[]): string {
+/**
+ * The records as a fragment of a zone file, one line a record; names are absolute, so any $ORIGIN will do. The host of the
+ * MTA-STS policy is a comment: where it leads is the domain's own choice, which nobody checks.
+ */
+export function writeZone(
+  { name, mailHost }: Pick<DomainFacts, 'name' | 'mailHost'>,
+  records: readonly DomainRecord[],
+): string {
   const lines = records.map((record) => {
     const line = `${record.name}. 3600 IN ${record.type} ${writeValue(record)}`
     return fitsDns(record.name) ? line : `; too long a name for DNS: ${line}`
   })
-  return [`; ${domain}`, ...lines, ''].join('\n')
+  const hint = `; so that its MTA-STS policy is found here: ${policyHostOf(name)}. 3600 IN CNAME ${mailHost}.`
+  return [`; ${name}`, ...lines, hint, ''].join('\n')
 }
 
 function writeValue({ type, priority, value }: DomainRecord): string {

@@ -11,7 +11,7 @@ const mailHost = 'MX.host.example'
 const rsa = 'v=DKIM1; k=rsa; p=AAAA'
 const ed25519 = 'v=DKIM1; k=ed25519; p=BBBB'
 const records = listDomainRecords({
-  ...{ name: 'life.example', challenge, mailHost },
+  ...{ name: 'life.example', challenge, mailHost, mtaStsMode: 'testing' },
   keys: [
     { selector: 'r', publicRecord: rsa, state: 'active' },
     { selector: 'e', publicRecord: ed25519, state: 'pending' },
@@ -157,7 +157,7 @@ test('check 56: what another has proved is broken, whatever DNS says', () => {
 
 test('a record that was not looked up has no verdict; one that cannot be is an error', () => {
   const name = `${`${'a'.repeat(62)}.`.repeat(3)}${'b'.repeat(45)}.example`
-  const long = listDomainRecords({ name, challenge, mailHost, keys: [] })
+  const long = listDomainRecords({ name, challenge, mailHost, mtaStsMode: 'testing', keys: [] })
   const { records: judged, ownership } = evaluate(long, new Map(), 'nobody')
   assert.equal(judged.get(`TXT _posthorn-challenge.${name}`)?.status, 'error')
   assert.equal(judged.has(`MX ${name}`), false)

@@ -17,7 +17,7 @@ const server = await DnsServer.start({
 after(() => server.close())
 
 const records = listDomainRecords({
-  ...{ name: 'life.example', challenge: 'c', mailHost: 'mx.host.example' },
+  ...{ name: 'life.example', challenge: 'c', mailHost: 'mx.host.example', mtaStsMode: 'testing' },
   keys: [{ selector: 's', publicRecord: 'p', state: 'active' }],
 })
 const resolver = new Resolver({ servers: [server.address], timeoutMs: 200, tries: 1 })
@@ -70,7 +70,7 @@ test('a name that DNS cannot hold is not asked for', async () => {
   const name = `${`${'a'.repeat(62)}.`.repeat(3)}${'b'.repeat(45)}.example`
   const found = await lookupRecords(
     resolver,
-    listDomainRecords({ name, challenge: 'c', mailHost: 'm.example', keys: [] }),
+    listDomainRecords({ name, challenge: 'c', mailHost: 'm.example', mtaStsMode: 'testing', keys: [] }),
   )
   assert.deepEqual(
     [...found.keys()].filter((question) => question.includes('challenge')),

@@ -8,6 +8,7 @@ import type { Log } from '../base/log.ts'
 import type { SecretBox } from '../base/secret-box.ts'
 import type { KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
 import type { Caller, Scope } from '../flow/caller.ts'
+import type { PolicyDeps } from '../flow/domains/mta-sts-policy.ts'
 import type { verifyDomain } from '../flow/domains/verify-domain.ts'
 import type { changeWebhook } from '../flow/events/endpoints.ts'
 import type { readSource } from '../flow/mailbox/read-mailbox.ts'
@@ -42,6 +43,9 @@ export interface HttpDeps {
   /** Which URLs may be webhooks. */
   addressGuard: Parameters<typeof changeWebhook>[0]['guard']
   eventStreams: EventStreams
+  /** Customers' domains, for their MTA-STS policies; and what those say now. */
+  domains: PolicyDeps['domains']
+  mtaStsMode: PolicyDeps['mtaStsMode']
   settings: {
     /** How the world reaches the API, without a slash at the end; empty where that is not known beforehand. */
     publicUrl: string
@@ -50,6 +54,10 @@ export interface HttpDeps {
     mailHost: string
     /** CIDRs whose `x-forwarded-for` is believed. */
     trustedProxies: string[]
+    /** Whether there is a listener for HTTPS too, so that plain HTTP is for this machine and for /.well-known/. */
+    isHttpsOn: boolean
+    /** Whether certificates are ordered, whose challenges are answered here. */
+    hasAcme: boolean
     maxDownloadBytes: number
     /** What requests and large answers hold together at most; a quarter of it for one organization. */
     bodyMemoryBytes: number

@@ -9,14 +9,43 @@ const maxOpen = 10_000
  */
 const maxOfNetwork = 2_000
 
-/** Closes what is past the bounds before anything is read of it; `trustedProxies` (CIDRs) have the bound of all alone. */
-export function boundConnections(server: Server, trustedProxies: string[]): void {
-  const proxies = trustedProxies.map((cidr) => ipaddr.parseCIDR(cidr))
-  const open = new Map<string, number>()
-  server.maxConnections = maxOpen
-  server.on('connection', (socket: Socket) => {
-    const network = networkOf(socket.remoteAddress, proxies)
-    if (network === null) return
+/** Slow requests and idle connections give their place back. */
+export const connectionLimits = {
+  /** Of silence on a connection. */
+  timeoutMs: 120_000,
+  keepAliveMs: 75_000,
+  requestTimeout: 120_000,
+  headersTimeout: 20_000,
+  connectionsCheckingInterval: 5_000,
+}
+
+/** The connections that are open at all listeners together. */
+export class OpenConnections {
+  readonly #proxies: [ipaddr.IPv4 | ipaddr.IPv6, number][]
+  readonly #ofNetwork = new Map<string, number>()
+  #open = 0
+
+  /** `trustedProxies` (CIDRs) have the bound of all alone. */
+  constructor(trustedProxies: readonly string[]) {
+    this.#proxies = trustedProxies.map((cidr) => ipaddr.parseCIDR(cidr))
+  }
+
+  /** Closes what is past the bounds before anything is read of it. */
+  bound(server: Server): void {
+    server.on('connection', (socket: Socket) => {
+      if (this.#open >= maxOpen) {
+        socket.destroy()
+        return
+      }
+      this.#open++
+      socket.once('close', () => this.#open--)
+      const network = networkOf(socket.remoteAddress, this.#proxies)
+      if (network !== null) this.#count(socket, network)
+    })
+  }
+
+  #count(socket: Socket, network: string): void {
+    const open = this.#ofNetwork
     const count = (open.get(network) ?? 0) + 1
     // A host could otherwise hold every connection there is, and keep all others out.
     if (count > maxOfNetwork) {
@@ -29,7 +58,7 @@ export function boundConnections(server: Server, trustedProxies: string[]): void
       if (left > 0) open.set(network, left)
       else open.delete(network)
     })
-  })
+  }
 }
 
 /** What an address is counted under: a host has a whole IPv6 /64 to itself. Null: it is not. */

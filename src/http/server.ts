@@ -10,10 +10,11 @@ import type { Api, HttpDeps } from './api.ts'
 import { ByteBudget } from './body/byte-budget.ts'
 import { countAnswers, takeJson } from './body/read-json.ts'
 import { requireCallers } from './caller.ts'
-import { boundConnections } from './connections.ts'
+import { connectionLimits } from './connections.ts'
 import { serveDocs } from './document/docs.ts'
 import { addOpenApi, serveOpenApi } from './document/openapi.ts'
 import { answerFailures, answerOf, errorAnswer, sendError } from './errors.ts'
+import { refusePlain, requireHttpsLater } from './https.ts'
 import { Cursors } from './lists.ts'
 import { accountRoutes } from './routes/account.ts'
 import { attachmentRoutes } from './routes/attachments.ts'
@@ -43,6 +44,7 @@ import { suppressionComponents } from './schemas/suppression.ts'
 import { threadComponents } from './schemas/thread.ts'
 import { validationComponents } from './schemas/validate.ts'
 import { webhookComponents } from './schemas/webhook.ts'
+import { serveWellKnown } from './well-known.ts'
 
 const components = [
   ...[Refusal, Profile, Mailbox, GivenMailbox, ...messageComponents, ...inboxComponents],
@@ -57,15 +59,20 @@ const components = [
   ],
 ]
 
-/** The server, ready to listen; `close` answers what is under way and ends idle connections. */
+/**
+ * The server, ready to listen; `close` answers what is under way and ends idle connections. Another server may hand requests
+ * to its `routing`.
+ */
 export function createHttpServer(deps: HttpDeps): Api {
-  const api = createApi(deps.settings.trustedProxies)
-  boundConnections(api.server, deps.settings.trustedProxies)
+  const { trustedProxies, isHttpsOn } = deps.settings
+  const api = createApi(trustedProxies)
   api.setErrorHandler(answerFailures(deps.log))
   api.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
-  api.addHook('onRequest', (_request, reply, done) => {
+  const refuse = isHttpsOn ? refusePlain(trustedProxies) : () => null
+  api.addHook('onRequest', (request, reply, done) => {
     setCommonHeaders(reply)
-    done()
+    requireHttpsLater(request, reply)
+    if (refuse(request, reply) === null) done()
   })
   api.addHook('onResponse', (request, reply, done) => {
     meters.httpSeconds.observe(
@@ -84,6 +91,7 @@ export function createHttpServer(deps: HttpDeps): Api {
   addOpenApi(api, deps.settings.publicUrl)
   serveOpenApi(api)
   serveDocs(api)
+  serveWellKnown(api, deps)
   api.register(async (scope: Api) => addRoutes(scope, deps, budget))
   return api
 }
@@ -109,6 +117,7 @@ function addRoutes(api: Api, deps: HttpDeps, budget: ByteBudget): void {
 }
 
 function createApi(trustedProxies: string[]): Api {
+  const { timeoutMs, keepAliveMs, requestTimeout, ...checked } = connectionLimits
   const api = Fastify({
     logger: false,
     genReqId: nextRequestId,
@@ -116,11 +125,10 @@ function createApi(trustedProxies: string[]): Api {
     trustProxy: trustedProxies.length > 0 ? trustedProxies : false,
     exposeHeadRoutes: false,
     return503OnClosing: false,
-    // Slow requests and idle connections give their place back.
-    requestTimeout: 120_000,
-    connectionTimeout: 120_000,
-    keepAliveTimeout: 75_000,
-    http: { headersTimeout: 20_000, connectionsCheckingInterval: 5_000 },
+    requestTimeout,
+    connectionTimeout: timeoutMs,
+    keepAliveTimeout: keepAliveMs,
+    http: checked,
     // Longer than any path that Node lets through, so that the schemas judge ids.
     routerOptions: { maxParamLength: 16_384 },
     ajv: {

@@ -10,18 +10,10 @@ const rfc2142 = [
   ...['postmaster', 'hostmaster', 'usenet', 'news', 'webmaster', 'www', 'uucp', 'ftp'],
 ]
 
+const tlsReports = ['tls-reports', 'tlsrpt']
+
 const operational = [
-  ...[
-    'noreply',
-    'no-reply',
-    'dmarc',
-    'dmarc-reports',
-    'tls-reports',
-    'tlsrpt',
-    'root',
-    'admin',
-    'administrator',
-  ],
+  ...['noreply', 'no-reply', 'dmarc', 'dmarc-reports', ...tlsReports, 'root', 'admin', 'administrator'],
   ...['postfix', 'daemon', 'unsubscribe'],
 ]
 
@@ -33,6 +25,11 @@ export function isReserved(localPart: string, domainKind: 'managed' | 'customer'
   const folded = fold(localPart)
   if (folded.startsWith('bounce-') || folded.startsWith('bounces-')) return true
   return (domainKind === 'managed' ? onManagedDomains : onCustomerDomains).has(folded)
+}
+
+/** Whether reports about TLS (RFC 8460) come to this local part of the mail host. */
+export function isTlsReports(localPart: string): boolean {
+  return tlsReports.includes(localPart)
 }
 
 function fold(localPart: string): string {

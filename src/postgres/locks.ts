@@ -20,6 +20,8 @@ export const lockClasses = {
   scan: numberOf('scan'),
   /** Who writes the index of words. */
   words: numberOf('wrds'),
+  /** Who orders a certificate. */
+  certificate: numberOf('cert'),
   /** Who folds metrics. */
   metrics: numberOf('metric'),
   /** Who counts evaluations of DMARC. */

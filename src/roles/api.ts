@@ -1,5 +1,6 @@
 // The api role of a node: the public API over HTTP, with its live stream and its validation of addresses.
-import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import type { AddressInfo, Server } from 'node:net'
 import { readAddressListFiles } from '../config/address-list-files.ts'
 import { formatAddress, type ListenAddress } from '../config/setting-values.ts'
 import type { Settings } from '../config/settings.ts'
@@ -12,32 +13,38 @@ import { Acceptance } from '../flow/sending/accept-send.ts'
 import { SendContents } from '../flow/sending/send-contents.ts'
 import { Validation } from '../flow/validate.ts'
 import type { Foundation } from '../foundation.ts'
+import type { Api } from '../http/api.ts'
+import { OpenConnections } from '../http/connections.ts'
+import { createHttpsServer } from '../http/https.ts'
 import { createHttpServer } from '../http/server.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
+import type { Certificate } from './certificate.ts'
 import { allowsMailTo, graceMs, isLocal, type Part } from './part.ts'
 import { createAddressGuard, createEventStreams } from './webhooks.ts'
 
 /** Returns where it listens. `wake` says that these routes have work, and that something was announced. */
 export async function startApi(
   foundation: Foundation,
+  certificate: Certificate,
   wake: (routes: string[]) => void,
   parts: Part[],
-): Promise<ListenAddress> {
+): Promise<{ http: ListenAddress; https: ListenAddress | null }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
   // Of its own: what is sent through the API must not wait for received mail, nor that for it.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  const domains = new ProvedDomains({ db, clock })
   const acceptance = new Acceptance({
     db,
     clock,
     log,
     blobs,
-    domains: new ProvedDomains({ db, clock }),
+    domains,
     lifetimeMs: settings.retryLifetimeMs,
     contents: new SendContents({ db, clock, parsePool }),
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
     wake,
   })
-  const eventStreams = createEventStreams(foundation)
+  const eventStreams = createEventStreams(foundation, certificate)
   const server = createHttpServer({
     db,
     clock,
@@ -51,29 +58,74 @@ export async function startApi(
     addressGuard: createAddressGuard(settings),
     keyRing: new KeyRing({ db, clock }),
     requestRate: new RequestRate({ db, clock }),
+    domains,
+    mtaStsMode: certificate.mtaStsMode,
     settings: {
       publicUrl:
         settings.publicUrl ?? (settings.http.port > 0 ? `http://${formatAddress(settings.http)}` : ''),
       managedDomain: settings.managedDomain,
       mailHost: settings.mailHost,
       trustedProxies: settings.trustedProxies,
+      isHttpsOn: settings.https !== null,
+      hasAcme: settings.acme !== null,
       maxDownloadBytes: settings.maxDownloadBytes,
       bodyMemoryBytes: settings.httpMemoryBytes,
     },
   })
-  await server.listen(settings.http)
+  const listeners = await listenWith(server, settings, certificate)
   parts.push({
     stop: async () => {
       await eventStreams.stop()
       // Those that idle at the close are ended by it; one that is answered later would be kept for further requests.
-      const ending = setInterval(() => server.server.closeIdleConnections(), 100)
-      await Promise.race([server.close(), afterGrace()])
+      const ending = setInterval(() => listeners.endIdle(), 100)
+      await Promise.race([listeners.close(), afterGrace()])
       clearInterval(ending)
       await acceptance.drained()
       await parsePool.close()
     },
   })
-  const { address, port } = server.server.address() as AddressInfo
+  return listeners.addresses
+}
+
+interface Listeners {
+  addresses: { http: ListenAddress; https: ListenAddress | null }
+  endIdle(): void
+  /** Resolves when all that was under way is answered. */
+  close(): Promise<void>
+}
+
+/** Listens over plain HTTP and, where it is set up, over HTTPS, with one bound on the connections of both. */
+async function listenWith(
+  api: Api,
+  { http, https, trustedProxies }: Settings,
+  certificate: Certificate,
+): Promise<Listeners> {
+  const connections = new OpenConnections(trustedProxies)
+  connections.bound(api.server)
+  await api.listen(http)
+  const safe = https && createHttpsServer(api, certificate.pair)
+  if (safe) {
+    connections.bound(safe)
+    safe.listen(https.port, https.host)
+    await once(safe, 'listening').catch(async (error) => {
+      await api.close()
+      throw error
+    })
+  }
+  return {
+    addresses: { http: addressOf(api.server), https: safe && addressOf(safe) },
+    endIdle: () => {
+      api.server.closeIdleConnections()
+      safe?.closeIdleConnections()
+    },
+    close: async () => {
+      await Promise.all([api.close(), safe && new Promise((resolve) => safe.close(resolve))])
+    },
+  }
+}
+
+function addressOf(server: Server): ListenAddress {
+  const { address, port } = server.address() as AddressInfo
   return { host: address, port }
 }
 

@@ -22,6 +22,7 @@ import { ParsePool } from '../mail/parse-pool.ts'
 import { analyzeGrown } from '../postgres/analyze.ts'
 import { Clamd } from '../scan/clamd.ts'
 import { Loop } from '../worker/loop.ts'
+import type { Certificate } from './certificate.ts'
 import { dmarcReportLoop } from './dmarc-reports.ts'
 import type { Signals } from './part.ts'
 
@@ -51,6 +52,7 @@ const scanWorkers = 4
 /** Starts the jobs of this node. */
 export function startJobs(
   foundation: Foundation,
+  { mtaStsMode }: Pick<Certificate, 'mtaStsMode'>,
   signals: Signals,
   mx: { isSaturated(): boolean },
 ): { stop(): Promise<void> } {
@@ -82,7 +84,7 @@ export function startJobs(
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
   const purgeOld = () => purgeContents({ db, clock }, settings.retryLifetimeMs, purgeBatch)
   const resolver = new Resolver({ servers: settings.dnsServers })
-  const checking = { db, clock, log, resolver, mailHost: settings.mailHost }
+  const checking = { db, clock, log, resolver, mailHost: settings.mailHost, mtaStsMode }
   const recheck = () => recheckDomains(checking, domainBatch)
   const indexing = { db, log, parsePool, rotation: new Rotation() }
   const sweeper = new BlobSweeper({ db, clock, log, blobs })

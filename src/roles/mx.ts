@@ -10,9 +10,9 @@ import { SenderChecks } from '../flow/receiving/sender-checks.ts'
 import type { Foundation } from '../foundation.ts'
 import { Blocklists } from '../mailauth/blocklists.ts'
 import { Rspamd } from '../scan/rspamd.ts'
-import { filesContext, selfSignedContext } from '../smtp/server/certificate.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
 import type { SmtpServerOptions } from '../smtp/server/server-options.ts'
+import type { Certificate } from './certificate.ts'
 import { startDmarcNotes } from './dmarc-reports.ts'
 import { graceMs, isLocal, type Part, type Signals } from './part.ts'
 
@@ -24,6 +24,7 @@ export interface Mx {
 /** Returns where it listens. */
 export async function startMx(
   foundation: Foundation,
+  certificate: Certificate,
   { filing }: Signals,
   mx: Mx,
   parts: Part[],
@@ -56,15 +57,12 @@ export async function startMx(
     wake: () => filing.wake(),
   })
   mx.isSaturated = () => receiver.isSaturated()
-  const secureContext = settings.smtpTls
-    ? filesContext(settings.smtpTls, log)
-    : await selfSignedContext(hostname)
   const server = new SmtpServer({
     hostname,
     listen: settings.smtp,
     maxSizeBytes: settings.smtpMaxSizeBytes,
     maxRecipients: 100,
-    secureContext,
+    secureContext: () => certificate.context(),
     isTrusted: inRanges(settings.smtpTrusted),
     isOwn: (name) => isOwnName(secretBox, hostname, name, clock.now()),
     ...askingLists(foundation),

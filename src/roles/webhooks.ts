@@ -18,7 +18,10 @@ import { createFanOut } from '../worker/fan-out.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
 import { WebhookEngine } from '../worker/webhook-engine.ts'
+import type { Certificate } from './certificate.ts'
 import type { Signals } from './part.ts'
+
+type DomainPolicy = Pick<Certificate, 'mtaStsMode'>
 
 /** How long calls may still take when the node stops; what is cut is called again, with the same id. */
 const graceMs = 5_000
@@ -27,20 +30,20 @@ export function createAddressGuard({ allowPrivateNetworks, isDevelopment }: Sett
   return new AddressGuard({ isPublic: isPublicUnicast, allowPrivateNetworks, isDevelopment })
 }
 
-export function createEventStreams(foundation: Foundation): EventStreams {
+export function createEventStreams(foundation: Foundation, certificate: DomainPolicy): EventStreams {
   const { db, clock, log } = foundation
-  return new EventStreams({ db, clock, log, present: presenters(foundation) })
+  return new EventStreams({ db, clock, log, present: presenters(foundation, certificate) })
 }
 
 /** Events look as the API shows what they tell of. */
-function presenters({ db, settings }: Foundation): Presenters {
+function presenters({ db, settings }: Foundation, { mtaStsMode }: DomainPolicy): Presenters {
   return {
     message: presentMessage,
     submission: presentSubmission,
     event: presentEvent,
     domain: async (organizationId, id) => {
       const row = await findDomain(db, organizationId, id)
-      return row && (await viewOneDomain(db, settings, row))
+      return row && (await viewOneDomain(db, { mailHost: settings.mailHost, mtaStsMode }, row))
     },
   }
 }
@@ -48,6 +51,7 @@ function presenters({ db, settings }: Foundation): Presenters {
 /** Starts the webhooks role. */
 export async function startWebhooks(
   foundation: Foundation,
+  certificate: DomainPolicy,
   { announced }: Pick<Signals, 'announced'>,
   membership: Membership,
 ): Promise<{ stop(): Promise<void> }> {
@@ -55,7 +59,7 @@ export async function startWebhooks(
   if (await restoreOutbox({ db })) log.info('the outbox was numbered anew after a restore')
   const poster = createPoster(settings)
   const notifier = new Notifier({
-    ...{ db, clock, log, secretBox, poster, present: presenters(foundation) },
+    ...{ db, clock, log, secretBox, poster, present: presenters(foundation, certificate) },
     retryScheduleMs: settings.webhookRetryScheduleMs,
   })
   const engine = new WebhookEngine({

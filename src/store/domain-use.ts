@@ -23,6 +23,15 @@ export async function findProvedUses(db: Queryable, names: string[]): Promise<Pr
   )
 }
 
+/** Names whose ownership and MX are proved, those first that have been for longest. */
+export async function listReceivingDomains(db: Queryable, limit: number): Promise<string[]> {
+  const rows = await db.query<{ name: string }>(
+    `select name from domain where status = 'verified' and inbound = 'verified' order by verified_at, id limit $1`,
+    [limit],
+  )
+  return rows.map(({ name }) => name)
+}
+
 /** Holds the organization's domain against its deletion; whether its ownership is proved. Null: there is no such domain. */
 export async function keepDomain(
   tx: Tx,

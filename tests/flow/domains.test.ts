@@ -13,6 +13,7 @@ import { until } from '../support/until.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
+const mtaStsMode = () => 'testing' as const
 
 const dns = await DnsServer.start()
 const place = await makePlace({ after })
@@ -26,7 +27,7 @@ const statuses = ({ status, capabilities }: Domain) =>
 /** What the jobs of a node do each two seconds. */
 function recheck({ foundation: { db, clock, log } }: TestNode = node): Promise<boolean> {
   const resolver = new Resolver({ servers: [dns.address], timeoutMs: 500, tries: 1 })
-  return recheckDomains({ db, clock, log, resolver, mailHost: 'localhost' }, 20)
+  return recheckDomains({ db, clock, log, resolver, mailHost: 'localhost', mtaStsMode }, 20)
 }
 
 /** The domain after so many hours and the jobs of that time. */
@@ -186,7 +187,7 @@ test('whoever rotates while keys wait to be published costs no making of keys', 
       return secretBox.seal(...given)
     },
   } as SecretBox
-  const deps = { db, clock, secretBox: counting, mailHost: 'localhost' }
+  const deps = { db, clock, secretBox: counting, mailHost: 'localhost', mtaStsMode }
   const rotate = () => rotateDkim(deps, { organizationId, inboxIds: null } as Caller, domain.id)
   const first = await rotate()
   assert.deepEqual((await rotate()).records, first.records)

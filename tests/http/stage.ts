@@ -21,6 +21,7 @@ import { Receiver } from '../../src/flow/receiving/receive.ts'
 import { Acceptance } from '../../src/flow/sending/accept-send.ts'
 import { SendContents } from '../../src/flow/sending/send-contents.ts'
 import { Validation } from '../../src/flow/validate.ts'
+import { OpenConnections } from '../../src/http/connections.ts'
 import { presentEvent, presentMessage, presentSubmission } from '../../src/http/present.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { EventStreams } from '../../src/http/stream/event-streams.ts'
@@ -100,6 +101,7 @@ export async function setStage(
     managedDomain,
     mailHost: 'mx.test',
     trustedProxies,
+    ...{ isHttpsOn: false, hasAcme: true },
     maxDownloadBytes: 300_000,
     bodyMemoryBytes: 256 << 20,
   }
@@ -120,7 +122,9 @@ export async function setStage(
   const events = { eventStreams, addressGuard: new AddressGuard(isOutside) }
   const server = createHttpServer({
     ...{ db, clock, log, secretBox, ...keys, acceptance, validation, resolver, blobs, settings, ...events },
+    ...{ domains, mtaStsMode: () => 'testing' as const },
   })
+  new OpenConnections(trustedProxies).bound(server.server)
   const base = await server.listen({ host: '127.0.0.1', port: 0 })
   const underWay = new UnderWay(join(folder, 'being-filed'))
   scope.after(async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
-import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { type ConnectionOptions, connect as connectTls, type PeerCertificate } from 'node:tls'
 import type { Scope } from '../support/until.ts'
 
 export class Talk {
@@ -79,13 +79,15 @@ export class Talk {
   }
 
   /** The TLS handshake; rejects when it fails. */
-  async secure(options: ConnectionOptions = {}): Promise<{ protocol: string | null }> {
+  async secure(
+    options: ConnectionOptions = {},
+  ): Promise<{ protocol: string | null; certificate: PeerCertificate }> {
     this.#socket.removeAllListeners()
     const secure = connectTls({ socket: this.#socket, rejectUnauthorized: false, ...options })
     await once(secure, 'secureConnect')
     this.#listen(secure)
     this.#socket = secure
-    return { protocol: secure.getProtocol() }
+    return { protocol: secure.getProtocol(), certificate: secure.getPeerCertificate() }
   }
 
   /** Reads nothing from now on. */

@@ -3,6 +3,7 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
+import { get } from 'node:https'
 import { connect, createServer } from 'node:net'
 import { dirname } from 'node:path'
 import { readDiskRoom } from '../../base/disk-reserve.ts'
@@ -169,8 +170,9 @@ async function findMissingBlobs(blobs: DiskBlobs, db: Db): Promise<string[]> {
 const answerLimitMs = 2_000
 
 /** What is at each listener's address: nothing yet, a Posthorn, or another program. */
-export function checkListeners({ http, operator, smtp }: Settings): Promise<Check[]> {
+export function checkListeners({ http, https, operator, smtp }: Settings): Promise<Check[]> {
   return Promise.all([
+    ...(https ? [checkListener('HTTPS port', 'POSTHORN_HTTPS', https, isOursByHttps)] : []),
     checkListener('HTTP port', 'POSTHORN_HTTP', http, async (address) => {
       const answer = await fetch(`http://${address}/v1/me`, { signal: AbortSignal.timeout(answerLimitMs) })
       return ((await answer.json()) as { error?: string }).error === 'unauthorized'
@@ -183,6 +185,18 @@ export function checkListeners({ http, operator, smtp }: Settings): Promise<Chec
       / ESMTP Posthorn\r?\n/.test(await readGreeting(reachable(smtp))),
     ),
   ])
+}
+
+/** By any certificate: whether it is the right one is another question. */
+function isOursByHttps(address: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const options = { rejectUnauthorized: false, signal: AbortSignal.timeout(answerLimitMs) }
+    const request = get(`https://${address}/v1/me`, options, (response) => {
+      response.resume()
+      resolve(response.statusCode === 401 && response.headers['strict-transport-security'] !== undefined)
+    })
+    request.on('error', reject)
+  })
 }
 
 async function checkListener(
@@ -278,7 +292,7 @@ export async function checkCertificate(
     return warning(
       name,
       `${detail}: senders that verify it turn away`,
-      'set POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY',
+      'set POSTHORN_ACME, or POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY',
     )
   }
   const mend = 'POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY must name a PEM chain and its PEM key'

@@ -9,6 +9,7 @@ import { Resolver } from '../../dns/resolver.ts'
 import { listSigningRecords, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
 import { type Foundation, openExisting } from '../../foundation.ts'
 import { loadSettings, type OutputOptions, print } from '../context.ts'
+import { checkOrdered } from './acme.ts'
 import { checkBlocklists } from './blocklists.ts'
 import {
   type Check,
@@ -67,10 +68,10 @@ async function examine(): Promise<Findings> {
     return { checks: [failed('settings', settings.message, 'mend it, then ask again')], managedDomain: null }
   const { checks: local, managedDomain } = await examineStore(settings)
   const listeners = await checkListeners(settings)
-  const certificate = await checkCertificate(settings, new Date())
+  const certificate = settings.acme ? [] : [await checkCertificate(settings, new Date())]
   const scanners = [await checkClamd(settings), await checkRspamd(settings)]
   const world = await examineWorld(settings, managedDomain)
-  const checks = [describeSettings(settings), ...local, ...listeners, certificate, ...world, ...scanners]
+  const checks = [describeSettings(settings), ...local, ...listeners, ...certificate, ...world, ...scanners]
   // In the wrong folder, and without its .env, none of the others says anything of the service that is meant.
   checks.sort((a, b) => Number(isNoFolder(b)) - Number(isNoFolder(a)))
   return { checks, managedDomain }
@@ -119,6 +120,7 @@ async function examineStore(settings: Settings): Promise<Findings> {
       ...stored,
       signing,
       await checkInboxes(db, settings),
+      ...(settings.acme ? [await checkOrdered(foundation)] : []),
     ]
     return { checks, managedDomain }
   } finally {

@@ -1,6 +1,7 @@
 // A customer's domain as it is shown in answers and events: its states, its capabilities and the records to publish.
 import type { DomainId } from '../../base/ids.ts'
 import { type DomainRecord, listDomainRecords, questionOf } from '../../dns/domain-records.ts'
+import type { MtaStsMode } from '../../dns/mta-sts.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { type DomainKeyRow, listDomainKeys } from '../../store/dkim-keys.ts'
 import type { DomainRow, DomainState, Observation, Standing } from '../../store/domains.ts'
@@ -31,20 +32,18 @@ export interface DomainView {
 export interface ViewDeps {
   /** The host that takes the mail of customers' domains. */
   mailHost: string
+  /** What their MTA-STS policies say now. */
+  mtaStsMode(): MtaStsMode
 }
 
 /** The domains with their keys' records. */
-export async function viewDomains(
-  db: Queryable,
-  { mailHost }: ViewDeps,
-  rows: DomainRow[],
-): Promise<DomainView[]> {
+export async function viewDomains(db: Queryable, deps: ViewDeps, rows: DomainRow[]): Promise<DomainView[]> {
   const keys = await listDomainKeys(
     db,
     rows.map(({ id }) => id),
   )
   const byDomain = Map.groupBy(keys, ({ domainId }) => domainId)
-  return rows.map((row) => viewDomain(row, recordsOf(row, byDomain.get(row.id) ?? [], mailHost)))
+  return rows.map((row) => viewDomain(row, recordsOf(row, byDomain.get(row.id) ?? [], deps)))
 }
 
 export async function viewOneDomain(db: Queryable, deps: ViewDeps, row: DomainRow): Promise<DomainView> {
@@ -56,9 +55,9 @@ export async function viewOneDomain(db: Queryable, deps: ViewDeps, row: DomainRo
 export function recordsOf(
   { name, challenge }: Pick<DomainRow, 'name' | 'challenge'>,
   keys: DomainKeyRow[],
-  mailHost: string,
+  { mailHost, mtaStsMode }: ViewDeps,
 ): DomainRecord[] {
-  return listDomainRecords({ name, challenge, keys, mailHost })
+  return listDomainRecords({ name, challenge, keys, mailHost, mtaStsMode: mtaStsMode() })
 }
 
 function viewDomain(row: DomainRow, records: DomainRecord[]): DomainView {

@@ -25,9 +25,10 @@ export async function readDomainPage(
 }
 
 /** What the domain must publish, to be pasted into its zone. */
-export async function readZone({ db, mailHost }: Deps, caller: Caller, id: string): Promise<string> {
-  const row = await requireDomain({ db }, caller, id)
-  return writeZone(row.name, recordsOf(row, await listDomainKeys(db, [row.id]), mailHost))
+export async function readZone(deps: Deps, caller: Caller, id: string): Promise<string> {
+  const row = await requireDomain(deps, caller, id)
+  const records = recordsOf(row, await listDomainKeys(deps.db, [row.id]), deps)
+  return writeZone({ name: row.name, mailHost: deps.mailHost }, records)
 }
 
 async function requireDomain({ db }: { db: Db }, caller: Caller, id: string): Promise<DomainRow> {

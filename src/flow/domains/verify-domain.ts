@@ -75,10 +75,10 @@ async function checkDomain(
   deps: Deps,
   { id, organizationId, ...row }: DomainRow,
 ): Promise<DomainView | null> {
-  const { db, clock, resolver, mailHost } = deps
+  const { db, clock, resolver } = deps
   const at = clock.now()
   const keys = await listDomainKeys(db, [id])
-  const found = await lookupRecords(resolver, recordsOf(row, keys, mailHost))
+  const found = await lookupRecords(resolver, recordsOf(row, keys, deps))
   return await db.transaction(async (tx) => {
     await lockProof(tx, row.name)
     const current = await lockDomain(tx, organizationId, id)
@@ -86,7 +86,7 @@ async function checkDomain(
     // A check that began later has been written already: what it saw is newer.
     if (current.checkedAt && isBetween(at, current.checkedAt, clock.now()))
       return await viewOneDomain(tx, deps, current)
-    return await viewOneDomain(tx, deps, await record(tx, current, { found, mailHost, at }))
+    return await viewOneDomain(tx, deps, await record(tx, current, { found, deps, at }))
   })
 }
 
@@ -99,10 +99,10 @@ function isBetween(begun: Date, time: Date, now: Date): boolean {
 async function record(
   tx: Tx,
   row: DomainRow,
-  { found, mailHost, at }: { found: Found; mailHost: string; at: Date },
+  { found, deps, at }: { found: Found; deps: ViewDeps; at: Date },
 ): Promise<DomainRow> {
   const keys = await listDomainKeys(tx, [row.id])
-  const records = recordsOf(row, keys, mailHost)
+  const records = recordsOf(row, keys, deps)
   const isTaken = await isProvedByAnother(tx, row.organizationId, row.name)
   const evaluation = evaluate(records, found, isTaken ? 'another' : 'nobody')
   const haveKeysChanged = await activateFoundKeys(tx, row.id, selectorsFound(keys, records, evaluation), at)

@@ -12,6 +12,7 @@ import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { domainOfReturnPathHost } from '../../dns/domain-records.ts'
 import { scanHeader } from '../../mail/read/header-scan.ts'
+import { isTlsReports } from '../../mail/reserved-names.ts'
 import { readReturnPath } from '../../mail/return-path.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
@@ -269,6 +270,8 @@ export class Receiver implements Backend {
     if (!receiving) return { refusal: relayDenied }
     // RFC 5321 4.5.1: postmaster of every domain that mail is taken for, and of the host itself.
     if (name === 'postmaster' || name === 'abuse') return { kept: 'operator', submissionId: null }
+    // RFC 8460 3: where the record of every domain that mail is received for has its reports sent.
+    if (domain === this.#deps.hostname && isTlsReports(name)) return { kept: 'operator', submissionId: null }
     if (name === 'fbl') return { kept: 'feedback', submissionId: null }
     if (name.startsWith('bounce-')) {
       const token = readReturnPath(secretBox, name, domain, clock.now())

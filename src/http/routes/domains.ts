@@ -28,7 +28,7 @@ export function domainRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
   addDelete(api, deps)
 }
 
-function addRegister(api: Api, { db, clock, secretBox, settings }: HttpDeps): void {
+function addRegister(api: Api, { db, clock, secretBox, mtaStsMode, settings }: HttpDeps): void {
   const { managedDomain, mailHost } = settings
   api.post(
     '/v1/domains',
@@ -53,13 +53,13 @@ function addRegister(api: Api, { db, clock, secretBox, settings }: HttpDeps): vo
       },
     },
     async ({ caller, body }, reply) => {
-      const deps = { db, clock, secretBox, managedDomain, mailHost }
+      const deps = { db, clock, secretBox, managedDomain, mailHost, mtaStsMode }
       return reply.code(201).send(await registerDomain(deps, caller, body.domain))
     },
   )
 }
 
-function addList(api: Api, { db, settings: { mailHost } }: HttpDeps, cursors: Cursors): void {
+function addList(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps, cursors: Cursors): void {
   api.get(
     '/v1/domains',
     {
@@ -77,14 +77,14 @@ function addList(api: Api, { db, settings: { mailHost } }: HttpDeps, cursors: Cu
     async ({ caller, query }) => {
       const name = { list: 'domains', organizationId: caller.organizationId }
       const { page, nextCursor } = await cursors.page(name, query, byId, (before, limit) =>
-        readDomainPage({ db, mailHost }, caller, before, limit),
+        readDomainPage({ db, mailHost, mtaStsMode }, caller, before, limit),
       )
       return { domains: page, nextCursor }
     },
   )
 }
 
-function addShow(api: Api, { db, settings: { mailHost } }: HttpDeps): void {
+function addShow(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps): void {
   api.get(
     '/v1/domains/:domainId',
     {
@@ -99,11 +99,11 @@ function addShow(api: Api, { db, settings: { mailHost } }: HttpDeps): void {
         response: { 200: Domain.ref },
       },
     },
-    async ({ caller, params }) => await readDomain({ db, mailHost }, caller, params.domainId),
+    async ({ caller, params }) => await readDomain({ db, mailHost, mtaStsMode }, caller, params.domainId),
   )
 }
 
-function addVerify(api: Api, { db, clock, resolver, settings: { mailHost } }: HttpDeps): void {
+function addVerify(api: Api, { db, clock, resolver, mtaStsMode, settings: { mailHost } }: HttpDeps): void {
   api.post(
     '/v1/domains/:domainId/verify',
     {
@@ -120,13 +120,17 @@ function addVerify(api: Api, { db, clock, resolver, settings: { mailHost } }: Ht
       },
     },
     async ({ caller, params }) => {
-      const domain = await verifyDomain({ db, clock, resolver, mailHost }, caller, params.domainId)
+      const domain = await verifyDomain(
+        { db, clock, resolver, mailHost, mtaStsMode },
+        caller,
+        params.domainId,
+      )
       return { domain, checks: domain.records, capabilities: domain.capabilities }
     },
   )
 }
 
-function addRotate(api: Api, { db, clock, secretBox, settings: { mailHost } }: HttpDeps): void {
+function addRotate(api: Api, { db, clock, secretBox, mtaStsMode, settings: { mailHost } }: HttpDeps): void {
   api.post(
     '/v1/domains/:domainId/rotate-dkim',
     {
@@ -143,11 +147,11 @@ function addRotate(api: Api, { db, clock, secretBox, settings: { mailHost } }: H
       },
     },
     async ({ caller, params }) =>
-      await rotateDkim({ db, clock, secretBox, mailHost }, caller, params.domainId),
+      await rotateDkim({ db, clock, secretBox, mailHost, mtaStsMode }, caller, params.domainId),
   )
 }
 
-function addZone(api: Api, { db, settings: { mailHost } }: HttpDeps): void {
+function addZone(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps): void {
   const contentType = 'text/plain; charset=utf-8'
   api.get(
     '/v1/domains/:domainId/zone',
@@ -168,7 +172,7 @@ function addZone(api: Api, { db, settings: { mailHost } }: HttpDeps): void {
       },
     },
     async ({ caller, params }, reply) => {
-      const zone = await readZone({ db, mailHost }, caller, params.domainId)
+      const zone = await readZone({ db, mailHost, mtaStsMode }, caller, params.domainId)
       return reply.header('content-type', contentType).send(zone)
     },
   )

@@ -1,4 +1,4 @@
-// The certificate of the SMTP listener: read from files and read again when they change, or made on the spot.
+// The certificate that listeners show: read from files and read again when they change, or made on the spot.
 import { generateKeyPair, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext, type SecureContext } from 'node:tls'
@@ -11,8 +11,28 @@ const minVersion = 'TLSv1.2'
 const pollMs = 1_000
 const validityMs = 3650 * 86_400_000
 
+/** A certificate with its chain, and its key. */
+export interface PemPair {
+  cert: string
+  key: string
+}
+
+/** The context of the pair that is given then; another pair makes another one. */
+export function contextOf(pair: () => PemPair): () => SecureContext {
+  let made: { pair: PemPair; context: SecureContext } | null = null
+  return () => {
+    const current = pair()
+    if (made?.pair !== current) made = { pair: current, context: contextFor(current) }
+    return made.context
+  }
+}
+
+function contextFor(pair: PemPair): SecureContext {
+  return createSecureContext({ ...pair, minVersion })
+}
+
 /** A self-signed certificate for opportunistic TLS, which no sender verifies (RFC 7435 3). */
-export async function selfSignedContext(hostname: string): Promise<() => SecureContext> {
+export async function makeSelfSigned(hostname: string): Promise<PemPair> {
   const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   const certificate = forge.pki.createCertificate()
@@ -25,9 +45,7 @@ export async function selfSignedContext(hostname: string): Promise<() => SecureC
   certificate.setSubject([{ name: 'commonName', value: hostname }])
   certificate.setIssuer(certificate.subject.attributes)
   certificate.sign(signerOf(certificate, privateKey), forge.md.sha256.create())
-  const cert = forge.pki.certificateToPem(certificate)
-  const context = createSecureContext({ cert, key, minVersion })
-  return () => context
+  return { cert: forge.pki.certificateToPem(certificate), key }
 }
 
 /** Signs what forge has made of the certificate by then; forge's own signing holds the main thread for 90 ms. */
@@ -42,30 +60,33 @@ function signerOf(certificate: forge.pki.Certificate, key: KeyObject): forge.pki
   return signer as unknown as forge.pki.rsa.PrivateKey
 }
 
-/** The context of these PEM files; a pair that cannot be read later on is logged, and the last good one stays. */
-export function filesContext(files: { certFile: string; keyFile: string }, log: Log): () => SecureContext {
+/** The pair in these PEM files; one that cannot be used later on is logged, and the last good one stays. */
+export function readFilesAgain(files: { certFile: string; keyFile: string }, log: Log): () => PemPair {
   let seen = stampOf(files)
-  let context = read(files)
+  let pair = read(files)
   let polledAtMs = performance.now()
   return () => {
-    if (performance.now() - polledAtMs < pollMs) return context
+    if (performance.now() - polledAtMs < pollMs) return pair
     polledAtMs = performance.now()
     try {
       const stamp = stampOf(files)
       if (stamp !== seen) {
-        context = read(files)
+        pair = read(files)
         seen = stamp
-        log.info(files, 'the SMTP certificate was read again')
+        log.info(files, 'the certificate was read again')
       }
     } catch (error) {
-      log.error({ err: error, ...files }, 'the SMTP certificate cannot be read; the last one stays in use')
+      log.error({ err: error, ...files }, 'the certificate cannot be read; the last one stays in use')
     }
-    return context
+    return pair
   }
 }
 
-function read({ certFile, keyFile }: { certFile: string; keyFile: string }): SecureContext {
-  return createSecureContext({ cert: readFileSync(certFile), key: readFileSync(keyFile), minVersion })
+/** Throws what is wrong with them. */
+function read({ certFile, keyFile }: { certFile: string; keyFile: string }): PemPair {
+  const pair = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
+  contextFor(pair)
+  return pair
 }
 
 function stampOf({ certFile, keyFile }: { certFile: string; keyFile: string }): string {

@@ -332,6 +332,34 @@ create index raw_blob on raw (id) where blob is not null;
 create table database_identity (id uuid primary key, secret_key_check bytea);
 insert into database_identity (id) values (gen_random_uuid());
 
+-- Certificates from an authority that speaks ACME. Nodes share one account and one certificate, and any of them answers for it.
+
+-- An account, under the URL of the authority's directory, with the certificate that it got and what became of its orders.
+create table acme_account (
+  directory text primary key,
+  sealed_key bytea not null,
+  -- PEM, the certificate itself first; null before there is one, and once it was revoked. The key is sealed.
+  chain text,
+  sealed_certificate_key bytea,
+  names text[] not null default '{}',
+  issued_at timestamptz,
+  expires_at timestamptz,
+  -- Orders that failed one after the other, before when no other is made, and what the last one failed of.
+  failures integer not null default 0,
+  retry_at timestamptz,
+  fault text,
+  -- Names that had to be left out: array of {name, reason, failures, retryAt}.
+  refusals jsonb not null default '[]',
+  created_at timestamptz not null
+);
+
+-- What a node answers under /.well-known/acme-challenge/ while an order is under way.
+create table acme_challenge (
+  token text primary key,
+  key_authorization text not null,
+  expires_at timestamptz not null
+);
+
 -- Customers' domains: claims, what DNS showed of them, and the keys that sign for them.
 
 -- A claim on a name. Several organizations may claim one; only one of them can have proved it.

@@ -1,0 +1,96 @@
+// `posthorn certificate …`: what was ordered by ACME, revoking it, and having what was refused tried again.
+import { X509Certificate } from 'node:crypto'
+import type { Command } from 'commander'
+import { ServiceError } from '../base/errors.ts'
+import { renewalOf } from '../flow/certificates/decide-order.ts'
+import { retryOrders, revokeStored } from '../flow/certificates/revoke-certificate.ts'
+import type { Foundation } from '../foundation.ts'
+import { type AcmeAccountRow, findAcmeAccount } from '../store/certificates.ts'
+import { type OutputOptions, print, withFoundation } from './context.ts'
+
+const certificateHelp = `
+Certificates are ordered where POSTHORN_ACME is set, by a node with the role jobs, and renewed when a third of their
+lifetime is left. All nodes show the same one, SMTP and HTTPS alike.`
+
+export function addCertificateCommands(program: Command): void {
+  const certificate = program
+    .command('certificate')
+    .description('the certificate that is ordered by ACME')
+    .addHelpText('after', certificateHelp)
+  certificate
+    .command('show')
+    .description('its names and times, and what was refused')
+    .option('--json', 'print JSON')
+    .action(show)
+  certificate
+    .command('retry')
+    .description('order what is missing now, whatever failed before')
+    .option('--json', 'print JSON')
+    .action(retry)
+  certificate
+    .command('revoke')
+    .description('have it revoked, as after its key was stolen; another one is ordered at once')
+    .option('--json', 'print JSON')
+    .action(revoke)
+}
+
+/** Runs `work` with the authority that is set up. */
+async function withAuthority<Result>(
+  work: (foundation: Foundation, directory: string) => Promise<Result>,
+): Promise<Result> {
+  return await withFoundation((foundation) => {
+    const { acme } = foundation.settings
+    if (!acme) throw new ServiceError('not_found', 'POSTHORN_ACME is not set, so nothing is ordered')
+    return work(foundation, acme.directory)
+  })
+}
+
+async function show(options: OutputOptions): Promise<void> {
+  const found = await withAuthority(async ({ db }, directory) =>
+    view(await findAcmeAccount(db, directory), directory),
+  )
+  const { certificate, failures, fault, retryAt, refusals } = found
+  const lines = certificate
+    ? [
+        `names     ${certificate.names.join(', ')}`,
+        `serial    ${certificate.serial}, of ${certificate.issuer}`,
+        `ends      ${certificate.expiresAt}, renewed from ${certificate.renewalAt} on`,
+      ]
+    : ['There is no certificate yet.']
+  if (failures > 0) lines.push(`failing   ${failures} times, next try ${retryAt}${fault ? `: ${fault}` : ''}`)
+  for (const { name, reason, retryAt } of refusals)
+    lines.push(`without   ${name}, next try ${retryAt}: ${reason}`)
+  print(options, found, lines.join('\n'))
+}
+
+function view(account: AcmeAccountRow | null, directory: string) {
+  const { certificate = null, failures = 0, fault = null, retryAt = null, refusals = [] } = account ?? {}
+  return {
+    directory,
+    certificate: certificate && {
+      ...describe(certificate.chain),
+      names: certificate.names,
+      issuedAt: certificate.issuedAt.toISOString(),
+      expiresAt: certificate.expiresAt.toISOString(),
+      renewalAt: renewalOf(certificate).toISOString(),
+    },
+    ...{ failures, fault, retryAt: retryAt?.toISOString() ?? null, refusals },
+  }
+}
+
+function describe(chain: string): { serial: string; issuer: string } {
+  const { serialNumber, issuer } = new X509Certificate(chain)
+  return { serial: serialNumber, issuer: issuer.replaceAll('\n', ', ') }
+}
+
+async function retry(options: OutputOptions): Promise<void> {
+  await withAuthority((foundation, directory) => retryOrders(foundation, directory))
+  print(options, { retried: true }, 'A running service orders what is missing within seconds.')
+}
+
+async function revoke(options: OutputOptions): Promise<void> {
+  const { chain, names } = await withAuthority((foundation, directory) => revokeStored(foundation, directory))
+  const { serial } = describe(chain)
+  const text = `${serial} (${names.join(', ')}) is revoked. A running service orders another one within seconds.`
+  print(options, { revoked: serial, names }, text)
+}

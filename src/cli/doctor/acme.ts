@@ -1,0 +1,48 @@
+// What the doctor makes of a certificate that is ordered by ACME: its names, its end, and what was refused.
+import { X509Certificate } from 'node:crypto'
+import { isPublicFor } from '../../base/public-chain.ts'
+import type { Settings } from '../../config/settings.ts'
+import { renewalOf } from '../../flow/certificates/decide-order.ts'
+import type { Foundation } from '../../foundation.ts'
+import { ownHostsOf } from '../../roles/certificate.ts'
+import { type AcmeAccountRow, findAcmeAccount } from '../../store/certificates.ts'
+import { type Check, failed, ok, warning } from './checks.ts'
+
+const name = 'TLS certificate'
+const retryMend = 'see to it, then posthorn certificate retry'
+
+/** The certificate of the authority that is set up. */
+export async function checkOrdered({ db, clock, settings }: Foundation): Promise<Check> {
+  return evaluateOrdered(await findAcmeAccount(db, settings.acme!.directory), settings, clock.now())
+}
+
+type Facts = Pick<Settings, 'mailHost' | 'publicUrl'>
+
+/** What senders and clients will make of it, and what has to be done. */
+export function evaluateOrdered(account: AcmeAccountRow | null, settings: Facts, now: Date): Check {
+  const { certificate = null, fault = null, failures = 0, refusals = [] } = account ?? {}
+  const failing = failures > 0 ? `; the last ${failures} orders failed${fault ? `: ${fault}` : ''}` : ''
+  const port80 = 'let port 80 of each name lead to POSTHORN_HTTP'
+  if (!certificate)
+    return failures > 0
+      ? failed(name, `none yet${failing}`, `${port80}, then posthorn certificate retry`)
+      : warning(name, 'none yet: it is ordered by ACME', `start the service, and ${port80}`)
+  const { names, expiresAt, chain } = certificate
+  const detail = `by ACME, ${names.join(', ')}, until ${expiresAt.toISOString().slice(0, 10)}${failing}`
+  if (expiresAt <= now)
+    return failed(name, `${detail}: expired`, `${port80}, then posthorn certificate retry`)
+  const missing = ownHostsOf(settings).filter((host) => !new X509Certificate(chain).checkHost(host))
+  if (missing.length > 0) return warning(name, `${detail}: it is not for ${missing.join(', ')}`, retryMend)
+  const [refused] = refusals
+  if (refused) return warning(name, `${detail}, without ${refused.name}: ${refused.reason}`, retryMend)
+  // Two days late: the authority may have been out of order for one.
+  if (now.getTime() - renewalOf(certificate).getTime() > 2 * 86_400_000)
+    return warning(name, `${detail}: its renewal is late`, retryMend)
+  if (!isPublicFor(chain, settings.mailHost, now))
+    return warning(
+      name,
+      `${detail}: this program does not know its authority`,
+      'for the public use a public one',
+    )
+  return ok(name, detail)
+}

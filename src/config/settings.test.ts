@@ -1,0 +1,63 @@
+// Settings that depend on each other: certificates by ACME, HTTPS, and where the world reaches the API.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readSettings, SettingError } from './settings.ts'
+
+const live = { POSTHORN_MAIL_HOST: 'mx.example.com', POSTHORN_HTTPS: '0.0.0.0:443' }
+
+for (const [what, environment, publicUrl] of [
+  ['HTTPS on its own port', live, 'https://mx.example.com'],
+  ['HTTPS on another', { ...live, POSTHORN_HTTPS: '[::]:8443' }, 'https://mx.example.com:8443'],
+  [
+    'a name of its own',
+    { ...live, POSTHORN_PUBLIC_URL: 'https://api.example.com/' },
+    'https://api.example.com',
+  ],
+  ['a free port', { ...live, POSTHORN_HTTPS: '127.0.0.1:0' }, null],
+  ['HTTPS in development', { POSTHORN_HTTPS: '127.0.0.1:8443' }, null],
+  ['no HTTPS', { POSTHORN_MAIL_HOST: 'mx.example.com' }, null],
+] as const)
+  test(`with ${what} the world reaches the API at ${publicUrl ?? 'what POSTHORN_HTTP says'}`, () => {
+    assert.equal(readSettings(environment).publicUrl, publicUrl)
+  })
+
+test('ACME is Let’s Encrypt unless another directory is named', () => {
+  const acme = (directory?: string) =>
+    readSettings({
+      ...{ ...live, POSTHORN_ACME: ' ops@Example.com ' },
+      ...(directory && { POSTHORN_ACME_DIRECTORY: directory }),
+    }).acme
+  assert.deepEqual(acme(), {
+    directory: 'https://acme-v02.api.letsencrypt.org/directory',
+    email: 'ops@example.com',
+  })
+  assert.equal(acme('https://acme.test/dir')!.directory, 'https://acme.test/dir')
+  assert.equal(readSettings(live).acme, null)
+})
+
+for (const [what, environment, words] of [
+  [
+    'no address',
+    { ...live, POSTHORN_ACME: 'on' },
+    /POSTHORN_ACME="on" cannot be used: write your mail address/,
+  ],
+  [
+    'an address with a question',
+    { ...live, POSTHORN_ACME: '"a?b"@example.com' },
+    /POSTHORN_ACME cannot be used/,
+  ],
+  ['development', { POSTHORN_ACME: 'ops@example.com' }, /needs POSTHORN_MAIL_HOST/],
+  [
+    'files as well',
+    { ...live, POSTHORN_ACME: 'ops@example.com', POSTHORN_SMTP_TLS_CERT: 'a', POSTHORN_SMTP_TLS_KEY: 'b' },
+    /two ways to a certificate/,
+  ],
+  ['a directory by http', { POSTHORN_ACME_DIRECTORY: 'http://acme.test/dir' }, /POSTHORN_ACME_DIRECTORY/],
+  ['no listener', { POSTHORN_HTTPS: '443' }, /POSTHORN_HTTPS="443" cannot be used: write 0\.0\.0\.0:443/],
+] as const)
+  test(`refused: ${what}`, () => {
+    assert.throws(
+      () => readSettings(environment),
+      (error) => error instanceof SettingError && words.test(error.message),
+    )
+  })

@@ -1,0 +1,140 @@
+// Keeps a certificate from an authority in the store: orders it, renews it, and leaves names out that cannot be validated.
+import { generateKeyPair, X509Certificate } from 'node:crypto'
+import { promisify } from 'node:util'
+import { type Ordered, orderCertificate } from '../../acme/order-certificate.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { SecretBox } from '../../base/secret-box.ts'
+import type { Db } from '../../postgres/db.ts'
+import {
+  type AcmeAccountRow,
+  deleteChallenges,
+  findAcmeAccount,
+  insertAcmeAccount,
+  insertChallenge,
+  lockOrders,
+  recordOrderBegun,
+  recordOrderEnded,
+  recordOrderFailed,
+  type StoredCertificate,
+} from '../../store/certificates.ts'
+import { afterEnd, afterFailure, decideOrder, followRefusals, isWorthOrdering } from './decide-order.ts'
+import { openAccountKey, sealAccountKey, sealCertificateKey } from './sealed-keys.ts'
+import type { WantedNames } from './wanted-names.ts'
+
+export interface CertificateOrdersDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  secretBox: SecretBox
+  /** The URL of the authority's directory, and whom it may write to. */
+  authority: { directory: string; email: string }
+  names: Pick<WantedNames, 'list'>
+  /** There is another certificate. */
+  wake(): void
+  stop: AbortSignal
+}
+
+/** Past the longest that an order takes. */
+const challengeMs = 3_600_000
+const orderMs = 10 * 60_000
+
+/** Orders what is due; nodes may do so together, and one of them orders. */
+export async function orderDue(deps: CertificateOrdersDeps): Promise<void> {
+  if (!(await findDue(deps))) return
+  const lock = await lockOrders(deps.db)
+  if (!lock) return
+  try {
+    // Another node may have ordered it before the lock was ours.
+    const due = await findDue(deps)
+    if (due) await order(deps, due)
+  } finally {
+    await deleteChallenges(deps.db.writer).catch(() => {}) // they expire
+    lock.release()
+  }
+}
+
+interface Due {
+  account: AcmeAccountRow
+  names: string[]
+}
+
+async function findDue(deps: CertificateOrdersDeps): Promise<Due | null> {
+  const account = await openAccount(deps)
+  const now = deps.clock.now()
+  if (account.retryAt && account.retryAt > now) return null
+  const wanted = await deps.names.list(account.certificate?.names ?? [])
+  const names = decideOrder(account, wanted, now)
+  return names && { account, names }
+}
+
+/** The account's key is stored before the authority hears of it: whoever is killed in between goes on with the same account. */
+async function openAccount({
+  db,
+  clock,
+  secretBox,
+  authority,
+}: CertificateOrdersDeps): Promise<AcmeAccountRow> {
+  const { directory } = authority
+  const known = await findAcmeAccount(db, directory)
+  if (known) return known
+  const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
+  const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const row = { directory, sealedKey: sealAccountKey(secretBox, directory, key) }
+  await insertAcmeAccount(db.writer, row, clock.now())
+  return (await findAcmeAccount(db, directory))!
+}
+
+async function order(deps: CertificateOrdersDeps, { account, names }: Due): Promise<void> {
+  const { db, clock, log, secretBox, authority, stop } = deps
+  const { directory } = authority
+  const failures = account.failures + 1
+  const retryAt = afterFailure(failures, clock.now())
+  await recordOrderBegun(db.writer, { directory, failures }, retryAt)
+  log.info({ directory, names }, 'a certificate is being ordered')
+  const ordered = await orderCertificate(
+    {
+      account: { directory, key: openAccountKey(secretBox, account) },
+      email: authority.email,
+      publish: (token, keyAuthorization) =>
+        insertChallenge(db.writer, { token, keyAuthorization }, new Date(clock.nowMs() + challengeMs)),
+      stop: AbortSignal.any([stop, AbortSignal.timeout(orderMs)]),
+    },
+    names,
+    (left) => isWorthOrdering(account.certificate, left, clock.now()),
+  )
+  await record(deps, { account: { ...account, failures, retryAt }, names }, ordered)
+}
+
+async function record(deps: CertificateOrdersDeps, { account, names }: Due, ordered: Ordered): Promise<void> {
+  const { db, clock, log, wake } = deps
+  const { directory, failures, retryAt } = account
+  if (ordered.status === 'failed') {
+    await recordOrderFailed(db.writer, directory, ordered.reason)
+    log.warn({ directory, failures, retryAt, reason: ordered.reason }, 'a certificate could not be ordered')
+    return
+  }
+  const now = clock.now()
+  for (const { name, reason } of ordered.refused)
+    log.warn({ directory, name, reason }, 'a name is left out of the certificate')
+  const refusals = followRefusals(account.refusals, names, ordered.refused, now)
+  const certificate = ordered.status === 'issued' ? storedOf(deps, ordered) : null
+  await recordOrderEnded(db.writer, directory, { certificate, refusals, retryAt: afterEnd(now) })
+  if (!certificate) return
+  const { names: issuedNames, expiresAt } = certificate
+  log.info({ directory, names: issuedNames, expiresAt }, 'a certificate was issued')
+  wake()
+}
+
+/** As it is to be stored, with the names and the end that the certificate itself says. */
+function storedOf(
+  { secretBox, clock }: CertificateOrdersDeps,
+  { chain, key }: { chain: string; key: string },
+): StoredCertificate {
+  const certificate = new X509Certificate(chain)
+  const names = [...(certificate.subjectAltName ?? '').matchAll(/DNS:([^,\s]+)/g)].map(([, name]) => name!)
+  return {
+    ...{ chain, names, sealedCertificateKey: sealCertificateKey(secretBox, chain, key) },
+    ...{ issuedAt: clock.now(), expiresAt: new Date(certificate.validTo) },
+  }
+}

@@ -1,0 +1,43 @@
+// What an operator does about the certificate from an authority: has it revoked, or has what was refused tried again at once.
+import { revokeCertificate } from '../../acme/revoke-certificate.ts'
+import { ServiceError } from '../../base/errors.ts'
+import type { SecretBox } from '../../base/secret-box.ts'
+import type { Db } from '../../postgres/db.ts'
+import {
+  type AcmeAccountRow,
+  clearOrders,
+  deleteCertificate,
+  findAcmeAccount,
+  type StoredCertificate,
+} from '../../store/certificates.ts'
+import { openAccountKey } from './sealed-keys.ts'
+
+/** Has the certificate revoked and takes it away; nodes then order another, with a new key. Returns what it was. */
+export async function revokeStored(
+  { db, secretBox }: { db: Db; secretBox: SecretBox },
+  directory: string,
+): Promise<StoredCertificate> {
+  const account = await requireAccount(db, directory)
+  const { certificate } = account
+  if (!certificate) throw new ServiceError('not_found', 'there is no certificate of this authority')
+  const key = openAccountKey(secretBox, account)
+  const reason = await revokeCertificate({ directory, key }, certificate.chain)
+  if (reason !== null) throw new ServiceError('unavailable', `the authority does not revoke it: ${reason}`)
+  await deleteCertificate(db.writer, directory, certificate.issuedAt)
+  return certificate
+}
+
+/** Lets the next order be made at once, and for all names, whatever failed before. */
+export async function retryOrders({ db }: { db: Db }, directory: string): Promise<void> {
+  await requireAccount(db, directory)
+  await clearOrders(db.writer, directory)
+}
+
+async function requireAccount(db: Db, directory: string): Promise<AcmeAccountRow> {
+  const account = await findAcmeAccount(db, directory)
+  if (account) return account
+  throw new ServiceError(
+    'not_found',
+    `nothing has been ordered of ${directory}; the service does so by itself`,
+  )
+}

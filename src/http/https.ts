@@ -1,0 +1,73 @@
+// The HTTPS listener: the same routes as over plain HTTP, by the certificate of the moment; and what plain HTTP is left with.
+import type { RequestListener } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import ipaddr from 'ipaddr.js'
+import type { Api } from './api.ts'
+import { connectionLimits } from './connections.ts'
+import { errorAnswer, pathOf, sendError } from './errors.ts'
+
+/** A certificate with its chain, and its key, both PEM. */
+export interface PemPair {
+  cert: string
+  key: string
+}
+
+const handshakeMs = 20_000
+const aYearSeconds = 31_536_000
+
+/** A server for the routes of `api`, ready to listen. `pair` is asked at each connection: another object is another certificate. */
+export function createHttpsServer(api: Api, pair: () => PemPair): Server {
+  let current = pair()
+  const { timeoutMs, keepAliveMs, ...limits } = connectionLimits
+  const answer: RequestListener = (request, response) => api.routing(request, response)
+  const server = createServer(
+    {
+      ...{ ...current, minVersion: 'TLSv1.2', handshakeTimeout: handshakeMs, keepAliveTimeout: keepAliveMs },
+      ...limits,
+    },
+    answer,
+  )
+  server.setTimeout(timeoutMs)
+  // Before the server itself hears of the connection, and begins its handshake.
+  server.prependListener('connection', () => {
+    const next = pair()
+    if (next === current) return
+    current = next
+    server.setSecureContext({ ...next, minVersion: 'TLSv1.2' })
+  })
+  for (const listener of api.server.listeners('clientError'))
+    server.on('clientError', listener as (error: Error, socket: Socket) => void)
+  return server
+}
+
+/** Has browsers come back by HTTPS alone. */
+export function requireHttpsLater(request: FastifyRequest, reply: FastifyReply): void {
+  // RFC 6797 7.2: the field is not sent over plain HTTP.
+  if (isEncrypted(request)) reply.header('strict-transport-security', `max-age=${aYearSeconds}`)
+}
+
+/**
+ * With HTTPS on, plain HTTP answers whole only on this machine and to trusted proxies (CIDRs), and to all others under
+ * /.well-known/ alone: a key that was sent there could be read on the way. Returns the refusal; null: answer it.
+ */
+export function refusePlain(trustedProxies: readonly string[]) {
+  const ranges = ['127.0.0.0/8', '::1/128', ...trustedProxies].map((cidr) => ipaddr.parseCIDR(cidr))
+  return (request: FastifyRequest, reply: FastifyReply): FastifyReply | null => {
+    if (isEncrypted(request) || pathOf(request).startsWith('/.well-known/')) return null
+    const { remoteAddress } = request.raw.socket
+    if (remoteAddress === undefined) return null // it has gone
+    const ip = ipaddr.process(remoteAddress.replace(/%.*$/, ''))
+    if (ranges.some((range) => ip.kind() === range[0].kind() && ip.match(range))) return null
+    return sendError(
+      reply,
+      errorAnswer('route_not_found', 'Over plain HTTP nothing is answered here: use https.'),
+    )
+  }
+}
+
+function isEncrypted({ raw }: FastifyRequest): boolean {
+  return raw.socket instanceof TLSSocket
+}

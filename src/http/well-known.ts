@@ -1,0 +1,62 @@
+// What the world asks of a mail host under /.well-known/: challenges of certificate authorities, and MTA-STS policies.
+import type { FastifyRequest } from 'fastify'
+import { ServiceError } from '../base/errors.ts'
+import { KnownFor } from '../base/known-for.ts'
+import { within } from '../base/within.ts'
+import { readMtaStsPolicy } from '../flow/domains/mta-sts-policy.ts'
+import { findKeyAuthorization } from '../store/certificates.ts'
+import type { Api, HttpDeps } from './api.ts'
+import { errorAnswer, sendError } from './errors.ts'
+
+const answerMs = 10_000
+const maxTokens = 1_000
+
+/** Answered to anyone, without a key. */
+export function serveWellKnown(api: Api, deps: HttpDeps): void {
+  if (deps.settings.hasAcme) addChallenges(api, deps)
+  addPolicies(api, deps)
+}
+
+function addChallenges(api: Api, { db, clock }: HttpDeps): void {
+  // An authority asks from several places at once, and strangers may ask for whatever they like.
+  const known = new KnownFor<string, string>({
+    ...{ name: 'find challenges', clock, ms: 1_000, missingMs: 1_000, max: maxTokens },
+    load: async (tokens) => {
+      const found = new Map<string, string>()
+      for (const token of tokens) {
+        const keyAuthorization = await findKeyAuthorization(db, token, clock.now())
+        if (keyAuthorization !== null) found.set(token, keyAuthorization)
+      }
+      return found
+    },
+  })
+  api.get('/.well-known/acme-challenge/:token', { schema: { hide: true } }, async ({ params }, reply) => {
+    const { token } = params as { token: string }
+    // RFC 8555 8.3: a token has the letters of base64url alone.
+    const isToken = /^[A-Za-z0-9_-]{1,256}$/.test(token)
+    const keyAuthorization = isToken ? await answered(known.find(token)) : null
+    if (keyAuthorization === null) return sendError(reply, errorAnswer('route_not_found'))
+    return reply.header('content-type', 'application/octet-stream').send(keyAuthorization)
+  })
+}
+
+function addPolicies(api: Api, { domains, mtaStsMode, settings }: HttpDeps): void {
+  const { managedDomain, mailHost } = settings
+  api.get('/.well-known/mta-sts.txt', { schema: { hide: true } }, async (request, reply) => {
+    const deps = { domains, managedDomain, mailHost, mtaStsMode }
+    const policy = await answered(readMtaStsPolicy(deps, nameIn(request)))
+    if (policy === null) return sendError(reply, errorAnswer('route_not_found'))
+    // RFC 8461 3.2: the media type is text/plain.
+    return reply.header('content-type', 'text/plain; charset=utf-8').send(policy)
+  })
+}
+
+/** The name that was asked for, without a port and the dot at its end. */
+function nameIn({ headers }: FastifyRequest): string {
+  return (headers.host ?? '').replace(/:\d{0,5}$/, '').replace(/\.$/, '')
+}
+
+/** A database that is stopped answers nothing. */
+function answered<Result>(work: Promise<Result>): Promise<Result> {
+  return within(answerMs, work, () => Promise.reject(new ServiceError('unavailable')))
+}

@@ -1,0 +1,238 @@
+// Certificates from a real ACME server: issued, shown by SMTP and HTTPS without a restart, renewed, revoked, and never lost.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { type TestContext, test } from 'node:test'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { checkOrdered } from '../../src/cli/doctor/acme.ts'
+import type { Role } from '../../src/config/settings.ts'
+import { retryOrders, revokeStored } from '../../src/flow/certificates/revoke-certificate.ts'
+import { findAcmeAccount } from '../../src/store/certificates.ts'
+import { proveDomain } from '../support/customer-domain.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { getExactly } from '../support/exact-get.ts'
+import { makePlace, type Place, startNode, type TestNode } from '../support/node.ts'
+import { freePort, type Pebble, pebbleListenerCa, pebbleMissing, startPebble } from '../support/pebble.ts'
+import { startPosthorn } from '../support/service.ts'
+import { showsByHttps, showsBySmtp } from '../support/shown-certificate.ts'
+import { until } from '../support/until.ts'
+
+const skip = pebbleMissing
+const mailHost = 'mx.posthorn.test'
+const apiHost = 'api.posthorn.test'
+const policyHost = 'mta-sts.inbox.test'
+const here = { A: ['127.0.0.1'] }
+const ownNames = { [mailHost]: here, [apiHost]: here, [policyHost]: here }
+
+/** Roots and the listener of Pebble are trusted by this process for the length of a test. */
+function trust(t: TestContext, ...pems: string[]): void {
+  const before = getCACertificates('default')
+  setDefaultCACertificates([...before, ...pems])
+  t.after(() => setDefaultCACertificates(before))
+}
+
+interface Stage {
+  place: Place
+  pebble: Pebble
+  /** What this deployment asks, and what the authority asks. */
+  dns: { ours: DnsServer; theirs: DnsServer }
+  env: Record<string, string>
+}
+
+async function setStage(t: TestContext): Promise<Stage> {
+  trust(t, readFileSync(pebbleListenerCa, 'utf8'))
+  const place = await makePlace(t)
+  const dns = { ours: await DnsServer.start(ownNames), theirs: await DnsServer.start(ownNames) }
+  for (const server of Object.values(dns)) place.after(() => server.close())
+  const httpPort = await freePort()
+  const pebble = await startPebble(place, { dns: dns.theirs.address, httpPort })
+  const env = {
+    POSTHORN_MAIL_HOST: mailHost,
+    POSTHORN_PUBLIC_URL: `https://${apiHost}`,
+    POSTHORN_DNS: dns.ours.address,
+    POSTHORN_DELIVERY: 'capture',
+    POSTHORN_HTTP: `127.0.0.1:${httpPort}`,
+    POSTHORN_HTTPS: '127.0.0.1:0',
+    POSTHORN_ACME: 'ops@posthorn.test',
+    POSTHORN_ACME_DIRECTORY: pebble.directory,
+  }
+  return { place, pebble, dns, env }
+}
+
+/** What both listeners show; they show the same. */
+async function shown({
+  app: { listening },
+}: TestNode): Promise<{ serial: string; names: string[]; issuer: string }> {
+  const bySmtp = await showsBySmtp(listening.smtp!.port)
+  const byHttps = await showsByHttps(listening.https!.port, mailHost)
+  assert.equal(byHttps.serialNumber, bySmtp.serialNumber)
+  assert.equal((await showsByHttps(listening.https!.port)).serialNumber, bySmtp.serialNumber)
+  const names = (byHttps.subjectaltname ?? '').split(', ').map((name) => name.replace('DNS:', ''))
+  return { serial: byHttps.serialNumber, names: names.sort(), issuer: String(byHttps.issuer.CN) }
+}
+
+/** Waits until the node shows another certificate than before, from the authority. */
+async function untilShown(node: TestNode, before = ''): Promise<Awaited<ReturnType<typeof shown>>> {
+  return await until('another certificate of the authority', async () => {
+    const now = await shown(node).catch(() => null) // it changed between two looks
+    return now && now.serial !== before && /^Pebble/.test(now.issuer) ? now : null
+  }).catch((error) => {
+    throw new Error(`${error.message}\n${node.log().split('\n').slice(-15).join('\n')}`)
+  })
+}
+
+const account = async ({ foundation: { db } }: TestNode, { pebble }: Stage) =>
+  (await findAcmeAccount(db, pebble.directory))!
+
+test('issued for the names that lead here, without one that fails, and shown without a restart', {
+  skip,
+}, async (t) => {
+  const stage = await setStage(t)
+  const { place, pebble, dns, env } = stage
+  const node = await startNode(place, { env, roles: ['api', 'mx'] })
+  assert.equal((await shown(node)).issuer, mailHost, 'self-signed at first')
+  const { api } = await node.createCaller()
+  await proveDomain(api, dns.ours, 'good.example', ['inbound'])
+  await proveDomain(api, dns.ours, 'unknown.example', ['inbound'])
+  await proveDomain(api, dns.ours, 'elsewhere.example', ['inbound'])
+  await proveDomain(api, dns.ours, 'only-sends.example', ['outbound'])
+  for (const name of ['good', 'unknown', 'only-sends']) dns.ours.set(`mta-sts.${name}.example`, here)
+  dns.ours.set('mta-sts.elsewhere.example', { A: ['127.0.0.9'] })
+  dns.theirs.set('mta-sts.good.example', here)
+
+  // The order of another node is answered by this one; of two that would order, one does.
+  const beganMs = performance.now()
+  const ordering = { env: { ...env, POSTHORN_HTTP: '127.0.0.1:0' }, roles: ['jobs', 'mx'] as Role[] }
+  const [other] = await Promise.all([startNode(place, ordering), startNode(place, ordering)])
+  const first = await untilShown(node)
+  t.diagnostic(`issued and shown by another node after ${Math.round(performance.now() - beganMs)} ms`)
+  assert.deepEqual(first.names, [apiHost, 'mta-sts.good.example', policyHost, mailHost].sort())
+  assert.equal((await showsBySmtp(other.smtp.port)).serialNumber, first.serial)
+  assert.equal(pebble.newest(/There are now (\d+) accounts/), 1)
+  const { refusals, failures } = await account(node, stage)
+  assert.deepEqual([refusals.map(({ name }) => name), failures], [['mta-sts.unknown.example'], 0])
+  assert.equal(await pebble.statusOf(first.serial), 'Valid')
+  assert.equal(pebble.count(/Issued certificate serial/), 1)
+
+  const check = await checkOrdered(node.foundation)
+  assert.equal(check.status, 'warning')
+  assert.match(check.detail, /without mta-sts\.unknown\.example: /)
+  const [row] = await node.foundation.db.query('select count(*)::int as left from acme_challenge')
+  assert.deepEqual(row, { left: 0 })
+})
+
+test('renewed when a third of its lifetime is left; the policy is enforced once strangers accept it', {
+  skip,
+}, async (t) => {
+  const stage = await setStage(t)
+  const { place, pebble, env } = stage
+  const node = await startNode(place, { env })
+  const first = await untilShown(node)
+  const { port } = node.app.listening.http!
+  const policy = async () => {
+    const { status, text } = await getExactly({ port, path: '/.well-known/mta-sts.txt', host: policyHost })
+    return `${status} ${text}`
+  }
+  assert.equal(await policy(), `200 version: STSv1\r\nmode: testing\r\nmx: ${mailHost}\r\nmax_age: 86400\r\n`)
+  assert.match((await checkOrdered(node.foundation)).detail, /does not know its authority/)
+
+  trust(t, await pebble.root())
+  const { clock } = node.foundation
+  clock.advance(11_000)
+  assert.equal(
+    await policy(),
+    `200 version: STSv1\r\nmode: enforce\r\nmx: ${mailHost}\r\nmax_age: 604800\r\n`,
+  )
+  assert.equal((await checkOrdered(node.foundation)).status, 'ok')
+
+  const dayMs = 86_400_000
+  clock.advance(61 * dayMs)
+  const second = await untilShown(node, first.serial)
+  assert.deepEqual(second.names, first.names)
+  assert.equal(pebble.newest(/There are now (\d+) accounts/), 1)
+  // What is over is nothing that senders could insist on.
+  clock.advance(31 * dayMs)
+  assert.match(await policy(), /^200 version: STSv1\r\nmode: testing\r\n/)
+})
+
+test('revoked by a command, which has another one ordered, with another key', { skip }, async (t) => {
+  const stage = await setStage(t)
+  const { place, pebble, env } = stage
+  const node = await startNode(place, { env })
+  const first = await untilShown(node)
+  const before = await account(node, stage)
+  const revoked = await revokeStored(node.foundation, pebble.directory)
+  assert.equal(revoked.chain, before.certificate!.chain)
+  assert.equal(await pebble.statusOf(first.serial), 'Revoked')
+  const second = await untilShown(node, first.serial)
+  assert.deepEqual(second.names, first.names)
+  assert.equal(await pebble.statusOf(second.serial), 'Valid')
+  await node.stop()
+  const again = await startNode(place, { env })
+  assert.equal((await shown(again)).serial, second.serial, 'kept over a restart')
+})
+
+test('an order that fails is made again ever more slowly, and at once when it is asked for', {
+  skip,
+}, async (t) => {
+  const stage = await setStage(t)
+  const { place, pebble, dns, env } = stage
+  for (const name of Object.keys(ownNames)) dns.theirs.remove(name)
+  const node = await startNode(place, { env })
+  const failed = await until('a failed order', async () => {
+    const found = await findAcmeAccount(node.foundation.db, pebble.directory)
+    return found?.fault ? found : null
+  })
+  assert.equal(failed.failures, 1)
+  assert.match(failed.fault!, /^\S+\.test: .*\(and 2 more\)/)
+  const check = await checkOrdered(node.foundation)
+  assert.deepEqual(
+    [check.status, /none yet; the last 1 orders failed: \S+\.test: /.test(check.detail)],
+    ['failed', true],
+  )
+  node.foundation.clock.advance(12_000)
+  await until('the end of a second one', () => /"failures":2/.test(node.log()))
+  for (const [name, records] of Object.entries(ownNames)) dns.theirs.set(name, records)
+  node.foundation.clock.advance(12_000)
+  assert.ok((await account(node, stage)).retryAt! > node.foundation.clock.now())
+  await retryOrders(node.foundation, pebble.directory)
+  await untilShown(node)
+  assert.equal((await checkOrdered(node.foundation)).status, 'warning')
+})
+
+test('killed between account and certificate, the next start goes on with the same account', {
+  skip,
+}, async (t) => {
+  const dns = await DnsServer.start(ownNames)
+  t.after(() => dns.close())
+  const httpPort = await freePort()
+  const pebble = await startPebble(t, { dns: dns.address, httpPort })
+  const release = dns.hold()
+  const posthorn = await startPosthorn(t, {
+    env: {
+      ...{ POSTHORN_MAIL_HOST: mailHost, POSTHORN_DELIVERY: 'capture', POSTHORN_DNS: '127.0.0.1:1' },
+      ...{ POSTHORN_ACME: 'ops@posthorn.test', POSTHORN_ACME_DIRECTORY: pebble.directory },
+      ...{ POSTHORN_HTTP: `127.0.0.1:${httpPort}`, POSTHORN_HTTPS: '127.0.0.1:0' },
+      NODE_EXTRA_CA_CERTS: pebbleListenerCa,
+    },
+  })
+  await until('the authority to ask for the challenge', () => dns.held > 0)
+  await posthorn.kill9()
+  release()
+  assert.equal(pebble.newest(/There are now (\d+) accounts/), 1)
+  const startedMs = performance.now()
+  await posthorn.start()
+  const issuer = async () => String((await showsBySmtp(posthorn.smtp.port)).issuer.CN)
+  await until('the certificate', async () => /^Pebble/.test(await issuer()), {
+    everyMs: 200,
+    timeoutMs: 60_000,
+  })
+  t.diagnostic(`issued ${((performance.now() - startedMs) / 1000).toFixed(1)} s after the start`)
+  assert.equal(pebble.newest(/There are now (\d+) accounts/), 1)
+  const told = await posthorn.cli<{ certificate: { names: string[] }; failures: number }>([
+    'certificate',
+    'show',
+  ])
+  assert.deepEqual([told.certificate.names, told.failures], [[mailHost], 0])
+  const { revoked } = await posthorn.cli(['certificate', 'revoke'])
+  assert.equal(await pebble.statusOf(String(revoked)), 'Revoked')
+})

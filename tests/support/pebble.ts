@@ -1,0 +1,115 @@
+// Pebble, an ACME server for tests (Debian's): on loopback, with a test's DNS, its own authority, and what it was asked.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { accessSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { get } from 'node:https'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Scope, until } from './until.ts'
+
+const program = '/usr/bin/pebble'
+const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
+
+/** The certificate that Pebble's own listener shows, which is its own authority: as NODE_EXTRA_CA_CERTS takes it. */
+export const pebbleListenerCa = fixture('tls-cert.pem')
+
+/** Why the tests with a real ACME server are skipped, or false. */
+export const pebbleMissing = findPebble()
+
+function findPebble(): string | false {
+  try {
+    accessSync(program)
+    return false
+  } catch {
+    if (process.env['CI']) throw new Error(`${program} is missing`)
+    console.error(
+      `SKIPPED: no certificate is ordered of a real ACME server, for ${program} is missing: apt install pebble`,
+    )
+    return `no ${program}`
+  }
+}
+
+export interface Pebble {
+  /** As POSTHORN_ACME_DIRECTORY takes it. */
+  directory: string
+  /** The root of the certificates that it issues, PEM. */
+  root(): Promise<string>
+  /** `Valid`, `Revoked`, …, by the serial number in hexadecimal. */
+  statusOf(serial: string): Promise<string>
+  /** How often a line of its log has matched. */
+  count(line: RegExp): number
+  /** The number that the newest match of a group in its log gave. */
+  newest(line: RegExp): number
+}
+
+interface Options {
+  /** Where it resolves names, `ip:port`, and the port that it asks challenges on. */
+  dns: string
+  httpPort: number
+  validitySeconds?: number
+}
+
+/** Starts one; it has ended after the scope. */
+export async function startPebble(
+  scope: Scope,
+  { dns, httpPort, validitySeconds = 7_776_000 }: Options,
+): Promise<Pebble> {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-pebble-'))
+  const [port, managementPort] = [await freePort(), await freePort()]
+  const config = {
+    listenAddress: `127.0.0.1:${port}`,
+    managementListenAddress: `127.0.0.1:${managementPort}`,
+    certificate: pebbleListenerCa,
+    privateKey: fixture('tls-key.pem'),
+    ...{ httpPort, tlsPort: await freePort(), certificateValidityPeriod: validitySeconds },
+  }
+  writeFileSync(join(folder, 'config.json'), JSON.stringify({ pebble: config }))
+  const env = { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '10' }
+  const args = ['-config', join(folder, 'config.json'), '-dnsserver', dns]
+  const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const lines: string[] = []
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => void lines.push(...text.split('\n')))
+  scope.after(async () => {
+    await end(child)
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await until('pebble to listen', () => {
+    if (child.exitCode !== null) throw new Error(`pebble ended:\n${lines.join('\n')}`)
+    return lines.some((line) => line.includes('ACME directory available'))
+  })
+  const manage = (path: string) => fetchText(`https://127.0.0.1:${managementPort}${path}`)
+  return {
+    directory: `https://127.0.0.1:${port}/dir`,
+    root: () => manage('/roots/0'),
+    statusOf: async (serial) => JSON.parse(await manage(`/cert-status-by-serial/${serial}`)).Status,
+    count: (line) => lines.filter((text) => line.test(text)).length,
+    newest: (line) => Number(lines.flatMap((text) => line.exec(text)?.[1] ?? []).at(-1) ?? Number.NaN),
+  }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}
+
+/** Nothing listens there now; another program may, by the time that it is used. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function fetchText(url: string): Promise<string> {
+  const request = get(url, { ca: readFileSync(pebbleListenerCa), agent: false })
+  const [response] = await once(request, 'response')
+  let text = ''
+  for await (const chunk of response) text += chunk
+  return text
+}
