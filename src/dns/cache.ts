@@ -97,7 +97,7 @@ export class DnsCache {
   async #find(wanted: Wanted): Promise<DnsAnswer<unknown>> {
     const known = this.#recall(wanted)
     if (known) return known
-    const asking = this.#asking.get(wanted.key) ?? this.#askWhenAllowed(wanted)
+    const asking = this.#asking.get(wanted.key) ?? this.#askWhenAdmitted(wanted)
     return await within(this.#options.deadlineMs, asking, () => temporary('DNS did not answer in time'))
   }
 
@@ -116,7 +116,7 @@ export class DnsCache {
     this.#shared.set(key, entry, weigh(key, entry.answer))
   }
 
-  async #askWhenAllowed(wanted: Wanted): Promise<DnsAnswer<unknown>> {
+  async #askWhenAdmitted(wanted: Wanted): Promise<DnsAnswer<unknown>> {
     const { asker, key } = wanted
     if (!(await this.#limit.enter(asker, this.#options.deadlineMs)))
       return temporary('too many DNS questions are under way')

@@ -31,7 +31,7 @@ export function readMx(
   return exchange === null ? null : { exchange, preference: message.readUInt16BE(start) }
 }
 
-/** The strings of a TXT record, joined as bytes: a character may stand across two of them. */
+/** The strings of a TXT record, joined, one character a byte (Latin-1). */
 export function readText(message: Buffer, { start, end }: Span): string | null {
   const strings: Buffer[] = []
   for (let at = start; at < end; ) {
@@ -41,5 +41,5 @@ export function readText(message: Buffer, { start, end }: Span): string | null {
     at = next
   }
   // RFC 7208 3.3: the strings of a record are one text, without spaces between them.
-  return Buffer.concat(strings).toString()
+  return Buffer.concat(strings).toString('latin1')
 }

@@ -12,7 +12,7 @@ export interface DnsRecords {
   MX: { exchange: string; preference: number }
   A: { address: string; ttlSeconds: number }
   AAAA: { address: string; ttlSeconds: number }
-  /** The strings of one record, joined. */
+  /** The strings of one record, joined, one character a byte: whoever wants UTF-8 decodes it. */
   TXT: string
   CNAME: string
   /** In lower case without the trailing dot. */

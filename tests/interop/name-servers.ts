@@ -36,11 +36,14 @@ export class NameServers {
   #serial = 0
   /** The resolver, `ip:port`. */
   readonly address: string
+  /** The authoritative server, which knows the zone and asks nobody. */
+  readonly authority: string
 
-  private constructor(folder: string, zone: string, ports: { unbound: number }) {
+  private constructor(folder: string, zone: string, ports: { unbound: number; knot: number }) {
     this.#folder = folder
     this.#zone = zone
     this.address = `127.0.0.1:${ports.unbound}`
+    this.authority = `127.0.0.1:${ports.knot}`
   }
 
   static async start(scope: Scope, zone: string): Promise<NameServers> {

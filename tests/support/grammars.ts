@@ -1,5 +1,9 @@
 // Every grammar that reads bytes of strangers, or writes what strangers gave, with the signs that it is made of.
 
+import { readReply, typeNumbers, writeQuery } from '../../src/dns/message.ts'
+import { readAnswer } from '../../src/dns/read-answer.ts'
+import { readText } from '../../src/dns/read-record.ts'
+import { writeName } from '../../src/dns/wire-name.ts'
 import { meaningOf } from '../../src/flow/reports/report-meaning.ts'
 import { replySubject } from '../../src/flow/sending/reply-draft.ts'
 import { parseJson } from '../../src/http/body/parse-json.ts'
@@ -961,6 +965,36 @@ const authResults: Grammar = {
   separator: '; ',
 }
 
+const dnsQuery = writeQuery({ type: typeNumbers.TXT, name: writeName('a.example')! }, 'with')
+/** The class, a TTL and the length of what a record holds, as each of these has them: by it they are counted. */
+const dnsMiddle = '\0\x01\0\0\0\x09\0\x02'
+const [dnsText, dnsAlias] = [`\0\x10${dnsMiddle}`, `\0\x05${dnsMiddle}`]
+
+const dnsReplies: Grammar = {
+  name: 'replies of DNS',
+  read(text) {
+    const header = Buffer.alloc(12)
+    header.writeUInt16BE(dnsQuery.id, 0)
+    header.writeUInt16BE(0x8180, 2)
+    header.writeUInt16BE(1, 4)
+    header.writeUInt16BE(Math.min(text.split(dnsMiddle).length - 1, 0xffff), 6)
+    const reply = readReply(Buffer.concat([header, dnsQuery.question, bytesOf(text)]), dnsQuery)
+    const found = reply && readAnswer(reply, typeNumbers.TXT, 'a.example')
+    return found?.status === 'ok' ? found.records.map((record) => readText(reply!.bytes, record)) : found
+  },
+  tokens: [
+    `\xc0\x0c${dnsText}\x01a`,
+    `\xc0\x0c${dnsText}\x02a`,
+    `\xc0\x0c${dnsAlias}\xc0\x0c`,
+    `\0${dnsText}\x01a`,
+    `\x01b${'\xc0\x0c'}${dnsText}\x01b`,
+    `${`\x3f${'.'.repeat(63)}`.repeat(3)}\0${dnsText}\x01a`,
+    `\xc0\x29${dnsAlias}\xc0\x29`,
+    '\xc0\x0c',
+    '\0',
+  ],
+}
+
 export const grammars: Grammar[] = [
   ...[
     header,
@@ -997,6 +1031,7 @@ export const grammars: Grammar[] = [
     signedHeaders,
     canonicalBodies,
     authResults,
+    dnsReplies,
   ],
   ...[spfRecords, spfMacros, foreignResults],
 ]
