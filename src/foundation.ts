@@ -10,6 +10,7 @@ import { DiskBlobs } from './blobs/disk.ts'
 import type { Settings } from './config/settings.ts'
 import { DnsCache } from './dns/cache.ts'
 import { Resolver } from './dns/resolver.ts'
+import { knowingLocalhost } from './flow/domains/localhost-records.ts'
 import { readSecretKey, settleSecretKey } from './flow/secret-key.ts'
 import { Db, requireDurable } from './postgres/db.ts'
 import { useEmbedded } from './postgres/embedded/use-embedded.ts'
@@ -100,15 +101,25 @@ async function open(
       await leave()
     }
     const blobs = new DiskBlobs(settings.blobFolder)
-    return { settings, log, db, clock, secretBox, blobs, dnsCache: createDnsCache(settings, clock), close }
+    return {
+      settings,
+      log,
+      db,
+      clock,
+      secretBox,
+      blobs,
+      dnsCache: createDnsCache(settings, db, clock),
+      close,
+    }
   } catch (error) {
     await leave()
     throw error
   }
 }
 
-function createDnsCache({ dnsServers: servers }: Settings, clock: Clock): DnsCache {
-  return new DnsCache({ resolver: new Resolver({ servers, ...checkPatience }), clock })
+function createDnsCache({ dnsServers: servers, managedDomain }: Settings, db: Db, clock: Clock): DnsCache {
+  const resolver = new Resolver({ servers, ...checkPatience })
+  return new DnsCache({ resolver: knowingLocalhost(resolver, { db, managedDomain }), clock })
 }
 
 /** A file that was named is never made: where it is missing, a secret was not mounted. */

@@ -1,6 +1,7 @@
 // What the checks of a mail found, as it is stored with the message.
 
 import type { AuthResult } from '../../base/auth-result.ts'
+import type { ArcVerdict } from '../../mailauth/arc/validate-arc.ts'
 import type { DkimVerdict } from '../../mailauth/dkim/verify-dkim.ts'
 import type { SpfVerdict } from '../../mailauth/spf/check-spf.ts'
 import type { AuthMethod, MailFindings } from '../../store/messages.ts'
@@ -24,13 +25,7 @@ export function toFindings(
           ...property('policy', 'dmarc', dmarc.policy),
         ],
       },
-      // RFC 8617 5.2.1: a chain that cannot be validated now has failed.
-      {
-        method: 'arc',
-        result: arc.result === 'temperror' ? 'fail' : arc.result,
-        reason: arc.reason,
-        properties: [['smtp', 'remote-ip', ip]],
-      },
+      ...arcMethods(arc, ip),
       {
         ...{ method: 'iprev', result: reverseDns.result, reason: reverseDns.reason },
         properties: [['policy', 'iprev', ip]],
@@ -69,6 +64,14 @@ function dkimMethod({ result, reason, domain, selector, identity, algorithm }: D
       ...property('header', 'a', algorithm),
     ],
   }
+}
+
+/** Nearly all mail was sealed by nobody, of which nothing is said. */
+function arcMethods({ result, reason }: ArcVerdict, ip: string): AuthMethod[] {
+  if (result === 'none') return []
+  // RFC 8617 5.2.1: a chain that cannot be validated now has failed.
+  const told = result === 'temperror' ? 'fail' : result
+  return [{ method: 'arc', result: told, reason, properties: [['smtp', 'remote-ip', ip]] }]
 }
 
 function property(type: string, name: string, value: string | null): [string, string, string][] {
