@@ -118,6 +118,15 @@ for (const [states, summary] of summaries)
     assert.equal(shown.extractedText, 'E')
   })
 
+test('block lists that the client was on are shown where it was on any', () => {
+  const listedBy = ['list.example.net']
+  assert.deepEqual(
+    presentMessage({ ...received, security: { ...security, listedBy } }).inboundSecurity?.listedBy,
+    listedBy,
+  )
+  assert.ok(!('listedBy' in presentMessage(received).inboundSecurity!))
+})
+
 test('what Rspamd found is shown where it was asked', () => {
   const spam = { score: 6.5, action: 'add header', symbols: ['OFFER'] }
   assert.deepEqual(

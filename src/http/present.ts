@@ -139,7 +139,7 @@ function presentAttachments({ id, attachments }: { id: MessageId; attachments: A
 const worstFirst = ['infected', 'failed', 'unscanned', 'clean'] as const
 
 function presentSecurity(
-  { smtp, authentication, spam }: NonNullable<MessageRow['security']>,
+  { smtp, authentication, listedBy, spam }: NonNullable<MessageRow['security']>,
   attachments: AttachmentEntry[],
 ) {
   const worst = worstFirst.find((state) => attachments.some(({ scanState }) => scanState === state))
@@ -147,6 +147,7 @@ function presentSecurity(
     trust: 'untrusted' as const,
     smtp,
     authentication,
+    ...(listedBy && { listedBy }),
     ...(spam && { spam }),
     attachments: worst ?? ('none' as const),
   }

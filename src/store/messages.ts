@@ -52,6 +52,8 @@ export interface MailFindings {
   authentication: { spf: string; dkim: string; dmarc: string }
   /** The result of each method, as Authentication-Results shows it; absent in mail that was filed before there were checks. */
   methods?: AuthMethod[]
+  /** Block lists that the client was on; absent where it was on none that was asked. */
+  listedBy?: string[]
   /** Absent where no spam engine was asked, or none answered. */
   spam?: SpamRecord
 }

@@ -255,7 +255,7 @@ for (const [heading, component, place = 0] of resources)
 /** What decisions add to a resource of the specification. */
 const added: Record<string, string[]> = {
   Message: ['cc', 'extractedText', 'truncated'],
-  InboundSecurity: ['spam'],
+  InboundSecurity: ['spam', 'listedBy'],
 }
 
 for (const component of new Set(resources.map(([, name]) => name)))

@@ -76,7 +76,10 @@ export class SenderChecks {
   /** What is to be done with the mail. Asks the spam engine, in what is left of the time. */
   async decide(envelope: Envelope, mail: EvaluatedMail): Promise<Decision> {
     const { peer, from } = envelope
-    const findings = toFindings(mail.verdicts, { ip: peer.address, helo: peer.helo, from: from.address })
+    const findings: MailFindings = {
+      ...toFindings(mail.verdicts, { ip: peer.address, helo: peer.helo, from: from.address }),
+      ...(peer.listedBy.length > 0 && { listedBy: peer.listedBy }),
+    }
     for (const [method, result] of Object.entries(findings.authentication))
       meters.verdicts.inc({ method, result })
     const forged = mail.isForInbox ? this.#dmarcRefusal(mail.verdicts) : null

@@ -85,6 +85,13 @@ const InboundSecurity = component(
         dkim: oneOf(authenticationResults, 'RFC 8601 result of DKIM.'),
         dmarc: oneOf(authenticationResults, 'RFC 8601 result of DMARC.'),
       }),
+      listedBy: Type.Optional(
+        Type.Array(Type.String({ maxLength: 253 }), {
+          maxItems: 8,
+          description:
+            'Block lists that the host was on which it came from, of those that the operator has asked for this. Absent where it was on none.',
+        }),
+      ),
       spam: Type.Optional(
         Type.Object(
           {
