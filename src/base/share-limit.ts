@@ -23,12 +23,17 @@ export class ShareLimit {
     this.#options = options
   }
 
+  /** Whether the asker would have to wait now. */
+  isUsedUp(asker: string): boolean {
+    return this.#waiting.has(asker) || !this.#mayBegin(asker)
+  }
+
   /**
    * True once the asker may begin, who then has to `leave`; false where this has not come within `waitMs`, or too many
    * wait already.
    */
   async enter(asker: string, waitMs: number): Promise<boolean> {
-    if (!this.#waiting.has(asker) && this.#mayBegin(asker)) {
+    if (!this.isUsedUp(asker)) {
       this.#begin(asker)
       return true
     }

@@ -1,4 +1,5 @@
 // What DNS answered, known for as long as its TTL says: one bounded cache for the node, of which nobody takes all.
+import { BoundedMap } from '../base/bounded-map.ts'
 import type { Clock } from '../base/clock.ts'
 import { RecentlyUsed } from '../base/recently-used.ts'
 import { ShareLimit } from '../base/share-limit.ts'
@@ -44,6 +45,7 @@ const temporaryMs = 2_000
 const maxEntryBytes = 32_768
 /** Of the room: for what one asker alone has asked for. The rest is for what several did. */
 const newShare = 0.25
+const maxHeldUp = 10_000
 const entryBytes = 256
 const recordBytes = 96
 
@@ -56,6 +58,8 @@ export class DnsCache {
   readonly #new: RecentlyUsed<Entry>
   readonly #shared: RecentlyUsed<Entry>
   readonly #asking = new Map<string, Promise<DnsAnswer<unknown>>>()
+  /** When a question of an asker last had to wait for its turn. */
+  readonly #heldUpMs = new BoundedMap<string, number>(maxHeldUp)
 
   constructor(options: DnsCacheOptions) {
     this.#options = {
@@ -94,6 +98,14 @@ export class DnsCache {
     }
   }
 
+  /**
+   * Whether a question of the asker has had to wait since then, on the monotonic clock: that something is not known now
+   * may be the asker's own doing, and says nothing of DNS.
+   */
+  wasHeldUp(asker: string, sinceMs: number): boolean {
+    return (this.#heldUpMs.get(asker) ?? Number.NEGATIVE_INFINITY) >= sinceMs
+  }
+
   async #find(wanted: Wanted): Promise<DnsAnswer<unknown>> {
     const known = this.#recall(wanted)
     if (known) return known
@@ -118,6 +130,7 @@ export class DnsCache {
 
   async #askWhenAdmitted(wanted: Wanted): Promise<DnsAnswer<unknown>> {
     const { asker, key } = wanted
+    if (this.#limit.isUsedUp(asker)) this.#heldUpMs.set(asker, this.#options.clock.monotonicMs())
     if (!(await this.#limit.enter(asker, this.#options.deadlineMs)))
       return temporary('too many DNS questions are under way')
     // While it waited, another may have asked the same.

@@ -11,7 +11,7 @@ import { type MailVerdicts, MailVerifier } from '../../mailauth/mail-verifier.ts
 import { checkReverseDns, type ReverseDnsVerdict } from '../../mailauth/reverse-dns.ts'
 import { checkSpf, type SpfVerdict } from '../../mailauth/spf/check-spf.ts'
 import type { Envelope } from '../../smtp/server/backend.ts'
-import { type HeaderBlock, HeaderSplit } from './header-split.ts'
+import { HeaderSplit } from './header-split.ts'
 
 export interface EvaluationDeps {
   /** Look-ups on behalf of this client's network. */
@@ -56,7 +56,7 @@ export class Evaluation {
     this.#spf = checkSpf(lookup, client)
     this.#reverseDns = checkReverseDns(lookup, peer.address)
     this.#split = new HeaderSplit({
-      header: (block) => this.#readHeader(block),
+      header: (bytes) => bytes && this.#readHeader(bytes),
       body: (chunk) => this.#verifier?.body(chunk),
     })
   }
@@ -66,10 +66,11 @@ export class Evaluation {
     this.#split.write(chunk)
   }
 
-  /** All bytes are there. Waits for DNS, until the deadline. */
-  async end(): Promise<Verdicts> {
+  /** All bytes are there. Waits for DNS, until the deadline. Null where the header is more than 256 KiB: nobody knows whose it is. */
+  async end(): Promise<Verdicts | null> {
     this.#split.end()
-    const [spf, reverseDns, mail] = await Promise.all([this.#spf, this.#reverseDns, this.#verifier!.end()])
+    if (this.#verifier === null) return null
+    const [spf, reverseDns, mail] = await Promise.all([this.#spf, this.#reverseDns, this.#verifier.end()])
     return { spf, reverseDns, ...mail, dmarc: await this.#evaluateDmarc(spf, mail) }
   }
 
@@ -78,13 +79,11 @@ export class Evaluation {
     return boundLookups(lookup, { maxQuestions: questions, untilMs: clock.monotonicMs() + deadlineMs, clock })
   }
 
-  #readHeader({ bytes, isCut }: HeaderBlock): void {
+  #readHeader(header: Buffer): void {
     const lookup = this.#boundLookups(maxQuestions.header)
-    const author = readAuthorDomains(bytes)
-    const fault = isCut ? 'the header is too large to be read whole' : author.fault
-    this.#dmarc = new DmarcEvaluation(lookup, { ...author, fault })
+    this.#dmarc = new DmarcEvaluation(lookup, readAuthorDomains(header))
     this.#verifier = new MailVerifier(lookup, { nowSeconds: this.#deps.clock.nowMs() / 1000 })
-    if (!isCut) this.#verifier.header(bytes)
+    this.#verifier.header(header)
   }
 
   async #evaluateDmarc(spf: SpfVerdict, { dkim, arc }: MailVerdicts): Promise<DmarcVerdict> {

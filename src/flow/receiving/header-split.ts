@@ -1,21 +1,14 @@
 // Takes a message as it comes apart into its header, given once when it is whole, and its body, given as it comes.
 
-/** A longer header is given cut, and no body behind it. */
 const maxHeaderBytes = 256 * 1024
 const emptyLine = Buffer.from('\r\n\r\n')
 const lineEnd = Buffer.from('\r\n')
 
 export interface SplitMessage {
-  /** All lines up to the empty one, each with its line end. */
-  header(block: HeaderBlock): void
+  /** All lines up to the empty one, each with its line end; null where they are more than 256 KiB: then no body comes. */
+  header(bytes: Buffer | null): void
   /** What follows the empty line, in pieces. */
   body(chunk: Buffer): void
-}
-
-export interface HeaderBlock {
-  bytes: Buffer
-  /** Whether there is more than these 256 KiB. */
-  isCut: boolean
 }
 
 /** Lines end with CRLF, as the SMTP server makes sure. Holds no more than the header. */
@@ -49,11 +42,10 @@ export class HeaderSplit {
   #giveHeader(end: HeaderEnd | null): void {
     const held = this.#held
     this.#held = Buffer.alloc(0)
-    const isCut = end === null || end.length > maxHeaderBytes
-    this.#state = isCut ? 'ended' : 'body'
-    const bytes = held.subarray(0, Math.min(end?.length ?? held.length, maxHeaderBytes))
-    this.#parts.header({ bytes, isCut })
-    if (!isCut && end.bodyStart < held.length) this.#parts.body(held.subarray(end.bodyStart))
+    const isWhole = end !== null && end.length <= maxHeaderBytes
+    this.#state = isWhole ? 'body' : 'ended'
+    this.#parts.header(isWhole ? held.subarray(0, end.length) : null)
+    if (isWhole && end.bodyStart < held.length) this.#parts.body(held.subarray(end.bodyStart))
   }
 }
 

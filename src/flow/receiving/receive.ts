@@ -30,8 +30,9 @@ import {
   type SpoolEnvelope,
 } from '../../store/spool.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
+import type { Verdicts } from './evaluation.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
-import type { EvaluatedMail, SenderChecks } from './sender-checks.ts'
+import type { SenderChecks } from './sender-checks.ts'
 
 export interface ReceiverDeps {
   db: Db
@@ -50,7 +51,7 @@ export interface ReceiverDeps {
   wake(): void
 }
 
-type EvaluatedMessage = TakenMessage & Pick<EvaluatedMail, 'verdicts' | 'endedMs'>
+type EvaluatedMessage = TakenMessage & { verdicts: Verdicts | null; endedMs: number }
 
 /** A domain that mail is received for. `organizationId` is null for the deployment's own. */
 interface ReceivingDomain {
@@ -84,6 +85,7 @@ const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
 const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here')
 const loop = reply(554, '5.4.6', 'This message is going round in circles')
 const tooManyHops = reply(554, '5.4.6', `More than ${maxHops} Received fields`)
+const headerTooLarge = reply(552, '5.3.4', 'The header has more than 256 KiB')
 const full = reply(452, '4.2.2', 'Too much mail for this address, try again later')
 const busy = reply(451, '4.3.2', 'Too much mail at once, try again later')
 const outOfOrder = reply(451, '4.3.0', 'The message could not be stored, try again later')
@@ -188,14 +190,16 @@ export class Receiver implements Backend {
     return this.#share > saturatedShare
   }
 
-  async #receive(envelope: Envelope, { start, ...message }: EvaluatedMessage): Promise<Reply> {
+  async #receive(envelope: Envelope, { start, verdicts, ...message }: EvaluatedMessage): Promise<Reply> {
+    if (verdicts === null) return headerTooLarge
     const loops = looping(envelope, start)
     if (loops) return loops
     if (this.#deps.disk.isShort) return noRoom
     const mail = await this.#address(envelope, message.raw)
     const isForInbox = mail.inboxes.length > 0
     if (!isForInbox && mail.kept.length === 0) return unknownMailbox
-    const { findings, refusal } = await this.#deps.senderChecks.decide(envelope, { ...message, isForInbox })
+    const evaluated = { ...message, verdicts, isForInbox }
+    const { findings, refusal } = await this.#deps.senderChecks.decide(envelope, evaluated)
     if (refusal) return this.#refuse(envelope, refusal)
     for (const row of [...mail.inboxes, ...mail.kept]) row.envelope.findings = findings
     const stored = await this.#commits.add(mail).catch(busyReply)

@@ -15,7 +15,7 @@ import { toFindings } from './findings.ts'
 import { spamRecord, spamReply } from './spam.ts'
 
 export interface SenderChecksDeps {
-  dns: Pick<DnsCache, 'lookupFor'>
+  dns: Pick<DnsCache, 'lookupFor' | 'wasHeldUp'>
   clock: Clock
   /** The name of this server. */
   hostname: string
@@ -47,12 +47,19 @@ export interface Decision {
 
 /** From the last byte to the reply. */
 const deadlineMs = 10_000
+const heldUp = reply(451, '4.7.1', 'Too many DNS questions for mail from your network, try again later')
+
+interface Begun {
+  evaluation: Evaluation
+  /** On the monotonic clock. */
+  atMs: number
+}
 
 /** The checks of a node's mail server. */
 export class SenderChecks {
   readonly #deps: SenderChecksDeps
   readonly #arcTrusted: ReadonlySet<string>
-  readonly #begun = new WeakMap<Envelope, Evaluation>()
+  readonly #begun = new WeakMap<Envelope, Begun>()
 
   constructor(deps: SenderChecksDeps) {
     this.#deps = deps
@@ -65,11 +72,11 @@ export class SenderChecks {
    */
   of(envelope: Envelope): Evaluation {
     const begun = this.#begun.get(envelope)
-    if (begun) return begun
+    if (begun) return begun.evaluation
     const { dns, clock, hostname } = this.#deps
-    const lookup = dns.lookupFor(networksOf(envelope.peer.address)[1])
+    const lookup = dns.lookupFor(askerOf(envelope))
     const evaluation = new Evaluation({ lookup, clock, hostname, arcTrusted: this.#arcTrusted }, envelope)
-    this.#begun.set(envelope, evaluation)
+    this.#begun.set(envelope, { evaluation, atMs: clock.monotonicMs() })
     return evaluation
   }
 
@@ -82,8 +89,8 @@ export class SenderChecks {
     }
     for (const [method, result] of Object.entries(findings.authentication))
       meters.verdicts.inc({ method, result })
-    const forged = mail.isForInbox ? this.#dmarcRefusal(mail.verdicts) : null
-    this.#noteDmarc(envelope, mail.verdicts, forged ? 'reject' : 'none')
+    const forged = mail.isForInbox ? this.#dmarcRefusal(envelope, mail.verdicts) : null
+    this.#noteDmarc(envelope, mail.verdicts, forged?.code === 550 ? 'reject' : 'none')
     if (!mail.isForInbox) return { findings, refusal: null }
     if (forged) return { findings, refusal: forged }
     const spam = await this.#checkSpam(envelope, mail)
@@ -91,11 +98,19 @@ export class SenderChecks {
     return { findings: { ...findings, spam: spamRecord(spam) }, refusal: spamReply(spam) }
   }
 
-  #dmarcRefusal({ dmarc: { disposition, domain, policyDomain } }: Verdicts): Reply | null {
-    if (disposition !== 'reject' || this.#deps.dmarc === 'report') return null
+  #dmarcRefusal(envelope: Envelope, { dmarc }: Verdicts): Reply | null {
+    const { disposition, domain, policyDomain, result } = dmarc
+    if (this.#deps.dmarc === 'report') return null
+    // Against a forger who has so many slow names asked for that there is no time for the policy of the domain he forges.
+    if (result === 'temperror') return this.#wasHeldUp(envelope) ? heldUp : null
+    if (disposition !== 'reject') return null
     const wish = `Mail from ${domain} fails DMARC, and ${policyDomain} wants such mail refused`
     // RFC 7372 3.3: X.7.26, multiple authentication checks failed.
     return reply(550, '5.7.26', wish)
+  }
+
+  #wasHeldUp(envelope: Envelope): boolean {
+    return this.#deps.dns.wasHeldUp(askerOf(envelope), this.#begun.get(envelope)!.atMs)
   }
 
   #noteDmarc({ peer, from }: Envelope, { spf, dkim, dmarc }: Verdicts, applied: 'reject' | 'none'): void {
@@ -121,4 +136,9 @@ export class SenderChecks {
     }
     return await rspamd.check(bytes, asked, { withinMs })
   }
+}
+
+/** On whose behalf DNS is asked: the network has its share, however many addresses it has. */
+function askerOf({ peer }: Envelope): string {
+  return networksOf(peer.address)[1]
 }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Mailbox } from '../address.ts'
 import { parseAddressList } from './address-list.ts'
+import { readAuthor } from './author.ts'
 import type { Bytes } from './bytes.ts'
 import { decodeText, oneLine, startInBytes, startOf, wellFormed } from './charset.ts'
 import { parseDateField } from './date-field.ts'
@@ -47,7 +48,7 @@ export interface ParsedMail {
   inReplyTo: string | null
   /** At most 100, the last ones. */
   references: string[]
-  /** The first mailbox of the first From field; null where that names no address. */
+  /** See `readAuthor`. */
   from: Mailbox | null
   to: Mailbox[]
   cc: Mailbox[]
@@ -144,7 +145,7 @@ function readFields(header: HeaderScan, reading: Reading) {
     messageId: readMessageId(header.first('message-id')),
     inReplyTo: idsIn(header, 'in-reply-to')[0] ?? null,
     references: idsIn(header, 'references'),
-    from: readMailboxes(header, 'from', reading)[0] ?? null,
+    from: readAuthor(header),
     to: readMailboxes(header, 'to', reading),
     cc: readMailboxes(header, 'cc', reading),
     replyTo: readMailboxes(header, 'reply-to', reading)[0] ?? null,

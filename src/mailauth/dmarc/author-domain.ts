@@ -1,12 +1,17 @@
 // Whose domain a message says that it is from: read so strictly that no reader of it can see another one.
 import { isUtf8 } from 'node:buffer'
+import { maxFromLength, readAuthor } from '../../mail/read/author.ts'
 import { decodeEncodedWords } from '../../mail/read/encoded-word.ts'
-import { bufferOver, scanHeader } from '../../mail/read/header-scan.ts'
+import { bufferOver, type HeaderScan, scanHeader } from '../../mail/read/header-scan.ts'
+import { toDnsName } from './dns-name.ts'
 import { type FromField, possibleDomains, readFromField } from './from-field.ts'
 
 /** What the From fields of a message come to. */
 export interface AuthorDomains {
-  /** In A-labels, each once, in their order, at most 3: of a sound From field its one, of another what it may mean. */
+  /**
+   * In A-labels, each once, at most 3: of a sound From field its one; of another first that of the address that this
+   * service shows as the author, then what else it may mean.
+   */
   domains: string[]
   /** Null where there is one From field, sound, of one domain. With a fault, DMARC never passes; in words for people. */
   fault: string | null
@@ -14,15 +19,14 @@ export interface AuthorDomains {
 
 const maxDomains = 3
 const maxFields = 3
-const maxFieldLength = 10_000
 
 /** The author domains of the header; what follows its empty line is not looked at. In linear time, whatever the bytes. */
 export function readAuthorDomains(header: Uint8Array): AuthorDomains {
   const bytes = bufferOver(header)
   const scan = scanHeader(bytes)
   const values = scan.values('from').slice(0, maxFields)
-  const fields = values.map((value) => readFromField(value.slice(0, maxFieldLength)))
-  const domains = [...new Set(fields.flatMap(domainsOf))]
+  const fields = values.map((value) => readFromField(value.slice(0, maxFromLength)))
+  const domains = [...new Set([...shownDomains(scan), ...fields.flatMap(domainsOf)])]
   const block = bytes.subarray(0, scan.headerEnd)
   const fault = scan.truncated
     ? 'the header is too large to be read whole'
@@ -32,6 +36,19 @@ export function readAuthorDomains(header: Uint8Array): AuthorDomains {
       faultOfBytes(fields[0]!, block) ??
       faultOfDomains(domains))
   return { domains: domains.slice(0, maxDomains), fault }
+}
+
+const maxDomainLength = 256
+
+// Against fields that are no sound list, and of which an address is shown all the same: <ceo @ bank . example>, or one
+// behind three that are none. What reads alike counts alike: bank.example. is bank.example.
+function shownDomains(scan: HeaderScan): string[] {
+  const shown = readAuthor(scan)
+  if (shown === null) return []
+  const written = shown.email.slice(shown.email.lastIndexOf('@') + 1)
+  const name =
+    written.length <= maxDomainLength ? written.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '') : written
+  return [toDnsName(written) ?? toDnsName(name)].filter((domain) => domain !== null)
 }
 
 function domainsOf({ addresses }: FromField): string[] {
@@ -58,7 +75,7 @@ function countLookalikes(block: Buffer): number {
 }
 
 function faultOfText(value: string): string | null {
-  if (value.length > maxFieldLength) return 'the From field is too long'
+  if (value.length > maxFromLength) return 'the From field is too long'
   // Against readers that end a text at NUL and show what stands before it.
   return /[\x00-\x08\x0a-\x1f\x7f]/.test(value) ? 'the From field has control characters' : null
 }

@@ -71,8 +71,8 @@ export async function evaluateDmarc(
 /**
  * One message's DMARC. A pass takes one sound From field of one domain (`from.fault` null) with which a passing SPF or
  * DKIM domain aligns. Of a From field with a fault every domain is evaluated, and the strictest policy of those that fail
- * counts (RFC 9989 11.5). What decides it and is not to be known now is `temperror`. Asks DNS at most 58 questions, 2 for
- * most mail.
+ * counts (RFC 9989 11.5), or else that of one is not known now. What decides it and is not to be known now is `temperror`.
+ * Asks DNS at most 58 questions, 2 for most mail.
  *
  * The policies are asked for as soon as the author is known, so that a sender whose own names are slow to answer cannot
  * have the time run out before them.
@@ -193,7 +193,8 @@ function strictest(verdicts: readonly Evaluated[], fault: string | null): Evalua
   const failed = verdicts.filter(({ result }) => result === 'fail')
   const [first] = failed.toSorted((a, b) => strictness[b.policy ?? 'none'] - strictness[a.policy ?? 'none'])
   // RFC 9989 11.5: otherwise a second address would be a way round the policy of the first.
-  if (first !== undefined) return { ...first, reason: `${reason}; ${first.domain}: ${first.reason}` }
+  const counted = first ?? verdicts.find(({ result }) => result === 'temperror')
+  if (counted !== undefined) return { ...counted, reason: `${reason}; ${counted.domain}: ${counted.reason}` }
   return { ...nothing, result: 'permerror', reason, domain: verdicts[0]?.domain ?? null }
 }
 
