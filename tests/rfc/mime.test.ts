@@ -11,7 +11,6 @@ import { scanHeader } from '../../src/mail/read/header-scan.ts'
 import { parseMail } from '../../src/mail/read/parse.ts'
 import { messageIds } from '../../src/mail/read/references.ts'
 import { decodeSpan, sha256 } from '../support/decode-span.ts'
-import { openReaders, type ReadMail } from '../support/mail-readers.ts'
 import { compare, oracleOf, publishedMails } from '../support/oracle.ts'
 
 const mails = publishedMails()
@@ -85,35 +84,6 @@ test('check 58: agrees with the published readings in 95 % of fields', { skip },
   assert.ok(percent >= 95)
 })
 
-test('check 61: subject, sender and recipients are as one of two other parsers reads them', {
-  skip,
-}, async () => {
-  // Python's reader is made for our own mail: it ends at the first text that is not UTF-8.
-  const [mailparser, postalMime, ...others] = openReaders()
-  for (const reader of others) reader.close()
-  const readers = [mailparser!, postalMime!]
-  const differing: string[] = []
-  for (const { name, crlf } of accepted) {
-    const readings = await Promise.allSettled(readers.map((reader) => reader.read(crlf)))
-    const others = readings.flatMap((reading) => (reading.status === 'fulfilled' ? [reading.value] : []))
-    const mail = parseMail(crlf)
-    const ours = topFields({ ...mail, from: mail.from === null ? [] : [mail.from] })
-    for (const [field, value] of Object.entries(ours)) {
-      const theirs = others.map((other) => topFields(other)[field])
-      if (theirs.length > 0 && !theirs.includes(value)) differing.push(`${name} ${field}`)
-    }
-  }
-  // Of two To fields the first counts here; a word without a domain is no address.
-  assert.deepEqual(differing, ['mime-cpython/msg_25.txt to', 'mime-stalwart/thirdparty/007.eml from'])
-})
-
-type TopFields = Pick<ReadMail, 'subject'> & Record<'from' | 'to', { email: string }[]>
-
-function topFields({ subject, from, to }: TopFields): Record<string, string> {
-  const emails = (mailboxes: { email: string }[]) => mailboxes.map(({ email }) => email).join(' ')
-  return { subject: subject.replace(/\s+/g, ' ').trim(), from: emails(from.slice(0, 1)), to: emails(to) }
-}
-
 test('check 60: single header fields agree with the published ones', { skip }, (t) => {
   const measured = {
     address: agreement('address', (field) => parseAddressList(field, 1000), wantedAddresses),
@@ -139,7 +109,7 @@ interface Agreement {
 }
 
 /** What is not agreed on: comments as part of names, source routes kept, URLs as addresses, RFC 2231 riddles. */
-const least: Record<string, number> = { address: 43, date: 38, id: 7, unstructured: 23, content_type: 78 }
+const least: Record<string, number> = { address: 43, date: 38, id: 9, unstructured: 23, content_type: 78 }
 
 function agreement(
   suite: string,

@@ -14,6 +14,8 @@ const texts: [charset: string, bytes: string, text: string][] = [
   ['CP437', '\x81', 'ü'],
   ['utf-7', '+AOQ-', 'ä'],
   ['x-nobody-knows', '\xfc', 'ü'],
+  ['ISO-2022-JP', '\x1b$B%G%#%l\x1b(B\x1b$B%/%H%j\x1b(B', 'ディレクトリ'],
+  ['csISO2022JP', '\x1b(B\x1b(J\x1b$B%G\x1b(B\x1b(B!\x1b$B%#\x1b(B\x1b$@', 'デ!ィ'],
   ['_internal', '\xfc', 'ü'],
   ['hex', '\xfc', 'ü'],
   ['Base-64', '\xfc', 'ü'],

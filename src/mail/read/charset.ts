@@ -20,6 +20,7 @@ export function decodeText(bytes: Buffer, charset: string | null): string {
   }
   if (/^utf-?8$/i.test(charset)) return bytes.toString('utf8')
   const label = charset.toLowerCase()
+  if (isIso2022Jp(label)) return decoderOf(label).decode(withoutIdleEscapes(bytes))
   if (charsetLabels.has(label)) return decoderOf(label).decode(bytes)
   return isKnownToIconv(label) ? iconv.decode(bytes, label) : decodeText(bytes, null)
 }
@@ -67,6 +68,21 @@ export function windows1252Bytes(text: string): Buffer | null {
 /** Mail says US-ASCII, or that the charset is unknown, and means anything: such labels promise nothing. */
 function isAsciiSuperset(charset: string): boolean {
   return /^(?:us-ascii|ascii|unknown-8bit|x-unknown|unknown|default|)$/i.test(charset)
+}
+
+const isIso2022Jp = (label: string) => label === 'iso-2022-jp' || label === 'csiso2022jp'
+
+const escapes = String.raw`\x1b(?:\([BIJ]|\$[@B])`
+const idleEscape = new RegExp(`${escapes}(?=${escapes})`, 'g')
+
+/**
+ * ISO-2022-JP without the escapes that another follows at once. The Encoding Standard has U+FFFD for them, and mail is
+ * full of them: an encoded word begins and ends in ASCII (RFC 2047 3), so that neighbours that are joined meet in two.
+ */
+function withoutIdleEscapes(bytes: Buffer): Buffer {
+  const text = bytes.toString('latin1')
+  const needed = text.replace(idleEscape, '')
+  return needed.length === text.length ? bytes : Buffer.from(needed, 'latin1')
 }
 
 /** iconv-lite and TextDecoder throw for a name that nobody knows: a megabyte of such names would take seconds. */

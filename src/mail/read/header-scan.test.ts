@@ -45,7 +45,11 @@ const identifiers: [field: string, ids: string[]][] = [
   ['<a\t@ b>', ['<a@b>']],
   ['<<<a@b>>>', ['<a@b>']],
   ['<> <', []],
-  ['a@b', []],
+  ['a@b', ['<a@b>']],
+  ['\ta@b  c@d ', ['<a@b>', '<c@d>']],
+  ['Your message of Monday to a@b', []],
+  ['"a@b"', []],
+  ['<a@b', []],
   [`<${'a'.repeat(1000)}>`, []],
 ]
 

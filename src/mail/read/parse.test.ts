@@ -269,11 +269,12 @@ const encodedWords: [field: Buffer, subject: string][] = [
   [Buffer.from('=?utf-8?q?Fr\xf6sche?=', 'latin1'), 'Frösche'],
   [Buffer.from('=?utf-8?q?Frösche?='), 'Frösche'],
   [Buffer.from('=?iso-8859-1?q?Frösche?='), 'Frösche'],
+  [Buffer.from('=?ISO-2022-JP?B?GyRCJUclIyVsGyhC?= =?iso-2022-jp?B?GyRCJS8lSCVqGyhC?='), 'ディレクトリ'],
   [Buffer.from('=?iso-8859-1?Q?a_b=F6?='), 'a bö'],
 ]
 
 for (const [field, subject] of encodedWords) {
-  test(`check 62: raw bytes within an encoded word: ${field.toString('latin1')}`, () => {
+  test(`check 62: what encoded words really hold: ${field.toString('latin1')}`, () => {
     const raw = Buffer.concat([Buffer.from('Subject: '), field, Buffer.from('\r\n\r\n')])
     assert.equal(parseMail(raw).subject, subject)
   })

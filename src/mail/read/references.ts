@@ -7,6 +7,11 @@ const maxOctets = 998
  * more. White space inside the brackets, left there by folding, is removed. Linear in the value.
  */
 export function messageIds(headerValue: string, max: number): string[] {
+  const ids = headerValue.includes('>') ? bracketedIds(headerValue) : bareIds(headerValue)
+  return max > 0 ? ids.slice(-max) : []
+}
+
+function bracketedIds(headerValue: string): string[] {
   const ids: string[] = []
   let at = 0
   while (true) {
@@ -18,5 +23,18 @@ export function messageIds(headerValue: string, max: number): string[] {
     if (id !== '') ids.push(`<${id}>`)
     at = end + 1
   }
-  return max > 0 ? ids.slice(-max) : []
+  return ids
 }
+
+/**
+ * QUIRK: some programs leave out the angle brackets (header-fields-stalwart, id). Only where all words are ids: others
+ * write whole sentences, as RFC 822 had it.
+ */
+function bareIds(headerValue: string): string[] {
+  const words = headerValue.split(/\s+/).filter((word) => word !== '')
+  return words.every((word) => word.length <= maxOctets && bareId.test(word))
+    ? words.map((word) => `<${word}>`)
+    : []
+}
+
+const bareId = /^[^\s<>@,;:()"]+@[^\s<>@,;:()"]+$/
