@@ -65,7 +65,7 @@ function reversed(ip: string): string {
 
 function isListing(address: string): boolean {
   // QUIRK: 127.255.255.x says that the question was not answered: too many, or by a public resolver (Spamhaus, return codes).
-  // RFC 5782 2.1: a listing is an address of 127.0.0.0/8; anything else is a domain that somebody else has by now.
+  // RFC 5782 2.3: a listing is an address of 127.0.0.0/8; anything else is a domain that somebody else has by now.
   return address.startsWith('127.') && !address.startsWith('127.255.255.')
 }
 

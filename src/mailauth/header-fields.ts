@@ -70,8 +70,9 @@ export function signedHeader(
   }
   let canonical = ''
   for (const name of names) {
-    // RFC 6376 5.4.2: fields of one name are taken from the bottom up; one that is not there counts as empty.
+    // RFC 6376 5.4.2: fields of one name are taken from the bottom up.
     const field = remaining.get(name)!.pop()
+    // RFC 6376 5.4: one that is not there counts as empty.
     if (field !== undefined) canonical += `${canonicalField(field, canonicalization)}\r\n`
   }
   return canonical

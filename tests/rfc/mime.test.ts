@@ -1,15 +1,7 @@
-// The parser against the published mails, the readings of them by another parser, and single header fields.
+// The parser against the published mails, and against the readings of them by other parsers.
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { test } from 'node:test'
-import { parseAddressList } from '../../src/mail/read/address-list.ts'
-import { parseContentField } from '../../src/mail/read/content-field.ts'
-import { parseDateField } from '../../src/mail/read/date-field.ts'
-import { decodeEncodedWords } from '../../src/mail/read/encoded-word.ts'
-import { scanHeader } from '../../src/mail/read/header-scan.ts'
 import { parseMail } from '../../src/mail/read/parse.ts'
-import { messageIds } from '../../src/mail/read/references.ts'
 import { decodeSpan, sha256 } from '../support/decode-span.ts'
 import { compare, oracleOf, publishedMails } from '../support/oracle.ts'
 
@@ -83,82 +75,3 @@ test('check 58: agrees with the published readings in 95 % of fields', { skip },
   t.diagnostic(`${fields - differing.length} of ${fields} fields agree (${percent.toFixed(1)} %)`)
   assert.ok(percent >= 95)
 })
-
-test('check 60: single header fields agree with the published ones', { skip }, (t) => {
-  const measured = {
-    address: agreement('address', (field) => parseAddressList(field, 1000), wantedAddresses),
-    date: agreement('date', (field) => parseDateField(field)?.toISOString() ?? null, wantedDate),
-    id: agreement(
-      'id',
-      (field) => messageIds(field, 100),
-      (ids) => ((ids ?? []) as string[]).map((id) => `<${id}>`),
-    ),
-    unstructured: agreement('unstructured', decodeEncodedWords, (text) => text ?? ''),
-    'content type': agreement('content_type', readContentType, wantedContentType),
-  }
-  for (const [name, { agreed, all, least }] of Object.entries(measured)) {
-    t.diagnostic(`${name}: ${agreed} of ${all} fields agree`)
-    assert.ok(agreed >= least, `${name}: ${agreed} of ${all} agree, it were ${least}`)
-  }
-})
-
-interface Agreement {
-  agreed: number
-  all: number
-  least: number
-}
-
-/** What is not agreed on: comments as part of names, source routes kept, URLs as addresses, RFC 2231 riddles. */
-const least: Record<string, number> = { address: 43, date: 38, id: 9, unstructured: 23, content_type: 78 }
-
-function agreement(
-  suite: string,
-  read: (field: string) => unknown,
-  wanted: (expected: unknown) => unknown,
-): Agreement {
-  const root = resolve(import.meta.dirname, '../..', process.env['POSTHORN_TESTDATA'] ?? '../shared/testdata')
-  const path = join(root, 'header-fields-stalwart', `${suite}.json`)
-  if (!existsSync(path)) return { agreed: 0, all: 0, least: 0 }
-  const cases: { header: string; expected: unknown }[] = JSON.parse(readFileSync(path, 'utf8'))
-  const agreed = cases.filter(({ header, expected }) => {
-    const field = scanHeader(Buffer.from(`X:${header}`)).first('x') ?? ''
-    return JSON.stringify(read(field)) === JSON.stringify(wanted(expected))
-  })
-  return { agreed: agreed.length, all: cases.length, least: least[suite] ?? 0 }
-}
-
-interface Address {
-  name: string | null
-  address: string | null
-}
-
-function wantedAddresses(expected: unknown): unknown {
-  const { List, Group } = (expected ?? {}) as { List?: Address[]; Group?: { addresses: Address[] }[] }
-  const all = List ?? Group?.flatMap(({ addresses }) => addresses) ?? []
-  const real = all.filter(({ address }) => address?.includes('@'))
-  return real.map(({ name, address }) => (name === null ? { email: address } : { email: address, name }))
-}
-
-function wantedDate(expected: unknown): unknown {
-  if (expected === null) return null
-  const at = expected as Record<string, number> & { tz_before_gmt: boolean }
-  const localMs = Date.UTC(at['year']!, at['month']! - 1, at['day'], at['hour'], at['minute'], at['second'])
-  const offsetMinutes = at['tz_hour']! * 60 + at['tz_minute']!
-  return new Date(localMs + (at.tz_before_gmt ? offsetMinutes : -offsetMinutes) * 60_000).toISOString()
-}
-
-function readContentType(field: string): unknown {
-  const { value, parameters } = parseContentField(field)
-  return [value, [...parameters].sort()]
-}
-
-function wantedContentType(expected: unknown): unknown {
-  const type = expected as {
-    c_type: string
-    c_subtype: string | null
-    attributes: [string, string][] | null
-  } | null
-  if (type === null) return ['', []]
-  const parameters = (type.attributes ?? []).filter(([name]) => !name.endsWith('-language')).sort()
-  return [type.c_subtype === null ? type.c_type : `${type.c_type}/${type.c_subtype}`, parameters]
-}

@@ -78,6 +78,7 @@ async function findDifference(one: Case, zone: Zone): Promise<string | null> {
 test('check 53: the published suite of RFC 7208', { skip }, async (t) => {
   let asWanted = 0
   let explained = 0
+  const open: string[] = []
   const differing: string[] = []
   for (const { description, tests, zonedata } of readScenarios()) {
     const zone = toZone(zonedata)
@@ -86,10 +87,12 @@ test('check 53: the published suite of RFC 7208', { skip }, async (t) => {
       if (difference === null) asWanted++
       else differing.push(`${description}: ${name}: ${difference}`)
       if (one.explanation !== undefined) explained++
+      if (Array.isArray(one.result)) open.push(`${name} (${one.result.join(' or ')})`)
     }
   }
   const total = asWanted + differing.length
   t.diagnostic(`spf-rfc7208: ${asWanted} of ${total} as published, explanations of ${explained} compared`)
+  t.diagnostic(`the suite leaves open: ${open.join(', ')}`)
   assert.deepEqual(differing, [])
   assert.equal(total, 203)
 })

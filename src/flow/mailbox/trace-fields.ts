@@ -10,7 +10,7 @@ import {
 } from '../../mailauth/result-fields.ts'
 import type { SecurityRecord } from '../../store/messages.ts'
 
-/** Return-Path, Delivered-To, Received-SPF, Received and Authentication-Results, each ending in CRLF. */
+/** Return-Path, Delivered-To, Authentication-Results, Received-SPF and Received, each ending in CRLF. */
 export function traceHeader(security: SecurityRecord, id: MessageId, receivedAt: Date): string {
   const { from, recipients, protocol, receivedBy } = security.envelope
   const { helo, remoteIp, tls } = security.smtp
@@ -20,15 +20,16 @@ export function traceHeader(security: SecurityRecord, id: MessageId, receivedAt:
   return [
     `Return-Path: <${from}>\r\n`,
     ...recipients.map((recipient) => `Delivered-To: ${recipient}\r\n`),
+    // RFC 8601 4: above the other trace fields of this server; below them it could be taken for a sender's own.
+    authenticationResults(receivedBy, security.methods ?? [], charset),
+    // RFC 7208 9.1: above the Received field of this server.
+    ...spfField(security, charset),
     // RFC 5321 4.4: from, by, with, id and for clauses; RFC 3848: the protocol's name.
     `Received: from ${helo || 'unknown'} ([${address}])${secured}\r\n by ${receivedBy} (Posthorn) with ${protocol} id ${id.slice(4)}` +
       `${recipients.length === 1 ? `\r\n for <${recipients[0]}>` : ''}; ${dateTime(receivedAt)}\r\n`,
-    authenticationResults(receivedBy, security.methods ?? [], charset),
-    ...spfField(security, charset),
   ].join('')
 }
 
-// RFC 7208 9.1: below the Received field of this server, as every trace field of it.
 function spfField({ methods = [], envelope, smtp }: SecurityRecord, charset: HeaderCharset): string[] {
   const spf = methods.find(({ method }) => method === 'spf')
   if (!spf) return []

@@ -22,10 +22,22 @@ export function parseContentField(field: string): ContentField {
   for (const segment of segments.slice(1)) {
     const sign = segment.indexOf('=')
     const name = (sign < 0 ? segment : segment.slice(0, sign)).trim().toLowerCase()
-    if (sign > 0 && name !== '' && !pieces.has(name))
-      pieces.set(name, unquote(segment.slice(sign + 1).trim()))
+    const written = segment.slice(sign + 1).trim()
+    if (sign > 0 && isName(name) && isValueOf(name, written) && !pieces.has(name))
+      pieces.set(name, unquote(written))
   }
   return { value: (segments[0] ?? '').replace(/\s+/g, '').toLowerCase(), parameters: joinPieces(pieces) }
+}
+
+// RFC 2231 7: the asterisks stand behind a name, and are no part of it.
+function isName(name: string): boolean {
+  return name !== '' && !name.startsWith('*')
+}
+
+// RFC 2045 5.1: a value is a token, which has a character at least, or a quoted string.
+function isValueOf(name: string, written: string): boolean {
+  // RFC 2231 7: a section of a value may be empty.
+  return written !== '' || /\*\d/.test(name)
 }
 
 // QUIRK: some programs leave out the semicolon before a parameter (mime-stalwart, malformed/017).

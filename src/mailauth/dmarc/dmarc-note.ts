@@ -57,10 +57,14 @@ function overrideOf({ verdict, applied }: EvaluatedMail): ReportedMail['override
   return applied === verdict.disposition ? verdict.override : 'local_policy'
 }
 
-/** RFC 9990 3.1.3: those that passed for the author's own domain first, then those that passed, then the others. */
+/** RFC 9990 3.1.3: those that passed for the author's own domain, for its organization's, for any, and then the others. */
 function signatures({ dkim, verdict }: EvaluatedMail): ReportedMail['dkim'] {
-  const ordinal = ({ domain, result }: { domain: string; result: AuthResult }) =>
-    result !== 'pass' ? 2 : domain === verdict.domain ? 0 : 1
+  const organization = verdict.organizationalDomain
+  const ordinal = ({ domain, result }: { domain: string; result: AuthResult }) => {
+    if (result !== 'pass') return 3
+    if (domain === verdict.domain) return 0
+    return organization !== null && `.${domain}`.endsWith(`.${organization}`) ? 1 : 2
+  }
   return dkim
     .toSorted((a, b) => ordinal(a) - ordinal(b))
     .slice(0, maxSignatures)

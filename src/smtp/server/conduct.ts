@@ -63,7 +63,7 @@ export class Conduct {
   /** A message begins, accepted or not: null lets it, otherwise the reply to close with. */
   beginMessage(): Reply | null {
     if (!this.#isCounted) return null
-    // RFC 9422 4: MAILMAX counts MAIL commands, whether they succeed or not.
+    // RFC 9422 4.1: MAILMAX counts MAIL commands, whether they succeed or not.
     if (++this.#messages > this.#limits.maxMessages) {
       meters.peersRefused.inc({ reason: 'session_messages' })
       return tooManyMessages

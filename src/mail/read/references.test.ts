@@ -1,0 +1,25 @@
+// Message identifiers as they are written, with what is obsolete in them.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { messageIds } from './references.ts'
+
+const fields: [field: string, ids: string[]][] = [
+  ['<1@a.example>', ['<1@a.example>']],
+  ['<1@a.example><2@a.example>,\t<3@a.example>', ['<1@a.example>', '<2@a.example>', '<3@a.example>']],
+  ['Your message of Monday <1@a.example>', ['<1@a.example>']],
+  ['1@a.example', ['<1@a.example>']],
+  ['<>', []],
+  ['< 1 @ a . example >', ['<1@a.example>']],
+  ['<1(one)@a(host (of A)).example>', ['<1@a.example>']],
+  ['<"1(one)"@a.example>', ['<"1(one)"@a.example>']],
+  ['<1(one@a.example>', ['<1(one@a.example>']],
+  ['<(one)>', ['<(one)>']],
+]
+
+for (const [field, ids] of fields)
+  test(`message identifiers: ${field}`, () => assert.deepEqual(messageIds(field, 100), ids))
+
+test('of more identifiers than are wanted the last are kept', () => {
+  assert.deepEqual(messageIds('<1@a><2@a><3@a>', 2), ['<2@a>', '<3@a>'])
+  assert.deepEqual(messageIds('<1@a>', 0), [])
+})
