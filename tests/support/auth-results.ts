@@ -9,7 +9,10 @@ export interface ReadResult {
 
 /** The fields of the name above the mail, unfolded, from the top. */
 export function fieldsOf(mail: string, name: string): string[] {
-  const header = mail.replaceAll('\r\n', '\n').split('\n\n')[0]!.replace(/\n[ \t]+/g, ' ')
+  const header = mail
+    .replaceAll('\r\n', '\n')
+    .split('\n\n')[0]!
+    .replace(/\n[ \t]+/g, ' ')
   const start = `${name.toLowerCase()}:`
   return header
     .split('\n')
@@ -20,7 +23,9 @@ export function fieldsOf(mail: string, name: string): string[] {
 /** What `server` says in all of its fields. */
 export function authResultsOf(mail: string, server: string): ReadResult[] {
   return fieldsOf(mail, 'Authentication-Results').flatMap((field) => {
-    const [id = '', ...entries] = withoutProse(field).split(';').map((entry) => entry.trim())
+    const [id = '', ...entries] = withoutProse(field)
+      .split(';')
+      .map((entry) => entry.trim())
     return id.split(' ')[0] === server ? entries.flatMap(readEntry) : []
   })
 }

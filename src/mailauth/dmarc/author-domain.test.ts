@@ -60,6 +60,7 @@ const tricks: [name: string, header: string | Buffer, domains: string[], fault: 
   ['two brackets', `From: <ceo@${bank}> <a@${evil}>`, [bank, evil], /two angle brackets/],
   ['an address after the bracket', `From: <a@${evil}> ceo@${bank}`, [evil], /after an address/],
   ['two @', `From: <ceo@${bank}@${evil}>`, [bank, evil], /no address/],
+  ['an address in a quoted local part', `From: "a@${evil}"@${bank}`, [evil, bank], /several domains/],
   ['a source route', `From: <@${bank}:a@${evil}>`, [bank, evil], /no address/],
   ['a list in brackets', `From: <ceo@${bank}, a@${evil}>`, [bank, evil], /no address/],
   ['an address as the name', `From: ceo@${bank} <a@${evil}>`, [evil], /another address as a name/],

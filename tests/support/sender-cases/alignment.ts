@@ -1,7 +1,16 @@
 // Whose signature, whether it holds, whose return path, and what the author's domain asks for: each with each.
 import type { ZoneRecords } from '../dns-server.ts'
 import type { SigningPlan } from '../sign-mail.ts'
-import { type CaseBook, dmarcZone, joinZones, keys, keyZone, rsaRecord, type Site, signed } from './case-book.ts'
+import {
+  type CaseBook,
+  dmarcZone,
+  joinZones,
+  keys,
+  keyZone,
+  rsaRecord,
+  type Site,
+  signed,
+} from './case-book.ts'
 
 const signers: Record<string, (site: Site) => string> = {
   own: ({ domain }) => domain,

@@ -30,10 +30,13 @@ export interface CasePlan {
   ip?: string
   /** What becomes of the mail, Latin-1 with CRLF, until it is sent: it is signed, sealed, changed. */
   write?: (mail: string) => string
+  /** A sealer who is trusted says that it passed before it was changed. */
+  isVouchedFor?: boolean
 }
 
 export interface SenderCase {
   name: string
+  isVouchedFor: boolean
   messageId: string
   ip: string
   helo: string
@@ -59,20 +62,26 @@ export class CaseBook {
   add(name: string, plan: (site: Site) => CasePlan): void {
     const site = siteOf(this.cases.length)
     const made = plan(site)
-    const { ip = site.ip, helo = site.helo, from = `ann@${site.domain}`, write = (mail) => mail } = made
+    const { ip = site.ip, helo = site.helo, from = `ann@${site.domain}` } = made
+    const { write = (mail) => mail, isVouchedFor = false } = made
     const own = { [site.helo]: { A: [site.ip], AAAA: [site.ip6] } }
     this.publish({ ...own, ...made.zone })
     this.zone.failing.push(...(made.failing ?? []))
     const messageId = `<case-${site.number}@side.example>`
     const raw = Buffer.from(write(writeMail(site, messageId, made)), 'latin1')
-    this.cases.push({ name, messageId, ip, helo, from, raw })
+    this.cases.push({ name, isVouchedFor, messageId, ip, helo, from, raw })
   }
 }
 
 function siteOf(number: number): Site {
   const [high, low] = [18 + (number >> 8), number & 255]
   return {
-    ...{ number, domain: `c${number}.example`, stranger: `s${number}.example`, helo: `mx.c${number}.example` },
+    ...{
+      number,
+      domain: `c${number}.example`,
+      stranger: `s${number}.example`,
+      helo: `mx.c${number}.example`,
+    },
     ...{ ip: `198.${high}.${low}.10`, ip6: `2001:db8:${(number + 1).toString(16)}::10` },
   }
 }

@@ -27,19 +27,23 @@ interface Seal {
 
 const sawPass = ({ domain }: Site) =>
   `mx.lists.example; dkim=pass header.d=${domain}; dmarc=pass header.from=${domain}`
-const sawFail = ({ domain }: Site) => `mx.lists.example; dkim=fail header.d=${domain}; dmarc=fail header.from=${domain}`
+const sawFail = ({ domain }: Site) =>
+  `mx.lists.example; dkim=fail header.d=${domain}; dmarc=fail header.from=${domain}`
 const sawDkim = ({ domain }: Site) => `mx.lists.example; dkim=pass header.d=${domain}`
 const trusted: Seal = { sealer: trustedSealer, results: sawPass }
 const other: Seal = { sealer: otherSealer, results: sawPass }
 
-const chains: Record<string, Seal[]> = {
-  'no ARC': [],
+/** Who sealed; of the first ones somebody who is trusted says that the mail passed. */
+const vouching: Record<string, Seal[]> = {
   'sealed by the trusted': [trusted],
   'sealed by the trusted with Ed25519': [{ ...trusted, algorithm: 'ed25519-sha256' }],
-  'sealed by the untrusted': [other],
-  'sealed by the trusted, who saw it fail': [{ ...trusted, results: sawFail }],
   'sealed by the trusted, who saw DKIM pass': [{ ...trusted, results: sawDkim }],
   'sealed by the trusted twice': [trusted, trusted],
+}
+const others: Record<string, Seal[]> = {
+  'no ARC': [],
+  'sealed by the untrusted': [other],
+  'sealed by the trusted, who saw it fail': [{ ...trusted, results: sawFail }],
   'sealed by the trusted, then by the untrusted': [trusted, other],
   'sealed by the untrusted, then by the trusted': [other, { ...trusted, results: sawFail }],
   'sealed with cv=fail': [trusted, { ...trusted, status: 'fail' }],
@@ -78,8 +82,11 @@ export function addLists(book: CaseBook): void {
     write: (mail) => write(mangle(signed(mail, site.domain))),
   })
   for (const record of ['v=DMARC1; p=reject', 'v=DMARC1; p=quarantine'])
-    for (const [name, seals] of Object.entries(chains))
-      book.add(`list, ${name}; ${record}`, (site) => plan(site, record, (mail) => seal(mail, seals, site)))
+    for (const [name, seals] of Object.entries({ ...vouching, ...others }))
+      book.add(`list, ${name}; ${record}`, (site) => ({
+        ...plan(site, record, (mail) => seal(mail, seals, site)),
+        isVouchedFor: name in vouching,
+      }))
   for (const [name, change] of Object.entries(later))
     book.add(`list, ${name}`, (site) =>
       plan(site, 'v=DMARC1; p=reject', (mail) => change(seal(mail, [trusted], site))),

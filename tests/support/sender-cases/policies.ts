@@ -1,6 +1,14 @@
 // What the author's domain asks for where it stands at several places, is odd, or cannot be had; and odd authors.
 import type { ZoneRecords } from '../dns-server.ts'
-import { type CaseBook, type CasePlan, dmarcZone, joinZones, keyZone, type Site, signed } from './case-book.ts'
+import {
+  type CaseBook,
+  type CasePlan,
+  dmarcZone,
+  joinZones,
+  keyZone,
+  type Site,
+  signed,
+} from './case-book.ts'
 
 type Zone = Record<string, ZoneRecords>
 
@@ -26,12 +34,15 @@ const table: Record<string, (site: Site) => Policy> = {
   'two records': ({ domain }) => ({ zone: at(domain, p('p=reject'), p('p=none')) }),
   'another text beside it': ({ domain }) => ({ zone: at(domain, 'other', p('p=reject')) }),
   'an unknown policy, without rua': ({ domain }) => ({ zone: at(domain, p('p=refuse')) }),
-  'an unknown policy, with rua': ({ domain }) => ({ zone: at(domain, p(`p=refuse; rua=mailto:a@${domain}`)) }),
+  'an unknown policy, with rua': ({ domain }) => ({
+    zone: at(domain, p(`p=refuse; rua=mailto:a@${domain}`)),
+  }),
   'no policy, with rua': ({ domain }) => ({ zone: at(domain, p(`rua=mailto:a@${domain}`)) }),
   'pct=0': ({ domain }) => ({ zone: at(domain, p('p=reject; pct=0')) }),
   't=y': ({ domain }) => ({ zone: at(domain, p('p=reject; t=y')) }),
   'a subdomain under p': ({ domain }) => below('news', domain, { zone: at(domain, p('p=reject')) }),
-  'a subdomain under sp=none': ({ domain }) => below('news', domain, { zone: at(domain, p('p=reject; sp=none')) }),
+  'a subdomain under sp=none': ({ domain }) =>
+    below('news', domain, { zone: at(domain, p('p=reject; sp=none')) }),
   'a subdomain under sp=quarantine': ({ domain }) =>
     below('news', domain, { zone: at(domain, p('p=none; sp=quarantine')) }),
   'a subdomain with a record of its own': ({ domain }) =>
@@ -60,7 +71,10 @@ const table: Record<string, (site: Site) => Policy> = {
   }),
   'no From': ({ domain }) => ({ zone: at(domain, p('p=reject')), author: '' }),
   'an empty From': ({ domain }) => ({ zone: at(domain, p('p=reject')), author: 'From: \r\n' }),
-  'a group without members': ({ domain }) => ({ zone: at(domain, p('p=reject')), author: 'From: Nobody:;\r\n' }),
+  'a group without members': ({ domain }) => ({
+    zone: at(domain, p('p=reject')),
+    author: 'From: Nobody:;\r\n',
+  }),
   'an address in the display name': ({ domain, stranger }) => ({
     zone: joinZones(at(domain, p('p=reject')), at(stranger, p('p=none'))),
     author: `From: "boss@${stranger}" <ann@${domain}>\r\n`,
@@ -91,6 +105,9 @@ export function addPolicies(book: CaseBook): void {
       return { ...others, zone: joinZones(zone, keyZone(site.domain)), from: `b1@${site.stranger}` }
     }
     book.add(`DMARC: ${name}; unsigned`, plan)
-    book.add(`DMARC: ${name}; signed`, (site) => ({ ...plan(site), write: (mail) => signed(mail, site.domain) }))
+    book.add(`DMARC: ${name}; signed`, (site) => ({
+      ...plan(site),
+      write: (mail) => signed(mail, site.domain),
+    }))
   }
 }

@@ -35,10 +35,13 @@ function one({ plan = {}, record, change = (mail) => mail, body }: Signature) {
   })
 }
 
-const fold = (mail: string) => mail.replace('Subject: The  parcel\r\n\tof today', 'SUBJECT:   The parcel of today')
+const fold = (mail: string) =>
+  mail.replace('Subject: The  parcel\r\n\tof today', 'SUBJECT:   The parcel of today')
 const spaces = (mail: string) => mail.replace('the  parcel has come.', 'the parcel  has come. \t')
 const emptyLines = (mail: string) => `${mail}\r\n\r\n`
-const tagged = (tags: SigningPlan['tags'], plan: Partial<SigningPlan> = {}) => ({ plan: { ...plan, tags: tags! } })
+const tagged = (tags: SigningPlan['tags'], plan: Partial<SigningPlan> = {}) => ({
+  plan: { ...plan, tags: tags! },
+})
 const withKey = (record: string | string[], plan: Partial<SigningPlan> = {}) => ({ record, plan })
 /** Takes a tag out of a signature that has been made, or changes it. */
 const edit = (from: RegExp, to: string) => (mail: string) => mail.replace(from, to)
@@ -87,7 +90,9 @@ const table: Record<string, Signature> = {
   'an Ed25519 key for an RSA signature': withKey(edRecord()),
   'an RSA key for an Ed25519 signature': withKey(rsaRecord(), ed),
   'a key that is no base64': withKey('v=DKIM1; k=rsa; p=???'),
-  'a key with spaces in it': withKey(`v=DKIM1 ; k = rsa ; p = ${publicPart(keys.rsa).replace(/.{60}/g, '$& ')}`),
+  'a key with spaces in it': withKey(
+    `v=DKIM1 ; k = rsa ; p = ${publicPart(keys.rsa).replace(/.{60}/g, '$& ')}`,
+  ),
   'a key of 1024 bits': withKey(rsaRecord(keys.rsa1024), { privateKey: keys.rsa1024.privateKey }),
   'a key of 768 bits': withKey(rsaRecord(keys.rsa768), { privateKey: keys.rsa768.privateKey }),
 }

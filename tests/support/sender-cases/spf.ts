@@ -44,7 +44,8 @@ const plain: Record<string, (site: Site) => string | string[]> = {
   'include of nothing': ({ stranger }) => `v=spf1 include:${stranger} -all`,
   'include of itself': ({ domain }) => `v=spf1 include:${domain} -all`,
   'redirect to itself': ({ domain }) => `v=spf1 redirect=${domain}`,
-  'two terms for which DNS has nothing': ({ stranger, ip }) => `v=spf1 a:a.${stranger} a:b.${stranger} ip4:${ip} -all`,
+  'two terms for which DNS has nothing': ({ stranger, ip }) =>
+    `v=spf1 a:a.${stranger} a:b.${stranger} ip4:${ip} -all`,
   'three terms for which DNS has nothing': ({ stranger, ip }) =>
     `v=spf1 a:a.${stranger} a:b.${stranger} a:c.${stranger} ip4:${ip} -all`,
   'exists that does not': ({ stranger }) => `v=spf1 exists:no.${stranger} -all`,
@@ -52,7 +53,10 @@ const plain: Record<string, (site: Site) => string | string[]> = {
 }
 
 const withNames: Record<string, Write> = {
-  'a that matches': ({ domain, ip }) => ({ record: 'v=spf1 a -all', names: { [domain]: { A: ['192.0.2.1', ip] } } }),
+  'a that matches': ({ domain, ip }) => ({
+    record: 'v=spf1 a -all',
+    names: { [domain]: { A: ['192.0.2.1', ip] } },
+  }),
   'a that does not': ({ domain }) => ({ record: 'v=spf1 a -all', names: { [domain]: { A: ['192.0.2.1'] } } }),
   'a of a host': ({ helo }) => ({ record: `v=spf1 a:${helo} -all` }),
   'a of a host’s network': ({ stranger, ip }) => ({
@@ -63,7 +67,10 @@ const withNames: Record<string, Write> = {
     record: `v=spf1 a:www.${domain} -all`,
     names: { [`www.${domain}`]: { CNAME: helo } },
   }),
-  'mx that matches': ({ domain, helo }) => ({ record: 'v=spf1 mx -all', names: { [domain]: { MX: [[10, helo]] } } }),
+  'mx that matches': ({ domain, helo }) => ({
+    record: 'v=spf1 mx -all',
+    names: { [domain]: { MX: [[10, helo]] } },
+  }),
   'mx that does not': ({ domain, stranger }) => ({
     record: 'v=spf1 mx -all',
     names: { [domain]: { MX: [[10, stranger]] }, [stranger]: { A: ['192.0.2.1'] } },
@@ -101,7 +108,10 @@ const withNames: Record<string, Write> = {
   }),
   'include of an include': ({ stranger, ip }) => ({
     record: `v=spf1 include:${stranger} -all`,
-    names: { [stranger]: txt(`v=spf1 include:b.${stranger} -all`), [`b.${stranger}`]: txt(`v=spf1 ip4:${ip} -all`) },
+    names: {
+      [stranger]: txt(`v=spf1 include:b.${stranger} -all`),
+      [`b.${stranger}`]: txt(`v=spf1 ip4:${ip} -all`),
+    },
   }),
   'redirect to a pass': ({ stranger, ip }) => ({
     record: `v=spf1 redirect=${stranger}`,
@@ -142,16 +152,23 @@ const withNames: Record<string, Write> = {
   }),
   'ptr that its name denies': ({ domain, ip }) => ({
     record: 'v=spf1 ptr -all',
-    names: { [`${reversed(ip)}.in-addr.arpa`]: { PTR: [`www.${domain}`] }, [`www.${domain}`]: { A: ['192.0.2.1'] } },
+    names: {
+      [`${reversed(ip)}.in-addr.arpa`]: { PTR: [`www.${domain}`] },
+      [`www.${domain}`]: { A: ['192.0.2.1'] },
+    },
   }),
   'ptr without a name': () => ({ record: 'v=spf1 ptr -all' }),
   'ten terms that ask DNS': ({ domain, ip }) => ({
     record: `v=spf1 ${Array.from({ length: 10 }, (_, i) => `a:t${i}.${domain}`).join(' ')} ip4:${ip} -all`,
-    names: Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`t${i}.${domain}`, { A: ['192.0.2.1'] }])),
+    names: Object.fromEntries(
+      Array.from({ length: 10 }, (_, i) => [`t${i}.${domain}`, { A: ['192.0.2.1'] }]),
+    ),
   }),
   'eleven terms that ask DNS': ({ domain, ip }) => ({
     record: `v=spf1 ${Array.from({ length: 11 }, (_, i) => `a:t${i}.${domain}`).join(' ')} ip4:${ip} -all`,
-    names: Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`t${i}.${domain}`, { A: ['192.0.2.1'] }])),
+    names: Object.fromEntries(
+      Array.from({ length: 11 }, (_, i) => [`t${i}.${domain}`, { A: ['192.0.2.1'] }]),
+    ),
   }),
   'exp= of a fail': ({ domain }) => ({
     record: `v=spf1 -all exp=why.${domain}`,
