@@ -56,11 +56,21 @@ export interface DmarcVerdict {
 export async function evaluateDmarc(lookup: Lookup, facts: DmarcFacts): Promise<DmarcVerdict> {
   const recorded = recordLookups(lookup)
   const message = new Message(recorded.lookup, facts)
+  const authors: FoundAuthor[] = []
+  // Against a first author whose names use up what a mail may ask of DNS: the policies of all are found before that.
+  for (const domain of facts.from.domains) authors.push(await message.discover(domain))
   const verdicts: Evaluated[] = []
-  for (const domain of facts.from.domains) verdicts.push(await message.evaluate(domain))
+  for (const author of authors) verdicts.push(await message.evaluate(author))
   const { fault } = facts.from
   const verdict = fault === null && verdicts.length === 1 ? verdicts[0]! : strictest(verdicts, fault)
   return { ...verdict, ...decideDisposition(verdict, facts), asked: recorded.asked() }
+}
+
+/** An author's domain, and what it asks for; null where it has no record. */
+interface FoundAuthor {
+  domain: string
+  discovery: Discovery
+  wish: { asked: Policy; failure: string | null } | null
 }
 
 type Evaluated = Omit<DmarcVerdict, 'asked' | 'disposition'>
@@ -96,16 +106,30 @@ class Message {
   readonly #ask: RecordLookup
   readonly #aligner: Aligner
   readonly #identifiers: readonly [by: Identifier, domain: string][]
+  /** Of these DNS did not say whether they pass. */
+  readonly #unverified: readonly [by: Identifier, domain: string][]
 
   constructor(lookup: Lookup, { spf, dkim }: DmarcFacts) {
     this.#lookup = lookup
     this.#ask = recordLookup(lookup)
     this.#aligner = new Aligner(this.#ask)
-    this.#identifiers = [...passing('spf', spf === null ? [] : [spf]), ...passing('dkim', dkim)]
+    const withResult = (result: AuthResult) => [
+      ...domainsOf('spf', spf === null ? [] : [spf], result),
+      ...domainsOf('dkim', dkim, result),
+    ]
+    this.#identifiers = withResult('pass')
+    this.#unverified = withResult('temperror')
   }
 
-  async evaluate(domain: string): Promise<Evaluated> {
+  async discover(domain: string): Promise<FoundAuthor> {
     const discovery = await discoverPolicy(this.#ask, domain)
+    return {
+      ...{ domain, discovery },
+      wish: discovery.status === 'found' ? await this.#policyFor(domain, discovery) : null,
+    }
+  }
+
+  async evaluate({ domain, discovery, wish }: FoundAuthor): Promise<Evaluated> {
     if (discovery.status !== 'found') return { ...nothing, domain, ...withoutRecord(discovery) }
     const { record, organization, policyDomain } = discovery
     const known = {
@@ -116,15 +140,16 @@ class Message {
       const reason = `the record of ${policyDomain} has no policy that can be followed`
       return { ...nothing, ...known, result: 'permerror', reason }
     }
-    const { alignedBy, failure } = await this.#align({ domain, organization }, record)
-    const { asked, failure: unknownPolicy } = await this.#policyFor(domain, discovery)
+    const author = { domain, organization }
+    const { alignedBy, failure } = await this.#align(author, record)
+    const { asked, failure: unknownPolicy } = wish!
     const policy = record.isTesting ? milder[asked] : asked
     const override = policy === asked ? null : ('policy_test_mode' as const)
     const verdict = { ...known, alignedBy, policy, override }
     if (alignedBy.length > 0) {
       return { ...verdict, result: 'pass', reason: `${alignedBy.join(' and ')} vouched for ${domain}` }
     }
-    const unknown = failure ?? unknownPolicy
+    const unknown = failure ?? unknownPolicy ?? (await this.#whyNotVerified(author, record))
     if (unknown !== null) return { ...verdict, policy: null, result: 'temperror', reason: unknown }
     return { ...verdict, result: 'fail', reason: this.#whyNothingAligns() }
   }
@@ -144,6 +169,17 @@ class Message {
       alignedBy: [...new Set(aligned)].sort(),
       failure: unknown?.status === 'unknown' ? unknown.reason : null,
     }
+  }
+
+  // RFC 9989 5.3.6: where DNS queries that it takes do not complete, the message neither passes nor fails.
+  async #whyNotVerified(author: Author, record: DmarcRecord): Promise<string | null> {
+    for (const [by, identifier] of this.#unverified) {
+      const mode = by === 'spf' ? record.aspf : record.adkim
+      const { status } = await this.#aligner.align(identifier, author, mode)
+      if (status === 'aligned' || status === 'unknown')
+        return `whether ${by} passes for ${identifier} is not known now`
+    }
+    return null
   }
 
   /** What the record says for mail of the domain; and why that is not known, where it depends on what DNS did not say. */
@@ -170,8 +206,12 @@ class Message {
 // RFC 9989 4.7: t=y asks for what is one level below the policy.
 const milder: Record<Policy, Policy> = { reject: 'quarantine', quarantine: 'none', none: 'none' }
 
-function passing(by: Identifier, checked: readonly CheckedDomain[]): [Identifier, string][] {
-  const domains = checked.filter(({ result }) => result === 'pass').map(({ domain }) => toDnsName(domain))
+function domainsOf(
+  by: Identifier,
+  checked: readonly CheckedDomain[],
+  wanted: AuthResult,
+): [Identifier, string][] {
+  const domains = checked.filter(({ result }) => result === wanted).map(({ domain }) => toDnsName(domain))
   const distinct = [...new Set(domains)].filter((domain) => domain !== null)
   // The shortest names first: what an organization signs with stands near the top, and the number of walks is bounded.
   return distinct.toSorted((a, b) => a.length - b.length).map((domain) => [by, domain])
