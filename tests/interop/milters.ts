@@ -30,8 +30,15 @@ export function miltersMissing(): string | null {
     : 'a mount namespace, in which the milters are shown the DNS of the test, is not allowed here'
 }
 
-/** Starts both for the host `postfix.test`. They can ask port 53 alone, so `dns` is an address with a server there. */
-export async function startMilters(scope: Scope, dns: string): Promise<Milters> {
+/**
+ * Starts both for the host `postfix.test`. They can ask port 53 alone, so `dns` is an address with a server there. opendmarc
+ * knows the organizations below `suffixes` alone.
+ */
+export async function startMilters(
+  scope: Scope,
+  dns: string,
+  { suffixes = [] }: { suffixes?: string[] } = {},
+): Promise<Milters> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-milters-'))
   chmodSync(folder, 0o755)
   scope.after(() => rmSync(folder, { recursive: true, force: true }))
@@ -46,9 +53,10 @@ export async function startMilters(scope: Scope, dns: string): Promise<Milters> 
   write(
     'opendmarc.conf',
     `AuthservID postfix.test\nTrustedAuthservIDs postfix.test\nIgnoreHosts ${folder}/nobody\nHistoryFile ${folder}/history
-SPFSelfValidate true\nSPFIgnoreResults true\nFailureReports false\nRejectFailures false\nPidFile ${folder}/pid\n`,
+SPFSelfValidate true\nSPFIgnoreResults true\nFailureReports false\nRejectFailures false\nPidFile ${folder}/pid\nPublicSuffixList ${folder}/suffixes\n`,
   )
   write('nobody', '192.0.2.1\n')
+  write('suffixes', suffixes.map((suffix) => `${suffix}\n`).join(''))
   await run(scope, folder, 'opendkim', ['-f', '-x', `${folder}/opendkim.conf`], dkimPort)
   await run(scope, folder, 'opendmarc', ['-f', '-c', `${folder}/opendmarc.conf`], dmarcPort)
   return {

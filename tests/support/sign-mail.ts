@@ -28,6 +28,7 @@ export function signatureOf(mail: string, plan: SigningPlan): string {
   const algorithm = plan.algorithm === 'rsa-sha1' ? 'sha1' : 'sha256'
   const signed = plan.lengthBytes === undefined ? body : body.slice(0, plan.lengthBytes)
   const tags: Record<string, string | null> = {
+    ...plan.tags,
     v: '1',
     a: plan.algorithm,
     c: `${plan.header}/${plan.body}`,

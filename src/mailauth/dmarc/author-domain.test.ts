@@ -62,6 +62,7 @@ const tricks: [name: string, header: string | Buffer, domains: string[], fault: 
   ['an address after the bracket', `From: <a@${evil}> ceo@${bank}`, [evil], /after an address/],
   ['two @', `From: <ceo@${bank}@${evil}>`, [bank, evil], /no address/],
   ['a source route', `From: <@${bank}:a@${evil}>`, [evil, bank], /no address/],
+  ['an address in a quoted local part', `From: "a@${evil}"@${bank}`, [bank, evil], /several domains/],
   ['a list in brackets', `From: <ceo@${bank}, a@${evil}>`, [bank, evil], /no address/],
   ['an address as the name', `From: ceo@${bank} <a@${evil}>`, [evil], /another address as a name/],
   ['a group', `From: CEO: ceo@${bank};`, [bank], /a group/],

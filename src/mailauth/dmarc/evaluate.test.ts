@@ -25,6 +25,8 @@ type Row = [
 
 const reject = { 'shop.test': 'v=DMARC1; p=reject' }
 const strict = { 'shop.test': 'v=DMARC1; p=reject; adkim=s; aspf=s' }
+const later = (domain: string) => ({ result: 'temperror' as const, domain })
+const unknown = { result: 'temperror', alignedBy: [], policy: null, disposition: 'none' } as const
 const nobody = { result: 'fail', alignedBy: [], policy: 'reject', disposition: 'reject' } as const
 
 const rows: Row[] = [
@@ -50,6 +52,19 @@ const rows: Row[] = [
     { alignedBy: ['dkim', 'spf'] },
   ],
   ['nothing passed', 'shop.test', reject, { spf: { result: 'softfail', domain: 'shop.test' } }, nobody],
+  // RFC 9989 5.3.6: what DNS did not say of the author's own identifiers neither passes nor fails.
+  ...(
+    [
+      ['SPF is not known now', { spf: later('bounce.shop.test') }, unknown],
+      ['a key is not known now', { dkim: [later('shop.test')] }, unknown],
+      ['a key is not known now, SPF passes', { spf: pass('shop.test'), dkim: [later('shop.test')] }, {}],
+      ['a key of another is not known now', { dkim: [later('mailer.test')] }, nobody],
+    ] as const
+  ).map(([name, proved, verdict]): Row => [name, 'shop.test', reject, proved, verdict]),
+  [
+    ...(['a key below, strict, is not known now', 'shop.test', strict] as const),
+    ...([{ dkim: [later('k1.shop.test')] }, nobody] as const),
+  ],
   [
     'neighbours',
     'shop.test',

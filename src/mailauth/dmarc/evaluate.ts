@@ -151,7 +151,7 @@ export class DmarcEvaluation {
       if (alignment.status === 'unknown') failure ??= alignment.reason
       if (alignment.status !== 'aligned') continue
       if (isPassing) aligned.add(by)
-      // DNS that is out of order must not have a message refused that may be the author's.
+      // RFC 9989 5.3.6: where DNS does not answer what it takes to know, the message neither passes nor fails.
       else failure ??= `whether ${by} passes for ${domain} is not known now`
     }
     return { alignedBy: [...aligned].sort(), failure }

@@ -1,0 +1,368 @@
+// What becomes of a mail by who sent it, from the wire to the API: refused or told, whatever DNS and the spam engine do.
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { UnderWay } from '../../src/base/under-way.ts'
+import type { Role } from '../../src/config/settings.ts'
+import { fileSpooled } from '../../src/flow/receiving/file.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
+import { returnPathOf } from '../../src/mail/return-path.ts'
+import type { Inbox, Message, Submission } from '../support/api.ts'
+import { authResultsOf, fieldsOf } from '../support/auth-results.ts'
+import { proveDomain } from '../support/customer-domain.ts'
+import { DnsServer, type ZoneRecords } from '../support/dns-server.ts'
+import { openStream } from '../support/event-source.ts'
+import { makePlace, type Place, startNode, type TestCaller, type TestNode } from '../support/node.ts'
+import { eachOf, type ProxiedMail, sendProxied } from '../support/proxied-mail.ts'
+import { gtube, makeRspamd, rspamdMissing } from '../support/rspamd.ts'
+import { sealMail } from '../support/seal-mail.ts'
+import { dmarcZone, joinZones, keyZone, signed, signing } from '../support/sender-cases/case-book.ts'
+import { startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
+
+const mailHost = 'mx.inbox.test'
+/** Of the honest client. */
+const ip = '198.18.0.10'
+
+interface Judged extends Message {
+  inboundSecurity: {
+    attachments: string
+    authentication: { spf: string; dkim: string; dmarc: string }
+    spam?: { score: number; action: string; symbols: string[] }
+  }
+}
+
+interface Stage extends TestCaller {
+  place: Place
+  node: TestNode
+  dns: DnsServer
+  inbox: Inbox
+}
+
+/** `bank.test` wants forgeries refused, signs, and sends from one address. */
+const bank = joinZones(dmarcZone('bank.test', 'v=DMARC1; p=reject'), keyZone('bank.test'), {
+  'bank.test': { TXT: [`v=spf1 ip4:${ip} -all`] },
+})
+
+async function setStage(
+  t: TestContext,
+  {
+    env = {},
+    zone = {},
+    roles,
+  }: { env?: Record<string, string>; zone?: Record<string, ZoneRecords>; roles?: Role[] } = {},
+): Promise<Stage> {
+  const place = await makePlace(t)
+  const dns = await DnsServer.start(joinZones(bank, zone))
+  place.after(() => dns.close())
+  const settings = {
+    POSTHORN_DELIVERY: 'capture',
+    POSTHORN_DNS: dns.address,
+    POSTHORN_MAIL_HOST: mailHost,
+    ...env,
+  }
+  const node = await startNode(place, { env: settings, ...(roles && { roles }) })
+  const caller = await node.createCaller()
+  return { place, node, dns, ...caller, inbox: await caller.api.createInbox('box') }
+}
+
+const text = (domain: string, body = 'Hello.\r\n', fields = '') =>
+  `From: Ann <ann@${domain}>\r\nTo: box@inbox.test\r\nSubject: Hello\r\nDate: Mon, 1 Jan 2024 00:00:00 +0000\r\nMessage-ID: <1@${domain}>\r\n${fields}\r\n${body}`
+
+/** From an address of its own that no record names, unless `change` says otherwise. */
+async function deliver({ node }: Stage, raw: string, change: Partial<ProxiedMail> = {}): Promise<string> {
+  const envelope = { ip: '198.18.9.10', helo: 'mx.far.test', from: 'ann@bank.test', to: ['box@inbox.test'] }
+  return await sendProxied(node.smtp, { ...envelope, raw: Buffer.from(raw, 'latin1'), ...change })
+}
+
+async function messagesOf({ api, inbox }: Stage, count: number): Promise<Judged[]> {
+  return await until(`${count} messages`, async () => {
+    const messages = (await api.exported(inbox.id)) as Judged[]
+    return messages.length >= count ? messages : null
+  })
+}
+
+const verdictsOf = ({ inboundSecurity: { authentication } }: Judged) => authentication
+
+async function countRows({ node }: Stage, table: string): Promise<number> {
+  const [row] = await node.foundation.db.query<{ count: number }>(`select count(*) as count from ${table}`)
+  return row!.count
+}
+
+function blobsIn({ place }: Stage): string[] {
+  const folder = join(place.folder, 'blobs')
+  const names = existsSync(folder) ? (readdirSync(folder, { recursive: true }) as string[]) : []
+  return names.filter((name) => name.includes('/'))
+}
+
+async function assertNothingStored(stage: Stage): Promise<void> {
+  for (const table of ['raw', 'spool', 'message', 'kept_mail'])
+    assert.equal(await countRows(stage, table), 0, table)
+  assert.deepEqual(blobsIn(stage), [])
+}
+
+/** More than a row holds: it goes to a blob. */
+const large = `${'All work and no play makes Jack a dull boy.\r\n'.repeat(10_000)}`
+
+const refusal = '550 5.7.26 Mail from bank.test fails DMARC, and bank.test wants such mail refused'
+
+test('check 55: a forgery of a domain with p=reject is refused by its name, and nothing of it is stored', async (t) => {
+  const stage = await setStage(t)
+  assert.equal(await deliver(stage, text('bank.test')), refusal)
+  assert.equal(await deliver(stage, text('bank.test', large)), refusal)
+  assert.equal(await deliver(stage, text('news.bank.test')), refusal.replace('bank.test', 'news.bank.test'))
+  // A second author, or another one in front, is no way round it.
+  const twoAuthors = text('far.test').replace('\r\n', ', Boss <boss@bank.test>\r\n')
+  assert.equal(await deliver(stage, twoAuthors, { from: 'ann@far.test' }), refusal)
+  const broken = signed(text('bank.test', large), 'bank.test').replace('no play', 'no joy')
+  assert.equal(await deliver(stage, broken), refusal)
+  await assertNothingStored(stage)
+})
+
+test('check 55: POSTHORN_DMARC=report takes a forgery, and says what it is', async (t) => {
+  const stage = await setStage(t, { env: { POSTHORN_DMARC: 'report' } })
+  assert.match(await deliver(stage, text('bank.test')), /^250 2\.0\.0/)
+  const [message] = await messagesOf(stage, 1)
+  assert.deepEqual(verdictsOf(message!), { spf: 'fail', dkim: 'none', dmarc: 'fail' })
+  const source = (await stage.api.bytes(`/v1/messages/${message!.id}/source`)).toString()
+  const dmarc = authResultsOf(source, mailHost).find(({ method }) => method === 'dmarc')
+  assert.deepEqual(dmarc?.properties, { 'header.from': 'bank.test', 'policy.dmarc': 'reject' })
+})
+
+test('check 55: a list that is trusted vouches for what it changed, and no other', async (t) => {
+  const sealers = joinZones(keyZone('lists.test'), keyZone('mailer.test'))
+  const stage = await setStage(t, { env: { POSTHORN_ARC_TRUSTED: 'lists.test' }, zone: sealers })
+  const mangled = `${signed(text('bank.test'), 'bank.test').replace('Subject: ', 'Subject: [list] ')}-- \r\nlist\r\n`
+  const results = 'mx.lists.test; dmarc=pass header.from=bank.test'
+  const sealedBy = (sealer: string) => sealMail(mangled, { ...signing(sealer), instance: 1, results })
+  const from = 'list-bounces@lists.test'
+  assert.equal(await deliver(stage, mangled, { from }), refusal)
+  assert.equal(await deliver(stage, sealedBy('mailer.test'), { from }), refusal)
+  assert.equal(await deliver(stage, `${sealedBy('lists.test')}More.\r\n`, { from }), refusal)
+  assert.match(await deliver(stage, sealedBy('lists.test'), { from }), /^250 2\.0\.0/)
+  const [message] = await messagesOf(stage, 1)
+  assert.deepEqual(verdictsOf(message!), { spf: 'none', dkim: 'fail', dmarc: 'fail' })
+})
+
+test('check 53: SPF alone refuses nothing', async (t) => {
+  const zone = { 'far.test': { TXT: ['v=spf1 -all'] } }
+  const stage = await setStage(t, { zone: { ...zone, ...dmarcZone('far.test', 'v=DMARC1; p=none') } })
+  assert.match(await deliver(stage, text('far.test'), { from: 'ann@far.test' }), /^250 2\.0\.0/)
+  assert.match(await deliver(stage, signed(text('bank.test'), 'bank.test')), /^250 2\.0\.0/)
+  const messages = await messagesOf(stage, 2)
+  assert.deepEqual(messages.map(verdictsOf), [
+    { spf: 'fail', dkim: 'none', dmarc: 'fail' },
+    { spf: 'fail', dkim: 'pass', dmarc: 'pass' },
+  ])
+})
+
+test('check 52, check 54: DNS out of order is temperror, refuses nothing, and is waited for 10 s at most', async (t) => {
+  const stage = await setStage(t)
+  const { dns } = stage
+  const names = ['bank.test', '_dmarc.bank.test', 's1._domainkey.bank.test']
+  const raw = signed(text('bank.test'), 'bank.test')
+  const temporary = { spf: 'temperror', dkim: 'temperror', dmarc: 'temperror' }
+  for (const [count, fault] of (['SERVFAIL', 'REFUSED', 'garbage', 'silent'] as const).entries()) {
+    for (const name of names) dns.fail(name, fault)
+    // What failed is remembered for two seconds.
+    stage.node.foundation.clock.advance(3_000)
+    const startMs = performance.now()
+    assert.match(await deliver(stage, raw), /^250 2\.0\.0/, fault)
+    const tookMs = performance.now() - startMs
+    t.diagnostic(`${fault}: the reply came after ${tookMs.toFixed(0)} ms`)
+    assert.ok(tookMs < 10_500, `${fault}: ${tookMs} ms`)
+    const messages = await messagesOf(stage, count + 1)
+    assert.deepEqual(verdictsOf(messages.at(-1)!), temporary, fault)
+  }
+})
+
+test('check 54: a key that DNS does not give is no forgery, even where the rest of DNS works', async (t) => {
+  const stage = await setStage(t)
+  stage.dns.fail('s1._domainkey.bank.test', 'SERVFAIL')
+  assert.match(await deliver(stage, signed(text('bank.test'), 'bank.test')), /^250 2\.0\.0/)
+  const [message] = await messagesOf(stage, 1)
+  assert.deepEqual(verdictsOf(message!), { spf: 'fail', dkim: 'temperror', dmarc: 'temperror' })
+  // Of somebody else's signature nothing hangs on it.
+  stage.dns.fail('s1._domainkey.lists.test', 'SERVFAIL')
+  assert.equal(await deliver(stage, signed(text('bank.test'), 'lists.test')), refusal)
+})
+
+test('mail for the service’s own addresses is refused for nothing that its author’s domain wants', async (t) => {
+  const stage = await setStage(t)
+  const { secretBox, clock } = stage.node.foundation
+  const submissionId = newUuid<SubmissionId>()
+  const bounce = returnPathOf(secretBox, { submissionId, position: 0 }, 'inbox.test', clock.now())
+  for (const address of ['postmaster@inbox.test', 'abuse@inbox.test', 'fbl@inbox.test', bounce])
+    assert.match(await deliver(stage, text('bank.test'), { to: [address] }), /^250 2\.0\.0/, address)
+  assert.equal(
+    await deliver(stage, text('bank.test'), { to: ['postmaster@inbox.test', 'box@inbox.test'] }),
+    refusal,
+  )
+  assert.equal(await countRows(stage, 'message'), 0)
+})
+
+test('a large mail, which goes to a blob, is judged as a small one is', async (t) => {
+  const stage = await setStage(t)
+  const raw = signed(text('bank.test', large), 'bank.test')
+  assert.match(await deliver(stage, raw, { ip }), /^250 2\.0\.0/)
+  const [message] = await messagesOf(stage, 1)
+  assert.equal(blobsIn(stage).length, 1)
+  assert.deepEqual(verdictsOf(message!), { spf: 'pass', dkim: 'pass', dmarc: 'pass' })
+})
+
+test('the source has our trace fields above the bytes as they came, and only those; who writes in our name is beneath', async (t) => {
+  const stage = await setStage(t)
+  const forged = `Authentication-Results: ${mailHost}; dmarc=fail header.from=bank.test\r\nReceived-SPF: fail\r\n`
+  const raw = forged + signed(text('bank.test'), 'bank.test')
+  assert.match(await deliver(stage, raw, { ip }), /^250 2\.0\.0/)
+  const [message] = await messagesOf(stage, 1)
+  const source = (await stage.api.bytes(`/v1/messages/${message!.id}/source`)).toString('latin1')
+  assert.ok(source.endsWith(raw))
+  const above = source.slice(0, -raw.length)
+  const names = above.split(/\r\n(?![ \t])/).map((field) => field.split(':')[0])
+  assert.deepEqual(names, [
+    'Return-Path',
+    'Delivered-To',
+    'Received',
+    'Authentication-Results',
+    'Received-SPF',
+    '',
+  ])
+  const results = authResultsOf(above, mailHost).map(({ method, result }) => `${method}=${result}`)
+  assert.deepEqual(results, ['spf=pass', 'dkim=pass', 'dmarc=pass', 'arc=none', 'iprev=permerror'])
+  assert.match(fieldsOf(above, 'Received-SPF')[0]!, /^pass .*client-ip=198\.18\.0\.10;/)
+})
+
+test('webhooks and the stream carry the verdicts as the API does', async (t) => {
+  const receiver = await startReceiver(t)
+  const stage = await setStage(t, { env: { POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' } })
+  const { api, node, secret } = stage
+  await api.want('/v1/webhooks', { method: 'POST', status: 201, body: { url: receiver.url('/hook') } })
+  const { host, port } = node.app.listening.http!
+  const stream = await openStream(t, `http://${host}:${port}`, secret)
+  await deliver(stage, signed(text('bank.test'), 'bank.test'), { ip })
+  const [{ id, inboundSecurity }] = (await messagesOf(stage, 1)) as [Judged]
+  const isOurs = ({ body }: { body: { type: string } }) => body.type === 'message.received'
+  const call = await until('the call', () => receiver.callsOf('/hook').find(isOurs))
+  const event = await until('the event', () => stream.events.find(isOurs))
+  for (const { data } of [call.body, event.body]) {
+    const { message } = data as { message: Judged }
+    assert.equal(message.id, id)
+    assert.deepEqual(message.inboundSecurity.authentication, inboundSecurity.authentication)
+  }
+  assert.equal(inboundSecurity.authentication.dmarc, 'pass')
+})
+
+test('mail that was spooled or filed before there were checks reads not_evaluated', async (t) => {
+  const stage = await setStage(t, { roles: ['api', 'mx'] })
+  const { db, clock, blobs, log } = stage.node.foundation
+  await deliver(stage, text('far.test'), { from: 'ann@far.test' })
+  await db.query(`update spool set envelope = envelope - 'findings'`)
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  t.after(() => parsePool.close())
+  await fileSpooled(
+    { db, clock, log, blobs, parsePool, underWay: new UnderWay(join(stage.place.folder, 'u')) },
+    64,
+  )
+  const unknown = { spf: 'not_evaluated', dkim: 'not_evaluated', dmarc: 'not_evaluated' }
+  const [message] = await messagesOf(stage, 1)
+  assert.deepEqual(verdictsOf(message!), unknown)
+  const source = (await stage.api.bytes(`/v1/messages/${message!.id}/source`)).toString()
+  assert.deepEqual(fieldsOf(source, 'Authentication-Results'), [`${mailHost}; none`])
+  assert.deepEqual(fieldsOf(source, 'Received-SPF'), [])
+})
+
+test('signed mail of a customer of our own is judged like any other, and passes', async (t) => {
+  const place = await makePlace(t)
+  const dns = await DnsServer.start({ [mailHost]: { A: ['127.0.0.1'] } })
+  place.after(() => dns.close())
+  const sink = await startSink(place)
+  const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  const env = { ...relay, POSTHORN_DNS: dns.address, POSTHORN_MAIL_HOST: mailHost }
+  const node = await startNode(place, { env })
+  const [sender, reader] = [await node.createCaller(), await node.createCaller()]
+  await proveDomain(sender.api, dns, 'green.example', ['outbound'])
+  const inbox = await reader.api.createInbox('box')
+  node.foundation.clock.advance(1_000)
+  const body = {
+    from: { email: 'x@green.example' },
+    to: [{ email: inbox.address }],
+    subject: 'Hello',
+    text: 'There',
+  }
+  await sender.api.want<Submission>('/v1/send', {
+    method: 'POST',
+    status: 202,
+    idempotencyKey: 'to-ourselves',
+    body,
+  })
+  const [message] = await messagesOf({ place, node, dns, ...reader, inbox }, 1)
+  assert.deepEqual(verdictsOf(message!), { spf: 'pass', dkim: 'pass', dmarc: 'pass' })
+})
+
+const withRspamd = { skip: rspamdMissing }
+
+test(
+  'a real Rspamd refuses GTUBE, of which nothing is stored, and a plain mail has what it found',
+  withRspamd,
+  async (t) => {
+    const rspamd = await makeRspamd(t)
+    await rspamd.start()
+    const stage = await setStage(t, { env: { POSTHORN_RSPAMD: rspamd.address.origin } })
+    const from = 'ann@far.test'
+    assert.match(await deliver(stage, text('far.test', `${gtube}\r\n`), { from }), /^550 5\.7\.1 /)
+    // Rspamd looks for it in short texts only.
+    const parts = [`\r\n\r\n${gtube}\r\n`, `\r\nContent-Type: application/octet-stream\r\n\r\n${large}`]
+    const mixed = text(
+      'far.test',
+      `--b${parts.join('--b')}--b--\r\n`,
+      'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n',
+    )
+    assert.match(await deliver(stage, mixed, { from }), /^550 5\.7\.1 /)
+    await assertNothingStored(stage)
+    assert.match(
+      await deliver(stage, text('far.test').replace('Hello', 'An offer'), { from }),
+      /^250 2\.0\.0/,
+    )
+    const [message] = await messagesOf(stage, 1)
+    const { score, action, symbols } = message!.inboundSecurity.spam!
+    assert.equal(action, 'add header')
+    assert.ok(score > 6 && symbols.includes('OFFER'), JSON.stringify(message!.inboundSecurity.spam))
+    await rspamd.kill9()
+    assert.match(await deliver(stage, text('far.test'), { from }), /^250 2\.0\.0/)
+    const [, later] = await messagesOf(stage, 2)
+    assert.equal(later!.inboundSecurity.spam, undefined)
+  },
+)
+
+test(
+  'kill -9 of Rspamd under load: all mail is taken, and none waits a second longer for it',
+  withRspamd,
+  async (t) => {
+    const rspamd = await makeRspamd(t)
+    await rspamd.start()
+    const stage = await setStage(t, { env: { POSTHORN_RSPAMD: rspamd.address.origin } })
+    let sent = 0
+    let killed: Promise<void> | null = null
+    const times = await eachOf(Array.from({ length: 200 }), 8, async () => {
+      if (++sent === 80) killed = rspamd.kill9()
+      const startMs = performance.now()
+      assert.match(await deliver(stage, text('far.test'), { from: 'ann@far.test' }), /^250 2\.0\.0/)
+      return performance.now() - startMs
+    })
+    await killed
+    const messages = await messagesOf(stage, 200)
+    const scored = messages.filter(({ inboundSecurity }) => inboundSecurity.spam).length
+    const sorted = times.toSorted((a, b) => a - b)
+    const [median, most] = [sorted[100]!, sorted.at(-1)!]
+    t.diagnostic(
+      `200 mails, ${scored} scored; ${median.toFixed(0)} ms in the middle, ${most.toFixed(0)} ms at most`,
+    )
+    assert.equal(messages.length, 200)
+    assert.ok(scored >= 60 && scored < 200, String(scored))
+    assert.ok(most < median + 1_000, `${most} ms`)
+  },
+)
