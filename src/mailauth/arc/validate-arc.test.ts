@@ -205,6 +205,14 @@ test(`${vouched.length} mails, and who vouches for them`, async () => {
   }
 })
 
+test('a trusted sealer vouches for no field that somebody added above those that it signed', async () => {
+  for (const added of ['From: boss@author.example', 'Subject: pay me', 'To: all@far.example']) {
+    const arc = await arcOf(`${added}\r\n${sealed([['list']])}`)
+    assert.deepEqual([arc.result, arc.coversFrom], ['pass', false], added)
+    assert.equal(vouchingSealer(arc, trusted, author), null)
+  }
+})
+
 test('the sets of a trusted sealer under another mail are worth nothing', async () => {
   const sets = sealed([['list']]).slice(0, -mail.length)
   const forged = `${sets}${mail.replace('body', 'send money')}`

@@ -20,7 +20,7 @@ export interface ArcVerdict {
   sealers: string[]
   /** What each sealer reported of the mail as it came to it, in the order of `sealers`; null where it cannot be read. */
   authResults: (AuthResults | null)[]
-  /** Whether the newest message signature covers From, and all there are; false where it does not pass. */
+  /** Whether the newest message signature covers From, and all there are of the fields that it covers; false where it does not pass. */
   coversFrom: boolean
   /** Whether it covers the body to its end. */
   coversBody: boolean
@@ -115,7 +115,7 @@ export class ArcValidation {
   }
 
   #coversFrom(signature: SignatureTags): boolean {
-    return signature.names.includes('from') && findUnsignedDouble(this.#fields, signature) !== 'from'
+    return signature.names.includes('from') && findUnsignedDouble(this.#fields, signature) === null
   }
 
   async #verifyMessage(

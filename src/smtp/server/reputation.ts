@@ -92,12 +92,14 @@ export class Reputation {
 
   /** The reply with which an address is turned away for now; null for those who may go on. */
   refusal(address: string): Reply | null {
+    const why = this.#turnedAwayFor(address)
+    return why && refuse(why)
+  }
+
+  #turnedAwayFor(address: string): Misdeed | null {
     const nowMs = this.#clock.monotonicMs()
-    for (const key of networksOf(address)) {
-      const standing = this.#standings.get(key)
-      if (standing && nowMs < standing.untilMs) return refuse(standing.why)
-    }
-    return null
+    const standings = networksOf(address).map((key) => this.#standings.get(key))
+    return standings.find((standing) => standing && nowMs < standing.untilMs)?.why ?? null
   }
 
   /** A message begins: null lets it, otherwise the reply to close with. */
@@ -123,6 +125,8 @@ export class Reputation {
 
   /** A misdeed is counted; returns for how long the reply to it should wait. */
   note(address: string, misdeed: Misdeed): number {
+    // Against one host that goes on until all of its network is turned away, as by speaking before its turn.
+    if (this.#turnedAwayFor(address)) return 0
     const max = this.#max[misdeed]
     let level = 0
     for (const [key, standing, weight] of this.#recall(address)) {
