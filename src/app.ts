@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { KeyedSignal } from './base/keyed-signal.ts'
 import { Signal } from './base/signal.ts'
 import { leaveMark, type NodeMark } from './blobs/node-marks.ts'
 import type { ListenAddress } from './config/setting-values.ts'
@@ -38,7 +39,11 @@ export interface App {
 export async function startApp(foundation: Foundation, roles: readonly Role[]): Promise<App> {
   const { settings, db } = foundation
   const parts: Part[] = []
-  const signals: Signals = { filing: new Signal(), announced: new Signal() }
+  const signals: Signals = {
+    filing: new Signal(),
+    announced: new Signal(),
+    grown: new KeyedSignal(),
+  }
   const mx: Mx = { isSaturated: () => false }
   let draining = false
   const stop = async () => {
@@ -78,7 +83,8 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
       delivery?.wake(routes)
       signals.announced.wake()
     }
-    if (roles.includes('api')) Object.assign(listening, await startApi(foundation, certificate, wake, parts))
+    if (roles.includes('api'))
+      Object.assign(listening, await startApi(foundation, certificate, { ...signals, wake }, parts))
     const { acme } = settings
     if (acme && roles.includes('jobs')) parts.push(startOrders(foundation, acme, certificate.changed))
     return { listening, stop }

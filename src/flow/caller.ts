@@ -6,11 +6,11 @@ import type { CallerRow } from '../store/keys.ts'
 /** An authenticated key with its organization. */
 export type Caller = CallerRow
 
-/** Who sends, and within which bounds: a key, or this service itself, which has none (`id` null). */
+/** Who sends, and within which bounds: a key, or this service itself, which has none (`id` and `kind` null). */
 export type SendingCaller = Pick<
   Caller,
   'organizationId' | 'limits' | 'inboxIds' | 'sendMode' | 'allowedRecipientDomains'
-> & { id: Caller['id'] | null }
+> & { id: Caller['id'] | null; kind: Caller['kind'] | null }
 
 export type Scope =
   | 'mailbox:manage'

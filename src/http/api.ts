@@ -20,6 +20,7 @@ import type { LargeBody } from './body/large-bodies.ts'
 import type { OperationNotes } from './document/document.ts'
 import type { ErrorCode } from './errors.ts'
 import type { EventStreams } from './stream/event-streams.ts'
+import type { MessageWaits } from './stream/message-waits.ts'
 
 export type Api = FastifyInstance<
   RawServerDefault,
@@ -43,6 +44,7 @@ export interface HttpDeps {
   /** Which URLs may be webhooks. */
   addressGuard: Parameters<typeof changeWebhook>[0]['guard']
   eventStreams: EventStreams
+  messageWaits: MessageWaits
   /** Customers' domains, for their MTA-STS policies; and what those say now. */
   domains: PolicyDeps['domains']
   mtaStsMode: PolicyDeps['mtaStsMode']
@@ -78,6 +80,8 @@ declare module 'fastify' {
     caller: Caller
     /** When its key began to be looked at, on the monotonic clock. */
     admittedMs: number
+    /** How long it has waited for mail, which is no work; absent where it has not. */
+    waitedMs?: number
     /** What its body holds; set on every operation that takes one. */
     holding: Holding
     /** What was made of its body beside the main thread, where that is large. */
@@ -88,6 +92,8 @@ declare module 'fastify' {
     scope?: Scope | readonly Scope[] | null
     /** The largest body it takes, in bytes, or as large as the caller's messages; 64 KiB where it does not say. */
     largestBody?: number | 'message'
+    /** How long it may wait before it begins to work; absent where it does not wait. */
+    longestWaitMs?: number
     /** The codes that the operation can answer with, beyond those that every one can; for its documentation. */
     refusals?: ErrorCode[]
     /** Answers that are not written as JSON, by status (`contentType` null: no body); for its documentation. */

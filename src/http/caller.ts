@@ -26,8 +26,9 @@ export function requireCallers(api: Api, deps: Deps): void {
     const scope = route.config?.scope
     if (scope === undefined) throw new Error(`the route ${route.url} does not say which scope it needs`)
     route.onRequest = admit(deps, scopesOf(scope))
-    if (route.schema?.body) route.preValidation = [readmit(deps), ...[route.preValidation ?? []].flat()]
-    route.handler = answerInTime(route.handler)
+    if (route.schema?.body)
+      route.preValidation = [(request) => readmit(deps, request), ...[route.preValidation ?? []].flat()]
+    route.handler = answerInTime(route.handler, answerMs + (route.config?.longestWaitMs ?? 0))
   })
 }
 
@@ -67,16 +68,22 @@ function count(reply: FastifyReply, { allowed, limit, remaining, resetSeconds }:
   if (!allowed) throw new ServiceError('rate_limited', undefined, resetSeconds)
 }
 
-/** A body may take minutes to arrive: by then its key may have been revoked, or its organization suspended. */
-function readmit(deps: Deps) {
-  return async (request: FastifyRequest): Promise<void> => {
-    if (deps.clock.monotonicMs() - request.admittedMs <= admissionMs) return
-    request.caller = await within(callerMs, authenticate(deps, request), unavailable)
-    requireActive(request.caller)
-  }
+/**
+ * A body may take minutes to arrive, and mail to be waited for: by then the key may have been revoked, or its organization
+ * suspended. Refuses who would not be let in any more.
+ */
+export async function readmit(deps: Pick<Deps, 'clock' | 'keyRing'>, request: FastifyRequest): Promise<void> {
+  const nowMs = deps.clock.monotonicMs()
+  if (nowMs - request.admittedMs <= admissionMs) return
+  request.caller = await within(callerMs, authenticate(deps, request), unavailable)
+  request.admittedMs = nowMs
+  requireActive(request.caller)
 }
 
-async function authenticate({ keyRing }: Deps, { headers, ip }: FastifyRequest): Promise<Caller> {
+async function authenticate(
+  { keyRing }: Pick<Deps, 'keyRing'>,
+  { headers, ip }: FastifyRequest,
+): Promise<Caller> {
   const secret = headers['x-api-key']
   const given = typeof secret === 'string' ? secret : undefined
   const caller = await keyRing.authenticate(given, writtenAddress(ip))
@@ -93,9 +100,9 @@ function requireOneOf(scopes: readonly Scope[], caller: Caller): void {
   throw new ServiceError('insufficient_scope', `The operation needs the scope ${scopes.join(' or ')}.`)
 }
 
-function answerInTime(answer: RouteOptions['handler']): RouteOptions['handler'] {
+function answerInTime(answer: RouteOptions['handler'], ms: number): RouteOptions['handler'] {
   return function (request, reply) {
     const result: unknown = answer.call(this, request, reply)
-    return result instanceof Promise ? within(answerMs, result, unavailable) : result
+    return result instanceof Promise ? within(ms, result, unavailable) : result
   }
 }

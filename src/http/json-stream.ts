@@ -7,7 +7,7 @@ import { sendStream } from './send-stream.ts'
 /** Characters of a text that become JSON at once. */
 const sliceLength = 1 << 16
 /** What is held of such an answer: a piece of a text, and the JSON of a slice of it. */
-const heldBytes = 1 << 20
+const writtenBytes = 1 << 20
 
 /** A stream that says what it holds while it is read. */
 export type JsonStream = Readable & { heldBytes: number }
@@ -15,10 +15,16 @@ export type JsonStream = Readable & { heldBytes: number }
 /**
  * What a route returns to answer with the value, which may hold `LongText`s for texts and async iterables for lists. One that
  * does is sent as it is read; a fault after the first bytes breaks the connection, so that no part passes for the whole.
+ * `sourceBytes`: what the value itself holds until then.
  */
-export function answerJson<Value extends object>(reply: FastifyReply, value: Value): Value | FastifyReply {
+export function answerJson<Value extends object>(
+  reply: FastifyReply,
+  value: Value,
+  sourceBytes = 0,
+): Value | FastifyReply {
   if (!isUnread(value)) return value
   reply.header('content-type', 'application/json; charset=utf-8')
+  const heldBytes = writtenBytes + sourceBytes
   const stream: JsonStream = Object.assign(Readable.from(write(value), { objectMode: false }), { heldBytes })
   return sendStream(reply, stream)
 }

@@ -31,9 +31,14 @@ export const messagePageQuery = {
 
 /** Reads `limit` as the number it is written as; anything but plain digits stays text, which its schema refuses. */
 export async function readLimit(request: FastifyRequest): Promise<void> {
-  const query = request.query as { limit?: unknown }
-  if (typeof query.limit === 'string' && /^(?:0|[1-9]\d{0,8})$/.test(query.limit))
-    query.limit = Number(query.limit)
+  readNumber(request, 'limit')
+}
+
+/** Reads a parameter of the query that is a number, as `readLimit` does. */
+export function readNumber(request: FastifyRequest, name: string): void {
+  const query = request.query as Record<string, unknown>
+  const text = query[name]
+  if (typeof text === 'string' && /^(?:0|[1-9]\d{0,8})$/.test(text)) query[name] = Number(text)
 }
 
 /** One list of one organization: a cursor of another one is not valid here. */

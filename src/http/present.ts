@@ -2,6 +2,7 @@
 import type { Static } from 'typebox'
 import { attachmentIdOf, type MessageId, queueIdOf } from '../base/ids.ts'
 import type { Caller } from '../flow/caller.ts'
+import type { ReceivedHeader } from '../flow/mailbox/read-header.ts'
 import type { Accepted, AcceptedSend } from '../flow/sending/accept-send.ts'
 import { messageStatusOf } from '../flow/states.ts'
 import type { ComplaintRow } from '../store/complaints.ts'
@@ -12,7 +13,7 @@ import type { AttachmentEntry, MailboxValue, MessageRow, ThreadRow } from '../st
 import type { SubmissionRow } from '../store/submissions.ts'
 import type { SuppressionRow } from '../store/suppressions.ts'
 import type { Inbox } from './schemas/inbox.ts'
-import type { Message } from './schemas/message.ts'
+import type { Message, MessageHeader } from './schemas/message.ts'
 import type { Profile } from './schemas/profile.ts'
 import type { Acceptance, SendAcceptance } from './schemas/send.ts'
 import type { EventList, Submission } from './schemas/submission.ts'
@@ -111,9 +112,15 @@ export function presentMessage(row: MessageRow): View<typeof Message> {
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
     ...((isInbound || row.attachments.length > 0) && { attachments: presentAttachments(row) }),
+    ...(isInbound && { automatic: row.isAutomatic }),
     ...(isInbound && row.security && { inboundSecurity: presentSecurity(row.security, row.attachments) }),
     purpose: row.purpose as View<typeof Message>['purpose'],
   }
+}
+
+/** The header of a received message. Fields that are still to be read stay so. */
+export function presentHeader({ fields, isCut }: ReceivedHeader): View<typeof MessageHeader> {
+  return { headers: fields as never, ...(isCut && { truncated: true }) }
 }
 
 function presentMailbox({ email, name }: MailboxValue): MailboxValue {

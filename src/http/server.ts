@@ -81,7 +81,7 @@ export function createHttpServer(deps: HttpDeps): Api {
           (request.routeOptions.schema as { operationId?: string } | undefined)?.operationId ?? 'other',
         status: `${Math.floor(reply.statusCode / 100)}xx`,
       },
-      reply.elapsedTime / 1000,
+      (reply.elapsedTime - (request.waitedMs ?? 0)) / 1000,
     )
     done()
   })

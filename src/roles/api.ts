@@ -17,16 +17,17 @@ import type { Api } from '../http/api.ts'
 import { OpenConnections } from '../http/connections.ts'
 import { createHttpsServer } from '../http/https.ts'
 import { createHttpServer } from '../http/server.ts'
+import { MessageWaits } from '../http/stream/message-waits.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
 import type { Certificate } from './certificate.ts'
-import { allowsMailTo, graceMs, isLocal, type Part } from './part.ts'
+import { allowsMailTo, graceMs, isLocal, type Part, type Signals } from './part.ts'
 import { createAddressGuard, createEventStreams } from './webhooks.ts'
 
 /** Returns where it listens. `wake` says that these routes have work, and that something was announced. */
 export async function startApi(
   foundation: Foundation,
   certificate: Certificate,
-  wake: (routes: string[]) => void,
+  { grown, wake }: Pick<Signals, 'grown'> & { wake(routes: string[]): void },
   parts: Part[],
 ): Promise<{ http: ListenAddress; https: ListenAddress | null }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
@@ -42,8 +43,12 @@ export async function startApi(
     lifetimeMs: settings.retryLifetimeMs,
     contents: new SendContents({ db, clock, parsePool }),
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
-    wake,
+    accepted: ({ routes, inboxId }) => {
+      wake(routes)
+      if (inboxId) grown.wake([inboxId])
+    },
   })
+  const messageWaits = new MessageWaits({ db, clock, log, grown })
   const eventStreams = createEventStreams(foundation, certificate)
   const server = createHttpServer({
     db,
@@ -55,6 +60,7 @@ export async function startApi(
     validation: await createValidation(foundation),
     resolver: new Resolver({ servers: settings.dnsServers }),
     eventStreams,
+    messageWaits,
     addressGuard: createAddressGuard(settings),
     keyRing: new KeyRing({ db, clock }),
     requestRate: new RequestRate({ db, clock }),
@@ -75,7 +81,7 @@ export async function startApi(
   const listeners = await listenWith(server, settings, certificate)
   parts.push({
     stop: async () => {
-      await eventStreams.stop()
+      await Promise.all([messageWaits.stop(), eventStreams.stop()])
       // Those that idle at the close are ended by it; one that is answered later would be kept for further requests.
       const ending = setInterval(() => listeners.endIdle(), 100)
       await Promise.race([listeners.close(), afterGrace()])

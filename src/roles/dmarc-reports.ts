@@ -49,7 +49,7 @@ export function dmarcReportLoop(
   const acceptance = new Acceptance({
     ...{ db, clock, log, blobs },
     // Deliveries are found by their poll: a report is in no hurry.
-    wake: () => signals.announced.wake(),
+    accepted: () => signals.announced.wake(),
     domains: new ProvedDomains({ db, clock }),
     lifetimeMs: settings.retryLifetimeMs,
     contents: new SendContents({ db, clock, parsePool }),

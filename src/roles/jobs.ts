@@ -15,6 +15,7 @@ import { type FilingDeps, fileSlow, fileSpooled } from '../flow/receiving/file.t
 import { dropOldMail, readReports } from '../flow/reports/read-report.ts'
 import { foldMetrics } from '../flow/upkeep/fold-metrics.ts'
 import { purgeContents } from '../flow/upkeep/purge-contents.ts'
+import { purgeTombstones } from '../flow/upkeep/purge-tombstones.ts'
 import { removeSettled } from '../flow/upkeep/remove-settled.ts'
 import { BlobSweeper } from '../flow/upkeep/sweep-blobs.ts'
 import type { Foundation } from '../foundation.ts'
@@ -61,7 +62,9 @@ export function startJobs(
   // A thread for what other mail must not wait behind: slow and large mail, reports, words.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
   const underWay = (work: string) => new UnderWay(join(settings.dataDir, work))
-  const shared = { db, clock, log, blobs, parsePool: filingPool, rotation: new Rotation() }
+  const onFiled: FilingDeps['onFiled'] = (messages) =>
+    signals.grown.wake(messages.map(({ inboxId }) => inboxId))
+  const shared = { db, clock, log, blobs, parsePool: filingPool, rotation: new Rotation(), onFiled }
   const filers = { ...shared, underWay: underWay('being-filed'), tickets: new Tickets() }
   const secondFiler = {
     ...{ ...filers, rotation: new Rotation(shared.rotation.slow) },
@@ -83,6 +86,7 @@ export function startJobs(
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
   const purgeOld = () => purgeContents({ db, clock }, settings.retryLifetimeMs, purgeBatch)
+  const purgeStones = () => purgeTombstones({ db, clock }, purgeBatch)
   const resolver = new Resolver({ servers: settings.dnsServers })
   const checking = { db, clock, log, resolver, mailHost: settings.mailHost, mtaStsMode }
   const recheck = () => recheckDomains(checking, domainBatch)
@@ -98,6 +102,7 @@ export function startJobs(
     new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
     new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
     new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
+    new Loop({ name: 'purge tombstones', run: purgeStones, intervalMs: 60_000, log }),
     new Loop({ name: 'sweep blobs', run: () => sweeper.sweepNext(sweepBatch), intervalMs: sweepMs, log }),
     new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
     new Loop({

@@ -1,4 +1,5 @@
 // What the roles of a node have in common: that they stop, whom they wake, and how long they may take.
+import type { KeyedSignal } from '../base/keyed-signal.ts'
 import type { Signal } from '../base/signal.ts'
 import type { Settings } from '../config/settings.ts'
 import { isPublicUnicast } from '../dns/public-address.ts'
@@ -17,6 +18,8 @@ export interface Signals {
   filing: Signal
   /** Something was announced. */
   announced: Signal
+  /** By the id of an inbox: it has a message that it did not have before. */
+  grown: KeyedSignal
 }
 
 /** Says of a domain whether it is the deployment's own. */

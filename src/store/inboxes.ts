@@ -163,6 +163,19 @@ export async function lockInbox(
   return row ?? null
 }
 
+/** Of these inboxes, those with a message behind the number that goes with each, or that are gone (`seq` null). */
+export async function findGrown(
+  db: Queryable,
+  seen: ReadonlyMap<string, number>,
+): Promise<{ inboxId: string; seq: number | null }[]> {
+  return await db.query(
+    `select w.inbox_id as "inboxId", b.message_seq as seq from unnest($1::text[], $2::bigint[]) w(inbox_id, seq)
+    left join lateral (select message_seq from inbox where id = w.inbox_id and status = 'active' limit 1) b on true
+    where b.message_seq is null or b.message_seq > w.seq`,
+    [[...seen.keys()], [...seen.values()]],
+  )
+}
+
 /** Leaves a tombstone: the address stays taken, what people wrote about it goes. */
 export async function entombInbox(tx: Tx, id: InboxId, at: Date): Promise<void> {
   await tx.query(

@@ -110,9 +110,11 @@ async function* readStretches(db: Queryable, stretches: MessageId[][]): AsyncGen
   for (const ids of stretches) yield* await findMessages(db, ids)
 }
 
+type Direction = MessageRow['direction']
+
 export interface MessageFilter {
   inboxId: InboxId
-  direction: string | null
+  direction: Direction | null
   from: string | null
   /** Bounds of the id: ids begin with their milliseconds. */
   sinceId: string | null
@@ -130,11 +132,16 @@ export async function listMessages(
 ): Promise<MessagePage> {
   if (filter.words !== null) return await searchMessages(db, filter, filter.words, beforeId, size)
   const { inboxId, sinceId, untilId, direction, from } = filter
-  const directions = direction === null ? ['inbound', 'outbound'] : [direction]
   const rows = (max: string) =>
-    directions.map((one) => `(${pickOf(one, from)} limit ${max})`).join(' union all ')
+    directionsOf(direction)
+      .map((one) => `(${pickOf(one, from)} limit ${max})`)
+      .join(' union all ')
   const values = [inboxId, sinceId, untilId, beforeId, ...(from === null ? [] : [from])]
   return await readPage(db, { rows, order: 'm.id desc' }, values, size)
+}
+
+function directionsOf(direction: Direction | null): Direction[] {
+  return direction === null ? ['inbound', 'outbound'] : [direction]
 }
 
 /** Each direction has its own part of an index; and what an inbox sends is from its own address, or from no other. */
@@ -168,20 +175,24 @@ async function searchMessages(
   return await readPage(db, { rows, order: 'm.id desc' }, values, size)
 }
 
-/** The inbox's messages, oldest first, after the number `afterSeq`, which is given under the inbox's lock. */
-export async function exportMessages(
+/**
+ * The inbox's messages, or those of one direction, oldest first, after the number `afterSeq`: numbers are given under the
+ * inbox's lock, in the order of filing.
+ */
+export async function listFollowing(
   db: Queryable,
-  inboxId: InboxId,
+  { inboxId, direction }: Pick<MessageFilter, 'inboxId' | 'direction'>,
   afterSeq: number,
   size: PageSize,
 ): Promise<MessagePage> {
-  return await readPage(db, followingIn('inbox_id'), [inboxId, afterSeq], size)
-}
-
-function followingIn(column: 'inbox_id' | 'thread_id'): Picked {
+  // Each direction has its own part of the index.
+  const pickOne = (one: string, max: string) =>
+    `(select m.* from message m where m.inbox_id = $1 and m.direction = '${one}' and m.seq > $2 order by m.seq limit ${max})`
   const rows = (max: string) =>
-    `select m.* from message m where m.${column} = $1 and m.seq > $2 order by m.seq limit ${max}`
-  return { rows, order: 'm.seq' }
+    directionsOf(direction)
+      .map((one) => pickOne(one, max))
+      .join(' union all ')
+  return await readPage(db, { rows, order: 'm.seq' }, [inboxId, afterSeq], size)
 }
 
 /** The thread's messages, oldest first, after the number `afterSeq`. */
@@ -191,5 +202,7 @@ export async function listThreadMessages(
   afterSeq: number,
   size: PageSize,
 ): Promise<MessagePage> {
-  return await readPage(db, followingIn('thread_id'), [threadId, afterSeq], size)
+  const rows = (max: string) =>
+    `select m.* from message m where m.thread_id = $1 and m.seq > $2 order by m.seq limit ${max}`
+  return await readPage(db, { rows, order: 'm.seq' }, [threadId, afterSeq], size)
 }

@@ -92,6 +92,8 @@ export interface MessageRow<Text = string | LongText> {
   purpose: string
   attachments: AttachmentEntry[]
   security: SecurityRecord | null
+  /** A program wrote it; false of what was sent. */
+  isAutomatic: boolean
   submissionId: SubmissionId | null
   submissionStatus: SubmissionStatus | null
   failureCode: string | null
@@ -110,7 +112,8 @@ export const columnsWith = (text: (column: string) => string, rest = (column: st
   ${rest('m.reference_ids')} as "referenceIds", m.sender, ${rest('m.recipients')} as recipients, m.subject,
   ${text('m.text')} as text, ${text('m.html')} as html,
   case when m.direction = 'inbound' then ${text(extractedText)} end as "extractedText",
-  m.metadata, m.purpose, ${rest('m.attachments')} as attachments, m.security, m.submission_id as "submissionId",
+  m.metadata, m.purpose, ${rest('m.attachments')} as attachments, m.security, m.automatic as "isAutomatic",
+  m.submission_id as "submissionId",
   coalesce(s.status, m.settled_as) as "submissionStatus", coalesce(s.failure_code, m.settled_code) as "failureCode",
   m.raw_id as "rawId", m.created_at as "createdAt", greatest(m.updated_at, s.updated_at) as "updatedAt"`
 
@@ -208,14 +211,41 @@ export async function listThreads(
 }
 
 /**
- * Removes the message's row. Its thread goes with the last one, and else knows no more than what is left of it. The inbox
- * is locked.
+ * Where the message stands in the inbox's order of filing, or stood before it was deleted; null where it is not known there.
+ */
+export async function findSeq(db: Queryable, inboxId: InboxId, messageId: string): Promise<number | null> {
+  const [row] = await db.query<{ seq: number }>(
+    `select m.seq from message m where m.id = $2 and m.inbox_id = $1
+    union all select t.seq from message_tombstone t where t.message_id = $2 and t.inbox_id = $1 limit 1`,
+    [inboxId, messageId],
+  )
+  return row?.seq ?? null
+}
+
+/** Forgets where up to `limit` messages stood that were deleted before `before`; returns how many. */
+export async function deleteTombstones(tx: Tx, before: Date, limit: number): Promise<number> {
+  const rows = await tx.query(
+    `delete from message_tombstone where message_id = any(array(
+      select message_id from message_tombstone where deleted_at < $1 order by deleted_at limit $2)) returning message_id`,
+    [before, limit],
+  )
+  return rows.length
+}
+
+/**
+ * Removes the message's row, and keeps where it stood. Its thread goes with the last one, and else knows no more than what
+ * is left of it. The inbox is locked.
  */
 export async function deleteMessageRow(
   tx: Tx,
   message: { id: MessageId; threadId: ThreadId },
+  at: Date,
 ): Promise<void> {
-  await tx.query('delete from message where id = $1', [message.id])
+  await tx.query(
+    `with gone as (delete from message where id = $1 returning id, organization_id, inbox_id, seq)
+    insert into message_tombstone (message_id, organization_id, inbox_id, seq, deleted_at) select g.*, $2 from gone g`,
+    [message.id, at],
+  )
   await tx.query(
     `update thread t set message_count = n.messages, last_message_at = coalesce(n.last, t.last_message_at),
       subject = coalesce(n.subject, ''), participants = join_participants('{}', n.participants)
@@ -239,7 +269,7 @@ export interface FiledMessage
       MessageRow<string>,
       'internetMessageId' | 'inReplyTo' | 'referenceIds' | 'sender' | 'recipients'
     >,
-    Pick<MessageRow<string>, 'subject' | 'attachments'> {
+    Pick<MessageRow<string>, 'subject' | 'attachments' | 'isAutomatic'> {
   id: string
   inboxId: string
   organizationId: string
@@ -284,6 +314,7 @@ export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Pro
     extracts: column('text', pick(mails, 'extractedText')),
     attachment_lists: column('jsonb', pick(mails, 'attachments')),
     securities: column('jsonb', pick(mails, 'security')),
+    automatics: column('boolean', pick(mails, 'isAutomatic')),
     notes: column('text', pick(mails, 'note')),
     times: column('timestamptz', pick(mails, 'receivedAt')),
     announcements: column(

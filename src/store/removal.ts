@@ -177,6 +177,7 @@ export async function purgeMessages(
   )
   if (rows.length < limit) {
     await tx.query('delete from thread where inbox_id = $1', [inbox.id])
+    await tx.query('delete from message_tombstone where inbox_id = $1', [inbox.id])
     await tx.query('delete from search_part where inbox_id = $1', [inbox.id])
     await tx.query('update inbox set purged = true where id = $1', [inbox.id])
   }

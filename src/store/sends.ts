@@ -100,6 +100,8 @@ export interface NewSend {
   /** Null for a send of no inbox: its content stands by itself. */
   message: MessageRow<string> | null
   content: DirectContent | null
+  /** Further header fields of the mail. */
+  headers: Record<string, string>
   /** What the message adds to its thread. */
   thread: { isNew: boolean; subject: string; participants: string[] } | null
   /** In the order of the submission's recipients. */
@@ -112,8 +114,6 @@ export interface DirectContent
   extends Pick<MessageRow<string>, 'internetMessageId' | 'recipients' | 'text' | 'html'> {
   /** The customer's domain that it is sent from. */
   domainId: string
-  /** Further header fields. */
-  headers: Record<string, string>
 }
 
 export interface SendVerdict {
@@ -151,7 +151,8 @@ function acceptance(batch: Arguments): string {
     metadatas purposes times expiries to_sends to_positions to_emails to_keys to_domains to_routes`)
   const messages =
     batch.of(`orgs in_inboxes subs ids thread_ids are_replies internet_ids parents ref_lines senders
-    visible_recipients participant_lines subjects thread_subjects bodies htmls metadatas purposes attachment_lists raw_ids times`)
+    visible_recipients participant_lines subjects thread_subjects bodies htmls metadatas purposes attachment_lists
+    header_sets raw_ids times`)
   const contents = batch.of(
     'orgs in_inboxes subs domain_ids internet_ids visible_recipients bodies htmls header_sets times',
   )
@@ -219,10 +220,7 @@ function contentColumns(sends: NewSend[]): Record<string, Buffer> {
       'uuid',
       sends.map(({ content }) => content?.domainId ?? null),
     ),
-    header_sets: column(
-      'jsonb',
-      sends.map(({ content }) => content?.headers ?? null),
-    ),
+    header_sets: column('jsonb', pick(sends, 'headers')),
   }
 }
 

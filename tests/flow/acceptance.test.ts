@@ -44,7 +44,7 @@ class Node {
         log: silentLog,
         blobs: new DiskBlobs(folder),
         lifetimeMs: 72 * 3_600_000,
-        wake: () => {},
+        accepted: () => {},
         contents: new SendContents({
           db,
           clock,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { KeyedSignal } from '../../src/base/keyed-signal.ts'
 import { Signal } from '../../src/base/signal.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
@@ -41,7 +42,7 @@ async function setStage(t: TestContext): Promise<Stage> {
   const node = await startNode(await makePlace(t), { env, roles: ['api', 'delivery'] })
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 1_000 })
   const resolver = new Resolver({ servers: [dns.address], timeoutMs: 300, tries: 1 })
-  const signals = { filing: new Signal(), announced: new Signal() }
+  const signals = { filing: new Signal(), announced: new Signal(), grown: new KeyedSignal() }
   const reports = dmarcReportLoop(node.foundation, { resolver, parsePool, signals })
   reports.start()
   t.after(async () => {

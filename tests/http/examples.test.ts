@@ -18,7 +18,9 @@ const document = await readDocument(stage.base)
 async function furnish(operationId: string) {
   const caller = await furnisher.createCaller()
   const inbox = await furnisher.addInbox(caller)
-  const isReceived = ['getMessageSource', 'downloadAttachment', 'replyToThread'].includes(operationId)
+  const isReceived = [
+    ...['getMessageSource', 'getMessageHeaders', 'downloadAttachment', 'replyToThread'],
+  ].includes(operationId)
   const { messageId } = isReceived ? inbox.received : inbox.sent
   const domainId =
     operationId === 'send' ? await furnisher.addProvedDomain(caller) : await furnisher.addDomain(caller)

@@ -24,6 +24,7 @@ const decided: [method: string, path: string, statuses?: string][] = [
   ['GET', '/v1/messages/{messageId}'],
   ['DELETE', '/v1/messages/{messageId}', '400 401 403 409 429 500 503'],
   ['GET', '/v1/messages/{messageId}/source'],
+  ['GET', '/v1/messages/{messageId}/headers', '400 401 403 404 429 500 503'],
   ['GET', '/v1/messages/{messageId}/attachments/{attachmentId}', '400 401 403 404 409 413 423 429 500 503'],
   ['GET', '/v1/threads/{threadId}'],
   ['POST', '/v1/threads/{threadId}/replies', '400 401 403 404 409 410 413 422 429 500 503'],
@@ -133,7 +134,7 @@ for (const { method, path, operation } of operations)
     for (const { name, description, example, schema } of operation.parameters ?? [])
       assert.ok(
         description &&
-          (example !== undefined || schema.enum || 'default' in schema || name === 'q' || name === 'cursor'),
+          (example !== undefined || schema.enum || 'default' in schema || /^(q|cursor|after)$/.test(name)),
         name,
       )
     assert.equal(operation.tags.length, 1)

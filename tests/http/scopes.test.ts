@@ -20,6 +20,7 @@ const wanted: Record<string, string[]> = {
   'POST /v1/inboxes/{inboxId}/messages': ['mailbox:send'],
   'GET /v1/messages/{messageId}': ['mailbox:read'],
   'GET /v1/messages/{messageId}/source': ['mailbox:read'],
+  'GET /v1/messages/{messageId}/headers': ['mailbox:read'],
   'DELETE /v1/messages/{messageId}': ['mailbox:manage'],
   'GET /v1/messages/{messageId}/attachments/{attachmentId}': ['mailbox:read'],
   'GET /v1/threads/{threadId}': ['mailbox:read'],
@@ -51,7 +52,7 @@ const wanted: Record<string, string[]> = {
   'POST /v1/webhooks/{webhookId}/rotate-secret': ['webhook:manage'],
   'GET /v1/webhooks/{webhookId}/deliveries': ['webhook:manage'],
   'POST /v1/webhooks/{webhookId}/deliveries/{deliveryId}/replay': ['webhook:manage'],
-  'GET /v1/events': ['webhook:manage'],
+  'GET /v1/events': ['webhook:manage', 'mailbox:read'],
 }
 
 test('check 69: every operation there is has its scope here, and none is missing', async () => {

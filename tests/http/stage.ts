@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { Clock } from '../../src/base/clock.ts'
+import { KeyedSignal } from '../../src/base/keyed-signal.ts'
 import { SecretBox } from '../../src/base/secret-box.ts'
 import { UnderWay } from '../../src/base/under-way.ts'
 import { DiskBlobs } from '../../src/blobs/disk.ts'
@@ -25,6 +26,7 @@ import { OpenConnections } from '../../src/http/connections.ts'
 import { presentEvent, presentMessage, presentSubmission } from '../../src/http/present.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { EventStreams } from '../../src/http/stream/event-streams.ts'
+import { MessageWaits } from '../../src/http/stream/message-waits.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { Db } from '../../src/postgres/db.ts'
 import type { Limits } from '../../src/store/organizations.ts'
@@ -85,6 +87,7 @@ export async function setStage(
   const routePolicy = { mode: 'capture' as const, isLocal: (domain: string) => domain === managedDomain }
   const domains = new ProvedDomains({ db, clock })
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
+  const grown = new KeyedSignal()
   const acceptance = new Acceptance({
     db,
     clock,
@@ -94,7 +97,7 @@ export async function setStage(
     routePolicy,
     lifetimeMs: 72 * 3_600_000,
     contents: new SendContents({ db, clock, parsePool }),
-    wake: () => {},
+    accepted: ({ inboxId }) => grown.wake(inboxId ? [inboxId] : []),
   })
   const settings = {
     publicUrl: 'http://127.0.0.1',
@@ -119,7 +122,8 @@ export async function setStage(
   }
   const eventStreams = new EventStreams({ db, clock, log, present })
   const isOutside = { isPublic: isPublicUnicast, allowPrivateNetworks: false, isDevelopment: false }
-  const events = { eventStreams, addressGuard: new AddressGuard(isOutside) }
+  const messageWaits = new MessageWaits({ db, clock, log, grown })
+  const events = { eventStreams, messageWaits, addressGuard: new AddressGuard(isOutside) }
   const server = createHttpServer({
     ...{ db, clock, log, secretBox, ...keys, acceptance, validation, resolver, blobs, settings, ...events },
     ...{ domains, mtaStsMode: () => 'testing' as const },
@@ -128,7 +132,7 @@ export async function setStage(
   const base = await server.listen({ host: '127.0.0.1', port: 0 })
   const underWay = new UnderWay(join(folder, 'being-filed'))
   scope.after(async () => {
-    await eventStreams.stop()
+    await Promise.all([messageWaits.stop(), eventStreams.stop()])
     const closed = server.close()
     // A client's spare connection, on which nothing was ever asked, is not idle to Node, which would wait for it.
     server.server.closeAllConnections()
@@ -152,12 +156,14 @@ export async function setStage(
       wake: () => {},
     },
   })
+  const onFiled = (messages: readonly { inboxId: string }[]) =>
+    grown.wake(messages.map(({ inboxId }) => inboxId))
   return {
     ...{ base, db, clock, blobs, port: Number(new URL(base).port), log: () => lines.join('') },
     createCaller: (options) => createCaller({ db, clock }, base, options),
     receive: async (to, raw) => {
       await take(receiver, to, raw)
-      await fileSpooled({ db, clock, log, blobs, parsePool, underWay }, 10)
+      await fileSpooled({ db, clock, log, blobs, parsePool, underWay, onFiled }, 10)
     },
   }
 }

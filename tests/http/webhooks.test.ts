@@ -167,7 +167,6 @@ test('webhooks: a key that is restricted to inboxes, or has another scope, is re
     ...[
       { method: 'GET', path: '/v1/webhooks' },
       { method: 'POST', path: '/v1/webhooks' },
-      { method: 'GET', path: '/v1/events' },
     ],
   ]
   for (const { method, path } of calls) {

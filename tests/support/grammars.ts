@@ -13,6 +13,7 @@ import { classify } from '../../src/mail/bounce/reply-code.ts'
 import { readReport } from '../../src/mail/bounce/report.ts'
 import { normalizeDomain } from '../../src/mail/domain-name.ts'
 import { parseAddressList } from '../../src/mail/read/address-list.ts'
+import { isAutomatic } from '../../src/mail/read/automatic.ts'
 import { parseContentField } from '../../src/mail/read/content-field.ts'
 import { parseDateField } from '../../src/mail/read/date-field.ts'
 import { decodeEncodedWords } from '../../src/mail/read/encoded-word.ts'
@@ -20,6 +21,7 @@ import { scanHeader } from '../../src/mail/read/header-scan.ts'
 import { htmlToText } from '../../src/mail/read/html-text.ts'
 import { parseMail, plainTextView } from '../../src/mail/read/parse.ts'
 import { extractNewText } from '../../src/mail/read/quote.ts'
+import { findFields, readField } from '../../src/mail/read/raw-fields.ts'
 import { messageIds } from '../../src/mail/read/references.ts'
 import { transferDecoder } from '../../src/mail/read/transfer-stream.ts'
 import { readQuery, writeVector } from '../../src/mail/read/words.ts'
@@ -83,6 +85,47 @@ const header: Grammar = {
   frames: [
     ['X: ', crlf],
     ['Subject: a\r\n ', crlf],
+  ],
+  limits: [76, 998],
+  separator: crlf,
+}
+
+const rawFields: Grammar = {
+  name: 'header fields one by one',
+  read: (text) => {
+    const block = bytesOf(text)
+    return findFields(block).spans.map((span) => readField(block, span))
+  },
+  tokens: [...header.tokens, '=?utf-8?q?=C3', '?='],
+  frames: header.frames!,
+  limits: header.limits!,
+  separator: crlf,
+  // Its name, its value, and all of it.
+  longestOutput: (length) => 3 * length + 1024,
+}
+
+const automatic: Grammar = {
+  name: 'whether a mail is automatic',
+  read: (text) => isAutomatic(scanHeader(bytesOf(text))),
+  tokens: [
+    'Auto-Submitted: ',
+    'Precedence: ',
+    'no',
+    'bulk',
+    '(',
+    ')',
+    '\\',
+    '"',
+    ';',
+    ' ',
+    crlf,
+    '\r\n ',
+    'é',
+    '\0',
+  ],
+  frames: [
+    ['Auto-Submitted: (', ') no\r\n'],
+    ['Precedence: ', crlf],
   ],
   limits: [76, 998],
   separator: crlf,
@@ -998,6 +1041,8 @@ const dnsReplies: Grammar = {
 export const grammars: Grammar[] = [
   ...[
     header,
+    rawFields,
+    automatic,
     addresses,
     authors,
     policyRecords,

@@ -12,11 +12,11 @@ const parents: Record<string, string> = {
 
 /**
  * The record of what was sent outlives what it was sent from: it shows that something was, and answers its key with 410. An id
- * that waits for its turn to be indexed is dropped in it.
+ * that waits for its turn to be indexed is dropped in it; where a deleted message stood is known until its inbox goes.
  */
 const outliving = [
   ...['submission.message_id', 'submission.inbox_id', 'delivery.inbox_id', 'complaint.message_id'],
-  'search_waiting.message_id',
+  ...['search_waiting.message_id', 'message_tombstone.message_id'],
 ]
 
 /** A message names its submission when that has been removed by its age as well, and says how it ended. */

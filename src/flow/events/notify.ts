@@ -84,8 +84,8 @@ export class Notifier {
   async #claim(lease: WebhookLease, wanted: Parameters<typeof findDueCalls>[3]): Promise<Call[]> {
     const { db, clock, present } = this.#options
     const due = await findDueCalls(db, lease, clock.now(), wanted)
-    const bodies = await writeAnnouncements({ db, present }, due)
-    return due.map((row, index) => ({ id: row.id, due: row, body: bodies[index] ?? null }))
+    const written = await writeAnnouncements({ db, present }, due)
+    return due.map((row, index) => ({ id: row.id, due: row, body: written[index]?.json ?? null }))
   }
 
   /** Makes the call; resolves once the receiver has answered, or has not. */

@@ -1,5 +1,5 @@
 // Writes what webhooks and streams tell, out of what is stored: type, timestamp and data as JSON.
-import type { OrganizationId } from '../../base/ids.ts'
+import type { InboxId, OrganizationId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { type EventRow, findEvents } from '../../store/events.ts'
 import { findMessagesCut, type MessageRow } from '../../store/messages.ts'
@@ -26,17 +26,24 @@ type Deps = { db: Queryable; present: Presenters }
 /** Longer texts are cut. */
 const textBytes = 64 * 1024
 
+/** What is told of an event. */
+export interface Announcement {
+  json: string
+  /** Of which inbox it tells; null where it is of none. */
+  inboxId: InboxId | null
+}
+
 /**
- * The JSON of each, in order, from a few look-ups for all of them; null where what was to be told of has been deleted.
+ * Writes each, in order, from a few look-ups for all of them; null where what was to be told of has been deleted.
  */
 export async function writeAnnouncements(
   deps: Deps,
   announced: readonly Announced[],
-): Promise<(string | null)[]> {
+): Promise<(Announcement | null)[]> {
   const submissions = await loadSubmissions(deps.db, announced)
   const events = await loadEvents(deps.db, announced)
   const messages = await loadMessages(deps.db, announced, [...submissions.values()])
-  const written: (string | null)[] = []
+  const written: (Announcement | null)[] = []
   for (const entry of announced) written.push(await write(deps, entry, { submissions, events, messages }))
   return written
 }
@@ -82,13 +89,19 @@ function unique(ids: (string | null | undefined)[]): string[] {
   return [...new Set(ids.filter((id) => typeof id === 'string'))]
 }
 
-async function write(deps: Deps, announced: Announced, loaded: Loaded): Promise<string | null> {
+async function write(deps: Deps, announced: Announced, loaded: Loaded): Promise<Announcement | null> {
   const { item, announcedAt } = announced
   const found = item.submission
     ? describeSubmission(deps, announced, loaded)
     : { at: announcedAt, content: await describeOther(deps, announced, loaded) }
   if (!found?.content) return null
-  return JSON.stringify({ type: item.type, timestamp: found.at.toISOString(), data: found.content })
+  const json = JSON.stringify({ type: item.type, timestamp: found.at.toISOString(), data: found.content })
+  return { json, inboxId: inboxOf(item, loaded) }
+}
+
+function inboxOf({ submission, message }: OutboxItem, { submissions, messages }: Loaded): InboxId | null {
+  if (submission !== undefined) return submissions.get(submission)?.inboxId ?? null
+  return (message !== undefined && messages.get(message)?.inboxId) || null
 }
 
 function describeSubmission(

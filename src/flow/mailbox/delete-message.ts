@@ -31,7 +31,7 @@ export async function deleteMessage(
       await endWaiting(tx, waiting, end, clock.now())
       await eraseResults(tx, [message.submissionId])
     }
-    await deleteMessageRow(tx, message)
+    await deleteMessageRow(tx, message, clock.now())
     return message.rawId ? await deleteUnusedRaws(tx, [message.rawId]) : []
   })
   for (const blob of unused) await blobs.delete(blob)

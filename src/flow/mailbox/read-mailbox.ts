@@ -2,12 +2,13 @@
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
+import type { InboxId } from '../../base/ids.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { readQuery } from '../../mail/read/words.ts'
 import type { Db, Queryable } from '../../postgres/db.ts'
 import { findInbox, type InboxRow } from '../../store/inboxes.ts'
-import { exportMessages, type MessagePage, type PageSize } from '../../store/message-pages.ts'
-import { findMessage, findThread, type MessageRow, type ThreadRow } from '../../store/messages.ts'
+import { listFollowing, type MessagePage, type PageSize } from '../../store/message-pages.ts'
+import { findMessage, findSeq, findThread, type MessageRow, type ThreadRow } from '../../store/messages.ts'
 import { writeQuery } from '../../store/search.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { openStored, streamFrom } from './stored-bytes.ts'
@@ -44,6 +45,35 @@ export async function readMessage(db: Db, caller: Caller, id: string): Promise<M
   return message
 }
 
+/**
+ * Where a message stands in the inbox's order of filing, or stood before it was deleted, for 30 days; `'0'` is before the
+ * first. `invalid_request` where it is not known there.
+ */
+export async function findPosition(db: Queryable, inboxId: InboxId, after: string): Promise<number> {
+  const seq = after === '0' ? 0 : await findSeq(db, inboxId, after)
+  if (seq === null)
+    throw new ServiceError(
+      'invalid_request',
+      '/after must be the id of a message of this inbox, or 0: where it was deleted over 30 days ago, that of one read since',
+    )
+  return seq
+}
+
+/** The inbox's messages behind a position in the order of filing: none is ever put before one that was read. */
+export async function readFollowing(
+  db: Db,
+  caller: Caller,
+  {
+    inboxId,
+    direction,
+    afterSeq,
+  }: { inboxId: string; direction: MessageRow['direction'] | null; afterSeq: number },
+  size: PageSize,
+): Promise<MessagePage> {
+  const inbox = await readInbox(db, caller, inboxId)
+  return await listFollowing(db, { inboxId: inbox.id, direction }, afterSeq, size)
+}
+
 export interface ExportPage extends MessagePage {
   inbox: InboxRow
 }
@@ -61,7 +91,7 @@ export async function exportPage(
     throw new ServiceError('not_found')
   requireInbox(caller, inbox.id)
   if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
-  const { page, last } = await exportMessages(db, inbox.id, afterSeq, size)
+  const { page, last } = await listFollowing(db, { inboxId: inbox.id, direction: null }, afterSeq, size)
   // Deleted since: an end that is none must not be taken for a whole export.
   const requireStill = async () => {
     if ((await findInbox(db, caller.organizationId, inboxId))?.status !== 'active')
@@ -80,16 +110,34 @@ async function* followedBy<Item>(
   await check()
 }
 
-/** An inbound message as it was received, below its trace fields. */
-export async function readSource(
+interface Received {
+  /** The fields that this service writes above it. */
+  trace: Buffer
+  /** Its own bytes, or the first `maxBytes` of them; `sizeBytes` is that of all. */
+  stored: { sizeBytes: number; stream: Readable }
+}
+
+/** Opens the bytes of an inbound message; what was sent has none. */
+export async function openReceived(
   { db, blobs }: { db: Db; blobs: DiskBlobs },
   caller: Caller,
   messageId: string,
+  maxBytes?: number,
+): Promise<Received> {
+  const { id, security, rawId, createdAt } = await readMessage(db, caller, messageId)
+  const span = maxBytes === undefined ? undefined : { start: 0, length: maxBytes }
+  const stored = security && rawId ? await openStored({ db, blobs }, rawId, span) : null
+  if (!stored || !security) throw new ServiceError('not_found', 'Only received messages have a source.')
+  return { trace: Buffer.from(traceHeader(security, id, createdAt)), stored }
+}
+
+/** An inbound message as it was received, below its trace fields. */
+export async function readSource(
+  deps: { db: Db; blobs: DiskBlobs },
+  caller: Caller,
+  messageId: string,
 ): Promise<{ sizeBytes: number; stream: Readable }> {
-  const message = await readMessage(db, caller, messageId)
-  const stored = message.security && message.rawId ? await openStored({ db, blobs }, message.rawId) : null
-  if (!stored || !message.security) throw new ServiceError('not_found')
-  const trace = Buffer.from(traceHeader(message.security, message.id, message.createdAt))
+  const { trace, stored } = await openReceived(deps, caller, messageId)
   return {
     sizeBytes: trace.length + stored.sizeBytes,
     stream: streamFrom(stored.stream, prepend(trace, stored.stream)),

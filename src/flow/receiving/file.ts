@@ -33,6 +33,8 @@ export interface FilingDeps {
   tickets?: Tickets
   /** Which organizations come next. The workers of a node share its `slow`. */
   rotation?: Rotation
+  /** Called with what became messages, once that is committed. */
+  onFiled?(messages: readonly FiledMessage[]): void
   /** The one organization whose mail this worker takes, however long it takes to read. */
   only?: OrganizationId
 }
@@ -62,14 +64,10 @@ const maxMessageIdBytes = 998
  * Files up to `limit` spooled mails; returns whether there is more to do at once. Advisory locks are the claim: other nodes
  * pass over them, a crash lets go of them, and until the mails are read nothing is written that others would wait for.
  */
-export async function fileSpooled(
-  deps: FilingDeps,
-  limit: number,
-  onFiled: (count: number) => void = () => {},
-): Promise<boolean> {
+export async function fileSpooled(deps: FilingDeps, limit: number): Promise<boolean> {
   await noteLost(deps)
   try {
-    return await fileSome(deps, limit, { claimed: () => {}, filed: onFiled })
+    return await fileSome(deps, limit, () => {})
   } catch (error) {
     if (error instanceof DbFault && error.kind === 'lost') throw error
     deps.log.warn({ err: error }, 'a batch could not be filed; its mails are tried one by one')
@@ -86,7 +84,11 @@ export async function fileSlow(deps: FilingDeps & { rotation: Rotation }, limit:
   const [only] = slow
   if (only === undefined) return false
   let filed = 0
-  const isMore = await fileSpooled({ ...deps, only }, limit, (count) => (filed += count))
+  const onFiled = (messages: readonly FiledMessage[]) => {
+    filed += messages.length
+    deps.onFiled?.(messages)
+  }
+  const isMore = await fileSpooled({ ...deps, only, onFiled }, limit)
   slow.delete(only)
   if (isMore) slow.add(only)
   return filed > 0
@@ -109,7 +111,7 @@ async function fileOneByOne(deps: FilingDeps, limit: number): Promise<boolean> {
   for (let count = 0; count < limit; count++) {
     let current: Spooled | undefined
     try {
-      const isMore = await fileSome(deps, 1, { claimed: ([claimed]) => (current = claimed), filed: () => {} })
+      const isMore = await fileSome(deps, 1, ([claimed]) => (current = claimed))
       if (!isMore) return false
     } catch (error) {
       if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
@@ -124,20 +126,17 @@ async function fileOneByOne(deps: FilingDeps, limit: number): Promise<boolean> {
   return true
 }
 
-interface Progress {
-  claimed(spooled: Spooled[]): void
-  filed(count: number): void
-}
+type OnClaimed = (spooled: Spooled[]) => void
 
-async function fileSome(deps: FilingDeps, limit: number, progress: Progress): Promise<boolean> {
+async function fileSome(deps: FilingDeps, limit: number, onClaimed: OnClaimed): Promise<boolean> {
   const { log, blobs, tickets = new Tickets() } = deps
   const ticket = tickets.come()
-  const { more, unused, messages } = await fileWithTicket(deps, limit, progress, ticket).finally(() => {
+  const { more, unused, messages } = await fileWithTicket(deps, limit, onClaimed, ticket).finally(() => {
     ticket.taken()
     ticket.ended()
   })
   meters.filed.inc(messages.length)
-  progress.filed(messages.length)
+  deps.onFiled?.(messages)
   for (const { id, inboxId: inbox, threadId: thread } of messages)
     log.info({ message: id, inbox, thread }, 'a mail was filed')
   for (const blob of unused) await blobs.delete(blob)
@@ -147,7 +146,7 @@ async function fileSome(deps: FilingDeps, limit: number, progress: Progress): Pr
 async function fileWithTicket(
   deps: FilingDeps,
   limit: number,
-  progress: Progress,
+  onClaimed: OnClaimed,
   ticket: Ticket,
 ): Promise<{ more: boolean; unused: string[]; messages: FiledMessage[] }> {
   const { db, clock } = deps
@@ -155,7 +154,7 @@ async function fileWithTicket(
     await ticket.mayTake
     const { taken, isMore } = await claim(deps, tx, limit)
     ticket.taken()
-    progress.claimed(taken)
+    onClaimed(taken)
     if (taken.length === 0) return { more: isMore, unused: [], messages: [] }
     await keepClaims(tx)
     const read = await prepareAll(deps, taken)
@@ -325,6 +324,8 @@ function compile(row: Spooled, mail: ReadMail): FiledMessage {
       smtp: { remoteIp, helo, tls },
       ...findings,
     },
+    // RFC 3834 2: what has no return path must not be answered.
+    isAutomatic: mail.isAutomatic || from === '',
     note: mail.note,
     receivedAt: row.receivedAt,
   }

@@ -4,7 +4,7 @@ import { Batch } from '../../base/batch.ts'
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
 import { type RefusalCode, ServiceError } from '../../base/errors.ts'
-import { newId, queueIdOf, type SubmissionId } from '../../base/ids.ts'
+import { type InboxId, newId, queueIdOf, type SubmissionId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { traced } from '../../base/trace.ts'
@@ -67,8 +67,8 @@ export interface AcceptanceDeps {
   routePolicy: RoutePolicy
   lifetimeMs: number
   contents: SendContents
-  /** These routes have work. */
-  wake(routes: string[]): void
+  /** These routes have work, and the inbox has a message more. */
+  accepted(send: { routes: string[]; inboxId: InboxId | null }): void
 }
 
 /** What a caller asks for; its draft is made once no earlier result answers it, and throws its refusal. */
@@ -268,7 +268,7 @@ export class Acceptance {
     if (verdict instanceof DbFault) throw verdict
     if (verdict.verdict === 'accepted') {
       for (const ordinal of verdict.suppressed) submission.recipients[ordinal]!.status = 'suppressed'
-      this.#deps.wake(routes)
+      this.#deps.accepted({ routes, inboxId: submission.inboxId })
       this.#logAccepted(submission)
       return { message, submission, replayed: false }
     }

@@ -49,18 +49,25 @@ export function compileSend(
     threadId: thread.id,
     inboxId: sender.id!,
   }
-  const headers = 'from' in body ? (body.headers ?? {}) : {}
   return {
     keyId: caller.id,
     operation,
     idempotency,
     submission,
     message,
-    content: message ? null : { ...text, domainId: sender.domainId!, headers },
+    content: message ? null : { ...text, domainId: sender.domainId! },
+    headers: furtherFields(caller, body),
     thread: thread && { isNew: thread.isNew, subject: thread.subject, participants: participantsOf(draft) },
     deliveries: recipients.map((recipient) => ({ ...recipient, route: routes.get(recipient.domain)! })),
     expiresAt: new Date(at.getTime() + lifetimeMs),
   }
+}
+
+/** Header fields beyond those that every mail has: what the program wants, and that an agent wrote it. */
+function furtherFields({ kind }: SendingCaller, body: SendBody): Record<string, string> {
+  const given = 'from' in body ? body.headers : undefined
+  // RFC 3834 5: two agents would answer each other for ever.
+  return { ...given, ...(kind === 'agent' && { 'Auto-Submitted': 'auto-generated' }) }
 }
 
 function pendingSubmission({ sender, recipients }: SendDraft, at: Date) {
@@ -87,6 +94,7 @@ function sentMessage({ inReplyTo, references }: SendDraft, { attachments, raw }:
     isCut: false,
     attachments,
     security: null,
+    isAutomatic: false,
     submissionStatus: 'pending' as const,
     failureCode: null,
     rawId: raw?.id ?? null,

@@ -30,7 +30,7 @@ export async function sendOwn(
   if (!inbox || !organization) return { status: 'later', code: 'not_found' }
   const { id: organizationId, limits } = organization
   const sending: SendingCaller = {
-    ...{ id: null, organizationId, limits, inboxIds: [inbox.id] },
+    ...{ id: null, kind: null, organizationId, limits, inboxIds: [inbox.id] },
     ...{ sendMode: 'new_and_reply', allowedRecipientDomains: null },
   }
   const body = { to: [{ email: to }], subject, text, attachments, purpose: 'transactional' }

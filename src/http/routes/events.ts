@@ -1,6 +1,5 @@
 // The live stream of events, as server-sent events.
 import Type from 'typebox'
-import { requireWholeOrganization } from '../../flow/caller.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { streamEventId, streamExample } from '../schemas/announcement.ts'
 import { Nothing } from '../schemas/scalars.ts'
@@ -19,8 +18,8 @@ export function eventRoutes(api: Api, { eventStreams }: HttpDeps): void {
     '/v1/events',
     {
       config: {
-        scope: 'webhook:manage',
-        refusals: ['inbox_not_allowed', 'limit_reached'],
+        scope: ['webhook:manage', 'mailbox:read'],
+        refusals: ['limit_reached'],
         otherResponses: {
           200: {
             description:
@@ -35,14 +34,13 @@ export function eventRoutes(api: Api, { eventStreams }: HttpDeps): void {
         tags: ['Webhooks'],
         summary: 'Follow events live',
         description:
-          'The same events and bodies as webhooks. With `last-event-id` it goes on after that event, within seven days; an older or unknown one gets `stream.reset` first.',
+          'The same events and bodies as webhooks. With `mailbox:read` alone those of messages and attachments; a key that is restricted to inboxes sees theirs alone. With `last-event-id` it goes on after that event, within seven days; an older or unknown one gets `stream.reset` first.',
         querystring: Nothing,
         headers: Headers,
       },
     },
     async (request, reply) => {
       const { caller, headers } = request
-      requireWholeOrganization(caller)
       const { cursor, first } = await eventStreams.begin(caller, headers['last-event-id'])
       eventStreams.add(caller, cursor, () => {
         reply.hijack()

@@ -1,27 +1,26 @@
-// Messages: send, list, show, their source, delete.
-import Type from 'typebox'
-import { firstMessageIdAt } from '../../base/ids.ts'
+// Messages: send, show, their source and header, delete.
 import { deleteMessage } from '../../flow/mailbox/delete-message.ts'
-import { readInbox, readMessage, readSource, readWords } from '../../flow/mailbox/read-mailbox.ts'
-import { sameAddressKey } from '../../mail/address.ts'
-import { listMessages } from '../../store/message-pages.ts'
+import { readHeader } from '../../flow/mailbox/read-header.ts'
+import { readMessage, readSource } from '../../flow/mailbox/read-mailbox.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { answerJson } from '../json-stream.ts'
-import { type Cursors, messagePageQuery, pageSizeOf, readLimit } from '../lists.ts'
-import { presentAccepted, presentMessage, presentPage } from '../present.ts'
+import type { Cursors } from '../lists.ts'
+import { presentAccepted, presentHeader, presentMessage } from '../present.ts'
 import { downloadHeaders } from '../schemas/downloads.ts'
-import { Message, MessageList, messageExamples, sourceExample } from '../schemas/message.ts'
+import { Message, MessageHeader, messageExamples, sourceExample } from '../schemas/message.ts'
 import { IdempotencyHeaders, InboxParams, MessageParams } from '../schemas/params.ts'
-import { Email, GivenTime, Nothing, oneOf, patterned } from '../schemas/scalars.ts'
+import { Nothing } from '../schemas/scalars.ts'
 import { Acceptance, NewMessage, newMessageExamples } from '../schemas/send.ts'
 import { sendStream } from '../send-stream.ts'
+import { addMessageList } from './message-list.ts'
 import { idempotencyOf, readAttachments, sendRefusals } from './sending.ts'
 
 export function messageRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
   addSend(api, deps)
-  addList(api, deps, cursors)
+  addMessageList(api, deps, cursors)
   addShow(api, deps)
   addSource(api, deps)
+  addHeader(api, deps)
   addDelete(api, deps)
 }
 
@@ -54,65 +53,6 @@ function addSend(api: Api, { acceptance }: HttpDeps): void {
       const accepted = await acceptance.acceptMessage(caller, params.inboxId, message, idempotencyOf(request))
       reply.code(202)
       return answerJson(reply, presentAccepted(accepted))
-    },
-  )
-}
-
-const ListQuery = Type.Object(
-  {
-    ...messagePageQuery,
-    direction: Type.Optional(oneOf(['inbound', 'outbound'], 'Only received or only sent ones.')),
-    from: Type.Optional({ ...Email, description: 'Only from this address.' }),
-    since: Type.Optional({ ...GivenTime, description: 'Only from this time on.' }),
-    until: Type.Optional({ ...GivenTime, description: 'Only from before this time.' }),
-    q: Type.Optional(
-      patterned('query', {
-        minLength: 1,
-        maxLength: 200,
-        description:
-          'Only with all of these words in subject, text, names and addresses of sender and recipients, or names of attachments. `"in quotes"` they follow each other, and `invoic*` is any word that begins so. Case and accents do not matter. A message is found a moment after it was filed or accepted.',
-        examples: ['invoice "due date"'],
-      }),
-    ),
-  },
-  { additionalProperties: false },
-)
-
-function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
-  api.get(
-    '/v1/inboxes/:inboxId/messages',
-    {
-      preValidation: readLimit,
-      config: {
-        scope: 'mailbox:read',
-        refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found', 'page_too_large'],
-      },
-      schema: {
-        operationId: 'listMessages',
-        tags: ['Messages'],
-        summary: 'List or search the messages of an inbox',
-        description: 'Newest first. All filters that are given must hold.',
-        params: InboxParams,
-        querystring: ListQuery,
-        response: { 200: MessageList.ref },
-      },
-    },
-    async ({ caller, params, query }, reply) => {
-      const name = { list: `messages ${params.inboxId}`, organizationId: caller.organizationId }
-      const words = query.q === undefined ? null : readWords(query.q)
-      const before = cursors.read(name, query.cursor)
-      const inbox = await readInbox(db, caller, params.inboxId)
-      const filter = {
-        inboxId: inbox.id,
-        direction: query.direction ?? null,
-        from: query.from === undefined ? null : sameAddressKey(query.from),
-        sinceId: query.since === undefined ? null : firstMessageIdAt(Date.parse(query.since)),
-        untilId: query.until === undefined ? null : firstMessageIdAt(Date.parse(query.until)),
-        words,
-      }
-      const { page, last } = await listMessages(db, filter, before, pageSizeOf(query))
-      const nextCursor = last && cursors.write(name, last.id)
-      return answerJson(reply, { messages: presentPage(page), nextCursor })
     },
   )
 }
@@ -176,6 +116,28 @@ function addSource(api: Api, { db, blobs }: HttpDeps): void {
         'cache-control': 'private, no-store',
       })
       return sendStream(reply, stream)
+    },
+  )
+}
+
+function addHeader(api: Api, { db, blobs }: HttpDeps): void {
+  api.get(
+    '/v1/messages/:messageId/headers',
+    {
+      config: { scope: 'mailbox:read', refusals: ['inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'getMessageHeaders',
+        tags: ['Messages'],
+        summary: 'Show the header fields of a received message',
+        description: 'The fields of its source, one by one, as they stand and as they read.',
+        params: MessageParams,
+        querystring: Nothing,
+        response: { 200: MessageHeader.ref },
+      },
+    },
+    async ({ caller, params }, reply) => {
+      const header = await readHeader({ db, blobs }, caller, params.messageId)
+      return answerJson(reply, presentHeader(header), header.heldBytes)
     },
   )
 }

@@ -154,6 +154,7 @@ const receivedExample = {
   createdAt: '2026-11-21T09:12:00.000Z',
   updatedAt: '2026-11-21T09:12:00.000Z',
   attachments: [attachmentExample],
+  automatic: false,
   inboundSecurity: securityExample,
   purpose: 'unclassified',
 }
@@ -209,6 +210,12 @@ export const Message = component(
           description: 'On every inbound message, and on outbound ones that have any.',
         }),
       ),
+      automatic: Type.Optional(
+        Type.Boolean({
+          description:
+            'Inbound: a program wrote it, by `Auto-Submitted`, `Precedence` or `List-Id`, or for want of a return path. Answering it could go on for ever.',
+        }),
+      ),
       inboundSecurity: Type.Optional(InboundSecurity.ref),
       purpose: oneOf([...purposes], 'What kind of mail it is.'),
     },
@@ -220,7 +227,53 @@ export const MessageList = component(
   'MessageList',
   Type.Object(
     { messages: Type.Array(Message.ref), nextCursor: NextCursor },
-    { description: 'Messages, newest first.', examples: [{ messages: [messageExample], nextCursor: null }] },
+    {
+      description: 'Messages, newest first; oldest first where they are those that follow another.',
+      examples: [{ messages: [messageExample], nextCursor: null }],
+    },
+  ),
+)
+
+export const MessageHeader = component(
+  'MessageHeader',
+  Type.Object(
+    {
+      headers: Type.Array(
+        Type.Object({
+          name: Type.String({ description: 'As it was written; names compare without case.' }),
+          value: Type.String({
+            description:
+              'What it says: on one line, with encoded words decoded, without control characters. The first 256 KiB.',
+          }),
+          raw: Type.String({
+            description:
+              'The whole field as it stands, with its folds. What is not UTF-8 is one character for each byte, U+0000 to U+00FF, and a NUL is U+FFFD.',
+          }),
+        }),
+        { description: 'In their order: what this service wrote above the message first.' },
+      ),
+      truncated: Type.Optional(
+        Type.Boolean({
+          description: 'True where there are more than 10,000 fields, or 1 MiB: these are the first.',
+        }),
+      ),
+    },
+    {
+      description:
+        'The header fields of a received message. Untrusted, but for those that this service wrote.',
+      examples: [
+        {
+          headers: [
+            { name: 'Return-Path', value: '<ada@example.com>', raw: 'Return-Path: <ada@example.com>' },
+            {
+              name: 'Subject',
+              value: 'Re: Tisch für zwei',
+              raw: 'Subject: Re: Tisch =?utf-8?q?f=C3=BCr?= zwei',
+            },
+          ],
+        },
+      ],
+    },
   ),
 )
 
@@ -235,4 +288,4 @@ export const sourceExample = [
   '',
 ].join('\r\n')
 
-export const messageComponents = [Attachment, InboundSecurity, Message, MessageList]
+export const messageComponents = [Attachment, InboundSecurity, Message, MessageList, MessageHeader]

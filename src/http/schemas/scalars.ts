@@ -35,6 +35,10 @@ const patterns = {
   inboxId: ['^inb_[a-f0-9]{24}$', 'must be an inbox id: inb_ and 24 lowercase hexadecimal digits'],
   threadId: ['^thr_[a-f0-9]{24}$', 'must be a thread id: thr_ and 24 lowercase hexadecimal digits'],
   messageId: ['^msg_[a-f0-9]{24}$', 'must be a message id: msg_ and 24 lowercase hexadecimal digits'],
+  messageIdOrZero: [
+    '^(?:0|msg_[a-f0-9]{24})$',
+    'must be a message id, msg_ and 24 lowercase hexadecimal digits, or 0',
+  ],
   attachmentId: [
     '^att_[a-f0-9]{24}_[1-9][0-9]{0,2}$',
     'must be an attachment id: att_, 24 lowercase hexadecimal digits, _ and a number up to 999',

@@ -1,12 +1,23 @@
 // One reader of the live stream: its cursor, and its connection, which takes no more than it can carry off.
 import type { ServerResponse } from 'node:http'
-import type { KeyId, OrganizationId } from '../../base/ids.ts'
-import type { EventCursor } from '../../store/outbox.ts'
+import type { InboxId, KeyId, OrganizationId } from '../../base/ids.ts'
+import { type Caller, hasScope } from '../../flow/caller.ts'
+import type { EventCursor, EventType } from '../../store/outbox.ts'
 
 /** An event as it goes over the wire; null where what it is about has been deleted. */
 export interface WrittenEvent {
   cursor: EventCursor
+  type: EventType
+  /** Null where it is of no inbox. */
+  inboxId: InboxId | null
   bytes: Buffer | null
+}
+
+/** What a key is told: of messages with `mailbox:read` alone, and of its inboxes alone where it is restricted to them. */
+function maySee(caller: Caller, { type, inboxId }: WrittenEvent): boolean {
+  const isOfMailbox = type.startsWith('message.') || type === 'attachment.scanned'
+  if (!isOfMailbox && !hasScope(caller, 'webhook:manage')) return false
+  return caller.inboxIds === null || (inboxId !== null && caller.inboxIds.includes(inboxId))
 }
 
 /** Server-sent events: a name, an id to resume from, and one line of JSON. */
@@ -35,16 +46,14 @@ export class EventReader {
   /** There may be events behind the cursor. */
   #isWoken = true
   #isBlocked = false
+  readonly #caller: Caller
   readonly #response: ServerResponse
   #resume = () => {}
 
-  constructor(
-    { organizationId, keyId }: { organizationId: OrganizationId; keyId: KeyId },
-    cursor: EventCursor,
-    response: ServerResponse,
-  ) {
-    this.organizationId = organizationId
-    this.keyId = keyId
+  constructor(caller: Caller, cursor: EventCursor, response: ServerResponse) {
+    this.organizationId = caller.organizationId
+    this.keyId = caller.id
+    this.#caller = caller
     this.cursor = cursor
     this.#response = response
       .on('drain', () => {
@@ -73,10 +82,10 @@ export class EventReader {
 
   /** Gives the connection events for as long as it carries them; false where some were left. */
   take(events: readonly WrittenEvent[]): boolean {
-    for (const { cursor, bytes } of events) {
+    for (const event of events) {
       if (this.#isBlocked || !this.#isOpen) return false
-      if (bytes) this.#write(bytes)
-      this.cursor = cursor
+      if (event.bytes && maySee(this.#caller, event)) this.#write(event.bytes)
+      this.cursor = event.cursor
     }
     return true
   }

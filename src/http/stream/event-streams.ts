@@ -71,7 +71,7 @@ export class EventStreams {
 
   /** Serves the connection that `open` gives from `cursor` on, until either side ends it; refuses a reader too many. */
   add(caller: Caller, cursor: EventCursor, open: () => ServerResponse): void {
-    const { organizationId, id: keyId } = caller
+    const { organizationId } = caller
     const count = [...this.#readers].filter((reader) => reader.organizationId === organizationId).length
     if (count >= maxReaders)
       throw new ServiceError(
@@ -80,7 +80,7 @@ export class EventStreams {
       )
     const response = open()
     if (this.#stopping) return void response.end()
-    const reader = new EventReader({ organizationId, keyId }, cursor, response)
+    const reader = new EventReader(caller, cursor, response)
     this.#readers.add(reader)
     response.once('close', () => this.#readers.delete(reader))
     void this.#serve(reader)
@@ -172,10 +172,11 @@ export class EventStreams {
   async #write(organizationId: OrganizationId, after: EventCursor): Promise<WrittenEvent[]> {
     const events = await readEventsOf(this.#options.db, organizationId, after, eventsAtOnce)
     const written = await writeAnnouncements(this.#options, events)
-    return written.map((json, index) => {
+    return written.map((announcement, index) => {
       const { cursor, item } = events[index]!
-      const bytes = json === null ? null : formatEvent(item.type, formatEventId(item.id, cursor), json)
-      return { cursor, bytes }
+      const id = formatEventId(item.id, cursor)
+      const bytes = announcement && formatEvent(item.type, id, announcement.json)
+      return { cursor, type: item.type, inboxId: announcement?.inboxId ?? null, bytes }
     })
   }
 

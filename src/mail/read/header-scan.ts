@@ -2,8 +2,8 @@
 import type { Bytes } from './bytes.ts'
 import { decodeText } from './charset.ts'
 
-const maxFields = 10_000
-const maxBlockBytes = 1 << 20
+export const maxFields = 10_000
+export const maxBlockBytes = 1 << 20
 const maxValueBytes = 256 * 1024
 const maxNameBytes = 76
 
@@ -90,10 +90,10 @@ class HeaderBlock implements HeaderScan {
   }
 
   #openField(lineStart: number, lineEnd: number): number[] | null {
-    const line = this.#raw.toString('latin1', lineStart, Math.min(lineEnd, lineStart + maxNameBytes))
-    const nameLength = line.indexOf(':')
-    if (nameLength <= 0) return null
-    const name = line.slice(0, nameLength).trimEnd().toLowerCase()
+    const fieldName = nameOf(this.#raw, lineStart, lineEnd)
+    if (fieldName === null) return null
+    const nameLength = fieldName.length
+    const name = fieldName.trimEnd().toLowerCase()
     const ranges = this.#fields.get(name) ?? []
     if (ranges.length === 0) this.#fields.set(name, ranges)
     ranges.push(lineStart + nameLength + 1, lineEnd)
@@ -107,22 +107,32 @@ class HeaderBlock implements HeaderScan {
 
   values(name: string): string[] {
     const ranges = this.#fields.get(name.toLowerCase()) ?? []
-    return ranges.flatMap((start, index) => (index % 2 === 0 ? [this.#value(start, ranges[index + 1]!)] : []))
+    return ranges.flatMap((start, index) =>
+      index % 2 === 0 ? [readValue(this.#raw, start, ranges[index + 1]!)] : [],
+    )
   }
 
   first(name: string): string | null {
     const ranges = this.#fields.get(name)
-    return ranges === undefined ? null : this.#value(ranges[0]!, ranges[1]!)
+    return ranges === undefined ? null : readValue(this.#raw, ranges[0]!, ranges[1]!)
   }
+}
 
-  #value(start: number, end: number): string {
-    const value = decodeText(this.#raw.subarray(start, Math.min(end, start + maxValueBytes)), null)
-    // RFC 5322 2.2.3: lines that were folded are one; the white space around the fold is read as one space.
-    if (!value.includes('\n')) return value.trim()
-    return value
-      .split('\n')
-      .map((line) => line.trim())
-      .join(' ')
-      .trim()
-  }
+/** What stands before the colon of a line, as Latin-1; null where the line begins no field. */
+export function nameOf(raw: Bytes, lineStart: number, lineEnd: number): string | null {
+  const line = raw.toString('latin1', lineStart, Math.min(lineEnd, lineStart + maxNameBytes))
+  const length = line.indexOf(':')
+  return length <= 0 ? null : line.slice(0, length)
+}
+
+/** A field's value from behind its colon to its end, unfolded and trimmed, encoded words not decoded; to 256 KiB at most. */
+export function readValue(raw: Bytes, start: number, end: number): string {
+  const value = decodeText(raw.subarray(start, Math.min(end, start + maxValueBytes)), null)
+  // RFC 5322 2.2.3: lines that were folded are one; the white space around the fold is read as one space.
+  if (!value.includes('\n')) return value.trim()
+  return value
+    .split('\n')
+    .map((line) => line.trim())
+    .join(' ')
+    .trim()
 }

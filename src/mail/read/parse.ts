@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Mailbox } from '../address.ts'
 import { parseAddressList } from './address-list.ts'
 import { readAuthor } from './author.ts'
+import { isAutomatic } from './automatic.ts'
 import type { Bytes } from './bytes.ts'
 import { decodeText, oneLine, startInBytes, startOf, wellFormed } from './charset.ts'
 import { parseDateField } from './date-field.ts'
@@ -55,6 +56,8 @@ export interface ParsedMail {
   replyTo: Mailbox | null
   subject: string
   date: Date | null
+  /** Its header says that a program wrote it. */
+  isAutomatic: boolean
   /** Lines end with LF. Made from the HTML where there is no other text. At most 4 MiB in UTF-8, as is `html`. */
   text: string
   html: string | null
@@ -86,8 +89,8 @@ export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
 /** The message as plain text, for when reading it failed: `note` says why. Looks at 256 KiB at most. */
 export function plainTextView(raw: Uint8Array, note: string): ParsedMail {
   const bytes = bufferOver(raw)
-  const { headerEnd } = scanHeader(bytes)
-  const body = bytes.subarray(headerEnd, headerEnd + maxFallbackBytes)
+  const header = scanHeader(bytes)
+  const body = bytes.subarray(header.headerEnd, header.headerEnd + maxFallbackBytes)
   const text = wellFormed(decodeText(body, null).replaceAll('\r\n', '\n'))
   const nothing = { messageId: null, inReplyTo: null, from: null, replyTo: null, date: null, html: null }
   return {
@@ -96,6 +99,7 @@ export function plainTextView(raw: Uint8Array, note: string): ParsedMail {
     to: [],
     cc: [],
     subject: '',
+    isAutomatic: isAutomatic(header),
     text,
     extractedText: text,
     attachments: [],
@@ -151,6 +155,7 @@ function readFields(header: HeaderScan, reading: Reading) {
     replyTo: readMailboxes(header, 'reply-to', reading)[0] ?? null,
     subject: startOf(oneLine(decodeEncodedWords(header.first('subject') ?? '')), maxSubject),
     date: parseDateField(header.first('date') ?? ''),
+    isAutomatic: isAutomatic(header),
   }
 }
 

@@ -10,7 +10,8 @@ begin
   select n.organization_id, n.inbox_id,
     coalesce(greatest(n.after_id, (
       select max(e.id) from (
-        select m.id from message m where m.inbox_id = n.inbox_id and m.seq >= n.from_seq and m.seq < n.next_seq
+        select m.id from message m
+        where m.inbox_id = n.inbox_id and m.direction in ('inbound', 'outbound') and m.seq >= n.from_seq and m.seq < n.next_seq
         order by m.seq limit 1000000
       ) e where n.from_seq is not null
     )), ''),

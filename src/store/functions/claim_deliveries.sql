@@ -60,7 +60,7 @@ begin
   select c.submission_id, c.position, c.organization_id, c.email, c.attempts, c.own_faults, c.queued_at, c.expires_at,
     u.found is not null, m.id is not null, coalesce(m.internet_message_id, x.internet_message_id), m.in_reply_to, m.reference_ids, s.sender,
     coalesce(m.recipients, x.recipients), s.subject, coalesce(m.text, x.text), coalesce(m.html, x.html), m.attachments,
-    m.raw_id, x.headers, coalesce(m.created_at, x.created_at),
+    m.raw_id, coalesce(m.headers, x.headers), coalesce(m.created_at, x.created_at),
     null::jsonb
   from (
     select *, row_number() over (partition by submission_id order by position) = 1 as is_first from claimed

@@ -6,7 +6,7 @@ create or replace function file_messages(
   at timestamptz, inboxes text[], ids text[], in_inboxes text[], orgs uuid[], raw_ids uuid[], threads text[],
   internet_ids text[], parents text[], ref_lines text[], candidate_lines text[], senders jsonb[], visible_recipients jsonb[],
   participant_lines text[], subjects text[], bodies text[], htmls text[], extracts text[], attachment_lists jsonb[],
-  securities jsonb[], notes text[], times timestamptz[], announcements uuid[])
+  securities jsonb[], automatics boolean[], notes text[], times timestamptz[], announcements uuid[])
 returns setof text
 language plpgsql
 as $$
@@ -31,10 +31,11 @@ begin
   )
   insert into message (id, organization_id, inbox_id, thread_id, seq, direction, internet_message_id, in_reply_to,
     reference_ids, sender, recipients, subject, text, html, extracted_text, metadata, purpose, attachments, security,
-    raw_id, filing_note, created_at, updated_at)
+    automatic, raw_id, filing_note, created_at, updated_at)
   select ids[g], orgs[g], counted.id, threads[g], counted.base + row_number() over (partition by counted.id order by g),
     'inbound', internet_ids[g], parents[g], string_to_array(ref_lines[g], E'\n'), senders[g], visible_recipients[g],
-    subjects[g], bodies[g], htmls[g], extracts[g], '{}', 'unclassified', attachment_lists[g], securities[g], raw_ids[g], notes[g], times[g], at
+    subjects[g], bodies[g], htmls[g], extracts[g], '{}', 'unclassified', attachment_lists[g], securities[g], automatics[g],
+    raw_ids[g], notes[g], times[g], at
   from unnest(living) g join counted on counted.id = in_inboxes[g];
 
   perform join_threads(living, ids => ids, in_inboxes => in_inboxes, orgs => orgs, threads => threads,

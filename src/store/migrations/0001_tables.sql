@@ -132,6 +132,10 @@ create table message (
   settled_code text,
   raw_id uuid,
   filing_note text,
+  -- Received: a program wrote it, by its header or its null sender.
+  automatic boolean not null default false,
+  -- Sent: further header fields; null where there are none.
+  headers jsonb,
   created_at timestamptz not null,
   updated_at timestamptz not null
 ) with (toast_tuple_target = 8160);
@@ -139,7 +143,8 @@ create table message (
 alter table message alter column text set storage external;
 alter table message alter column html set storage external;
 alter table message alter column extracted_text set storage external;
-create unique index message_export on message (inbox_id, seq);
+-- The order of filing, of one direction, or of both, merged: who waits for answers passes over nothing that was sent.
+create unique index message_filing on message (inbox_id, direction, seq);
 -- One index for all lists of an inbox: of one direction, or of both, merged.
 create index message_direction on message (inbox_id, direction, id);
 -- What an inbox sends is from itself, so only who wrote to it is looked up. An address can be longer than an entry may be.
@@ -147,6 +152,17 @@ create index message_sender on message (inbox_id, left(lower(sender->>'email'), 
 create index message_thread on message (thread_id, seq);
 create index message_internet_id on message (inbox_id, internet_message_id);
 create index message_raw on message (raw_id) where raw_id is not null;
+
+-- Where a deleted message stood in its inbox's order of filing, so that who read it last can go on behind it.
+create table message_tombstone (
+  message_id text primary key,
+  organization_id uuid not null,
+  inbox_id text not null,
+  seq bigint not null,
+  deleted_at timestamptz not null
+);
+create index message_tombstone_inbox on message_tombstone (inbox_id);
+create index message_tombstone_age on message_tombstone (deleted_at);
 
 -- One accepted send. Its recipients' list never changes; their states are rows of delivery.
 create table submission (
@@ -312,6 +328,7 @@ alter table message alter column recipients set statistics 0;
 alter table message alter column reference_ids set statistics 0;
 alter table message alter column attachments set statistics 0;
 alter table message alter column security set statistics 0;
+alter table message alter column headers set statistics 0;
 alter table raw alter column bytes set statistics 0;
 alter table spool alter column envelope set statistics 0;
 alter table submission alter column sender set statistics 0;

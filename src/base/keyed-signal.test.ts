@@ -1,0 +1,33 @@
+// Who is woken by a key, and who is not.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { KeyedSignal } from './keyed-signal.ts'
+
+test('a wake-up reaches all who listen for its key, once each, and nobody else', () => {
+  const signal = new KeyedSignal()
+  const woken: string[] = []
+  const ends = ['a1', 'a2', 'b1'].map((name) => signal.listen(name[0]!, () => woken.push(name)))
+  signal.wake(['a', 'a', 'c'])
+  assert.deepEqual(woken, ['a1', 'a2'])
+  ends[0]!()
+  signal.wake(['b', 'a'])
+  assert.deepEqual(woken.slice(2), ['b1', 'a2'])
+  for (const end of ends) end()
+  signal.wake(['a', 'b'])
+  assert.equal(woken.length, 4)
+})
+
+test('one who stops listening while being woken, or begins anew, hinders no other', () => {
+  const signal = new KeyedSignal()
+  const woken: string[] = []
+  const end = signal.listen('a', () => {
+    woken.push('first')
+    end()
+    signal.listen('b', () => woken.push('late'))
+  })
+  signal.listen('a', () => woken.push('second'))
+  signal.wake(['a'])
+  assert.deepEqual(woken, ['first', 'second'])
+  signal.wake(['a', 'b'])
+  assert.deepEqual(woken, ['first', 'second', 'second', 'late'])
+})

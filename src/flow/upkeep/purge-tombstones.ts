@@ -1,0 +1,15 @@
+// Forgets where deleted messages stood, once nobody can be expected to go on behind them.
+import type { Clock } from '../../base/clock.ts'
+import type { Db } from '../../postgres/db.ts'
+import { deleteTombstones } from '../../store/messages.ts'
+
+const keptMs = 30 * 86_400_000
+
+/** Forgets up to `limit`; returns whether there may be more. */
+export async function purgeTombstones(
+  { db, clock }: { db: Db; clock: Clock },
+  limit: number,
+): Promise<boolean> {
+  const before = new Date(clock.nowMs() - keptMs)
+  return (await db.transaction((tx) => deleteTombstones(tx, before, limit))) === limit
+}

@@ -1,0 +1,161 @@
+// The messages of an inbox: listed, searched, and waited for.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { ServiceError } from '../../base/errors.ts'
+import { firstMessageIdAt, type InboxId } from '../../base/ids.ts'
+import { findPosition, readFollowing, readInbox, readWords } from '../../flow/mailbox/read-mailbox.ts'
+import { sameAddressKey } from '../../mail/address.ts'
+import { listMessages, type MessagePage } from '../../store/message-pages.ts'
+import type { Api, HttpDeps } from '../api.ts'
+import { readmit } from '../caller.ts'
+import { answerJson } from '../json-stream.ts'
+import { type Cursors, type ListName, messagePageQuery, pageSizeOf, readLimit, readNumber } from '../lists.ts'
+import { presentPage } from '../present.ts'
+import { MessageList } from '../schemas/message.ts'
+import { InboxParams } from '../schemas/params.ts'
+import { Email, GivenTime, oneOf, patterned } from '../schemas/scalars.ts'
+
+const maxWaitSeconds = 60
+
+const ListQuery = Type.Object(
+  {
+    ...messagePageQuery,
+    direction: Type.Optional(oneOf(['inbound', 'outbound'], 'Only received or only sent ones.')),
+    from: Type.Optional({ ...Email, description: 'Only from this address.' }),
+    since: Type.Optional({ ...GivenTime, description: 'Only from this time on.' }),
+    until: Type.Optional({ ...GivenTime, description: 'Only from before this time.' }),
+    q: Type.Optional(
+      patterned('query', {
+        minLength: 1,
+        maxLength: 200,
+        description:
+          'Only with all of these words in subject, text, names and addresses of sender and recipients, or names of attachments. `"in quotes"` they follow each other, and `invoic*` is any word that begins so. Case and accents do not matter. A message is found a moment after it was filed or accepted.',
+        examples: ['invoice "due date"'],
+      }),
+    ),
+    after: Type.Optional(
+      patterned('messageIdOrZero', {
+        description:
+          'Only what came after this message, oldest first, in the order of filing: nothing is ever put before what was read. `0`: from the beginning. It may have been deleted, up to 30 days ago. With no other filter than `direction`.',
+      }),
+    ),
+    wait: Type.Optional(
+      Type.Integer({
+        ...{ minimum: 0, maximum: maxWaitSeconds, default: 0 },
+        description:
+          'With `after`: where there is nothing yet, the answer comes as soon as there is, or empty after so many seconds. A key may have 250 requests that wait, an organization 1,000.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+type ListQuery = Static<typeof ListQuery>
+
+export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void {
+  const { db } = deps
+  api.get(
+    '/v1/inboxes/:inboxId/messages',
+    {
+      preValidation: async (request) => {
+        await readLimit(request)
+        readNumber(request, 'wait')
+      },
+      config: {
+        scope: 'mailbox:read',
+        longestWaitMs: maxWaitSeconds * 1_000,
+        refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found', 'page_too_large'],
+      },
+      schema: {
+        operationId: 'listMessages',
+        tags: ['Messages'],
+        summary: 'List, search or wait for the messages of an inbox',
+        description:
+          'Newest first. All filters that are given must hold. With `after` they are oldest first, and `wait` waits for the next one.',
+        params: InboxParams,
+        querystring: ListQuery,
+        response: { 200: MessageList.ref },
+      },
+    },
+    async (request, reply) => {
+      const { caller, params, query } = request
+      requireAgreeing(query)
+      const list = query.after === undefined ? 'messages' : 'messages after'
+      const name = { list: `${list} ${params.inboxId}`, organizationId: caller.organizationId }
+      if (query.after !== undefined) {
+        const { page, last } = await readAfter(deps, request, reply, cursors.read(name, query.cursor))
+        return answerJson(reply, { messages: presentPage(page), nextCursor: nextOf(name, last?.seq) })
+      }
+      const words = query.q === undefined ? null : readWords(query.q)
+      const before = cursors.read(name, query.cursor)
+      const inbox = await readInbox(db, caller, params.inboxId)
+      const { page, last } = await listMessages(
+        db,
+        filterOf(inbox.id, query, words),
+        before,
+        pageSizeOf(query),
+      )
+      return answerJson(reply, { messages: presentPage(page), nextCursor: nextOf(name, last?.id) })
+    },
+  )
+
+  function nextOf(name: ListName, position: string | number | undefined): string | null {
+    return position === undefined ? null : cursors.write(name, String(position))
+  }
+}
+
+const otherFilters = ['from', 'since', 'until', 'q'] as const
+
+/** What follows a message is told by its place alone. */
+function requireAgreeing(query: ListQuery): void {
+  if (query.after === undefined) {
+    if (query.wait !== undefined) throw new ServiceError('invalid_request', '/wait needs /after')
+    return
+  }
+  const other = otherFilters.find((name) => query[name] !== undefined)
+  if (other !== undefined)
+    throw new ServiceError('invalid_request', `/${other} cannot be given together with /after`)
+}
+
+function filterOf(inboxId: InboxId, query: ListQuery, words: string | null) {
+  return {
+    inboxId,
+    direction: query.direction ?? null,
+    from: query.from === undefined ? null : sameAddressKey(query.from),
+    sinceId: query.since === undefined ? null : firstMessageIdAt(Date.parse(query.since)),
+    untilId: query.until === undefined ? null : firstMessageIdAt(Date.parse(query.until)),
+    words,
+  }
+}
+
+type WaitDeps = Pick<HttpDeps, 'db' | 'clock' | 'keyRing' | 'messageWaits'>
+type ListRequest = FastifyRequest<{ Params: Static<typeof InboxParams>; Querystring: ListQuery }>
+
+/** The next page behind `after` or, where there is one, behind the cursor; once there is any, or the time is over. */
+async function readAfter(
+  deps: WaitDeps,
+  request: ListRequest,
+  { raw: response }: FastifyReply,
+  cursor: string | null,
+): Promise<MessagePage> {
+  const { db, messageWaits } = deps
+  const { after = '0', wait = 0, direction = null } = request.query
+  const { id: inboxId } = await readInbox(db, request.caller, request.params.inboxId)
+  const afterSeq = cursor === null ? await findPosition(db, inboxId, after) : Number(cursor)
+  const read = () =>
+    readFollowing(db, request.caller, { inboxId, direction, afterSeq }, pageSizeOf(request.query))
+  const first = await read()
+  if (wait === 0 || !isEmpty(first)) return first
+  const fromMs = performance.now()
+  const waiting = { caller: request.caller, inboxId, afterSeq, waitMs: wait * 1_000, response }
+  const found = await messageWaits.wait(waiting, async () => {
+    await readmit(deps, request)
+    const page = await read()
+    return isEmpty(page) ? null : page
+  })
+  request.waitedMs = performance.now() - fromMs
+  return found ?? first
+}
+
+function isEmpty({ page }: MessagePage): boolean {
+  return Array.isArray(page) && page.length === 0
+}

@@ -1,0 +1,168 @@
+// Requests that wait for a message of their inbox: woken by this process at once, and by a poll for what other nodes do.
+import type { ServerResponse } from 'node:http'
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { FairLimit } from '../../base/fair-limit.ts'
+import type { InboxId, KeyId, OrganizationId } from '../../base/ids.ts'
+import type { KeyedSignal } from '../../base/keyed-signal.ts'
+import type { Log } from '../../base/log.ts'
+import { rest, Signal } from '../../base/signal.ts'
+import type { Caller } from '../../flow/caller.ts'
+import type { Db } from '../../postgres/db.ts'
+import { findGrown } from '../../store/inboxes.ts'
+
+export interface MessageWaitsOptions {
+  db: Db
+  clock: Clock
+  log: Log
+  /** Woken by the id of an inbox that has a message more. */
+  grown: KeyedSignal
+}
+
+/** A request that found nothing behind `afterSeq`. */
+export interface WaitingRequest {
+  caller: Caller
+  inboxId: InboxId
+  afterSeq: number
+  waitMs: number
+  response: ServerResponse
+}
+
+/**
+ * One statement asks for all inboxes that are waited for: 1,000 of them take 5 ms. Where it takes longer the next one comes
+ * later, so that polling is a fifth of a connection's time at most.
+ */
+const pollMs = 100
+const restShare = 4
+/** Reads at the same time: a thousand that are woken together would otherwise wait for the database before everybody else. */
+const readsAtOnce = 4
+const maxOfKey = 250
+const maxOfOrganization = 1_000
+const retrySeconds = 5
+
+/** One that waits holds its connection and no more. */
+interface Waiter {
+  organizationId: OrganizationId
+  keyId: KeyId
+  inboxId: InboxId
+  signal: Signal
+  /** Its inbox has been read up to here. */
+  seenSeq: number
+  /** Its client has gone, or the node ends. */
+  over: AbortController
+}
+
+export class MessageWaits {
+  readonly #options: MessageWaitsOptions
+  readonly #waiters = new Set<Waiter>()
+  readonly #reads = new FairLimit(readsAtOnce)
+  readonly #stop = new AbortController()
+  #running: Promise<void> | null = null
+
+  constructor(options: MessageWaitsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * What `read` finds, asked again each time that the inbox may have grown; null where there was nothing within the time, or
+   * the client has gone, or the node ends. Refuses one too many of a key or an organization.
+   */
+  async wait<Found>(request: WaitingRequest, read: () => Promise<Found | null>): Promise<Found | null> {
+    this.#requireRoom(request.caller)
+    const waiter = newWaiter(request)
+    const end = this.#add(waiter, request.response)
+    const { clock } = this.#options
+    const untilMs = clock.monotonicMs() + request.waitMs
+    try {
+      for (;;) {
+        await waiter.signal.wait(Math.max(0, untilMs - clock.monotonicMs()), waiter.over.signal)
+        if (waiter.over.signal.aborted) return null
+        const found = await this.#reads.run(waiter.organizationId, read)
+        if (found !== null || clock.monotonicMs() >= untilMs) return found
+      }
+    } finally {
+      end()
+    }
+  }
+
+  /** Ends all waits: who waited asks again, another node or this one once it runs again. */
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    for (const { over } of this.#waiters) over.abort()
+    await this.#running
+  }
+
+  #requireRoom({ id, organizationId }: Caller): void {
+    let [ofKey, ofOrganization] = [0, 0]
+    for (const waiter of this.#waiters) {
+      if (waiter.organizationId === organizationId) ofOrganization++
+      if (waiter.keyId === id) ofKey++
+    }
+    if (ofKey >= maxOfKey) throw tooMany(`Requests of this key that wait: ${ofKey}, which is the limit.`)
+    if (ofOrganization >= maxOfOrganization)
+      throw tooMany(`Requests of the organization that wait: ${ofOrganization}, which is the limit.`)
+  }
+
+  #add(waiter: Waiter, response: ServerResponse): () => void {
+    const { over, signal } = waiter
+    const abort = () => over.abort()
+    if (this.#stop.signal.aborted || response.destroyed) abort()
+    response.once('close', abort)
+    const endListening = this.#options.grown.listen(waiter.inboxId, () => signal.wake())
+    this.#waiters.add(waiter)
+    this.#begin()
+    return () => {
+      endListening()
+      response.off('close', abort)
+      this.#waiters.delete(waiter)
+    }
+  }
+
+  #begin(): void {
+    if (this.#waiters.size === 0 || this.#stop.signal.aborted) return
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null
+      // One that came when the last poll had ended.
+      this.#begin()
+    })
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiters.size > 0 && !this.#stop.signal.aborted) {
+      const fromMs = performance.now()
+      try {
+        await this.#poll()
+        await rest(Math.max(pollMs, restShare * (performance.now() - fromMs)), this.#stop.signal)
+      } catch (error) {
+        this.#options.log.warn({ err: error }, 'requests that wait for mail wait for the database')
+        await rest(1_000, this.#stop.signal)
+      }
+    }
+  }
+
+  /** Wakes those whose inboxes have grown, or are gone. */
+  async #poll(): Promise<void> {
+    const waiters = Map.groupBy(this.#waiters, ({ inboxId }) => inboxId)
+    const seen = new Map([...waiters].map(([id, ofInbox]) => [id, Math.min(...ofInbox.map(seqOf))]))
+    for (const { inboxId, seq } of await findGrown(this.#options.db, seen))
+      for (const waiter of waiters.get(inboxId as InboxId) ?? []) {
+        if (seq !== null && waiter.seenSeq >= seq) continue
+        waiter.seenSeq = seq ?? waiter.seenSeq
+        waiter.signal.wake()
+      }
+  }
+}
+
+function newWaiter({ caller, inboxId, afterSeq }: WaitingRequest): Waiter {
+  const { organizationId, id: keyId } = caller
+  const [signal, over] = [new Signal(), new AbortController()]
+  return { organizationId, keyId, inboxId, signal, over, seenSeq: afterSeq }
+}
+
+function seqOf({ seenSeq }: Waiter): number {
+  return seenSeq
+}
+
+function tooMany(words: string): ServiceError {
+  return new ServiceError('rate_limited', `${words} Follow GET /v1/events instead.`, retrySeconds)
+}
