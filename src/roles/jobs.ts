@@ -84,9 +84,6 @@ export function startJobs(
   const readReport = () => readReports(reporting, reportBatch)
   const dropOld = () => dropOldMail(reporting, purgeBatch)
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
-  const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
-  const purgeOld = () => purgeContents({ db, clock }, settings.retryLifetimeMs, purgeBatch)
-  const purgeStones = () => purgeTombstones({ db, clock }, purgeBatch)
   const resolver = new Resolver({ servers: settings.dnsServers })
   const checking = { db, clock, log, resolver, mailHost: settings.mailHost, mtaStsMode }
   const recheck = () => recheckDomains(checking, domainBatch)
@@ -100,9 +97,7 @@ export function startJobs(
     new Loop({ name: 'read reports', run: readReport, intervalMs: 1_000, log }),
     new Loop({ name: 'drop old mail', run: dropOld, intervalMs: 60_000, log }),
     new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
-    new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
-    new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
-    new Loop({ name: 'purge tombstones', run: purgeStones, intervalMs: 60_000, log }),
+    ...purgeLoops(foundation),
     new Loop({ name: 'sweep blobs', run: () => sweeper.sweepNext(sweepBatch), intervalMs: sweepMs, log }),
     new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
     new Loop({
@@ -115,11 +110,6 @@ export function startJobs(
     dmarcReportLoop(foundation, { resolver, parsePool, signals }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
   ]
-  const { retentionMs } = settings
-  if (retentionMs !== null) {
-    const remove = () => removeSettled({ db, clock }, retentionMs, purgeBatch)
-    loops.push(new Loop({ name: 'remove settled', run: remove, intervalMs: 60_000, log }))
-  }
   const scanner = settings.clamd
     ? new Scanner({ db, clock, log, blobs, clamd: new Clamd(settings.clamd) })
     : null
@@ -132,6 +122,22 @@ export function startJobs(
       await Promise.all([filingPool.close(), parsePool.close()])
     },
   }
+}
+
+/** What is kept no longer goes, a little at a time. */
+function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
+  const { retentionMs, retryLifetimeMs } = settings
+  const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
+  const purgeOld = () => purgeContents({ db, clock }, retryLifetimeMs, purgeBatch)
+  const purgeStones = () => purgeTombstones({ db, clock }, purgeBatch)
+  const loops = [
+    new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
+    new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
+    new Loop({ name: 'purge tombstones', run: purgeStones, intervalMs: 60_000, log }),
+  ]
+  if (retentionMs === null) return loops
+  const remove = () => removeSettled({ db, clock }, retentionMs, purgeBatch)
+  return [...loops, new Loop({ name: 'remove settled', run: remove, intervalMs: 60_000, log })]
 }
 
 /** Asks whether this node's main thread has been busy since it was asked last. */

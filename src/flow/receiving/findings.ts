@@ -70,8 +70,8 @@ function dkimMethod({ result, reason, domain, selector, identity, algorithm }: D
 function arcMethods({ result, reason }: ArcVerdict, ip: string): AuthMethod[] {
   if (result === 'none') return []
   // RFC 8617 5.2.1: a chain that cannot be validated now has failed.
-  const told = result === 'temperror' ? 'fail' : result
-  return [{ method: 'arc', result: told, reason, properties: [['smtp', 'remote-ip', ip]] }]
+  const reported = result === 'temperror' ? 'fail' : result
+  return [{ method: 'arc', result: reported, reason, properties: [['smtp', 'remote-ip', ip]] }]
 }
 
 function property(type: string, name: string, value: string | null): [string, string, string][] {
