@@ -159,7 +159,7 @@ test('check 53: SPF alone refuses nothing', async (t) => {
   ])
 })
 
-test('check 52, check 54: DNS out of order is temperror, refuses nothing, and is waited for 10 s at most', async (t) => {
+test('check 52, 54: DNS out of order is temperror, refuses nothing, and is waited for 10 s at most', async (t) => {
   const stage = await setStage(t)
   const { dns } = stage
   const names = ['bank.test', '_dmarc.bank.test', 's1._domainkey.bank.test']

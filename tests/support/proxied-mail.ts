@@ -1,5 +1,5 @@
 // Mail from any address: a sender who names it by the PROXY protocol, as a balancer in front of the server would.
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { stuff, Wire } from './wire.ts'
 
 export interface ProxiedMail {
@@ -12,32 +12,50 @@ export interface ProxiedMail {
   raw: Buffer
 }
 
-/** The reply to the message, or the first reply that is no success; `lost` where the connection ended before. */
-export async function sendProxied(
-  server: { host: string; port: number },
-  { ip, helo, from, to, raw }: ProxiedMail,
-): Promise<string> {
-  const socket = connect({ host: server.host, port: server.port, noDelay: true })
-  const wire = new Wire(socket)
-  const proxy = ip.includes(':') ? `TCP6 ${ip} 2001:db8:ffff::1` : `TCP4 ${ip} 192.0.2.25`
-  const steps: (string | Buffer)[] = [
-    `PROXY ${proxy} 4000 25\r\n`,
-    `EHLO ${helo}\r\n`,
-    `MAIL FROM:<${from}>\r\n`,
-    ...to.map((address) => `RCPT TO:<${address}>\r\n`),
-    'DATA\r\n',
-    stuff(raw),
-  ]
-  try {
+type Client = Pick<ProxiedMail, 'ip' | 'helo'>
+
+/** One connection, for one mail after the other. */
+export class ProxiedSession {
+  readonly #socket: Socket
+  readonly #wire: Wire
+  #greeting: string[]
+
+  constructor(server: { host: string; port: number }, { ip, helo }: Client) {
+    this.#socket = connect({ host: server.host, port: server.port, noDelay: true })
+    this.#wire = new Wire(this.#socket)
+    const proxy = ip.includes(':') ? `TCP6 ${ip} 2001:db8:ffff::1` : `TCP4 ${ip} 192.0.2.25`
+    this.#greeting = [`PROXY ${proxy} 4000 25\r\n`, `EHLO ${helo}\r\n`]
+  }
+
+  /** The reply to the message, or the first reply that is no success; `lost` where the connection ended before. */
+  async send({ from, to, raw }: Omit<ProxiedMail, keyof Client>): Promise<string> {
+    const recipients = to.map((address) => `RCPT TO:<${address}>\r\n`)
+    const steps = [...this.#greeting, `MAIL FROM:<${from}>\r\n`, ...recipients, 'DATA\r\n', stuff(raw)]
+    this.#greeting = []
     for (const [index, words] of steps.entries()) {
-      await wire.write(words)
-      const reply = await wire.reply()
+      await this.#wire.write(words)
+      const reply = await this.#wire.reply()
       if (reply === null) return 'lost'
       if (!/^[23]/.test(reply) || index === steps.length - 1) return reply
     }
     return 'lost'
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+}
+
+/** One mail over a connection of its own. */
+export async function sendProxied(
+  server: { host: string; port: number },
+  { ip, helo, ...mail }: ProxiedMail,
+): Promise<string> {
+  const session = new ProxiedSession(server, { ip, helo })
+  try {
+    return await session.send(mail)
   } finally {
-    socket.destroy()
+    session.close()
   }
 }
 

@@ -368,3 +368,13 @@ test('check 55: a pass takes an identifier that passed, at the author’s organi
   )
   await fc.assert(property, { numRuns: 2_000 })
 })
+
+test('check 55: the policies of all authors are asked for before any identifier is sought', async () => {
+  const dmarc = { 'many.test': 'v=DMARC1; p=none', 'bank.test': 'v=DMARC1; p=reject' }
+  const from = { domains: ['a.b.c.d.e.f.g.many.test', 'bank.test'], fault: 'several' }
+  const dkim = [pass('s1.x.y.z.many.test'), pass('s2.x.y.z.many.test'), later('s3.x.y.z.many.test')]
+  const { asked, ...verdict } = await evaluateDmarc(zoneLookup({ dmarc }), { ...one('x'), from, dkim })
+  assert.deepEqual([verdict.domain, verdict.disposition], ['bank.test', 'reject'])
+  const sought = asked.findIndex((question) => question.includes('.x.y.z.'))
+  assert.ok(asked.indexOf('TXT _dmarc.bank.test') < sought, asked.join(' '))
+})
