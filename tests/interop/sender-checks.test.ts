@@ -179,7 +179,8 @@ function readSource(source: string): Said {
   const [spf, arc, dmarc] = ['spf', 'arc', 'dmarc'].map((method) => of(method)[0])
   const policy = dmarc?.properties['policy.dmarc']
   return {
-    ...{ spf: spf!.result, arc: arc!.result, dmarc: dmarc!.result, ...(policy && { policy }) },
+    // Of a mail that nobody sealed nothing has to be said.
+    ...{ spf: spf!.result, arc: arc?.result ?? 'none', dmarc: dmarc!.result, ...(policy && { policy }) },
     dkim: of('dkim').map(({ result }) => result),
   }
 }
