@@ -222,7 +222,10 @@ async function assertOthersGoOn(t: TestContext, { dns, posthorn, to }: Stage): P
   t.diagnostic(
     `the longest reply to an attacker came after ${longestMs.toFixed(0)} ms; the service grew by ${grownMb.toFixed(0)} MB`,
   )
-  assert.ok(replies.every(({ reply }) => reply.startsWith('250 ')))
+  // What only their own questions hold up is put off, and nothing is refused for it.
+  const putOff = replies.filter(({ reply }) => reply.startsWith('451 ')).length
+  t.diagnostic(`of their mails ${replies.length - putOff} were taken, ${putOff} put off`)
+  assert.ok(replies.every(({ reply }) => /^(250|451) /.test(reply)))
   assert.ok(longestMs < deadlineMs + 2_000, `${longestMs} ms`)
   // The aim is a tenth; machines that do other things at the same time are given more.
   assert.ok(pressed < calm * 1.5 + 10, `${pressed} ms against ${calm} ms`)

@@ -47,6 +47,9 @@ const ignoresLength =
 const avoidsQuotes =
   'RFC 5321 4.1.2: "a host that expects to receive mail SHOULD avoid defining mailboxes where the Local-part requires (or uses) the Quoted-string form"; a reader who misses the quotes sees the other domain.'
 
+const seesOther =
+  'RFC 6376 8.15: "It is up to the Identity Assessor or some other subsequent agent to act on such messages as needed, such as degrading the trust of the message (or, indeed, of the Signer), warning the recipient, or even refusing delivery."'
+const secondSubject = 'a second Subject above, which h= does not cover'
 const waitsForDns =
   'RFC 9989 5.3.6: "If one or more DNS queries required to perform DMARC validation on the message do not complete due to temporary or permanent DNS errors, the message cannot be considered to pass or fail the DMARC mechanism check."'
 
@@ -60,6 +63,11 @@ const exceptions: (Difference & { because: string })[] = [
     { method: 'DMARC', subject: 'l=0', ours: 'fail', theirs: 'pass' },
     { method: 'refused', subject: 'l=0', ours: 'refused', theirs: 'taken' },
   ].map((one) => ({ ...one, because: ignoresLength })),
+  ...[
+    { method: 'DKIM', subject: secondSubject, ours: 'not pass', theirs: 'pass' },
+    { method: 'DMARC', subject: secondSubject, ours: 'fail', theirs: 'pass' },
+    { method: 'refused', subject: secondSubject, ours: 'refused', theirs: 'taken' },
+  ].map((one) => ({ ...one, because: seesOther })),
   ...[
     { method: 'DMARC', subject: 'DNS does not answer for the key', ours: 'temperror', theirs: 'fail' },
     { method: 'refused', subject: 'DNS does not answer for the key', ours: 'taken', theirs: 'refused' },
@@ -179,7 +187,8 @@ function readSource(source: string): Said {
   const [spf, arc, dmarc] = ['spf', 'arc', 'dmarc'].map((method) => of(method)[0])
   const policy = dmarc?.properties['policy.dmarc']
   return {
-    ...{ spf: spf!.result, arc: arc!.result, dmarc: dmarc!.result, ...(policy && { policy }) },
+    // Of a mail that nobody sealed nothing has to be said.
+    ...{ spf: spf!.result, arc: arc?.result ?? 'none', dmarc: dmarc!.result, ...(policy && { policy }) },
     dkim: of('dkim').map(({ result }) => result),
   }
 }
