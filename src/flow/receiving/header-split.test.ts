@@ -10,7 +10,7 @@ function split(chunks: Buffer[]) {
   const splitter = new HeaderSplit({
     header: (bytes) => {
       assert.equal(++given, 1, 'it is given once')
-      found.header = bytes && bytes.toString('latin1')
+      found.header = bytes?.toString('latin1') ?? null
     },
     body: (chunk) => void (found.body += chunk.toString('latin1')),
   })
