@@ -127,7 +127,8 @@ test('the room for names is shared: of each organization its first domain, befor
   const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_DNS: dns.address }
   const node = await startNode(await makePlace(t), { env })
   const [many, one] = [(await node.createCaller()).api, (await node.createCaller()).api]
-  for (const name of ['a1.example', 'a2.example', 'a3.example']) await proveDomain(many, dns, name, ['inbound'])
+  for (const name of ['a1.example', 'a2.example', 'a3.example'])
+    await proveDomain(many, dns, name, ['inbound'])
   await proveDomain(one, dns, 'b1.example', ['inbound'])
   const listed = await listReceivingDomains(node.foundation.db, 3)
   assert.deepEqual(listed, ['a1.example', 'b1.example', 'a2.example'])
