@@ -2,7 +2,6 @@
 import type { DnsAnswer } from '../dns/resolver.ts'
 import { clientIp, type IpBytes, parseIp, reverseName, writeIp } from './ip-network.ts'
 import { type Asked, type Lookup, recordLookups } from './lookup.ts'
-import { lookupUntil } from './lookup-until.ts'
 
 export interface ReverseDnsVerdict {
   result: 'pass' | 'fail' | 'temperror' | 'permerror'
@@ -24,17 +23,11 @@ export interface ConfirmedNames {
 
 const maxNames = 10
 
-/** Whether the address has a name that has the address. At most 11 questions; over with `signal`, as `temperror`. */
-export async function checkReverseDns(
-  lookup: Lookup,
-  ip: string,
-  signal?: AbortSignal,
-): Promise<ReverseDnsVerdict> {
+/** Whether the address has a name that has the address. At most 11 questions. */
+export async function checkReverseDns(lookup: Lookup, ip: string): Promise<ReverseDnsVerdict> {
   const recorded = recordLookups(lookup)
   const address = clientIp(ip)
-  const confirmed = await lookupUntil(recorded.lookup, signal, (bounded) =>
-    confirmNames(bounded, address, maxNames),
-  )
+  const confirmed = await confirmNames(recorded.lookup, address, maxNames)
   return { ...toVerdict(confirmed, writeIp(address)), asked: recorded.asked() }
 }
 

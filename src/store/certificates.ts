@@ -113,9 +113,15 @@ export async function recordOrderEnded(
   )
 }
 
-/** Records why an order failed; its back-off was recorded when it began. */
-export async function recordOrderFailed(db: Writer, directory: string, fault: string): Promise<void> {
-  await db.query('update acme_account set fault = $2 where directory = $1', [directory, fault])
+/** Records why an order failed, and which names are left out of the next one; its back-off was recorded when it began. */
+export async function recordOrderFailed(
+  db: Writer,
+  directory: string,
+  { fault, refusals }: { fault: string; refusals: NameRefusal[] },
+): Promise<void> {
+  await db.query('update acme_account set fault = $2, refusals = $3 where directory = $1', [
+    ...[directory, fault, JSON.stringify(refusals)],
+  ])
 }
 
 /** Forgets back-offs and refusals, so that the next order is made at once. */

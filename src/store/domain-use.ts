@@ -23,10 +23,14 @@ export async function findProvedUses(db: Queryable, names: string[]): Promise<Pr
   )
 }
 
-/** Names whose ownership and MX are proved, those first that have been for longest. */
+/**
+ * Names whose ownership and MX are proved: of each organization its first one, then its second, and among these those first
+ * that have been for longest. So nobody takes all the room that there is for names.
+ */
 export async function listReceivingDomains(db: Queryable, limit: number): Promise<string[]> {
   const rows = await db.query<{ name: string }>(
-    `select name from domain where status = 'verified' and inbound = 'verified' order by verified_at, id limit $1`,
+    `select name from domain where status = 'verified' and inbound = 'verified'
+    order by row_number() over (partition by organization_id order by verified_at, id), verified_at, id limit $1`,
     [limit],
   )
   return rows.map(({ name }) => name)

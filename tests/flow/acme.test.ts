@@ -7,6 +7,7 @@ import { checkOrdered } from '../../src/cli/doctor/acme.ts'
 import type { Role } from '../../src/config/settings.ts'
 import { retryOrders, revokeStored } from '../../src/flow/certificates/revoke-certificate.ts'
 import { findAcmeAccount } from '../../src/store/certificates.ts'
+import { listReceivingDomains } from '../../src/store/domain-use.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { getExactly } from '../support/exact-get.ts'
@@ -118,6 +119,19 @@ test('issued for the names that lead here, without one that fails, and shown wit
   assert.match(check.detail, /without mta-sts\.unknown\.example: /)
   const [row] = await node.foundation.db.query('select count(*)::int as left from acme_challenge')
   assert.deepEqual(row, { left: 0 })
+})
+
+test('the room for names is shared: of each organization its first domain, before the second of any', async (t) => {
+  const dns = await DnsServer.start({})
+  t.after(() => dns.close())
+  const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_DNS: dns.address }
+  const node = await startNode(await makePlace(t), { env })
+  const [many, one] = [(await node.createCaller()).api, (await node.createCaller()).api]
+  for (const name of ['a1.example', 'a2.example', 'a3.example'])
+    await proveDomain(many, dns, name, ['inbound'])
+  await proveDomain(one, dns, 'b1.example', ['inbound'])
+  const listed = await listReceivingDomains(node.foundation.db, 3)
+  assert.deepEqual(listed, ['a1.example', 'b1.example', 'a2.example'])
 })
 
 test('renewed when a third of its lifetime is left; the policy is enforced once strangers accept it', {

@@ -57,6 +57,7 @@ export async function orderDue(deps: CertificateOrdersDeps): Promise<void> {
 interface Due {
   account: AcmeAccountRow
   names: string[]
+  own: readonly string[]
 }
 
 async function findDue(deps: CertificateOrdersDeps): Promise<Due | null> {
@@ -65,7 +66,7 @@ async function findDue(deps: CertificateOrdersDeps): Promise<Due | null> {
   if (account.retryAt && account.retryAt > now) return null
   const wanted = await deps.names.list(account.certificate?.names ?? [])
   const names = decideOrder(account, wanted, now)
-  return names && { account, names }
+  return names && { account, names, own: wanted.own }
 }
 
 /** The account's key is stored before the authority hears of it: whoever is killed in between goes on with the same account. */
@@ -85,7 +86,7 @@ async function openAccount({
   return (await findAcmeAccount(db, directory))!
 }
 
-async function order(deps: CertificateOrdersDeps, { account, names }: Due): Promise<void> {
+async function order(deps: CertificateOrdersDeps, { account, names, own }: Due): Promise<void> {
   const { db, clock, log, secretBox, authority, stop } = deps
   const { directory } = authority
   const failures = account.failures + 1
@@ -103,18 +104,30 @@ async function order(deps: CertificateOrdersDeps, { account, names }: Due): Prom
     names,
     (left) => isWorthOrdering(account.certificate, left, clock.now()),
   )
-  await record(deps, { account: { ...account, failures, retryAt }, names }, ordered)
+  await record(deps, { account: { ...account, failures, retryAt }, names, own }, ordered)
 }
 
-async function record(deps: CertificateOrdersDeps, { account, names }: Due, ordered: Ordered): Promise<void> {
+async function record(
+  deps: CertificateOrdersDeps,
+  { account, names, own }: Due,
+  ordered: Ordered,
+): Promise<void> {
   const { db, clock, log, wake } = deps
   const { directory, failures, retryAt } = account
+  const now = clock.now()
   if (ordered.status === 'failed') {
-    await recordOrderFailed(db.writer, directory, ordered.reason)
+    // Who has more names refused than one order leaves out keeps the names of others out no longer than that.
+    const lost = ordered.refused.filter(({ name }) => !own.includes(name))
+    const refusals = followRefusals(
+      account.refusals,
+      lost.map(({ name }) => name),
+      lost,
+      now,
+    )
+    await recordOrderFailed(db.writer, directory, { fault: ordered.reason, refusals })
     log.warn({ directory, failures, retryAt, reason: ordered.reason }, 'a certificate could not be ordered')
     return
   }
-  const now = clock.now()
   for (const { name, reason } of ordered.refused)
     log.warn({ directory, name, reason }, 'a name is left out of the certificate')
   const refusals = followRefusals(account.refusals, names, ordered.refused, now)

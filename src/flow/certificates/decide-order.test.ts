@@ -16,7 +16,7 @@ function certificate(names: string[], issuedMs = -10 * dayMs, lifetimeMs = 90 * 
 const refusal = (name: string, retryMs: number): NameRefusal => ({
   ...{ name, reason: 'no', failures: 1, retryAt: at(retryMs).toISOString() },
 })
-const facts = { certificate: null, retryAt: null, refusals: [] as NameRefusal[] }
+const facts = { certificate: null, retryAt: null, refusals: [] as NameRefusal[], failures: 0 }
 
 for (const [what, given, wanted, ordered] of [
   ['nothing is there', {}, ['a', 'b'], ['a', 'b']],
@@ -43,10 +43,15 @@ for (const [what, given, wanted, ordered] of [
   ['more than a third is left', { certificate: certificate(['a'], -59 * dayMs) }, ['a'], null],
   ['a third is left', { certificate: certificate(['a'], -60 * dayMs) }, ['a'], ['a']],
   ['it lives six days', { certificate: certificate(['a'], -4 * dayMs, 6 * dayMs) }, ['a'], ['a']],
+  ['two orders failed', { failures: 2 }, ['a', 'b'], ['a', 'b']],
+  ['three orders failed', { failures: 3 }, ['a', 'b'], ['a']],
+  ['they failed for a new name', { certificate: certificate(['a']), failures: 3 }, ['a', 'b'], null],
   ['it is over', { certificate: certificate(['a', 'c'], -91 * dayMs) }, ['a'], ['a']],
 ] as const)
   test(`where ${what} the order is for ${ordered?.join(' and ') ?? 'nothing'}`, () => {
-    assert.deepEqual(decideOrder({ ...facts, ...given } as typeof facts, [...wanted], now), ordered)
+    const [own, ...others] = wanted
+    const names = { own: own === undefined ? [] : [own], others }
+    assert.deepEqual(decideOrder({ ...facts, ...given } as typeof facts, names, now), ordered)
   })
 
 test('an authority that refuses everything is asked eight or nine times on the first day, then twice a day', (t) => {

@@ -13,15 +13,27 @@ const failureWaitMs = [10_000, 60_000, 600_000, hourMs, 3 * hourMs, 6 * hourMs, 
 const endedWaitMs = 6 * hourMs
 const refusalWaitMs = [6 * hourMs, 12 * hourMs, 24 * hourMs]
 
-type Facts = Pick<AcmeAccountRow, 'certificate' | 'retryAt' | 'refusals'>
+/** After so many orders in a row that failed, the next ones are for our own names alone. */
+const patience = 3
 
-/** The names to order a certificate for now; null where none is to be ordered. `wanted`: the most important ones first. */
+type Facts = Pick<AcmeAccountRow, 'certificate' | 'retryAt' | 'refusals' | 'failures'>
+
+export interface Wanted {
+  /** Names of this deployment, the most important one first. */
+  own: readonly string[]
+  /** Names that lead here, of customers' domains among them. */
+  others: readonly string[]
+}
+
+/** The names to order a certificate for now; null where none is to be ordered. */
 export function decideOrder(
-  { certificate, retryAt, refusals }: Facts,
-  wanted: string[],
+  { certificate, retryAt, refusals, failures }: Facts,
+  { own, others }: Wanted,
   now: Date,
 ): string[] | null {
   if (retryAt && retryAt > now) return null
+  // A customer's name for which every order fails, in words that do not say whose fault it is, costs us no certificate.
+  const wanted = failures < patience ? [...own, ...others] : own
   const refused = new Set(refusals.filter((one) => new Date(one.retryAt) > now).map(({ name }) => name))
   const names = wanted.filter((name) => !refused.has(name))
   return names.length > 0 && isWorthOrdering(certificate, names, now) ? names : null

@@ -6,6 +6,7 @@ import { policyHostOf } from '../../dns/mta-sts.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { Db } from '../../postgres/db.ts'
 import { listReceivingDomains } from '../../store/domain-use.ts'
+import type { Wanted } from './decide-order.ts'
 
 export interface WantedNamesDeps {
   db: Db
@@ -41,8 +42,8 @@ export class WantedNames {
     })
   }
 
-  /** At most 90, the most important ones first; what DNS has no answer for now is wanted where `present` has it. */
-  async list(present: readonly string[]): Promise<string[]> {
+  /** At most 90; what DNS has no answer for now is wanted where `present` has it. */
+  async list(present: readonly string[]): Promise<Wanted> {
     const { db, ownHosts, managedDomain } = this.#deps
     const domains = [managedDomain, ...(await listReceivingDomains(db, maxDomains))]
     const hosts = [...new Set(domains.map(policyHostOf))].filter(fitsDns)
@@ -54,7 +55,8 @@ export class WantedNames {
       const addresses = found[index]
       return addresses ? [...addresses].some((address) => ours.has(address)) : present.includes(host)
     })
-    return [...new Set([...ownHosts, ...leading])].slice(0, maxNames)
+    const others = leading.filter((host) => !ownHosts.includes(host))
+    return { own: ownHosts, others: others.slice(0, maxNames - ownHosts.length) }
   }
 
   async #findAddresses(hosts: string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {

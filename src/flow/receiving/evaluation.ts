@@ -55,6 +55,8 @@ export class Evaluation {
     const client = { ip: peer.address, helo: peer.helo, from: from.address, hostname, at: clock.now() }
     this.#spf = checkSpf(lookup, client)
     this.#reverseDns = checkReverseDns(lookup, peer.address)
+    // A fault of ours is thrown to who asks for the verdict; of a mail that never ends nobody does, and the node would end.
+    for (const begun of [this.#spf, this.#reverseDns]) begun.catch(() => {})
     this.#split = new HeaderSplit({
       header: (bytes) => bytes && this.#readHeader(bytes),
       body: (chunk) => this.#verifier?.body(chunk),

@@ -26,7 +26,7 @@ export function readAuthorDomains(header: Uint8Array): AuthorDomains {
   const scan = scanHeader(bytes)
   const values = scan.values('from').slice(0, maxFields)
   const fields = values.map((value) => readFromField(value.slice(0, maxFromLength)))
-  const domains = [...new Set([...displayedDomains(scan), ...fields.flatMap(domainsOf)])]
+  const domains = [...new Set([...visibleDomains(scan), ...fields.flatMap(domainsOf)])]
   const block = bytes.subarray(0, scan.headerEnd)
   const fault = scan.truncated
     ? 'the header is too large to be read whole'
@@ -42,10 +42,10 @@ const maxDomainLength = 256
 
 // Against fields that are no sound list, and of which an address is shown all the same: <ceo @ bank . example>, or one
 // behind three that are none. What reads alike counts alike: bank.example. is bank.example.
-function displayedDomains(scan: HeaderScan): string[] {
-  const displayed = readAuthor(scan)
-  if (displayed === null) return []
-  const written = displayed.email.slice(displayed.email.lastIndexOf('@') + 1)
+function visibleDomains(scan: HeaderScan): string[] {
+  const author = readAuthor(scan)
+  if (author === null) return []
+  const written = author.email.slice(author.email.lastIndexOf('@') + 1)
   const name =
     written.length <= maxDomainLength ? written.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '') : written
   return [toDnsName(written) ?? toDnsName(name)].filter((domain) => domain !== null)

@@ -2,7 +2,6 @@
 import { parseDomain } from '../../mail/address.ts'
 import { clientIp } from '../ip-network.ts'
 import { type Asked, type Lookup, recordLookups } from '../lookup.ts'
-import { lookupUntil } from '../lookup-until.ts'
 import {
   evaluateSpf,
   macroValues,
@@ -43,8 +42,6 @@ export interface SpfVerdict {
 
 export interface SpfOptions {
   limits?: SpfLimits
-  /** Ends the check: the result is then `temperror`, unless it was known by then. */
-  signal?: AbortSignal
 }
 
 // RFC 5321 4.5.3.1.3: a path has 256 octets at most; what is longer comes from no grammar of ours.
@@ -56,34 +53,23 @@ const maxExplanationTextChars = 8192
 
 /**
  * Checks MAIL FROM, or HELO where that is null; for HELO alone give an empty `from`. Never rejects for what DNS or the
- * client says. With `spfLimits` at most 123 questions for any sender, no more once `signal` has ended it.
+ * client says, and ends as the look-ups do. With `spfLimits` at most 123 questions for any sender.
  */
 export async function checkSpf(
   lookup: Lookup,
   input: SpfInput,
-  { limits = spfLimits, signal }: SpfOptions = {},
+  { limits = spfLimits }: SpfOptions = {},
 ): Promise<SpfVerdict> {
   const recorded = recordLookups(lookup)
   const sender = senderOf(input)
-  return lookupUntil(recorded.lookup, signal, async (bounded, wasCutOff) => {
-    const check = newCheck(bounded, limits, input, sender)
-    const found = await evaluateSpf(check, sender.domain)
-    // A ptr that learns nothing does not match: one that was cut off must not lead to what stands behind it.
-    const { result, reason, mechanism, explanation } = wasCutOff() ? late : found
-    return {
-      ...{ result, reason, mechanism, domain: sender.domain },
-      identity: input.from === '' ? 'helo' : 'mailfrom',
-      explanation: explanation && (await explain(check, explanation)),
-      asked: recorded.asked(),
-    }
-  })
-}
-
-const late: SpfOutcome = {
-  result: 'temperror',
-  reason: 'DNS did not answer all of the questions in time',
-  mechanism: null,
-  explanation: null,
+  const check = newCheck(recorded.lookup, limits, input, sender)
+  const { result, reason, mechanism, explanation } = await evaluateSpf(check, sender.domain)
+  return {
+    ...{ result, reason, mechanism, domain: sender.domain },
+    identity: input.from === '' ? 'helo' : 'mailfrom',
+    explanation: explanation && (await explain(check, explanation)),
+    asked: recorded.asked(),
+  }
 }
 
 /** The identity that is checked. Its domain is empty where it has no name that a record could stand under. */
