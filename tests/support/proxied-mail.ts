@@ -19,6 +19,8 @@ export class ProxiedSession {
   readonly #socket: Socket
   readonly #wire: Wire
   #greeting: string[]
+  /** From the last byte of the last mail to the reply. */
+  waitedMs = 0
 
   constructor(server: { host: string; port: number }, { ip, helo }: Client) {
     this.#socket = connect({ host: server.host, port: server.port, noDelay: true })
@@ -34,7 +36,9 @@ export class ProxiedSession {
     this.#greeting = []
     for (const [index, words] of steps.entries()) {
       await this.#wire.write(words)
+      const writtenMs = performance.now()
       const reply = await this.#wire.reply()
+      this.waitedMs = performance.now() - writtenMs
       if (reply === null) return 'lost'
       if (!/^[23]/.test(reply) || index === steps.length - 1) return reply
     }
