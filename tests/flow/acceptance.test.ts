@@ -387,6 +387,25 @@ test('acceptance looks at its own rows alone, though it was planned over small t
     assert.ok(rows - before[n]!.rows < 500, `${rows - before[n]!.rows} rows of ${table}`)
 })
 
+test('a stop waits for what is being accepted, from its first step on', async (t) => {
+  const stage = await setStage(t)
+  const { one, two } = stage
+  const sender = await makeSender(stage)
+  const ended: string[] = []
+  const large = { ...message, text: 'x'.repeat(300_000) }
+  const { sending, draining } = await two.db.transaction(async (tx) => {
+    await tx.query('select from usage where organization_id = $1 for update', [sender.caller.organizationId])
+    const sending = [message, large].map((body) =>
+      send(one, sender, undefined, body).then(() => ended.push('accepted')),
+    )
+    const draining = one.acceptance.drained().then(() => ended.push('drained'))
+    await untilLocked(two.db, { saying: 'decide_sends(' })
+    return { sending, draining }
+  })
+  await Promise.all([...sending, draining])
+  assert.deepEqual(ended, ['accepted', 'accepted', 'drained'])
+})
+
 test('a bad row is refused alone, and its neighbours in the batch are accepted', async (t) => {
   const stage = await setStage(t)
   const sender = await makeSender(stage)

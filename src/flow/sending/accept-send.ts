@@ -188,7 +188,7 @@ export class Acceptance {
 
   /** Resolves when everything taken has been answered. */
   async drained(): Promise<void> {
-    await this.#batch.drained()
+    await Promise.allSettled(this.#running.values())
   }
 
   /**
