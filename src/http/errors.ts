@@ -1,4 +1,5 @@
 // The one table of errors: each code's status and the words that go with it, and how any failure becomes an answer.
+import { Readable } from 'node:stream'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { BatchFull } from '../base/batch.ts'
 import { type RefusalCode, ServiceError } from '../base/errors.ts'
@@ -139,6 +140,17 @@ export function answerFailures(log: Log) {
     if (answer.status === 503)
       log.warn({ requestId: request.id, reason: (failure as Error).message }, 'unavailable')
     return sendError(reply, answer)
+  }
+}
+
+/** Logs an answer that breaks off once its head is out, for its reader is told nothing. One that its reader leaves is not. */
+export function logBrokenAnswers(log: Log) {
+  return ({ id }: FastifyRequest, { raw }: FastifyReply, answer: unknown, done: () => void): void => {
+    if (answer instanceof Readable)
+      answer.once('error', (err) => {
+        if (raw.headersSent) log.warn({ err, requestId: id }, 'an answer broke off')
+      })
+    done()
   }
 }
 

@@ -13,7 +13,7 @@ import { requireCallers } from './caller.ts'
 import { connectionLimits } from './connections.ts'
 import { serveDocs } from './document/docs.ts'
 import { addOpenApi, serveOpenApi } from './document/openapi.ts'
-import { answerFailures, answerOf, errorAnswer, sendError } from './errors.ts'
+import { answerFailures, answerOf, errorAnswer, logBrokenAnswers, sendError } from './errors.ts'
 import { refusePlain, requireHttpsLater } from './https.ts'
 import { Cursors } from './lists.ts'
 import { accountRoutes } from './routes/account.ts'
@@ -67,6 +67,7 @@ export function createHttpServer(deps: HttpDeps): Api {
   const { trustedProxies, isHttpsOn } = deps.settings
   const api = createApi(trustedProxies)
   api.setErrorHandler(answerFailures(deps.log))
+  api.addHook('onSend', logBrokenAnswers(deps.log))
   api.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
   const refuse = isHttpsOn ? refusePlain(trustedProxies) : () => null
   api.addHook('onRequest', (request, reply, done) => {

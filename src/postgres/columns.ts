@@ -95,8 +95,8 @@ export function column<Type extends keyof Elements>(
 }
 
 /**
- * Gives back the memory of large columns, which is their own, once their statement has ended: the collector would leave it for
- * long.
+ * Gives back the memory of large columns, which is their own, once their statement has passed: the collector would leave it
+ * for long. After a failure the socket may still read them.
  */
 export function releaseColumns(columns: readonly unknown[]): void {
   for (const one of columns)

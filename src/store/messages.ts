@@ -104,6 +104,8 @@ export interface MessageRow<Text = string | LongText> {
 
 /** A received message has its new text apart, whether it is the same or not. */
 const extractedText = `coalesce(m.extracted_text, btrim(m.text, E' \\t\\r\\n'))`
+/** The same in bytes, which are trimmed at once, and a long text is not. */
+const extractedBytes = `coalesce(convert_to(m.extracted_text, 'UTF8'), btrim(convert_to(m.text, 'UTF8'), '\\x20090d0a'))`
 
 /** The columns of a `MessageRow` of `message m`: what `text` and `rest` make of those that can be large, by their names. */
 export const columnsWith = (text: (column: string) => string, rest = (column: string) => column) =>
@@ -147,13 +149,15 @@ async function readStored(db: Queryable, condition: string, values: unknown[]): 
 }
 
 function withLongTexts(db: Queryable, row: MessageRow): MessageRow {
-  const maxLength = row.isCut ? maxCutLength : Number.POSITIVE_INFINITY
-  const long = (column: string) => new LongText(() => readLongText(db, row.id, column, maxLength))
+  const long = (column: string, bytes = `convert_to(${column}, 'UTF8')`) => {
+    const cut = `convert_to(left(${column}, ${maxCutLength}), 'UTF8')`
+    return new LongText(() => readLongText(db, row.id, row.isCut ? cut : bytes))
+  }
   return {
     ...row,
     text: long('m.text'),
     html: row.html === null ? null : long('m.html'),
-    extractedText: row.extractedText === null ? null : long(extractedText),
+    extractedText: row.extractedText === null ? null : long(extractedText, extractedBytes),
   }
 }
 

@@ -135,7 +135,7 @@ export async function isBeingCalled(tx: Tx, id: WebhookId, at: Date): Promise<bo
   return rows.length > 0
 }
 
-/** Every endpoint with calls to make now, found by two looks at an index for each that has any waiting. */
+/** Every endpoint with calls to make now, found by two probes of an index for each that has any waiting. */
 const heads = `first as (
   (select d.webhook_id from webhook_delivery d where ${isFirst} order by d.webhook_id limit 1)
   union all

@@ -1,6 +1,7 @@
 // Mail whose texts weigh what they like: every read of it answers, none with more than an answer may hold.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { maxCutLength } from '../../src/store/message-weight.ts'
 import type { Inbox, Message } from '../support/api.ts'
 import { type Caller, setStage } from './stage.ts'
 
@@ -145,6 +146,14 @@ test('hostile 2: an answer that cannot be read to its end breaks off, and never 
   const [, thread, all] = paths
   const setStatus = (status: string) =>
     stage.db.query(`update inbox set status = $2, deleted_at = now() where id = $1`, [inbox.id, status])
+  // Whoever leaves midway breaks nothing off, and is not logged.
+  const leaving = new AbortController()
+  const left = await fetch(stage.base + all, {
+    headers: { 'x-api-key': caller.secret },
+    signal: leaving.signal,
+  })
+  await left.body!.getReader().read()
+  leaving.abort()
   await assert.rejects(
     readAcross(caller, all!, () => setStatus('deleted')),
     { message: 'terminated' },
@@ -152,6 +161,12 @@ test('hostile 2: an answer that cannot be read to its end breaks off, and never 
   await setStatus('active')
   const remove = () => stage.db.query(`delete from message where inbox_id = $1 and seq = 1`, [inbox.id])
   await assert.rejects(readAcross(caller, thread!, remove), { message: 'terminated' })
+  const logged = stage
+    .log()
+    .split('\n')
+    .filter((line) => line.includes('an answer broke off'))
+  assert.equal(logged.length, 2)
+  for (const line of logged) assert.match(JSON.parse(line).requestId, /^[\w-]{13}/)
 })
 
 test('what is streamed and what is made whole say the same', async () => {
@@ -168,4 +183,20 @@ test('what is streamed and what is made whole say the same', async () => {
   ])
   const [long] = await readAll(caller, paths[2]!)
   assert.deepEqual(long, { ...light, text: light!.text.repeat(20_000) })
+  // Pieces begin within characters, and what is around the new text is not part of it.
+  for (const [text, cutLength] of [
+    [`repeat(E'\\uFEFF😀', 200000)`, Infinity],
+    [`repeat('😀', 5000000)`, maxCutLength],
+  ] as const) {
+    const set = `text = E' \\r\\n\\t' || ${text} || E'\\n ', html = null, extracted_text = null`
+    await stage.db.query(`update message set ${set} where inbox_id = $1 and seq = 1`, [inbox.id])
+    const [row] = await stage.db.query<{ text: string }>(
+      'select text from message where inbox_id = $1 and seq = 1',
+      [inbox.id],
+    )
+    const [shown] = await readAll(caller, paths[2]!)
+    const beginning = (whole: string) => [...whole].slice(0, cutLength).join('')
+    assert.ok(shown!.text === beginning(row!.text))
+    assert.ok(shown!.extractedText === beginning(row!.text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '')))
+  }
 })
