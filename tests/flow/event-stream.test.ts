@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { meters } from '../../src/base/meters.ts'
 import { endKey } from '../../src/flow/accounts/key.ts'
@@ -12,6 +13,7 @@ import { changeOrganizationStatus } from '../../src/flow/accounts/organization.t
 import { formatEventId, parseEventId } from '../../src/http/stream/event-reader.ts'
 import { announce, type OutboxItem } from '../../src/store/outbox.ts'
 import { type EventSource, openStream } from '../support/event-source.ts'
+import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, startNode, type TestCaller, type TestNode } from '../support/node.ts'
 import { until } from '../support/until.ts'
 
@@ -175,13 +177,34 @@ test('stream: readers that are behind are told the same as those that are not', 
   assert.deepEqual(idsOf(start), ids)
 })
 
+async function countStatements(): Promise<number> {
+  const { values } = await meters.querySeconds.get()
+  return values.find(({ metricName }) => metricName?.endsWith('_count'))!.value
+}
+
+test('stream: who leaves before it begins leaves nothing behind that is served for ever', async (t) => {
+  const { node, caller } = await setStage(t)
+  const { db } = node.foundation
+  const { host, port } = node.app.listening.http!
+  await db.transaction(async (tx) => {
+    await tx.query('lock table outbox in access exclusive mode')
+    const socket = connect(port, host)
+    socket.write(`GET /v1/events HTTP/1.1\r\nhost: a\r\nx-api-key: ${caller.secret}\r\n\r\n`)
+    await untilLocked(db, { saying: 'from outbox' })
+    socket.destroy()
+    // Another request is answered once the server has seen it go.
+    for (let n = 0; n < 3; n++) await fetch(`${baseOf(node)}/v1/profile`)
+  })
+  await until('nothing to be asked any more', async () => {
+    const before = await countStatements()
+    await pause(1_000)
+    return (await countStatements()) - before < 3
+  })
+})
+
 test('stream: what 100 readers of an organization follow is read once, not for each', async (t) => {
   const { node, caller, open } = await setStage(t)
   const streams = await Promise.all(Array.from({ length: 100 }, () => open()))
-  const countStatements = async () => {
-    const { values } = await meters.querySeconds.get()
-    return values.find(({ metricName }) => metricName?.endsWith('_count'))!.value
-  }
   const before = await countStatements()
   const startedMs = performance.now()
   for (let n = 1; n <= 10; n++) {

@@ -79,7 +79,8 @@ export class EventStreams {
         `The organization has ${count} streams open, which is the limit.`,
       )
     const response = open()
-    if (this.#stopping) return void response.end()
+    // Whoever left while its cursor was looked up has been closed already, and closes no more.
+    if (this.#stopping || response.destroyed) return void response.end()
     const reader = new EventReader(caller, cursor, response)
     this.#readers.add(reader)
     response.once('close', () => this.#readers.delete(reader))
