@@ -94,6 +94,15 @@ export function column<Type extends keyof Elements>(
   return written
 }
 
+/** One column of what each of the rows says. */
+export function columnOf<Type extends keyof Elements, Row>(
+  type: Type,
+  rows: readonly Row[],
+  read: (row: Row) => Value<Type> | null,
+): Buffer {
+  return column(type, rows.map(read))
+}
+
 /**
  * Gives back the memory of large columns, which is their own, once their statement has passed: the collector would leave it
  * for long. After a failure the socket may still read them.

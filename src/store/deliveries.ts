@@ -2,7 +2,7 @@
 import type { InboxId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import { newUuid } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
-import { column, pick } from '../postgres/columns.ts'
+import { column, columnOf, pick } from '../postgres/columns.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { EventFact } from './events.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
@@ -197,10 +197,7 @@ function columnsOf(results: DeliveryResult[]): Record<string, Buffer> {
     due_times: column('timestamptz', pick(results, 'dueAt')),
     responses: column('text', pick(results, 'response')),
     failure_codes: column('text', pick(results, 'failureCode')),
-    fault_counts: column(
-      'integer',
-      results.map(({ ownFaults }) => ownFaults ?? null),
-    ),
+    fault_counts: columnOf('integer', results, ({ ownFaults }) => ownFaults ?? null),
   }
 }
 

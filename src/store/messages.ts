@@ -9,7 +9,7 @@ import {
   type ThreadId,
 } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
-import { column, lines, pick, releaseColumns } from '../postgres/columns.ts'
+import { column, columnOf, lines, pick, releaseColumns } from '../postgres/columns.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import { LongText, readLongText } from './long-text.ts'
 import { isCut, isLong, maxCutLength } from './message-weight.ts'
@@ -321,10 +321,7 @@ export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Pro
     automatics: column('boolean', pick(mails, 'isAutomatic')),
     notes: column('text', pick(mails, 'note')),
     times: column('timestamptz', pick(mails, 'receivedAt')),
-    announcements: column(
-      'uuid',
-      mails.map(() => newUuid()),
-    ),
+    announcements: columnOf('uuid', mails, () => newUuid()),
   })
   const rows = await tx.query<{ id: string }>(
     `select file_messages as id from file_messages(${named.of()})`,

@@ -2,7 +2,7 @@
 import { sha256 } from '../base/digest.ts'
 import type { KeyId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
-import { column, lines, pick } from '../postgres/columns.ts'
+import { column, columnOf, lines, pick } from '../postgres/columns.ts'
 import type { Queryable, Writer } from '../postgres/db.ts'
 import type { MessageRow } from './messages.ts'
 import type { SendOperation, SubmissionRow } from './submissions.ts'
@@ -125,14 +125,9 @@ export interface SendVerdict {
   suppressed: number[]
 }
 
-/** Its text is the same for every batch. */
-let statement: string | undefined
-
 /** One statement a batch; returns a verdict for each send, in order. */
 export async function acceptSends(db: Writer, sends: NewSend[], at: Date): Promise<SendVerdict[]> {
-  const batch = new Arguments(columnsOf(sends, at))
-  statement ??= acceptance(batch)
-  const decided = await db.query<SendVerdict>(statement, batch.values)
+  const decided = await db.query<SendVerdict>(acceptance, Object.values(columnsOf(sends, at)))
   let first = 1
   return decided.map((verdict, i) => {
     const suppressed = verdict.suppressed.map((ordinal) => ordinal - first)
@@ -141,8 +136,11 @@ export async function acceptSends(db: Writer, sends: NewSend[], at: Date): Promi
   })
 }
 
-/** Decides, then writes what passed, in one statement and so in one commit. */
-function acceptance(batch: Arguments): string {
+const acceptance = accepting(new Arguments(columnsOf([], new Date(0))))
+
+/** Decides, then writes what passed, in one statement and so in one commit. Only the names of its values count. */
+function accepting(batch: Arguments): string {
+  const inboxes = `${batch.parameter('in_inboxes')}::text[]`
   const decision = batch.of(
     'at orgs keys digests hashes in_inboxes replied_threads subs recipient_counts to_sends to_keys',
   )
@@ -162,8 +160,8 @@ function acceptance(batch: Arguments): string {
       from decided d having bool_or(d.is_new)
     ), written as materialized (
       select insert_sends(passed => p.passed, suppressed => p.suppressed, ${submissions}),
-        (select insert_sent_messages(passed => p.passed, ${messages}) where array_remove(${batch.parameter('in_inboxes')}::text[], null) <> '{}'),
-        (select insert_send_contents(passed => p.passed, ${contents}) where array_position(${batch.parameter('in_inboxes')}::text[], null) is not null)
+        (select insert_sent_messages(passed => p.passed, ${messages}) where array_remove(${inboxes}, null) <> '{}'),
+        (select insert_send_contents(passed => p.passed, ${contents}) where array_position(${inboxes}, null) > 0)
       from passing p
     )
     select d.verdict, d.submission_id as "submissionId", d.retry_after as "retryAfterSeconds", d.suppressed
@@ -203,23 +201,11 @@ function contentColumns(sends: NewSend[]): Record<string, Buffer> {
     visible_recipients: column('jsonb', pick(contents, 'recipients')),
     bodies: column('text', pick(contents, 'text')),
     htmls: column('text', pick(contents, 'html')),
-    parents: column(
-      'text',
-      sends.map(({ message }) => message?.inReplyTo ?? null),
-    ),
+    parents: columnOf('text', sends, ({ message }) => message?.inReplyTo ?? null),
     ref_lines: column('text', lines(sends.map(({ message }) => message?.referenceIds ?? []))),
-    attachment_lists: column(
-      'jsonb',
-      sends.map(({ message }) => message?.attachments ?? []),
-    ),
-    raw_ids: column(
-      'uuid',
-      sends.map(({ message }) => message?.rawId ?? null),
-    ),
-    domain_ids: column(
-      'uuid',
-      sends.map(({ content }) => content?.domainId ?? null),
-    ),
+    attachment_lists: columnOf('jsonb', sends, ({ message }) => message?.attachments ?? []),
+    raw_ids: columnOf('uuid', sends, ({ message }) => message?.rawId ?? null),
+    domain_ids: columnOf('uuid', sends, ({ content }) => content?.domainId ?? null),
     header_sets: column('jsonb', pick(sends, 'headers')),
   }
 }
@@ -227,19 +213,10 @@ function contentColumns(sends: NewSend[]): Record<string, Buffer> {
 function threadColumns(sends: NewSend[]): Record<string, Buffer> {
   const replied = sends.map(({ message, thread }) => (message && !thread?.isNew ? message.threadId : null))
   return {
-    thread_ids: column(
-      'text',
-      sends.map(({ message }) => message?.threadId ?? null),
-    ),
+    thread_ids: columnOf('text', sends, ({ message }) => message?.threadId ?? null),
     replied_threads: column('text', replied),
-    are_replies: column(
-      'boolean',
-      replied.map((id) => id !== null),
-    ),
-    thread_subjects: column(
-      'text',
-      sends.map(({ thread }) => thread?.subject ?? null),
-    ),
+    are_replies: columnOf('boolean', replied, (id) => id !== null),
+    thread_subjects: columnOf('text', sends, ({ thread }) => thread?.subject ?? null),
     participant_lines: column('text', lines(sends.map(({ thread }) => thread?.participants ?? []))),
   }
 }
@@ -247,10 +224,7 @@ function threadColumns(sends: NewSend[]): Record<string, Buffer> {
 function recipientColumns(sends: NewSend[]): Record<string, Buffer> {
   const deliveries = sends.flatMap((send) => send.deliveries)
   return {
-    recipient_counts: column(
-      'integer',
-      sends.map((send) => send.deliveries.length),
-    ),
+    recipient_counts: columnOf('integer', sends, (send) => send.deliveries.length),
     to_sends: column(
       'integer',
       sends.flatMap((send, i) => send.deliveries.map(() => i + 1)),
