@@ -34,9 +34,9 @@ async function countFiled(api: Api, inbox: Inbox, subject: string): Promise<numb
   return messages.filter((message) => message.subject === subject).length
 }
 
-/** An address whose spaces lead nowhere, as often as a field may hold it, in four fields: 1 MB. */
+/** An address whose spaces lead nowhere, in four fields, as often as a header may hold it: 240 KB. */
 function addressBomb(): Buffer {
-  const list = Array.from({ length: 26 }, () => `<a${' '.repeat(9_900)}b@c>`).join(',\r\n ')
+  const list = Array.from({ length: 6 }, () => `<a${' '.repeat(9_900)}b@c>`).join(',\r\n ')
   return mail(
     ['From', 'To', 'Cc', 'Reply-To'].map((name) => `${name}: ${list}`),
     'Hello.',

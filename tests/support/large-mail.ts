@@ -42,8 +42,6 @@ const shapes: Record<string, [begin: string, repeated: string, end: string]> = {
     '',
   ],
   'one line': ['Content-Type: text/plain\r\n\r\n', 'x', '\r\n'],
-  'a header of fields': ['', 'X-Field: and on and on and on and on and on\r\n', '\r\nThe end.\r\n'],
-  'a header of one field': ['X-Long: a', '\r\n and on and on and on and on and on', '\r\n\r\nThe end.\r\n'],
   'lines that are nearly boundaries': [`${mixed.replace('=b', '=bb')}`, '--bx\r\n', '--bb--\r\n'],
 }
 
