@@ -41,12 +41,12 @@ export function relaxField(text: string): string {
     .replace(/^ | $/g, '')}`
 }
 
-const maxHeaderBytes = 1 << 20
-const maxFields = 10_000
+const maxHeaderBytes = 256 * 1024
+const maxFields = 1_000
 
 /**
- * The fields of a header block, from its first byte to the empty line or to the end; null where it has more than 1 MiB
- * or 10,000 fields: what was signed of such a header costs more to hash than it is worth.
+ * The fields of a header block, from its first byte to the empty line or to the end; null where it has more than 256 KiB
+ * or 1,000 fields: what was signed of such a header costs more to hash than it is worth.
  */
 export function readFields(block: Buffer): HeaderField[] | null {
   if (block.length > maxHeaderBytes) return null

@@ -157,8 +157,8 @@ test('one name is asked once, however many signatures it verifies', async () => 
   assert.deepEqual(asked, ['s._domainkey.a.example'])
 })
 
-test('a header of more than 1 MiB or 10,000 fields is not verified', async () => {
-  for (const more of [`X: ${'x'.repeat(1 << 20)}\r\n`, 'X: y\r\n'.repeat(10_001)]) {
+test('a header of more than 256 KiB or 1,000 fields is not verified', async () => {
+  for (const more of [`X: ${'x'.repeat(1 << 18)}\r\n`, 'X: y\r\n'.repeat(1_001)]) {
     const { dkim, arc } = await verifyMail(more + signMail(mail, [plan]), lookupIn(records))
     assert.deepEqual([dkim[0]!.result, arc.result, dkim[0]!.asked], ['policy', 'fail', []])
   }

@@ -13,7 +13,7 @@ export interface MailVerdicts {
   arc: ArcVerdict
 }
 
-const headerTooLarge = 'the header has more than 1 MiB or 10,000 fields: not verified'
+const headerTooLarge = 'the header has more than 256 KiB or 1,000 fields: not verified'
 
 /**
  * To be given the header once, then the body in pieces, then `end`. It asks at most 28 names: 8 of DKIM, 20 of ARC.
