@@ -9,8 +9,14 @@ const longSeconds = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_6
 
 export const meters = {
   httpSeconds: new Histogram({
-    ...{ name: 'posthorn_http_request_seconds', help: 'HTTP requests by operation and class of status.' },
+    ...{
+      name: 'posthorn_http_request_seconds',
+      help: 'HTTP requests by operation and class of status, without what they waited for mail.',
+    },
     ...{ labelNames: ['operation', 'status'] as const, buckets: quickSeconds, registers },
+  }),
+  waiting: new Gauge({
+    ...{ name: 'posthorn_requests_waiting', help: 'Requests that wait for mail in their inbox.', registers },
   }),
   querySeconds: new Histogram({
     ...{

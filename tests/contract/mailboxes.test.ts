@@ -266,3 +266,80 @@ prove('GET /v1/messages/{messageId}/source', 404, 'not_found', 'it was sent, not
   const { message } = await send(caller.api, await caller.api.createInbox(), mail)
   return await caller.ask('GET', `/v1/messages/${message.id}/source`)
 })
+
+const shownHeader = 'GET /v1/messages/{messageId}/headers'
+
+prove(
+  shownHeader,
+  200,
+  null,
+  'what this service wrote, then what came, as it stands and as it reads',
+  async () => {
+    const caller = await world.createCaller()
+    const raw = 'From: a@far.test\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\n von Ada\n\nThere.\n'
+    const { id } = await receive(world, caller, await caller.api.createInbox(), raw)
+    const answer = await caller.ask('GET', `/v1/messages/${id}/headers`)
+    const fields = answer.body!['headers'] as { name: string; value: string; raw: string }[]
+    assert.deepEqual(fields[0], {
+      ...{ name: 'Return-Path', value: '<someone@far.test>', raw: 'Return-Path: <someone@far.test>' },
+    })
+    assert.deepEqual(fields.at(-1), {
+      ...{ name: 'Subject', value: 'Grüße von Ada', raw: 'Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n von Ada' },
+    })
+    return answer
+  },
+)
+prove(shownHeader, 404, 'not_found', 'it was sent, not received', async () => {
+  const caller = await world.createCaller()
+  const { message } = await send(caller.api, await caller.api.createInbox(), mail)
+  return await caller.ask('GET', `/v1/messages/${message.id}/headers`)
+})
+
+const listed = 'GET /v1/inboxes/{inboxId}/messages'
+
+prove(listed, 200, null, 'what came after a message, oldest first; waited for', async () => {
+  const caller = await world.createCaller()
+  const inbox = await caller.api.createInbox()
+  const after = (id: string, query = '') =>
+    caller.ask('GET', `/v1/inboxes/${inbox.id}/messages?after=${id}${query}`)
+  const waiting = after('0', '&wait=60&direction=inbound')
+  const first = await receive(world, caller, inbox)
+  const { message } = await send(caller.api, inbox, mail)
+  const answers = [await waiting, await after('0'), await after(first.id), await after(message.id, '&wait=1')]
+  const ids = answers.map(({ body }) => (body!['messages'] as Message[]).map(({ id }) => id))
+  assert.deepEqual(ids, [[first.id], [first.id, message.id], [message.id], []])
+  return answers
+})
+prove(
+  listed,
+  400,
+  'invalid_request',
+  'after what is not there, with other filters, a wait by itself',
+  async () => {
+    const caller = await world.createCaller()
+    const [inbox, other] = [await caller.api.createInbox(), await caller.api.createInbox()]
+    const { message } = await send(caller.api, other, mail)
+    const queries = [
+      ...['wait=0', 'wait=5', 'after=0&wait=61', 'after=0&wait=-1', 'after=0&wait=', 'after=', 'after=1'],
+      ...['after=0&q=a', 'after=0&from=a@far.test', 'after=0&since=2026-11-21T09:00:00Z'],
+      ...['after=0&until=2026-11-21T09:00:00Z', 'after=msg_000000000000000000000000', `after=${message.id}`],
+    ]
+    return await Promise.all(
+      queries.map((query) => caller.ask('GET', `/v1/inboxes/${inbox.id}/messages?${query}`)),
+    )
+  },
+)
+prove(listed, 400, 'invalid_cursor', 'a cursor of the list that is newest first', async () => {
+  const caller = await world.createCaller()
+  const inbox = await caller.api.createInbox()
+  for (const subject of ['1', '2']) await send(caller.api, inbox, { ...mail, subject })
+  const path = `/v1/inboxes/${inbox.id}/messages?limit=1`
+  const [list, after] = [await caller.ask('GET', path), await caller.ask('GET', `${path}&after=0`)]
+  const next = ({ body }: Answer) => `&cursor=${body!['nextCursor']}`
+  const [page] = [await caller.ask('GET', `${path}&after=0${next(after)}`)]
+  assert.deepEqual([page.status, (page.body!['messages'] as Message[])[0]!.subject], [200, '2'])
+  return [
+    await caller.ask('GET', `${path}&after=0${next(list)}`),
+    await caller.ask('GET', path + next(after)),
+  ]
+})

@@ -12,9 +12,10 @@ import { endKey } from '../../src/flow/accounts/key.ts'
 import { changeOrganizationStatus } from '../../src/flow/accounts/organization.ts'
 import { formatEventId, parseEventId } from '../../src/http/stream/event-reader.ts'
 import { announce, type OutboxItem } from '../../src/store/outbox.ts'
-import { type EventSource, openStream } from '../support/event-source.ts'
+import { addKey } from '../support/agent-key.ts'
+import { type EventSource, type EventSource, openStream, openStream, type StreamedEvent } from '../support/event-source.ts'
 import { untilLocked } from '../support/lock-waits.ts'
-import { makePlace, startNode, type TestCaller, type TestNode } from '../support/node.ts'
+import { makePlace, makePlace, send, startNode, startNode, type TestCaller, type TestCaller, type TestNode, type TestNode } from '../support/node.ts'
 import { until } from '../support/until.ts'
 
 const env = { POSTHORN_DELIVERY: 'capture' }
@@ -266,6 +267,62 @@ test('stream: a revoked key and a suspended organization end it within seconds',
   assert.equal(theirs.hasEnded(), false)
   await changeOrganizationStatus(node.foundation, other.organizationId, 'suspended')
   await until('it to end', () => theirs.hasEnded(), { timeoutMs: 5_000 })
+})
+
+test('stream: a key sees what its scope names, and one restricted to inboxes sees theirs alone', async (t) => {
+  const place = await makePlace(t)
+  const node = await startNode(place, { env })
+  const caller = await node.createCaller()
+  const [own, other] = [await caller.api.createInbox(), await caller.api.createInbox()]
+  const inboxIds = [own.id as never]
+  const keys = {
+    everything: caller,
+    webhooks: await addKey(node, caller, { scopes: ['webhook:manage'] }),
+    mailbox: await addKey(node, caller, { scopes: ['mailbox:read'] }),
+    restricted: await addKey(node, caller, { scopes: ['mailbox:read'], inboxIds }),
+    restrictedWebhooks: await addKey(node, caller, { scopes: ['webhook:manage'], inboxIds }),
+    restrictedToAnother: await addKey(node, caller, { scopes: ['*'], inboxIds: ['inb_0' as never] }),
+  }
+  const open = (secret: string, last?: string) => openStream(t, baseOf(node), secret, last)
+  const refused = await addKey(node, caller, { scopes: ['delivery:read', 'mailbox:send'] })
+  assert.equal((await open(refused.secret)).status, 403)
+  const streams = new Map(
+    await Promise.all(
+      Object.entries(keys).map(async ([name, { secret }]) => [name, await open(secret)] as const),
+    ),
+  )
+  await send(caller.api, other, [own.address])
+  await send(caller.api, own, [other.address])
+  await tell(node, caller)
+  const everything = streams.get('everything')!
+  const countOf = (type: string) => everything.events.filter((event) => event.type === type).length
+  await until('all of it', () => countOf('message.received') === 2 && countOf('message.delivered') === 2)
+  await until('the suppression', () => countOf('suppression.created') === 1)
+  const all = everything.events
+  const isOwn = ({ body: { data } }: StreamedEvent) =>
+    (data['message'] as { inboxId?: string } | undefined)?.inboxId === own.id
+  const wanted: Record<string, StreamedEvent[]> = {
+    webhooks: all,
+    mailbox: all.filter(({ type }) => type.startsWith('message.')),
+    restricted: all.filter(isOwn),
+    restrictedWebhooks: all.filter(isOwn),
+    restrictedToAnother: [],
+  }
+  assert.deepEqual([...new Set(wanted['restricted']!.map(({ type }) => type))].sort(), [
+    ...['message.delivered', 'message.received', 'message.sent'],
+  ])
+  for (const [name, events] of Object.entries(wanted)) {
+    await until(`what ${name} sees`, () => streams.get(name)!.events.length >= events.length)
+    assert.deepEqual(streams.get(name)!.events, events, name)
+  }
+  // It resumes from what it saw, and from any other event of the organization.
+  const [seen, ...rest] = wanted['restricted']!
+  const again = await open(keys.restricted.secret, seen!.id!)
+  const [first] = [await open(keys.restricted.secret, all[0]!.id!)]
+  await until('the rest', () => again.events.length === rest.length)
+  assert.deepEqual(again.events, rest)
+  await until('the same from another', () => first.events.length >= rest.length)
+  assert.ok(first.events.every(isOwn))
 })
 
 test('stream: ids of events are read back, and any other text is none', () => {

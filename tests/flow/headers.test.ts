@@ -69,7 +69,11 @@ function assertFields(raw: Buffer, wanted: string[]): void {
   assert.deepEqual(names.sort(), wanted.toSorted())
 }
 
-const ours = ['received', 'date', 'from', 'to', 'subject', 'message-id', 'mime-version', 'content-type']
+// The key is an agent's.
+const ours = [
+  ...['received', 'date', 'from', 'to', 'subject', 'message-id', 'mime-version', 'content-type'],
+  'auto-submitted',
+]
 
 /** One line of text each, some of which would be more than a name anywhere else. */
 const oneLiners = [

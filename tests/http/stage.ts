@@ -50,7 +50,7 @@ export interface Stage {
   /** An organization of its own with one key. */
   createCaller(options?: CallerOptions): Promise<Caller>
   /** Receives and files a message as the MX does, without its wire. */
-  receive(to: string, raw: string): Promise<void>
+  receive(to: string, raw: string | Buffer): Promise<void>
 }
 
 export interface CallerOptions {
@@ -168,7 +168,7 @@ export async function setStage(
   }
 }
 
-async function take(receiver: Receiver, to: string, raw: string): Promise<void> {
+async function take(receiver: Receiver, to: string, raw: string | Buffer): Promise<void> {
   const path = (address: string) => {
     const [localPart = '', domain = ''] = address.split('@')
     return { localPart, domain, address }
@@ -179,7 +179,7 @@ async function take(receiver: Receiver, to: string, raw: string): Promise<void> 
     from: { ...path('someone@far.test'), sizeBytes: null, body: null, utf8: false },
     to: [path(to)],
   })
-  await incoming.write(Buffer.from(raw.replaceAll('\n', '\r\n')))
+  await incoming.write(Buffer.isBuffer(raw) ? raw : Buffer.from(raw.replaceAll('\n', '\r\n')))
   const answer = await incoming.end()
   if (!String(JSON.stringify(answer)).includes('250'))
     throw new Error(`not received: ${JSON.stringify(answer)}`)

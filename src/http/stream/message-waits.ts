@@ -6,6 +6,7 @@ import { FairLimit } from '../../base/fair-limit.ts'
 import type { InboxId, KeyId, OrganizationId } from '../../base/ids.ts'
 import type { KeyedSignal } from '../../base/keyed-signal.ts'
 import type { Log } from '../../base/log.ts'
+import { meters } from '../../base/meters.ts'
 import { rest, Signal } from '../../base/signal.ts'
 import type { Caller } from '../../flow/caller.ts'
 import type { Db } from '../../postgres/db.ts'
@@ -29,7 +30,7 @@ export interface WaitingRequest {
 }
 
 /**
- * One statement asks for all inboxes that are waited for: 1,000 of them take 5 ms. Where it takes longer the next one comes
+ * One statement asks for all inboxes that are waited for: 1,000 of them take 8 ms. Where it takes longer the next one comes
  * later, so that polling is a fifth of a connection's time at most.
  */
 const pollMs = 100
@@ -110,8 +111,10 @@ export class MessageWaits {
     response.once('close', abort)
     const endListening = this.#options.grown.listen(waiter.inboxId, () => signal.wake())
     this.#waiters.add(waiter)
+    meters.waiting.inc()
     this.#begin()
     return () => {
+      meters.waiting.dec()
       endListening()
       response.off('close', abort)
       this.#waiters.delete(waiter)

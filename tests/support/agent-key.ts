@@ -1,0 +1,22 @@
+// Further keys of an organization that a test has, such as one for an agent.
+import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
+import type { TestNode } from './node.ts'
+
+/** A key that may do everything but what `input` says otherwise. */
+export async function addKey(
+  { foundation }: Pick<TestNode, 'foundation'>,
+  { organizationId }: { organizationId: string },
+  input: Partial<KeyInput>,
+): Promise<{ keyId: string; secret: string }> {
+  const { key, secret } = await createKey(foundation, {
+    ...{ organizationId, name: 'another', kind: 'agent', scopes: ['*'], inboxIds: null, allowedIps: null },
+    ...{
+      sendMode: 'new_and_reply',
+      allowedRecipientDomains: null,
+      expiresInMs: null,
+      requestsPerMinute: null,
+    },
+    ...input,
+  })
+  return { keyId: key.id, secret }
+}
