@@ -1,0 +1,72 @@
+// The service under fuzzing: the real one in a program of its own, its inboxes, and what of it can be measured.
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Api, Inbox } from '../../support/api.ts'
+import { createCaller, type Posthorn, startPosthorn } from '../../support/service.ts'
+import { type Scope, until } from '../../support/until.ts'
+import type { Measure } from './measure.ts'
+
+/** Small, so that what is too large costs little. */
+const maxSizeBytes = 1_000_000
+/** Of a service that was not given one. */
+const mailHost = 'localhost'
+
+export class Subject {
+  readonly api: Api
+  readonly mailHost = mailHost
+  readonly #posthorn: Posthorn
+  readonly #measures: string
+
+  private constructor(posthorn: Posthorn, api: Api, measures: string) {
+    this.#posthorn = posthorn
+    this.api = api
+    this.#measures = measures
+  }
+
+  /** Starts it; it ends with the scope. */
+  static async start(scope: Scope): Promise<Subject> {
+    const folder = mkdtempSync(join(tmpdir(), 'posthorn-fuzz-'))
+    scope.after(() => rmSync(folder, { recursive: true, force: true }))
+    const measures = join(folder, 'measure.json')
+    const env = {
+      NODE_OPTIONS: `--import ${new URL('measure.ts', import.meta.url).href}`,
+      FUZZ_MEASURES: measures,
+      POSTHORN_SMTP_MAX_SIZE: String(maxSizeBytes),
+      POSTHORN_LOG_LEVEL: 'error',
+    }
+    const posthorn = await startPosthorn(scope, { env })
+    const { api } = await createCaller(posthorn)
+    return new Subject(posthorn, api, measures)
+  }
+
+  get port(): number {
+    return this.#posthorn.smtp.port
+  }
+
+  get isRunning(): boolean {
+    return this.#posthorn.isRunning()
+  }
+
+  /** What it logged as its own fault; empty for nothing. */
+  faults(): string {
+    const lines = this.#posthorn.log().split('\n')
+    return lines.filter((line) => line.startsWith('{')).join('\n')
+  }
+
+  createInboxes(count: number): Promise<Inbox[]> {
+    return Promise.all(Array.from({ length: count }, () => this.api.createInbox()))
+  }
+
+  async deleteInboxes(inboxes: Inbox[]): Promise<void> {
+    for (const { id } of inboxes) await this.api.want(`/v1/inboxes/${id}`, { method: 'DELETE', status: 204 })
+  }
+
+  /** What is left after garbage was collected. */
+  async measure(): Promise<Measure> {
+    rmSync(this.#measures, { force: true })
+    process.kill(this.#posthorn.pid, 'SIGUSR2')
+    await until('the measure of the service', () => existsSync(this.#measures))
+    return JSON.parse(readFileSync(this.#measures, 'utf8'))
+  }
+}
