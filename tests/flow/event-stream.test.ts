@@ -13,9 +13,9 @@ import { changeOrganizationStatus } from '../../src/flow/accounts/organization.t
 import { formatEventId, parseEventId } from '../../src/http/stream/event-reader.ts'
 import { announce, type OutboxItem } from '../../src/store/outbox.ts'
 import { addKey } from '../support/agent-key.ts'
-import { type EventSource, type EventSource, openStream, openStream, type StreamedEvent } from '../support/event-source.ts'
+import { type EventSource, openStream, type StreamedEvent } from '../support/event-source.ts'
 import { untilLocked } from '../support/lock-waits.ts'
-import { makePlace, makePlace, send, startNode, startNode, type TestCaller, type TestCaller, type TestNode, type TestNode } from '../support/node.ts'
+import { makePlace, send, startNode, type TestCaller, type TestNode } from '../support/node.ts'
 import { until } from '../support/until.ts'
 
 const env = { POSTHORN_DELIVERY: 'capture' }
