@@ -105,13 +105,7 @@ export function startJobs(
     new Loop({ name: 'purge tombstones', run: purgeStones, intervalMs: 60_000, log }),
     new Loop({ name: 'sweep blobs', run: () => sweeper.sweepNext(sweepBatch), intervalMs: sweepMs, log }),
     new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
-    new Loop({
-      name: 'make searchable',
-      run: () => makeSearchableAtEase(indexing),
-      intervalMs: 1_000,
-      yields: { now: askBusy(), everyMs: searchPollMs, maxMs: maxSearchYieldMs },
-      log,
-    }),
+    searchLoop(() => makeSearchableAtEase(indexing), log),
     dmarcReportLoop(foundation, { resolver, parsePool, signals }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
   ]
@@ -132,6 +126,11 @@ export function startJobs(
       await Promise.all([filingPool.close(), parsePool.close()])
     },
   }
+}
+
+function searchLoop(run: () => Promise<boolean>, log: Log): Loop {
+  const yields = { now: askBusy(), everyMs: searchPollMs, maxMs: maxSearchYieldMs }
+  return new Loop({ name: 'make searchable', run, intervalMs: 1_000, yields, log })
 }
 
 /** Asks whether this node's main thread has been busy since it was asked last. */
