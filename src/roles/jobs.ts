@@ -100,13 +100,7 @@ export function startJobs(
     ...purgeLoops(foundation),
     new Loop({ name: 'sweep blobs', run: () => sweeper.sweepNext(sweepBatch), intervalMs: sweepMs, log }),
     new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
-    new Loop({
-      name: 'make searchable',
-      run: () => makeSearchableAtEase(indexing),
-      intervalMs: 1_000,
-      yields: { now: askBusy(), everyMs: searchPollMs, maxMs: maxSearchYieldMs },
-      log,
-    }),
+    searchLoop(() => makeSearchableAtEase(indexing), log),
     dmarcReportLoop(foundation, { resolver, parsePool, signals }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
   ]
@@ -138,6 +132,11 @@ function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
   if (retentionMs === null) return loops
   const remove = () => removeSettled({ db, clock }, retentionMs, purgeBatch)
   return [...loops, new Loop({ name: 'remove settled', run: remove, intervalMs: 60_000, log })]
+}
+
+function searchLoop(run: () => Promise<boolean>, log: Log): Loop {
+  const yields = { now: askBusy(), everyMs: searchPollMs, maxMs: maxSearchYieldMs }
+  return new Loop({ name: 'make searchable', run, intervalMs: 1_000, yields, log })
 }
 
 /** Asks whether this node's main thread has been busy since it was asked last. */

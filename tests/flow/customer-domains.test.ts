@@ -159,6 +159,7 @@ test('a domain proved for sending carries POST /v1/send and its inboxes’ mail;
   assert.equal(inboxed!.messageId, message.internetMessageId)
   assert.match(through!.messageId, /^<[0-9a-f]{24}@sends\.example>$/)
   assert.deepEqual(fieldOf(through!.raw, 'x-campaign'), ['spring'])
+  assert.deepEqual(fieldOf(through!.raw, 'auto-submitted'), ['auto-generated'])
   assert.deepEqual(fieldOf(through!.raw, 'from'), ['shop@sends.example'])
   for (const { raw, from } of [inboxed!, through!]) {
     assert.match(from, /^bounce-[a-z2-7]{48}@bounce\.sends\.example$/)

@@ -36,7 +36,7 @@ export const keyDescription = `The API key. Each operation names the scope it ne
 | Scope | Permits |
 |---|---|
 | \`mailbox:manage\` | to create and delete inboxes, to delete messages |
-| \`mailbox:read\` | to read inboxes, threads, messages and attachments |
+| \`mailbox:read\` | to read inboxes, threads, messages and attachments, and to follow the events of messages |
 | \`mailbox:send\` | to send from an inbox and to reply |
 | \`delivery:read\` | to read submissions, their events, metrics, suppressions and complaints |
 | \`delivery:send\` | to send through a domain, to create and delete suppressions |

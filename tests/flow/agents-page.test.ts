@@ -1,0 +1,94 @@
+// The loops of docs/agents.md as they stand: each answers a person once, over a restart of its own, and no machine.
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { addKey } from '../support/agent-key.ts'
+import { makePlace, startNode } from '../support/node.ts'
+import { inherited } from '../support/service.ts'
+import { sendMail } from '../support/smtp-sender.ts'
+import { until } from '../support/until.ts'
+
+const page = readFileSync(resolve(import.meta.dirname, '../../docs/agents.md'), 'utf8')
+
+const loops: [language: string, file: string, program: string, needs: string[]][] = [
+  ['sh', 'loop.sh', '/bin/sh', ['curl', 'jq']],
+  ['ts', 'loop.mts', process.execPath, []],
+  ['python', 'loop.py', 'python3', ['python3']],
+]
+
+const isMissing = (program: string) => spawnSync(program, ['--version']).error !== undefined
+
+/** Runs the program in the folder until the function that it returns is called. */
+function start(t: TestContext, folder: string, program: string, file: string, env: Record<string, string>) {
+  const child = spawn(program, [file], {
+    cwd: folder,
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text))
+  const ended = once(child, 'close')
+  const end = async () => {
+    // With what it has started itself: it is the leader of a group of its own.
+    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGKILL')
+    await ended
+  }
+  t.after(end)
+  return { end, said: () => said }
+}
+
+for (const [language, file, program, needs] of loops) {
+  const missing = needs.find(isMissing)
+  test(`agents: the loop in ${language} answers each person once, and no machine`, {
+    skip: missing ? `${missing} is not installed` : false,
+  }, async (t) => {
+    const [, text] = new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(page)!
+    const folder = mkdtempSync(join(tmpdir(), 'posthorn-agent-'))
+    t.after(() => rmSync(folder, { recursive: true, force: true }))
+    writeFileSync(join(folder, file), text!)
+    const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
+    const caller = await node.createCaller()
+    const inbox = await caller.api.createInbox('agent')
+    const { secret } = await addKey(node, caller, {
+      ...{ scopes: ['mailbox:read', 'mailbox:send'], inboxIds: [inbox.id as never], sendMode: 'reply_only' },
+    })
+    const { host, port } = node.app.listening.http!
+    const env = { ...inherited(), API: `http://${host}:${port}`, KEY: secret, INBOX: inbox.id }
+    const write = async (subject: string, more = '') => {
+      const raw = Buffer.from(`From: ada@far.test\r\nSubject: ${subject}\r\n${more}\r\nHello\r\n`)
+      const { outcome } = await sendMail(node.smtp, { from: 'ada@far.test', to: inbox.address, raw })
+      assert.equal(outcome, 'accepted')
+    }
+    const first = start(t, folder, program, file, env)
+    const answers = async () =>
+      (await caller.api.exported(inbox.id)).filter(({ direction }) => direction === 'outbound')
+    const untilAnswered = async (count: number, { said }: { said(): string }) => {
+      await until(`${count} answers`, async () => (await answers()).length === count).catch((error) =>
+        assert.fail(`${error.message}\n${said()}`),
+      )
+      await until('its place to be written', async () => {
+        const last = (await caller.api.exported(inbox.id)).findLast(
+          ({ direction }) => direction === 'inbound',
+        )
+        return readFileSync(join(folder, 'after'), 'utf8').trim() === last!.id
+      })
+    }
+    await write('one')
+    await untilAnswered(1, first)
+    await first.end()
+    await write('a machine', 'Auto-Submitted: auto-replied\r\n')
+    await write('two')
+    // As if it had been cut off between an answer and its note.
+    rmSync(join(folder, 'after'))
+    await untilAnswered(2, start(t, folder, program, file, env))
+    assert.deepEqual(
+      (await answers()).map(({ subject }) => subject),
+      ['Re: one', 'Re: two'],
+    )
+  })
+}
