@@ -283,6 +283,15 @@ export function writeChunks(chunks: string[]): string[] {
   )
 }
 
+/** RFC 3030 3: a body that has no lines, behind a header that has. */
+const binary = fc.tuple(recipients, anyBytes(500), fc.nat(100)).map(([to, bytes, size]): Step[] => {
+  const content = `Subject: binary\r\n\r\n${bytes}`
+  const chunks = [content.slice(0, size), content.slice(size)]
+  return [
+    ask('MAIL FROM:<a@sender.example> BODY=BINARYMIME', ...to),
+    { step: 'chunks', chunks, isPipelined: false },
+  ]
+})
 const transaction = fc
   .tuple(
     mail,
@@ -357,6 +366,7 @@ const orderly = fc
     fc.array(
       fc.oneof(
         { weight: 8, arbitrary: transaction },
+        { weight: 1, arbitrary: binary },
         { weight: 2, arbitrary: odd },
         { weight: 1, arbitrary: pause },
         { weight: 1, arbitrary: hello.map((line) => [ask(line)]) },

@@ -27,6 +27,7 @@ if (values.help || !(minutes > 0) || !Number.isInteger(seed) || Number.isNaN(ses
 }
 
 const maxFaults = 10
+const progressMs = 20_000
 const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`
 
 const ends: (() => void | Promise<void>)[] = []
@@ -54,8 +55,11 @@ async function playFor(subject: Subject, figures: Figures, durationMs: number): 
   const startMs = performance.now()
   figures.measures.push(await subject.measure())
   const elapsedMs = () => performance.now() - startMs
+  let saidMs = 0
   for (let round = 0; elapsedMs() < durationMs && figures.faults.length < maxFaults; round++) {
     await playRound(subject, figures, round)
+    if (elapsedMs() < saidMs + progressMs && elapsedMs() < durationMs) continue
+    saidMs = elapsedMs()
     const { rssBytes, heapBytes } = figures.measures.at(-1)!
     const minutesGone = (elapsedMs() / 60_000).toFixed(1)
     console.error(
