@@ -55,11 +55,15 @@ export class Subject {
   }
 
   createInboxes(count: number): Promise<Inbox[]> {
-    return Promise.all(Array.from({ length: count }, () => this.api.createInbox()))
+    return Promise.all(Array.from({ length: count }, () => whenAvailable(() => this.api.createInbox())))
   }
 
   async deleteInboxes(inboxes: Inbox[]): Promise<void> {
-    for (const { id } of inboxes) await this.api.want(`/v1/inboxes/${id}`, { method: 'DELETE', status: 204 })
+    for (const { id } of inboxes)
+      await whenAvailable(async () => {
+        await this.api.want(`/v1/inboxes/${id}`, { method: 'DELETE', status: 204 })
+        return true
+      })
   }
 
   /** What is left after garbage was collected. */
@@ -69,4 +73,14 @@ export class Subject {
     await until('the measure of the service', () => existsSync(this.#measures))
     return JSON.parse(readFileSync(this.#measures, 'utf8'))
   }
+}
+
+/** A service that is given little of the machine's time may say 503, as it says to anybody: it is asked again. */
+async function whenAvailable<Result>(ask: () => Promise<Result>): Promise<NonNullable<Result>> {
+  return await until('the service to be available', () =>
+    ask().catch((error: Error) => {
+      if (!error.message.includes('503 ')) throw error
+      return null
+    }),
+  )
 }
