@@ -1,16 +1,27 @@
 // SMTP load and its far end: Postfix's smtp-source and a counting smtp-sink.
-import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, openSync, readSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import type { Scope } from '../../tests/support/until.ts'
 import { freePort, runChild, startChild, untilReady } from '../children.ts'
+import type { PreparedMail } from './verified-mail.ts'
 
 export interface SmtpLoad {
   port: number
   sessions: number
   messages: number
   sizeBytes: number
+  /** What is sent in place of so many bytes, and from whom; see `saveMail`. */
+  mail?: SavedMail
   /** Whether each message takes a connection of its own, or sessions keep theirs. */
   connections: 'per-message' | 'kept'
+}
+
+/** A whole message in a file, its lines ending as smtp-source wants them. */
+export interface SavedMail {
+  path: string
+  helo: string
+  from: string
 }
 
 export interface Sink {
@@ -31,14 +42,24 @@ const sinkPath = '/usr/sbin/smtp-sink'
 /** Sends the load and resolves with how long it took, in milliseconds, once every message has its 250. */
 export async function sendBySmtp(load: SmtpLoad): Promise<number> {
   requireTool(sourcePath)
-  const { sessions, messages, sizeBytes, port } = load
+  const { sessions, messages, sizeBytes, port, mail } = load
+  const content = mail
+    ? ['-F', mail.path, '-M', mail.helo, '-f', mail.from]
+    : ['-l', `${sizeBytes}`, '-f', sender]
   const startedMs = performance.now()
   await runChild(sourcePath, [
     ...(load.connections === 'kept' ? ['-d'] : []),
-    ...['-s', `${sessions}`, '-m', `${messages}`, '-l', `${sizeBytes}`, '-f', sender, '-t', recipient],
+    ...['-s', `${sessions}`, '-m', `${messages}`, ...content, '-t', recipient],
     `127.0.0.1:${port}`,
   ])
   return performance.now() - startedMs
+}
+
+/** Writes a message, CRLF at each line end, to a file: smtp-source puts the CRs back, and doubles dots. */
+export function saveMail(folder: string, { bytes, helo, from }: PreparedMail): SavedMail {
+  const path = join(folder, `${from}-${bytes.length}.eml`)
+  writeFileSync(path, bytes.toString('latin1').replaceAll('\r\n', '\n'), 'latin1')
+  return { path, helo, from }
 }
 
 /** Starts smtp-sink on `port` (a free one); it takes everything and counts at each final dot. */

@@ -5,13 +5,16 @@ import { type Scope, until } from '../../tests/support/until.ts'
 import { freePort, runChild, startChild, temporaryFolder, untilReady } from '../children.ts'
 import { isListening } from '../load/smtp.ts'
 import { treeOf } from '../usage.ts'
+import type { Milters } from './milters.ts'
 
 export interface Postfix {
   port: number
-  /** The programs that run now. */
+  /** The programs that run now, milters among them. */
   pids(): number[]
   /** Resolves when the recipient's maildir holds this many messages. */
   reach(messages: number): Promise<void>
+  /** A message of the maildir. */
+  read(): string
   /** Empties the maildir. */
   clear(): void
   /** Resolves when no message is left in any queue. */
@@ -20,21 +23,31 @@ export interface Postfix {
 
 const nobody = 65_534
 
-/** Starts an instance that files mail for bench.test in a maildir; with `relayPort`, one that relays everything there. */
-export async function startPostfix(scope: Scope, options: { relayPort?: number } = {}): Promise<Postfix> {
+interface PostfixOptions {
+  /** Everything is relayed there. */
+  relayPort?: number
+  /** What mail is verified with. */
+  milters?: Milters
+}
+
+/** Starts an instance that files mail for bench.test in a maildir, or relays it. */
+export async function startPostfix(scope: Scope, options: PostfixOptions = {}): Promise<Postfix> {
   if (!existsSync('/usr/sbin/postfix')) throw new Error('missing: run bench/peers/install.sh')
   if (process.getuid?.() !== 0) throw new Error('missing: Postfix starts only as root')
   const folder = temporaryFolder(scope, 'postfix')
   const port = await freePort()
-  const config = await configure(folder, port, options.relayPort)
-  const child = startChild(scope, folder, '/usr/sbin/postfix', ['-c', config, 'start-fg'], {
+  const config = await configure(folder, port, options)
+  const { milters } = options
+  const wrap: Milters['wrap'] = milters?.wrap ?? ((command, args) => [command, args])
+  const child = startChild(scope, folder, ...wrap('/usr/sbin/postfix', ['-c', config, 'start-fg']), {
     stop: async () => void (await runChild('/usr/sbin/postfix', ['-c', config, 'stop'])),
   })
   await untilReady(child, 'Postfix listens', () => isListening(port))
   const maildir = join(folder, 'mail/u/new')
   return {
     port,
-    pids: () => treeOf(child.pid),
+    pids: () => [...treeOf(child.pid), ...(milters?.pids() ?? [])],
+    read: () => readFileSync(join(maildir, readdirSync(maildir)[0]!), 'latin1'),
     reach: async (messages) => {
       const reached = () => existsSync(maildir) && readdirSync(maildir).length >= messages
       await until(`Postfix files ${messages} messages`, reached, { timeoutMs: 120_000, everyMs: 25 })
@@ -54,7 +67,11 @@ export async function postfixVersion(): Promise<string> {
   return (await runChild('/usr/sbin/postconf', ['-dh', 'mail_version'])).trim()
 }
 
-async function configure(folder: string, port: number, relayPort?: number): Promise<string> {
+async function configure(
+  folder: string,
+  port: number,
+  { relayPort, milters }: PostfixOptions,
+): Promise<string> {
   const config = join(folder, 'config')
   for (const name of ['config', 'queue', 'state', 'mail']) mkdirSync(join(folder, name), { mode: 0o755 })
   chownSync(join(folder, 'state'), Number(await runChild('id', ['-u', 'postfix'])), 0)
@@ -82,19 +99,20 @@ async function configure(folder: string, port: number, relayPort?: number): Prom
     'alias_maps =',
     'alias_database =',
     ...onward,
+    ...(milters?.main ?? []),
   ]
   writeFileSync(join(config, 'main.cf'), `${main.join('\n')}\n`)
-  writeFileSync(join(config, 'master.cf'), masterTable(port))
+  writeFileSync(join(config, 'master.cf'), masterTable(port, milters?.master ?? []))
   return config
 }
 
 /** Debian's table of programs, listening on our port, without its chroot. */
-function masterTable(port: number): string {
+function masterTable(port: number, more: readonly string[]): string {
   const lines = readFileSync('/usr/share/postfix/master.cf.dist', 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#') && !/^smtp +inet/.test(line))
     .map((line) => line.replace(/^(\S+ +\S+ +\S+ +\S+ +)y /, '$1n '))
-  return [`127.0.0.1:${port} inet n - n - - smtpd`, ...lines, ''].join('\n')
+  return [`127.0.0.1:${port} inet n - n - - smtpd`, ...lines, ...more, ''].join('\n')
 }
 
 function isEmpty(folder: string): boolean {

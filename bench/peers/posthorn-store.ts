@@ -26,6 +26,12 @@ export interface InboxCounter {
   reach(messages: number): Promise<number>
   /** Throws unless the API shows every message that was counted. */
   verify(): Promise<void>
+  /** What the API says of the first messages, each as `spf=pass dkim=pass dmarc=pass`. */
+  authentication(): Promise<string[]>
+}
+
+interface FiledMessage {
+  inboundSecurity: { authentication: Record<'spf' | 'dkim' | 'dmarc', string> }
 }
 
 /** Creates the inbox that every benchmark sends to and counts what is filed there: its rows are numbered in the store. */
@@ -47,6 +53,14 @@ export async function countInbox(scope: Scope, posthorn: Posthorn): Promise<Inbo
     verify: async () => {
       const shown = await countExport(posthorn, inboxId)
       if (shown !== total) throw new Error(`the API shows ${shown} of ${total} messages that were filed`)
+    },
+    authentication: async () => {
+      const path = `/v1/inboxes/${inboxId}/export?limit=20`
+      const { messages } = await call<{ messages: FiledMessage[] }>(posthorn, { method: 'GET', path })
+      return messages.map(({ inboundSecurity: { authentication } }) => {
+        const { spf, dkim, dmarc } = authentication
+        return `spf=${spf} dkim=${dkim} dmarc=${dmarc}`
+      })
     },
   }
 }

@@ -1,71 +1,145 @@
-// Inbound, durable: how fast mail is acknowledged once it is on disk, and how fast it can then be read.
+// Inbound, durable: how fast mail is acknowledged once it is on disk and verified, and how fast it can then be read.
 import type { Scope } from '../../tests/support/until.ts'
-import { type SmtpLoad, sendBySmtp } from '../load/smtp.ts'
+import { temporaryFolder } from '../children.ts'
+import { type BenchDns, startDns } from '../load/dns.ts'
+import { recipient, type SavedMail, type SmtpLoad, saveMail, sendBySmtp } from '../load/smtp.ts'
+import { makeVerifiedSender, type PreparedMail, writePlainMail } from '../load/verified-mail.ts'
 import { startHaraka } from '../peers/haraka.ts'
-import { startPostfix } from '../peers/postfix.ts'
+import { startMilters } from '../peers/milters.ts'
+import { type Postfix, startPostfix } from '../peers/postfix.ts'
 import { startPosthorn } from '../peers/posthorn.ts'
 import { countInbox } from '../peers/posthorn-store.ts'
-import { enter, type Plan, runCase, withCpu } from '../plan.ts'
+import { type Entrant, enter, type Plan, runCase, withCpu } from '../plan.ts'
 import { LoadSize, type Sample } from '../rounds.ts'
+import { benchVerdicts } from './verdicts.ts'
 
 type Shape = Pick<SmtpLoad, 'sessions' | 'sizeBytes' | 'connections'>
 
 interface Receiver {
   port: number
   pids(): number[]
+  /** What it is sent. */
+  mail(sizeBytes: number): SavedMail
   /** Resolves with the time (milliseconds since the epoch) at which `messages` of this load could be read; null: it has no mailbox. */
   filed(messages: number): Promise<number | null>
   /** Checks what was filed, waits until nothing is left to do, and tidies up. */
   settle(): Promise<void>
 }
 
+interface Stage {
+  dns: BenchDns
+  /** Mails by their sizes: of a sender that can be verified, and of one about which there is nothing to be found out. */
+  verified: Mails
+  plain: Mails
+}
+
+/** The same mail each time; as it is, or in a file. */
+interface Mails {
+  write(sizeBytes: number): PreparedMail
+  save(sizeBytes: number): SavedMail
+}
+
+const usualBytes = 5_000
+const allPass = 'spf=pass dkim=pass dmarc=pass'
+
 export async function benchInbound(scope: Scope, plan: Plan): Promise<void> {
-  const entrants = [
-    await enter('Posthorn', () => receivePosthorn(scope)),
-    await enter('Postfix', () => receivePostfix(scope)),
-    await enter('Haraka + fsync', () => receiveHaraka(scope)),
+  const stage = await setStage(scope)
+  const posthorn = await enter('Posthorn', () => receivePosthorn(scope, stage))
+  const peers = [
+    await enter('Postfix', () => receivePostfix(scope, stage)),
+    await enter('Postfix + milters', () => receiveVerifyingPostfix(scope, stage)),
+    await enter('Haraka + fsync', () => receiveHaraka(scope, stage)),
   ]
   for (const shape of shapes(plan)) {
-    await runCase(plan, titleOf(shape), entrants, (receiver) => {
+    const plain = shape.sizeBytes === usualBytes ? [withPlainMail(posthorn, stage)] : []
+    await runCase(plan, titleOf(shape), [posthorn, ...peers, ...plain], (receiver) => {
       const size = new LoadSize({ first: 200, targetMs: plan.targetMs, max: 40_000 })
       return () => measure(receiver, shape, size)
     })
   }
+  const mails = { signed: stage.verified.write(usualBytes), unsigned: stage.plain.write(usualBytes) }
+  await benchVerdicts(plan, mails, stage.dns.address)
+}
+
+async function setStage(scope: Scope): Promise<Stage> {
+  const sender = makeVerifiedSender()
+  const folder = temporaryFolder(scope, 'mail')
+  return {
+    dns: await startDns(scope, sender.zone, 'example'),
+    verified: keepMails(folder, (sizeBytes) => sender.write(recipient, sizeBytes)),
+    plain: keepMails(folder, (sizeBytes) => writePlainMail(recipient, sizeBytes)),
+  }
+}
+
+function keepMails(folder: string, write: Mails['write']): Mails {
+  const saved = new Map<number, SavedMail>()
+  const save = (sizeBytes: number) => {
+    const mail = saved.get(sizeBytes) ?? saveMail(folder, write(sizeBytes))
+    saved.set(sizeBytes, mail)
+    return mail
+  }
+  return { write, save }
 }
 
 async function measure(receiver: Receiver, shape: Shape, size: LoadSize): Promise<Sample> {
   const messages = size.count
   const result = await withCpu(receiver.pids, async () => {
     const startedMs = Date.now()
-    const elapsedMs = await sendBySmtp({ ...shape, messages, port: receiver.port })
+    const mail = receiver.mail(shape.sizeBytes)
+    const elapsedMs = await sendBySmtp({ ...shape, mail, messages, port: receiver.port })
     const filedAtMs = await receiver.filed(messages)
     return { messages, elapsedMs, filedMs: filedAtMs === null ? null : filedAtMs - startedMs }
   })
   size.observe(result.elapsedMs)
   await receiver.settle()
   return {
+    'CPU µs/message': result.cpuUs,
     'accepted/s': (messages / result.elapsedMs) * 1000,
     ...(result.filedMs === null ? {} : { 'filed/s': (messages / result.filedMs) * 1000 }),
-    'CPU µs/message': result.cpuUs,
   }
 }
 
-async function receivePosthorn(scope: Scope): Promise<Receiver> {
-  const posthorn = await startPosthorn(scope)
+async function receivePosthorn(scope: Scope, { dns, verified, plain }: Stage): Promise<Receiver> {
+  const posthorn = await startPosthorn(scope, { dns: dns.address })
   const counter = await countInbox(scope, posthorn)
-  return {
+  const receiver: Receiver = {
     port: posthorn.smtpPort,
     pids: () => [...posthorn.servicePids(), ...posthorn.databasePids()],
+    mail: verified.save,
     filed: counter.reach,
     settle: counter.verify,
   }
+  await sendOne(receiver)
+  await sendOne({ ...receiver, mail: plain.save })
+  const found = await counter.authentication()
+  if (found.join() !== [allPass, 'spf=none dkim=none dmarc=none'].join())
+    throw new Error(`its verdicts are ${found.join(' and ')}`)
+  return receiver
 }
 
-async function receivePostfix(scope: Scope): Promise<Receiver> {
-  const postfix = await startPostfix(scope)
-  return {
+/** What finding out more about a sender costs: the same service, given mail of which there is nothing to be found out. */
+function withPlainMail(posthorn: Entrant<Receiver>, { plain }: Stage): Entrant<Receiver> {
+  const name = `${posthorn.name}, unsigned`
+  if ('absence' in posthorn) return { ...posthorn, name }
+  return { name, peer: { ...posthorn.peer, mail: plain.save } }
+}
+
+async function receivePostfix(scope: Scope, stage: Stage): Promise<Receiver> {
+  return await receiveBy(await startPostfix(scope), stage, null)
+}
+
+async function receiveVerifyingPostfix(scope: Scope, stage: Stage): Promise<Receiver> {
+  if (stage.dns.host === null) throw new Error('missing: the milters ask port 53, which only root can have')
+  const milters = await startMilters(scope, stage.dns.host)
+  return await receiveBy(await startPostfix(scope, { milters }), stage, allPass)
+}
+
+/** `expected`: what it says of a mail that it has received, or null where it says nothing. */
+async function receiveBy(postfix: Postfix, stage: Stage, expected: string | null): Promise<Receiver> {
+  const receiver: Receiver = {
     port: postfix.port,
     pids: postfix.pids,
+    mail: stage.verified.save,
     filed: async (messages) => {
       await postfix.reach(messages)
       return Date.now()
@@ -75,11 +149,38 @@ async function receivePostfix(scope: Scope): Promise<Receiver> {
       postfix.clear()
     },
   }
+  await sendOne(receiver)
+  const found = reportedResults(postfix.read())
+  if (found !== (expected ?? '')) throw new Error(`its verdicts are ${found || 'none'}`)
+  await receiver.settle()
+  return receiver
 }
 
-async function receiveHaraka(scope: Scope): Promise<Receiver> {
+/** What the Authentication-Results of a message say, in our order. */
+function reportedResults(message: string): string {
+  const [header = ''] = message.split('\n\n')
+  const fields = header.split(/\n(?![ \t])/).filter((field) => field.startsWith('Authentication-Results:'))
+  const found = ['spf', 'dkim', 'dmarc'].flatMap(
+    (method) => fields.join(' ').match(new RegExp(`\\b${method}=\\w+`))?.[0] ?? [],
+  )
+  return found.join(' ')
+}
+
+async function receiveHaraka(scope: Scope, stage: Stage): Promise<Receiver> {
   const haraka = await startHaraka(scope)
-  return { port: haraka.port, pids: haraka.pids, filed: async () => null, settle: async () => haraka.clear() }
+  return {
+    port: haraka.port,
+    pids: haraka.pids,
+    mail: stage.verified.save,
+    filed: async () => null,
+    settle: async () => haraka.clear(),
+  }
+}
+
+async function sendOne({ port, mail, filed }: Receiver): Promise<void> {
+  const shape = { sessions: 1, sizeBytes: usualBytes, connections: 'per-message' } as const
+  await sendBySmtp({ ...shape, port, messages: 1, mail: mail(usualBytes) })
+  await filed(1)
 }
 
 function shapes(plan: Plan): Shape[] {
@@ -88,10 +189,10 @@ function shapes(plan: Plan): Shape[] {
     sessions,
     connections: 'per-message',
   })
-  if (plan.extent === 'quick') return [shape(5000, 10)]
+  if (plan.extent === 'quick') return [shape(usualBytes, 10)]
   return [
-    ...[10, 1, 50].map((sessions) => shape(5000, sessions)),
-    { ...shape(5000, 10), connections: 'kept' },
+    ...[10, 1, 50].map((sessions) => shape(usualBytes, sessions)),
+    { ...shape(usualBytes, 10), connections: 'kept' },
     ...[10, 1, 50].map((sessions) => shape(100_000, sessions)),
   ]
 }

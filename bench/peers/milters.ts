@@ -1,0 +1,90 @@
+// What Postfix verifies senders with: opendkim, opendmarc and policyd-spf, as Debian has them, asking our DNS.
+import { spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Scope } from '../../tests/support/until.ts'
+import { freePort, startChild, temporaryFolder, untilReady } from '../children.ts'
+import { isListening } from '../load/smtp.ts'
+import { treeOf } from '../usage.ts'
+
+export interface Milters {
+  /** Lines for Postfix's main.cf and master.cf. */
+  main: string[]
+  master: string[]
+  /** A command as it is started where the resolver of the system is our DNS. */
+  wrap(command: string, args: string[]): [command: string, args: string[]]
+  pids(): number[]
+}
+
+/** The name that results are reported under. */
+const authservId = 'mx.bench.invalid'
+const packages = {
+  '/usr/sbin/opendkim': 'opendkim',
+  '/usr/sbin/opendmarc': 'opendmarc',
+  '/usr/bin/policyd-spf': 'postfix-policyd-spf-python',
+  '/usr/bin/unshare': 'util-linux',
+}
+const suffixList = '/usr/share/publicsuffix/public_suffix_list.dat'
+
+/** Starts the two milters; policyd-spf is Postfix's to start. `dns` has port 53, for they can ask no other. */
+export async function startMilters(scope: Scope, dns: string): Promise<Milters> {
+  for (const [path, name] of Object.entries(packages)) {
+    if (!existsSync(path)) throw new Error(`missing: ${name}, run bench/peers/install.sh`)
+  }
+  if (spawnSync('/usr/bin/unshare', ['-m', 'true']).status !== 0)
+    throw new Error('missing: mount namespaces, in which the milters are given our DNS, are not allowed here')
+  const folder = temporaryFolder(scope, 'milters')
+  chmodSync(folder, 0o755)
+  const wrap = writeSettings(folder, dns)
+  const start = async (name: string, words: string[]) => {
+    const port = await freePort()
+    const child = startChild(
+      scope,
+      folder,
+      ...wrap(`/usr/sbin/${name}`, [...words, '-p', `inet:${port}@127.0.0.1`]),
+    )
+    await untilReady(child, `${name} listens`, () => isListening(port))
+    return { port, pid: child.pid }
+  }
+  const dkim = await start('opendkim', ['-f', '-x', `${folder}/opendkim.conf`])
+  const dmarc = await start('opendmarc', ['-f', '-c', `${folder}/opendmarc.conf`])
+  return {
+    main: [
+      `smtpd_milters = inet:127.0.0.1:${dkim.port}, inet:127.0.0.1:${dmarc.port}`,
+      'smtpd_recipient_restrictions = check_policy_service unix:private/policyd-spf',
+      'policyd-spf_time_limit = 3600',
+    ],
+    master: [
+      `policyd-spf unix - n n - 0 spawn user=nobody argv=/usr/bin/policyd-spf ${folder}/policyd-spf.conf`,
+    ],
+    wrap,
+    pids: () => [...treeOf(dkim.pid), ...treeOf(dmarc.pid)],
+  }
+}
+
+/** Debian's settings, but that clients on loopback are verified like others, and that each trusts the one before it. */
+function writeSettings(folder: string, dns: string): Milters['wrap'] {
+  const nobody = '192.0.2.1'
+  const files: Record<string, string[]> = {
+    'resolv.conf': [`nameserver ${dns}`],
+    ignored: [nobody],
+    'opendkim.conf': [
+      ...['Mode v', 'AlwaysAddARHeader yes', `AuthservID ${authservId}`],
+      ...[`InternalHosts csl:${nobody}`, `Nameservers ${dns}`],
+    ],
+    'opendmarc.conf': [
+      ...[`AuthservID ${authservId}`, `TrustedAuthservIDs ${authservId}`, `IgnoreHosts ${folder}/ignored`],
+      ...['SPFSelfValidate true', 'RejectFailures false', `PidFile ${folder}/opendmarc.pid`],
+      ...(existsSync(suffixList) ? [`PublicSuffixList ${suffixList}`] : []),
+    ],
+    'policyd-spf.conf': [
+      ...['debugLevel = 1', 'TestOnly = 1', 'HELO_reject = Fail', 'Mail_From_reject = Fail'],
+      ...['PermError_reject = False', 'TempError_Defer = False', `skip_addresses = ${nobody}/32`],
+      ...['Header_Type = AR', `Authserv_Id = ${authservId}`],
+    ],
+  }
+  for (const [name, lines] of Object.entries(files))
+    writeFileSync(join(folder, name), `${lines.join('\n')}\n`, { mode: 0o644 })
+  const script = `mount --bind ${folder}/resolv.conf /etc/resolv.conf && exec "$@"`
+  return (command, args) => ['/usr/bin/unshare', ['-m', '/bin/sh', '-c', script, 'sh', command, ...args]]
+}
