@@ -50,7 +50,9 @@ function zoneOf(key: string): VerifiedSender['zone'] {
   const txt = (...texts: string[]): ZoneRecords => ({ TXT: texts })
   return {
     [domain]: txt('v=spf1 include:_spf.mailer.example ~all', 'site-verification=Zm9yIHNvbWUgc2VydmljZQ'),
-    [`mail.${domain}`]: txt('v=spf1 include:_spf.office.example include:_spf.mailer.example ip4:192.0.2.17 -all'),
+    [`mail.${domain}`]: txt(
+      'v=spf1 include:_spf.office.example include:_spf.mailer.example ip4:192.0.2.17 -all',
+    ),
     '_spf.office.example': txt(
       'v=spf1 ip4:192.0.2.0/25 ip4:198.51.100.0/24 ip4:203.0.113.0/26 ip6:2001:db8:10::/48 ip6:2001:db8:2a::/48 -all',
     ),

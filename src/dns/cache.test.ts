@@ -38,7 +38,7 @@ function startCache(options: Partial<DnsCacheOptions> = {}, timeoutMs = 2_000) {
 }
 
 /** How many questions the work costs. */
-async function questions(work: () => Promise<unknown>): Promise<number> {
+async function questions(work: () => unknown): Promise<number> {
   const before = server.asked.filter(({ transport }) => transport === 'udp').length
   await work()
   return server.asked.filter(({ transport }) => transport === 'udp').length - before
@@ -170,7 +170,7 @@ test('check 52: a question is answered by its deadline, and what comes later is 
   assert.equal(await questions(() => cache.lookup('TXT', 'slow.example')), 0)
 })
 
-async function timeOf(work: () => Promise<unknown>): Promise<number> {
+async function timeOf(work: () => unknown): Promise<number> {
   const startedMs = performance.now()
   await work()
   return performance.now() - startedMs

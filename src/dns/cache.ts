@@ -3,7 +3,7 @@ import { BoundedMap } from '../base/bounded-map.ts'
 import type { Clock } from '../base/clock.ts'
 import { RecentlyUsed } from '../base/recently-used.ts'
 import { ShareLimit } from '../base/share-limit.ts'
-import { within } from '../base/within.ts'
+import { type Awaitable, within } from '../base/within.ts'
 import type { DnsAnswer, DnsRecords, DnsType, Resolver } from './resolver.ts'
 
 export interface DnsCacheOptions {
@@ -19,7 +19,7 @@ export interface DnsCacheOptions {
   deadlineMs?: number
 }
 
-type Lookup = <Type extends DnsType>(type: Type, name: string) => Promise<DnsAnswer<DnsRecords[Type]>>
+type Lookup = <Type extends DnsType>(type: Type, name: string) => Awaitable<DnsAnswer<DnsRecords[Type]>>
 
 interface Entry {
   answer: DnsAnswer<unknown>
@@ -87,14 +87,16 @@ export class DnsCache {
 
   /**
    * Look-ups on behalf of `asker`, such as the network that a mail comes from: it has its share of the questions under
-   * way, and what it alone asks for drives out nothing that others use. Never rejects, if the resolver does not.
+   * way, and what it alone asks for drives out nothing that others use. What is known is returned as it is, what is
+   * not as a promise, which never rejects, if the resolver does not.
    */
   lookupFor(asker: string): Lookup {
-    return async <Type extends DnsType>(type: Type, name: string) => {
-      const key = `${type} ${name.toLowerCase().replace(/\.$/, '')}`
-      const answer = (await this.#find({ asker, type, name, key })) as DnsAnswer<DnsRecords[Type]>
-      // Each gets records of his own, and may sort them.
-      return answer.status === 'ok' ? { ...answer, records: [...answer.records] } : answer
+    return <Type extends DnsType>(type: Type, name: string) => {
+      const lower = name.toLowerCase()
+      const key = `${type} ${lower.endsWith('.') ? lower.slice(0, -1) : lower}`
+      const wanted = { asker, type, name, key }
+      const known = this.#recall(wanted)
+      return (known ?? this.#find(wanted)) as Awaitable<DnsAnswer<DnsRecords[Type]>>
     }
   }
 
@@ -107,10 +109,9 @@ export class DnsCache {
   }
 
   async #find(wanted: Wanted): Promise<DnsAnswer<unknown>> {
-    const known = this.#recall(wanted)
-    if (known) return known
     const asking = this.#asking.get(wanted.key) ?? this.#askWhenAdmitted(wanted)
-    return await within(this.#options.deadlineMs, asking, () => temporary('DNS did not answer in time'))
+    const late = () => temporary('DNS did not answer in time')
+    return withOwnRecords(await within(this.#options.deadlineMs, asking, late))
   }
 
   #recall({ asker, key }: Wanted): DnsAnswer<unknown> | null {
@@ -172,6 +173,11 @@ function temporary(reason: string): DnsAnswer<never> {
   return { status: 'temporary', reason }
 }
 
+/** Each asker may sort those that it gets. */
+function withOwnRecords<Record>(answer: DnsAnswer<Record>): DnsAnswer<Record> {
+  return answer.status === 'ok' ? { ...answer, records: [...answer.records] } : answer
+}
+
 /** An answer without a TTL, or with one of 0, is for those who wait for it, and for nobody else. */
 function lifeOf(answer: DnsAnswer<unknown>): number {
   if (answer.status === 'temporary') return temporaryMs
@@ -179,10 +185,11 @@ function lifeOf(answer: DnsAnswer<unknown>): number {
   return Math.min((answer.ttlSeconds ?? 0) * 1000, maxMs)
 }
 
-/** With what is left of its TTL. */
+/** With what is left of its TTL, and records of its own. */
 function aged(answer: DnsAnswer<unknown>, seconds: number): DnsAnswer<unknown> {
   if (answer.status === 'temporary') return answer
-  return { ...answer, ttlSeconds: Math.max(0, (answer.ttlSeconds ?? 0) - seconds) }
+  const ttlSeconds = Math.max(0, (answer.ttlSeconds ?? 0) - seconds)
+  return withOwnRecords({ ...answer, ttlSeconds })
 }
 
 /** About how much memory the entry takes. */

@@ -1,6 +1,6 @@
 // What one mail may ask of DNS: so many questions, each once, and none after its deadline.
 import type { Clock } from '../base/clock.ts'
-import { within } from '../base/within.ts'
+import { type Awaitable, within } from '../base/within.ts'
 import type { DnsAnswer, DnsRecords, DnsType } from '../dns/resolver.ts'
 import type { Lookup } from './lookup.ts'
 
@@ -17,13 +17,15 @@ export interface LookupBounds {
  * it got before, so that all checks of a mail judge by the same. Never rejects, if `lookup` does not.
  */
 export function boundLookups(lookup: Lookup, { maxQuestions, untilMs, clock }: LookupBounds): Lookup {
-  const answers = new Map<string, Promise<DnsAnswer<unknown>>>()
+  const answers = new Map<string, Awaitable<DnsAnswer<unknown>>>()
   const late = (): DnsAnswer<never> => ({ status: 'temporary', reason: 'DNS did not answer in time' })
-  const ask = async (type: DnsType, name: string): Promise<DnsAnswer<unknown>> => {
+  const ask = (type: DnsType, name: string): Awaitable<DnsAnswer<unknown>> => {
     const leftMs = untilMs - clock.monotonicMs()
-    return leftMs > 0 ? await within<DnsAnswer<unknown>>(leftMs, lookup(type, name), late) : late()
+    if (leftMs <= 0) return late()
+    const answer: Awaitable<DnsAnswer<unknown>> = lookup(type, name)
+    return answer instanceof Promise ? within(leftMs, answer, late) : answer
   }
-  return async <Type extends DnsType>(type: Type, name: string) => {
+  return <Type extends DnsType>(type: Type, name: string) => {
     const key = `${type} ${name.toLowerCase()}`
     let answer = answers.get(key)
     if (!answer) {
@@ -32,6 +34,6 @@ export function boundLookups(lookup: Lookup, { maxQuestions, untilMs, clock }: L
       answer = ask(type, name)
       answers.set(key, answer)
     }
-    return (await answer) as DnsAnswer<DnsRecords[Type]>
+    return answer as Awaitable<DnsAnswer<DnsRecords[Type]>>
   }
 }

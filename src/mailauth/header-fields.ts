@@ -35,10 +35,10 @@ export function canonicalField(field: HeaderField, canonicalization: HeaderCanon
 export function relaxField(text: string): string {
   const colon = text.indexOf(':')
   const value = text.slice(colon + 1)
-  return `${text.slice(0, Math.max(colon, 0)).trimEnd().toLowerCase()}:${value
-    .replaceAll('\r\n', '')
-    .replace(/[\t ]+/g, ' ')
-    .replace(/^ | $/g, '')}`
+  const unfolded = value.replaceAll('\r\n', '').replace(/\t[\t ]*| [\t ]+/g, ' ')
+  const start = unfolded.startsWith(' ') ? 1 : 0
+  const end = unfolded.endsWith(' ') ? unfolded.length - 1 : unfolded.length
+  return `${text.slice(0, Math.max(colon, 0)).trimEnd().toLowerCase()}:${unfolded.slice(start, end)}`
 }
 
 const maxHeaderBytes = 256 * 1024

@@ -1,4 +1,5 @@
 // Finds the keys of the signers of one mail: asked for at once, each name once, and answered as values.
+import type { Awaitable } from '../../base/within.ts'
 import type { DnsAnswer } from '../../dns/resolver.ts'
 import type { Asked, Lookup } from '../lookup.ts'
 import { type DkimKeyRecord, readKeyRecord } from './key-record.ts'
@@ -22,7 +23,7 @@ export function keyNameOf({ domain, selector }: Signer): string {
 
 export class SignerKeys {
   readonly #lookup: Lookup
-  readonly #answers = new Map<string, Promise<DnsAnswer<string>>>()
+  readonly #answers = new Map<string, Awaitable<DnsAnswer<string>>>()
 
   constructor(lookup: Lookup) {
     this.#lookup = lookup

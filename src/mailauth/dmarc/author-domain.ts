@@ -67,11 +67,10 @@ function faultOfCount(count: number, block: Buffer): string | null {
 }
 
 // Against fields that some readers take for From and others do not: `From\0:`, `\x01From :`, and one after a bare CR.
-const nameOfLine = /^(?![ \t])[^:\r\n]{1,200}(?=:)/gm
+const lookalike = /^(?![ \t])[^!-~\r\n]*f[^!-~\r\n]*r[^!-~\r\n]*o[^!-~\r\n]*m[^!-~\r\n]*:/gim
 
 function countLookalikes(block: Buffer): number {
-  const names = block.toString('latin1').match(nameOfLine) ?? []
-  return names.filter((name) => name.replace(/[^!-~]/g, '').toLowerCase() === 'from').length
+  return block.toString('latin1').match(lookalike)?.length ?? 0
 }
 
 function faultOfText(value: string): string | null {

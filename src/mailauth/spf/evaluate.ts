@@ -3,7 +3,7 @@
 import { type IpBytes, isInNetwork, parseIp, reverseParts, writeIp } from '../ip-network.ts'
 import type { Lookup } from '../lookup.ts'
 import { confirmNames } from '../reverse-dns.ts'
-import { expandName, isName, type MacroString, type MacroValues, usesLetter } from './macro.ts'
+import { expandName, isName, literalName, type MacroString, type MacroValues, usesLetter } from './macro.ts'
 import { type Directive, type Mechanism, parseSpfRecord, type SpfRecord, selectSpfRecords } from './record.ts'
 
 export type SpfResult = Directive['result'] | 'none' | 'temperror' | 'permerror'
@@ -58,7 +58,9 @@ export async function evaluateSpf(check: SpfCheck, domain: string): Promise<SpfO
   const found = await findRecord(check.lookup, domain)
   if ('result' in found) return outcome(found)
   for (const directive of found.directives) {
-    const tested = await testMechanism(check, directive.mechanism, domain)
+    const testing = testMechanism(check, directive.mechanism, domain)
+    // Most terms are networks: they are compared at once.
+    const tested = testing instanceof Promise ? await testing : testing
     if (tested === 'match') return matched(check, directive, found, domain)
     if (tested !== 'mismatch') return outcome(tested)
   }
@@ -242,6 +244,8 @@ async function findTarget(
   pieces: MacroString,
   domain: string,
 ): Promise<string | null | SpfError> {
+  const literal = literalName(pieces)
+  if (literal !== undefined) return literal
   const asksForNames = usesLetter(pieces, 'p')
   // RFC 7208 4.6.4: %{p} counts as a term that asks DNS; what it asked is known from then on.
   const spent = asksForNames && check.clientNames === null ? spendTerm(check) : null

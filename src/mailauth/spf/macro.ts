@@ -105,8 +105,17 @@ export function expandName(pieces: MacroString, values: MacroValues): string | n
   let text = ''
   for (let index = pieces.length - 1; index >= 0 && text.length <= maxNameChars + 1; index--)
     text = expand(pieces[index]!, values) + text
+  return toName(text)
+}
+
+function toName(text: string): string | null {
   const name = truncate(text.replace(/\.$/, '').toLowerCase())
   return isName(name) ? name : null
+}
+
+/** The same for one without macros, as nearly all are; undefined where there are some. */
+export function literalName(pieces: MacroString): string | null | undefined {
+  return pieces.every((piece) => typeof piece === 'string') ? toName(pieces.join('')) : undefined
 }
 
 // RFC 7208 7.3: of a name of more than 253 characters labels are removed on the left until it fits.

@@ -1,4 +1,5 @@
 // Reads SPF records (RFC 7208 4.5, 4.6, 5, 6): all of a record or nothing, in linear time.
+import { RecentlyUsed } from '../../base/recently-used.ts'
 import { type IpBytes, parseIp } from '../ip-network.ts'
 import { type MacroString, parseDomainSpec, parseMacroString } from './macro.ts'
 
@@ -40,9 +41,25 @@ export function selectSpfRecords(texts: readonly string[]): string[] {
   return texts.filter((text) => /^v=spf1(?: |$)/i.test(text))
 }
 
-/** Reads a record that `selectSpfRecords` chose. */
+/**
+ * What was made of the records of late, by their texts. Measured: three with 9 networks in them take 14 µs to read, and a
+ * mail that asks for them 150 to be evaluated without that, 180 with it. Large senders have five times as many.
+ */
+const known = new RecentlyUsed<SpfRecordParse>({ maxEntries: 2_000, maxBytes: 16 << 20 })
+/** A term of five characters makes some 300 bytes of objects. */
+const bytesPerChar = 64
+
+/** Reads a record that `selectSpfRecords` chose; each once, while it is in use. */
 export function parseSpfRecord(text: string): SpfRecordParse {
   if (text.length > maxRecordChars) return invalid(`is longer than ${maxRecordChars} characters`)
+  const before = known.use(text)
+  if (before) return before
+  const parse = parseTerms(text)
+  known.set(text, parse, bytesPerChar * text.length)
+  return parse
+}
+
+function parseTerms(text: string): SpfRecordParse {
   // RFC 7208 3.1: records are US-ASCII. RFC 7208 4.6.1 separates terms by spaces, not by tabs or line ends.
   if (!/^[\x20-\x7e]*$/.test(text)) return invalid('has other characters than printable ASCII')
   const record: SpfRecord = { directives: [], redirect: null, explanation: null }
