@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what the benchmarks compare against: Postfix and pgbench from Debian, Haraka from npm into a cache outside the project.
+# Installs what the benchmarks compare against: Postfix, its milters and pgbench from Debian, Haraka from npm into a cache
+# outside the project.
 set -eu
 haraka_version=3.3.4
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/posthorn-bench
@@ -16,6 +17,9 @@ install_debian() { # PACKAGE FILE: installs PACKAGE where FILE is missing
 }
 
 install_debian postfix /usr/sbin/smtp-source
+install_debian opendkim /usr/sbin/opendkim
+install_debian opendmarc /usr/sbin/opendmarc
+install_debian postfix-policyd-spf-python /usr/bin/policyd-spf
 install_debian postgresql-contrib /usr/bin/pgbench
 
 installed=$(node -p 'require(process.argv[1]).version' "$cache/haraka/node_modules/Haraka/package.json" 2>/dev/null || true)
