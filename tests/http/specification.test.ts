@@ -254,7 +254,7 @@ for (const [heading, component, place = 0] of resources)
 
 /** What decisions add to a resource of the specification. */
 const added: Record<string, string[]> = {
-  Message: ['cc', 'extractedText', 'truncated'],
+  Message: ['automatic', 'cc', 'extractedText', 'truncated'],
   InboundSecurity: ['spam', 'listedBy'],
 }
 
@@ -460,7 +460,7 @@ for (const [path, values] of words)
 const queries: [operation: string, parameters: string][] = [
   ['GET /v1/inboxes', 'limit cursor domainId q'],
   ['GET /v1/inboxes/{inboxId}/threads', 'limit cursor'],
-  ['GET /v1/inboxes/{inboxId}/messages', 'limit cursor direction from since until q'],
+  ['GET /v1/inboxes/{inboxId}/messages', 'limit cursor direction from since until q after wait'],
   ['GET /v1/submissions', 'limit cursor status recipient since until inboxId'],
   ['GET /v1/submissions/{submissionId}/events', 'limit cursor'],
   ['GET /v1/suppressions', 'limit cursor'],

@@ -110,7 +110,7 @@ const wrong: [string, () => string, string][] = [
     'more than 256 KiB',
     () =>
       sealed(Array.from({ length: 30 }, () => ['list', { results: `a.example; x=${'y'.repeat(10_000)}` }])),
-    'fail ARC sets of more than 256 KiB',
+    'fail the header has more than 256 KiB or 1,000 fields: not verified',
   ],
 ]
 

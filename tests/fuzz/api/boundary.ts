@@ -1,6 +1,7 @@
 // Every bound of an operation's document: a request that is at it, and one that is past it.
 import { type Breach, listOfLength, nameAt, replaceAt, sitesOf } from './breach.ts'
 import type { Operation, Parameter, Schema } from './document.ts'
+import { agreeing } from './generate.ts'
 import { textKind } from './texts.ts'
 
 export interface Boundary {
@@ -39,7 +40,8 @@ function boundariesOfParameter({ name, in: place, schema }: Parameter): Boundary
     change: (draft) => {
       if (place === 'header') return { ...draft, headers: { ...draft.headers, [name]: edge.value } }
       if (place === 'path') return { ...draft, path: { ...draft.path, [name]: edge.value } }
-      return { ...draft, query: [...draft.query.filter(([other]) => other !== name), [name, edge.value]] }
+      const others = draft.query.filter(([other]) => other !== name)
+      return { ...draft, query: agreeing([...others, [name, edge.value]]) }
     },
   }))
 }

@@ -40,10 +40,23 @@ export function validDraft({ parameters, body }: Operation): fc.Arbitrary<Draft>
   return fc.record({
     row: fc.nat({ max: 1_000 }),
     path: members('path'),
-    query: members('query').map((values) => Object.entries(values)),
+    query: members('query').map((values) => agreeing(Object.entries(values).map(shortened))),
     headers: members('header'),
     body: body ? anyOf(body, '') : fc.constant(undefined),
   })
+}
+
+const withoutAfter = new Set(['from', 'since', 'until', 'q', 'after'])
+
+/** Those that go together, which no schema can say: what is waited for follows the beginning, and no other filter counts. */
+export function agreeing(query: Draft['query']): Draft['query'] {
+  if (!query.some(([name]) => name === 'after' || name === 'wait')) return query
+  return [...query.filter(([name]) => !withoutAfter.has(name)), ['after', '0']]
+}
+
+/** Where there is nothing, as many seconds pass. */
+function shortened([name, value]: [string, unknown]): [string, unknown] {
+  return [name, name === 'wait' ? Number(value) % 2 : value]
 }
 
 /** A value that the schema describes; `name` is the property or parameter that it is for. */
