@@ -150,6 +150,7 @@ test('check 55: a list that is trusted vouches for what it changed, and no other
     source.replace(/\r\n /g, ' '),
     /arc=pass reason="1 sealed, and lists\.test is trusted, which vouches for it"/,
   )
+  assert.match(stage.node.log(), /"from":"list-bounces@lists\.test","reply":"550 5\.7\.26 /)
 })
 
 test('check 53: SPF alone refuses nothing', async (t) => {
