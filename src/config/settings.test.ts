@@ -53,6 +53,12 @@ for (const [what, environment, words] of [
     /two ways to a certificate/,
   ],
   ['a directory by http', { POSTHORN_ACME_DIRECTORY: 'http://acme.test/dir' }, /POSTHORN_ACME_DIRECTORY/],
+  ['a directory alone', { POSTHORN_ACME_DIRECTORY: 'https://acme.test/dir' }, /needs POSTHORN_ACME: /],
+  [
+    'two listeners at one address',
+    { POSTHORN_HTTP: '[::1]:8080', POSTHORN_HTTPS: '[::1]:8080' },
+    /POSTHORN_HTTP and POSTHORN_HTTPS are both \[::1\]:8080/,
+  ],
   ['no listener', { POSTHORN_HTTPS: '443' }, /POSTHORN_HTTPS="443" cannot be used: write 0\.0\.0\.0:443/],
 ] as const)
   test(`refused: ${what}`, () => {

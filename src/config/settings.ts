@@ -23,6 +23,7 @@ import {
   emailAddress,
   fileName,
   fileUrl,
+  formatAddress,
   inboxAddress,
   integer,
   type ListenAddress,
@@ -119,7 +120,20 @@ export function readSettings(environment: Environment): Settings {
     ...readRunning(reader),
   }
   reader.refuseOthers()
+  refuseSharedAddress(settings)
   return withPublicUrl(settings)
+}
+
+/** Two listeners on one address: the second to start would find the first there, and take it for another program. */
+function refuseSharedAddress({ http, https, operator, smtp }: Settings): void {
+  const seen = new Map<string, string>()
+  for (const [name, listen] of Object.entries({ HTTP: http, HTTPS: https, OPERATOR: operator, SMTP: smtp })) {
+    if (!listen || listen.port === 0) continue
+    const address = formatAddress(listen)
+    const other = seen.get(address)
+    if (other) throw new SettingError(`POSTHORN_${other} and POSTHORN_${name} are both ${address}: write two`)
+    seen.set(address, name)
+  }
 }
 
 /** With a listener for HTTPS the world reaches the API there, under the name of the mail host. */
@@ -233,7 +247,7 @@ function readListeners(reader: Reader) {
       'POSTHORN_DNSBL',
       [],
       blocklists,
-      'zen.example.org, tell:list.example.net, or up to 8 of them separated by commas',
+      'zen.example.org, tell:list.example.net, or up to 8 of them, each once, separated by commas',
     ),
     smtpMaxSizeBytes: reader.read(
       'POSTHORN_SMTP_MAX_SIZE',
@@ -330,7 +344,10 @@ function readAcme(reader: Reader): Settings['acme'] {
   const email = reader.read('POSTHORN_ACME', null, emailAddress, 'your mail address, such as ops@example.com')
   const production = 'https://acme-v02.api.letsencrypt.org/directory'
   const directory = reader.read('POSTHORN_ACME_DIRECTORY', production, acmeDirectory, production)
-  if (email === null) return null
+  if (email === null) {
+    if (!reader.has('POSTHORN_ACME_DIRECTORY')) return null
+    throw new SettingError('POSTHORN_ACME_DIRECTORY needs POSTHORN_ACME: write your mail address')
+  }
   if (reader.has('POSTHORN_SMTP_TLS_CERT'))
     throw new SettingError(
       'POSTHORN_ACME and POSTHORN_SMTP_TLS_CERT are two ways to a certificate: write one of them',

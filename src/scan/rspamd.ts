@@ -293,6 +293,7 @@ function faultOf(error: unknown): Fault {
     return { kind: 'own', reason: 'the mail has another size' }
   return {
     kind: silentCodes.has(code) ? 'silent' : 'useless',
-    reason: `${code} ${message}`.trim().slice(0, 200),
+    // Node's own messages begin with, or hold, their code.
+    reason: (message.includes(code) ? message : `${code} ${message}`).slice(0, 200),
   }
 }

@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { KeyedSignal } from '../../src/base/keyed-signal.ts'
 import { Signal } from '../../src/base/signal.ts'
+import { checkDmarcReports } from '../../src/cli/doctor/dmarc-reports.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { parseMail } from '../../src/mail/read/parse.ts'
@@ -183,7 +184,15 @@ test('a report waits while DNS does not answer, or the inbox is not there, and g
   await waits(2)
   assert.match(node.log(), /a DMARC report has to wait/)
   clock.advance(1.1 * hourMs)
+  assert.deepEqual(
+    (await checkDmarcReports(node.foundation)).map(({ status }) => status),
+    ['warning'],
+  )
   await openInbox(stage)
+  assert.deepEqual(
+    (await checkDmarcReports(node.foundation)).map(({ status }) => status),
+    ['ok'],
+  )
   await untilGone(stage)
   await until('the report to arrive', () => sink.copies.length > 0)
   await stage.note(await noteOf('shop.test', 'mailto:d@elsewhere.test'))

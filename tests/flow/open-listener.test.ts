@@ -65,6 +65,7 @@ test('check 52: block lists refuse, tell, and are passed over where they are sil
   const send = (peer: string, to = address) => deliver(node, { peer, to: [to], raw: plain })
   const refused = '550 5.7.1 Mail from 1.2.3.4 is not taken: it is listed by refusing.test'
   assert.deepEqual((await send('1.2.3.4'))[0], refused)
+  assert.match(node.log(), /"peer":"1\.2\.3\.4","from":"[^"]+","list":"refusing\.test"/)
   assert.match((await send('1.2.3.4', 'postmaster@inbox.test'))[1]!, /^250/)
   assert.match((await send('1.2.3.5'))[1]!, /^250/)
   assert.match((await send('1.2.3.6'))[1]!, /^250/)

@@ -145,6 +145,12 @@ test('check 55: a list that is trusted vouches for what it changed, and no other
   assert.match(await deliver(stage, sealedBy('lists.test'), { from }), /^250 2\.0\.0/)
   const [message] = await messagesOf(stage, 1)
   assert.deepEqual(verdictsOf(message!), { spf: 'none', dkim: 'fail', dmarc: 'fail' })
+  const source = (await stage.api.bytes(`/v1/messages/${message!.id}/source`)).toString()
+  assert.match(
+    source.replace(/\r\n /g, ' '),
+    /arc=pass reason="1 sealed, and lists\.test is trusted, which vouches for it"/,
+  )
+  assert.match(stage.node.log(), /"from":"list-bounces@lists\.test","reply":"550 5\.7\.26 /)
 })
 
 test('check 53: SPF alone refuses nothing', async (t) => {

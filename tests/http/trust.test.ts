@@ -69,6 +69,16 @@ const sources: [what: string, source: string, isSigned: boolean][] = [
     `${first}\r\nAuthentication-Results: mx.near.test; dkim=pass header.d=lists.example.net\r\n\r\n`,
     false,
   ],
+  [
+    'a return path that reads like a result',
+    `${first.replace('=b.test', String.raw`="\"; dkim=pass header.d=lists.example.net \"@b.test"`)}\r\n\r\n`,
+    false,
+  ],
+  [
+    'signed by the list, below such a return path',
+    `${first.replace('=b.test', String.raw`="\"a;b\"@b.test"`)};\r\n dkim=pass reason="1;2" header.d=lists.example.net\r\n\r\n`,
+    true,
+  ],
   ['nothing', '', false],
 ]
 

@@ -358,7 +358,7 @@ test('a real Rspamd', { skip: rspamdMissing }, async (t) => {
       sizeBytes: 51 << 20,
     }
     for (let n = 0; n < 4; n++)
-      assert.match(reasonOf(await rspamd.check(huge, envelope)), /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)/)
+      assert.match(reasonOf(await rspamd.check(huge, envelope)), /ECONNRESET|EPIPE|UND_ERR_SOCKET/)
     await judge(mail('plain'))
   })
 })

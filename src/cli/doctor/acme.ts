@@ -21,11 +21,16 @@ type Facts = Pick<Settings, 'mailHost' | 'publicUrl'>
 /** What senders and clients will make of it, and what has to be done. */
 export function evaluateOrdered(account: AcmeAccountRow | null, settings: Facts, now: Date): Check {
   const { certificate = null, fault = null, failures = 0, refusals = [] } = account ?? {}
-  const failing = failures > 0 ? `; the last ${failures} orders failed${fault ? `: ${fault}` : ''}` : ''
+  const orders = failures === 1 ? 'the last order' : `the last ${failures} orders`
+  const failing = failures > 0 ? `; ${orders} failed${fault ? `: ${fault}` : ''}` : ''
   const port80 = 'let port 80 of each name lead to POSTHORN_HTTP'
   if (!certificate)
     return failures > 0
-      ? failed(name, `none yet${failing}`, `${port80}, then posthorn certificate retry`)
+      ? failed(
+          name,
+          `none yet${failing}`,
+          `see that the authority is in reach and ${port80}, then posthorn certificate retry`,
+        )
       : warning(name, 'none yet: it is ordered by ACME', `start the service, and ${port80}`)
   const { names, expiresAt, chain } = certificate
   const detail = `by ACME, ${names.join(', ')}, until ${expiresAt.toISOString().slice(0, 10)}${failing}`

@@ -27,6 +27,7 @@ import {
   warning,
 } from './checks.ts'
 import { checkClamd } from './clamd.ts'
+import { checkDmarcReports } from './dmarc-reports.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
 import { checkRelay } from './relay.ts'
 import { checkRspamd } from './rspamd.ts'
@@ -65,7 +66,10 @@ interface Findings {
 async function examine(): Promise<Findings> {
   const settings = readable()
   if (settings instanceof SettingError)
-    return { checks: [failed('settings', settings.message, 'mend it, then ask again')], managedDomain: null }
+    return {
+      checks: [failed('settings', settings.message, 'in the environment or in .env, then ask again')],
+      managedDomain: null,
+    }
   const { checks: local, managedDomain } = await examineStore(settings)
   const listeners = await checkListeners(settings)
   const certificate = settings.acme ? [] : [await checkCertificate(settings, new Date())]
@@ -120,6 +124,7 @@ async function examineStore(settings: Settings): Promise<Findings> {
       ...stored,
       signing,
       await checkInboxes(db, settings),
+      ...(await checkDmarcReports(foundation)),
       ...(settings.acme ? [await checkOrdered(foundation)] : []),
     ]
     return { checks, managedDomain }
@@ -156,7 +161,7 @@ async function examineWorld(settings: Settings, managedDomain: ManagedDomain | n
   const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 2_000, tries: 2 })
   const lists = await checkBlocklists(settings, (type, name) => resolver.resolve(type, name))
   const around = [await checkWayOut(settings, resolver), ...lists]
-  if (settings.isDevelopment) return [skipped('DNS', 'not needed in development'), ...around]
+  if (settings.isDevelopment) return [skipped('DNS', 'no records are published in development'), ...around]
   if (!managedDomain) return [skipped('DNS', 'cannot be compared without the database'), ...around]
   return [...(await checkRecords(managedDomain, resolver)), ...around]
 }

@@ -28,6 +28,8 @@ export interface Verdicts extends MailVerdicts {
   spf: SpfVerdict
   reverseDns: ReverseDnsVerdict
   dmarc: DmarcVerdict
+  /** d= of the trusted sealer that says that DMARC passed, or would have, when the mail came to it; null: there is none. */
+  vouchedBy: string | null
 }
 
 /** What DNS does not say so long after the client, or the header, is known is `temperror`. */
@@ -73,7 +75,7 @@ export class Evaluation {
     this.#split.end()
     if (this.#verifier === null) return null
     const [spf, reverseDns, mail] = await Promise.all([this.#spf, this.#reverseDns, this.#verifier.end()])
-    return { spf, reverseDns, ...mail, dmarc: await this.#evaluateDmarc(spf, mail) }
+    return { spf, reverseDns, ...mail, ...(await this.#evaluateDmarc(spf, mail)) }
   }
 
   #boundLookups(questions: number): Lookup {
@@ -88,16 +90,17 @@ export class Evaluation {
     this.#verifier.header(header)
   }
 
-  async #evaluateDmarc(spf: SpfVerdict, { dkim, arc }: MailVerdicts): Promise<DmarcVerdict> {
+  async #evaluateDmarc(spf: SpfVerdict, { dkim, arc }: MailVerdicts) {
     const signers = dkim.flatMap(({ result, domain }) => (domain === null ? [] : [{ result, domain }]))
     const dmarc = await this.#dmarc!.verdict({ spf, dkim: signers })
-    return this.#isVouchedFor(arc, dmarc) ? vouchedFor(dmarc) : dmarc
+    const vouchedBy = this.#vouchingSealer(arc, dmarc)
+    return { dmarc: vouchedBy === null ? dmarc : vouchedFor(dmarc), vouchedBy }
   }
 
-  #isVouchedFor(arc: ArcVerdict, { domain, organizationalDomain }: DmarcVerdict): boolean {
-    if (domain === null) return false
+  #vouchingSealer(arc: ArcVerdict, { domain, organizationalDomain }: DmarcVerdict): string | null {
+    if (domain === null) return null
     const organization = organizationalDomain ?? domain
     const isAligned = (other: string) => other === organization || other.endsWith(`.${organization}`)
-    return vouchingSealer(arc, this.#deps.arcTrusted, { domain, isAligned }) !== null
+    return vouchingSealer(arc, this.#deps.arcTrusted, { domain, isAligned })?.sealer ?? null
   }
 }

@@ -12,7 +12,7 @@ export function toFindings(
   verdicts: Verdicts,
   { ip, helo, from }: { ip: string; helo: string; from: string },
 ): MailFindings {
-  const { spf, dkim, dmarc, arc, reverseDns } = verdicts
+  const { spf, dkim, dmarc, arc, vouchedBy, reverseDns } = verdicts
   return {
     authentication: { spf: spf.result, dkim: dkimResult(verdicts), dmarc: dmarc.result },
     methods: [
@@ -25,7 +25,7 @@ export function toFindings(
           ...property('policy', 'dmarc', dmarc.policy),
         ],
       },
-      ...arcMethods(arc, ip),
+      ...arcMethods(arc, { ip, vouchedBy }),
       {
         ...{ method: 'iprev', result: reverseDns.result, reason: reverseDns.reason },
         properties: [['policy', 'iprev', ip]],
@@ -67,11 +67,16 @@ function dkimMethod({ result, reason, domain, selector, identity, algorithm }: D
 }
 
 /** Nearly all mail was sealed by nobody, of which nothing is said. */
-function arcMethods({ result, reason }: ArcVerdict, ip: string): AuthMethod[] {
+function arcMethods(
+  { result, reason }: ArcVerdict,
+  { ip, vouchedBy }: { ip: string; vouchedBy: string | null },
+): AuthMethod[] {
   if (result === 'none') return []
   // RFC 8617 5.2.1: a chain that cannot be validated now has failed.
   const reported = result === 'temperror' ? 'fail' : result
-  return [{ method: 'arc', result: reported, reason, properties: [['smtp', 'remote-ip', ip]] }]
+  // Whoever finds a mail here that its domain wants refused learns why it was not.
+  const why = vouchedBy === null ? reason : `${reason}, and ${vouchedBy} is trusted, which vouches for it`
+  return [{ method: 'arc', result: reported, reason: why, properties: [['smtp', 'remote-ip', ip]] }]
 }
 
 function property(type: string, name: string, value: string | null): [string, string, string][] {

@@ -16,7 +16,7 @@ import { isTlsReports } from '../../mail/reserved-names.ts'
 import { readReturnPath } from '../../mail/return-path.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
-import { type Reply, reply } from '../../smtp/reply.ts'
+import { type Reply, reply, replyLine } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming, Path } from '../../smtp/server/backend.ts'
 import { type AddressedInbox, findInboxesByAddress } from '../../store/inboxes.ts'
 import { countKept } from '../../store/kept-mail.ts'
@@ -32,7 +32,7 @@ import {
 import type { ProvedDomains } from '../proved-domains.ts'
 import type { Verdicts } from './evaluation.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
-import type { SenderChecks } from './sender-checks.ts'
+import type { Decision, SenderChecks } from './sender-checks.ts'
 
 export interface ReceiverDeps {
   db: Db
@@ -200,7 +200,7 @@ export class Receiver implements Backend {
     if (!isForInbox && mail.kept.length === 0) return unknownMailbox
     const evaluated = { ...message, verdicts, isForInbox }
     const { findings, refusal } = await this.#deps.senderChecks.decide(envelope, evaluated)
-    if (refusal) return this.#refuse(envelope, refusal)
+    if (refusal) return this.#refuse(envelope, refusal, findings)
     for (const row of [...mail.inboxes, ...mail.kept]) row.envelope.findings = findings
     const stored = await this.#commits.add(mail).catch(busyReply)
     if (stored instanceof DbFault) throw stored
@@ -216,9 +216,9 @@ export class Receiver implements Backend {
     return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
   }
 
-  #refuse({ peer, from }: Envelope, refusal: Reply): Reply {
-    const fields = { peer: peer.address, from: from.address, reason: refusal.text }
-    this.#deps.log.info(fields, 'a mail was refused for who sent it, or as spam')
+  #refuse({ peer, from }: Envelope, refusal: Reply, { spam }: Decision['findings']): Reply {
+    const fields = { peer: peer.address, from: from.address, reply: replyLine(refusal), ...spam }
+    this.#deps.log.info(fields, 'a mail was not taken for who sent it, or as spam')
     return refusal
   }
 

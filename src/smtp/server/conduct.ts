@@ -2,7 +2,7 @@
 // and nodes of ours are free of most of it.
 import { meters } from '../../base/meters.ts'
 import { type Reply, reply } from '../reply.ts'
-import type { Listing, Path } from './backend.ts'
+import type { Envelope, Listing, Path } from './backend.ts'
 import type { Misdeed, Reputation } from './reputation.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 
@@ -78,12 +78,20 @@ export class Conduct {
   }
 
   /** The refusal of a recipient by what lists say; null where it may be. */
-  refuseListed({ refusedBy }: Listing, to: Path): Reply | null {
+  refuseListed({ refusedBy }: Listing, { from }: Envelope, to: Path): Reply | null {
     // RFC 5321 4.5.1: postmaster is to be reached. RFC 2142 4: so is abuse, by who is listed and does not know why.
     if (refusedBy === null || /^(?:postmaster|abuse)$/i.test(to.localPart)) return null
-    if (!this.#isListedCounted) meters.peersRefused.inc({ reason: 'listed' })
-    this.#isListedCounted = true
+    this.#noteListed(refusedBy, from)
     return reply(550, '5.7.1', `Mail from ${this.#address} is not taken: it is listed by ${refusedBy}`)
+  }
+
+  /** Once a session, however many recipients it names. */
+  #noteListed(list: string, from: Path): void {
+    if (this.#isListedCounted) return
+    this.#isListedCounted = true
+    meters.peersRefused.inc({ reason: 'listed' })
+    const fields = { peer: this.#address, from: from.address, list }
+    this.#options.log.info(fields, 'mail was refused: a block list has the peer')
   }
 
   /** Peers who are turned away learn nothing of known recipients either: the reply that ends the connection, or null. */

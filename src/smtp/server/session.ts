@@ -242,7 +242,7 @@ export class Session {
   async #askRecipient(envelope: Envelope, to: Path): Promise<Reply | null> {
     const listing = await this.#conduct.listing()
     envelope.peer.listedBy = listing.listedBy
-    return this.#conduct.refuseListed(listing, to) ?? (await this.#askBackend(envelope, to))
+    return this.#conduct.refuseListed(listing, envelope, to) ?? (await this.#askBackend(envelope, to))
   }
 
   async #askBackend(envelope: Envelope, to: Path): Promise<Reply | null> {
