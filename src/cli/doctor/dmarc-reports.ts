@@ -11,13 +11,16 @@ export async function checkDmarcReports({ db, clock, settings }: Foundation): Pr
   const { dmarcReports, roles } = settings
   if (dmarcReports === null) return []
   const [inbox] = await findInboxesByAddress(db, [dmarcReports], clock.now())
-  return [evaluateReporter({ address: dmarcReports, roles }, inbox !== undefined)]
+  return [evaluateReporter({ address: dmarcReports, roles, isThere: inbox !== undefined })]
 }
 
-function evaluateReporter(
-  { address, roles }: { address: string; roles: Settings['roles'] },
-  isThere: boolean,
-): Check {
+interface Reporter {
+  address: string
+  roles: Settings['roles']
+  isThere: boolean
+}
+
+function evaluateReporter({ address, roles, isThere }: Reporter): Check {
   if (!roles.includes('mx') && !roles.includes('jobs'))
     return skipped(name, 'this node has neither the role mx, which counts, nor jobs, which sends')
   if (isThere) return ok(name, `sent daily from ${address}`)
