@@ -2,8 +2,6 @@
 
 import type { AuthResult } from '../base/auth-result.ts'
 import { parseDomain } from '../mail/address.ts'
-import { withoutComments } from '../mail/read/comments.ts'
-import { scanHeader } from '../mail/read/header-scan.ts'
 
 /** What a result is about, as `['header', 'd', 'example.com']`; the value may be anybody's. */
 export type ResultProperty = readonly [ptype: string, property: string, value: string]
@@ -50,7 +48,7 @@ const lineChars = 76
  * on names that are no keywords: a bug of ours.
  *
  * Those who read a mail trust the topmost such field alone: it stands above the bytes as they were received, in which
- * anybody may have written others, also with our name. `claimsToBeOurs` finds these.
+ * anybody may have written others, also with our name.
  */
 export function authenticationResults(
   authservId: string,
@@ -96,29 +94,6 @@ export function receivedSpf(spf: ReceivedSpf, charset: HeaderCharset): string {
 function keyValue([key, given]: [key: string, value: string], charset: HeaderCharset): string[][] {
   const value = exactValue(given, charset)
   return value === null ? [] : [[`${key}=${dotAtom.test(value) ? value : quote(value)}`]]
-}
-
-/**
- * Whether a field Authentication-Results in the header names `authservId` as its author, comments, quotes and case aside.
- * In a header as it was received none can be ours (RFC 8601 5). Linear in the header, of which 1 MiB is read.
- */
-export function claimsToBeOurs(header: Uint8Array, authservId: string): boolean {
-  const ours = comparable(authservId)
-  return scanHeader(header)
-    .values('authentication-results')
-    .some((value) => comparable(authservIdOf(value)) === ours)
-}
-
-function authservIdOf(field: string): string {
-  const value = withoutComments(field).trimStart()
-  // RFC 8601 2.2: authserv-id = value, which is a token or a quoted-string.
-  const quoted = /^"((?:[^"\\]|\\.)*)"/.exec(value)?.[1]
-  return quoted?.replace(/\\(.)/g, '$1') ?? /^[^\s;"]*/.exec(value)![0]
-}
-
-function comparable(name: string): string {
-  const text = name.trim().replace(/\.$/, '')
-  return parseDomain(text) ?? text.toLowerCase()
 }
 
 /** Header injection: these would end a line, or make a value read as another. */

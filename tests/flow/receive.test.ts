@@ -20,6 +20,7 @@ import type { Api, Inbox, Message } from '../support/api.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { senderChecks } from '../support/sender-checks.ts'
+import { sendMail } from '../support/smtp-sender.ts'
 import { type Scope, until } from '../support/until.ts'
 import { stuff, Wire } from '../support/wire.ts'
 
@@ -164,6 +165,19 @@ test('check 14: mail from <> is taken, and neither it nor what it asks for is ev
   await untilStates(stage.api, submission.id, 'delivered')
   const tables = ['submission', 'delivery', 'captured_mail', 'spool', 'message']
   assert.deepEqual(await Promise.all(tables.map((table) => count(stage, table))), [1, 1, 1, 0, 2])
+})
+
+test('check 17: a mail that is sent again after its 250 was lost is there twice, each whole', async (t) => {
+  const stage = await setStage(t)
+  const inbox = await stage.api.createInbox('again')
+  const raw = mail({ 'Message-ID': '<again@far.test>' })
+  for (let i = 0; i < 2; i++)
+    await sendMail(stage.node.smtp, { from: 'a@far.test', to: inbox.address, raw: Buffer.from(raw) })
+  const messages = await messagesOf(stage.api, inbox, 2)
+  assert.deepEqual(
+    messages.map(({ internetMessageId, text }) => [internetMessageId, text]),
+    [0, 1].map(() => ['<again@far.test>', 'Hello.\n']),
+  )
 })
 
 test('check 23: mail that goes round in circles is refused', async (t) => {

@@ -35,7 +35,6 @@ import { readAuthorDomains } from '../../src/mailauth/dmarc/author-domain.ts'
 import { parseDmarcRecord } from '../../src/mailauth/dmarc/record.ts'
 import { HeaderField, readFields, signedHeader } from '../../src/mailauth/header-fields.ts'
 import { parseAuthResults } from '../../src/mailauth/parse-auth-results.ts'
-import { claimsToBeOurs } from '../../src/mailauth/result-fields.ts'
 import { expandName, expandText, type MacroValues, parseExplanation } from '../../src/mailauth/spf/macro.ts'
 import { parseSpfRecord } from '../../src/mailauth/spf/record.ts'
 import { ArchiveSearch } from '../../src/scan/archive.ts'
@@ -904,31 +903,6 @@ const spfMacros: Grammar = {
   longestOutput: (length) => 20 * length + 1024,
 }
 
-const foreignResults: Grammar = {
-  name: 'Authentication-Results of others',
-  read: (text) => claimsToBeOurs(bytesOf(text), 'mx.b.example'),
-  tokens: [
-    '(',
-    ')',
-    '"',
-    '\\',
-    ';',
-    ' ',
-    crlf,
-    '\r\n ',
-    'mx.b.example',
-    'Authentication-Results: ',
-    '\xff',
-    '.',
-  ],
-  frames: [
-    ['Authentication-Results: ', crlf],
-    ['Authentication-Results: "', '"; none\r\n'],
-    ['Authentication-Results: (', ') mx.b.example; none\r\n'],
-  ],
-  separator: crlf,
-}
-
 const tagTokens = [
   ...[';', '=', ':', ' ', '\t', crlf, '\r\n ', '/', '@', '.', '-', 'a', '\xff', '\0'],
   ...['a=b;', `t${unique}=b;`, 'h=from:to;', 'bh=QUJD;', 'd=a.example;', 'i=@a.example;', 'p=QUJD'],
@@ -1078,5 +1052,5 @@ export const grammars: Grammar[] = [
     authResults,
     dnsReplies,
   ],
-  ...[spfRecords, spfMacros, foreignResults],
+  ...[spfRecords, spfMacros],
 ]

@@ -17,7 +17,7 @@ export function toFindings(
     authentication: { spf: spf.result, dkim: dkimResult(verdicts), dmarc: dmarc.result },
     methods: [
       spfMethod(spf, { helo, from }),
-      ...dkim.map(dkimMethod),
+      ...(dkim.length > 0 ? dkim.map(dkimMethod) : [unsigned]),
       {
         ...{ method: 'dmarc', result: dmarc.result, reason: dmarc.reason },
         properties: [
@@ -33,6 +33,8 @@ export function toFindings(
     ],
   }
 }
+
+const unsigned: AuthMethod = { method: 'dkim', result: 'none', reason: 'not signed', properties: [] }
 
 /** From the best: what is said of several signatures is said of the best of them. */
 const bestFirst: AuthResult[] = ['pass', 'temperror', 'policy', 'fail', 'neutral', 'permerror']
