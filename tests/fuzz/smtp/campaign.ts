@@ -132,26 +132,35 @@ async function verifyInbox(
       .filter(({ recipients }) => recipients.some((line) => line.includes(localPart)))
       .map(({ content }): Expected => ({ number, content })),
   )
-  const messages = await until(
-    `${expected.length} messages in an inbox`,
-    async () => {
-      const there = await api.exported(inbox.id)
-      return there.length >= expected.length ? there : null
-    },
-    { timeoutMs: filedTimeoutMs, everyMs: 100 },
-  ).catch(() => api.exported(inbox.id))
-  for (const { id } of messages) {
-    const source = await api.bytes(`/v1/messages/${id}/source`)
-    const index = expected.findIndex(({ content }) => isSourceOf(source, content))
-    if (index >= 0) {
-      expected.splice(index, 1)
-      figures.copies++
-    } else if (played.some(({ conversation }) => conversation.isCut && couldHold(conversation, source)))
+  const sources = new Map<string, Buffer>()
+  const matchThere = async () => {
+    for (const { id } of await api.exported(inbox.id))
+      if (!sources.has(id)) sources.set(id, await api.bytes(`/v1/messages/${id}/source`))
+    return match([...sources.values()], expected)
+  }
+  const isComplete = async () => (await matchThere()).missing.length === 0
+  const options = { timeoutMs: filedTimeoutMs, everyMs: 100 }
+  // What is not there by then is found out below.
+  await until(`${expected.length} messages in an inbox`, isComplete, options).catch(() => {})
+  const { missing, others } = await matchThere()
+  figures.copies += expected.length - missing.length
+  for (const source of others)
+    if (played.some(({ conversation }) => conversation.isCut && couldHold(conversation, source)))
       figures.unacknowledged++
     else figures.faults.push({ number: null, what: `a message that nobody sent: ${brief(source)}` })
-  }
-  for (const { number, content } of expected)
+  for (const { number, content } of missing)
     figures.faults.push({ number, what: `taken, and not there: ${brief(content)}` })
+}
+
+/** Each source is one message, and each message has one source. */
+function match(sources: Buffer[], expected: Expected[]): { missing: Expected[]; others: Buffer[] } {
+  const missing = [...expected]
+  const others = sources.filter((source) => {
+    const index = missing.findIndex(({ content }) => isSourceOf(source, content))
+    if (index >= 0) missing.splice(index, 1)
+    return index < 0
+  })
+  return { missing, others }
 }
 
 /** The message, behind the fields that record its way here; a last line without its end was given one. */

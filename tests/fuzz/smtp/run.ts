@@ -1,7 +1,14 @@
 // `npm run test:fuzz -- smtp`: conversations with the real mail server for so many minutes, and what came of them.
 import { parseArgs } from 'node:util'
 import { until } from '../../support/until.ts'
-import { conversationsPerRound, type Figures, newFigures, playInTurn, playRound } from './campaign.ts'
+import {
+  conversationsPerRound,
+  type Fault,
+  type Figures,
+  newFigures,
+  playInTurn,
+  playRound,
+} from './campaign.ts'
 import { grown } from './growth.ts'
 import { planOf } from './plan.ts'
 import { Subject } from './subject.ts'
@@ -57,7 +64,9 @@ async function playFor(subject: Subject, figures: Figures, durationMs: number): 
   const elapsedMs = () => performance.now() - startMs
   let saidMs = 0
   for (let round = 0; elapsedMs() < durationMs && figures.faults.length < maxFaults; round++) {
+    const faultsBefore = figures.faults.length
     await playRound(subject, figures, round)
+    for (const fault of figures.faults.slice(faultsBefore)) console.error(describe(fault))
     if (elapsedMs() < saidMs + progressMs && elapsedMs() < durationMs) continue
     saidMs = elapsedMs()
     const { rssBytes, heapBytes } = figures.measures.at(-1)!
@@ -89,6 +98,10 @@ async function expectRest(subject: Subject, figures: Figures): Promise<void> {
   console.error(`at rest: ${left}`)
 }
 
+function describe({ number, what }: Fault): string {
+  return `✖ ${number === null ? '' : `session ${number}: `}${what}`
+}
+
 function print(figures: Figures): void {
   const { sessions, secured, proxied, answered, accepted, copies, unacknowledged, measures, faults } = figures
   const codes = [...figures.codes].sort(([one], [other]) => one - other)
@@ -109,7 +122,6 @@ function print(figures: Figures): void {
       console.log(
         `${name.padEnd(12)}RSS ${mebibytes(measure.rssBytes)}, heap ${mebibytes(measure.heapBytes)}, outside it ${mebibytes(measure.externalBytes)}`,
       )
-  for (const { number, what } of faults)
-    console.log(`\n✖ ${number === null ? '' : `session ${number}: `}${what}`)
+  for (const fault of faults) console.log(`\n${describe(fault)}`)
   console.log(`\n${faults.length === 0 ? 'no fault' : `${faults.length} faults`}`)
 }
