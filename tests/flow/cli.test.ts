@@ -1,6 +1,9 @@
 // The command line as an operator meets it: help, exit statuses, one JSON document a command, one line for what is wrong.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
@@ -192,10 +195,13 @@ test('a running service', async (t) => {
 
   await t.test('doctor knows our listeners, another program there, and a wrong setting', async () => {
     const { port: smtpPort, host } = posthorn.smtp
+    const another = createServer((_request, response) => response.end('another')).listen(0, '127.0.0.1')
+    await once(another, 'listening')
+    t.after(() => another.close())
     const env = {
       ...posthorn.env,
       POSTHORN_HTTP: posthorn.http.replace('http://', ''),
-      POSTHORN_OPERATOR: posthorn.http.replace('http://', ''),
+      POSTHORN_OPERATOR: `127.0.0.1:${(another.address() as AddressInfo).port}`,
       POSTHORN_SMTP: `${host}:${smtpPort}`,
     }
     const { status, stdout } = await run(program, ['doctor', '--json'], env, tmpdir())
