@@ -51,17 +51,18 @@ export async function runCase<Peer>(
 }
 
 /**
- * Runs `load` and gives the CPU that the programs used for each of its messages, in microseconds: until they were quiet
- * again, so that nothing put off is forgotten, and none of it falls into the next contender's turn.
+ * Runs `load` and gives the CPU that the programs used for each of its messages, in microseconds: until it was over, and
+ * until they were quiet again, so that nothing put off is forgotten, and none of it falls into the next contender's turn.
  */
 export async function withCpu<Answer extends { messages: number }>(
   pids: () => number[],
   load: () => Promise<Answer>,
-): Promise<Answer & { cpuUs: number }> {
+): Promise<Answer & { loadCpuUs: number; cpuUs: number }> {
   const beforeMs = cpuMsOf(pids())
   const answer = await load()
-  const afterMs = await quietCpuMs(pids)
-  return { ...answer, cpuUs: ((afterMs - beforeMs) * 1000) / answer.messages }
+  const perMessage = (untilMs: number) => ((untilMs - beforeMs) * 1000) / answer.messages
+  const loadCpuUs = perMessage(cpuMsOf(pids()))
+  return { ...answer, loadCpuUs, cpuUs: perMessage(await quietCpuMs(pids)) }
 }
 
 /** The CPU used once it has hardly grown for 200 ms; after 5 s whatever it is by then. */
