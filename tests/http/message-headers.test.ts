@@ -54,7 +54,8 @@ test('headers: what the source has, in its order, and nothing else', async () =>
   assert.deepEqual(rawOf(header), fieldsOf(await api.bytes(`/v1/messages/${message.id}/source`)))
   assert.equal(header.truncated, undefined)
   const names = header.headers.map(({ name }) => name)
-  assert.deepEqual(names.slice(0, 3), ['Return-Path', 'Delivered-To', 'Received'])
+  const ours = ['Return-Path', 'Delivered-To', 'Authentication-Results', 'Received-SPF', 'Received']
+  assert.deepEqual(names.slice(0, 5), ours)
   assert.deepEqual(names.slice(-6), ['Message-ID', 'Received', 'X-A', 'x-a', 'From', 'List-Id'])
   assert.equal(header.headers.at(-5)!.value, 'from a by b; Mon, 1 Jan 2024 00:00:00 +0000')
 })
@@ -80,11 +81,11 @@ test('headers: encoded words and raw bytes read as text, one line each, without 
   )
 })
 
-test('headers: a large one comes whole, as it is read; past 10,000 fields or 1 MiB the first of it', async () => {
+test('headers: a large one comes whole, as it is read; past 10,000 fields the first of it', async () => {
   const inbox = await api.createInbox()
   const many = await receive(
     inbox,
-    Array.from({ length: 9_000 }, (_, n) => `X-${n}: ${'é'.repeat(20)}\r\n`).join(''),
+    Array.from({ length: 4_000 }, (_, n) => `X-${n}: ${'é'.repeat(20)}\r\n`).join(''),
   )
   const source = fieldsOf(await api.bytes(`/v1/messages/${many.id}/source`))
   const whole = await headerOf(many)
@@ -95,11 +96,11 @@ test('headers: a large one comes whole, as it is read; past 10,000 fields or 1 M
   )
   const more = await headerOf(await receive(inbox, 'X: 1\r\n'.repeat(12_000)))
   assert.deepEqual([more.truncated, more.headers.length], [true, 10_000])
-  const long = `Y: ${'word\r\n '.repeat(100_000)}`
-  const longer = await headerOf(await receive(inbox, `X: 1\r\n${long}end\r\nZ: ${'z'.repeat(1 << 19)}\r\n`))
+  const long = `Y: ${'word\r\n '.repeat(30_000)}`
+  const longer = await headerOf(await receive(inbox, `X: 1\r\n${long}end\r\n`))
   const last = longer.headers.at(-1)!
-  assert.deepEqual([longer.truncated, last.name, last.raw], [true, 'Y', `${long}end`])
-  assert.ok(Buffer.byteLength(last.value) <= 256 * 1024)
+  assert.deepEqual([longer.truncated, last.name, last.raw], [undefined, 'Y', `${long}end`])
+  assert.equal(last.value, `${'word '.repeat(30_000)}end`)
 })
 
 test('headers: those of a mail without any, and none of what was sent', async () => {
