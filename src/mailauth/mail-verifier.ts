@@ -3,7 +3,7 @@ import { ArcValidation, type ArcVerdict } from './arc/validate-arc.ts'
 import { type BodyCanonicalization, BodyDigest } from './dkim/body-digest.ts'
 import type { SignatureTags } from './dkim/signature.ts'
 import { SignerKeys } from './dkim/signer-keys.ts'
-import { DkimSignatures, type DkimVerdict } from './dkim/verify-dkim.ts'
+import { DkimSignatures, type DkimVerdict, unverified } from './dkim/verify-dkim.ts'
 import { readFields } from './header-fields.ts'
 import type { Lookup } from './lookup.ts'
 
@@ -65,20 +65,7 @@ export class MailVerifier {
 }
 
 const tooLarge: MailVerdicts = {
-  dkim: [
-    {
-      result: 'policy',
-      reason: headerTooLarge,
-      domain: null,
-      selector: null,
-      identity: null,
-      algorithm: null,
-      canonicalization: null,
-      coversBody: false,
-      testing: false,
-      asked: [],
-    },
-  ],
+  dkim: [{ ...unverified, result: 'policy', reason: headerTooLarge }],
   arc: {
     result: 'fail',
     reason: headerTooLarge,

@@ -74,11 +74,11 @@ export class DkimSignatures {
     const verdicts = await Promise.all(this.#candidates.map((one) => this.#verify(one, hashOf)))
     if (this.#omitted === 0) return verdicts
     const reason = `${this.#omitted} more signatures than ${maxSignatures}: not verified`
-    return [...verdicts, { ...nothing, result: 'policy', reason }]
+    return [...verdicts, { ...unverified, result: 'policy', reason }]
   }
 
   async #verify({ field, read, labels, asked }: Candidate, hashOf: HashOf): Promise<DkimVerdict> {
-    const verdict = { ...nothing, ...labels, asked }
+    const verdict = { ...unverified, ...labels, asked }
     if (read.status === 'refused') return { ...verdict, ...read.refusal }
     const signature = read.tags
     const found = await this.#keys.find(signature, signature.algorithm)
@@ -116,7 +116,8 @@ export function findUnsignedDouble(fields: readonly HeaderField[], { names }: Si
   return null
 }
 
-const nothing: DkimVerdict = {
+/** Of a signature that was not looked into. */
+export const unverified: DkimVerdict = {
   result: 'none',
   reason: '',
   domain: null,
