@@ -13,25 +13,42 @@ export function toFindings(
   { ip, helo, from }: { ip: string; helo: string; from: string },
 ): MailFindings {
   const { spf, dkim, dmarc, arc, vouchedBy, reverseDns } = verdicts
+  const methods: AuthMethod[] = [
+    spfMethod(spf, { helo, from }),
+    ...(dkim.length > 0 ? dkim.map(dkimMethod) : [unsigned]),
+    {
+      ...{ method: 'dmarc', result: dmarc.result, reason: dmarc.reason },
+      properties: [...property('header', 'from', dmarc.domain), ...property('policy', 'dmarc', dmarc.policy)],
+    },
+    ...arcMethods(arc, { ip, vouchedBy }),
+    {
+      ...{ method: 'iprev', result: reverseDns.result, reason: reverseDns.reason },
+      properties: [['policy', 'iprev', ip]],
+    },
+  ]
   return {
     authentication: { spf: spf.result, dkim: dkimResult(verdicts), dmarc: dmarc.result },
-    methods: [
-      spfMethod(spf, { helo, from }),
-      ...(dkim.length > 0 ? dkim.map(dkimMethod) : [unsigned]),
-      {
-        ...{ method: 'dmarc', result: dmarc.result, reason: dmarc.reason },
-        properties: [
-          ...property('header', 'from', dmarc.domain),
-          ...property('policy', 'dmarc', dmarc.policy),
-        ],
-      },
-      ...arcMethods(arc, { ip, vouchedBy }),
-      {
-        ...{ method: 'iprev', result: reverseDns.result, reason: reverseDns.reason },
-        properties: [['policy', 'iprev', ip]],
-      },
-    ],
+    methods: methods.map(bounded),
   }
+}
+
+/** As `mailauth/result-fields` writes them at most: each inbox keeps a copy of what a stranger's signature says. */
+const max = { value: 320, words: 200 }
+const controls = /\p{Cc}/u
+const controlsRuns = /\p{Cc}+/gu
+
+function bounded({ reason, mechanism, properties, ...method }: AuthMethod): AuthMethod {
+  return {
+    ...method,
+    ...(reason !== undefined && { reason: inWords(reason) }),
+    ...(mechanism !== undefined && { mechanism: inWords(mechanism) }),
+    properties: properties.filter(([, , value]) => value.length <= max.value && !controls.test(value)),
+  }
+}
+
+/** PostgreSQL takes no NUL in JSON. */
+function inWords(text: string): string {
+  return text.slice(0, max.words).toWellFormed().replace(controlsRuns, ' ')
 }
 
 const unsigned: AuthMethod = { method: 'dkim', result: 'none', reason: 'not signed', properties: [] }

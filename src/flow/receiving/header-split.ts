@@ -14,7 +14,10 @@ export interface SplitMessage {
 /** Lines end with CRLF, as the SMTP server makes sure. Holds no more than the header. */
 export class HeaderSplit {
   readonly #parts: SplitMessage
-  #held: Buffer = Buffer.alloc(0)
+  #held: Buffer[] = []
+  #heldBytes = 0
+  /** The end of what is held, in which the empty line may have begun. */
+  #tail: Buffer = Buffer.alloc(0)
   #state: 'header' | 'body' | 'ended' = 'header'
 
   constructor(parts: SplitMessage) {
@@ -24,24 +27,24 @@ export class HeaderSplit {
   write(chunk: Buffer): void {
     if (this.#state === 'body') this.#parts.body(chunk)
     if (this.#state !== 'header') return
-    // The empty line may have begun in what came before.
-    const from = Math.max(0, this.#held.length - emptyLine.length + 1)
-    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
-    const headerEnd = endOfHeader(this.#held, from)
-    if (headerEnd === null && this.#held.length <= maxHeaderBytes) return
+    const searched = Buffer.concat([this.#tail, chunk])
+    const before = this.#heldBytes - this.#tail.length
+    const headerEnd = endOfHeader(searched, before)
+    this.#held.push(chunk)
+    this.#heldBytes += chunk.length
+    this.#tail = searched.subarray(Math.max(0, searched.length - emptyLine.length + 1))
+    if (headerEnd === null && this.#heldBytes <= maxHeaderBytes) return
     this.#giveHeader(headerEnd)
   }
 
   /** The message is whole: without an empty line all of it is header. */
   end(): void {
-    if (this.#state === 'header')
-      this.#giveHeader({ length: this.#held.length, bodyStart: this.#held.length })
+    if (this.#state === 'header') this.#giveHeader({ length: this.#heldBytes, bodyStart: this.#heldBytes })
     this.#state = 'ended'
   }
 
   #giveHeader(end: HeaderEnd | null): void {
-    const held = this.#held
-    this.#held = Buffer.alloc(0)
+    const held = Buffer.concat(this.#held.splice(0))
     const isWhole = end !== null && end.length <= maxHeaderBytes
     this.#state = isWhole ? 'body' : 'ended'
     this.#parts.header(isWhole ? held.subarray(0, end.length) : null)
@@ -54,9 +57,9 @@ interface HeaderEnd {
   bodyStart: number
 }
 
-/** RFC 5322 2.1: the first empty line; it may be the first line of all. */
-function endOfHeader(bytes: Buffer, from: number): HeaderEnd | null {
-  if (bytes.length >= 2 && bytes.subarray(0, 2).equals(lineEnd)) return { length: 0, bodyStart: 2 }
-  const at = bytes.indexOf(emptyLine, from)
-  return at < 0 ? null : { length: at + 2, bodyStart: at + 4 }
+/** RFC 5322 2.1: the first empty line; it may be the first line of all. `start` is where the bytes stand in the message. */
+function endOfHeader(bytes: Buffer, start: number): HeaderEnd | null {
+  if (start === 0 && bytes.subarray(0, 2).equals(lineEnd)) return { length: 0, bodyStart: 2 }
+  const at = bytes.indexOf(emptyLine)
+  return at < 0 ? null : { length: start + at + 2, bodyStart: start + at + 4 }
 }
