@@ -117,7 +117,9 @@ function banner(settings: Settings, listening: Listening, secret: string | null)
   if (https)
     lines.push(`  HTTPS     https://${formatAddress(https)}    the same; ${certificateWords(settings)}`)
   if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives for ${settings.managedDomain}`)
-  lines.push(`  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics`)
+  lines.push(
+    `  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics; the desk: posthorn operator link`,
+  )
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
   if (settings.isDevelopment && http) lines.push('', ...firstCall(settings, formatAddress(http), secret))
   return `${lines.join('\n')}\n`

@@ -1,5 +1,5 @@
 // What the embedded capture server took instead of the world.
-import type { Tx } from '../postgres/db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import { deleteUnusedRaws, insertRaws, type RawRow } from './raws.ts'
 
 export interface CapturedMail {
@@ -35,4 +35,38 @@ export async function insertCaptured(
     tx,
     gone.map(({ rawId }) => rawId),
   )
+}
+
+/** A captured mail without its bytes. */
+export interface CapturedRow {
+  id: string
+  sender: string
+  recipients: string[]
+  rawId: string
+  sizeBytes: number
+  capturedAt: Date
+}
+
+const columns = `c.id, c.sender, c.recipients, c.raw_id as "rawId", r.size_bytes as "sizeBytes",
+  c.captured_at as "capturedAt"`
+
+/** Newest first, after `beforeId`. */
+export async function listCaptured(
+  db: Queryable,
+  beforeId: string | null,
+  limit: number,
+): Promise<CapturedRow[]> {
+  return await db.query<CapturedRow>(
+    `select ${columns} from captured_mail c join raw r on r.id = c.raw_id
+    where $1::uuid is null or c.id < $1 order by c.id desc limit $2`,
+    [beforeId, limit],
+  )
+}
+
+export async function findCaptured(db: Queryable, id: string): Promise<CapturedRow | null> {
+  const [row] = await db.query<CapturedRow>(
+    `select ${columns} from captured_mail c join raw r on r.id = c.raw_id where c.id = $1`,
+    [id],
+  )
+  return row ?? null
 }

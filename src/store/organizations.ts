@@ -69,6 +69,21 @@ export async function updateOrganizationStatus(
   return row ?? null
 }
 
+/** Null where it is not there, or is being deleted. */
+export async function updateOrganizationName(
+  tx: Tx,
+  id: string,
+  name: string,
+  at: Date,
+): Promise<OrganizationRow | null> {
+  const [row] = await tx.query<OrganizationRow>(
+    `update organization set name = $2, updated_at = $3 where id = $1 and status not in ('deleting', 'deleted')
+    returning ${columns}`,
+    [id, name, at],
+  )
+  return row ?? null
+}
+
 /** Leaves a tombstone: nothing of it but its id, which its addresses name. */
 export async function entombOrganization(tx: Tx, id: OrganizationId, at: Date): Promise<void> {
   await tx.query(

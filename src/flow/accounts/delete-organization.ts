@@ -25,6 +25,7 @@ import {
 import { purgeDeletedWebhook } from '../../store/webhook-deliveries.ts'
 import { buryWebhooks, listWebhooks } from '../../store/webhooks.ts'
 import { purgeDeleted } from '../mailbox/delete-inbox.ts'
+import { atShell, noteDeed, type Operator } from '../operator.ts'
 import { untilKnownEverywhere } from './key.ts'
 
 interface Deps {
@@ -45,12 +46,11 @@ export async function deleteOrganization(
   deps: Deps,
   given: string,
   progress: (words: string) => void,
+  operator: Operator = atShell,
 ): Promise<Holdings> {
-  const { db, clock } = deps
-  const row = await db.transaction((tx) => updateOrganizationStatus(tx, given, 'deleting', clock.now()))
-  if (!row) throw new ServiceError('not_found', `there is no organization ${given}`)
+  const { db } = deps
+  const id = await beginDeletion(deps, given, operator)
   await untilKnownEverywhere()
-  const { id } = row
   const holdings = await countHoldings(db, id)
   progress('closing its inboxes')
   await closeInboxes(deps, id)
@@ -61,6 +61,26 @@ export async function deleteOrganization(
   progress('removing endpoints, domains, suppressions, metrics and keys')
   await removeRest(deps, id)
   return holdings
+}
+
+/** Nothing of it is called by its name from here on, the audit log neither: that entry outlives it. */
+async function beginDeletion(
+  { db, clock }: Deps,
+  given: string,
+  operator: Operator,
+): Promise<OrganizationId> {
+  const at = clock.now()
+  return await db.transaction(async (tx) => {
+    const row = await updateOrganizationStatus(tx, given, 'deleting', at)
+    if (!row) throw new ServiceError('not_found', `there is no organization ${given}`)
+    await noteDeed(tx, operator, {
+      organizationId: null,
+      action: 'organization.deleted',
+      subject: row.id,
+      at,
+    })
+    return row.id
+  })
 }
 
 /** What `deleteOrganization` would remove; for who is asked whether it is meant. */

@@ -8,8 +8,10 @@ import {
   type Limits,
   type OrganizationRow,
   updateLimits,
+  updateOrganizationName,
   updateOrganizationStatus,
 } from '../../store/organizations.ts'
+import { atShell, noteDeed, type Operator } from '../operator.ts'
 import { untilKnownEverywhere } from './key.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -52,13 +54,20 @@ export async function createOrganization(
   return { ...row, managedUsed: 0 }
 }
 
-/** Once it returns, every node knows. */
+/** Approves or suspends it. Once it returns, every node knows. */
 export async function changeOrganizationStatus(
   { db, clock }: Deps,
   id: string,
   status: 'active' | 'suspended',
+  operator: Operator = atShell,
 ): Promise<OrganizationRow> {
-  const row = found(await db.transaction((tx) => updateOrganizationStatus(tx, id, status, clock.now())), id)
+  const at = clock.now()
+  const row = await db.transaction(async (tx) => {
+    const changed = found(await updateOrganizationStatus(tx, id, status, at), id)
+    const action = status === 'active' ? 'organization.approved' : 'organization.suspended'
+    await noteDeed(tx, operator, { organizationId: changed.id, action, subject: changed.id, at })
+    return changed
+  })
   await untilKnownEverywhere()
   return row
 }
@@ -68,10 +77,33 @@ export async function changeLimits(
   { db, clock }: Deps,
   id: string,
   limits: Partial<Limits>,
+  operator: Operator = atShell,
 ): Promise<OrganizationRow> {
-  const row = found(await db.transaction((tx) => updateLimits(tx, id, limits, clock.now())), id)
+  const at = clock.now()
+  const row = await db.transaction(async (tx) => {
+    const changed = found(await updateLimits(tx, id, limits, at), id)
+    const [action, subject] = ['organization.limits_changed', changed.id]
+    await noteDeed(tx, operator, { organizationId: changed.id, action, subject, detail: { ...limits }, at })
+    return changed
+  })
   await untilKnownEverywhere()
   return row
+}
+
+/** Gives it another name, which people call it by; nothing else goes by it. */
+export async function renameOrganization(
+  { db, clock }: Deps,
+  id: string,
+  name: string,
+  operator: Operator,
+): Promise<OrganizationRow> {
+  const at = clock.now()
+  return await db.transaction(async (tx) => {
+    const changed = found(await updateOrganizationName(tx, id, name, at), id)
+    const [action, subject] = ['organization.renamed', changed.id]
+    await noteDeed(tx, operator, { organizationId: changed.id, action, subject, detail: { name }, at })
+    return changed
+  })
 }
 
 function found(row: OrganizationRow | null, id: string): OrganizationRow {
