@@ -12,11 +12,10 @@ import type { PolicyDeps } from '../flow/domains/mta-sts-policy.ts'
 import type { verifyDomain } from '../flow/domains/verify-domain.ts'
 import type { changeWebhook } from '../flow/events/endpoints.ts'
 import type { readSource } from '../flow/mailbox/read-mailbox.ts'
-import type { SignedIn } from '../flow/people/sessions.ts'
+import type { Sessions, SignedIn } from '../flow/people/sessions.ts'
 import type { Acceptance } from '../flow/sending/accept-send.ts'
 import type { Validation } from '../flow/validate.ts'
 import type { Db } from '../postgres/db.ts'
-import type { Admitted } from './app/admission.ts'
 import type { Holding } from './body/byte-budget.ts'
 import type { LargeBody } from './body/large-bodies.ts'
 import type { OperationNotes } from './document/document.ts'
@@ -70,6 +69,22 @@ export interface HttpDeps {
     bodyMemoryBytes: number
   }
 }
+
+/** What the dashboard needs beyond the routes of the API. */
+export interface AppDeps extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate'> {
+  sessions: Sessions
+  /** How the world reaches the service, without a slash at the end; empty where that is not known beforehand. */
+  publicUrl: string
+  isDevelopment: boolean
+  /** Where the built pages lie. */
+  pagesFolder: string
+}
+
+/**
+ * Who may ask for an operation of the dashboard's own. `none`: nobody need be signed in; `person`: whoever is; `member`: of
+ * an organization; `writer`: not a viewer; `owner`.
+ */
+export type Admitted = 'none' | 'person' | 'member' | 'writer' | 'owner'
 
 /** An answer that no schema serializes. */
 export interface OtherResponse {

@@ -6,15 +6,8 @@ import { within } from '../../base/within.ts'
 import type { Caller } from '../../flow/caller.ts'
 import type { SignedIn } from '../../flow/people/sessions.ts'
 import { pageToken } from '../../flow/people/tokens.ts'
-import type { Api, Authenticate } from '../api.ts'
-import type { AppDeps } from './app.ts'
+import type { Admitted, Api, AppDeps, Authenticate } from '../api.ts'
 import { requireOwnOrigin, sessionToken } from './cookies.ts'
-
-/**
- * Who may ask for an operation of the dashboard's own. `none`: nobody need be signed in; `person`: whoever is; `member`: of
- * an organization; `writer`: not a viewer; `owner`.
- */
-export type Admitted = 'none' | 'person' | 'member' | 'writer' | 'owner'
 
 const sessionMs = 10_000
 const answerMs = 15_000

@@ -1,23 +1,12 @@
 // The dashboard's side of the public listener: its pages, the API's operations behind a session, and the few of its own.
 import cookie from '@fastify/cookie'
-import type { Sessions } from '../../flow/people/sessions.ts'
-import type { Api, HttpDeps } from '../api.ts'
+import type { Api, AppDeps, HttpDeps } from '../api.ts'
 import { addAppDocument, serveAppDocument } from '../document/openapi.ts'
 import { bySession, requireSessions } from './admission.ts'
 import { serveFrame } from './frame.ts'
 import { servePages } from './pages.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { sessionComponents } from './schemas/session.ts'
-
-/** What the dashboard needs beyond the routes of the API. */
-export interface AppDeps extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate'> {
-  sessions: Sessions
-  /** How the world reaches the service, without a slash at the end; empty where that is not known beforehand. */
-  publicUrl: string
-  isDevelopment: boolean
-  /** Where the built pages lie. */
-  pagesFolder: string
-}
 
 /** `addRoutes` adds the operations of the API, with the callers that it is given. */
 export function serveApp(

@@ -3,10 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Api } from '../api.ts'
+import type { Api, AppDeps } from '../api.ts'
 import { type Asset, forGood, makeAsset, sendAsset, untilChanged } from '../document/asset.ts'
 import { errorAnswer, sendError } from '../errors.ts'
-import type { AppDeps } from './app.ts'
 
 const types: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
@@ -17,7 +16,7 @@ const types: Readonly<Record<string, string>> = {
   '.webmanifest': 'application/manifest+json',
 }
 /** What the build has written where a nonce belongs. */
-const noncePlace = '__NONCE__'
+const nonceMark = '__NONCE__'
 const notBuilt =
   'The pages of the dashboard are not built: run `npm run build` where Posthorn is installed. The API works without them.\n'
 /** Paths that are never a page. */
@@ -71,7 +70,7 @@ async function sendPage(folder: string, reply: FastifyReply): Promise<FastifyRep
     'referrer-policy': 'no-referrer',
     'cross-origin-opener-policy': 'same-origin',
   })
-  return reply.code(200).send(html.replaceAll(noncePlace, nonce))
+  return reply.code(200).send(html.replaceAll(nonceMark, nonce))
 }
 
 /** Runs and loads what this origin serves, and nothing else; nobody may frame it. */

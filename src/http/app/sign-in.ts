@@ -6,7 +6,7 @@ import type { PersonId } from '../../base/ids.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
 import { type SignedIn, startSession as startSessionOf } from '../../flow/people/sessions.ts'
 import { pageToken } from '../../flow/people/tokens.ts'
-import type { AppDeps } from './app.ts'
+import type { AppDeps } from '../api.ts'
 import { sessionToken, startSession } from './cookies.ts'
 import type { SessionView } from './schemas/session.ts'
 

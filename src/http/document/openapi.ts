@@ -34,7 +34,7 @@ export function addOpenApi(api: Api, publicUrl: string): void {
     decorator: 'swagger',
     about: { title: 'Posthorn', description: introduction, publicUrl },
     security: { apiKey: key },
-    isShown: (url) => !url.startsWith('/app/'),
+    isPublished: (url) => !url.startsWith('/app/'),
     codesOf: ({ scope }) =>
       scope ? commonCodes : commonCodes.filter((code) => code !== 'insufficient_scope'),
   })
@@ -52,7 +52,7 @@ export function addAppDocument(api: Api, publicUrl: string): void {
     decorator: 'appDocument' as 'swagger',
     about: { title: 'Posthorn, as its dashboard calls it', description: appIntroduction, publicUrl },
     security: { session },
-    isShown: () => true,
+    isPublished: () => true,
     codesOf: ({ session }) => appCodes.filter((code) => session !== 'none' || !sessionCodes.includes(code)),
   })
 }
@@ -61,12 +61,12 @@ interface Collected {
   decorator: 'swagger'
   about: { title: string; description: string; publicUrl: string }
   security: Record<string, { type: 'apiKey'; in: 'header' | 'cookie'; name: string; description: string }>
-  isShown(url: string): boolean
+  isPublished(url: string): boolean
   /** What every operation of this kind can answer with. */
   codesOf(config: FastifyContextConfig): ErrorCode[]
 }
 
-function collect(api: Api, { decorator, about, security: schemes, isShown, codesOf }: Collected): void {
+function collect(api: Api, { decorator, about, security: schemes, isPublished, codesOf }: Collected): void {
   const notes = new Map<string, OperationNotes>()
   const { title, description, publicUrl } = about
   const [scheme] = Object.keys(schemes)
@@ -86,7 +86,7 @@ function collect(api: Api, { decorator, about, security: schemes, isShown, codes
     transform: ({ schema, url, route }) => {
       const config: FastifyContextConfig = route.config ?? {}
       const { scope, refusals = [], otherResponses = {}, examples = {} } = config
-      if (schema.hide || !isShown(url)) return { schema: { ...schema, hide: true }, url }
+      if (schema.hide || !isPublished(url)) return { schema: { ...schema, hide: true }, url }
       const headers = Object.assign({}, ...Object.values(otherResponses).map((other) => other.headers))
       notes.set(String(schema.operationId), {
         codes: [...codesOf(config), ...(schema.body ? bodyCodes : []), ...refusals],
