@@ -11,8 +11,8 @@ import {
   updateOrganizationName,
   updateOrganizationStatus,
 } from '../../store/organizations.ts'
+import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { atShell, noteDeed, type Operator } from '../operator.ts'
-import { untilKnownEverywhere } from './key.ts'
 
 type Deps = { db: Db; clock: Clock }
 
