@@ -5,12 +5,12 @@ export interface SafeHtml {
   html: string
   /** Pictures that would be loaded from elsewhere; their addresses stand in `data-remote-src`. */
   remoteImages: number
-  /** Whether there was more than 512 KiB of it, of which the beginning is shown. */
+  /** Whether there was more than 256 KiB of it, of which the beginning is shown. */
   isCut: boolean
 }
 
 /** The time that nested elements take grows with the square of their number: so many are read within a second or two. */
-const maxLength = 1 << 19
+const maxLength = 1 << 18
 
 /** Deeper than any mail that people read; each level costs the browser a level of its stack. */
 const maxDepth = 200

@@ -25,7 +25,10 @@ function addPage(api: Api, { db, parsePool }: AppDeps): void {
         response: { 200: MailPage.ref },
       },
     },
-    async ({ caller, params }) => await readPage({ db, parsePool }, caller, params.messageId),
+    async ({ caller, params }) => {
+      const { html, remoteImages, isCut } = await readPage({ db, parsePool }, caller, params.messageId)
+      return { html, remoteImages, cut: isCut }
+    },
   )
 }
 

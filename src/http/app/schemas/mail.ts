@@ -12,7 +12,7 @@ const remoteImages = { ...Count, description: 'How many pictures would be loaded
 export const MailPage = component(
   'MailPage',
   Type.Object(
-    { html, remoteImages },
+    { html, remoteImages, cut: Type.Boolean({ description: 'Whether only its beginning is shown.' }) },
     { description: 'The HTML of a message, to be shown in the frame at /app/frame.' },
   ),
 )
