@@ -19,7 +19,7 @@ async function readDocument(): Promise<string> {
     ...{ publicUrl: '', managedDomain: 'inbox.test', mailHost: 'mx.test', trustedProxies: [] },
     ...{ isHttpsOn: false, hasAcme: false, maxDownloadBytes: 1, bodyMemoryBytes: 1 << 20 },
   }
-  const dashboard = { isDevelopment: true, pagesFolder: root } as ServerDeps['dashboard']
+  const dashboard = { isDevelopment: true, showsCaptured: true, pagesFolder: root } as ServerDeps['dashboard']
   const deps = {
     settings,
     dashboard,
