@@ -7,21 +7,27 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { silentLog } from '../src/base/log.ts'
 import { SecretBox } from '../src/base/secret-box.ts'
-import type { HttpDeps } from '../src/http/api.ts'
-import { createHttpServer } from '../src/http/server.ts'
+import { createHttpServer, type ServerDeps } from '../src/http/server.ts'
 
 const root = resolve(import.meta.dirname, '..')
-const documentPath = '/openapi.json'
+const documentPath = '/app/openapi.json'
 const target = join(root, 'dashboard/src/api/app.gen.ts')
 
 /** Routes say what they are before anyone calls them, so that nothing stands behind this server. */
 async function readDocument(): Promise<string> {
-  const settings: HttpDeps['settings'] = {
+  const settings: ServerDeps['settings'] = {
     ...{ publicUrl: '', managedDomain: 'inbox.test', mailHost: 'mx.test', trustedProxies: [] },
     ...{ isHttpsOn: false, hasAcme: false, maxDownloadBytes: 1, bodyMemoryBytes: 1 << 20 },
   }
-  const deps = { settings, log: silentLog, secretBox: new SecretBox(randomBytes(32)) } as HttpDeps
-  const server = createHttpServer(deps)
+  const dashboard = { isDevelopment: true, showsCaptured: true, pagesFolder: root } as ServerDeps['dashboard']
+  const deps = {
+    settings,
+    dashboard,
+    keyRing: null,
+    log: silentLog,
+    secretBox: new SecretBox(randomBytes(32)),
+  }
+  const server = createHttpServer(deps as unknown as ServerDeps)
   const { statusCode, body } = await server.inject(documentPath)
   await server.close()
   if (statusCode !== 200) throw new Error(`${documentPath} answers ${statusCode}`)

@@ -15,6 +15,7 @@ import type { readSource } from '../flow/mailbox/read-mailbox.ts'
 import type { Sessions, SignedIn } from '../flow/people/sessions.ts'
 import type { Acceptance } from '../flow/sending/accept-send.ts'
 import type { Validation } from '../flow/validate.ts'
+import type { ParsePool } from '../mail/parse-pool.ts'
 import type { Db } from '../postgres/db.ts'
 import type { Holding } from './body/byte-budget.ts'
 import type { LargeBody } from './body/large-bodies.ts'
@@ -71,8 +72,12 @@ export interface HttpDeps {
 }
 
 /** What the dashboard needs beyond the routes of the API. */
-export interface AppDeps extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate'> {
+export interface AppDeps
+  extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate' | 'blobs'> {
   sessions: Sessions
+  parsePool: Pick<ParsePool, 'parse' | 'pageOf'>
+  /** Whether mail is captured on a machine of development, whose user sees all of it. */
+  showsCaptured: boolean
   /** How the world reaches the service, without a slash at the end; empty where that is not known beforehand. */
   publicUrl: string
   isDevelopment: boolean

@@ -66,7 +66,10 @@ export interface ServerDeps extends Omit<HttpDeps, 'authenticate'> {
   /** Null: the API is not served here. */
   keyRing: KeyRing | null
   /** Null: the dashboard is not served here. */
-  dashboard: Pick<AppDeps, 'sessions' | 'isDevelopment' | 'pagesFolder'> | null
+  dashboard: Pick<
+    AppDeps,
+    'sessions' | 'parsePool' | 'showsCaptured' | 'isDevelopment' | 'pagesFolder'
+  > | null
 }
 
 /**

@@ -67,7 +67,7 @@ export async function startApi(
     messageWaits,
     addressGuard: createAddressGuard(settings),
     keyRing: roles.includes('api') ? new KeyRing({ db, clock }) : null,
-    dashboard: roles.includes('dashboard') ? dashboardOf(foundation) : null,
+    dashboard: roles.includes('dashboard') ? dashboardOf(foundation, parsePool) : null,
     requestRate: new RequestRate({ db, clock }),
     domains,
     mtaStsMode: certificate.mtaStsMode,
@@ -98,9 +98,13 @@ export async function startApi(
   return listeners.addresses
 }
 
-function dashboardOf({ settings: { isDevelopment }, db, clock }: Foundation) {
-  const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
-  return { sessions: new Sessions({ db, clock }), isDevelopment, pagesFolder }
+function dashboardOf({ settings, db, clock }: Foundation, parsePool: ParsePool) {
+  const { isDevelopment, delivery } = settings
+  return {
+    ...{ sessions: new Sessions({ db, clock }), parsePool, isDevelopment },
+    showsCaptured: isDevelopment && delivery === 'capture',
+    pagesFolder: join(import.meta.dirname, '../../dashboard/dist'),
+  }
 }
 
 interface Listeners {

@@ -37,29 +37,28 @@ export async function insertCaptured(
   )
 }
 
-/** A captured mail without its bytes. */
 export interface CapturedRow {
   id: string
+  rawId: string
   sender: string
   recipients: string[]
-  rawId: string
   sizeBytes: number
   capturedAt: Date
 }
 
-const columns = `c.id, c.sender, c.recipients, c.raw_id as "rawId", r.size_bytes as "sizeBytes",
-  c.captured_at as "capturedAt"`
+const columns = `c.id, c.raw_id as "rawId", c.sender, c.recipients, r.size_bytes as "sizeBytes", c.captured_at as "capturedAt"`
 
-/** Newest first, after `beforeId`. */
+/** Newest first, behind the one with the id `before`; of bytes in the row the first `startBytes`. */
 export async function listCaptured(
   db: Queryable,
-  beforeId: string | null,
+  before: string | null,
   limit: number,
-): Promise<CapturedRow[]> {
-  return await db.query<CapturedRow>(
-    `select ${columns} from captured_mail c join raw r on r.id = c.raw_id
+  startBytes: number,
+): Promise<(CapturedRow & Pick<RawRow, 'bytes' | 'blob'>)[]> {
+  return await db.query<CapturedRow & Pick<RawRow, 'bytes' | 'blob'>>(
+    `select ${columns}, substr(r.bytes, 1, $3) as bytes, r.blob from captured_mail c join raw r on r.id = c.raw_id
     where $1::uuid is null or c.id < $1 order by c.id desc limit $2`,
-    [beforeId, limit],
+    [before, limit, startBytes],
   )
 }
 

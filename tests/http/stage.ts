@@ -129,8 +129,7 @@ export async function setStage(
     ...{ db, clock, log, secretBox, ...keys, acceptance, validation, resolver, blobs, settings, ...events },
     ...{ domains, mtaStsMode: () => 'testing' as const },
     dashboard: {
-      sessions: new Sessions({ db, clock }),
-      isDevelopment: true,
+      ...{ sessions: new Sessions({ db, clock }), parsePool, showsCaptured: true, isDevelopment: true },
       pagesFolder: join(folder, 'pages'),
     },
   })

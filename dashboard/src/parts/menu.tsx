@@ -1,8 +1,14 @@
-// Things to do, behind one button.
+// Things to do, behind one button. What opens is fetched when somebody first reaches for one, for it is a third of a page.
 import type { LucideIcon } from 'lucide-react'
-import { DropdownMenu } from 'radix-ui'
-import type { ReactElement, ReactNode } from 'react'
-import { classes } from './classes.ts'
+import {
+  cloneElement,
+  type KeyboardEvent,
+  lazy,
+  type ReactElement,
+  type ReactNode,
+  Suspense,
+  useState,
+} from 'react'
 
 export interface MenuItem {
   label: string
@@ -15,56 +21,34 @@ export interface MenuItem {
   end?: ReactNode
 }
 
-interface MenuProps {
+export interface MenuProps {
   /** The button that opens it. */
-  trigger: ReactElement
+  trigger: ReactElement<Record<string, unknown>>
   /** Groups of items, with a line between them. */
   groups: readonly (readonly MenuItem[])[]
   header?: ReactNode
   align?: 'start' | 'end'
 }
 
-export function Menu({ trigger, groups, header, align = 'end' }: MenuProps) {
-  return (
-    <DropdownMenu.Root modal={false}>
-      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
-      <DropdownMenu.Portal>
-        <DropdownMenu.Content
-          align={align}
-          sideOffset={6}
-          collisionPadding={8}
-          className="z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-52 animate-rise overflow-y-auto rounded-md bg-surface p-1 shadow-overlay"
-        >
-          {header && <div className="border-b px-2.5 pt-1.5 pb-2">{header}</div>}
-          {groups.map((group, index) => (
-            <DropdownMenu.Group
-              key={group[0]?.label ?? index}
-              className={classes(index > 0 && 'mt-1 border-t pt-1')}
-            >
-              {group.map((item) => (
-                <Item key={item.label} item={item} />
-              ))}
-            </DropdownMenu.Group>
-          ))}
-        </DropdownMenu.Content>
-      </DropdownMenu.Portal>
-    </DropdownMenu.Root>
-  )
-}
+const fetchMenu = () => import('./open-menu.tsx')
+const OpenMenu = lazy(async () => ({ default: (await fetchMenu()).OpenMenu }))
 
-function Item({ item: { label, icon: Icon, onSelect, danger, disabled, end } }: { item: MenuItem }) {
+export function Menu(props: MenuProps) {
+  const [isWanted, setIsWanted] = useState(false)
+  const button = cloneElement(props.trigger, {
+    'aria-haspopup': 'menu',
+    'aria-expanded': false,
+    onPointerEnter: () => void fetchMenu(),
+    onFocus: () => void fetchMenu(),
+    onClick: () => setIsWanted(true),
+    onKeyDown: (event: KeyboardEvent) => {
+      if (event.key === 'ArrowDown') setIsWanted(true)
+    },
+  })
+  if (!isWanted) return button
   return (
-    <DropdownMenu.Item
-      disabled={disabled ?? false}
-      onSelect={onSelect}
-      className={classes(
-        'flex h-8 items-center gap-2.5 rounded-sm px-2.5 text-sm outline-none select-none data-disabled:opacity-50 data-highlighted:bg-hover',
-        danger ? 'text-bad' : 'text-ink',
-      )}
-    >
-      {Icon && <Icon size={15} aria-hidden className={danger ? '' : 'text-faint'} />}
-      <span className="flex-1 truncate">{label}</span>
-      {end}
-    </DropdownMenu.Item>
+    <Suspense fallback={button}>
+      <OpenMenu {...props} />
+    </Suspense>
   )
 }

@@ -54,7 +54,7 @@ export async function listOperatorMail(
   const { db } = deps
   const mails =
     kind === 'captured'
-      ? (await listCaptured(db, requireUuid(beforeId), limit)).map(ofCaptured)
+      ? (await listCaptured(db, requireUuid(beforeId), limit, 0)).map(ofCaptured)
       : (await listKept(db, beforeId, limit)).map(ofKept)
   return await Promise.all(mails.map((mail) => withStart(deps, mail)))
 }
@@ -124,8 +124,8 @@ function requireUuid(id: string | null): string | null {
   return id
 }
 
-function ofCaptured({ capturedAt, ...row }: CapturedRow): OperatorMail {
-  return { ...row, at: capturedAt, from: null, subject: null }
+function ofCaptured({ id, sender, recipients, capturedAt, rawId, sizeBytes }: CapturedRow): OperatorMail {
+  return { id, sender, recipients, at: capturedAt, rawId, sizeBytes, from: null, subject: null }
 }
 
 function ofKept({ id, address, envelope, rawId, sizeBytes, receivedAt }: KeptMail): OperatorMail {

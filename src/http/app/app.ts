@@ -5,7 +5,10 @@ import { addAppDocument, serveAppDocument } from '../document/openapi.ts'
 import { bySession, requireSessions } from './admission.ts'
 import { serveFrame } from './frame.ts'
 import { servePages } from './pages.ts'
+import { capturedRoutes } from './routes/captured.ts'
+import { mailRoutes } from './routes/mail.ts'
 import { sessionRoutes } from './routes/session.ts'
+import { mailComponents } from './schemas/mail.ts'
 import { sessionComponents } from './schemas/session.ts'
 
 /** `addRoutes` adds the operations of the API, with the callers that it is given. */
@@ -14,7 +17,7 @@ export function serveApp(
   deps: AppDeps,
   addRoutes: (api: Api, authenticate: HttpDeps['authenticate']) => void,
 ): void {
-  for (const definition of sessionComponents) api.addSchema(definition)
+  for (const definition of [...sessionComponents, ...mailComponents]) api.addSchema(definition)
   servePages(api, deps)
   serveFrame(api)
   api.register(
@@ -22,7 +25,11 @@ export function serveApp(
       await app.register(cookie)
       addAppDocument(app, deps.publicUrl)
       serveAppDocument(app)
-      app.register(async (scope: Api) => addRoutes(scope, bySession(deps)))
+      app.register(async (scope: Api) => {
+        addRoutes(scope, bySession(deps))
+        mailRoutes(scope, deps)
+        if (deps.showsCaptured) capturedRoutes(scope, deps)
+      })
       app.register(async (scope: Api) => addOwnRoutes(scope, deps))
     },
     { prefix: '/app' },

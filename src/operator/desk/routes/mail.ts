@@ -63,6 +63,7 @@ function addSource(desk: Desk, deps: DeskDeps): void {
         'content-type': 'message/rfc822',
         'content-length': sizeBytes,
         'content-disposition': attachmentDisposition(`${mailId}.eml`),
+        'content-security-policy': "default-src 'none'; sandbox",
       })
       return sendStream(reply, stream)
     },
