@@ -21,11 +21,19 @@ export function Approvals() {
   const query = useOrganizations({ status: 'pending' })
   const first = query.data?.pages[0]
   return (
-    <Page title={words.title} lead={first && first.counts.pending > 0 && words.lead(first.counts.pending)} width="text">
-      <Loaded query={query as never}>
+    <Page
+      title={words.title}
+      lead={first && first.counts.pending > 0 && words.lead(first.counts.pending)}
+      width="text"
+    >
+      <Loaded query={query}>
         {() => {
           const waiting = query.data?.pages.flatMap(({ organizations }) => organizations) ?? []
-          return waiting.length === 0 ? <Nobody /> : <Waiting rows={waiting} more={<LoadMore query={query} />} />
+          return waiting.length === 0 ? (
+            <Nobody />
+          ) : (
+            <Waiting rows={waiting} more={<LoadMore query={query} />} />
+          )
         }}
       </Loaded>
     </Page>
@@ -60,7 +68,10 @@ function Waiting({ rows, more }: { rows: readonly Row[]; more: React.ReactNode }
 }
 
 function Waits({ row: { id, name, owner, createdAt } }: { row: Row }) {
-  const approve = useDeed(() => ask(`/organizations/${id}/approve`, { method: 'POST' }), () => words.approved(name))
+  const approve = useDeed(
+    () => ask(`/organizations/${id}/approve`, { method: 'POST' }),
+    () => words.approved(name),
+  )
   return (
     <li className="grid gap-3 px-4 py-3.5 sm:px-5">
       <div className="flex items-center justify-between gap-4">

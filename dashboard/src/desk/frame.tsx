@@ -1,13 +1,16 @@
 // What stands around every page of the desk: the pages to choose from, who waits, the theme, the keys and the way out.
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
-import { useRef, useState } from 'react'
+import { lazy, Suspense, useRef, useState } from 'react'
 import { useShortcut } from '../parts/shortcut.ts'
 import { Logo } from '../shell/logo.tsx'
-import { ShortcutsSheet } from '../shell/shortcuts-sheet.tsx'
 import { desk } from '../texts/desk.ts'
 import { DeskMenu } from './menu.tsx'
 import { type DeskPage, deskPages } from './pages.ts'
 import { useCounts } from './queries.ts'
+
+const ShortcutsSheet = lazy(async () => ({
+  default: (await import('../shell/shortcuts-sheet.tsx')).ShortcutsSheet,
+}))
 
 export function Frame() {
   const main = useRef<HTMLElement>(null)
@@ -24,23 +27,21 @@ export function Frame() {
         <Outlet />
       </main>
       <BottomBar />
-      {isHelping && <ShortcutsSheet onClose={() => setHelping(false)} />}
+      <Suspense fallback={null}>{isHelping && <ShortcutsSheet onClose={() => setHelping(false)} />}</Suspense>
     </div>
   )
 }
 
+/** A button, for what stands behind the # is a page here. */
 function SkipLink({ onFollow }: { onFollow: () => void }) {
   return (
-    <a
-      href="#main"
-      onClick={(event) => {
-        event.preventDefault()
-        onFollow()
-      }}
+    <button
+      type="button"
+      onClick={onFollow}
       className="sr-only focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-60 focus:rounded-md focus:bg-accent focus:px-3 focus:py-2 focus:text-on-accent"
     >
       {desk.skip}
-    </a>
+    </button>
   )
 }
 
@@ -54,7 +55,10 @@ function PageKey({ page: { id, to, key } }: { page: DeskPage }) {
 function SideBar({ onHelp }: { onHelp: () => void }) {
   return (
     <div className="sticky top-0 z-20 flex items-center gap-3 border-b bg-page px-3 py-2 md:h-dvh md:flex-col md:items-stretch md:overflow-y-auto md:border-r md:border-b-0 md:py-3">
-      <Link to="/" className="flex h-9 flex-1 items-center gap-2.5 rounded-md px-1.5 font-semibold md:flex-none">
+      <Link
+        to="/"
+        className="flex h-9 flex-1 items-center gap-2.5 rounded-md px-1.5 font-semibold md:flex-none"
+      >
         <Logo />
         {desk.name}
       </Link>

@@ -35,7 +35,9 @@ export function Numbers() {
               value={filter}
               onChange={(event) => setFilter(event.target.value)}
             />
-            <All metrics={numbers.filter(({ name, help }) => `${name} ${help}`.toLowerCase().includes(wanted))} />
+            <All
+              metrics={numbers.filter(({ name, help }) => `${name} ${help}`.toLowerCase().includes(wanted))}
+            />
           </div>
         )}
       </Loaded>
@@ -43,7 +45,8 @@ export function Numbers() {
   )
 }
 
-const milliseconds = (seconds: number) => `${(seconds * 1000).toLocaleString('en', { maximumFractionDigits: 1 })} ms`
+const milliseconds = (seconds: number) =>
+  `${(seconds * 1000).toLocaleString('en', { maximumFractionDigits: 1 })} ms`
 const seconds = (amount: number) => `${amount.toLocaleString('en', { maximumFractionDigits: 1 })} s`
 
 /** The few that say how this node does. */

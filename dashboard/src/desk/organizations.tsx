@@ -25,7 +25,12 @@ const count = new Intl.NumberFormat('en')
 
 const columns: readonly Column<Row>[] = [
   { id: 'name', header: words.name, cell: (row) => <Name row={row} /> },
-  { id: 'status', header: words.status, cell: ({ status }) => <StateBadge state={status} />, className: 'w-28' },
+  {
+    id: 'status',
+    header: words.status,
+    cell: ({ status }) => <StateBadge state={status} />,
+    className: 'w-28',
+  },
   number('inboxes', words.inboxes),
   number('domains', words.domains),
   number('keys', words.keys),
@@ -61,7 +66,7 @@ export function Organizations() {
   return (
     <Page title={words.title}>
       <Filters {...{ search, setSearch, status, setStatus, counts }} />
-      <Loaded query={query as never}>
+      <Loaded query={query}>
         {() => {
           const rows = query.data?.pages.flatMap(({ organizations }) => organizations) ?? []
           if (rows.length === 0) return <None isFiltered={filter.search !== '' || status !== ''} />

@@ -3,7 +3,11 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import type { Health } from '../../../src/operator/desk/schemas/health.ts'
 import type { Mail, MailList } from '../../../src/operator/desk/schemas/mail.ts'
 import type { NodeList, Numbers } from '../../../src/operator/desk/schemas/node.ts'
-import type { Deletion, Organization, OrganizationList } from '../../../src/operator/desk/schemas/organization.ts'
+import type {
+  Deletion,
+  Organization,
+  OrganizationList,
+} from '../../../src/operator/desk/schemas/organization.ts'
 import type { Queue, QueueList } from '../../../src/operator/desk/schemas/queue.ts'
 import { ask } from './client.ts'
 
@@ -14,7 +18,8 @@ const runningMs = 700
 export function useOrganizations(filter: { search?: string; status?: string }) {
   return useInfiniteQuery({
     queryKey: ['organizations', filter],
-    queryFn: ({ pageParam }) => ask<OrganizationList>(`/organizations${written({ ...filter, cursor: pageParam })}`),
+    queryFn: ({ pageParam }) =>
+      ask<OrganizationList>(`/organizations${written({ ...filter, cursor: pageParam })}`),
     initialPageParam: '',
     getNextPageParam: ({ nextCursor }) => nextCursor,
     placeholderData: keepPreviousData,

@@ -11,7 +11,11 @@ import { Broken, NotFound } from './not-found.tsx'
 
 const root = createRootRoute({ component: Frame, notFoundComponent: NotFound, errorComponent: Broken })
 
-function page<Name extends string>(path: string, name: Name, load: () => Promise<Record<Name, () => unknown>>) {
+function page<Name extends string>(
+  path: string,
+  name: Name,
+  load: () => Promise<Record<Name, () => unknown>>,
+) {
   const component = lazyRouteComponent(load as () => Promise<Record<Name, () => never>>, name)
   return createRoute({ getParentRoute: () => root, path, component })
 }

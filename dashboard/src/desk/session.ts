@@ -23,7 +23,12 @@ const key = ['session']
 async function findSession(): Promise<Session | null> {
   const opened = opening
   opening = null
-  const refusal = opened && (await opened.then(() => null, (error: unknown) => error))
+  const refusal =
+    opened &&
+    (await opened.then(
+      () => null,
+      (error: unknown) => error,
+    ))
   const session = opened && !refusal ? await opened : await findOpen()
   if (!session && refusal) throw refusal
   setChangeToken(session?.csrfToken ?? null)

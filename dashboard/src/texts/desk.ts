@@ -1,5 +1,6 @@
 // The words of the operator's desk.
-const plural = (count: number, one: string, more: string) => `${count.toLocaleString('en')} ${count === 1 ? one : more}`
+const plural = (count: number, one: string, more: string) =>
+  `${count.toLocaleString('en')} ${count === 1 ? one : more}`
 
 export const desk = {
   name: 'Operator’s desk',
@@ -35,7 +36,8 @@ export const desk = {
     command: 'Make a link',
     how: 'Run this where Posthorn runs, and open what it prints. A link is good for 15 minutes; the desk then stays open for 12 hours.',
     elsewhere: 'From another machine',
-    elsewhereHow: 'The desk is for this machine alone. Forward its port, then open the link as it was printed.',
+    elsewhereHow:
+      'The desk is for this machine alone. Forward its port, then open the link as it was printed.',
     expired: 'This link opens nothing any more',
   },
 
@@ -43,7 +45,8 @@ export const desk = {
     title: 'Approvals',
     lead: (count: number) => `${plural(count, 'organization waits', 'organizations wait')} for you.`,
     nobody: 'Nobody waits',
-    nobodyWhat: 'Organizations that ask for access come up here. Until you approve one, its keys and pages can do nothing.',
+    nobodyWhat:
+      'Organizations that ask for access come up here. Until you approve one, its keys and pages can do nothing.',
     all: 'All organizations',
     asked: 'Asked',
     approve: 'Approve',
@@ -153,7 +156,8 @@ export const desk = {
 
     remove: 'Delete',
     removeTitle: (name: string) => `Delete ${name}?`,
-    removeWhat: 'Everything it has goes, and this cannot be undone. Its addresses stay taken, so that nobody else reads what is sent to them.',
+    removeWhat:
+      'Everything it has goes, and this cannot be undone. Its addresses stay taken, so that nobody else reads what is sent to them.',
     removeHas: 'It has',
     removing: 'It is being deleted',
     removed: 'The organization is deleted',
@@ -175,7 +179,8 @@ export const desk = {
     title: 'Queues',
     lead: 'One for each domain that mail goes to, where something waits, is paused or has a fault.',
     none: 'Nothing waits',
-    noneWhat: 'Every accepted message has left, or come to its end. Queues come up here with their first recipient that waits.',
+    noneWhat:
+      'Every accepted message has left, or come to its end. Queues come up here with their first recipient that waits.',
     queue: 'Destination',
     waiting: 'Waiting',
     onWire: 'On the wire',
@@ -203,7 +208,8 @@ export const desk = {
     flush: 'Flush',
     flushed: (count: number) => `${plural(count, 'recipient', 'recipients')} made due`,
     flushTitle: (key: string) => `Make all of ${key} due now?`,
-    flushWhat: 'Whatever its back-off, everything that waits is tried at once. A destination that asked for patience gets none.',
+    flushWhat:
+      'Whatever its back-off, everything that waits is tried at once. A destination that asked for patience gets none.',
     cancel: 'Cancel all',
     cancelTitle: (key: string) => `Give up what waits for ${key}?`,
     cancelWhat: (count: number) =>
@@ -259,9 +265,15 @@ export const desk = {
     examine: 'Examine',
     examineAgain: 'Examine again',
     examining: 'Looking…',
-    neverExamined: 'Nobody has looked since this node started. It takes some seconds: DNS and the way out are asked, too.',
+    neverExamined:
+      'Nobody has looked since this node started. It takes some seconds: DNS and the way out are asked, too.',
     mend: 'Mend',
-    statuses: { ok: 'Works', warning: 'Could be better', failed: 'Does not work', skipped: 'Nothing to check' },
+    statuses: {
+      ok: 'Works',
+      warning: 'Could be better',
+      failed: 'Does not work',
+      skipped: 'Nothing to check',
+    },
     summary: (failed: number, warnings: number) => {
       if (failed === 0 && warnings === 0) return 'Everything works.'
       const parts = [
@@ -276,7 +288,8 @@ export const desk = {
     title: 'Mail',
     lead: 'Mail that belongs to no organization.',
     kept: 'Postmaster',
-    keptLead: 'For postmaster@, abuse@ and the other addresses of the service, and reports that nobody could read. The newest 1,000, for a while.',
+    keptLead:
+      'For postmaster@, abuse@ and the other addresses of the service, and reports that nobody could read. The newest 1,000, for a while.',
     captured: 'Captured',
     capturedLead: 'What would have left this machine.',
     keptNone: 'Nobody has written to the service',

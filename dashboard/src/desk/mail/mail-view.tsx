@@ -1,14 +1,15 @@
 // One mail of the operator's: its envelope, its text, its header; nothing of it runs or loads anything here.
+
 import { useParams } from '@tanstack/react-router'
 import { Download } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { Mail } from '../../../../src/operator/desk/schemas/mail.ts'
 import { Card } from '../../parts/card.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
-import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
 import { exactTime } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import { LoadedPage } from '../loaded-page.tsx'
 import { useMail } from '../queries.ts'
 import { writtenBytes } from '../written.ts'
 
@@ -18,7 +19,7 @@ const crumbs = [{ label: desk.pages.mail, to: '/mail' }]
 export function MailView() {
   const { kind = '', mailId = '' } = useParams({ strict: false }) as { kind?: string; mailId?: string }
   return (
-    <Loaded query={useMail(kind, mailId)} waiting={<Page title={words.title} crumbs={crumbs} children={null} />}>
+    <LoadedPage query={useMail(kind, mailId)} title={words.title} crumbs={crumbs}>
       {(mail) => (
         <Page
           title={mail.subject || words.noSubject}
@@ -33,7 +34,7 @@ export function MailView() {
           </div>
         </Page>
       )}
-    </Loaded>
+    </LoadedPage>
   )
 }
 

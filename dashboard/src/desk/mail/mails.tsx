@@ -65,8 +65,10 @@ function List({ kind }: { kind: Kind }) {
   const query = useMails(kind)
   return (
     <>
-      <p className="mb-4 max-w-2xl text-pretty text-muted">{kind === 'kept' ? words.keptLead : words.capturedLead}</p>
-      <Loaded query={query as never}>
+      <p className="mb-4 max-w-2xl text-pretty text-muted">
+        {kind === 'kept' ? words.keptLead : words.capturedLead}
+      </p>
+      <Loaded query={query}>
         {() => {
           const rows = query.data?.pages.flatMap(({ mails }) => mails) ?? []
           const isFilled = query.data?.pages[0]?.isFilled ?? true

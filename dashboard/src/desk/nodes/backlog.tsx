@@ -51,7 +51,9 @@ function Search({ since }: { since: string | null }) {
   return (
     <div>
       <dt className="text-sm text-faint">{words.search}</dt>
-      <dd>{since ? <Oldest at={since} /> : <span className="text-lg font-semibold">{words.upToDate}</span>}</dd>
+      <dd>
+        {since ? <Oldest at={since} /> : <span className="text-lg font-semibold">{words.upToDate}</span>}
+      </dd>
     </div>
   )
 }

@@ -68,9 +68,7 @@ function MainDeed({
     <Button
       variant="primary"
       busy={approve.isPending}
-      onClick={() =>
-        approve.mutate(undefined, { onError: (error) => toast(wordsOf(error).title, 'bad') })
-      }
+      onClick={() => approve.mutate(undefined, { onError: (error) => toast(wordsOf(error).title, 'bad') })}
     >
       {status === 'pending' ? words.approve : words.approveAgain}
     </Button>

@@ -9,9 +9,9 @@ import { Confirm } from '../../parts/confirm.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
-import { parts } from '../../texts/parts.ts'
 import { toast } from '../../parts/toasts.ts'
 import { desk } from '../../texts/desk.ts'
+import { parts } from '../../texts/parts.ts'
 import { ask } from '../client.ts'
 import { useDeed } from '../deed.ts'
 import { useDeletion } from '../queries.ts'
@@ -32,7 +32,8 @@ export function Delete({ organization, onClose }: DeleteProps) {
   )
   const { work, isGone, holdings } = query.data ?? {}
   useLeaveWhenGone(isGone === true)
-  if (work) return <Progressing work={work} name={name} onAgain={() => begin.mutate(undefined)} onClose={onClose} />
+  if (work)
+    return <Progressing work={work} name={name} onAgain={() => begin.mutate(undefined)} onClose={onClose} />
   return (
     <Confirm
       open

@@ -33,9 +33,18 @@ export function Members({ members }: { members: readonly Member[] }) {
 }
 
 const domainColumns: readonly Column<Domain>[] = [
-  { id: 'name', header: words.domain, cell: ({ name }) => <span className="font-medium break-all">{name}</span> },
+  {
+    id: 'name',
+    header: words.domain,
+    cell: ({ name }) => <span className="font-medium break-all">{name}</span>,
+  },
   { id: 'status', header: words.ownership, cell: ({ status }) => <StateBadge state={status} /> },
-  { id: 'out', header: words.outbound, wideOnly: true, cell: ({ outbound }) => <StateBadge state={outbound} /> },
+  {
+    id: 'out',
+    header: words.outbound,
+    wideOnly: true,
+    cell: ({ outbound }) => <StateBadge state={outbound} />,
+  },
   { id: 'in', header: words.inbound, wideOnly: true, cell: ({ inbound }) => <StateBadge state={inbound} /> },
 ]
 

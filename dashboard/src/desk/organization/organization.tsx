@@ -1,14 +1,15 @@
 // One organization: its state, its day, its limits, and who and what belongs to it.
+
 import { useParams } from '@tanstack/react-router'
 import type { Organization as Shown } from '../../../../src/operator/desk/schemas/organization.ts'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
-import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import { LoadedPage } from '../loaded-page.tsx'
 import { useOrganization } from '../queries.ts'
 import { Deeds } from './deeds.tsx'
 import { Domains, Keys, Members } from './holdings.tsx'
@@ -22,9 +23,9 @@ export function Organization() {
   const { organizationId = '' } = useParams({ strict: false }) as { organizationId?: string }
   const query = useOrganization(organizationId)
   return (
-    <Loaded query={query} waiting={<Page title={desk.pages.organizations} crumbs={crumbs} children={null} />}>
+    <LoadedPage query={query} title={desk.pages.organizations} crumbs={crumbs}>
       {(organization) => <View key={organization.id} organization={organization} />}
-    </Loaded>
+    </LoadedPage>
   )
 }
 

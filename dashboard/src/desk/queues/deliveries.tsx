@@ -33,7 +33,13 @@ const columns: readonly Column<Row>[] = [
     ),
   },
   { id: 'state', header: desk.queues.state, cell: (row) => <State of={row} />, className: 'w-24' },
-  { id: 'attempts', header: words.attempts, cell: ({ attempts }) => attempts, align: 'right', wideOnly: true },
+  {
+    id: 'attempts',
+    header: words.attempts,
+    cell: ({ attempts }) => attempts,
+    align: 'right',
+    wideOnly: true,
+  },
   {
     ...{ id: 'due', header: words.due, className: 'w-24' },
     cell: ({ dueAt }) => <Time value={dueAt} />,
@@ -80,7 +86,9 @@ export function Deliveries({ queue: { deliveries, nextOffset }, offset, onOffset
       />
       {(offset > 0 || nextOffset !== null) && (
         <footer className="flex items-center justify-between gap-3 border-t px-4 py-2.5 sm:px-5">
-          <span className="numbers text-sm text-faint">{words.range(offset + 1, offset + deliveries.length)}</span>
+          <span className="numbers text-sm text-faint">
+            {words.range(offset + 1, offset + deliveries.length)}
+          </span>
           <span className="flex gap-2">
             <Button size="small" disabled={offset === 0} onClick={() => onOffset(0)}>
               {words.earlier}

@@ -1,13 +1,14 @@
 // One destination queue: why it stands where it does, and what waits in it.
+
 import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Queue as Shown } from '../../../../src/operator/desk/schemas/queue.ts'
 import { Card } from '../../parts/card.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
-import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import { LoadedPage } from '../loaded-page.tsx'
 import { useQueue } from '../queries.ts'
 import { Deliveries } from './deliveries.tsx'
 import { QueueDeeds } from './queue-deeds.tsx'
@@ -21,7 +22,7 @@ export function Queue() {
   const [offset, setOffset] = useState(0)
   const query = useQueue(queue, offset)
   return (
-    <Loaded query={query} waiting={<Page title={queue} crumbs={crumbs} children={null} />}>
+    <LoadedPage query={query} title={queue} crumbs={crumbs}>
       {(shown) => (
         <Page
           title={shown.key}
@@ -36,7 +37,7 @@ export function Queue() {
           </div>
         </Page>
       )}
-    </Loaded>
+    </LoadedPage>
   )
 }
 

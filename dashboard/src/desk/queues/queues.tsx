@@ -23,7 +23,9 @@ const columns: readonly Column<Row>[] = [
   },
   {
     ...{ id: 'wire', header: words.onWire, align: 'right', wideOnly: true, className: 'w-28' },
-    cell: ({ onWire }) => <span className={onWire === 0 ? 'text-faint' : ''}>{onWire.toLocaleString('en')}</span>,
+    cell: ({ onWire }) => (
+      <span className={onWire === 0 ? 'text-faint' : ''}>{onWire.toLocaleString('en')}</span>
+    ),
   },
   { id: 'next', header: words.next, wideOnly: true, className: 'w-28', cell: (row) => <Next of={row} /> },
   {
