@@ -21,11 +21,7 @@ export function Approvals() {
   const query = useOrganizations({ status: 'pending' })
   const first = query.data?.pages[0]
   return (
-    <Page
-      title={words.title}
-      lead={first && first.counts.pending > 0 && words.lead(first.counts.pending)}
-      width="text"
-    >
+    <Page title={words.title} lead={first && first.counts.pending > 0 && words.lead(first.counts.pending)}>
       <Loaded query={query}>
         {() => {
           const waiting = query.data?.pages.flatMap(({ organizations }) => organizations) ?? []

@@ -4,6 +4,7 @@ import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { ErrorNote } from '../parts/error-note.tsx'
+import { passNonceOn } from '../parts/nonce.ts'
 import { listenForShortcuts } from '../parts/shortcut.ts'
 import { Toaster } from '../parts/toaster.tsx'
 import '../theme.css'
@@ -26,6 +27,7 @@ function Desk() {
   )
 }
 
+passNonceOn()
 listenForShortcuts()
 createRoot(document.getElementById('root')!).render(
   <StrictMode>

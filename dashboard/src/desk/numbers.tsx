@@ -99,22 +99,43 @@ function All({ metrics }: { metrics: readonly Metric[] }) {
 
 const maxSeries = 60
 
-function MetricLine({ metric: { name, help, values } }: { metric: Metric }) {
+function MetricLine({ metric }: { metric: Metric }) {
+  const { name, help } = metric
+  const lines = linesOf(metric)
   return (
     <li className="grid gap-x-6 gap-y-1 px-4 py-3 sm:px-5 md:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
       <div className="min-w-0">
         <code className="text-sm break-all">{name}</code>
         <p className="text-sm text-pretty text-faint">{help}</p>
       </div>
+      {lines.length === 0 && <p className="text-sm text-faint">{words.nothingCounted}</p>}
       <dl className="grid content-start gap-0.5 text-sm">
-        {values.length === 0 && <dd className="text-faint">{words.nothingCounted}</dd>}
-        {values.slice(0, maxSeries).map(({ labels, value }) => (
-          <div key={JSON.stringify(labels)} className="flex justify-between gap-4">
-            <dt className="min-w-0 break-words text-muted">{Object.values(labels).join(' · ')}</dt>
-            <dd className="numbers">{value.toLocaleString('en', { maximumFractionDigits: 6 })}</dd>
+        {lines.slice(0, maxSeries).map(({ label, text }) => (
+          <div key={label} className="flex justify-between gap-4">
+            <dt className="min-w-0 break-words text-muted">{label}</dt>
+            <dd className="numbers">{text}</dd>
           </div>
         ))}
       </dl>
     </li>
   )
+}
+
+const amount = (value: number) => value.toLocaleString('en', { maximumFractionDigits: 6 })
+
+/** Each series in a line; of a histogram how many there were, and their mean. */
+function linesOf({ name, values }: Metric): { label: string; text: string }[] {
+  const labelOf = ({ of: _, ...labels }: Record<string, string>) => Object.values(labels).join(' · ')
+  const counts = new Map(
+    values.filter(({ labels }) => labels['of'] === 'count').map((one) => [labelOf(one.labels), one.value]),
+  )
+  return values.flatMap(({ labels, value }) => {
+    const label = labelOf(labels)
+    const count = counts.get(label) ?? 0
+    if (labels['of'] === 'count') return []
+    if (labels['of'] !== 'sum') return [{ label, text: amount(value) }]
+    if (count === 0) return []
+    const mean = name.endsWith('_seconds') ? milliseconds(value / count) : amount(value / count)
+    return [{ label, text: words.mean(amount(count), mean) }]
+  })
 }

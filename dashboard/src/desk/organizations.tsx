@@ -37,7 +37,7 @@ const columns: readonly Column<Row>[] = [
   { ...number('waiting', words.waiting), wideOnly: false },
   {
     ...{ id: 'created', header: words.created, wideOnly: true, align: 'right', className: 'w-28' },
-    cell: ({ createdAt }) => <Time value={createdAt} className="text-muted" />,
+    cell: ({ createdAt }) => <Time value={createdAt} className="whitespace-nowrap text-muted" />,
   },
 ]
 

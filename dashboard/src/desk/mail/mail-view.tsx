@@ -70,7 +70,7 @@ function Text({ mail: { text, hasHtml, note } }: { mail: Mail }) {
   const lead = [note, hasHtml ? words.ofHtml : null].filter(Boolean).join(' · ')
   return (
     <Card title={words.text} lead={lead}>
-      {text === '' ? (
+      {text.trim() === '' ? (
         <p className="text-muted">{words.textNone}</p>
       ) : (
         <Scrolled label={words.text}>

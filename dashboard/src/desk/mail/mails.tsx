@@ -38,7 +38,7 @@ const columns: readonly Column<Row>[] = [
   },
   {
     ...{ id: 'at', header: words.at, align: 'right', className: 'w-28' },
-    cell: ({ at }) => <Time value={at} className="text-muted" />,
+    cell: ({ at }) => <Time value={at} className="whitespace-nowrap text-muted" />,
   },
 ]
 

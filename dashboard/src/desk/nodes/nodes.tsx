@@ -42,7 +42,7 @@ const columns: readonly Column<Row>[] = [
   { id: 'version', header: words.version, cell: ({ version }) => version ?? desk.none, wideOnly: true },
   {
     ...{ id: 'started', header: words.started, align: 'right', className: 'w-28' },
-    cell: ({ startedAt }) => <Time value={startedAt} />,
+    cell: ({ startedAt }) => <Time value={startedAt} className="whitespace-nowrap" />,
   },
 ]
 

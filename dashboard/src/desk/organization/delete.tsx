@@ -6,7 +6,6 @@ import { useEffect } from 'react'
 import type { Deletion, Organization } from '../../../../src/operator/desk/schemas/organization.ts'
 import { Button } from '../../parts/button.tsx'
 import { Confirm } from '../../parts/confirm.tsx'
-import { DefinitionList } from '../../parts/definition-list.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { toast } from '../../parts/toasts.ts'
@@ -54,14 +53,19 @@ export function Delete({ organization, onClose }: DeleteProps) {
 }
 
 function Holdings({ holdings }: Pick<Deletion, 'holdings'>) {
-  const names = Object.keys(words.holdings) as (keyof typeof words.holdings)[]
+  const names = (Object.keys(words.holdings) as (keyof typeof words.holdings)[]).filter(
+    (name) => holdings[name] > 0,
+  )
+  if (names.length === 0) return <p>{words.removeHasNothing}</p>
   return (
-    <div className="rounded-md border px-3.5 py-3 text-ink">
-      <p className="mb-2 text-sm font-medium">{words.removeHas}</p>
-      <DefinitionList
-        items={names.map((name) => [words.holdings[name], holdings[name].toLocaleString('en')] as const)}
-      />
-    </div>
+    <dl className="grid grid-cols-2 gap-x-6 gap-y-1 rounded-md border px-3.5 py-3">
+      {names.map((name) => (
+        <div key={name} className="flex justify-between gap-3">
+          <dt className="text-sm">{words.holdings[name]}</dt>
+          <dd className="numbers font-medium text-ink">{holdings[name].toLocaleString('en')}</dd>
+        </div>
+      ))}
+    </dl>
   )
 }
 

@@ -95,7 +95,7 @@ function ChangeLimits({ organization: { id, limits }, onClose }: ChangeProps) {
           save.mutate(undefined)
         }}
       >
-        <div className="grid gap-4 sm:grid-cols-2">
+        <div className="grid items-start gap-4 sm:grid-cols-2">
           {limits.map(({ name }) => (
             <TextField
               key={name}

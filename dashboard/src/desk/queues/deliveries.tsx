@@ -42,7 +42,7 @@ const columns: readonly Column<Row>[] = [
   },
   {
     ...{ id: 'due', header: words.due, className: 'w-24' },
-    cell: ({ dueAt }) => <Time value={dueAt} />,
+    cell: ({ dueAt }) => <Time value={dueAt} className="whitespace-nowrap" />,
   },
   {
     ...{ id: 'reply', header: words.reply, wideOnly: true },

@@ -47,7 +47,7 @@ function Name({ of }: { of: string }) {
 function Next({ of: { state, notBefore, oldestDueAt } }: { of: Row }) {
   const at = notBefore ?? oldestDueAt
   if (state === 'paused' || !at) return <span className="text-faint">{desk.none}</span>
-  return <Time value={at} />
+  return <Time value={at} className="whitespace-nowrap" />
 }
 
 export function Queues() {

@@ -1,5 +1,6 @@
 // Organizations at the desk: looked through, and one as a whole.
 import { ServiceError } from '../../../base/errors.ts'
+import { defaultLimits } from '../../../flow/accounts/organization.ts'
 import { readMetrics } from '../../../flow/read-metrics.ts'
 import { listDomains } from '../../../store/domains.ts'
 import { listKeys } from '../../../store/keys.ts'
@@ -11,7 +12,7 @@ import {
   listOverviews,
   readHoldingsUse,
 } from '../../../store/organization-overviews.ts'
-import { findOrganization, type OrganizationRow } from '../../../store/organizations.ts'
+import { findOrganization, type Limits, type OrganizationRow } from '../../../store/organizations.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import {
   Organization,
@@ -99,5 +100,6 @@ async function presentLimits(
     ...(await readHoldingsUse(db, id, at)),
     managedStarter: managedUsed,
   }
-  return Object.entries(limits).map(([name, value]) => ({ name, value, used: used[name] ?? null }))
+  const names = Object.keys(defaultLimits) as (keyof Limits)[]
+  return names.map((name) => ({ name, value: limits[name], used: used[name] ?? null }))
 }
