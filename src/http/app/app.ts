@@ -22,7 +22,7 @@ export function serveApp(
   api.register(
     async (app: Api) => {
       await app.register(cookie)
-      for (const definition of [...sessionComponents, ...mailComponents]) api.addSchema(definition)
+      for (const definition of [...sessionComponents, ...mailComponents]) app.addSchema(definition)
       addAppDocument(app, deps.publicUrl)
       serveAppDocument(app)
       app.register(async (scope: Api) => {
