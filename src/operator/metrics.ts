@@ -71,13 +71,13 @@ export class OperatorMetrics {
   }
 
   async text(): Promise<Text> {
-    const merged = await this.#gather()
+    const merged = await this.#gauged()
     return new Text(merged.contentType, await merged.metrics())
   }
 
   /** The same for people: without the buckets of histograms. */
   async numbers(): Promise<MetricNumbers[]> {
-    const merged = await this.#gather()
+    const merged = await this.#gauged()
     return (await merged.getMetricsAsJSON()).map(({ name, help, type, values }) => ({
       ...{ name, help, kind: String(type) },
       values: (values as SeriesValue[])
@@ -86,7 +86,7 @@ export class OperatorMetrics {
     }))
   }
 
-  async #gather(): Promise<Registry> {
+  async #gauged(): Promise<Registry> {
     if (performance.now() >= this.#keptUntilMs)
       await (this.#collecting ??= this.#collect().finally(() => (this.#collecting = null)))
     const { pool } = this.#deps.db

@@ -37,10 +37,10 @@ interface ReadDeps extends Deps {
 
 /** Enough of a mail for a list to say whose it is and what it is about. */
 const startBytes = 16 * 1024
-const shownHeaderBytes = 128 * 1024
+const headerBytes = 128 * 1024
 const maxFields = 300
 const maxValue = 2_000
-const maxShownText = 500_000
+const maxText = 500_000
 /** Larger mail is to be downloaded. */
 const maxReadBytes = 32 << 20
 
@@ -84,7 +84,7 @@ export async function readOperatorMail(
   if (!bytes) throw new ServiceError('not_found')
   return {
     mail: { ...mail, ...authorOf(bytes) },
-    header: readFields(bytes.subarray(0, shownHeaderBytes)),
+    header: readFields(bytes.subarray(0, headerBytes)),
     content: await readContent(deps, bytes),
   }
 }
@@ -93,8 +93,8 @@ async function readContent({ parsePool }: ReadDeps, bytes: Buffer): Promise<Read
   const { text, html, attachments, note } = await parsePool.parse(bytes)
   const whole = typeof text === 'string' ? text : Buffer.from(text).toString()
   return {
-    ...{ text: whole.slice(0, maxShownText), html: html === null ? 'none' : 'beside', attachments },
-    note: whole.length > maxShownText ? 'only the beginning of its text is shown' : note,
+    ...{ text: whole.slice(0, maxText), html: html === null ? 'none' : 'beside', attachments },
+    note: whole.length > maxText ? 'only the beginning of its text is shown' : note,
   }
 }
 

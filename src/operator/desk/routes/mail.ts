@@ -6,8 +6,8 @@ import {
   openOperatorMail,
   readOperatorMail,
 } from '../../../flow/mailbox/operator-mail.ts'
-import { attachmentDisposition } from '../../../http/download-name.ts'
-import { sendStream } from '../../../http/send-stream.ts'
+import { attachmentDisposition } from '../../../web/download-name.ts'
+import { sendStream } from '../../../web/send-stream.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import { Mail, MailKindParams, MailList, MailParams, MailQuery } from '../schemas/mail.ts'
 
