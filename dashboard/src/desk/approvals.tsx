@@ -79,9 +79,13 @@ function Waits({ row: { id, name, owner, createdAt } }: { row: Row }) {
             {owner ?? words.noOwner} · {words.asked} <Time value={createdAt} />
           </p>
         </div>
-        <Button variant="primary" busy={approve.isPending} onClick={() => approve.mutate(undefined)}>
+        <Button
+          variant="primary"
+          aria-label={`${words.approve}: ${name}`}
+          busy={approve.isPending}
+          onClick={() => approve.mutate(undefined)}
+        >
           {words.approve}
-          <span className="sr-only">: {name}</span>
         </Button>
       </div>
       <ErrorNote error={approve.error} />

@@ -54,7 +54,7 @@ function PageKey({ page: { id, to, key } }: { page: DeskPage }) {
 /** A bar above on a phone. */
 function SideBar({ onHelp }: { onHelp: () => void }) {
   return (
-    <div className="sticky top-0 z-20 flex items-center gap-3 border-b bg-page px-3 py-2 md:h-dvh md:flex-col md:items-stretch md:overflow-y-auto md:border-r md:border-b-0 md:py-3">
+    <header className="sticky top-0 z-20 flex items-center gap-3 border-b bg-page px-3 py-2 md:h-dvh md:flex-col md:items-stretch md:overflow-y-auto md:border-r md:border-b-0 md:py-3">
       <Link
         to="/"
         className="flex h-9 flex-1 items-center gap-2.5 rounded-md px-1.5 font-semibold md:flex-none"
@@ -74,7 +74,7 @@ function SideBar({ onHelp }: { onHelp: () => void }) {
       <div className="md:mt-auto">
         <DeskMenu onHelp={onHelp} />
       </div>
-    </div>
+    </header>
   )
 }
 
@@ -116,10 +116,10 @@ function BottomBar() {
         <Link
           key={id}
           to={to}
-          aria-label={desk.pages[id]}
           className="relative grid h-14 flex-1 place-items-center text-muted -outline-offset-2 data-[status=active]:text-accent"
         >
           <Icon size={21} strokeWidth={1.75} aria-hidden />
+          <span className="sr-only">{desk.pages[id]}</span>
           {id === 'approvals' && (
             <span className="absolute top-1.5 left-[calc(50%+6px)]">
               <Waiting />

@@ -3,6 +3,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
+import { ApiError } from '../api/client.ts'
 import { ErrorNote } from '../parts/error-note.tsx'
 import { passNonceOn } from '../parts/nonce.ts'
 import { listenForShortcuts } from '../parts/shortcut.ts'
@@ -19,12 +20,9 @@ function Desk() {
   const { data: session, error, isPending, refetch } = useSession()
   if (isPending) return null
   if (session) return <RouterProvider router={router} />
-  if (session === null) return <SignIn />
-  return (
-    <SignIn>
-      <ErrorNote error={error} onRetry={() => void refetch()} />
-    </SignIn>
-  )
+  // A link that opens nothing opens nothing the next time either.
+  const retry = error instanceof ApiError ? {} : { onRetry: () => void refetch() }
+  return <SignIn>{error && <ErrorNote error={error} {...retry} />}</SignIn>
 }
 
 passNonceOn()

@@ -45,7 +45,7 @@ function Trigger({ domain, ...rest }: { domain: string }) {
   return (
     <button
       type="button"
-      aria-label={desk.menu}
+      aria-label={domain ? `${desk.menu}: ${domain}` : desk.menu}
       {...rest}
       className="flex h-10 w-full min-w-0 items-center gap-2.5 rounded-md px-1.5 text-left hover:bg-hover"
     >

@@ -56,7 +56,8 @@ export function useCloseDesk(): () => Promise<void> {
   return async () => {
     await ask('/session', { method: 'DELETE' })
     setChangeToken(null)
-    queries.clear()
     queries.setQueryData(key, null)
+    // What was read stays in no browser that nobody sits at.
+    queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== key[0] })
   }
 }
