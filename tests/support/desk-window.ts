@@ -47,6 +47,7 @@ export async function openWindow(scope: Scope, url: string, widthPx: number): Pr
     const found: string[] = []
     for (const theme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' })
+      await page.evaluate('new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))')
       await page.screenshot({ path: join(folder, `${name}-${widthPx}-${theme}.png`) })
       found.push(...(await violationsOf(page)).map((violation) => `${name} ${theme}: ${violation}`))
     }

@@ -51,8 +51,8 @@ function number(id: 'inboxes' | 'domains' | 'keys' | 'waiting', header: string):
 function Name({ row: { name, owner } }: { row: Row }) {
   return (
     <span className="block min-w-0">
-      <span className="block font-medium break-words">{name}</span>
-      {owner && <span className="block truncate text-xs text-faint">{owner}</span>}
+      <span className="block font-medium wrap-anywhere">{name}</span>
+      {owner && <span className="line-clamp-2 text-xs wrap-anywhere text-faint">{owner}</span>}
     </span>
   )
 }

@@ -23,8 +23,10 @@ const columns: readonly Column<Row>[] = [
     ...{ id: 'subject', header: words.subject },
     cell: ({ subject, from, sender }) => (
       <span className="block min-w-0">
-        <span className="block font-medium break-words">{subject || words.noSubject}</span>
-        <span className="block truncate text-xs text-faint">{from || sender || words.noSender}</span>
+        <span className="block font-medium wrap-anywhere">{subject || words.noSubject}</span>
+        <span className="line-clamp-2 text-xs wrap-anywhere text-faint">
+          {from || sender || words.noSender}
+        </span>
       </span>
     ),
   },

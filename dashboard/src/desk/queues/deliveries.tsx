@@ -17,7 +17,7 @@ const columns: readonly Column<Row>[] = [
     cell: ({ email, subject }) => (
       <span className="block min-w-0">
         <span className="block font-medium break-all">{email}</span>
-        <span className="block truncate text-xs text-faint">{subject}</span>
+        <span className="line-clamp-2 text-xs wrap-anywhere text-faint">{subject}</span>
       </span>
     ),
   },
