@@ -83,8 +83,8 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
       delivery?.wake(routes)
       signals.announced.wake()
     }
-    if (roles.includes('api'))
-      Object.assign(listening, await startApi(foundation, certificate, { ...signals, wake }, parts))
+    if (roles.includes('api') || roles.includes('dashboard'))
+      Object.assign(listening, await startApi(foundation, certificate, { ...signals, wake }, roles, parts))
     const { acme } = settings
     if (acme && roles.includes('jobs')) parts.push(startOrders(foundation, acme, certificate.changed))
     return { listening, stop }

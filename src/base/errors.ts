@@ -33,6 +33,13 @@ export type RefusalCode =
   | 'rate_limited'
   | 'send_limit_exceeded'
   | 'unauthorized'
+  | 'session_required'
+  | 'sign_in_failed'
+  | 'wrong_origin'
+  | 'not_an_owner'
+  | 'link_expired'
+  | 'last_owner'
+  | 'too_many_attempts'
   | 'unavailable'
 
 /**

@@ -12,6 +12,8 @@ export type MessageId = Branded<'message'>
 export type SubmissionId = Branded<'submission'>
 export type WebhookId = Branded<'webhook'>
 export type DomainId = Branded<'domain'>
+export type PersonId = Branded<'person'>
+export type SessionId = Branded<'session'>
 
 const prefixes = { inbox: 'inb_', thread: 'thr_', message: 'msg_', webhook: 'whk_' } as const
 type PrefixedId = { inbox: InboxId; thread: ThreadId; message: MessageId; webhook: WebhookId }

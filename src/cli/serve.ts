@@ -4,11 +4,13 @@ import { writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { App, Listening } from '../app.ts'
+import type { OrganizationId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
 import { formatAddress } from '../config/setting-values.ts'
 import { roles as allRoles, parseRoles, type Role, type Settings } from '../config/settings.ts'
 import { createKey } from '../flow/accounts/key.ts'
 import { createOrganization } from '../flow/accounts/organization.ts'
+import { linkDeveloper } from '../flow/people/sign-in-link.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
 import { listOrganizations } from '../store/organizations.ts'
 import { loadSettings, type OutputOptions, print } from './context.ts'
@@ -50,9 +52,9 @@ async function serve(options: ServeOptions): Promise<void> {
     await foundation.close()
     throw error
   }
-  const secret = settings.isDevelopment ? await openDevelopment(foundation) : null
+  const development = settings.isDevelopment ? await openDevelopment(foundation) : null
   const ended = stopOnSignal(app, foundation)
-  console.log(asJson ? readyLine(app.listening) : banner(settings, app.listening, secret))
+  console.log(asJson ? readyLine(app.listening) : banner(settings, app.listening, development))
   flushCompileCache() // now, for a service that is killed never gets to it at its end
   await ended
 }
@@ -75,14 +77,36 @@ async function migrateOnly(options: OutputOptions): Promise<void> {
 
 /** Whoever tries things out opens more inboxes than a customer begins with. */
 const developmentInboxes = 1_000
+const developmentName = 'Development'
+
+/** What a development deployment tells whoever has started it. */
+interface Development {
+  /** The key's, at the first start alone. */
+  secret: string | null
+  /** Signs in once; null where the organization is gone. */
+  signInToken: string | null
+}
 
 /** In development the first start makes an organization and a key that may do everything; both stay. */
-export async function openDevelopment(foundation: Foundation): Promise<string | null> {
-  if ((await listOrganizations(foundation.db)).length > 0) return null
+export async function openDevelopment(foundation: Foundation): Promise<Development> {
+  const organizations = await listOrganizations(foundation.db)
+  const made = organizations.length === 0 ? await makeDevelopment(foundation) : null
+  const own = made?.organizationId ?? organizations.find(({ name }) => name === developmentName)?.id
+  const signInToken = own ? await linkDeveloper(foundation, own) : null
+  return { secret: made?.secret ?? null, signInToken }
+}
+
+async function makeDevelopment(
+  foundation: Foundation,
+): Promise<{ organizationId: OrganizationId; secret: string }> {
   const { defaultLimits, dataDir } = foundation.settings
   const managedStarter = Math.max(defaultLimits.managedStarter, developmentInboxes)
   const limits = { ...defaultLimits, managedStarter }
-  const organization = await createOrganization(foundation, { name: 'Development', status: 'active', limits })
+  const organization = await createOrganization(foundation, {
+    name: developmentName,
+    status: 'active',
+    limits,
+  })
   const { secret } = await createKey(foundation, {
     organizationId: organization.id,
     name: 'development',
@@ -96,7 +120,7 @@ export async function openDevelopment(foundation: Foundation): Promise<string | 
     requestsPerMinute: null,
   })
   await writeFile(`${dataDir}/development-key`, `${secret}\n`, { mode: 0o600 })
-  return secret
+  return { organizationId: organization.id, secret }
 }
 
 function readyLine({ http, https, operator, smtp }: Listening): string {
@@ -109,7 +133,7 @@ function readyLine({ http, https, operator, smtp }: Listening): string {
   })
 }
 
-function banner(settings: Settings, listening: Listening, secret: string | null): string {
+function banner(settings: Settings, listening: Listening, development: Development | null): string {
   const { http, https, operator, smtp } = listening
   const lines = ['', 'Posthorn is ready.', '']
   if (http)
@@ -119,7 +143,7 @@ function banner(settings: Settings, listening: Listening, secret: string | null)
   if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives for ${settings.managedDomain}`)
   lines.push(`  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics`)
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
-  if (settings.isDevelopment && http) lines.push('', ...firstCall(settings, formatAddress(http), secret))
+  if (development && http) lines.push('', ...firstSteps(settings, formatAddress(http), development))
   return `${lines.join('\n')}\n`
 }
 
@@ -134,7 +158,9 @@ const deliveryWords = {
   capture: 'capture: nothing leaves this machine; mail for other domains is kept here',
 }
 
-function firstCall({ dataDir }: Settings, http: string, secret: string | null): string[] {
+function firstSteps({ dataDir }: Settings, http: string, { secret, signInToken }: Development): string[] {
+  const page = `http://${http}/sign-in#${signInToken}`
+  const signIn = signInToken ? ['  The dashboard, signed in by this link once:', `  ${page}`, ''] : []
   const key = secret
     ? [`  Your key, kept in ${dataDir}/development-key:`, `  ${secret}`]
     : [`  Your key is in ${dataDir}/development-key`]
@@ -143,7 +169,7 @@ function firstCall({ dataDir }: Settings, http: string, secret: string | null): 
     `    -H "x-api-key: $(cat ${dataDir}/development-key)" \\`,
     `    -H 'content-type: application/json' -d '{"localPart":"hello"}'`,
   ]
-  return [...key, '', '  The first call, an inbox:', '', ...call]
+  return [...signIn, ...key, '', '  The first call, an inbox:', '', ...call]
 }
 
 /** The first signal drains; a second one, or a drain that hangs, ends it at once. */
@@ -166,6 +192,6 @@ async function stopOnSignal(app: App, foundation: Foundation): Promise<void> {
 
 function requireRoles(text: string): Role[] {
   const roles = parseRoles(text)
-  if (!roles) throw new InvalidArgumentError(`there are ${allRoles.join(', ')} (dashboard is not there yet)`)
+  if (!roles) throw new InvalidArgumentError(`there are ${allRoles.join(', ')}`)
   return roles
 }

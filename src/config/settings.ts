@@ -40,10 +40,9 @@ import {
   withRelayTls,
 } from './setting-values.ts'
 
-export type Role = 'api' | 'mx' | 'delivery' | 'webhooks' | 'jobs'
+export type Role = 'api' | 'mx' | 'delivery' | 'webhooks' | 'jobs' | 'dashboard'
 
-/** The roles that exist so far, in the order in which they start. */
-export const roles: readonly Role[] = ['api', 'mx', 'delivery', 'webhooks', 'jobs']
+export const roles: readonly Role[] = ['api', 'mx', 'delivery', 'webhooks', 'jobs', 'dashboard']
 
 export interface Settings {
   dataDir: string

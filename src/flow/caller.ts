@@ -1,10 +1,10 @@
 // Who calls, and what its key's restrictions allow; pure judgements that every verb asks.
 import { ServiceError } from '../base/errors.ts'
-import type { InboxId } from '../base/ids.ts'
+import type { InboxId, SessionId } from '../base/ids.ts'
 import type { CallerRow } from '../store/keys.ts'
 
-/** An authenticated key with its organization. */
-export type Caller = CallerRow
+/** An authenticated key with its organization; of a member who is signed in, their own key and the session. */
+export type Caller = CallerRow & { sessionId?: SessionId }
 
 /** Who sends, and within which bounds: a key, or this service itself, which has none (`id` and `kind` null). */
 export type SendingCaller = Pick<

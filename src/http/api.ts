@@ -2,16 +2,17 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest, RawServerDefault } from 'fastify'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { SecretBox } from '../base/secret-box.ts'
-import type { KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
+import type { RequestRate } from '../flow/accounts/authenticate.ts'
 import type { Caller, Scope } from '../flow/caller.ts'
 import type { PolicyDeps } from '../flow/domains/mta-sts-policy.ts'
 import type { verifyDomain } from '../flow/domains/verify-domain.ts'
 import type { changeWebhook } from '../flow/events/endpoints.ts'
 import type { readSource } from '../flow/mailbox/read-mailbox.ts'
+import type { Sessions, SignedIn } from '../flow/people/sessions.ts'
 import type { Acceptance } from '../flow/sending/accept-send.ts'
 import type { Validation } from '../flow/validate.ts'
 import type { Db } from '../postgres/db.ts'
@@ -30,12 +31,15 @@ export type Api = FastifyInstance<
   TypeBoxTypeProvider
 >
 
+/** Who calls; refuses whom it does not know. */
+export type Authenticate = (request: FastifyRequest) => Promise<Caller>
+
 export interface HttpDeps {
   db: Db
   clock: Clock
   log: Log
   secretBox: SecretBox
-  keyRing: KeyRing
+  authenticate: Authenticate
   requestRate: RequestRate
   acceptance: Acceptance
   validation: Validation
@@ -66,6 +70,22 @@ export interface HttpDeps {
   }
 }
 
+/** What the dashboard needs beyond the routes of the API. */
+export interface AppDeps extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate'> {
+  sessions: Sessions
+  /** How the world reaches the service, without a slash at the end; empty where that is not known beforehand. */
+  publicUrl: string
+  isDevelopment: boolean
+  /** Where the built pages lie. */
+  pagesFolder: string
+}
+
+/**
+ * Who may ask for an operation of the dashboard's own. `none`: nobody need be signed in; `person`: whoever is; `member`: of
+ * an organization; `writer`: not a viewer; `owner`.
+ */
+export type Admitted = 'none' | 'person' | 'member' | 'writer' | 'owner'
+
 /** An answer that no schema serializes. */
 export interface OtherResponse {
   description: string
@@ -76,8 +96,10 @@ export interface OtherResponse {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before the body is read, on every operation under /v1. */
+    /** Set before the body is read, on every operation of the API. */
     caller: Caller
+    /** Who is signed in; set on every operation of the dashboard's own that needs it. */
+    signedIn: SignedIn
     /** When its key began to be looked at, on the monotonic clock. */
     admittedMs: number
     /** How long it has waited for mail, which is no work; absent where it has not. */
@@ -88,6 +110,8 @@ declare module 'fastify' {
     large?: LargeBody
   }
   interface FastifyContextConfig {
+    /** Of an operation of the dashboard's own: who may ask for it. */
+    session?: Admitted
     /** What the caller's key must permit, one of several; null: nothing beyond being valid. */
     scope?: Scope | readonly Scope[] | null
     /** The largest body it takes, in bytes, or as large as the caller's messages; 64 KiB where it does not say. */

@@ -1,23 +1,23 @@
-// Who calls: the key in x-api-key, its request rate, its organization's state and its scope, in this order.
+// Who calls: by the key in x-api-key or by a session, the request rate, its organization's state and its scope, in this order.
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import { writtenAddress } from '../base/ip-address.ts'
 import { within } from '../base/within.ts'
 import type { Admission, KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
-import { admissionMs } from '../flow/accounts/key.ts'
 import { type Caller, hasScope, type Scope } from '../flow/caller.ts'
-import type { Api } from './api.ts'
+import { admissionMs } from '../flow/known-everywhere.ts'
+import type { Api, Authenticate } from './api.ts'
 
 /** How long a caller's key is looked up at most. */
 const callerMs = 10_000
 /** How long an operation may take: looking a domain's records up takes ten seconds. */
 const answerMs = 15_000
 
-type Deps = { clock: Clock; keyRing: KeyRing; requestRate: RequestRate }
+type Deps = { clock: Clock; authenticate: Authenticate; requestRate: RequestRate }
 
 /**
- * Puts every route that is added after it behind a key: a request is let in before its body is read, or refused with
+ * Puts every route that is added after it behind a caller: a request is let in before its body is read, or refused with
  * 401, 429 or 403. A route that does not say which scope it needs is a mistake that stops the start. What does not
  * come to an end in time is answered with 503.
  */
@@ -58,7 +58,7 @@ function admit(deps: Deps, scopes: readonly Scope[]) {
 }
 
 async function enter(deps: Deps, request: FastifyRequest): Promise<{ caller: Caller; admission: Admission }> {
-  const caller = await authenticate(deps, request)
+  const caller = await deps.authenticate(request)
   return { caller, admission: await deps.requestRate.admit(caller) }
 }
 
@@ -72,23 +72,26 @@ function count(reply: FastifyReply, { allowed, limit, remaining, resetSeconds }:
  * A body may take minutes to arrive, and mail to be waited for: by then the key may have been revoked, or its organization
  * suspended. Refuses who would not be let in any more.
  */
-export async function readmit(deps: Pick<Deps, 'clock' | 'keyRing'>, request: FastifyRequest): Promise<void> {
+export async function readmit(
+  deps: Pick<Deps, 'clock' | 'authenticate'>,
+  request: FastifyRequest,
+): Promise<void> {
   const nowMs = deps.clock.monotonicMs()
   if (nowMs - request.admittedMs <= admissionMs) return
-  request.caller = await within(callerMs, authenticate(deps, request), unavailable)
+  request.caller = await within(callerMs, deps.authenticate(request), unavailable)
   request.admittedMs = nowMs
   requireActive(request.caller)
 }
 
-async function authenticate(
-  { keyRing }: Pick<Deps, 'keyRing'>,
-  { headers, ip }: FastifyRequest,
-): Promise<Caller> {
-  const secret = headers['x-api-key']
-  const given = typeof secret === 'string' ? secret : undefined
-  const caller = await keyRing.authenticate(given, writtenAddress(ip))
-  if (!caller) throw new ServiceError('unauthorized')
-  return caller
+/** By the key in x-api-key, and by nothing else: no cookie is ever read. */
+export function byKey(keyRing: KeyRing): Authenticate {
+  return async ({ headers, ip }) => {
+    const secret = headers['x-api-key']
+    const given = typeof secret === 'string' ? secret : undefined
+    const caller = await keyRing.authenticate(given, writtenAddress(ip))
+    if (!caller) throw new ServiceError('unauthorized')
+    return caller
+  }
 }
 
 function requireActive({ organizationStatus }: Caller): void {

@@ -27,6 +27,10 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
     401,
     'The API key in the header x-api-key is missing, wrong, expired or revoked, or may not be used from this address.',
   ],
+  session_required: [401, 'Nobody is signed in, or the session has ended. Sign in.'],
+  sign_in_failed: [401, 'The address and the password do not belong together.'],
+  wrong_origin: [403, 'The request does not come from a page of this service that is signed in.'],
+  not_an_owner: [403, 'Only an owner of the organization may do this.'],
   marketing_not_available: [403, 'Marketing mail is not available on this deployment.'],
   insufficient_scope: [403, 'The API key does not have the scope that this operation needs.'],
   organization_inactive: [403, 'The organization is not active: the operator has to approve it.'],
@@ -58,6 +62,8 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   ],
   delivery_in_progress: [409, 'A delivery attempt is on the wire. Try again in a moment.'],
   attachment_not_clean: [409, 'The attachment was found infected, or could not be scanned as a whole.'],
+  last_owner: [409, 'An organization keeps at least one owner. Make somebody else one first.'],
+  link_expired: [410, 'The link was used before, or its time is over. Ask for a new one.'],
   idempotency_result_expired: [
     410,
     'The result of this idempotency key was deleted. The key cannot be used again.',
@@ -74,6 +80,7 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
     'The attachment has not been scanned yet. Without a scanner, which the operator sets up, none is given out.',
   ],
   rate_limited: [429, 'Too many requests with this API key. Wait as many seconds as retry-after says.'],
+  too_many_attempts: [429, 'Too many attempts. Wait as many seconds as retry-after says.'],
   send_limit_exceeded: [
     429,
     'A sending limit of the organization is reached (GET /v1/me). Wait as many seconds as retry-after says.',

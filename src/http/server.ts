@@ -5,11 +5,13 @@ import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply } from 'fastify'
 import { meters } from '../base/meters.ts'
+import type { KeyRing } from '../flow/accounts/authenticate.ts'
 import { isWrittenAsEmail, readEmail } from '../mail/address.ts'
-import type { Api, HttpDeps } from './api.ts'
+import type { Api, AppDeps, HttpDeps } from './api.ts'
+import { serveApp } from './app/app.ts'
 import { ByteBudget } from './body/byte-budget.ts'
 import { countAnswers, takeJson } from './body/read-json.ts'
-import { requireCallers } from './caller.ts'
+import { byKey, requireCallers } from './caller.ts'
 import { connectionLimits } from './connections.ts'
 import { serveDocs } from './document/docs.ts'
 import { addOpenApi, serveOpenApi } from './document/openapi.ts'
@@ -59,16 +61,25 @@ const components = [
   ],
 ]
 
+/** What it serves: the API behind keys, the dashboard behind sessions, or both. */
+export interface ServerDeps extends Omit<HttpDeps, 'authenticate'> {
+  /** Null: the API is not served here. */
+  keyRing: KeyRing | null
+  /** Null: the dashboard is not served here. */
+  dashboard: Pick<AppDeps, 'sessions' | 'isDevelopment' | 'pagesFolder'> | null
+}
+
 /**
  * The server, ready to listen; `close` answers what is under way and ends idle connections. Another server may hand requests
  * to its `routing`.
  */
-export function createHttpServer(deps: HttpDeps): Api {
+export function createHttpServer(deps: ServerDeps): Api {
   const { trustedProxies, isHttpsOn } = deps.settings
   const api = createApi(trustedProxies)
   api.setErrorHandler(answerFailures(deps.log))
   api.addHook('onSend', logBrokenAnswers(deps.log))
-  api.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
+  if (!deps.dashboard)
+    api.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
   const refuse = isHttpsOn ? refusePlain(trustedProxies) : () => null
   api.addHook('onRequest', (request, reply, done) => {
     setCommonHeaders(reply)
@@ -93,7 +104,13 @@ export function createHttpServer(deps: HttpDeps): Api {
   serveOpenApi(api)
   serveDocs(api)
   serveWellKnown(api, deps)
-  api.register(async (scope: Api) => addRoutes(scope, deps, budget))
+  const { keyRing, dashboard } = deps
+  if (keyRing)
+    api.register(async (scope: Api) => addRoutes(scope, { ...deps, authenticate: byKey(keyRing) }, budget))
+  if (dashboard)
+    serveApp(api, { ...deps, ...dashboard, publicUrl: deps.settings.publicUrl }, (scope, authenticate) =>
+      addRoutes(scope, { ...deps, authenticate }, budget),
+    )
   return api
 }
 

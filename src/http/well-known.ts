@@ -11,13 +11,15 @@ import { errorAnswer, sendError } from './errors.ts'
 const answerMs = 10_000
 const maxTokens = 1_000
 
+type Deps = Pick<HttpDeps, 'db' | 'clock' | 'domains' | 'mtaStsMode' | 'settings'>
+
 /** Answered to anyone, without a key. */
-export function serveWellKnown(api: Api, deps: HttpDeps): void {
+export function serveWellKnown(api: Api, deps: Deps): void {
   if (deps.settings.hasAcme) addChallenges(api, deps)
   addPolicies(api, deps)
 }
 
-function addChallenges(api: Api, { db, clock }: HttpDeps): void {
+function addChallenges(api: Api, { db, clock }: Deps): void {
   // An authority asks from several places at once, and strangers may ask for whatever they like.
   const known = new KnownFor<string, string>({
     ...{ name: 'find challenges', clock, ms: 1_000, missingMs: 1_000, max: maxTokens },
@@ -40,7 +42,7 @@ function addChallenges(api: Api, { db, clock }: HttpDeps): void {
   })
 }
 
-function addPolicies(api: Api, { domains, mtaStsMode, settings }: HttpDeps): void {
+function addPolicies(api: Api, { domains, mtaStsMode, settings }: Deps): void {
   const { managedDomain, mailHost } = settings
   api.get('/.well-known/mta-sts.txt', { schema: { hide: true } }, async (request, reply) => {
     const deps = { domains, managedDomain, mailHost, mtaStsMode }

@@ -1,13 +1,16 @@
-// The api role of a node: the public API over HTTP, with its live stream and its validation of addresses.
+// The roles api and dashboard of a node: the public API over HTTP, with its live stream and its validation of addresses, and
+// the pages with the same operations behind a session.
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
+import { join } from 'node:path'
 import { readAddressListFiles } from '../config/address-list-files.ts'
 import { formatAddress, type ListenAddress } from '../config/setting-values.ts'
-import type { Settings } from '../config/settings.ts'
+import type { Role, Settings } from '../config/settings.ts'
 import { HopsInTime } from '../dns/hops-in-time.ts'
 import { HopFinder, type Hops } from '../dns/mx.ts'
 import { Resolver } from '../dns/resolver.ts'
 import { KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
+import { Sessions } from '../flow/people/sessions.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Acceptance } from '../flow/sending/accept-send.ts'
 import { SendContents } from '../flow/sending/send-contents.ts'
@@ -28,6 +31,7 @@ export async function startApi(
   foundation: Foundation,
   certificate: Certificate,
   { grown, wake }: Pick<Signals, 'grown'> & { wake(routes: string[]): void },
+  roles: readonly Role[],
   parts: Part[],
 ): Promise<{ http: ListenAddress; https: ListenAddress | null }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
@@ -62,7 +66,8 @@ export async function startApi(
     eventStreams,
     messageWaits,
     addressGuard: createAddressGuard(settings),
-    keyRing: new KeyRing({ db, clock }),
+    keyRing: roles.includes('api') ? new KeyRing({ db, clock }) : null,
+    dashboard: roles.includes('dashboard') ? dashboardOf(foundation) : null,
     requestRate: new RequestRate({ db, clock }),
     domains,
     mtaStsMode: certificate.mtaStsMode,
@@ -91,6 +96,11 @@ export async function startApi(
     },
   })
   return listeners.addresses
+}
+
+function dashboardOf({ settings: { isDevelopment }, db, clock }: Foundation) {
+  const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
+  return { sessions: new Sessions({ db, clock }), isDevelopment, pagesFolder }
 }
 
 interface Listeners {

@@ -1,5 +1,5 @@
 // API keys by the digest of their secret, and the requests that nodes have borrowed of a key's minute.
-import type { InboxId, KeyId, OrganizationId } from '../base/ids.ts'
+import type { InboxId, KeyId, OrganizationId, PersonId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { Limits } from './organizations.ts'
@@ -32,7 +32,11 @@ const columns = `k.id, k.organization_id as "organizationId", k.name, k.kind, k.
   coalesce(k.requests_per_minute, (o.limits->>'requestsPerMinute')::integer) as "requestsPerMinute"`
 
 /** A key without a request rate has its organization's. */
-type NewKey = Omit<KeyRow, 'revokedAt' | 'requestsPerMinute'> & { requestsPerMinute: number | null }
+type NewKey = Omit<KeyRow, 'revokedAt' | 'requestsPerMinute'> & {
+  requestsPerMinute: number | null
+  /** Whose sessions it stands for; a key with a secret is nobody's. */
+  personId?: PersonId
+}
 
 export async function insertKey(tx: Tx, row: NewKey, hash: Buffer): Promise<void> {
   const named = new Arguments({
@@ -48,6 +52,7 @@ export async function insertKey(tx: Tx, row: NewKey, hash: Buffer): Promise<void
     allowed_recipient_domains: row.allowedRecipientDomains,
     expires_at: row.expiresAt,
     requests_per_minute: row.requestsPerMinute,
+    person_id: row.personId ?? null,
     created_at: row.createdAt,
   })
   await tx.query(named.insertInto('api_key'), named.values)
@@ -65,6 +70,16 @@ export async function findCallers(
   )
 }
 
+/** The callers that these keys of members stand for. */
+export async function findMemberCallers(db: Queryable, ids: readonly KeyId[]): Promise<CallerRow[]> {
+  return await db.query<CallerRow>(
+    `select ${columns}, o.status as "organizationStatus", o.limits
+    from api_key k join organization o on o.id = k.organization_id
+    where k.id = any($1) and k.person_id is not null and k.revoked_at is null`,
+    [ids],
+  )
+}
+
 /** Those of the keys that can be used at this time. */
 export async function listLiveKeys(db: Queryable, ids: readonly KeyId[], at: Date): Promise<KeyId[]> {
   const rows = await db.query<{ id: KeyId }>(
@@ -75,10 +90,11 @@ export async function listLiveKeys(db: Queryable, ids: readonly KeyId[], at: Dat
   return rows.map(({ id }) => id)
 }
 
+/** The keys that have a secret. */
 export async function listKeys(db: Queryable, organizationId: string): Promise<KeyRow[]> {
   return await db.query<KeyRow>(
     `select ${columns} from api_key k join organization o on o.id = k.organization_id
-    where k.organization_id = $1 order by k.id`,
+    where k.organization_id = $1 and k.person_id is null order by k.id`,
     [organizationId],
   )
 }

@@ -154,9 +154,11 @@ export async function removeOwnRows(
   return rows.length
 }
 
-/** Removes its keys, with what was borrowed of their rates, and its usage. */
+/** Removes its members, whose sessions are of no organization then, its keys with what was borrowed of their rates, and its usage. */
 export async function removeKeys(tx: Tx, id: OrganizationId): Promise<void> {
-  await tx.query('delete from api_key where organization_id = $1', [id])
+  await tx.query('update session set organization_id = null where organization_id = $1', [id])
+  for (const table of ['invitation', 'member', 'audit_entry', 'api_key'])
+    await tx.query(`delete from ${table} where organization_id = $1`, [id])
   await tx.query('delete from usage where organization_id = $1', [id])
   await tx.query('delete from received_usage where organization_id = $1', [id])
 }

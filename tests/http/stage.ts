@@ -16,6 +16,7 @@ import { Resolver } from '../../src/dns/resolver.ts'
 import { KeyRing, RequestRate } from '../../src/flow/accounts/authenticate.ts'
 import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
+import { Sessions } from '../../src/flow/people/sessions.ts'
 import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
 import { Receiver } from '../../src/flow/receiving/receive.ts'
@@ -127,6 +128,11 @@ export async function setStage(
   const server = createHttpServer({
     ...{ db, clock, log, secretBox, ...keys, acceptance, validation, resolver, blobs, settings, ...events },
     ...{ domains, mtaStsMode: () => 'testing' as const },
+    dashboard: {
+      sessions: new Sessions({ db, clock }),
+      isDevelopment: true,
+      pagesFolder: join(folder, 'pages'),
+    },
   })
   new OpenConnections(trustedProxies).bound(server.server)
   const base = await server.listen({ host: '127.0.0.1', port: 0 })

@@ -64,7 +64,7 @@ export async function startTemporary({ clamd }: Settings): Promise<TourSite> {
     const { startApp } = await import('../../app.ts')
     const app = await startApp(foundation, settings.roles)
     endings.push(() => app.stop())
-    const secret = await openDevelopment(foundation)
+    const { secret } = await openDevelopment(foundation)
     const http = `http://${formatAddress(app.listening.http!)}`
     return { origin: 'fresh', http, secret: secret!, scans: clamd !== null, leave }
   } catch (error) {

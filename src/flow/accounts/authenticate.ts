@@ -5,7 +5,8 @@ import { KnownFor } from '../../base/known-for.ts'
 import type { Db } from '../../postgres/db.ts'
 import { borrowRequests, findCallers } from '../../store/keys.ts'
 import type { Caller } from '../caller.ts'
-import { hashSecret, isSecret, keyCacheMs } from './key.ts'
+import { knownForMs } from '../known-everywhere.ts'
+import { hashSecret, isSecret } from './key.ts'
 
 const maxKeys = 10_000
 /** Longer than any key: what is longer is not worth a digest. */
@@ -20,7 +21,7 @@ export class KeyRing {
   constructor({ db, clock }: { db: Db; clock: Clock }) {
     this.#clock = clock
     this.#callers = new KnownFor({
-      ...{ name: 'find callers', clock, ms: keyCacheMs, max: maxKeys },
+      ...{ name: 'find callers', clock, ms: knownForMs, max: maxKeys },
       load: async (digests) => {
         const hashes = digests.map((digest) => Buffer.from(digest, 'latin1'))
         const found = await findCallers(db, hashes)

@@ -24,8 +24,8 @@ import {
 } from '../../store/removal.ts'
 import { purgeDeletedWebhook } from '../../store/webhook-deliveries.ts'
 import { buryWebhooks, listWebhooks } from '../../store/webhooks.ts'
+import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { purgeDeleted } from '../mailbox/delete-inbox.ts'
-import { untilKnownEverywhere } from './key.ts'
 
 interface Deps {
   db: Db

@@ -1,6 +1,5 @@
 // API keys: made, listed, revoked. The secret leaves once; what is stored reveals nothing of it.
 import { hash, randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import { sha256 } from '../../base/digest.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -11,14 +10,10 @@ import { trimDomain } from '../../mail/domain-name.ts'
 import type { Db } from '../../postgres/db.ts'
 import { insertKey, type KeyRow, revokeKey } from '../../store/keys.ts'
 import { findOrganization } from '../../store/organizations.ts'
+import { untilKnownEverywhere } from '../known-everywhere.ts'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const secretPattern = /^ph_[0-9A-Za-z]{49}$/
-
-/** A node's cached key lives this long at most, so a revocation holds everywhere after it. */
-export const keyCacheMs = 1_000
-/** A request that came in acts this long at most on what was known of its key; after that its key is looked at again. */
-export const admissionMs = 100
 
 /** `ph_`, 43 base62 characters that carry 256 bits, 6 of checksum. */
 export function newSecret(): string {
@@ -103,9 +98,4 @@ export async function endKey(deps: { db: Db; clock: Clock }, id: string): Promis
   if (!key) throw new ServiceError('not_found', `there is no key ${id}`)
   await untilKnownEverywhere()
   return key
-}
-
-/** Resolves when no node acts any more on what it knew of a key or its organization. */
-export async function untilKnownEverywhere(): Promise<void> {
-  await sleep(keyCacheMs + admissionMs)
 }

@@ -10,7 +10,7 @@ import {
   updateLimits,
   updateOrganizationStatus,
 } from '../../store/organizations.ts'
-import { untilKnownEverywhere } from './key.ts'
+import { untilKnownEverywhere } from '../known-everywhere.ts'
 
 type Deps = { db: Db; clock: Clock }
 

@@ -38,7 +38,7 @@ export function takeJson(api: Api, budget: ByteBudget): void {
   api.addHook('onClose', () => reader.close())
   api.removeAllContentTypeParsers()
   api.addHook('preParsing', (request, reply, _payload, done) => {
-    if (takesBody(request)) request.holding = new Holding(budget, request.caller.organizationId, reply.raw)
+    if (takesBody(request)) request.holding = new Holding(budget, holderOf(request), reply.raw)
     done()
   })
   api.addContentTypeParser(
@@ -63,6 +63,11 @@ export function takeJson(api: Api, budget: ByteBudget): void {
     },
   )
   api.addContentTypeParser('*', refuseOtherTypes)
+}
+
+/** Whose share a body is held of: the organization's, of who signs in the person's, of who has not yet their address's. */
+function holderOf({ caller, signedIn, ip }: FastifyRequest): string {
+  return caller?.organizationId ?? signedIn?.person.id ?? ip
 }
 
 function parseInto(done: Done, bytes: Buffer): void {

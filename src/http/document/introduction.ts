@@ -68,3 +68,10 @@ export const tags = [
     description: 'Being told what happens, by calls to an endpoint of yours or on a live stream.',
   },
 ]
+
+export const appIntroduction = `What the pages of the dashboard call. Every operation of the API is here once more under \`/app\`,
+with a session in place of a key, and beside them those that only people need: signing in, members, keys, access. A change needs
+the page's own \`origin\` and, where somebody is signed in, the header \`x-posthorn-token\` with what \`GET /app/v1/session\` says.`
+
+export const sessionDescription =
+  'The session that signing in has begun. Programs use a key, and the API without /app.'

@@ -1,12 +1,12 @@
 // The OpenAPI document, out of the same schemas that validate and serialize; at /openapi.json.
 import swagger from '@fastify/swagger'
-import type { FastifySchema } from 'fastify'
+import type { FastifyContextConfig, FastifySchema } from 'fastify'
 import type { Api, OtherResponse } from '../api.ts'
 import { scopesOf } from '../caller.ts'
 import type { ErrorCode } from '../errors.ts'
 import { type Asset, makeAsset, sendAsset, untilChanged } from './asset.ts'
 import { finishDocument, type OpenApiDocument, type OperationNotes } from './document.ts'
-import { introduction, keyDescription, tags } from './introduction.ts'
+import { appIntroduction, introduction, keyDescription, sessionDescription, tags } from './introduction.ts'
 
 // Every operation can answer with these.
 const commonCodes: ErrorCode[] = [
@@ -20,43 +20,84 @@ const commonCodes: ErrorCode[] = [
   ...(['internal_error', 'unavailable'] as const),
 ]
 const bodyCodes: ErrorCode[] = ['invalid_json', 'payload_too_large']
+// Of what a session is needed for.
+const sessionCodes: ErrorCode[] = ['session_required', 'organization_inactive', 'insufficient_scope']
+const appCodes: ErrorCode[] = [
+  ...commonCodes.filter((code) => code !== 'unauthorized'),
+  ...(['session_required', 'wrong_origin'] as const),
+]
 
-/** Collects the document from the routes that are added after it. */
+/** Collects the document of the API from the routes that are added after it; those of the dashboard have their own. */
 export function addOpenApi(api: Api, publicUrl: string): void {
+  const key = { type: 'apiKey', in: 'header', name: 'x-api-key', description: keyDescription } as const
+  collect(api, {
+    decorator: 'swagger',
+    about: { title: 'Posthorn', description: introduction, publicUrl },
+    security: { apiKey: key },
+    isPublished: (url) => !url.startsWith('/app/'),
+    codesOf: ({ scope }) =>
+      scope ? commonCodes : commonCodes.filter((code) => code !== 'insufficient_scope'),
+  })
+}
+
+/** Collects the document of what the pages call: the same operations behind a session, and those of the dashboard's own. */
+export function addAppDocument(api: Api, publicUrl: string): void {
+  const session = {
+    type: 'apiKey',
+    in: 'cookie',
+    name: '__Host-posthorn',
+    description: sessionDescription,
+  } as const
+  collect(api, {
+    decorator: 'appDocument' as 'swagger',
+    about: { title: 'Posthorn, as its dashboard calls it', description: appIntroduction, publicUrl },
+    security: { session },
+    isPublished: () => true,
+    codesOf: ({ session }) => appCodes.filter((code) => session !== 'none' || !sessionCodes.includes(code)),
+  })
+}
+
+interface Collected {
+  decorator: 'swagger'
+  about: { title: string; description: string; publicUrl: string }
+  security: Record<string, { type: 'apiKey'; in: 'header' | 'cookie'; name: string; description: string }>
+  isPublished(url: string): boolean
+  /** What every operation of this kind can answer with. */
+  codesOf(config: FastifyContextConfig): ErrorCode[]
+}
+
+function collect(api: Api, { decorator, about, security: schemes, isPublished, codesOf }: Collected): void {
   const notes = new Map<string, OperationNotes>()
+  const { title, description, publicUrl } = about
+  const [scheme] = Object.keys(schemes)
   api.register(swagger, {
+    decorator,
     openapi: {
       openapi: '3.1.0',
       info: {
-        title: 'Posthorn',
-        version: '0.1.0-private-beta',
-        description: introduction,
+        ...{ title, version: '0.1.0-private-beta', description },
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [{ url: publicUrl || '/' }],
-      components: {
-        securitySchemes: {
-          apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: keyDescription },
-        },
-      },
+      components: { securitySchemes: schemes },
       tags,
     },
     refResolver: { buildLocalReference: ({ $id }, _base, _fragment, index) => String($id ?? `def-${index}`) },
     transform: ({ schema, url, route }) => {
-      const { scope, refusals = [], otherResponses = {}, examples = {} } = route.config ?? {}
-      if (schema.hide) return { schema, url }
+      const config: FastifyContextConfig = route.config ?? {}
+      const { scope, refusals = [], otherResponses = {}, examples = {} } = config
+      if (schema.hide || !isPublished(url)) return { schema: { ...schema, hide: true }, url }
       const headers = Object.assign({}, ...Object.values(otherResponses).map((other) => other.headers))
-      // Where any key will do, none lacks a scope.
-      const common = scope ? commonCodes : commonCodes.filter((code) => code !== 'insufficient_scope')
       notes.set(String(schema.operationId), {
-        codes: [...common, ...(schema.body ? bodyCodes : []), ...refusals],
+        codes: [...codesOf(config), ...(schema.body ? bodyCodes : []), ...refusals],
         examples,
         headers,
       })
       const response = { ...(schema.response as object), ...describeOthers(otherResponses) }
       // OpenAPI 3.1 names the scope beside the key.
       const scopes = scopesOf(scope ?? null)
-      const security = scopes.length > 0 ? scopes.map((one) => ({ apiKey: [one] })) : [{ apiKey: [] }]
+      const security =
+        scopes.length > 0 ? scopes.map((one) => ({ [scheme!]: [one] })) : [{ [scheme!]: [] as string[] }]
       return { schema: { ...schema, response, security } as FastifySchema, url }
     },
     transformObject: (made) => {
@@ -78,10 +119,19 @@ function describeOthers(responses: Record<number, OtherResponse>): Record<string
 
 /** Serves the document to anyone. */
 export function serveOpenApi(api: Api): void {
+  serve(api, '/openapi.json', () => api.swagger())
+}
+
+/** Serves the document of what the pages call, under the prefix that they have. */
+export function serveAppDocument(api: Api): void {
+  serve(api, '/openapi.json', () => (api as unknown as { appDocument(): object }).appDocument())
+}
+
+function serve(api: Api, path: string, write: () => object): void {
   let written: Promise<Asset> | undefined
   // RFC 9110 9.3.2: what answers GET answers HEAD.
-  api.get('/openapi.json', { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
-    written ??= makeAsset('application/json; charset=utf-8', JSON.stringify(api.swagger()))
+  api.get(path, { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
+    written ??= makeAsset('application/json; charset=utf-8', JSON.stringify(write()))
     return sendAsset(request, reply, await written, untilChanged)
   })
 }

@@ -127,7 +127,7 @@ function filterOf(inboxId: InboxId, query: ListQuery, words: string | null) {
   }
 }
 
-type WaitDeps = Pick<HttpDeps, 'db' | 'clock' | 'keyRing' | 'messageWaits'>
+type WaitDeps = Pick<HttpDeps, 'db' | 'clock' | 'authenticate' | 'messageWaits'>
 type ListRequest = FastifyRequest<{ Params: Static<typeof InboxParams>; Querystring: ListQuery }>
 
 /** The next page behind `after` or, where there is one, behind the cursor; once there is any, or the time is over. */

@@ -1,6 +1,6 @@
 // One reader of the live stream: its cursor, and its connection, which takes no more than it can carry off.
 import type { ServerResponse } from 'node:http'
-import type { InboxId, KeyId, OrganizationId } from '../../base/ids.ts'
+import type { InboxId, KeyId, OrganizationId, SessionId } from '../../base/ids.ts'
 import { type Caller, hasScope } from '../../flow/caller.ts'
 import type { EventCursor, EventType } from '../../store/outbox.ts'
 
@@ -41,6 +41,8 @@ export function parseEventId(text: string): { id: string; cursor: EventCursor } 
 export class EventReader {
   readonly organizationId: OrganizationId
   readonly keyId: KeyId
+  /** Null: the key has a secret. */
+  readonly sessionId: SessionId | null
   /** The event that the connection was given last. */
   cursor: EventCursor
   /** There may be events behind the cursor. */
@@ -53,6 +55,7 @@ export class EventReader {
   constructor(caller: Caller, cursor: EventCursor, response: ServerResponse) {
     this.organizationId = caller.organizationId
     this.keyId = caller.id
+    this.sessionId = caller.sessionId ?? null
     this.#caller = caller
     this.cursor = cursor
     this.#response = response

@@ -8,6 +8,7 @@ import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Caller } from '../../flow/caller.ts'
 import { type Presenters, writeAnnouncements } from '../../flow/events/write-announcements.ts'
+import { idleMs } from '../../flow/people/sessions.ts'
 import type { Db } from '../../postgres/db.ts'
 import { listLiveKeys } from '../../store/keys.ts'
 import {
@@ -18,6 +19,7 @@ import {
   type OutboxCursor,
   readEventsOf,
 } from '../../store/outbox.ts'
+import { listLiveSessions } from '../../store/sessions.ts'
 import { EventReader, formatEvent, formatEventId, parseEventId, type WrittenEvent } from './event-reader.ts'
 
 export interface EventStreamsOptions {
@@ -181,16 +183,20 @@ export class EventStreams {
     })
   }
 
-  /** A revoked or expired key, or an organization that is not active any more, ends its streams. */
+  /** A revoked or expired key, a session that has ended, or an organization that is not active any more, ends its streams. */
   async #endRevoked(): Promise<void> {
     const nowMs = performance.now()
     if (nowMs - this.#checkedMs < keyCheckMs) return
     this.#checkedMs = nowMs
     const { db, clock } = this.#options
-    const live = new Set(
-      await listLiveKeys(db, [...new Set([...this.#readers].map(({ keyId }) => keyId))], clock.now()),
-    )
-    for (const reader of this.#readers) if (!live.has(reader.keyId)) reader.end()
+    const readers = [...this.#readers]
+    const keyIds = [...new Set(readers.map(({ keyId }) => keyId))]
+    const live = new Set<string>(await listLiveKeys(db, keyIds, clock.now()))
+    const sessionIds = [...new Set(readers.flatMap(({ sessionId }) => sessionId ?? []))]
+    const since = new Date(clock.nowMs() - idleMs)
+    if (sessionIds.length > 0) for (const id of await listLiveSessions(db, sessionIds, since)) live.add(id)
+    for (const reader of readers)
+      if (!live.has(reader.keyId) || (reader.sessionId && !live.has(reader.sessionId))) reader.end()
   }
 
   #beat(): void {

@@ -68,6 +68,7 @@ create table session (
   ended_at timestamptz
 );
 create index session_person on session (person_id, id) where ended_at is null;
+create index session_organization on session (organization_id);
 
 -- What is sent or printed as a link, by its digest; used once.
 create table person_token (

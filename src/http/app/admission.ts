@@ -1,0 +1,85 @@
+// Who is signed in: the session of each request under /app, where the request comes from, and what a role may do.
+import { timingSafeEqual } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { ServiceError } from '../../base/errors.ts'
+import { within } from '../../base/within.ts'
+import type { Caller } from '../../flow/caller.ts'
+import type { SignedIn } from '../../flow/people/sessions.ts'
+import { pageToken } from '../../flow/people/tokens.ts'
+import type { Admitted, Api, AppDeps, Authenticate } from '../api.ts'
+import { requireOwnOrigin, sessionToken } from './cookies.ts'
+
+const sessionMs = 10_000
+const answerMs = 15_000
+
+type Deps = Pick<AppDeps, 'sessions' | 'publicUrl'>
+
+/** The caller of an operation that has a key under /v1, by the session: the same operation, judged in the same way. */
+export function bySession(deps: Deps): Authenticate {
+  return async (request) => {
+    const { organization, caller } = await requireSignedIn(deps, request)
+    if (!organization || !caller)
+      throw new ServiceError('organization_inactive', 'You are in no organization: ask for access first.')
+    if (organization.role === 'viewer' && isChange(request))
+      throw new ServiceError(
+        'insufficient_scope',
+        'A viewer changes nothing: an owner can make you a member.',
+      )
+    return caller satisfies Caller
+  }
+}
+
+/** Puts every route that is added after it behind what its `session` says; one that says nothing stops the start. */
+export function requireSessions(api: Api, deps: Deps): void {
+  api.addHook('onRoute', (route) => {
+    const { url, config, handler } = route
+    const session = config?.session
+    if (session === undefined) throw new Error(`the route ${url} does not say who may ask for it`)
+    route.onRequest = async (request) => {
+      if (session === 'none') return requireOwnChange(deps, request)
+      request.signedIn = await within(sessionMs, requireSignedIn(deps, request), unavailable)
+      requireRole(session, request.signedIn)
+    }
+    route.handler = function (request, reply) {
+      const result: unknown = handler.call(this, request, reply)
+      return result instanceof Promise ? within(answerMs, result, unavailable) : result
+    }
+  })
+}
+
+/** Who is signed in; a change also needs to come from a page of ours, which shows its token beside the cookie. */
+async function requireSignedIn(deps: Deps, request: FastifyRequest): Promise<SignedIn> {
+  requireOwnChange(deps, request)
+  const token = sessionToken(request)
+  const signedIn = token === null ? null : await deps.sessions.find(token)
+  if (token === null || !signedIn) throw new ServiceError('session_required')
+  if (isChange(request) && !isPageToken(request.headers['x-posthorn-token'], token))
+    throw new ServiceError('wrong_origin')
+  return signedIn
+}
+
+function requireOwnChange({ publicUrl }: Deps, request: FastifyRequest): void {
+  if (isChange(request)) requireOwnOrigin(request, publicUrl)
+}
+
+// RFC 9110 9.2.1: these are safe.
+function isChange({ method }: FastifyRequest): boolean {
+  return method !== 'GET' && method !== 'HEAD'
+}
+
+function isPageToken(given: unknown, token: string): boolean {
+  const [left, right] = [Buffer.from(String(given)), Buffer.from(pageToken(token))]
+  return left.length === right.length && timingSafeEqual(left, right)
+}
+
+function requireRole(admitted: Admitted, { organization }: SignedIn): void {
+  if (admitted === 'person') return
+  if (!organization) throw new ServiceError('organization_inactive', 'You are in no organization.')
+  if (admitted === 'owner' && organization.role !== 'owner') throw new ServiceError('not_an_owner')
+  if (admitted === 'writer' && organization.role === 'viewer')
+    throw new ServiceError('insufficient_scope', 'A viewer changes nothing: an owner can make you a member.')
+}
+
+function unavailable(): Promise<never> {
+  return Promise.reject(new ServiceError('unavailable'))
+}

@@ -1,0 +1,35 @@
+// The dashboard's side of the public listener: its pages, the API's operations behind a session, and the few of its own.
+import cookie from '@fastify/cookie'
+import type { Api, AppDeps, HttpDeps } from '../api.ts'
+import { addAppDocument, serveAppDocument } from '../document/openapi.ts'
+import { bySession, requireSessions } from './admission.ts'
+import { serveFrame } from './frame.ts'
+import { servePages } from './pages.ts'
+import { sessionRoutes } from './routes/session.ts'
+import { sessionComponents } from './schemas/session.ts'
+
+/** `addRoutes` adds the operations of the API, with the callers that it is given. */
+export function serveApp(
+  api: Api,
+  deps: AppDeps,
+  addRoutes: (api: Api, authenticate: HttpDeps['authenticate']) => void,
+): void {
+  for (const definition of sessionComponents) api.addSchema(definition)
+  servePages(api, deps)
+  serveFrame(api)
+  api.register(
+    async (app: Api) => {
+      await app.register(cookie)
+      addAppDocument(app, deps.publicUrl)
+      serveAppDocument(app)
+      app.register(async (scope: Api) => addRoutes(scope, bySession(deps)))
+      app.register(async (scope: Api) => addOwnRoutes(scope, deps))
+    },
+    { prefix: '/app' },
+  )
+}
+
+function addOwnRoutes(api: Api, deps: AppDeps): void {
+  requireSessions(api, deps)
+  sessionRoutes(api, deps)
+}

@@ -1,0 +1,44 @@
+// The cookie of a session, and which origin a change may come from.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import ipaddr from 'ipaddr.js'
+import { ServiceError } from '../../base/errors.ts'
+
+/** RFC 6265bis 4.1.3.2: the prefix binds it to this host, to every path and to HTTPS; browsers take loopback for that. */
+const name = '__Host-posthorn'
+const lifetimeSeconds = 30 * 86_400
+
+/** The token that came with the request. */
+export function sessionToken({ cookies }: FastifyRequest): string | null {
+  return cookies[name] ?? null
+}
+
+/** Gives the browser its session. Over plain HTTP that is for this machine alone: anywhere else it could be read on the way. */
+export function startSession(request: FastifyRequest, reply: FastifyReply, token: string): void {
+  if (!isPrivate(request))
+    throw new ServiceError('wrong_origin', 'Sign in over HTTPS: set POSTHORN_HTTPS, or put a proxy in front.')
+  reply.setCookie(name, token, {
+    ...{ path: '/', httpOnly: true, secure: true, sameSite: 'lax', maxAge: lifetimeSeconds },
+  })
+}
+
+/** Has the browser forget it. */
+export function forgetSession(reply: FastifyReply): void {
+  reply.setCookie(name, '', { path: '/', httpOnly: true, secure: true, sameSite: 'lax', maxAge: 0 })
+}
+
+function isPrivate({ protocol, hostname }: FastifyRequest): boolean {
+  if (protocol === 'https' || hostname === 'localhost') return true
+  const address = hostname.replace(/^\[|\]$/g, '')
+  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'
+}
+
+/**
+ * Refuses a change that no page of this service asked for. Every browser sends the field with whatever is not a plain link
+ * (Fetch 3.2), and no page can choose it.
+ */
+export function requireOwnOrigin(request: FastifyRequest, publicUrl: string): void {
+  const { headers, protocol, host } = request
+  const { origin } = headers
+  const own = [`${protocol}://${host}`, ...(publicUrl ? [new URL(publicUrl).origin] : [])]
+  if (typeof origin !== 'string' || !own.includes(origin)) throw new ServiceError('wrong_origin')
+}

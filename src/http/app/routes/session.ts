@@ -1,0 +1,144 @@
+// The session: by a link, shown, for another organization, ended; and the person's other sessions.
+import Type from 'typebox'
+import { idleMs, signOut, signOutElsewhere, switchOrganization } from '../../../flow/people/sessions.ts'
+import { takeSignInLink } from '../../../flow/people/sign-in-link.ts'
+import { listSessions } from '../../../store/sessions.ts'
+import type { Api, AppDeps } from '../../api.ts'
+import { Nothing, Uuid } from '../../schemas/scalars.ts'
+import { forgetSession } from '../cookies.ts'
+import { LinkToken, SessionList, SessionView } from '../schemas/session.ts'
+import { showSession, signIn } from '../sign-in.ts'
+
+const tags = ['Session']
+const gone = { 204: { description: 'It has ended.', contentType: null } }
+
+export function sessionRoutes(api: Api, deps: AppDeps): void {
+  addShow(api, deps)
+  addLink(api, deps)
+  addSwitch(api, deps)
+  addEnd(api, deps)
+  addList(api, deps)
+  addEndOne(api, deps)
+  addEndOthers(api, deps)
+}
+
+function addShow(api: Api, deps: AppDeps): void {
+  api.get(
+    '/v1/session',
+    {
+      config: { session: 'person' },
+      schema: {
+        ...{ operationId: 'getSession', tags, summary: 'Show who is signed in', querystring: Nothing },
+        response: { 200: SessionView.ref },
+      },
+    },
+    async (request) => showSession(deps, request),
+  )
+}
+
+function addLink(api: Api, deps: AppDeps): void {
+  api.post(
+    '/v1/session/link',
+    {
+      config: { session: 'none', refusals: ['link_expired'] },
+      schema: {
+        ...{ operationId: 'signInByLink', tags, summary: 'Sign in by a link that is good once' },
+        ...{ querystring: Nothing, body: LinkToken.ref, response: { 200: SessionView.ref } },
+      },
+    },
+    async (request, reply) => {
+      const personId = await takeSignInLink(deps, request.body.token)
+      return await signIn(deps, request, reply, personId)
+    },
+  )
+}
+
+function addSwitch(api: Api, deps: AppDeps): void {
+  api.put(
+    '/v1/session/organization',
+    {
+      config: { session: 'person', refusals: ['not_found'] },
+      schema: {
+        ...{ operationId: 'switchOrganization', tags, summary: 'Act for another organization' },
+        querystring: Nothing,
+        body: Type.Object({ organizationId: Uuid }, { additionalProperties: false }),
+        response: { 200: SessionView.ref },
+      },
+    },
+    async (request) => {
+      await switchOrganization(deps, request.signedIn, request.body.organizationId)
+      return await showSession(deps, request)
+    },
+  )
+}
+
+function addEnd(api: Api, deps: AppDeps): void {
+  api.delete(
+    '/v1/session',
+    {
+      config: { session: 'person', otherResponses: gone },
+      schema: { operationId: 'signOut', tags, summary: 'Sign out', querystring: Nothing },
+    },
+    async ({ signedIn: { session } }, reply) => {
+      await signOut(deps, session.personId, session.id)
+      forgetSession(reply)
+      return reply.code(204).send()
+    },
+  )
+}
+
+function addList(api: Api, deps: AppDeps): void {
+  api.get(
+    '/v1/sessions',
+    {
+      config: { session: 'person' },
+      schema: {
+        ...{ operationId: 'listSessions', tags, summary: 'List your sessions', querystring: Nothing },
+        response: { 200: SessionList.ref },
+      },
+    },
+    async ({ signedIn: { session } }) => {
+      const sessions = await listSessions(deps.db, session.personId, new Date(deps.clock.nowMs() - idleMs))
+      return {
+        sessions: sessions.map(({ id, userAgent, ip, createdAt, lastUsedAt }) => ({
+          ...{ id, userAgent, ip, current: id === session.id },
+          ...{ createdAt: createdAt.toISOString(), lastUsedAt: lastUsedAt.toISOString() },
+        })),
+      }
+    },
+  )
+}
+
+function addEndOne(api: Api, deps: AppDeps): void {
+  api.delete(
+    '/v1/sessions/:sessionId',
+    {
+      config: { session: 'person', refusals: ['not_found'], otherResponses: gone },
+      schema: {
+        ...{ operationId: 'endSession', tags, summary: 'End one of your sessions' },
+        ...{ params: Type.Object({ sessionId: Uuid }), querystring: Nothing },
+      },
+    },
+    async ({ params, signedIn: { session } }, reply) => {
+      await signOut(deps, session.personId, params.sessionId)
+      return reply.code(204).send()
+    },
+  )
+}
+
+function addEndOthers(api: Api, deps: AppDeps): void {
+  api.delete(
+    '/v1/sessions',
+    {
+      config: { session: 'person', otherResponses: gone },
+      schema: {
+        ...{ operationId: 'endOtherSessions', tags, summary: 'End all your other sessions' },
+        querystring: Nothing,
+      },
+    },
+    async ({ signedIn }, reply) => {
+      await signOutElsewhere(deps, signedIn)
+      return reply.code(204).send()
+    },
+  )
+}

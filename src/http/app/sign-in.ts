@@ -1,0 +1,61 @@
+// What every way of signing in ends with: a new session, its cookie, and who is signed in now.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Static } from 'typebox'
+import { ServiceError } from '../../base/errors.ts'
+import type { PersonId } from '../../base/ids.ts'
+import { writtenAddress } from '../../base/ip-address.ts'
+import { type SignedIn, startSession as startSessionOf } from '../../flow/people/sessions.ts'
+import { pageToken } from '../../flow/people/tokens.ts'
+import type { AppDeps } from '../api.ts'
+import { sessionToken, startSession } from './cookies.ts'
+import type { SessionView } from './schemas/session.ts'
+
+export type SessionBody = Static<typeof SessionView.definition>
+
+/** Opens a session under a new token, whatever the browser had before: one that was planted there stands for nobody. */
+export async function signIn(
+  deps: Pick<AppDeps, 'db' | 'clock' | 'sessions' | 'isDevelopment'>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  personId: PersonId,
+): Promise<SessionBody> {
+  const userAgent = request.headers['user-agent'] ?? ''
+  const { token } = await startSessionOf(deps, { personId, ip: writtenAddress(request.ip), userAgent })
+  startSession(request, reply, token)
+  const signedIn = await deps.sessions.find(token)
+  if (!signedIn) throw new ServiceError('session_required')
+  return presentSession(deps, signedIn, token)
+}
+
+/** The session of the request, as it stands now. */
+export async function showSession(
+  deps: Pick<AppDeps, 'sessions' | 'isDevelopment'>,
+  request: FastifyRequest,
+): Promise<SessionBody> {
+  const token = sessionToken(request)
+  const signedIn = token === null ? null : await deps.sessions.find(token)
+  if (token === null || !signedIn) throw new ServiceError('session_required')
+  return presentSession(deps, signedIn, token)
+}
+
+function presentSession(
+  { isDevelopment }: Pick<AppDeps, 'isDevelopment'>,
+  { session, person, organizations, organization }: SignedIn,
+  token: string,
+): SessionBody {
+  const present = ({ id, name, status, role }: SignedIn['organizations'][number]) => ({
+    id,
+    name,
+    status,
+    role,
+  })
+  return {
+    id: session.id,
+    csrfToken: pageToken(token),
+    person,
+    organization: organization && present(organization),
+    organizations: organizations.map(present),
+    development: isDevelopment,
+    createdAt: session.createdAt.toISOString(),
+  }
+}
