@@ -20,6 +20,7 @@ export type Action =
   | 'organization.approved'
   | 'organization.suspended'
   | 'organization.limits_changed'
+  | 'organization.deleted'
   | 'member.invited'
   | 'member.invitation_withdrawn'
   | 'member.joined'

@@ -23,7 +23,18 @@ export async function insertAuditEntry(
     `insert into audit_entry (id, organization_id, actor, action, subject, detail, ip, at)
     select * from jsonb_to_record($1::jsonb) as e (id uuid, organization_id uuid, actor text, action text, subject text,
       detail jsonb, ip text, at timestamptz)`,
-    [JSON.stringify({ id: newUuid(), organization_id: organizationId, actor, action, subject, detail, ip, at })],
+    [
+      JSON.stringify({
+        id: newUuid(),
+        organization_id: organizationId,
+        actor,
+        action,
+        subject,
+        detail,
+        ip,
+        at,
+      }),
+    ],
   )
 }
 

@@ -65,7 +65,10 @@ export async function findInvitation(
 
 /** Whether somebody has invited the address. */
 export async function isInvited(db: Queryable, email: string, at: Date): Promise<boolean> {
-  const rows = await db.query('select from invitation where email = $1 and expires_at > $2 limit 1', [email, at])
+  const rows = await db.query('select from invitation where email = $1 and expires_at > $2 limit 1', [
+    email,
+    at,
+  ])
   return rows.length > 0
 }
 

@@ -75,7 +75,10 @@ export async function deleteMember(
   organizationId: OrganizationId,
   personId: PersonId,
 ): Promise<void> {
-  await tx.query('delete from member where organization_id = $1 and person_id = $2', [organizationId, personId])
+  await tx.query('delete from member where organization_id = $1 and person_id = $2', [
+    organizationId,
+    personId,
+  ])
   await tx.query(
     'update session set organization_id = null where person_id = $2 and organization_id = $1 and ended_at is null',
     [organizationId, personId],

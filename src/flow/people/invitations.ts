@@ -15,7 +15,12 @@ import {
 import { findMember } from '../../store/members.ts'
 import { lockOrganization } from '../../store/organizations.ts'
 import { findPersonByEmail, insertPerson, type MemberRole, type PersonRow } from '../../store/people.ts'
-import { confirmPerson, deleteTokens, updatePassword, updatePersonName } from '../../store/person-credentials.ts'
+import {
+  confirmPerson,
+  deleteTokens,
+  updatePassword,
+  updatePersonName,
+} from '../../store/person-credentials.ts'
 import { recordDeed } from '../audit.ts'
 import type { Guard } from './guard.ts'
 import { invitationLetter } from './letters.ts'
@@ -30,6 +35,7 @@ type Deps = { db: Db; clock: Clock }
 
 const invitationMs = 7 * 86_400_000
 const maxInvitations = 100
+const minPassword = 10
 
 /** Who changes something for an organization, and where they are. */
 export interface MemberActing {
@@ -55,7 +61,11 @@ export async function invite(
     ...{ createdAt: at, expiresAt: new Date(at.getTime() + invitationMs) },
   }
   if (!(await guard.mayWriteTo(email)))
-    throw new ServiceError('too_many_attempts', 'This address was written to several times. Try again later.', 300)
+    throw new ServiceError(
+      'too_many_attempts',
+      'This address was written to several times. Try again later.',
+      300,
+    )
   await db.transaction(async (tx) => {
     await lockOrganization(tx, by.organizationId)
     await requireRoom(tx, row)
@@ -74,7 +84,10 @@ async function requireRoom(tx: Tx, { organizationId, email, createdAt }: Invitat
     throw new ServiceError('address_taken', `${email} is a member already.`)
   const pending = (await listInvitations(tx, organizationId, createdAt)).filter((row) => row.email !== email)
   if (pending.length >= maxInvitations)
-    throw new ServiceError('limit_reached', `There are ${pending.length} open invitations. Withdraw one first.`)
+    throw new ServiceError(
+      'limit_reached',
+      `There are ${pending.length} open invitations. Withdraw one first.`,
+    )
 }
 
 export async function withdrawInvitation({ db, clock }: Deps, by: MemberActing, id: string): Promise<void> {
@@ -104,7 +117,7 @@ async function requireInvitation({ db, clock }: Deps, token: string) {
 }
 
 /** An address that nobody has proved is nobody's. */
-function isSettled(person: PersonRow | null): person is PersonRow {
+function isSettled(person: PersonRow | null): person is PersonRow & { confirmedAt: Date } {
   return person !== null && person.confirmedAt !== null
 }
 
@@ -132,6 +145,8 @@ export async function acceptInvitation(
   }
   const { name, password } = given
   if (!name || !password) throw new ServiceError('invalid_request', '/name and /password are required')
+  if (password.length < minPassword)
+    throw new ServiceError('invalid_request', `/password must be ${minPassword} to 200 characters long`)
   const passwordHash = await passwords.hash(networkOf(ip), password)
   return await db.transaction(async (tx) => {
     const at = clock.now()
@@ -147,9 +162,13 @@ async function requirePassword(
   ip: string,
 ): Promise<void> {
   if (password === undefined || passwordHash === null)
-    throw new ServiceError('sign_in_failed', 'This address has an account: sign in to it, then open the link again.')
+    throw new ServiceError(
+      'sign_in_failed',
+      'This address has an account: sign in to it, then open the link again.',
+    )
   await guard.admit(email, ip)
-  if (!(await passwords.isRight(networkOf(ip), password, passwordHash))) throw new ServiceError('sign_in_failed')
+  if (!(await passwords.isRight(networkOf(ip), password, passwordHash)))
+    throw new ServiceError('sign_in_failed')
   await guard.passed(email, ip)
 }
 
@@ -159,7 +178,8 @@ async function settle(
   { email, name, passwordHash, at }: { email: string; name: string; passwordHash: string; at: Date },
 ): Promise<PersonRow> {
   const found = await findPersonByEmail(tx, email)
-  if (isSettled(found)) throw new ServiceError('sign_in_failed', 'This address has an account: sign in to it first.')
+  if (isSettled(found))
+    throw new ServiceError('sign_in_failed', 'This address has an account: sign in to it first.')
   const row = { email, name, passwordHash, confirmedAt: at, createdAt: at }
   if (!found) {
     const person = { ...row, id: newUuid<PersonId>() }

@@ -74,7 +74,12 @@ export class Oidc {
       verifier: client.randomPKCECodeVerifier(),
     }
     const url = client.buildAuthorizationUrl(configuration, {
-      ...{ redirect_uri: callback, scope: 'openid email profile', state: pending.state, nonce: pending.nonce },
+      ...{
+        redirect_uri: callback,
+        scope: 'openid email profile',
+        state: pending.state,
+        nonce: pending.nonce,
+      },
       code_challenge: await client.calculatePKCECodeChallenge(pending.verifier),
       code_challenge_method: 'S256',
     })
@@ -85,12 +90,19 @@ export class Oidc {
   async complete(address: URL, { state, nonce, verifier }: Pending, ip: string): Promise<PersonId> {
     const { db, clock, log } = this.#deps
     const configuration = await this.#discover()
-    const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
-    const tokens = await client.authorizationCodeGrant(configuration, address, checks).catch((error: Error) => {
-      // Its message names what did not fit, and neither the code nor the secret.
-      log.warn({ reason: error.message }, 'a sign-in by the identity provider failed')
-      throw new ServiceError('sign_in_failed')
-    })
+    const checks = {
+      expectedState: state,
+      expectedNonce: nonce,
+      pkceCodeVerifier: verifier,
+      idTokenExpected: true,
+    }
+    const tokens = await client
+      .authorizationCodeGrant(configuration, address, checks)
+      .catch((error: Error) => {
+        // Its message names what did not fit, and neither the code nor the secret.
+        log.warn({ reason: error.message }, 'a sign-in by the identity provider failed')
+        throw new ServiceError('sign_in_failed')
+      })
     const claims = await this.#readClaims(configuration, tokens)
     return await db.transaction((tx) =>
       settlePerson(tx, claims, { ip, at: clock.now(), isSignUpOpen: this.#deps.isSignUpOpen }),
@@ -104,7 +116,9 @@ export class Oidc {
     const claims = tokens.claims()
     if (!claims) throw new ServiceError('sign_in_failed')
     const hasEmail = claims['email'] !== undefined
-    const said = hasEmail ? claims : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
+    const said = hasEmail
+      ? claims
+      : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
     // Security: an address that the provider has not verified could be anybody's.
     const email = said['email_verified'] === true ? String(said['email']) : ''
     return {
@@ -148,7 +162,10 @@ async function settlePerson(
     throw new ServiceError('sign_in_failed', 'The identity provider has not verified your mail address.')
   const found = await findPersonByEmail(tx, email)
   if (!found && !isSignUpOpen && !(await isInvited(tx, email, at)))
-    throw new ServiceError('sign_in_failed', 'There is no account for this address, and sign-up is by invitation.')
+    throw new ServiceError(
+      'sign_in_failed',
+      'There is no account for this address, and sign-up is by invitation.',
+    )
   const person = found ?? (await addPerson(tx, { email, name: name ?? email, at }))
   if (!(await linkSubject(tx, person.id, issuer, subject)))
     throw new ServiceError('sign_in_failed', 'The account is linked to another identity.')

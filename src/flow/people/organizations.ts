@@ -46,7 +46,12 @@ export async function rename({ db, clock }: Deps, by: MemberActing, name: string
     const at = clock.now()
     const row = await renameOrganization(tx, by.organizationId, name, at)
     if (!row) throw new ServiceError('not_found')
-    const deed = { action: 'organization.renamed', subject: name, detail: { from: by.organizationName }, at } as const
+    const deed = {
+      action: 'organization.renamed',
+      subject: name,
+      detail: { from: by.organizationName },
+      at,
+    } as const
     await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
   })
   await untilKnownEverywhere()

@@ -15,7 +15,11 @@ import type { Passwords } from './passwords.ts'
 type Deps = { db: Db; clock: Clock }
 
 /** Once it returns, every node knows. */
-export async function renamePerson({ db }: Pick<Deps, 'db'>, personId: PersonId, name: string): Promise<void> {
+export async function renamePerson(
+  { db }: Pick<Deps, 'db'>,
+  personId: PersonId,
+  name: string,
+): Promise<void> {
   await db.transaction((tx) => updatePersonName(tx, personId, name))
   await untilKnownEverywhere()
 }

@@ -41,7 +41,11 @@ interface Person {
 }
 
 /** What a browser needs to make a passkey that finds its person by itself. */
-export async function offerRegistration({ db }: Pick<Deps, 'db'>, { id, email, name }: Person, { host }: Site) {
+export async function offerRegistration(
+  { db }: Pick<Deps, 'db'>,
+  { id, email, name }: Person,
+  { host }: Site,
+) {
   const known = await listPasskeys(db, id)
   return await generateRegistrationOptions({
     ...{ rpName: 'Posthorn', rpID: host, userName: email, userDisplayName: name, userID: bytesOf(id) },

@@ -16,7 +16,8 @@ const maxWaiting = 100
 const maxCost = { memory: 1 << 20, passes: 32, parallelism: 64 }
 
 const derive = promisify(argon2)
-const phc = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
+const phc =
+  /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
 
 /** Compared with where there is no password, so that this takes as long as where there is one. */
 const nobodys = { ...cost, salt: Buffer.alloc(saltBytes), tag: Buffer.alloc(tagBytes) }

@@ -80,7 +80,10 @@ export async function confirmAgain(
 }
 
 /** The person behind the link, whose address is proved now; the link is used up. */
-export async function confirm({ db, clock }: Pick<SignUpDeps, 'db' | 'clock'>, token: string): Promise<PersonId> {
+export async function confirm(
+  { db, clock }: Pick<SignUpDeps, 'db' | 'clock'>,
+  token: string,
+): Promise<PersonId> {
   const hash = hashToken(token)
   if (!hash) throw new ServiceError('link_expired')
   return await db.transaction(async (tx) => {
