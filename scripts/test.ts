@@ -37,10 +37,18 @@ async function check(name: string, args: string[]): Promise<boolean> {
 }
 
 async function runChecks(): Promise<boolean> {
-  const types = await check('tsc', [])
+  const types = (await check('tsc', [])) && (await checkPages())
   const lint = await check('biome', ['check', '--error-on-warnings'])
   const unused = await check('knip', [])
   return types && lint && unused
+}
+
+/** The pages are checked against what the server says of itself now. */
+async function checkPages(): Promise<boolean> {
+  if (await run(process.execPath, [join(import.meta.dirname, 'api-types.ts')]))
+    return check('tsc', ['-p', 'dashboard'])
+  console.log('✖ FAILED: scripts/api-types.ts')
+  return false
 }
 
 /** In a root's container without useradd the account of PostgreSQL is a line in `/etc/passwd`. */

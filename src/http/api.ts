@@ -19,6 +19,7 @@ import type { Post } from '../flow/people/post.ts'
 import type { Sessions, SignedIn } from '../flow/people/sessions.ts'
 import type { Acceptance } from '../flow/sending/accept-send.ts'
 import type { Validation } from '../flow/validate.ts'
+import type { ParsePool } from '../mail/parse-pool.ts'
 import type { Db } from '../postgres/db.ts'
 import type { Limits } from '../store/organizations.ts'
 import type { Holding } from './body/byte-budget.ts'
@@ -76,7 +77,8 @@ export interface HttpDeps {
 }
 
 /** What the dashboard needs beyond the routes of the API. */
-export interface AppDeps extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate'> {
+export interface AppDeps
+  extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate' | 'blobs'> {
   sessions: Sessions
   passwords: Passwords
   guard: Guard
@@ -87,6 +89,9 @@ export interface AppDeps extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secret
   /** What an organization that somebody asks for may use once it is approved. */
   defaultLimits: Limits
   managedDomain: string
+  parsePool: Pick<ParsePool, 'parse' | 'pageOf'>
+  /** Whether mail is captured on a machine of development, whose user sees all of it. */
+  showsCaptured: boolean
   /** How the world reaches the service, without a slash at the end; empty where that is not known beforehand. */
   publicUrl: string
   isDevelopment: boolean

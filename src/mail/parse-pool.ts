@@ -5,6 +5,7 @@ import type { Report, ReportAddress } from './bounce/report.ts'
 import type { MailBytes, ParseAnswer, ParseRequest, ReadMail } from './parse-worker.ts'
 import { ChangedFile, checkSize } from './read/file-bytes.ts'
 import { type ParsedMail, plainTextView } from './read/parse.ts'
+import type { SafeHtml } from './read/safe-html.ts'
 import type { SearchedMail } from './read/words.ts'
 
 export interface ParsePoolOptions {
@@ -77,6 +78,13 @@ export class ParsePool {
     const outcome = await this.#run({ kind: 'text', html })
     if (!('text' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
     return outcome.text
+  }
+
+  /** What of the HTML may be shown in a browser. Rejects where it cannot be had, or not now. */
+  async pageOf(html: string): Promise<SafeHtml> {
+    const outcome = await this.#run({ kind: 'page', html })
+    if (!('page' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
+    return outcome.page
   }
 
   /** Ends the threads. What is still open rejects. */

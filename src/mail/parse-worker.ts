@@ -5,6 +5,7 @@ import type { Bytes } from './read/bytes.ts'
 import { ChangedFile, FileBytes } from './read/file-bytes.ts'
 import { htmlToText } from './read/html-text.ts'
 import { type ParsedMail, parseMail } from './read/parse.ts'
+import { type SafeHtml, safeHtml } from './read/safe-html.ts'
 import { type SearchedMail, writeVector } from './read/words.ts'
 
 /** A mail in memory, or the file in which it stands. */
@@ -16,6 +17,7 @@ export type ParseRequest =
   | ReadRequest
   | { kind: 'words'; mails: SearchedMail[] }
   | { kind: 'text'; html: string }
+  | { kind: 'page'; html: string }
 /** A mail as it leaves the thread: a long text as its UTF-8, whose memory moves where a string is copied. */
 export type ReadMail = Omit<ParsedMail, 'text' | 'html'> & {
   text: string | Uint8Array<ArrayBuffer>
@@ -26,6 +28,7 @@ export type ParseAnswer =
   | { report: Report | null }
   | { vectors: string[] }
   | { text: string }
+  | { page: SafeHtml }
   | { fault: string }
   /** The mail's file is not what was written. */
   | { changed: string }
@@ -66,6 +69,7 @@ function answerFault(error: unknown): ParseAnswer {
 function answer(request: ParseRequest): ParseAnswer {
   if (request.kind === 'words') return { vectors: request.mails.map(writeVector) }
   if (request.kind === 'text') return { text: htmlToText(request.html) }
+  if (request.kind === 'page') return { page: safeHtml(request.html) }
   const { raw } = request
   if (raw instanceof Uint8Array) return read(request, raw)
   const file = new FileBytes(raw.path, raw.sizeBytes)

@@ -66,7 +66,7 @@ export async function startApi(
     messageWaits,
     addressGuard: createAddressGuard(settings),
     keyRing: roles.includes('api') ? new KeyRing({ db, clock }) : null,
-    dashboard: roles.includes('dashboard') ? createDashboard(foundation, acceptance) : null,
+    dashboard: roles.includes('dashboard') ? createDashboard(foundation, acceptance, parsePool) : null,
     requestRate: new RequestRate({ db, clock }),
     domains,
     mtaStsMode: certificate.mtaStsMode,

@@ -10,6 +10,7 @@ import type { Acceptance } from '../flow/sending/accept-send.ts'
 import { sendOwn } from '../flow/sending/send-own.ts'
 import type { Foundation } from '../foundation.ts'
 import type { ServerDeps } from '../http/server.ts'
+import type { ParsePool } from '../mail/parse-pool.ts'
 
 /** Of letters to people: their number is bounded by address and by network before. */
 const ownLimits = {
@@ -30,10 +31,11 @@ export function createDashboard(
   }: Omit<Foundation, 'close' | 'dnsCache' | 'blobs' | 'settings'> & {
     settings: Pick<
       Foundation['settings'],
-      'isDevelopment' | 'isSignUpOpen' | 'oidc' | 'defaultLimits' | 'managedDomain'
+      'isDevelopment' | 'delivery' | 'isSignUpOpen' | 'oidc' | 'defaultLimits' | 'managedDomain'
     >
   },
   acceptance: Acceptance,
+  parsePool: ParsePool,
 ): NonNullable<ServerDeps['dashboard']> {
   const { isDevelopment, isSignUpOpen, managedDomain } = settings
   const send = sendOwn.bind(null, { db, clock, acceptance })
@@ -43,6 +45,7 @@ export function createDashboard(
     guard: new Guard({ db, clock, secretBox }),
     post: new Post({ db, clock, log, managedDomain, limits: ownLimits, sendOwn: send }),
     oidc: settings.oidc && new Oidc({ db, clock, log, isSignUpOpen }, settings.oidc),
-    ...{ isDevelopment, isSignUpOpen, pagesFolder, defaultLimits: settings.defaultLimits },
+    ...{ isDevelopment, isSignUpOpen, pagesFolder, parsePool, defaultLimits: settings.defaultLimits },
+    showsCaptured: isDevelopment && settings.delivery === 'capture',
   }
 }

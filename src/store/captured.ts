@@ -1,5 +1,5 @@
 // What the embedded capture server took instead of the world.
-import type { Tx } from '../postgres/db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import { deleteUnusedRaws, insertRaws, type RawRow } from './raws.ts'
 
 export interface CapturedMail {
@@ -35,4 +35,37 @@ export async function insertCaptured(
     tx,
     gone.map(({ rawId }) => rawId),
   )
+}
+
+export interface CapturedRow {
+  id: string
+  rawId: string
+  sender: string
+  recipients: string[]
+  sizeBytes: number
+  capturedAt: Date
+}
+
+const columns = `c.id, c.raw_id as "rawId", c.sender, c.recipients, r.size_bytes as "sizeBytes", c.captured_at as "capturedAt"`
+
+/** Newest first, behind the one with the id `before`; of bytes in the row the first `startBytes`. */
+export async function listCaptured(
+  db: Queryable,
+  before: string | null,
+  limit: number,
+  startBytes: number,
+): Promise<(CapturedRow & Pick<RawRow, 'bytes' | 'blob'>)[]> {
+  return await db.query<CapturedRow & Pick<RawRow, 'bytes' | 'blob'>>(
+    `select ${columns}, substr(r.bytes, 1, $3) as bytes, r.blob from captured_mail c join raw r on r.id = c.raw_id
+    where $1::uuid is null or c.id < $1 order by c.id desc limit $2`,
+    [before, limit, startBytes],
+  )
+}
+
+export async function findCaptured(db: Queryable, id: string): Promise<CapturedRow | null> {
+  const [row] = await db.query<CapturedRow>(
+    `select ${columns} from captured_mail c join raw r on r.id = c.raw_id where c.id = $1`,
+    [id],
+  )
+  return row ?? null
 }

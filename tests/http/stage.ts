@@ -113,7 +113,7 @@ export async function setStage(
     bodyMemoryBytes: 256 << 20,
   }
   const access = {
-    ...{ isDevelopment: true, managedDomain, defaultLimits, isSignUpOpen, oidc: oidc ?? null },
+    ...{ isDevelopment: true, delivery: 'capture' as const, managedDomain, defaultLimits, isSignUpOpen, oidc: oidc ?? null },
   }
   const resolver = new Resolver({ servers: [dnsServer], timeoutMs: 1_000 })
   const hopFinder = new HopFinder({ resolver, isAllowed: () => true, clock, deadlineMs: 5_000 })
@@ -135,7 +135,7 @@ export async function setStage(
     ...{ db, clock, log, secretBox, ...keys, acceptance, validation, resolver, blobs, settings, ...events },
     ...{ domains, mtaStsMode: () => 'testing' as const },
     dashboard: {
-      ...createDashboard({ db, clock, log, secretBox, settings: access }, acceptance),
+      ...createDashboard({ db, clock, log, secretBox, settings: access }, acceptance, parsePool),
       pagesFolder: join(folder, 'pages'),
     },
   })

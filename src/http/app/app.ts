@@ -8,19 +8,22 @@ import { serveFrame } from './frame.ts'
 import { servePages } from './pages.ts'
 import { accessRoutes } from './routes/access.ts'
 import { auditRoutes } from './routes/audit.ts'
+import { capturedRoutes } from './routes/captured.ts'
 import { invitationRoutes } from './routes/invitations.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { mailRoutes } from './routes/mail.ts'
 import { oidcRoutes } from './routes/oidc.ts'
 import { organizationRoutes } from './routes/organization.ts'
 import { passkeyRoutes } from './routes/passkeys.ts'
 import { personRoutes } from './routes/person.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { keyComponents } from './schemas/keys.ts'
+import { mailComponents } from './schemas/mail.ts'
 import { organizationComponents } from './schemas/organization.ts'
 import { peopleComponents } from './schemas/people.ts'
 import { sessionComponents } from './schemas/session.ts'
 
-const components = [...sessionComponents, ...peopleComponents, ...organizationComponents, ...keyComponents]
+const components = [...sessionComponents, ...peopleComponents, ...organizationComponents, ...keyComponents, ...mailComponents]
 
 /** `addRoutes` adds the operations of the API, with the callers that it is given. */
 export function serveApp(
@@ -36,7 +39,11 @@ export function serveApp(
       await app.register(cookie)
       addAppDocument(app, deps.publicUrl)
       serveAppDocument(app)
-      app.register(async (scope: Api) => addRoutes(scope, bySession(deps)))
+      app.register(async (scope: Api) => {
+        addRoutes(scope, bySession(deps))
+        mailRoutes(scope, deps)
+        if (deps.showsCaptured) capturedRoutes(scope, deps)
+      })
       app.register(async (scope: Api) => addOwnRoutes(scope, deps))
     },
     { prefix: '/app' },

@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Api, AppDeps } from '../api.ts'
-import { type Asset, forGood, makeAsset, sendAsset, untilChanged } from '../document/asset.ts'
+import { type Asset, forGood, makeAsset, sendAsset } from '../document/asset.ts'
 import { errorAnswer, sendError } from '../errors.ts'
 
 const types: Readonly<Record<string, string>> = {
@@ -42,12 +42,6 @@ export function servePages(api: Api, { pagesFolder }: Pick<AppDeps, 'pagesFolder
     if (!isPage(request)) return sendError(reply, errorAnswer('route_not_found'))
     return await sendPage(pagesFolder, reply)
   })
-  for (const name of ['favicon.svg', 'theme.js'])
-    api.get(`/${name}`, { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
-      const asset = await read(name)
-      if (!asset) return sendError(reply, errorAnswer('route_not_found'))
-      return sendAsset(request, reply, asset, untilChanged)
-    })
 }
 
 async function readAsset(folder: string, path: string): Promise<Asset | null> {

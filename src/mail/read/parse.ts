@@ -86,6 +86,15 @@ export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
   }
 }
 
+/** The subject of the mail that begins like this. */
+export function readSubject(start: Uint8Array): string {
+  return subjectOf(scanHeader(bufferOver(start)))
+}
+
+function subjectOf(header: HeaderScan): string {
+  return startOf(oneLine(decodeEncodedWords(header.first('subject') ?? '')), maxSubject)
+}
+
 /** The message as plain text, for when reading it failed: `note` says why. Looks at 256 KiB at most. */
 export function plainTextView(raw: Uint8Array, note: string): ParsedMail {
   const bytes = bufferOver(raw)
@@ -153,7 +162,7 @@ function readFields(header: HeaderScan, reading: Reading) {
     to: readMailboxes(header, 'to', reading),
     cc: readMailboxes(header, 'cc', reading),
     replyTo: readMailboxes(header, 'reply-to', reading)[0] ?? null,
-    subject: startOf(oneLine(decodeEncodedWords(header.first('subject') ?? '')), maxSubject),
+    subject: subjectOf(header),
     date: parseDateField(header.first('date') ?? ''),
     isAutomatic: isAutomatic(header),
   }

@@ -1,0 +1,48 @@
+// Weighs what a browser fetches before it shows the first view, and breaks the build where that is too much.
+import { gzipSync } from 'node:zlib'
+import type { Plugin, Rolldown } from 'vite'
+
+const mostBytes = 150_000
+/** What each first view loads: the entry, and the page that its route imports. */
+const views: Record<string, string[]> = {
+  'sign-in': ['index.html', 'src/pages/access/sign-in.tsx'],
+  overview: ['index.html', 'src/shell/frame.tsx', 'src/pages/overview/overview.tsx'],
+  desk: ['desk.html'],
+}
+
+export function weighFirstView(): Plugin {
+  return {
+    name: 'posthorn:first-view',
+    apply: 'build',
+    writeBundle: {
+      order: 'post',
+      handler(_options, bundle) {
+        for (const [name, modules] of Object.entries(views)) {
+          const files = filesOf(bundle, modules)
+          const bytes = [...files].reduce((sum, file) => sum + packedBytes(bundle[file]!), 0)
+          const line = `first view ${name}: ${(bytes / 1000).toFixed(1)} kB gzipped in ${files.size} files`
+          if (bytes > mostBytes) this.error(`${line}; ${mostBytes / 1000} kB are the most`)
+          this.info(line)
+        }
+      },
+    },
+  }
+}
+
+/** The script and style files that these modules and all they import at once are in. */
+function filesOf(bundle: Rolldown.OutputBundle, modules: string[]): Set<string> {
+  const files = new Set<string>()
+  const add = (chunk: Rolldown.OutputBundle[string] | undefined) => {
+    if (chunk?.type !== 'chunk' || files.has(chunk.fileName)) return
+    files.add(chunk.fileName)
+    for (const style of chunk.viteMetadata?.importedCss ?? []) files.add(style)
+    for (const name of chunk.imports) add(bundle[name])
+  }
+  for (const module of modules)
+    add(Object.values(bundle).find((one) => one.type === 'chunk' && one.facadeModuleId?.endsWith(module)))
+  return files
+}
+
+function packedBytes(file: Rolldown.OutputBundle[string]): number {
+  return gzipSync(file.type === 'chunk' ? file.code : file.source).length
+}

@@ -1,0 +1,69 @@
+// The API as the pages call it: the same operations as everyone's, under /app, with the token that changes need.
+import createClient, { type Middleware } from 'openapi-fetch'
+import type { components, paths } from './app.gen.ts'
+
+/** The operations by their paths without the prefix, whichever way the document writes them. */
+type Paths = { [Path in keyof paths as Path extends `/app${infer Rest}` ? Rest : Path]: paths[Path] }
+export type Schemas = components['schemas']
+
+/** An answer that is not a success: the API's own code and message. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  /** How long to wait before the next try, where the answer says so. */
+  readonly retryAfterSeconds: number | null
+
+  constructor(response: Response, body: { error?: unknown; message?: unknown } | undefined) {
+    super(typeof body?.message === 'string' ? body.message : `${response.status} ${response.statusText}`)
+    this.name = 'ApiError'
+    this.status = response.status
+    this.code = typeof body?.error === 'string' ? body.error : 'unknown'
+    const wait = Number(response.headers.get('retry-after') ?? Number.NaN)
+    this.retryAfterSeconds = Number.isFinite(wait) ? wait : null
+  }
+}
+
+let changeToken: string | null = null
+let whenSignedOut: () => void = () => {}
+
+/** What every change must carry from now on; it belongs to the session. */
+export function setChangeToken(token: string | null): void {
+  changeToken = token
+}
+
+/** Called when an answer says that there is no session any more. */
+export function onSignedOut(run: () => void): void {
+  whenSignedOut = run
+}
+
+export function changeHeaders(): Record<string, string> {
+  return changeToken === null ? {} : { 'x-posthorn-token': changeToken }
+}
+
+const tokens: Middleware = {
+  onRequest({ request }) {
+    if (request.method === 'GET' || request.method === 'HEAD') return
+    for (const [name, value] of Object.entries(changeHeaders())) request.headers.set(name, value)
+  },
+}
+
+export const api = createClient<Paths>({ baseUrl: '/app', credentials: 'same-origin' })
+api.use(tokens)
+
+interface Answer<Body> {
+  data?: Body
+  error?: unknown
+  response: Response
+}
+
+/**
+ * The body of a success; throws ApiError otherwise. `await read(api.GET('/v1/inboxes'))`. A network that is down throws
+ * fetch's TypeError.
+ */
+export async function read<Body>(answer: Promise<Answer<Body>>): Promise<Body> {
+  const { data: body, error, response } = await answer
+  if (response.ok) return body as Body
+  const refusal = new ApiError(response, error as { error?: unknown } | undefined)
+  if (refusal.code === 'session_required') whenSignedOut()
+  throw refusal
+}

@@ -1,0 +1,2 @@
+// What the bundler makes of imports that are not code.
+/// <reference types="vite/client" />

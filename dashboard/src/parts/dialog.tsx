@@ -1,0 +1,52 @@
+// A question or a form above the page: it takes the focus, gives it back, and closes with Escape.
+import { X } from 'lucide-react'
+import { Dialog as Primitive } from 'radix-ui'
+import type { ReactNode } from 'react'
+import { parts } from '../texts/parts.ts'
+import { IconButton } from './button.tsx'
+import { classes } from './classes.ts'
+
+interface DialogProps {
+  open: boolean
+  onClose: () => void
+  title: string
+  lead?: ReactNode
+  width?: 'medium' | 'large'
+  children: ReactNode
+  /** Buttons below, the main one last. */
+  footer?: ReactNode
+}
+
+export function Dialog({ open, onClose, title, lead, width = 'medium', children, footer }: DialogProps) {
+  return (
+    <Primitive.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
+      <Primitive.Portal>
+        <Primitive.Overlay className="fixed inset-0 z-40 animate-fade bg-[rgb(0_0_0/0.42)]" />
+        <Primitive.Content
+          {...(lead ? {} : { 'aria-describedby': undefined })}
+          className={classes(
+            'fixed inset-x-0 bottom-0 z-50 mx-auto flex max-h-[88dvh] animate-rise flex-col rounded-t-lg bg-surface shadow-overlay',
+            'sm:top-[12vh] sm:bottom-auto sm:max-h-[76vh] sm:rounded-lg',
+            width === 'large' ? 'sm:w-[min(760px,94vw)]' : 'sm:w-[min(480px,94vw)]',
+          )}
+        >
+          <header className="flex items-start justify-between gap-4 px-5 pt-4">
+            <div className="min-w-0">
+              <Primitive.Title className="text-lg font-semibold">{title}</Primitive.Title>
+              {lead && (
+                <Primitive.Description className="text-pretty text-muted">{lead}</Primitive.Description>
+              )}
+            </div>
+            <Primitive.Close asChild>
+              <IconButton size="small" icon={X} label={parts.close} />
+            </Primitive.Close>
+          </header>
+          <div className="min-h-0 flex-1 overflow-y-auto px-5 py-4">{children}</div>
+          {footer && (
+            <footer className="flex flex-wrap justify-end gap-2 border-t px-5 py-3">{footer}</footer>
+          )}
+        </Primitive.Content>
+      </Primitive.Portal>
+    </Primitive.Root>
+  )
+}

@@ -1,0 +1,35 @@
+// What went wrong, in the API's own words, and what to do about it.
+import { TriangleAlert } from 'lucide-react'
+import { ApiError } from '../api/client.ts'
+import { parts } from '../texts/parts.ts'
+import { Button } from './button.tsx'
+
+/** The words for a failure: the API's message, or that nothing answers. */
+export function wordsOf(error: unknown): { title: string; hint: string | null } {
+  if (error instanceof ApiError) {
+    const wait = error.retryAfterSeconds
+    return { title: error.message, hint: wait === null ? null : parts.waitSeconds(wait) }
+  }
+  if (error instanceof TypeError) return { title: parts.noConnection, hint: parts.noConnectionWhat }
+  return { title: parts.failed, hint: error instanceof Error ? error.message : null }
+}
+
+/** Nothing where there is no error. */
+export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  if (!error) return null
+  const { title, hint } = wordsOf(error)
+  return (
+    <div role="alert" className="flex items-start gap-2.5 rounded-md bg-bad-soft px-3 py-2.5 text-bad">
+      <TriangleAlert size={16} className="mt-[3px] shrink-0" aria-hidden />
+      <div className="min-w-0 flex-1">
+        <p className="font-medium break-words">{title}</p>
+        {hint && <p className="text-sm">{hint}</p>}
+      </div>
+      {onRetry && (
+        <Button size="small" onClick={onRetry}>
+          {parts.retry}
+        </Button>
+      )}
+    </div>
+  )
+}

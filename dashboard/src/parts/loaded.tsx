@@ -1,0 +1,18 @@
+// What a query brings: its place while it loads, its error with another try, or the page made of it.
+import type { UseQueryResult } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { ErrorNote } from './error-note.tsx'
+import { SkeletonRows } from './skeleton.tsx'
+
+interface LoadedProps<Value> {
+  query: UseQueryResult<Value>
+  /** What stands there while it loads; a few lines where it does not say. */
+  waiting?: ReactNode
+  children: (value: Value) => ReactNode
+}
+
+export function Loaded<Value>({ query, waiting = <SkeletonRows />, children }: LoadedProps<Value>) {
+  if (query.data !== undefined) return children(query.data)
+  if (query.error) return <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
+  return waiting
+}

@@ -1,0 +1,81 @@
+// The frame of a page: its title (also the browser's), the way back, what can be done, and the focus when it opens.
+import { Link } from '@tanstack/react-router'
+import { ChevronRight } from 'lucide-react'
+import { type ReactNode, useEffect, useRef } from 'react'
+import { parts } from '../texts/parts.ts'
+import { classes } from './classes.ts'
+import { useTitle } from './use-title.ts'
+
+export interface Crumb {
+  label: string
+  to: string
+}
+
+interface PageProps {
+  title: string
+  /** What stands beside the title, as a state. */
+  badge?: ReactNode
+  /** A sentence below the title. */
+  lead?: ReactNode
+  crumbs?: readonly Crumb[]
+  actions?: ReactNode
+  /** As wide as what is read, or as wide as the window; 1,120 px where it does not say. */
+  width?: 'text' | 'full'
+  children: ReactNode
+}
+
+const widths = { text: 'max-w-3xl', full: '', wide: 'max-w-[1120px]' }
+
+export function Page({ title, badge, lead, crumbs, actions, width, children }: PageProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useTitle(title)
+  useEffect(() => focusOpened(heading.current), [])
+  return (
+    <div className={classes('mx-auto w-full px-4 pt-6 pb-16 sm:px-8 sm:pt-8', widths[width ?? 'wide'])}>
+      {crumbs && <Crumbs crumbs={crumbs} />}
+      <header className="mb-6 flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
+        <div className="min-w-0">
+          <div className="flex min-w-0 flex-wrap items-center gap-x-3 gap-y-1">
+            <h1
+              ref={heading}
+              tabIndex={-1}
+              className="min-w-0 text-xl font-semibold tracking-tight break-words"
+            >
+              {title}
+            </h1>
+            {badge}
+          </div>
+          {lead && <p className="mt-1 max-w-2xl text-pretty text-muted">{lead}</p>}
+        </div>
+        {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+      </header>
+      {children}
+    </div>
+  )
+}
+
+/** Whoever hears pages hears the new one's title. The first page of a visit opens as any document does. */
+function focusOpened(heading: HTMLHeadingElement | null): void {
+  const { activeElement } = document
+  const isFirst = document.documentElement.dataset['opened'] === undefined
+  document.documentElement.dataset['opened'] = 'yes'
+  if (isFirst || activeElement?.closest('[data-keeps-focus]')) return
+  heading?.focus({ preventScroll: true })
+}
+
+function Crumbs({ crumbs }: { crumbs: readonly Crumb[] }) {
+  return (
+    <nav aria-label={parts.breadcrumbs} className="mb-1.5">
+      <ol className="flex flex-wrap items-center text-sm text-faint">
+        {crumbs.map(({ label, to }) => (
+          <li key={to} className="flex items-center">
+            <Link to={to} className="rounded-sm hover:text-ink hover:underline">
+              {label}
+            </Link>
+            <ChevronRight size={14} className="mx-1" aria-hidden />
+          </li>
+        ))}
+      </ol>
+    </nav>
+  )
+}

@@ -1,0 +1,128 @@
+// What stands around every page behind the sign-in: side bar, bottom bar on a phone, overlays, and the keys that work everywhere.
+import { Outlet, useNavigate } from '@tanstack/react-router'
+import { Search } from 'lucide-react'
+import { lazy, Suspense } from 'react'
+import { Badge } from '../parts/badge.tsx'
+import { Kbd } from '../parts/kbd.tsx'
+import { useShortcut } from '../parts/shortcut.ts'
+import { shell } from '../texts/shell.ts'
+import { AccountMenu } from './account-menu.tsx'
+import { BottomBar, SideLinks } from './navigation.tsx'
+import { OrganizationMenu } from './organization-menu.tsx'
+import { openOverlay, useOverlay } from './overlays.ts'
+import { type PageLink, pageGroups } from './pages.ts'
+import { useSession } from './session.ts'
+
+const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }))
+const ShortcutsSheet = lazy(async () => ({ default: (await import('./shortcuts-sheet.tsx')).ShortcutsSheet }))
+const PagesSheet = lazy(async () => ({ default: (await import('./pages-sheet.tsx')).PagesSheet }))
+
+export function Frame() {
+  return (
+    <div className="md:grid md:grid-cols-[228px_minmax(0,1fr)]">
+      <SkipLink />
+      <FrameKeys />
+      <SideBar />
+      <TopBar />
+      <main id="main" tabIndex={-1} className="min-w-0 pb-14 md:pb-0">
+        <Outlet />
+      </main>
+      <BottomBar onMore={() => openOverlay('pages')} />
+      <Overlays />
+    </div>
+  )
+}
+
+function SkipLink() {
+  return (
+    <a
+      href="#main"
+      className="sr-only focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-60 focus:rounded-md focus:bg-accent focus:px-3 focus:py-2 focus:text-on-accent"
+    >
+      {shell.skip}
+    </a>
+  )
+}
+
+function SideBar() {
+  const { development } = useSession()
+  return (
+    <aside className="sticky top-0 hidden h-dvh flex-col gap-3 overflow-y-auto border-r bg-page px-3 py-3 md:flex">
+      <OrganizationMenu />
+      <FindButton />
+      <SideLinks />
+      <div className="mt-auto grid gap-2 pt-4">
+        {development && (
+          <div className="px-2.5">
+            <Badge tone="accent" title={shell.developmentWhat}>
+              {shell.development}
+            </Badge>
+          </div>
+        )}
+        <AccountMenu />
+      </div>
+    </aside>
+  )
+}
+
+function FindButton() {
+  return (
+    <button
+      type="button"
+      onClick={() => openOverlay('palette')}
+      className="flex h-8 items-center gap-2.5 rounded-md border border-line-strong bg-surface px-2.5 text-sm text-faint hover:text-ink"
+    >
+      <Search size={14} aria-hidden />
+      <span className="flex-1 text-left">{shell.find}</span>
+      <Kbd keys="Mod K" />
+    </button>
+  )
+}
+
+/** On a phone: for whom one acts, and finding. */
+function TopBar() {
+  return (
+    <header className="sticky top-0 z-20 flex h-13 items-center gap-2 border-b bg-page px-2.5 md:hidden">
+      <div className="min-w-0 flex-1">
+        <OrganizationMenu />
+      </div>
+      <button
+        type="button"
+        aria-label={shell.find}
+        onClick={() => openOverlay('palette')}
+        className="grid size-10 place-items-center rounded-md text-muted"
+      >
+        <Search size={19} aria-hidden />
+      </button>
+      <div className="w-10">
+        <AccountMenu />
+      </div>
+    </header>
+  )
+}
+
+function FrameKeys() {
+  const pages = pageGroups(useSession()).flat()
+  useShortcut({ keys: 'Mod k', label: shell.findHint, group: shell.general }, () => openOverlay('palette'))
+  useShortcut({ keys: '/', label: shell.find, group: shell.general }, () => openOverlay('palette'))
+  useShortcut({ keys: '?', label: shell.shortcuts, group: shell.general }, () => openOverlay('shortcuts'))
+  return pages.map((page) => <PageKey key={page.id} page={page} />)
+}
+
+function PageKey({ page: { id, to, key } }: { page: PageLink }) {
+  const navigate = useNavigate()
+  useShortcut({ keys: `g ${key}`, label: shell.pages[id], group: shell.goTo }, () => void navigate({ to }))
+  return null
+}
+
+function Overlays() {
+  const overlay = useOverlay()
+  const close = () => openOverlay(null)
+  return (
+    <Suspense fallback={null}>
+      {overlay === 'palette' && <Palette onClose={close} />}
+      {overlay === 'shortcuts' && <ShortcutsSheet onClose={close} />}
+      {overlay === 'pages' && <PagesSheet onClose={close} />}
+    </Suspense>
+  )
+}

@@ -1,0 +1,7 @@
+// The words of lists.
+export const lists = {
+  group: 'Lists',
+  next: 'Next row',
+  previous: 'Previous row',
+  open: 'Open the row',
+}

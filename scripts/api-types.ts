@@ -1,0 +1,55 @@
+// Writes the types of the API that the pages are checked against, out of the document that the server's own code makes.
+import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { silentLog } from '../src/base/log.ts'
+import { SecretBox } from '../src/base/secret-box.ts'
+import { createHttpServer, type ServerDeps } from '../src/http/server.ts'
+
+const root = resolve(import.meta.dirname, '..')
+const documentPath = '/app/openapi.json'
+const target = join(root, 'dashboard/src/api/app.gen.ts')
+
+/** Routes say what they are before anyone calls them, so that nothing stands behind this server. */
+async function readDocument(): Promise<string> {
+  const settings: ServerDeps['settings'] = {
+    ...{ publicUrl: '', managedDomain: 'inbox.test', mailHost: 'mx.test', trustedProxies: [] },
+    ...{ isHttpsOn: false, hasAcme: false, maxDownloadBytes: 1, bodyMemoryBytes: 1 << 20 },
+  }
+  const dashboard = { isDevelopment: true, showsCaptured: true, pagesFolder: root } as ServerDeps['dashboard']
+  const deps = {
+    settings,
+    dashboard,
+    keyRing: null,
+    log: silentLog,
+    secretBox: new SecretBox(randomBytes(32)),
+  }
+  const server = createHttpServer(deps as unknown as ServerDeps)
+  const { statusCode, body } = await server.inject(documentPath)
+  await server.close()
+  if (statusCode !== 200) throw new Error(`${documentPath} answers ${statusCode}`)
+  return body
+}
+
+/** The generator needs a TypeScript that can be called, and stands beside one. */
+function generate(document: string): void {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-types-'))
+  try {
+    const from = join(folder, 'openapi.json')
+    writeFileSync(from, document)
+    mkdirSync(dirname(target), { recursive: true })
+    const stranger = createRequire(join(root, 'tests/stranger/package.json'))
+    const program = join(dirname(stranger.resolve('openapi-typescript/package.json')), 'bin/cli.js')
+    const { status, stderr } = spawnSync(process.execPath, [program, from, '-o', target], {
+      encoding: 'utf8',
+    })
+    if (status !== 0) throw new Error(`openapi-typescript failed: ${stderr}`)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+generate(await readDocument())

@@ -1,0 +1,109 @@
+// Captured mail as a mailbox: what would have left a development deployment.
+import Type from 'typebox'
+import { openCaptured, readCaptured, readCapturedPage } from '../../../flow/mailbox/read-captured.ts'
+import type { CapturedRow } from '../../../store/captured.ts'
+import type { Api, AppDeps } from '../../api.ts'
+import { byId, Cursors, pageQuery, readLimit } from '../../lists.ts'
+import { downloadHeaders } from '../../schemas/downloads.ts'
+import { Nothing, Uuid } from '../../schemas/scalars.ts'
+import { sendStream } from '../../send-stream.ts'
+import { CapturedList, CapturedMail } from '../schemas/mail.ts'
+
+const tags = ['Captured mail']
+const scope = 'mailbox:read'
+const CapturedParams = Type.Object({ capturedId: Uuid })
+const PageQuery = Type.Object(pageQuery, { additionalProperties: false })
+
+/** In development alone: whoever works on the machine sees all of it, whatever organization sent it. */
+export function capturedRoutes(api: Api, deps: AppDeps): void {
+  addList(api, deps)
+  addShow(api, deps)
+  addSource(api, deps)
+}
+
+function addList(api: Api, { db, blobs, secretBox }: AppDeps): void {
+  const cursors = new Cursors(secretBox)
+  api.get(
+    '/v1/captured',
+    {
+      preValidation: readLimit,
+      config: { scope, refusals: ['invalid_cursor'] },
+      schema: {
+        ...{ operationId: 'listCaptured', tags, summary: 'List the mail that would have left' },
+        ...{ querystring: PageQuery, response: { 200: CapturedList.ref } },
+      },
+    },
+    async ({ caller, query }) => {
+      const name = { list: 'captured', organizationId: caller.organizationId }
+      const { page, nextCursor } = await cursors.page(name, query, byId, (before, limit) =>
+        readCapturedPage({ db, blobs }, before, limit),
+      )
+      return { captured: page.map(present), nextCursor }
+    },
+  )
+}
+
+function addShow(api: Api, { db, blobs, parsePool }: AppDeps): void {
+  api.get(
+    '/v1/captured/:capturedId',
+    {
+      config: { scope, refusals: ['not_found'] },
+      schema: {
+        ...{ operationId: 'getCaptured', tags, summary: 'Show a mail that would have left' },
+        ...{ params: CapturedParams, querystring: Nothing, response: { 200: CapturedMail.ref } },
+      },
+    },
+    async ({ params }) => {
+      const { row, mail, page } = await readCaptured({ db, blobs, parsePool }, params.capturedId)
+      const { from, to, cc, subject, text, attachments } = mail
+      return {
+        ...present({ ...row, subject }),
+        ...{ from, to, cc, text: String(text) },
+        ...{ html: page?.html ?? null, remoteImages: page?.remoteImages ?? 0 },
+        attachments: attachments.map(({ filename, contentType, sizeBytes: size }) => ({
+          ...{ filename, contentType, size },
+        })),
+      }
+    },
+  )
+}
+
+function addSource(api: Api, { db, blobs }: AppDeps): void {
+  api.get(
+    '/v1/captured/:capturedId/source',
+    {
+      config: {
+        ...{ scope, refusals: ['not_found'] },
+        otherResponses: {
+          200: { description: 'As it was sent.', contentType: 'message/rfc822', headers: downloadHeaders },
+        },
+      },
+      schema: {
+        ...{ operationId: 'getCapturedSource', tags, summary: 'Download a mail that would have left' },
+        ...{ params: CapturedParams, querystring: Nothing },
+      },
+    },
+    async ({ params }, reply) => {
+      const { sizeBytes, stream } = await openCaptured({ db, blobs }, params.capturedId)
+      reply.headers({
+        'content-type': 'message/rfc822',
+        'content-length': sizeBytes,
+        'content-disposition': `attachment; filename="${params.capturedId}.eml"`,
+        'content-security-policy': "default-src 'none'; sandbox",
+        'cache-control': 'private, no-store',
+      })
+      return sendStream(reply, stream)
+    },
+  )
+}
+
+function present({
+  id,
+  sender,
+  recipients,
+  sizeBytes,
+  subject,
+  capturedAt,
+}: CapturedRow & { subject: string }) {
+  return { id, sender, recipients, subject, sizeBytes, capturedAt: capturedAt.toISOString() }
+}

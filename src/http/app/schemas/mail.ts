@@ -1,0 +1,82 @@
+// What the pages show of mail beyond what the API gives: its HTML made safe, captured mail, and what is used of limits.
+import Type from 'typebox'
+import { Mailbox } from '../../schemas/mailbox.ts'
+import { Count, component, NextCursor, nullable, Time, Uuid } from '../../schemas/scalars.ts'
+
+const html = Type.String({
+  description:
+    'Without anything that runs, loads or asks. Pictures from elsewhere have their address in data-remote-src.',
+})
+const remoteImages = { ...Count, description: 'How many pictures would be loaded from elsewhere.' }
+
+export const MailPage = component(
+  'MailPage',
+  Type.Object(
+    { html, remoteImages, cut: Type.Boolean({ description: 'Whether only its beginning is shown.' }) },
+    { description: 'The HTML of a message, to be shown in the frame at /app/frame.' },
+  ),
+)
+
+const captured = {
+  id: Uuid,
+  sender: Type.String({ description: 'MAIL FROM; empty for reports.' }),
+  recipients: Type.Array(Type.String(), { description: 'RCPT TO.' }),
+  subject: Type.String(),
+  sizeBytes: Count,
+  capturedAt: Time,
+}
+
+export const CapturedList = component(
+  'CapturedList',
+  Type.Object(
+    { captured: Type.Array(Type.Object(captured)), nextCursor: NextCursor },
+    { description: 'Mail that would have left, newest first.' },
+  ),
+)
+
+export const CapturedMail = component(
+  'CapturedMail',
+  Type.Object(
+    {
+      ...captured,
+      from: nullableMailbox(),
+      to: Type.Array(Mailbox.ref),
+      cc: Type.Array(Mailbox.ref),
+      text: Type.String(),
+      html: nullable(html),
+      remoteImages,
+      attachments: Type.Array(
+        Type.Object({ filename: Type.String(), contentType: Type.String(), size: Count }),
+      ),
+    },
+    { description: 'A mail that would have left, as it would be read.' },
+  ),
+)
+
+function nullableMailbox() {
+  return Type.Unsafe<{ email: string; name?: string } | null>({
+    type: ['object', 'null'],
+    properties: { email: { type: 'string' }, name: { type: 'string' } },
+    required: ['email'],
+  })
+}
+
+const names = [
+  ...(['messagesPerMinute', 'messagesPerDay', 'recipientsPerDay', 'receivedMessagesPerDay'] as const),
+  ...(['receivedBytesPerDay', 'inboxes', 'domains', 'webhookEndpoints', 'managedStarter'] as const),
+]
+const counts = Type.Object(
+  Object.fromEntries(names.map((name) => [name, Count])) as Record<(typeof names)[number], typeof Count>,
+)
+
+export const Usage = component(
+  'Usage',
+  Type.Object(
+    { limits: counts, used: counts },
+    { description: 'The limits of the organization, and what is used of them.' },
+  ),
+)
+
+export const mailComponents = [
+  ...[MailPage.definition, CapturedList.definition, CapturedMail.definition, Usage.definition],
+]

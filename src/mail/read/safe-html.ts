@@ -1,0 +1,214 @@
+// What of a mail's HTML may be shown in a browser: its text, tables and pictures; nothing that runs, loads, covers or asks.
+import sanitizeHtml from 'sanitize-html'
+
+export interface SafeHtml {
+  html: string
+  /** Pictures that would be loaded from elsewhere; their addresses stand in `data-remote-src`. */
+  remoteImages: number
+  /** Whether there was more than 256 KiB of it, of which the beginning is shown. */
+  isCut: boolean
+}
+
+/** The time that nested elements take grows with the square of their number: so many are read within a second or two. */
+const maxLength = 1 << 18
+
+/** Deeper than any mail that people read; each level costs the browser a level of its stack. */
+const maxDepth = 200
+/** More than this is no picture in a text. */
+const maxInlineImage = 2 << 20
+
+const tags = [
+  ...[
+    'a',
+    'abbr',
+    'address',
+    'article',
+    'aside',
+    'b',
+    'bdi',
+    'bdo',
+    'big',
+    'blockquote',
+    'br',
+    'caption',
+    'center',
+  ],
+  ...[
+    'cite',
+    'code',
+    'col',
+    'colgroup',
+    'dd',
+    'del',
+    'details',
+    'dfn',
+    'div',
+    'dl',
+    'dt',
+    'em',
+    'figcaption',
+    'figure',
+  ],
+  ...[
+    'font',
+    'footer',
+    'h1',
+    'h2',
+    'h3',
+    'h4',
+    'h5',
+    'h6',
+    'header',
+    'hr',
+    'i',
+    'img',
+    'ins',
+    'kbd',
+    'li',
+    'main',
+  ],
+  ...[
+    'mark',
+    'nav',
+    'ol',
+    'p',
+    'pre',
+    'q',
+    's',
+    'samp',
+    'section',
+    'small',
+    'span',
+    'strike',
+    'strong',
+    'sub',
+  ],
+  ...[
+    'summary',
+    'sup',
+    'table',
+    'tbody',
+    'td',
+    'tfoot',
+    'th',
+    'thead',
+    'time',
+    'tr',
+    'tt',
+    'u',
+    'ul',
+    'var',
+    'wbr',
+  ],
+]
+const layout = ['align', 'valign', 'width', 'height', 'bgcolor', 'dir', 'lang', 'title']
+const color = [/^#[0-9a-f]{3,8}$/i, /^[a-z]{1,20}$/i, /^(?:rgb|hsl)a?\([\d\s.,%/]{1,50}\)$/i]
+const length = [
+  /^(?:-?\d{1,5}(?:\.\d{1,4})?(?:px|pt|em|rem|%|ch|ex)?|auto|normal|0)(?:\s+(?:\d{1,5}(?:\.\d{1,4})?(?:px|pt|em|rem|%)?|auto)){0,3}$/i,
+]
+const border = [/^[\w\s#.,()%-]{1,80}$/]
+const word = [/^[a-z-]{1,30}$/i]
+
+/** No positions, no z-index, no url(): nothing that leaves the place of the mail or asks anyone for anything. */
+const styles = {
+  ...Object.fromEntries(['color', 'background-color'].map((name) => [name, color])),
+  ...Object.fromEntries(
+    [
+      ...['margin', 'margin-top', 'margin-right', 'margin-bottom', 'margin-left', 'padding', 'padding-top'],
+      ...['padding-right', 'padding-bottom', 'padding-left', 'width', 'max-width', 'min-width', 'height'],
+      ...['font-size', 'line-height', 'letter-spacing', 'border-radius', 'text-indent', 'border-spacing'],
+    ].map((name) => [name, length]),
+  ),
+  ...Object.fromEntries(
+    ['border', 'border-top', 'border-right', 'border-bottom', 'border-left', 'border-color'].map((name) => [
+      name,
+      border,
+    ]),
+  ),
+  ...Object.fromEntries(
+    [
+      ...[
+        'text-align',
+        'vertical-align',
+        'font-weight',
+        'font-style',
+        'text-decoration',
+        'text-transform',
+        'display',
+      ],
+      ...[
+        'white-space',
+        'border-collapse',
+        'border-style',
+        'list-style-type',
+        'direction',
+        'word-break',
+        'float',
+        'clear',
+      ],
+    ].map((name) => [name, [...word, /^\d{3}$/]]),
+  ),
+  'font-family': [/^[\w\s,'"-]{1,200}$/],
+}
+
+/** Makes the HTML safe to show. */
+export function safeHtml(html: string): SafeHtml {
+  let remoteImages = 0
+  const safe = sanitizeHtml(html.slice(0, maxLength), {
+    allowedTags: tags,
+    allowedAttributes: {
+      '*': [...layout, 'style', 'class'],
+      a: ['href', 'name', 'rel', 'target'],
+      img: ['src', 'alt', 'data-remote-src', 'data-cid'],
+      ol: ['start', 'type'],
+      td: ['colspan', 'rowspan', 'nowrap'],
+      th: ['colspan', 'rowspan', 'nowrap', 'scope'],
+      table: ['border', 'cellpadding', 'cellspacing', 'role'],
+      font: ['color', 'face', 'size'],
+      time: ['datetime'],
+    },
+    // Classes mean nothing here: the styles that they name are not let in.
+    allowedClasses: { '*': [] },
+    allowedStyles: { '*': styles },
+    allowedSchemes: ['http', 'https', 'mailto', 'tel'],
+    allowedSchemesByTag: { img: ['data'] },
+    allowProtocolRelative: false,
+    disallowedTagsMode: 'discard',
+    nonTextTags: [
+      'script',
+      'style',
+      'textarea',
+      'option',
+      'noscript',
+      'title',
+      'template',
+      'svg',
+      'math',
+      'object',
+    ],
+    nestingLimit: maxDepth,
+    transformTags: {
+      // A page that a mail leads to learns neither whence, nor gets hold of this one.
+      a: (tagName, attribs) => ({
+        tagName,
+        attribs: { ...attribs, target: '_blank', rel: 'noopener noreferrer nofollow' },
+      }),
+      img: (tagName, { src = '', ...attribs }) => {
+        const source = sourceOf(src)
+        if ('data-remote-src' in source) remoteImages++
+        return { tagName, attribs: { ...attribs, ...source } }
+      },
+    },
+  })
+  return { html: safe, remoteImages, isCut: html.length > maxLength }
+}
+
+/** An image within the mail is shown, one of its parts is named, one from elsewhere is only kept in mind. */
+function sourceOf(src: string): Record<string, string> {
+  const address = src.trim()
+  if (/^data:image\/(?:png|jpeg|gif|webp|bmp);base64,[A-Za-z0-9+/=\s]*$/i.test(address))
+    return address.length <= maxInlineImage ? { src: address } : {}
+  if (/^cid:/i.test(address)) return { 'data-cid': address.slice(4, 504) }
+  if (/^https?:\/\//i.test(address) && address.length <= 4_000) return { 'data-remote-src': address }
+  return {}
+}

@@ -1,0 +1,108 @@
+// Sessions: what their cookie is, where a change may come from, which organization they are for, and how they end.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newUuid, type OrganizationId, type PersonId } from '../../../src/base/ids.ts'
+import { addMember } from '../../../src/flow/people/sessions.ts'
+import { linkDeveloper } from '../../../src/flow/people/sign-in-link.ts'
+import { insertPerson, type MemberRole } from '../../../src/store/people.ts'
+import { Browser } from '../../support/browser-session.ts'
+import { setStage } from '../stage.ts'
+
+test('a link signs in once; its cookie is of this host, hidden from scripts, and new each time', async (t) => {
+  const stage = await setStage(t)
+  const { organizationId } = await stage.createCaller()
+  const token = await linkDeveloper(stage, organizationId as OrganizationId)
+  const browser = new Browser(stage.base)
+  browser.plant('__Host-posthorn', 'A'.repeat(43))
+  const signedIn = await browser.signIn(token)
+  assert.equal(signedIn.organization?.id, organizationId)
+  assert.match(
+    browser.lastCookie,
+    /^__Host-posthorn=[\w-]{43}; Max-Age=2592000; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+  )
+  assert.notEqual(browser.cookie('__Host-posthorn'), 'A'.repeat(43), 'a planted one stands for nobody')
+  const again = await new Browser(stage.base).ask('POST', '/app/v1/session/link', { token })
+  assert.deepEqual([again.status, again.body.error], [410, 'link_expired'])
+})
+
+test('a change needs the page’s own origin and its token; the API takes no cookie', async (t) => {
+  const stage = await setStage(t)
+  const { organizationId } = await stage.createCaller()
+  const browser = new Browser(stage.base)
+  const { csrfToken } = await browser.signIn(await linkDeveloper(stage, organizationId as OrganizationId))
+  const create = (headers: Record<string, string>) =>
+    browser.ask('POST', '/app/v1/inboxes', {}, { origin: '', 'x-posthorn-token': '', ...headers })
+  for (const headers of [
+    {},
+    { origin: 'https://evil.test', 'x-posthorn-token': csrfToken },
+    { origin: 'null', 'x-posthorn-token': csrfToken },
+    { origin: stage.base },
+    { origin: stage.base, 'x-posthorn-token': 'x'.repeat(43) },
+  ] as Record<string, string>[]) {
+    const { status, body } = await create(headers)
+    assert.deepEqual([status, body.error], [403, 'wrong_origin'], JSON.stringify(headers))
+  }
+  assert.equal((await create({ origin: stage.base, 'x-posthorn-token': csrfToken })).status, 201)
+  assert.equal((await browser.ask('GET', '/v1/me')).status, 401)
+})
+
+test('who has ended a session is let in no more, here or elsewhere', async (t) => {
+  const stage = await setStage(t)
+  const { organizationId } = await stage.createCaller()
+  const [first, second] = [new Browser(stage.base), new Browser(stage.base)]
+  await first.signIn(await linkDeveloper(stage, organizationId as OrganizationId))
+  await second.signIn(await linkDeveloper(stage, organizationId as OrganizationId))
+  const { body } = await first.ask('GET', '/app/v1/sessions')
+  assert.equal(body.sessions.length, 2)
+  assert.equal((await first.ask('DELETE', '/app/v1/sessions')).status, 204)
+  assert.equal((await second.ask('GET', '/app/v1/me')).status, 401)
+  assert.equal((await first.ask('DELETE', '/app/v1/session')).status, 204)
+  const after = await first.ask('GET', '/app/v1/me')
+  assert.deepEqual([after.status, after.body.error], [401, 'session_required'])
+})
+
+test('a viewer reads and changes nothing; nobody reaches an organization that is not theirs', async (t) => {
+  const stage = await setStage(t)
+  const [own, other] = [await stage.createCaller(), await stage.createCaller()]
+  const theirs = await other.api.createInbox()
+  const viewer = await member(stage, own.organizationId as OrganizationId, 'viewer')
+  assert.equal((await viewer.ask('GET', '/app/v1/inboxes')).status, 200)
+  const refused = await viewer.ask('POST', '/app/v1/inboxes', {})
+  assert.deepEqual([refused.status, refused.body.error], [403, 'insufficient_scope'])
+  assert.equal((await viewer.ask('GET', `/app/v1/inboxes/${theirs.id}`)).status, 404)
+  const switched = await viewer.ask('PUT', '/app/v1/session/organization', {
+    organizationId: other.organizationId,
+  })
+  assert.equal(switched.status, 404)
+})
+
+test('the HTML of a message comes without what runs; what is used of the limits is counted', async (t) => {
+  const stage = await setStage(t)
+  const { organizationId, api } = await stage.createCaller()
+  const inbox = await api.createInbox()
+  const html = '<p onclick="x()">hello<script>x()</script><img src="https://far.test/p.png"></p>'
+  const header = 'From: a@far.test\nTo: b@inbox.test\nSubject: s\nMIME-Version: 1.0\nContent-Type: text/html'
+  await stage.receive(inbox.address, `${header}\n\n${html}\n`)
+  const [message] = await api.exported(inbox.id)
+  const owner = await member(stage, organizationId as OrganizationId, 'owner')
+  const { body } = await owner.ask('GET', `/app/v1/messages/${message!.id}/page`)
+  assert.equal(body.html.trim(), '<p>hello<img data-remote-src="https://far.test/p.png" /></p>')
+  assert.equal(body.remoteImages, 1)
+  const usage = await owner.ask('GET', '/app/v1/usage')
+  assert.deepEqual([usage.body.used.inboxes, usage.body.used.receivedMessagesPerDay], [1, 1])
+})
+
+async function member(
+  stage: Awaited<ReturnType<typeof setStage>>,
+  organizationId: OrganizationId,
+  role: MemberRole,
+): Promise<Browser> {
+  const id = newUuid<PersonId>()
+  const at = stage.clock.now()
+  const email = `${role}-${id}@people.test`
+  await stage.db.transaction(async (tx) => {
+    await insertPerson(tx, { id, email, name: role, passwordHash: null, confirmedAt: at, createdAt: at })
+    await addMember(tx, { organizationId, personId: id, email, role, at })
+  })
+  return await Browser.of(stage, id)
+}
