@@ -23,7 +23,13 @@ import { organizationComponents } from './schemas/organization.ts'
 import { peopleComponents } from './schemas/people.ts'
 import { sessionComponents } from './schemas/session.ts'
 
-const components = [...sessionComponents, ...peopleComponents, ...organizationComponents, ...keyComponents, ...mailComponents]
+const components = [
+  ...sessionComponents,
+  ...peopleComponents,
+  ...organizationComponents,
+  ...keyComponents,
+  ...mailComponents,
+]
 
 /** `addRoutes` adds the operations of the API, with the callers that it is given. */
 export function serveApp(

@@ -5,14 +5,7 @@ import { setStage } from '../stage.ts'
 import { enterAs, lastToken, lettersTo, password, type Session, Visitor } from './visitor.ts'
 
 const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
-let networks = 0
-
-/** A visitor from a network of their own. */
-function visitor(): Visitor {
-  const made = new Visitor(stage)
-  made.ip = `192.0.${Math.floor(++networks / 250)}.${networks % 250}`
-  return made
-}
+const visitor = () => new Visitor(stage)
 
 const cookie = '__Host-posthorn'
 
@@ -20,7 +13,13 @@ test('anyone is told how people get in', async () => {
   const { status, body } = await visitor().call('/access')
   assert.equal(status, 200)
   assert.deepEqual(body, {
-    ...{ signUp: true, oidc: null, development: true, managedDomain: 'inbox.test', hasOperatorApproval: true },
+    ...{
+      signUp: true,
+      oidc: null,
+      development: true,
+      managedDomain: 'inbox.test',
+      hasOperatorApproval: true,
+    },
   })
 })
 
@@ -44,7 +43,8 @@ test('who signs up confirms the address by the mail, and is signed in', async ()
   assert.equal(answer.body.organization, null)
   const [set] = answer.headers.getSetCookie()
   assert.match(set!, /^__Host-posthorn=[A-Za-z0-9_-]{43}; /)
-  for (const attribute of ['HttpOnly', 'Secure', 'SameSite=Lax', 'Path=/']) assert.match(set!, new RegExp(attribute))
+  for (const attribute of ['HttpOnly', 'Secure', 'SameSite=Lax', 'Path=/'])
+    assert.match(set!, new RegExp(attribute))
   assert.doesNotMatch(set!, /Domain/i)
   assert.equal((await ada.post('/confirmations', { token })).body.error, 'link_expired')
   const other = visitor()
@@ -53,7 +53,11 @@ test('who signs up confirms the address by the mail, and is signed in', async ()
 
 test('a link that is a day old has ended', async () => {
   const late = visitor()
-  await late.want('/sign-up', { method: 'POST', status: 202, body: { email: 'late@far.test', password, name: 'L' } })
+  await late.want('/sign-up', {
+    method: 'POST',
+    status: 202,
+    body: { email: 'late@far.test', password, name: 'L' },
+  })
   const token = await lastToken(stage, 'late@far.test')
   stage.clock.advance(24 * 3_600_000 + 1)
   assert.equal((await late.post('/confirmations', { token })).body.error, 'link_expired')
@@ -67,7 +71,10 @@ test('who signs up with an address that is not proved yet takes the place of who
   const stolen = await lastToken(stage, email)
   await owner.post('/sign-up', { email, password, name: 'Owner' })
   assert.equal((await thief.post('/confirmations', { token: stolen })).body.error, 'link_expired')
-  assert.equal((await owner.enter('/confirmations', { token: await lastToken(stage, email) })).person.name, 'Owner')
+  assert.equal(
+    (await owner.enter('/confirmations', { token: await lastToken(stage, email) })).person.name,
+    'Owner',
+  )
   const refused = await thief.post('/session', { email, password: 'the password of the thief' })
   assert.equal(refused.body.error, 'sign_in_failed')
 })
@@ -94,10 +101,7 @@ test('a wrong password and an address that nobody has are refused in the same wo
   ]
   assert.equal(wrong.status, 401)
   assert.deepEqual([wrong.status, wrong.body], [nobody.status, nobody.body])
-  assert.deepEqual(
-    [...wrong.headers.keys()].sort(),
-    [...nobody.headers.keys()].sort(),
-  )
+  assert.deepEqual([...wrong.headers.keys()].sort(), [...nobody.headers.keys()].sort())
   assert.deepEqual(wrong.headers.getSetCookie(), [])
 })
 
@@ -137,7 +141,10 @@ test('a network that tries many accounts has to wait, and others do not', async 
   await visitor().signUp('bystander@far.test')
   for (let n = 0; n < 20; n++) {
     attacker.ip = `2001:db8:1:2::${n}`
-    const { status } = await attacker.post('/session', { email: `sprayed-${n}@far.test`, password: 'password' })
+    const { status } = await attacker.post('/session', {
+      email: `sprayed-${n}@far.test`,
+      password: 'password',
+    })
     assert.equal(status, 401)
   }
   assert.equal((await attacker.post('/session', { email: 'bystander@far.test', password })).status, 429)
@@ -172,7 +179,10 @@ test('a new password by mail ends every session and every other link, and lets i
   stage.clock.advance(1_100)
   assert.equal((await before.call('/session')).body.error, 'session_required')
   for (const used of [token, first])
-    assert.equal((await visitor().post('/resets/complete', { token: used, password })).body.error, 'link_expired')
+    assert.equal(
+      (await visitor().post('/resets/complete', { token: used, password })).body.error,
+      'link_expired',
+    )
   assert.equal((await visitor().post('/session', { email, password })).status, 401)
   assert.equal((await visitor().signIn(email, chosen)).person.email, email)
 })
@@ -242,7 +252,9 @@ test('letters to people are the mail of an organization of the service itself, w
   const rows = await stage.db.query(`select local_part, domain, name, status from
     (select b.local_part, b.domain, o.name, o.status from inbox b join organization o on o.id = b.organization_id
     where b.display_name = 'Posthorn') as own`)
-  assert.deepEqual(rows, [{ local_part: 'accounts', domain: 'inbox.test', name: 'Posthorn', status: 'active' }])
+  assert.deepEqual(rows, [
+    { local_part: 'accounts', domain: 'inbox.test', name: 'Posthorn', status: 'active' },
+  ])
   const { api } = await stage.createCaller()
   const taken = await api.call('/v1/inboxes', { method: 'POST', body: { localPart: 'accounts' } })
   assert.equal(taken.body.error, 'reserved_local_part')

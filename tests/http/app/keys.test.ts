@@ -54,10 +54,13 @@ test('a key works at once, is listed with its last use and without its secret, a
   assert.ok(!text.includes(secret) && !text.includes('person'))
   const { keys } = await owner.want<{ keys: Key[] }>('/keys')
   // The stage's own, which the operator made, is there too; the members' own are not.
-  assert.deepEqual(keys.map(({ name, kind }) => [name, kind]), [
-    ['Booking', 'dashboard'],
-    ['test', 'agent'],
-  ])
+  assert.deepEqual(
+    keys.map(({ name, kind }) => [name, kind]),
+    [
+      ['Booking', 'dashboard'],
+      ['test', 'agent'],
+    ],
+  )
   assert.ok(Date.parse(keys[0]!.lastUsedAt!) > Date.parse(key.createdAt) - 60_000)
   assert.equal(keys[1]!.lastUsedAt, null)
   stage.clock.advance(30 * dayMs - 60_000)
@@ -71,12 +74,22 @@ test('a key lasts from one day to 30', async () => {
   const { key } = await make(owner, { scopes: ['mailbox:read'], expiresInDays: 1 })
   assert.equal(Date.parse(key.expiresAt) - Date.parse(key.createdAt), dayMs)
   for (const expiresInDays of [0, 31, -1, 1.5, null])
-    assert.equal((await owner.post('/keys', { name: 'K', scopes: ['mailbox:read'], expiresInDays })).status, 400)
+    assert.equal(
+      (await owner.post('/keys', { name: 'K', scopes: ['mailbox:read'], expiresInDays })).status,
+      400,
+    )
 })
 
 test('a key has scopes of the dashboard alone', async () => {
   const { owner } = await setUp()
-  for (const scopes of [['*'], ['delivery:send'], ['validation:use'], ['mailbox:read', 'mailbox:read'], [], undefined])
+  for (const scopes of [
+    ['*'],
+    ['delivery:send'],
+    ['validation:use'],
+    ['mailbox:read', 'mailbox:read'],
+    [],
+    undefined,
+  ])
     assert.equal((await owner.post('/keys', { name: 'K', scopes })).status, 400, JSON.stringify(scopes))
 })
 
@@ -88,7 +101,10 @@ test('what a key is restricted to holds, and is of this organization', async () 
   const scopes = ['mailbox:read', 'mailbox:send']
   const { secret } = await make(owner, { scopes, inboxIds: [mine.id] })
   const seen = await fetch(`${stage.base}/v1/inboxes`, { headers: { 'x-api-key': secret } })
-  assert.deepEqual(((await seen.json()) as { inboxes: Inbox[] }).inboxes.map(({ id }) => id), [mine.id])
+  assert.deepEqual(
+    ((await seen.json()) as { inboxes: Inbox[] }).inboxes.map(({ id }) => id),
+    [mine.id],
+  )
   assert.equal((await use(secret, `/v1/inboxes/${second.id}/messages`)).body.error, 'inbox_not_allowed')
   const foreign = await owner.post('/keys', { name: 'K', scopes, inboxIds: [theirs.id] })
   const nobodys = await owner.post('/keys', { name: 'K', scopes, inboxIds: [`inb_${'0'.repeat(24)}`] })
@@ -99,7 +115,10 @@ test('what a key is restricted to holds, and is of this organization', async () 
   const there = { 'x-forwarded-for': '2001:db8::1' }
   assert.equal((await use(fromOne.secret, '/v1/inboxes', there)).status, 200)
   assert.equal((await owner.post('/keys', { name: 'K', scopes, allowedIps: ['10.0.0.0/8'] })).status, 400)
-  assert.equal((await owner.post('/keys', { name: 'K', scopes, allowedRecipientDomains: ['no domain'] })).status, 400)
+  assert.equal(
+    (await owner.post('/keys', { name: 'K', scopes, allowedRecipientDomains: ['no domain'] })).status,
+    400,
+  )
   assert.equal((await owner.post('/keys', { name: 'K', scopes, requestsPerMinute: 1_000_000 })).status, 201)
   const limited = await enterAs(stage, await stage.createCaller({ limits: { requestsPerMinute: 60 } }))
   assert.equal((await limited.post('/keys', { name: 'K', scopes, requestsPerMinute: 61 })).status, 400)
@@ -110,7 +129,12 @@ test('a rotated key has a sibling with all its restrictions, and goes on until i
   const inbox = await caller.api.createInbox()
   const restrictions = {
     ...{ scopes: ['mailbox:read', 'mailbox:send'], inboxIds: [inbox.id], allowedIps: ['127.0.0.1'] },
-    ...{ sendMode: 'reply_only', allowedRecipientDomains: ['far.test'], requestsPerMinute: 7, expiresInDays: 3 },
+    ...{
+      sendMode: 'reply_only',
+      allowedRecipientDomains: ['far.test'],
+      requestsPerMinute: 7,
+      expiresInDays: 3,
+    },
   }
   const old = await make(owner, restrictions)
   const call = { method: 'POST', body: { name: 'Booking 2' }, status: 201 }
@@ -121,7 +145,8 @@ test('a rotated key has a sibling with all its restrictions, and goes on until i
   assert.equal(name, 'Booking 2')
   assert.equal(Date.parse(expiresAt) - Date.parse(createdAt), Date.parse(until0) - Date.parse(made0))
   const local = { 'x-forwarded-for': '127.0.0.1' }
-  for (const secret of [old.secret, made.secret]) assert.equal((await use(secret, '/v1/inboxes', local)).status, 200)
+  for (const secret of [old.secret, made.secret])
+    assert.equal((await use(secret, '/v1/inboxes', local)).status, 200)
   await owner.want(`/keys/${old.key.id}`, { method: 'DELETE', status: 204 })
   assert.equal((await use(old.secret, '/v1/inboxes', local)).status, 401)
   assert.equal((await use(made.secret, '/v1/inboxes', local)).status, 200)

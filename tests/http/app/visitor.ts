@@ -29,11 +29,17 @@ type Refusal = { error: string; message: string }
 
 export const password = 'correct horse battery staple'
 
+let networks = 0
+
+function nextAddress(): string {
+  return `2001:db8:${(++networks).toString(16)}::1`
+}
+
 export class Visitor {
   readonly #stage: Stage
   readonly cookies = new Map<string, string>()
-  /** The address that a proxy says they come from. */
-  ip: string | null = null
+  /** What a proxy, where the stage trusts one, says that they come from: a network of their own. */
+  ip = nextAddress()
   session: Session | null = null
 
   constructor(stage: Stage) {
@@ -41,7 +47,10 @@ export class Visitor {
   }
 
   /** One request below /app/v1, with everything that a page of ours sends. */
-  async call<Body = Refusal>(path: string, { method = 'GET', body, headers = {} }: Call = {}): Promise<Answer<Body>> {
+  async call<Body = Refusal>(
+    path: string,
+    { method = 'GET', body, headers = {} }: Call = {},
+  ): Promise<Answer<Body>> {
     const response = await fetch(`${this.#stage.base}/app/v1${path}`, {
       method,
       redirect: 'manual',
@@ -49,7 +58,7 @@ export class Visitor {
         ...(method !== 'GET' && { origin: this.#stage.base }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...(this.session && { 'x-posthorn-token': this.session.csrfToken }),
-        ...(this.ip && { 'x-forwarded-for': this.ip }),
+        'x-forwarded-for': this.ip,
         cookie: [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; '),
         ...headers,
       },
