@@ -101,6 +101,12 @@ export class Visitor {
     return this.session
   }
 
+  /** The page is opened anew: it asks who is signed in. */
+  async reload(): Promise<Session> {
+    this.session = await this.want<Session>('/session')
+    return this.session
+  }
+
   /** Signs up, follows the link of the mail, and is signed in. */
   async signUp(email: string, name = 'Ada Lovelace'): Promise<Session> {
     await this.want('/sign-up', { method: 'POST', status: 202, body: { email, password, name } })
