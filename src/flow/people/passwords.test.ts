@@ -18,7 +18,10 @@ const unpadded = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
 const smallPhc = `$argon2id$v=19$m=64,t=1,p=1$${unpadded(small.salt)}$${unpadded(small.tag)}`
 
 test('a password is kept under the second recommendation of RFC 9106, each time with another salt', async () => {
-  const [first, second] = [await passwords.hash('n', 'correct horse'), await passwords.hash('n', 'correct horse')]
+  const [first, second] = [
+    await passwords.hash('n', 'correct horse'),
+    await passwords.hash('n', 'correct horse'),
+  ]
   for (const phc of [first, second])
     assert.match(phc, /^\$argon2id\$v=19\$m=65536,t=3,p=4\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
   assert.notEqual(first, second)
