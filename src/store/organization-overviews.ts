@@ -7,6 +7,8 @@ export interface OverviewFilter {
   /** A part of the name, or an id; null: whatever it is called. */
   search: string | null
   status: OrganizationRow['status'] | null
+  /** Keys that have expired by then do not count. */
+  at: Date
 }
 
 export interface OrganizationOverview {
@@ -30,7 +32,7 @@ const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
 /** Newest first, after `beforeId`. */
 export async function listOverviews(
   db: Queryable,
-  { search, status }: OverviewFilter,
+  { search, status, at }: OverviewFilter,
   beforeId: string | null,
   limit: number,
 ): Promise<OrganizationOverview[]> {
@@ -48,12 +50,12 @@ export async function listOverviews(
       (select count(*) from inbox i where i.organization_id = p.id and i.status = 'active') as inboxes,
       (select count(*) from domain d where d.organization_id = p.id) as domains,
       (select count(*) from api_key k where k.organization_id = p.id and k.person_id is null
-        and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())) as keys,
+        and k.revoked_at is null and (k.expires_at is null or k.expires_at > $6)) as keys,
       coalesce((select h.count from held h where h.organization_id = p.id), 0) as waiting,
       (select x.email from member m join person x on x.id = m.person_id
         where m.organization_id = p.id and m.role = 'owner' order by m.created_at, x.id limit 1) as owner
     from page p order by p.id desc`,
-    [status, search, beforeId, limit, maxCounted],
+    [status, search, beforeId, limit, maxCounted, at],
   )
 }
 

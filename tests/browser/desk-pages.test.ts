@@ -21,6 +21,7 @@ const pages: [name: string, hash: string, title: string][] = [
   ['nodes', '/nodes', 'Nodes & health'],
   ['mail', '/mail', 'Mail'],
   ['captured', '/mail?kind=captured', 'Mail'],
+  ['audit', '/audit', 'Log'],
   ['numbers', '/numbers', 'Numbers'],
   ['nothing', '/nothing', 'There is no such page'],
 ]

@@ -30,7 +30,7 @@ async function entriesOf({ node }: Stage): Promise<Entry[]> {
   const { db } = node.foundation
   return await db.query<Entry>(
     `select action, subject, detail, ip, organization_id as "organizationId" from audit_entry
-    where actor = 'operator' and action <> 'desk.opened' order by id`,
+    where actor = 'operator' and ip is not null and action <> 'desk.opened' order by id`,
   )
 }
 
@@ -85,9 +85,20 @@ test('organizations are found, approved, suspended, renamed and limited, each wr
       'organization.limits_changed',
     ],
   )
-  for (const { ip, subject, organizationId } of entries)
-    assert.deepEqual([ip, subject, organizationId], ['127.0.0.1', id, id])
-  assert.deepEqual(entries.map(({ detail }) => detail).slice(2), [{ name: 'Harbor' }, { inboxes: 7 }])
+  for (const { ip, organizationId } of entries) assert.deepEqual([ip, organizationId], ['127.0.0.1', id])
+  assert.deepEqual(
+    entries.map(({ subject, detail }) => [subject, detail]),
+    [
+      ['Harbor & Sons', {}],
+      ['Harbor & Sons', {}],
+      ['Harbor', { from: 'Harbor & Sons' }],
+      ['Harbor', { inboxes: 7 }],
+    ],
+  )
+  const { entries: log } = await desk.get<{ entries: { action: string; organizationName: string | null }[] }>(
+    '/audit',
+  )
+  assert.deepEqual([log[0]!.action, log[0]!.organizationName], ['organization.limits_changed', 'Harbor'])
 })
 
 test('what there is not is not found', async (t) => {

@@ -1,5 +1,14 @@
 // The pages of the desk in their order, with their keys.
-import { Building2, ChartNoAxesColumn, type LucideIcon, Mail, Route, Server, UserCheck } from 'lucide-react'
+import {
+  Building2,
+  ChartNoAxesColumn,
+  type LucideIcon,
+  Mail,
+  Route,
+  ScrollText,
+  Server,
+  UserCheck,
+} from 'lucide-react'
 import type { desk } from '../texts/desk.ts'
 
 export interface DeskPage {
@@ -16,5 +25,6 @@ export const deskPages: readonly DeskPage[] = [
   { id: 'queues', to: '/queues', icon: Route, key: 'q' },
   { id: 'nodes', to: '/nodes', icon: Server, key: 'n' },
   { id: 'mail', to: '/mail', icon: Mail, key: 'm' },
+  { id: 'audit', to: '/audit', icon: key: 'l' },
   { id: 'numbers', to: '/numbers', icon: ChartNoAxesColumn, key: 'u' },
 ]

@@ -1,11 +1,13 @@
 // What the pages of the desk read, each under its key.
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import type { AuditList } from '../../../src/operator/desk/schemas/audit.ts'
 import type { Health } from '../../../src/operator/desk/schemas/health.ts'
 import type { Mail, MailList } from '../../../src/operator/desk/schemas/mail.ts'
 import type { NodeList, Numbers } from '../../../src/operator/desk/schemas/node.ts'
 import type {
   Deletion,
   Organization,
+  OrganizationCounts,
   OrganizationList,
 } from '../../../src/operator/desk/schemas/organization.ts'
 import type { Queue, QueueList } from '../../../src/operator/desk/schemas/queue.ts'
@@ -31,7 +33,7 @@ export function useOrganizations(filter: { search?: string; status?: string }) {
 export function useCounts() {
   return useQuery({
     queryKey: ['counts'],
-    queryFn: async () => (await ask<OrganizationList>('/organizations?status=pending')).counts,
+    queryFn: async () => (await ask<OrganizationCounts>('/organizations/counts')).counts,
     refetchInterval: liveMs * 3,
   })
 }
@@ -92,6 +94,15 @@ export function useMails(kind: string) {
 
 export function useMail(kind: string, id: string) {
   return useQuery({ queryKey: ['mail', kind, id], queryFn: () => ask<Mail>(`/mail/${kind}/${id}`) })
+}
+
+export function useAudit() {
+  return useInfiniteQuery({
+    queryKey: ['audit'],
+    queryFn: ({ pageParam }) => ask<AuditList>(`/audit${written({ cursor: pageParam })}`),
+    initialPageParam: '',
+    getNextPageParam: ({ nextCursor }) => nextCursor,
+  })
 }
 
 export function useNumbers() {

@@ -30,6 +30,7 @@ const routes = [
   page('/nodes', 'Nodes', () => import('./nodes/nodes.tsx')),
   page('/mail', 'Mails', () => import('./mail/mails.tsx')),
   page('/mail/$kind/$mailId', 'MailView', () => import('./mail/mail-view.tsx')),
+  page('/audit', 'Audit', () => import('./audit.tsx')),
   page('/numbers', 'Numbers', () => import('./numbers.tsx')),
 ]
 

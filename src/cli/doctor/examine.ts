@@ -1,8 +1,9 @@
 // What the doctor looks at, in its order: each check as it comes, over a service that runs or from outside.
 import { StartRefused } from '../../base/errors.ts'
 import { silentLog } from '../../base/log.ts'
+import { SettingError } from '../../config/setting-reader.ts'
 import type { ListenAddress } from '../../config/setting-values.ts'
-import { SettingError, type Settings } from '../../config/settings.ts'
+import type { Settings } from '../../config/settings.ts'
 import { Resolver } from '../../dns/resolver.ts'
 import { listSigningRecords, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
 import { type Foundation, openExisting } from '../../foundation.ts'

@@ -24,9 +24,10 @@ import {
 } from '../../store/removal.ts'
 import { purgeDeletedWebhook } from '../../store/webhook-deliveries.ts'
 import { buryWebhooks, listWebhooks } from '../../store/webhooks.ts'
+import { type Actor, operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { purgeDeleted } from '../mailbox/delete-inbox.ts'
-import { atShell, noteDeed, type Operator } from '../operator.ts'
+import { ownOrganizationId } from '../own-organization.ts'
 
 interface Deps {
   db: Db
@@ -46,11 +47,15 @@ export async function deleteOrganization(
   deps: Deps,
   given: string,
   progress: (words: string) => void,
-  operator: Operator = atShell,
+  actor: Actor = operator,
 ): Promise<Holdings> {
-  const { db } = deps
-  const id = await beginDeletion(deps, given, operator)
+  const { db, clock } = deps
+  if (given === ownOrganizationId)
+    throw new ServiceError('invalid_request', 'this is the organization of the service itself: it stays')
+  const row = await db.transaction((tx) => updateOrganizationStatus(tx, given, 'deleting', clock.now()))
+  if (!row) throw new ServiceError('not_found', `there is no organization ${given}`)
   await untilKnownEverywhere()
+  const { id } = row
   const holdings = await countHoldings(db, id)
   progress('closing its inboxes')
   await closeInboxes(deps, id)
@@ -59,28 +64,8 @@ export async function deleteOrganization(
   progress('removing its mail')
   await removeMail(deps, id)
   progress('removing endpoints, domains, suppressions, metrics and keys')
-  await removeRest(deps, id)
+  await removeRest(deps, id, actor)
   return holdings
-}
-
-/** Nothing of it is called by its name from here on, the audit log neither: that entry outlives it. */
-async function beginDeletion(
-  { db, clock }: Deps,
-  given: string,
-  operator: Operator,
-): Promise<OrganizationId> {
-  const at = clock.now()
-  return await db.transaction(async (tx) => {
-    const row = await updateOrganizationStatus(tx, given, 'deleting', at)
-    if (!row) throw new ServiceError('not_found', `there is no organization ${given}`)
-    await noteDeed(tx, operator, {
-      organizationId: null,
-      action: 'organization.deleted',
-      subject: row.id,
-      at,
-    })
-    return row.id
-  })
 }
 
 /** What `deleteOrganization` would remove; for who is asked whether it is meant. */
@@ -152,7 +137,7 @@ async function removeWebhooks({ db, clock }: Deps, id: OrganizationId): Promise<
   while ((await db.transaction((tx) => purgeDeletedWebhook(tx, chunk))) > 0);
 }
 
-async function removeRest(deps: Deps, id: OrganizationId): Promise<void> {
+async function removeRest(deps: Deps, id: OrganizationId, actor: Actor): Promise<void> {
   const { db, clock } = deps
   await removeWebhooks(deps, id)
   for (const table of ownTables)
@@ -160,5 +145,7 @@ async function removeRest(deps: Deps, id: OrganizationId): Promise<void> {
   await db.transaction(async (tx) => {
     await removeKeys(tx, id)
     await entombOrganization(tx, id, clock.now())
+    // Its name goes with it.
+    await recordDeed(tx, null, actor, { action: 'organization.deleted', subject: id, at: clock.now() })
   })
 }

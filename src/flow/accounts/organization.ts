@@ -4,15 +4,16 @@ import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
 import {
+  findOrganization,
   insertOrganization,
   type Limits,
   type OrganizationRow,
+  renameOrganization,
   updateLimits,
-  updateOrganizationName,
   updateOrganizationStatus,
 } from '../../store/organizations.ts'
+import { type Actor, operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
-import { atShell, noteDeed, type Operator } from '../operator.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -50,22 +51,25 @@ export async function createOrganization(
 ): Promise<OrganizationRow> {
   const at = clock.now()
   const row = { ...input, id: newUuid<OrganizationId>(), createdAt: at, updatedAt: at }
-  await db.transaction((tx) => insertOrganization(tx, row))
+  await db.transaction(async (tx) => {
+    await insertOrganization(tx, row)
+    await recordDeed(tx, row.id, operator, { action: 'organization.created', subject: row.name, at })
+  })
   return { ...row, managedUsed: 0 }
 }
 
-/** Approves or suspends it. Once it returns, every node knows. */
+/** Once it returns, every node knows. */
 export async function changeOrganizationStatus(
   { db, clock }: Deps,
   id: string,
   status: 'active' | 'suspended',
-  operator: Operator = atShell,
+  actor: Actor = operator,
 ): Promise<OrganizationRow> {
-  const at = clock.now()
+  const action = status === 'active' ? 'organization.approved' : 'organization.suspended'
   const row = await db.transaction(async (tx) => {
+    const at = clock.now()
     const changed = found(await updateOrganizationStatus(tx, id, status, at), id)
-    const action = status === 'active' ? 'organization.approved' : 'organization.suspended'
-    await noteDeed(tx, operator, { organizationId: changed.id, action, subject: changed.id, at })
+    await recordDeed(tx, changed.id, actor, { action, subject: changed.name, at })
     return changed
   })
   await untilKnownEverywhere()
@@ -77,13 +81,18 @@ export async function changeLimits(
   { db, clock }: Deps,
   id: string,
   limits: Partial<Limits>,
-  operator: Operator = atShell,
+  actor: Actor = operator,
 ): Promise<OrganizationRow> {
-  const at = clock.now()
   const row = await db.transaction(async (tx) => {
+    const at = clock.now()
     const changed = found(await updateLimits(tx, id, limits, at), id)
-    const [action, subject] = ['organization.limits_changed', changed.id]
-    await noteDeed(tx, operator, { organizationId: changed.id, action, subject, detail: { ...limits }, at })
+    const deed = {
+      action: 'organization.limits_changed',
+      subject: changed.name,
+      detail: { ...limits },
+      at,
+    } as const
+    await recordDeed(tx, changed.id, actor, deed)
     return changed
   })
   await untilKnownEverywhere()
@@ -91,18 +100,19 @@ export async function changeLimits(
 }
 
 /** Gives it another name, which people call it by; nothing else goes by it. */
-export async function renameOrganization(
+export async function nameOrganization(
   { db, clock }: Deps,
   id: string,
   name: string,
-  operator: Operator,
+  actor: Actor,
 ): Promise<OrganizationRow> {
-  const at = clock.now()
   return await db.transaction(async (tx) => {
-    const changed = found(await updateOrganizationName(tx, id, name, at), id)
-    const [action, subject] = ['organization.renamed', changed.id]
-    await noteDeed(tx, operator, { organizationId: changed.id, action, subject, detail: { name }, at })
-    return changed
+    const at = clock.now()
+    const before = found(await findOrganization(tx, id), id)
+    const row = found(await renameOrganization(tx, before.id, name, at), id)
+    const detail = { from: before.name }
+    await recordDeed(tx, row.id, actor, { action: 'organization.renamed', subject: name, detail, at })
+    return row
   })
 }
 

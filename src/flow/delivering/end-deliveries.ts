@@ -1,7 +1,7 @@
 // Ends deliveries that wait: given up after their lifetime, cancelled by an operator.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
-import { firstUuidAt } from '../../base/ids.ts'
+import { firstUuidAt, type OrganizationId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
 import {
   type DeliveryKey,
@@ -12,7 +12,7 @@ import {
 } from '../../store/deliveries.ts'
 import { findOrganization } from '../../store/organizations.ts'
 import { flushRoute, listQueues, type QueueRow, setPaused } from '../../store/routes.ts'
-import { atShell, type Deed, noteDeed, type Operator } from '../operator.ts'
+import { type Actor, type Deed, operator, recordDeed } from '../audit.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -41,9 +41,9 @@ export async function failRoute(
 }
 
 /** Cancels everything that waits in the queue; returns how much. */
-export async function cancelQueue(deps: Deps, route: string, operator = atShell): Promise<number> {
+export async function cancelQueue(deps: Deps, route: string, actor = operator): Promise<number> {
   const { waiting } = await requireQueue(deps, route)
-  await noteBeginning(deps, operator, { ...{ organizationId: null, subject: route }, detail: { waiting } })
+  await recordCancelling(deps, null, actor, { subject: route, detail: { waiting } })
   return await endRoute(deps, route, cancelled)
 }
 
@@ -51,27 +51,26 @@ export async function cancelQueue(deps: Deps, route: string, operator = atShell)
  * Cancels everything that the organization has waiting, whatever its state, a part at a time; returns how much. What it
  * sends meanwhile is left alone.
  */
-export async function cancelOrganization(
-  { db, clock }: Deps,
-  id: string,
-  operator = atShell,
-): Promise<number> {
+export async function cancelOrganization({ db, clock }: Deps, id: string, actor = operator): Promise<number> {
   const organization = await findOrganization(db, id)
   if (!organization) throw new ServiceError('not_found', `there is no organization ${id}`)
-  await noteBeginning({ db, clock }, operator, { organizationId: organization.id, subject: organization.id })
+  await recordCancelling({ db, clock }, organization.id, actor, { subject: organization.name })
   const before = firstUuidAt(clock.nowMs() + 1)
   const find = () => findWaitingOfOrganization(db, organization.id, before, chunk)
   return await endAll({ db, clock }, find, cancelled)
 }
 
 /** Before it begins, for it goes on commit by commit and may be broken off. */
-async function noteBeginning(
+async function recordCancelling(
   { db, clock }: Deps,
-  operator: Operator,
-  deed: Pick<Deed, 'organizationId' | 'subject' | 'detail'>,
+  organizationId: OrganizationId | null,
+  actor: Actor,
+  deed: Pick<Deed, 'subject' | 'detail'>,
 ): Promise<void> {
   const at = clock.now()
-  await db.transaction((tx) => noteDeed(tx, operator, { ...deed, action: 'queue.cancelled', at }))
+  await db.transaction((tx) =>
+    recordDeed(tx, organizationId, actor, { ...deed, action: 'queue.cancelled', at }),
+  )
 }
 
 async function endRoute(deps: Deps, route: string, end: Parameters<typeof endWaiting>[2]): Promise<number> {
@@ -97,25 +96,25 @@ export async function pauseQueue(
   { db, clock }: Deps,
   route: string,
   state: 'paused' | 'running',
-  operator = atShell,
+  actor = operator,
 ): Promise<void> {
   const action = state === 'paused' ? 'queue.paused' : 'queue.resumed'
   const isThere = await db.transaction(async (tx) => {
     if (!(await setPaused(tx, route, state))) return false
-    await noteDeed(tx, operator, { organizationId: null, action, subject: route, at: clock.now() })
+    await recordDeed(tx, null, actor, { action, subject: route, at: clock.now() })
     return true
   })
   if (!isThere) throw noQueue(route)
 }
 
 /** Makes everything that waits due at once, whatever its back-off; returns how much was moved. */
-export async function flushQueue({ db, clock }: Deps, route: string, operator = atShell): Promise<number> {
+export async function flushQueue({ db, clock }: Deps, route: string, actor = operator): Promise<number> {
   const at = clock.now()
   const moved = await db.transaction(async (tx) => {
     const count = await flushRoute(tx, route, at)
-    const [action, detail] = ['queue.flushed', { moved: count }]
-    if (count !== null)
-      await noteDeed(tx, operator, { organizationId: null, action, subject: route, detail, at })
+    if (count === null) return null
+    const deed = { action: 'queue.flushed', subject: route, detail: { moved: count }, at } as const
+    await recordDeed(tx, null, actor, deed)
     return count
   })
   if (moved === null) throw noQueue(route)

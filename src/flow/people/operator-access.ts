@@ -9,7 +9,7 @@ import {
   insertOperatorSession,
 } from '../../store/operator-sessions.ts'
 import { insertToken, takeToken } from '../../store/person-tokens.ts'
-import { noteDeed } from '../operator.ts'
+import { operator, recordDeed } from '../audit.ts'
 import { hashToken, newToken, pageToken } from './tokens.ts'
 
 /** A link opens the desk for so long. */
@@ -54,7 +54,7 @@ export async function openDesk(
   const isTaken = await db.transaction(async (tx) => {
     if (!linkHash || !(await takeToken(tx, linkHash, 'operator', at))) return false
     await insertOperatorSession(tx, row, hash)
-    await noteDeed(tx, { ip }, { organizationId: null, action: 'desk.opened', subject: 'desk', at })
+    await recordDeed(tx, null, { ...operator, ip }, { action: 'desk.opened', subject: 'desk', at })
     return true
   })
   if (!isTaken) throw new ServiceError('link_expired')

@@ -29,6 +29,16 @@ export function requireKnownHost(request: FastifyRequest): void {
   )
 }
 
+/** Refuses to open the desk where the browser would not keep its cookie, before the link is used up. */
+export function requireLoopback({ hostname }: FastifyRequest): void {
+  const address = hostname.replace(/^\[|\]$/g, '')
+  if (hostname === 'localhost' || ipaddr.process(address).range() === 'loopback') return
+  throw new ServiceError(
+    'wrong_origin',
+    'Over plain HTTP a browser keeps the cookie of the desk for its own machine alone: forward the port with ssh -L, and open the link at 127.0.0.1.',
+  )
+}
+
 /** Refuses a change that no page of the desk asked for. */
 export function requireOwnOrigin(request: FastifyRequest): void {
   if (request.headers.origin !== `http://${request.host}`) throw new ServiceError('wrong_origin')

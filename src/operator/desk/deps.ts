@@ -5,8 +5,8 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyRequest, RawServerDefau
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { deleteOrganization } from '../../flow/accounts/delete-organization.ts'
+import { type Actor, operator } from '../../flow/audit.ts'
 import type { readOperatorMail } from '../../flow/mailbox/operator-mail.ts'
-import type { Operator } from '../../flow/operator.ts'
 import type { Db } from '../../postgres/db.ts'
 import type { OperatorMetrics } from '../metrics.ts'
 import type { Check } from './schemas/health.ts'
@@ -39,6 +39,6 @@ export interface DeskDeps {
 }
 
 /** Who asks, as the audit log names them. */
-export function operatorOf({ ip }: FastifyRequest): Operator {
-  return { ip }
+export function operatorOf({ ip }: FastifyRequest): Actor {
+  return { ...operator, ip }
 }

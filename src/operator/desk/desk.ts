@@ -6,6 +6,7 @@ import { answerFailures, answerOf, errorAnswer, logBrokenAnswers, sendError } fr
 import { requireDesk, requireKnownHost } from './admission.ts'
 import type { Desk, DeskDeps } from './deps.ts'
 import { serveDeskPages } from './pages.ts'
+import { auditRoutes } from './routes/audit.ts'
 import { healthRoutes } from './routes/health.ts'
 import { mailRoutes } from './routes/mail.ts'
 import { nodeRoutes } from './routes/nodes.ts'
@@ -42,6 +43,7 @@ export function createDesk(deps: DeskDeps): Desk {
     nodeRoutes(scope, deps)
     healthRoutes(scope, deps)
     mailRoutes(scope, deps)
+    auditRoutes(scope, deps)
   })
   return desk
 }

@@ -34,9 +34,9 @@ function View({ organization }: { organization: Shown }) {
     <Page
       title={organization.name}
       badge={<StateBadge state={organization.status} />}
-      lead={notes[organization.status]}
+      lead={organization.isOwn ? words.ownNote : notes[organization.status]}
       crumbs={crumbs}
-      actions={<Deeds organization={organization} />}
+      actions={organization.isOwn ? null : <Deeds organization={organization} />}
     >
       <div className="grid items-start gap-5 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
         <div className="grid min-w-0 gap-5">

@@ -5,7 +5,7 @@ import {
   changeLimits,
   changeOrganizationStatus,
   isLimit,
-  renameOrganization,
+  nameOrganization,
 } from '../../../flow/accounts/organization.ts'
 import { cancelOrganization } from '../../../flow/delivering/end-deliveries.ts'
 import { findOrganization, type OrganizationRow } from '../../../store/organizations.ts'
@@ -58,7 +58,7 @@ function addName(desk: Desk, deps: DeskDeps): void {
     async (request) => {
       const name = request.body.name.trim()
       if (name === '') throw new ServiceError('invalid_request', '/name must be a name')
-      return present(await renameOrganization(deps, request.params.organizationId, name, operatorOf(request)))
+      return present(await nameOrganization(deps, request.params.organizationId, name, operatorOf(request)))
     },
   )
 }

@@ -1,6 +1,7 @@
 // Organizations at the desk: looked through, and one as a whole.
 import { ServiceError } from '../../../base/errors.ts'
 import { defaultLimits } from '../../../flow/accounts/organization.ts'
+import { ownOrganizationId } from '../../../flow/own-organization.ts'
 import { readMetrics } from '../../../flow/read-metrics.ts'
 import { listDomains } from '../../../store/domains.ts'
 import { listKeys } from '../../../store/keys.ts'
@@ -16,6 +17,7 @@ import { findOrganization, type Limits, type OrganizationRow } from '../../../st
 import type { Desk, DeskDeps } from '../deps.ts'
 import {
   Organization,
+  OrganizationCounts,
   OrganizationList,
   OrganizationParams,
   OrganizationQuery,
@@ -27,16 +29,27 @@ const pageLength = 50
 const maxDomains = 200
 
 export function organizationRoutes(desk: Desk, deps: DeskDeps): void {
+  addCounts(desk, deps)
   addList(desk, deps)
   addShow(desk, deps)
 }
 
-function addList(desk: Desk, { db }: DeskDeps): void {
+function addCounts(desk: Desk, { db }: DeskDeps): void {
+  desk.get(
+    '/desk/v1/organizations/counts',
+    { schema: { response: { 200: OrganizationCounts } } },
+    async () => ({
+      counts: await countByStatus(db),
+    }),
+  )
+}
+
+function addList(desk: Desk, { db, clock }: DeskDeps): void {
   desk.get(
     '/desk/v1/organizations',
     { schema: { querystring: OrganizationQuery, response: { 200: OrganizationList } } },
     async ({ query: { search, status, cursor } }) => {
-      const filter = { search: search?.trim() || null, status: status ?? null }
+      const filter = { search: search?.trim() || null, status: status ?? null, at: clock.now() }
       const rows = await listOverviews(db, filter, cursor ?? null, pageLength + 1)
       const page = rows.slice(0, pageLength)
       return {
@@ -71,7 +84,14 @@ async function present(deps: DeskDeps, row: OrganizationRow): Promise<Organizati
     countWaiting(db, row.id),
   ])
   return {
-    ...{ id: row.id, name: row.name, status: row.status, waiting, limits },
+    ...{
+      id: row.id,
+      name: row.name,
+      status: row.status,
+      waiting,
+      limits,
+      isOwn: row.id === ownOrganizationId,
+    },
     ...{ createdAt: row.createdAt.toISOString(), updatedAt: row.updatedAt.toISOString() },
     members: members.map(({ createdAt, lastSeenAt, ...member }) => ({
       ...member,

@@ -1,7 +1,7 @@
 // The session of the desk: opened by a link, read, closed.
 import type { FastifyReply } from 'fastify'
 import { closeDesk, type DeskSession, deskSessionMs, openDesk } from '../../../flow/people/operator-access.ts'
-import { cookieName, requireOwnOrigin } from '../admission.ts'
+import { cookieName, requireLoopback, requireOwnOrigin } from '../admission.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import { LinkToken, Session } from '../schemas/session.ts'
 
@@ -14,6 +14,7 @@ export function linkRoutes(desk: Desk, deps: DeskDeps): void {
     '/desk/v1/session',
     { schema: { body: LinkToken, response: { 200: Session } } },
     async (request, reply) => {
+      requireLoopback(request)
       requireOwnOrigin(request)
       const userAgent = request.headers['user-agent'] ?? ''
       const { cookie, session } = await openDesk(deps, request.body.token, { ip: request.ip, userAgent })

@@ -13,6 +13,12 @@ export const OrganizationQuery = exactly({
   cursor: Type.Optional(Uuid),
 })
 
+const Counts = Type.Object({ pending: Count, active: Count, suspended: Count, deleting: Count })
+
+/** How many organizations there are of each status. */
+export const OrganizationCounts = Type.Object({ counts: Counts })
+export type OrganizationCounts = Static<typeof OrganizationCounts>
+
 export const OrganizationList = Type.Object({
   organizations: Type.Array(
     Type.Object({
@@ -21,7 +27,7 @@ export const OrganizationList = Type.Object({
       owner: orNull(Type.String()),
     }),
   ),
-  counts: Type.Object({ pending: Count, active: Count, suspended: Count, deleting: Count }),
+  counts: Counts,
   nextCursor: orNull(Type.String()),
 })
 export type OrganizationList = Static<typeof OrganizationList>
@@ -57,6 +63,8 @@ const Rate = orNull(Type.Number())
 export const Organization = Type.Object({
   ...{ id: Uuid, name: Type.String(), status: Status, createdAt: Time, updatedAt: Time },
   waiting: Count,
+  /** The organization of the service itself, which stays. */
+  isOwn: Type.Boolean(),
   limits: Type.Array(Limit),
   members: Type.Array(Member),
   domains: Type.Array(Domain),
