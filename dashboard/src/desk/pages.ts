@@ -25,6 +25,6 @@ export const deskPages: readonly DeskPage[] = [
   { id: 'queues', to: '/queues', icon: Route, key: 'q' },
   { id: 'nodes', to: '/nodes', icon: Server, key: 'n' },
   { id: 'mail', to: '/mail', icon: Mail, key: 'm' },
-  { id: 'audit', to: '/audit', icon: key: 'l' },
+  { id: 'audit', to: '/audit', icon: ScrollText, key: 'l' },
   { id: 'numbers', to: '/numbers', icon: ChartNoAxesColumn, key: 'u' },
 ]
