@@ -1,19 +1,30 @@
 // Who gets to the operator's desk: by a link, once; from its own page; by an address of the machine; and nobody elsewhere.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createDeskLink, deskSessionMs, linkMs } from '../../src/flow/people/operator-access.ts'
+import { ParsePool } from '../../src/mail/parse-pool.ts'
+import { createOperatorServer } from '../../src/operator/server.ts'
 import { deskOf, openedDesk } from '../support/desk.ts'
-import { makePlace, startNode, type TestNode } from '../support/node.ts'
+import { makePlace, startNode } from '../support/node.ts'
 
-/** A request with the Host that it names, which fetch does not let one choose. */
-function askAs(node: TestNode, host: string, path: string): Promise<number> {
-  const { host: hostname, port } = node.app.listening.operator
+/** A request with the Host that it names, which fetch does not let one choose; its status. */
+function askAs(
+  port: number,
+  host: string,
+  path: string,
+  body?: { token: string },
+): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
-    const options = { hostname, port, path, headers: { host } }
-    request(options, (response) => resolve(response.resume().statusCode!))
-      .on('error', reject)
-      .end()
+    const change = { origin: `http://${host}`, 'content-type': 'application/json' }
+    const options = { host: '127.0.0.1', port, path, headers: { host, ...(body && change) } }
+    const asked = request({ ...options, method: body ? 'POST' : 'GET' }, async (response) => {
+      const text = (await response.toArray()).join('')
+      resolve({ status: response.statusCode!, text })
+    })
+    asked.on('error', reject).end(body && JSON.stringify(body))
   })
 }
 
@@ -122,11 +133,39 @@ test('the operator’s desk', async (t) => {
       '127.0.0.1.evil.test',
     ])
       for (const path of ['/', '/desk/v1/session', '/assets/x.js'])
-        assert.equal(await askAs(node, host, path), 403, `${host} ${path}`)
+        assert.equal((await askAs(port, host, path)).status, 403, `${host} ${path}`)
     for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, '[::1]:9000', 'localhost'])
-      assert.equal(await askAs(node, host, '/desk/v1/session'), 401, host)
-    assert.equal(await askAs(node, 'evil.test', '/healthz'), 200)
+      assert.equal((await askAs(port, host, '/desk/v1/session')).status, 401, host)
+    assert.equal((await askAs(port, 'evil.test', '/healthz')).status, 200)
   })
+
+  await t.test('a link is not used up where the browser would not keep the cookie', async () => {
+    const { token } = await createDeskLink(node.foundation)
+    const { status, text } = await askAs(port, `10.0.0.5:${port}`, '/desk/v1/session', { token })
+    assert.equal(status, 403)
+    assert.match(text, /ssh -L/)
+    assert.equal((await askAs(port, `localhost:${port}`, '/desk/v1/session', { token })).status, 200)
+  })
+
+  await t.test(
+    'where the pages are not built, one line says how; the operations work all the same',
+    async (t) => {
+      const { db, clock, log, blobs } = node.foundation
+      const { server, close } = createOperatorServer({
+        ...{ db, clock, log, blobs, isDraining: () => false, examine: async () => {} },
+        parsePool: new ParsePool({ threads: 1, timeoutMs: 1_000 }),
+        settings: { pagesFolder: '/nowhere', delivery: 'capture', managedDomain: 'inbox.test' },
+      })
+      t.after(close)
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const { port: other } = server.address() as AddressInfo
+      const page = await askAs(other, `127.0.0.1:${other}`, '/')
+      assert.equal(page.status, 503)
+      assert.match(page.text, /^[^\n]*npm run build[^\n]*\n$/)
+      assert.equal((await askAs(other, `127.0.0.1:${other}`, '/desk/v1/queues')).status, 401)
+    },
+  )
 
   await t.test('the probes answer as they always did', async () => {
     const ask = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${port}${path}`, { method })
