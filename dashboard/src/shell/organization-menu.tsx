@@ -32,7 +32,7 @@ export function OrganizationMenu() {
   const another = {
     label: shell.anotherOrganization,
     icon: Plus,
-    onSelect: () => void navigate({ to: '/pending' }),
+    onSelect: () => void navigate({ to: '/pending', search: { new: 'yes' } }),
   }
   return (
     <Menu
