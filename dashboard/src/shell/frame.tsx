@@ -6,6 +6,7 @@ import { Badge } from '../parts/badge.tsx'
 import { Kbd } from '../parts/kbd.tsx'
 import { useShortcut } from '../parts/shortcut.ts'
 import { shell } from '../texts/shell.ts'
+import { states } from '../texts/states.ts'
 import { AccountMenu } from './account-menu.tsx'
 import { BottomBar, SideLinks } from './navigation.tsx'
 import { OrganizationMenu } from './organization-menu.tsx'
@@ -45,20 +46,21 @@ function SkipLink() {
 }
 
 function SideBar() {
-  const { development } = useSession()
+  const { development, organization } = useSession()
   return (
     <aside className="sticky top-0 hidden h-dvh flex-col gap-3 overflow-y-auto border-r bg-page px-3 py-3 md:flex">
       <OrganizationMenu />
       <FindButton />
       <SideLinks />
       <div className="mt-auto grid gap-2 pt-4">
-        {development && (
-          <div className="px-2.5">
+        <div className="flex flex-wrap gap-1.5 px-2.5 empty:hidden">
+          {development && (
             <Badge tone="accent" title={shell.developmentWhat}>
               {shell.development}
             </Badge>
-          </div>
-        )}
+          )}
+          {organization?.role === 'viewer' && <Badge title={shell.viewer}>{states.viewer}</Badge>}
+        </div>
         <AccountMenu />
       </div>
     </aside>
