@@ -24,8 +24,10 @@ import {
 } from '../../store/removal.ts'
 import { purgeDeletedWebhook } from '../../store/webhook-deliveries.ts'
 import { buryWebhooks, listWebhooks } from '../../store/webhooks.ts'
+import { operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { purgeDeleted } from '../mailbox/delete-inbox.ts'
+import { ownOrganizationId } from '../own-organization.ts'
 
 interface Deps {
   db: Db
@@ -47,6 +49,8 @@ export async function deleteOrganization(
   progress: (words: string) => void,
 ): Promise<Holdings> {
   const { db, clock } = deps
+  if (given === ownOrganizationId)
+    throw new ServiceError('invalid_request', 'this is the organization of the service itself: it stays')
   const row = await db.transaction((tx) => updateOrganizationStatus(tx, given, 'deleting', clock.now()))
   if (!row) throw new ServiceError('not_found', `there is no organization ${given}`)
   await untilKnownEverywhere()
@@ -140,5 +144,7 @@ async function removeRest(deps: Deps, id: OrganizationId): Promise<void> {
   await db.transaction(async (tx) => {
     await removeKeys(tx, id)
     await entombOrganization(tx, id, clock.now())
+    // Its name goes with it.
+    await recordDeed(tx, null, operator, { action: 'organization.deleted', subject: id, at: clock.now() })
   })
 }

@@ -10,6 +10,7 @@ import {
   updateLimits,
   updateOrganizationStatus,
 } from '../../store/organizations.ts'
+import { operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -48,7 +49,10 @@ export async function createOrganization(
 ): Promise<OrganizationRow> {
   const at = clock.now()
   const row = { ...input, id: newUuid<OrganizationId>(), createdAt: at, updatedAt: at }
-  await db.transaction((tx) => insertOrganization(tx, row))
+  await db.transaction(async (tx) => {
+    await insertOrganization(tx, row)
+    await recordDeed(tx, row.id, operator, { action: 'organization.created', subject: row.name, at })
+  })
   return { ...row, managedUsed: 0 }
 }
 
@@ -58,7 +62,13 @@ export async function changeOrganizationStatus(
   id: string,
   status: 'active' | 'suspended',
 ): Promise<OrganizationRow> {
-  const row = found(await db.transaction((tx) => updateOrganizationStatus(tx, id, status, clock.now())), id)
+  const action = status === 'active' ? 'organization.approved' : 'organization.suspended'
+  const row = await db.transaction(async (tx) => {
+    const at = clock.now()
+    const changed = found(await updateOrganizationStatus(tx, id, status, at), id)
+    await recordDeed(tx, changed.id, operator, { action, subject: changed.name, at })
+    return changed
+  })
   await untilKnownEverywhere()
   return row
 }
@@ -69,7 +79,18 @@ export async function changeLimits(
   id: string,
   limits: Partial<Limits>,
 ): Promise<OrganizationRow> {
-  const row = found(await db.transaction((tx) => updateLimits(tx, id, limits, clock.now())), id)
+  const row = await db.transaction(async (tx) => {
+    const at = clock.now()
+    const changed = found(await updateLimits(tx, id, limits, at), id)
+    const deed = {
+      action: 'organization.limits_changed',
+      subject: changed.name,
+      detail: { ...limits },
+      at,
+    } as const
+    await recordDeed(tx, changed.id, operator, deed)
+    return changed
+  })
   await untilKnownEverywhere()
   return row
 }

@@ -15,6 +15,7 @@ import {
   type SessionRow,
   touchSessions,
 } from '../../store/sessions.ts'
+import { recordOwnDeed } from '../audit.ts'
 import type { Caller } from '../caller.ts'
 import { knownForMs, untilKnownEverywhere } from '../known-everywhere.ts'
 import { hashToken, newToken } from './tokens.ts'
@@ -160,7 +161,15 @@ export async function signOut({ db, clock }: Deps, personId: PersonId, sessionId
 }
 
 /** Ends all others of the person; once it returns, no node takes them any more. */
-export async function signOutElsewhere({ db, clock }: Deps, { session }: SignedIn): Promise<void> {
-  await db.transaction((tx) => endSessions(tx, session.personId, session.id, clock.now()))
+export async function signOutElsewhere(
+  { db, clock }: Deps,
+  { session, person }: SignedIn,
+  ip: string,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const at = clock.now()
+    await endSessions(tx, person.id, session.id, at)
+    await recordOwnDeed(tx, person, ip, { action: 'sessions.ended', at })
+  })
   await untilKnownEverywhere()
 }
