@@ -12,7 +12,7 @@ export const webhooks = {
   emptyWhat:
     'Give the address of your program. It is called for every message that is received, delivered or bounced, with a signature that proves the call is from here.',
   asProgram: 'The same as a program does it',
-  createLead: 'An https address on the public Internet. On a development machine also http on localhost.',
+  createLead: 'An https address on the public Internet; on a development machine also http on localhost.',
   url: 'Address',
   urlHint: 'For example https://app.example.com/hooks/mail',
   urlMissing: 'Give the address of your endpoint.',
@@ -66,9 +66,10 @@ export const webhooks = {
   createdAt: 'Created',
   changedAt: 'Last changed',
   deliveries: 'Deliveries',
-  deliveriesLead: 'Of the last 30 days, newest first. Open one to see what was answered.',
+  deliveriesLead: 'Of the last 30 days, newest first.',
   noDeliveries: 'Nothing was told yet',
   noDeliveriesWhat: 'Send a test, or wait for the first event. Each call stands here with its answer.',
+  retrying: 'Retrying',
   attempts: (count: number) =>
     count === 0 ? 'not tried yet' : count === 1 ? '1 attempt' : `${count} attempts`,
   next: 'Next try',

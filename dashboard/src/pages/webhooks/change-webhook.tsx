@@ -1,6 +1,6 @@
 // An endpoint changed: its address, its description, and what it is told of.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type FormEvent, useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
 import { Button } from '../../parts/button.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
@@ -16,7 +16,8 @@ export function ChangeWebhook({ webhook, onClose }: { webhook: Webhook; onClose:
   const change = useChange(webhook.id, onClose)
   const missing = faultOf(draft)
   const urlFault = missing.url ?? refusalOfUrl(change.error) ?? undefined
-  const send = () => {
+  const send = (event: FormEvent) => {
+    event.preventDefault()
     if (Object.keys(missing).length === 0) change.mutate(bodyOf(draft))
   }
   const footer = (
@@ -29,7 +30,7 @@ export function ChangeWebhook({ webhook, onClose }: { webhook: Webhook; onClose:
   )
   return (
     <Dialog open onClose={onClose} title={webhooks.changeTitle} footer={footer}>
-      <form id="change-webhook" noValidate action={send}>
+      <form id="change-webhook" noValidate onSubmit={send}>
         <WebhookForm draft={draft} onChange={setDraft} faults={{ ...missing, url: urlFault }}>
           {!urlFault && <ErrorNote error={change.error} />}
         </WebhookForm>

@@ -1,7 +1,7 @@
 // A new endpoint: filled in, then its secret for the only time, with programs that verify by it.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
+import { type FormEvent, useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
 import { Button } from '../../parts/button.tsx'
 import { CodeTabs } from '../../parts/code-tabs.tsx'
@@ -58,7 +58,8 @@ function Filling({ onClose, onSend, isBusy, error }: FillingProps) {
   const [isTried, setIsTried] = useState(false)
   const missing = faultOf(draft)
   const faults = isTried ? missing : {}
-  const send = () => {
+  const send = (event: FormEvent) => {
+    event.preventDefault()
     setIsTried(true)
     if (Object.keys(missing).length === 0) onSend(bodyOf(draft))
   }
@@ -73,7 +74,7 @@ function Filling({ onClose, onSend, isBusy, error }: FillingProps) {
   )
   return (
     <Dialog open onClose={onClose} title={webhooks.create} lead={webhooks.createLead} footer={footer}>
-      <form id="new-webhook" noValidate action={send}>
+      <form id="new-webhook" noValidate onSubmit={send}>
         <WebhookForm draft={draft} onChange={setDraft} faults={{ ...faults, url: urlFault }}>
           {!urlFault && <ErrorNote error={error} />}
         </WebhookForm>

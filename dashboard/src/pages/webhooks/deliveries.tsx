@@ -2,17 +2,17 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { RefreshCw, Send } from 'lucide-react'
 import { useState } from 'react'
-import { StateBadge } from '../../parts/badge.tsx'
-import { Button } from '../../parts/button.tsx'
+import { IconButton } from '../../parts/button.tsx'
 import { Card } from '../../parts/card.tsx'
 import { Empty } from '../../parts/empty.tsx'
 import { Time } from '../../parts/time.tsx'
 import { VirtualList } from '../../parts/virtual-list.tsx'
 import { webhooks } from '../../texts/webhooks.ts'
+import { DeliveryBadge } from './delivery-badge.tsx'
 import { DeliveryDialog } from './delivery-dialog.tsx'
 import { type Delivery, deliveriesQuery } from './queries.ts'
 
-const rowPx = 56
+const rowPx = 52
 const mostRows = 10
 
 export function Deliveries({ webhookId }: { webhookId: string }) {
@@ -21,15 +21,13 @@ export function Deliveries({ webhookId }: { webhookId: string }) {
   const rows = query.data?.pages.flatMap(({ deliveries }) => deliveries) ?? []
   const open = rows.find(({ id }) => id === openId)
   const refresh = (
-    <Button
+    <IconButton
       size="small"
-      variant="quiet"
       icon={RefreshCw}
-      busy={query.isRefetching}
+      label={webhooks.refresh}
+      disabled={query.isRefetching}
       onClick={() => void query.refetch()}
-    >
-      {webhooks.refresh}
-    </Button>
+    />
   )
   return (
     <Card title={webhooks.deliveries} lead={webhooks.deliveriesLead} actions={refresh} flush>
@@ -57,16 +55,16 @@ export function Deliveries({ webhookId }: { webhookId: string }) {
 }
 
 function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: () => void }) {
-  const { status, type, attempts, responseStatus, createdAt } = delivery
+  const { type, attempts, responseStatus, createdAt } = delivery
   return (
     <button
       type="button"
       data-row
       onClick={onOpen}
-      className="grid h-14 w-full grid-cols-[minmax(0,1fr)_auto] items-center gap-3 border-b px-4 text-left text-sm -outline-offset-2 hover:bg-hover sm:grid-cols-[104px_minmax(0,1fr)_64px_150px_104px] sm:px-5"
+      className="grid h-full w-full grid-cols-[minmax(0,1fr)_auto] items-center gap-3 border-b px-4 text-left text-sm -outline-offset-2 hover:bg-hover sm:grid-cols-[104px_minmax(0,1fr)_64px_150px_104px] sm:px-5"
     >
       <span className="hidden sm:block">
-        <StateBadge state={status} />
+        <DeliveryBadge delivery={delivery} />
       </span>
       <span className="min-w-0">
         <code className="block truncate text-ink">{type}</code>
@@ -76,7 +74,7 @@ function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: () => v
       <span className="hidden truncate text-muted sm:block">{webhooks.attempts(attempts)}</span>
       <span className="grid justify-items-end gap-0.5">
         <span className="sm:hidden">
-          <StateBadge state={status} />
+          <DeliveryBadge delivery={delivery} />
         </span>
         <Time value={createdAt} className="text-faint" />
       </span>

@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { ChevronDown, ChevronUp, RotateCcw } from 'lucide-react'
 import { api, read } from '../../api/client.ts'
-import { StateBadge, toneOf } from '../../parts/badge.tsx'
+import type { Tone } from '../../parts/badge.tsx'
 import { Button, IconButton } from '../../parts/button.tsx'
 import { classes } from '../../parts/classes.ts'
 import { CodeBlock } from '../../parts/code-block.tsx'
@@ -14,6 +14,7 @@ import { Time } from '../../parts/time.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { useRefusal } from '../../shell/may.ts'
 import { eventKinds, webhooks } from '../../texts/webhooks.ts'
+import { DeliveryBadge, toneOfDelivery } from './delivery-badge.tsx'
 import { meaningOf } from './meaning.ts'
 import type { Delivery } from './queries.ts'
 
@@ -102,7 +103,10 @@ function Neighbours({ at, rows, onMove }: NeighboursProps) {
   )
 }
 
-const looks: Record<string, string> = {
+const looks: Record<Tone, string> = {
+  wait: 'bg-wait-soft text-wait',
+  note: 'bg-note-soft text-note',
+  accent: 'bg-accent-soft text-accent',
   good: 'bg-good-soft text-good',
   bad: 'bg-bad-soft text-bad',
   idle: 'bg-idle-soft text-idle',
@@ -111,7 +115,7 @@ const looks: Record<string, string> = {
 function Meaning({ delivery }: { delivery: Delivery }) {
   const { status, error } = delivery
   return (
-    <div className={classes('rounded-md px-4 py-3', looks[toneOf(status)] ?? looks['idle'])}>
+    <div className={classes('rounded-md px-4 py-3', looks[toneOfDelivery(delivery)])}>
       {error && <p className="font-medium first-letter:uppercase">{error}.</p>}
       {meaningOf(delivery).map((sentence) => (
         <p key={sentence} className="text-sm text-pretty">
@@ -128,7 +132,7 @@ function Facts({ delivery }: { delivery: Delivery }) {
   return (
     <DefinitionList
       items={[
-        [webhooks.columns.state, <StateBadge key="state" state={status} />],
+        [webhooks.columns.state, <DeliveryBadge key="state" delivery={delivery} />],
         [
           webhooks.event,
           <span key="event" title={webhooks.eventIdHint}>

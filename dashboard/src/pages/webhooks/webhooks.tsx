@@ -16,6 +16,7 @@ import { Time } from '../../parts/time.tsx'
 import { useRefusal } from '../../shell/may.ts'
 import { webhooks } from '../../texts/webhooks.ts'
 import { CreateWebhook } from './create-webhook.tsx'
+import { DeliveryBadge } from './delivery-badge.tsx'
 import { lastDeliveryQuery, type Webhook, webhooksQuery } from './queries.ts'
 
 export function Webhooks() {
@@ -97,7 +98,7 @@ function LastCall({ webhookId }: { webhookId: string }) {
   if (last === null) return <span className="block w-44 text-faint">{webhooks.neverCalled}</span>
   return (
     <span className="flex w-44 items-center gap-2 whitespace-nowrap">
-      <StateBadge state={last.status} />
+      <DeliveryBadge delivery={last} />
       <Time value={last.lastAttemptAt ?? last.createdAt} className="text-muted" />
     </span>
   )
