@@ -28,6 +28,7 @@ export const parts = {
   failed: 'That did not work',
   requestLimits: 'You have done this too often in a short time.',
   justNow: 'just now',
+  asTable: 'Show as a table',
   chartTable: (label: string) => `${label}, as a table`,
   time: 'Time',
 }
