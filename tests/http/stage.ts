@@ -113,7 +113,14 @@ export async function setStage(
     bodyMemoryBytes: 256 << 20,
   }
   const access = {
-    ...{ isDevelopment: true, delivery: 'capture' as const, managedDomain, defaultLimits, isSignUpOpen, oidc: oidc ?? null },
+    ...{
+      isDevelopment: true,
+      delivery: 'capture' as const,
+      managedDomain,
+      defaultLimits,
+      isSignUpOpen,
+      oidc: oidc ?? null,
+    },
   }
   const resolver = new Resolver({ servers: [dnsServer], timeoutMs: 1_000 })
   const hopFinder = new HopFinder({ resolver, isAllowed: () => true, clock, deadlineMs: 5_000 })

@@ -38,13 +38,23 @@ export class Guard {
   /** Counts an attempt at the account from the network; refuses with `too_many_attempts` where either has to wait. */
   async admit(email: string, ip: string): Promise<void> {
     // The network first: one that has to wait cannot keep an account waiting as well.
-    await this.#require(this.#subject('network', networkOf(ip)), ofNetwork)
+    await this.admitNetwork(ip)
     await this.#require(this.#subject('account', email), ofAccount)
+  }
+
+  /** Counts an attempt of which it is not known whose it is. */
+  async admitNetwork(ip: string): Promise<void> {
+    await this.#require(this.#subject('network', networkOf(ip)), ofNetwork)
   }
 
   /** The attempt was the right one: the account's are forgotten, and it does not count against the network. */
   async passed(email: string, ip: string): Promise<void> {
     await this.forgive(email)
+    await this.passedFrom(ip)
+  }
+
+  /** An attempt from the network was right, and does not count against it. */
+  async passedFrom(ip: string): Promise<void> {
     await takeBackAttempt(this.#db.writer, this.#subject('network', networkOf(ip)), this.#clock.now())
   }
 

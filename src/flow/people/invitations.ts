@@ -121,6 +121,11 @@ function isSettled(person: PersonRow | null): person is PersonRow & { confirmedA
   return person !== null && person.confirmedAt !== null
 }
 
+interface Joined {
+  personId: PersonId
+  organizationId: OrganizationId
+}
+
 interface Acceptance {
   token: string
   name?: string
@@ -135,7 +140,7 @@ export async function acceptInvitation(
   deps: Deps & { guard: Guard; passwords: Passwords },
   given: Acceptance,
   { ip, signedInAs }: { ip: string; signedInAs: PersonId | null },
-): Promise<PersonId> {
+): Promise<Joined> {
   const { db, clock, passwords } = deps
   const { hash, email } = await requireInvitation(deps, given.token)
   const known = await findPersonByEmail(db, email)
@@ -196,15 +201,16 @@ async function settle(
 async function join(
   tx: Tx,
   { hash, person, ip, at }: { hash: Buffer; person: PersonRow; ip: string; at: Date },
-): Promise<PersonId> {
+): Promise<Joined> {
   const invitation = await takeInvitation(tx, hash, at)
   if (!invitation) throw new ServiceError('link_expired')
   const { organizationId, role } = invitation
   const organization = await lockOrganization(tx, organizationId)
   if (!organization || organization.status === 'deleting') throw new ServiceError('link_expired')
-  if (await findMember(tx, organizationId, person.id)) return person.id
+  const joined = { personId: person.id, organizationId }
+  if (await findMember(tx, organizationId, person.id)) return joined
   await addMember(tx, { organizationId, personId: person.id, email: person.email, role, at })
   const deed = { action: 'member.joined', subject: person.email, detail: { role }, at } as const
   await recordDeed(tx, organizationId, { name: person.email, ip }, deed)
-  return person.id
+  return joined
 }

@@ -91,41 +91,20 @@ export class Oidc {
     const { db, clock, log } = this.#deps
     const configuration = await this.#discover()
     const checks = {
-      expectedState: state,
-      expectedNonce: nonce,
-      pkceCodeVerifier: verifier,
+      ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier },
       idTokenExpected: true,
     }
-    const tokens = await client
+    const claims = await client
       .authorizationCodeGrant(configuration, address, checks)
+      .then((tokens) => readClaims(configuration, tokens))
       .catch((error: Error) => {
         // Its message names what did not fit, and neither the code nor the secret.
         log.warn({ reason: error.message }, 'a sign-in by the identity provider failed')
         throw new ServiceError('sign_in_failed')
       })
-    const claims = await this.#readClaims(configuration, tokens)
     return await db.transaction((tx) =>
       settlePerson(tx, claims, { ip, at: clock.now(), isSignUpOpen: this.#deps.isSignUpOpen }),
     )
-  }
-
-  async #readClaims(
-    configuration: client.Configuration,
-    tokens: client.TokenEndpointResponse & client.TokenEndpointResponseHelpers,
-  ): Promise<Claims> {
-    const claims = tokens.claims()
-    if (!claims) throw new ServiceError('sign_in_failed')
-    const hasEmail = claims['email'] !== undefined
-    const said = hasEmail
-      ? claims
-      : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
-    // Security: an address that the provider has not verified could be anybody's.
-    const email = said['email_verified'] === true ? String(said['email']) : ''
-    return {
-      ...{ issuer: claims.iss, subject: claims.sub },
-      email: parseEmail(email) ? sameAddressKey(email) : null,
-      name: typeof said['name'] === 'string' ? said['name'].replace(/\p{Cc}/gu, ' ').slice(0, 100) : null,
-    }
   }
 
   async #discover(): Promise<client.Configuration> {
@@ -145,8 +124,32 @@ export class Oidc {
     const { issuer, clientId, clientSecret } = this.#settings
     const server = new URL(issuer)
     // Settings take plain HTTP for loopback alone.
-    const execute = server.protocol === 'http:' ? [client.allowInsecureRequests] : []
+    const plain = server.protocol === 'http:' ? [client.allowInsecureRequests] : []
+    // OpenID Connect Core 3.1.3.7: what comes over TLS need not be verified; it costs little, and is.
+    const execute = [...plain, client.enableNonRepudiationChecks]
     return client.discovery(server, clientId, clientSecret, undefined, { execute, timeout: timeoutSeconds })
+  }
+}
+
+async function readClaims(
+  configuration: client.Configuration,
+  tokens: client.TokenEndpointResponse & client.TokenEndpointResponseHelpers,
+): Promise<Claims> {
+  const claims = tokens.claims()
+  if (!claims) throw new Error('no ID token came')
+  const hasEmail = claims['email'] !== undefined
+  const said = hasEmail ? claims : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
+  // Security: an address that the provider has not verified could be anybody's.
+  const email = said['email_verified'] === true ? String(said['email']) : ''
+  const name = typeof said['name'] === 'string' ? said['name'] : ''
+  return {
+    ...{ issuer: claims.iss, subject: claims.sub },
+    email: parseEmail(email) ? sameAddressKey(email) : null,
+    name:
+      name
+        .replace(/\p{Cc}/gu, ' ')
+        .trim()
+        .slice(0, 100) || null,
   }
 }
 

@@ -26,6 +26,8 @@ import type { Guard } from './guard.ts'
 type Deps = { db: Db; clock: Clock }
 
 const maxPasskeys = 20
+/** EdDSA, ES256 and RS256 (RFC 9053, RFC 8812): one of them is in every authenticator. */
+const algorithms = [-8, -7, -257]
 
 /** Where a page of ours is: passkeys are bound to its host. */
 export interface Site {
@@ -49,7 +51,7 @@ export async function offerRegistration(
   const known = await listPasskeys(db, id)
   return await generateRegistrationOptions({
     ...{ rpName: 'Posthorn', rpID: host, userName: email, userDisplayName: name, userID: bytesOf(id) },
-    attestationType: 'none',
+    ...{ attestationType: 'none' as const, supportedAlgorithmIDs: algorithms },
     excludeCredentials: known.map(({ credentialId, transports }) => ({
       id: credentialId.toString('base64url'),
       transports,
@@ -89,7 +91,7 @@ async function readMade(response: object, challenge: string, { origin, host }: S
   const verified = await verifyRegistrationResponse({
     response: response as RegistrationResponseJSON,
     ...{ expectedChallenge: challenge, expectedOrigin: origin, expectedRPID: host },
-    requireUserVerification: false,
+    ...{ requireUserVerification: false, supportedAlgorithmIDs: algorithms },
   }).catch(() => null) // what it throws says in many ways that the browser's answer is none
   if (!verified?.verified) throw new ServiceError('invalid_request', 'The passkey could not be verified.')
   const { id, publicKey, counter, transports } = verified.registrationInfo.credential
@@ -125,16 +127,18 @@ export async function signInByPasskey(
   { response, challenge }: { response: object; challenge: string },
   { site, ip }: { site: Site; ip: string },
 ): Promise<PersonId> {
-  await guard.admitVisitor(ip)
+  await guard.admitNetwork(ip)
   const given = response as AuthenticationResponseJSON
   const credentialId = Buffer.from(String(given.rawId ?? ''), 'base64url')
-  return await db.transaction(async (tx) => {
+  const personId = await db.transaction(async (tx) => {
     const passkey = await lockPasskey(tx, credentialId)
     const signCount = passkey && (await verifySignature(passkey, given, challenge, site))
     if (!passkey || signCount === null) throw new ServiceError('sign_in_failed')
     await notePasskeyUse(tx, passkey.id, signCount, clock.now())
     return passkey.personId
   })
+  await guard.passedFrom(ip)
+  return personId
 }
 
 /** The authenticator's counter, where the signature is the passkey's and the counter has not gone back; else null. */

@@ -40,15 +40,23 @@ export interface SignedIn {
 
 type Deps = { db: Db; clock: Clock }
 
-/** Opens a session for the person's oldest organization; the token is its cookie, and is kept nowhere. */
+/** Who signs in, and from where; without an organization for the oldest of theirs. */
+export interface Entering {
+  personId: PersonId
+  organizationId?: OrganizationId
+  ip: string
+  userAgent: string
+}
+
+/** Opens a session; the token is its cookie, and is kept nowhere. */
 export async function openSession(
   tx: Tx,
-  { personId, ip, userAgent, at }: { personId: PersonId; ip: string; userAgent: string; at: Date },
+  { personId, organizationId, ip, userAgent, at }: Entering & { at: Date },
 ): Promise<{ token: string; sessionId: SessionId }> {
   const { token, hash } = newToken()
   const [first] = await listMemberships(tx, [personId])
   const row = {
-    ...{ id: newUuid<SessionId>(), personId, ip, organizationId: first?.id ?? null },
+    ...{ id: newUuid<SessionId>(), personId, ip, organizationId: organizationId ?? first?.id ?? null },
     ...{ userAgent: userAgent.slice(0, maxUserAgent), createdAt: at, lastUsedAt: at },
   }
   await insertSession(tx, row, hash)
@@ -58,7 +66,7 @@ export async function openSession(
 /** The same, in a transaction of its own. */
 export async function startSession(
   { db, clock }: Deps,
-  who: { personId: PersonId; ip: string; userAgent: string },
+  who: Entering,
 ): Promise<{ token: string; sessionId: SessionId }> {
   return await db.transaction((tx) => openSession(tx, { ...who, at: clock.now() }))
 }

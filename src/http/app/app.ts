@@ -23,7 +23,13 @@ import { organizationComponents } from './schemas/organization.ts'
 import { peopleComponents } from './schemas/people.ts'
 import { sessionComponents } from './schemas/session.ts'
 
-const components = [...sessionComponents, ...peopleComponents, ...organizationComponents, ...keyComponents, ...mailComponents]
+const components = [
+  ...sessionComponents,
+  ...peopleComponents,
+  ...organizationComponents,
+  ...keyComponents,
+  ...mailComponents,
+]
 
 /** `addRoutes` adds the operations of the API, with the callers that it is given. */
 export function serveApp(
@@ -31,12 +37,12 @@ export function serveApp(
   deps: AppDeps,
   addRoutes: (api: Api, authenticate: HttpDeps['authenticate']) => void,
 ): void {
-  for (const definition of components) api.addSchema(definition)
   servePages(api, deps)
   serveFrame(api)
   api.register(
     async (app: Api) => {
       await app.register(cookie)
+      for (const definition of components) app.addSchema(definition)
       addAppDocument(app, deps.publicUrl)
       serveAppDocument(app)
       app.register(async (scope: Api) => {

@@ -74,7 +74,8 @@ function addConfirmation(api: Api, deps: AppDeps): void {
         ...{ body: LinkToken.ref, response: { 200: SessionView.ref } },
       },
     },
-    async (request, reply) => await signIn(deps, request, reply, await confirm(deps, request.body.token)),
+    async (request, reply) =>
+      await signIn(deps, request, reply, { personId: await confirm(deps, request.body.token) }),
   )
 }
 
@@ -90,7 +91,8 @@ function addSignIn(api: Api, deps: AppDeps): void {
     },
     async (request, reply) => {
       const where = { ip: addressOf(request), pages: pagesOf(deps, request) }
-      return await signIn(deps, request, reply, await signInByPassword(deps, request.body, where))
+      const personId = await signInByPassword(deps, request.body, where)
+      return await signIn(deps, request, reply, { personId })
     },
   )
 }
@@ -133,7 +135,7 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
     },
     async (request, reply) => {
       const personId = await completeReset(deps, request.body, addressOf(request))
-      return await signIn(deps, request, reply, personId)
+      return await signIn(deps, request, reply, { personId })
     },
   )
 }

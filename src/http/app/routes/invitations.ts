@@ -67,8 +67,7 @@ function addAccept(api: Api, deps: AppDeps): void {
       const present = sessionToken(request)
       const signedIn = present === null ? null : await deps.sessions.find(present)
       const who = { ip: addressOf(request), signedInAs: signedIn?.person.id ?? null }
-      const personId = await acceptInvitation(deps, request.body, who)
-      return await signIn(deps, request, reply, personId)
+      return await signIn(deps, request, reply, await acceptInvitation(deps, request.body, who))
     },
   )
 }

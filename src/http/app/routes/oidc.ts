@@ -12,7 +12,7 @@ const tags = ['Access']
 const lifetimeMs = 15 * 60_000
 const callbackPath = '/app/v1/oidc/callback'
 /** What people can be shown; all else is ours, and is answered as anywhere. */
-const spokenCodes = ['sign_in_failed', 'link_expired', 'too_many_attempts', 'unavailable']
+const spokenCodes = ['sign_in_failed', 'link_expired', 'unavailable']
 
 export function oidcRoutes(api: Api, deps: AppDeps): void {
   const { oidc } = deps
@@ -22,12 +22,11 @@ export function oidcRoutes(api: Api, deps: AppDeps): void {
   api.get(
     '/v1/oidc/start',
     {
-      config: { session: 'none', otherResponses, refusals: ['too_many_attempts'] },
+      config: { session: 'none', otherResponses },
       schema: { operationId: 'beginOidc', tags, summary: 'Go to the identity provider' },
     },
     async (request, reply) =>
       await orBack(reply, async () => {
-        await deps.guard.admitVisitor(addressOf(request))
         const { url, pending } = await oidc.begin(`${pagesOf(deps, request)}${callbackPath}`)
         pendings.set(reply, pending)
         return url
@@ -60,7 +59,8 @@ async function complete(
   const search = request.url.indexOf('?')
   const query = search === -1 ? '' : request.url.slice(search)
   const address = new URL(`${pagesOf(deps, request)}${callbackPath}${query}`)
-  await signIn(deps, request, reply, await oidc.complete(address, pending, addressOf(request)))
+  const personId = await oidc.complete(address, pending, addressOf(request))
+  await signIn(deps, request, reply, { personId })
 }
 
 /** A browser is sent on, or back to the page for signing in, which says why. */

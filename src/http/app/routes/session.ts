@@ -49,7 +49,7 @@ function addLink(api: Api, deps: AppDeps): void {
     },
     async (request, reply) => {
       const personId = await takeSignInLink(deps, request.body.token)
-      return await signIn(deps, request, reply, personId)
+      return await signIn(deps, request, reply, { personId })
     },
   )
 }
