@@ -27,7 +27,7 @@ export function SecretDialog({ title, secret, what, firstCall, children, done, o
   )
   return (
     <Dialog open onClose={() => setIsLeaving(true)} title={title} width="large" footer={footer}>
-      <div className="grid gap-5">
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-5">
         {isLeaving && (
           <p role="alert" className="rounded-md bg-wait-soft px-3 py-2.5 font-medium text-wait">
             {parts.copiedIt(what)}

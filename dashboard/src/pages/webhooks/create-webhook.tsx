@@ -7,6 +7,7 @@ import { Button } from '../../parts/button.tsx'
 import { CodeTabs } from '../../parts/code-tabs.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
+import { focusFault } from '../../parts/focus-fault.ts'
 import { SecretDialog } from '../../parts/secret-dialog.tsx'
 import { parts } from '../../texts/parts.ts'
 import { webhooks } from '../../texts/webhooks.ts'
@@ -58,9 +59,10 @@ function Filling({ onClose, onSend, isBusy, error }: FillingProps) {
   const [isTried, setIsTried] = useState(false)
   const missing = faultOf(draft)
   const faults = isTried ? missing : {}
-  const send = (event: FormEvent) => {
+  const send = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     setIsTried(true)
+    focusFault(event.currentTarget)
     if (Object.keys(missing).length === 0) onSend(bodyOf(draft))
   }
   const urlFault = faults.url ?? refusalOfUrl(error) ?? undefined

@@ -46,7 +46,7 @@ export function DeliveryDialog({ delivery, rows, onMove, onClose }: DeliveryDial
       width="large"
       footer={footer}
     >
-      <div className="grid gap-5">
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-5">
         <Meaning delivery={delivery} />
         <Facts delivery={delivery} />
         <Sent delivery={delivery} />
