@@ -92,7 +92,7 @@ export const deeds: Record<string, string> = {
   'member.role_changed': 'changed the role of',
   'member.removed': 'removed',
   'key.created': 'created the key',
-  'key.rotated': 'made the key that follows another one:',
+  'key.rotated': 'rotated a key; the new one is',
   'key.revoked': 'revoked the key',
   'passkey.added': 'added the passkey',
   'passkey.removed': 'removed the passkey',

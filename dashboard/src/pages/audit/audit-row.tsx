@@ -40,7 +40,7 @@ function Deed({ entry: { actor, action, subject, detail } }: { entry: AuditEntry
   return (
     <>
       {deeds[action] ?? ownDeeds[action] ?? action}{' '}
-      {to ? <SubjectLink to={to}>{shown}</SubjectLink> : <span className="break-all">{shown}</span>}
+      {to ? <SubjectLink to={to}>{shown}</SubjectLink> : <span className="wrap-anywhere">{shown}</span>}
     </>
   )
 }
@@ -49,7 +49,7 @@ function SubjectLink({ to, children }: { to: string; children: ReactNode }) {
   return (
     <Link
       to={to}
-      className="rounded-sm break-all underline decoration-line-strong underline-offset-3 hover:decoration-current"
+      className="rounded-sm wrap-anywhere underline decoration-line-strong underline-offset-3 hover:decoration-current"
     >
       {children}
     </Link>
@@ -71,7 +71,7 @@ function Particular({ name, value }: { name: string; value: unknown }) {
   return (
     <>
       <dt>{name}</dt>
-      <dd className="break-all text-muted">
+      <dd className="wrap-anywhere text-muted">
         <code>{typeof value === 'string' ? value : JSON.stringify(value)}</code>
       </dd>
     </>
