@@ -24,7 +24,7 @@ export function Details({ message }: { message: Message }) {
 
 function addressesOf({ from, to, cc, replyTo, createdAt }: Message): Item[] {
   return [
-    [mail.from, written([from])],
+    [mail.sender, written([from])],
     [mail.to, to.length > 0 ? written(to) : mail.toNobody],
     ...(cc?.length ? [[mail.cc, written(cc)] as const] : []),
     ...(replyTo ? [[mail.replyTo, written([replyTo])] as const] : []),

@@ -23,7 +23,7 @@ export function Mail() {
   const isEmpty = useFirstInbox(inboxId)
   useTitle(mail.title)
   return (
-    <div className="flex h-[calc(100dvh-6.75rem)] min-w-0 bg-surface md:h-dvh">
+    <div data-fills-window className="flex h-[calc(100dvh-6.75rem)] min-w-0 bg-surface md:h-dvh">
       <h1 className="sr-only">{mail.title}</h1>
       <BackKey />
       <Inboxes
@@ -37,7 +37,7 @@ export function Mail() {
         <Threads
           key={inboxId}
           inboxId={inboxId}
-          className={classes('md:flex md:w-80 md:flex-none md:border-r', threadId ? 'hidden' : 'flex-1')}
+          className={classes('md:flex md:w-88 md:flex-none md:border-r', threadId ? 'hidden' : 'flex-1')}
         />
       ) : (
         !isEmpty && <Nothing what="inbox" />

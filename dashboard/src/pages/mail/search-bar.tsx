@@ -88,10 +88,11 @@ function FilterFields() {
   }
   return (
     <form onSubmit={submit} className="mt-2 grid gap-2 pb-1">
-      <div className="grid grid-cols-2 gap-2">
+      <div className="grid grid-cols-2 gap-2 *:min-w-0">
         <Select
           label={mail.direction}
           value={direction}
+          className="h-8 text-sm!"
           onChange={(event) => find({ direction: event.target.value })}
           options={Object.entries(mail.directions).map(([id, label]) => ({
             value: id === 'all' ? '' : id,
@@ -101,6 +102,7 @@ function FilterFields() {
         <TextField
           label={mail.since}
           type="date"
+          className="h-8 px-2! text-sm!"
           value={since}
           onChange={(event) => find({ since: event.target.value })}
         />
@@ -109,6 +111,7 @@ function FilterFields() {
         label={mail.from}
         type="email"
         value={sender}
+        className="h-8 text-sm!"
         autoComplete="off"
         onChange={(event) => setSender(event.target.value)}
         onBlur={() => find({ from: sender.trim() })}

@@ -37,9 +37,14 @@ export function Threads({ inboxId, className }: { inboxId: string; className: st
         inbox && (
           <>
             {may && (
-              <Button size="small" variant="primary" icon={PenLine} onClick={compose}>
-                {mail.write}
-              </Button>
+              <Button
+                size="small"
+                variant="primary"
+                icon={PenLine}
+                aria-label={mail.keys.compose}
+                title={mail.keys.compose}
+                onClick={compose}
+              />
             )}
             <InboxMenu inbox={inbox} />
           </>

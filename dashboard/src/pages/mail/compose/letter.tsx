@@ -88,8 +88,8 @@ export function Letter({ label, state, faults, isSending, children, onSend, onDi
         <span className="hidden text-faint sm:block">
           <Kbd keys="Mod Enter" />
         </span>
-        <span className="ml-auto text-sm text-faint">{mail.draftKept}</span>
-        <Button variant="quiet" onClick={onDiscard}>
+        <span className="ml-auto hidden text-sm text-faint sm:block">{mail.draftKept}</span>
+        <Button variant="quiet" onClick={onDiscard} className="max-sm:ml-auto">
           {mail.discard}
         </Button>
       </div>

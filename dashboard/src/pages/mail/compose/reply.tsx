@@ -29,7 +29,9 @@ export function Reply({ target, everyone }: { target: Message; everyone: 'sender
       close()
     },
   )
-  useEffect(() => frame.current?.scrollIntoView({ block: 'end' }), [])
+  useEffect(() => {
+    frame.current?.scrollIntoView({ block: 'end' })
+  }, [])
   const send = () => {
     const { text, html } = state.draft
     const found = text.trim() === '' && !html?.trim() ? { text: mail.noText } : {}

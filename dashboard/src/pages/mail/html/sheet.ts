@@ -54,7 +54,7 @@ const look = `
   :root { color-scheme: light; }
   html { overflow-x: auto; overflow-y: hidden; background: #fff; }
   body {
-    margin: 0; padding: 16px; color: #1c1a17; overflow-wrap: anywhere; display: flow-root;
+    box-sizing: border-box; margin: 0; padding: 16px; transform-origin: 0 0; color: #1c1a17; overflow-wrap: anywhere; display: flow-root;
     font: 14px/1.55 ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
   }
   img { max-width: 100%; height: auto; }
@@ -106,22 +106,34 @@ function loadRemote(image: HTMLImageElement): void {
   image.src = address
 }
 
-const smallestZoom = 0.55
+const smallestScale = 0.5
+/** Below content that scrolls sideways there is a bar. */
+const barRoomPx = 16
 
 /** Tells how high the content is, now and whenever it changes; what is wider than the frame is made smaller. */
 export function followHeight({ document: page }: Sheet, tell: (px: number) => void): () => void {
   const { body, documentElement: root } = page
+  const { style } = body
   const measure = () => {
-    body.style.zoom = '1'
-    const zoom = Math.max(smallestZoom, Math.min(1, root.clientWidth / Math.max(1, body.scrollWidth)))
-    if (zoom < 1) body.style.zoom = String(zoom)
-    const bar = root.offsetHeight - root.clientHeight > 0 ? root.offsetHeight - root.clientHeight : 0
-    tell(
-      Math.ceil(body.getBoundingClientRect().height) + (root.scrollWidth > root.clientWidth ? 16 : 0) + bar,
-    )
+    style.width = ''
+    style.transform = ''
+    const roomPx = root.clientWidth
+    const widthPx = neededWidth(body)
+    const scale = Math.max(smallestScale, Math.min(1, roomPx / Math.max(1, widthPx)))
+    if (scale < 1) style.transform = `scale(${scale})`
+    else style.width = ''
+    const barPx = widthPx * scale > roomPx + 1 ? barRoomPx : 0
+    tell(Math.ceil(body.offsetHeight * scale) + barPx)
   }
   const changed = new ResizeObserver(measure)
   changed.observe(body)
   measure()
   return () => changed.disconnect()
+}
+
+/** How wide the content is: what is given more room may turn out to need the more for its own edges. */
+function neededWidth(body: HTMLElement): number {
+  for (let tries = 0; tries < 3 && body.scrollWidth > body.offsetWidth; tries++)
+    body.style.width = `${body.scrollWidth}px`
+  return body.offsetWidth
 }
