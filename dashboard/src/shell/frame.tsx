@@ -1,7 +1,9 @@
 // What stands around every page behind the sign-in: side bar, bottom bar on a phone, overlays, and the keys that work everywhere.
+
+import { useQueryClient } from '@tanstack/react-query'
 import { Outlet, useNavigate } from '@tanstack/react-router'
 import { Search } from 'lucide-react'
-import { lazy, Suspense } from 'react'
+import { lazy, Suspense, useEffect } from 'react'
 import { Badge } from '../parts/badge.tsx'
 import { Kbd } from '../parts/kbd.tsx'
 import { useShortcut } from '../parts/shortcut.ts'
@@ -23,6 +25,7 @@ export function Frame() {
     <div className="md:grid md:grid-cols-[228px_minmax(0,1fr)]">
       <SkipLink />
       <FrameKeys />
+      <Live />
       <SideBar />
       <TopBar />
       <main id="main" tabIndex={-1} className="min-w-0 pb-14 md:pb-0">
@@ -32,6 +35,23 @@ export function Frame() {
       <Overlays />
     </div>
   )
+}
+
+/** What happens is followed once for all pages. */
+function Live() {
+  const queries = useQueryClient()
+  useEffect(() => {
+    let stop: (() => void) | null = null
+    let isOver = false
+    void import('../api/live.ts').then(({ followEvents }) => {
+      if (!isOver) stop = followEvents(queries)
+    })
+    return () => {
+      isOver = true
+      stop?.()
+    }
+  }, [queries])
+  return null
 }
 
 function SkipLink() {
