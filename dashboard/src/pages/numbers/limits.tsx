@@ -1,8 +1,9 @@
 // What the organization may use, and how much of it is used.
 import { useQuery } from '@tanstack/react-query'
+import { writtenBytes } from '../../parts/bytes.ts'
 import { Card } from '../../parts/card.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
-import { bytes, count } from '../../parts/numbers.ts'
+import { count } from '../../parts/numbers.ts'
 import { Progress } from '../../parts/progress.tsx'
 import { numbers } from '../../texts/numbers.ts'
 import { usageQuery } from './queries.ts'
@@ -25,7 +26,7 @@ export function Limits() {
                 label={numbers.limit[name]}
                 value={used[name]}
                 max={limits[name]}
-                format={name === 'receivedBytesPerDay' ? bytes : count}
+                format={name === 'receivedBytesPerDay' ? writtenBytes : count}
                 limit
               />
             ))}

@@ -4,12 +4,12 @@ import { ChevronDown, ChevronUp, RotateCcw } from 'lucide-react'
 import { api, read } from '../../api/client.ts'
 import type { Tone } from '../../parts/badge.tsx'
 import { Button, IconButton } from '../../parts/button.tsx'
+import { writtenBytes } from '../../parts/bytes.ts'
 import { classes } from '../../parts/classes.ts'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
-import { bytes } from '../../parts/numbers.ts'
 import { Time } from '../../parts/time.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { useRefusal } from '../../shell/may.ts'
@@ -169,7 +169,7 @@ function Sent({ delivery }: { delivery: Delivery }) {
             </code>,
           ],
           [webhooks.sentAt, <Time key="at" value={request.timestamp} />],
-          [webhooks.sentSize, bytes(request.sizeBytes)],
+          [webhooks.sentSize, writtenBytes(request.sizeBytes)],
         ]}
       />
       <p className="mt-1.5 text-sm text-pretty text-faint">{webhooks.sentBodyWhy}</p>
