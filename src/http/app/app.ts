@@ -17,12 +17,12 @@ export function serveApp(
   deps: AppDeps,
   addRoutes: (api: Api, authenticate: HttpDeps['authenticate']) => void,
 ): void {
-  for (const definition of [...sessionComponents, ...mailComponents]) api.addSchema(definition)
   servePages(api, deps)
   serveFrame(api)
   api.register(
     async (app: Api) => {
       await app.register(cookie)
+      for (const definition of [...sessionComponents, ...mailComponents]) app.addSchema(definition)
       addAppDocument(app, deps.publicUrl)
       serveAppDocument(app)
       app.register(async (scope: Api) => {
