@@ -24,7 +24,11 @@ export function Frame() {
       <FrameKeys />
       <SideBar />
       <TopBar />
-      <main id="main" tabIndex={-1} className="min-w-0 pb-14 md:pb-0">
+      <main
+        id="main"
+        tabIndex={-1}
+        className="min-w-0 pb-[calc(56px+env(safe-area-inset-bottom))] md:h-dvh md:overflow-y-auto md:pb-0 md:[scrollbar-gutter:stable]"
+      >
         <Outlet />
       </main>
       <BottomBar onMore={() => openOverlay('pages')} />
