@@ -45,7 +45,8 @@ export const overview = {
     received: 'Received',
   },
   tileNotes: {
-    accepted: (recipients: number) => (recipients === 1 ? 'to one recipient' : `to ${recipients.toLocaleString('en')} recipients`),
+    accepted: (recipients: number) =>
+      recipients === 1 ? 'to one recipient' : `to ${recipients.toLocaleString('en')} recipients`,
     delivered: (median: string) => `median ${median}`,
     deliveredNone: 'no delivery yet',
     bounced: (rate: string) => `${rate} of finished deliveries`,

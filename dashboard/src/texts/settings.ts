@@ -18,7 +18,8 @@ export const settings = {
   theme: { title: 'Theme', lead: 'Kept in this browser.' },
   password: {
     title: 'Password',
-    leadNone: 'You have none: you sign in with a link, a passkey or your identity provider. One more way in does no harm.',
+    leadNone:
+      'You have none: you sign in with a link, a passkey or your identity provider. One more way in does no harm.',
     lead: 'A new one ends your other sessions.',
     current: 'Present password',
     next: 'New password',
@@ -67,7 +68,6 @@ export const settings = {
     sending: 'Sending',
     receiving: 'Receiving',
     holding: 'Holding',
-    once: 'On the domain of this service',
     names: {
       messagesPerMinute: 'Messages in this minute',
       messagesPerDay: 'Messages today',
@@ -77,7 +77,7 @@ export const settings = {
       inboxes: 'Inboxes',
       domains: 'Domains',
       webhookEndpoints: 'Webhooks',
-      managedStarter: 'Messages to begin with',
+      managedStarter: 'Inboxes ever opened on the service’s own domain',
     },
   },
 }

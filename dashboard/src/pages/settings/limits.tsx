@@ -14,7 +14,7 @@ type Name = keyof typeof texts.names
 const groups: [title: string, names: Name[]][] = [
   [texts.sending, ['messagesPerMinute', 'messagesPerDay', 'recipientsPerDay']],
   [texts.receiving, ['receivedMessagesPerDay', 'receivedBytesPerDay']],
-  [texts.holding, ['inboxes', 'domains', 'webhookEndpoints']],
+  [texts.holding, ['inboxes', 'managedStarter', 'domains', 'webhookEndpoints']],
 ]
 
 export function Limits() {

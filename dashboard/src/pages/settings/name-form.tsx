@@ -19,7 +19,11 @@ interface NameFormProps {
   setName: (name: string) => void
   /** The name as it is kept. */
   saved: string
-  change: { mutate: (given: undefined, then: { onSuccess: () => void }) => void; isPending: boolean; error: unknown }
+  change: {
+    mutate: (given: undefined, then: { onSuccess: () => void }) => void
+    isPending: boolean
+    error: unknown
+  }
 }
 
 export function NameForm({ title, lead, label, hint, facts, name, setName, saved, change }: NameFormProps) {
@@ -42,7 +46,12 @@ export function NameForm({ title, lead, label, hint, facts, name, setName, saved
             onChange={(event) => setName(event.target.value)}
           />
         </div>
-        <Button type="submit" busy={change.isPending} disabled={name.trim() === '' || name === saved} className={hint ? 'mb-[26px]' : ''}>
+        <Button
+          type="submit"
+          busy={change.isPending}
+          disabled={name.trim() === '' || name === saved}
+          className={hint ? 'mb-[26px]' : ''}
+        >
           {settings.save}
         </Button>
       </form>

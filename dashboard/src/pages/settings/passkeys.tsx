@@ -100,7 +100,12 @@ function PasskeyRow({ passkey: { id, name, createdAt, lastUsedAt } }: { passkey:
           )}
         </p>
       </div>
-      <IconButton size="small" icon={Trash2} label={texts.removeOne(name)} onClick={() => setIsAsking(true)} />
+      <IconButton
+        size="small"
+        icon={Trash2}
+        label={texts.removeOne(name)}
+        onClick={() => setIsAsking(true)}
+      />
       {isAsking && <Remove id={id} name={name} onClose={() => setIsAsking(false)} />}
     </li>
   )

@@ -20,7 +20,9 @@ export function Password() {
   const [password, setPassword] = useState('')
   const { mutate, isPending, error } = useMutation({
     mutationFn: () =>
-      read(api.PUT('/v1/person/password', { body: { password, ...(person.hasPassword ? { current } : {}) } })),
+      read(
+        api.PUT('/v1/person/password', { body: { password, ...(person.hasPassword ? { current } : {}) } }),
+      ),
     onSuccess: async () => {
       setCurrent('')
       setPassword('')
@@ -36,7 +38,7 @@ export function Password() {
   return (
     <Card title={texts.title} lead={person.hasPassword ? texts.lead : texts.leadNone}>
       <form onSubmit={submit} className="grid max-w-sm gap-4">
-        <input type="hidden" name="username" autoComplete="username" value={person.email} readOnly />
+        <input type="text" name="username" autoComplete="username" value={person.email} readOnly hidden />
         {person.hasPassword && <Current value={current} onChange={setCurrent} />}
         <NewPasswordField label={texts.next} value={password} onChange={setPassword} />
         <ErrorNote error={error} />

@@ -1,7 +1,7 @@
 // Light, dark, or as the system has it.
 import { Monitor, Moon, Sun } from 'lucide-react'
 import { Card } from '../../parts/card.tsx'
-import { chooseTheme, type ThemeChoice as Choice, useThemeChoice } from '../../parts/theme.ts'
+import { type ThemeChoice as Choice, chooseTheme, useThemeChoice } from '../../parts/theme.ts'
 import { settings } from '../../texts/settings.ts'
 import { shell } from '../../texts/shell.ts'
 
