@@ -49,7 +49,7 @@ export const overview = {
       recipients === 1 ? 'to one recipient' : `to ${recipients.toLocaleString('en')} recipients`,
     delivered: (median: string) => `median ${median}`,
     deliveredNone: 'no delivery yet',
-    bounced: (rate: string) => `${rate} of finished deliveries`,
+    bounced: (rate: string) => `bounce rate ${rate}`,
     bouncedNone: 'none finished yet',
     received: 'into your inboxes',
   },

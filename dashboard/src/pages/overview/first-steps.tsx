@@ -10,6 +10,7 @@ import { ErrorNote } from '../../parts/error-note.tsx'
 import { TextField } from '../../parts/field.tsx'
 import { Page } from '../../parts/page.tsx'
 import { overview } from '../../texts/overview.ts'
+import { accessQuery } from '../access/access-query.ts'
 import { inboxCode, readCode, sendCode } from './first-code.ts'
 
 const texts = overview.steps
@@ -90,6 +91,7 @@ function Step({ number, title, what, state, code, children }: StepProps) {
 
 function InboxStep({ inbox, onOpened }: { inbox: Inbox | null; onOpened: (inbox: Inbox) => void }) {
   const [localPart, setLocalPart] = useState(texts.inbox.suggested)
+  const { data: way } = useQuery(accessQuery)
   const { mutate, isPending, error } = useMutation({
     mutationFn: () => read(api.POST('/v1/inboxes', { body: { localPart } })),
     onSuccess: onOpened,
@@ -102,13 +104,13 @@ function InboxStep({ inbox, onOpened }: { inbox: Inbox | null; onOpened: (inbox:
         </p>
       ) : (
         <form
-          className="flex flex-wrap items-end gap-2"
+          className="flex flex-wrap items-end gap-x-3 gap-y-2"
           onSubmit={(event) => {
             event.preventDefault()
             mutate()
           }}
         >
-          <div className="min-w-44 flex-1">
+          <div className="w-44">
             <TextField
               label={texts.inbox.field}
               value={localPart}
@@ -118,6 +120,7 @@ function InboxStep({ inbox, onOpened }: { inbox: Inbox | null; onOpened: (inbox:
               onChange={(event) => setLocalPart(event.target.value)}
             />
           </div>
+          {way && <span className="py-[7px] text-muted">@{way.managedDomain}</span>}
           <Button type="submit" variant="primary" busy={isPending}>
             {texts.inbox.act}
           </Button>
