@@ -1,5 +1,5 @@
 // A chart of numbers over time in the colours of the theme, and the same numbers as a table for who hears the page.
-import { useEffect, useRef } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { parts } from '../texts/parts.ts'
@@ -30,12 +30,13 @@ const numbers = new Intl.NumberFormat('en', { notation: 'compact' })
 export function Chart({ label, times, series, heightPx = 220, format = numbers.format }: ChartProps) {
   const frame = useRef<HTMLDivElement>(null)
   const theme = useThemeName()
+  const [at, setAt] = useState<number | null>(null)
   // biome-ignore lint/correctness/useExhaustiveDependencies: the theme's colours are read when it changes
   useEffect(() => {
     const element = frame.current
     if (!element) return
     const plot = new uPlot(
-      optionsOf({ element, series, heightPx, format }),
+      optionsOf({ element, series, heightPx, format, onPoint: setAt }),
       [
         times.map((at) => Date.parse(at) / 1000),
         ...series.map(({ values }) => [...values]),
@@ -51,16 +52,20 @@ export function Chart({ label, times, series, heightPx = 220, format = numbers.f
   }, [times, series, heightPx, format, theme])
   return (
     <figure aria-label={label} className="min-w-0">
-      <Legend series={series} />
+      <Legend {...{ series, times, format, at }} />
       <div ref={frame} aria-hidden className="min-w-0" style={{ height: heightPx }} />
       <ChartTable {...{ label, times, series, format }} />
     </figure>
   )
 }
 
-type OptionsInput = Required<Pick<ChartProps, 'series' | 'heightPx' | 'format'>> & { element: HTMLElement }
+interface OptionsInput extends Required<Pick<ChartProps, 'series' | 'heightPx' | 'format'>> {
+  element: HTMLElement
+  /** Which of the times the pointer is at. */
+  onPoint: (index: number | null) => void
+}
 
-function optionsOf({ element, series, heightPx, format }: OptionsInput): uPlot.Options {
+function optionsOf({ element, series, heightPx, format, onPoint }: OptionsInput): uPlot.Options {
   const color = (name: string) => resolveColor(element, `var(--${name})`)
   const axis = {
     stroke: color('faint'),
@@ -74,7 +79,7 @@ function optionsOf({ element, series, heightPx, format }: OptionsInput): uPlot.O
     padding: [8, 8, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     axes: [
-      { ...axis, grid: { show: false } },
+      { ...axis, grid: { show: false }, values: (_plot, splits) => splits.map(writtenMoment) },
       {
         ...axis,
         size: 44,
@@ -82,9 +87,30 @@ function optionsOf({ element, series, heightPx, format }: OptionsInput): uPlot.O
         values: (_plot, splits) => splits.map((value) => format(value)),
       },
     ],
-    scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, (max ?? 0) * 1.08)] } },
+    hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
+    scales: {
+      x: { range: (plot, min, max) => roomForBars(plot, min, max, series) },
+      y: { range: (_plot, _min, max) => [0, Math.max(1, (max ?? 0) * 1.08)] },
+    },
     series: [{}, ...series.map((one) => lineOf(one, color))],
   }
+}
+
+const hour = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
+
+/** The hour; at midnight the day. */
+function writtenMoment(atSeconds: number): string {
+  const at = new Date(atSeconds * 1000)
+  return (at.getHours() === 0 && at.getMinutes() === 0 ? day : hour).format(at)
+}
+
+/** The first and the last column are as broad as the others. */
+function roomForBars(plot: uPlot, min: number, max: number, series: readonly Series[]): [number, number] {
+  const count = plot.data[0].length
+  if (count < 2 || !series.some(({ bars }) => bars)) return [min, max]
+  const half = (max - min) / (count - 1) / 2
+  return [min - half, max + half]
 }
 
 function lineOf({ label, tone, bars }: Series, color: (name: string) => string): uPlot.Series {
@@ -111,17 +137,27 @@ function resolveColor(element: HTMLElement, value: string): string {
   return color
 }
 
-function Legend({ series }: { series: readonly Series[] }) {
+type LegendProps = Required<Pick<ChartProps, 'series' | 'times' | 'format'>> & { at: number | null }
+
+/** Names the lines; while the pointer is over the chart, with their values there. */
+function Legend({ series, times, format, at }: LegendProps) {
+  const time = at === null ? undefined : times[at]
   return (
-    <ul aria-hidden className="mb-2 flex flex-wrap gap-x-4 gap-y-1 text-xs text-muted">
-      {series.map(({ label, tone }) => (
+    <ul aria-hidden className="numbers mb-2 flex flex-wrap gap-x-4 gap-y-1 text-xs text-muted">
+      {series.map(({ label, tone, values }) => (
         <li key={label} className="flex items-center gap-1.5">
           <span className="size-2 rounded-full" style={{ background: `var(--${tone})` }} />
           {label}
+          {time && <strong className="text-ink">{writtenValue(values[at!], format)}</strong>}
         </li>
       ))}
+      {time && <li className="ml-auto">{exactTime(time)}</li>}
     </ul>
   )
+}
+
+function writtenValue(value: number | null | undefined, format: (value: number) => string): string {
+  return value == null ? parts.notAvailable : format(value)
 }
 
 function ChartTable({
@@ -148,7 +184,7 @@ function ChartTable({
           <tr key={at}>
             <th scope="row">{exactTime(at)}</th>
             {series.map(({ label: name, values }) => (
-              <td key={name}>{values[index] == null ? parts.notAvailable : format(values[index])}</td>
+              <td key={name}>{writtenValue(values[index], format)}</td>
             ))}
           </tr>
         ))}
