@@ -18,7 +18,7 @@ const sizes: Record<Size, string> = {
   medium: 'h-9 px-3.5 text-base gap-2',
 }
 const shape =
-  'inline-flex shrink-0 items-center justify-center rounded-md whitespace-nowrap transition-colors select-none disabled:opacity-55 disabled:pointer-events-none'
+  'inline-flex shrink-0 items-center justify-center rounded-md whitespace-nowrap select-none disabled:opacity-55 disabled:pointer-events-none'
 
 interface Look {
   variant?: Variant | undefined

@@ -162,7 +162,7 @@ export function Switch({ label, hint, checked, onChange, disabled }: Choice) {
         disabled={disabled}
         onClick={() => onChange(!checked)}
         className={classes(
-          'relative h-5 w-9 shrink-0 rounded-full transition-colors disabled:opacity-55',
+          'relative h-5 w-9 shrink-0 rounded-full disabled:opacity-55',
           checked ? 'bg-accent' : 'bg-edge',
         )}
       >
