@@ -6,8 +6,10 @@ import { bySession, requireSessions } from './admission.ts'
 import { serveFrame } from './frame.ts'
 import { servePages } from './pages.ts'
 import { capturedRoutes } from './routes/captured.ts'
+import { lifeRoutes } from './routes/life.ts'
 import { mailRoutes } from './routes/mail.ts'
 import { sessionRoutes } from './routes/session.ts'
+import { SubmissionLife } from './schemas/life.ts'
 import { mailComponents } from './schemas/mail.ts'
 import { sessionComponents } from './schemas/session.ts'
 
@@ -17,7 +19,8 @@ export function serveApp(
   deps: AppDeps,
   addRoutes: (api: Api, authenticate: HttpDeps['authenticate']) => void,
 ): void {
-  for (const definition of [...sessionComponents, ...mailComponents]) api.addSchema(definition)
+  for (const definition of [...sessionComponents, ...mailComponents, SubmissionLife.definition])
+    api.addSchema(definition)
   servePages(api, deps)
   serveFrame(api)
   api.register(
@@ -28,6 +31,7 @@ export function serveApp(
       app.register(async (scope: Api) => {
         addRoutes(scope, bySession(deps))
         mailRoutes(scope, deps)
+        lifeRoutes(scope, deps)
         if (deps.showsCaptured) capturedRoutes(scope, deps)
       })
       app.register(async (scope: Api) => addOwnRoutes(scope, deps))
