@@ -1,7 +1,6 @@
 // What the page of a submission is told beyond its events: what waits until when, and how its servers were spoken to.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { cancelQueue } from '../../../src/flow/delivering/end-deliveries.ts'
 import { signInAs } from '../../support/dashboard.ts'
 import { makePlace, send, startNode, untilStates } from '../../support/node.ts'
 import { startSink } from '../../support/sink.ts'
@@ -44,7 +43,7 @@ test('a submission’s life tells the command that was answered, and until when 
   const other = await node.createCaller()
   const stranger = await signInAs(node, other.organizationId, 'owner')
   assert.equal((await stranger.ask('GET', `${path}/life`)).status, 404)
-  await cancelQueue(node.foundation, 'relay')
+  await caller.api.want(`/v1/submissions/${submission.id}/cancel`, { method: 'POST' })
   const { body: after } = await browser.ask('GET', `${path}/life`)
   assert.deepEqual([after.recipients[0].failureCode, after.recipients[0].nextAttemptAt], ['cancelled', null])
 })
