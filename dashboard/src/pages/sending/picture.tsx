@@ -1,0 +1,190 @@
+// The way of a message as one picture: a lane a recipient, all on one axis of time. The list below says the same in words.
+import { Send } from 'lucide-react'
+import { useEffect, useState } from 'react'
+import { classes } from '../../parts/classes.ts'
+import { duration } from '../../parts/duration.ts'
+import { life } from '../../texts/life.ts'
+import { isEnded, type Journey, type Step, type Story } from './journey.ts'
+import { fills, lookOf } from './step-look.ts'
+import { makeTimeAxis, type TimeAxis } from './time-axis.ts'
+
+const mostLanes = 12
+const tickMs = 1_000
+
+export function Picture({ story }: { story: Story }) {
+  const isOpen = story.journeys.some(({ status }) => !isEnded(status))
+  const nowMs = useNow(isOpen)
+  const lanes = story.journeys.slice(0, mostLanes)
+  const axis = makeTimeAxis(momentsOf(story, lanes, isOpen ? nowMs : null), lanes.length > 0 ? 0.17 : 1)
+  return (
+    <div aria-hidden className="grid gap-1 select-none">
+      <Axis axis={axis} nowPlace={isOpen ? axis.placeOf(nowMs) : null} isNamed={lanes.length > 1} />
+      {lanes.map((journey) => (
+        <Lane key={journey.email} {...{ journey, axis, startMs: story.startMs, isNamed: lanes.length > 1 }} />
+      ))}
+      {story.journeys.length > mostLanes && (
+        <p className="pt-1 text-sm text-faint">{life.lanesLeft(story.journeys.length - mostLanes)}</p>
+      )}
+    </div>
+  )
+}
+
+function useNow(isRunning: boolean): number {
+  const [nowMs, setNowMs] = useState(Date.now)
+  useEffect(() => {
+    if (!isRunning) return
+    const timer = setInterval(() => setNowMs(Date.now()), tickMs)
+    return () => clearInterval(timer)
+  }, [isRunning])
+  return nowMs
+}
+
+function momentsOf({ startMs }: Story, lanes: readonly Journey[], nowMs: number | null): number[] {
+  const moments = [startMs]
+  if (nowMs !== null) moments.push(Math.max(nowMs, startMs))
+  for (const { steps, outlook } of lanes) {
+    for (const { atMs, endMs } of steps) moments.push(atMs, ...(endMs === null ? [] : [endMs]))
+    const next = outlook?.nextAttemptAt
+    if (next && Date.parse(next) > startMs) moments.push(Date.parse(next))
+  }
+  return moments
+}
+
+const columns = (isNamed: boolean) =>
+  isNamed ? 'sm:grid sm:grid-cols-[minmax(0,200px)_minmax(0,1fr)] sm:gap-4' : ''
+
+function Axis({ axis, nowPlace, isNamed }: { axis: TimeAxis; nowPlace: number | null; isNamed: boolean }) {
+  const marks = axis.marks.filter(
+    ({ place }) => nowPlace === null || Math.abs(place - nowPlace) > 0.12 || place === 0,
+  )
+  return (
+    <div className={columns(isNamed)}>
+      {isNamed && <span className="hidden sm:block" />}
+      <div className="relative mx-3.5 h-6 border-b text-xs text-faint">
+        {marks.map(({ place, elapsedMs }) => (
+          <Label key={place} place={place}>
+            {elapsedMs === 0 ? life.sent : `+${duration(elapsedMs)}`}
+          </Label>
+        ))}
+        {nowPlace !== null && nowPlace > 0.12 && (
+          <Label place={nowPlace} className="font-medium text-accent">
+            {life.now}
+          </Label>
+        )}
+      </div>
+    </div>
+  )
+}
+
+/** Those at the ends stay within. */
+function Label({ place, className, children }: { place: number; className?: string; children: string }) {
+  const shift = place < 0.08 ? '-14px' : place > 0.92 ? 'calc(-100% + 14px)' : '-50%'
+  return (
+    <span
+      className={classes('numbers absolute top-0 whitespace-nowrap', className)}
+      style={{ left: `${place * 100}%`, translate: shift }}
+    >
+      {children}
+    </span>
+  )
+}
+
+interface LaneProps {
+  journey: Journey
+  axis: TimeAxis
+  startMs: number
+  isNamed: boolean
+}
+
+function Lane({ journey, axis, startMs, isNamed }: LaneProps) {
+  const { email, steps } = journey
+  return (
+    <div className={columns(isNamed)}>
+      {isNamed && <p className="truncate pt-1 text-sm leading-9 text-muted sm:pt-0">{email}</p>}
+      <div className={classes('relative mx-3.5', isNamed ? 'h-9' : 'h-14')}>
+        <Threads {...{ journey, axis, startMs }} />
+        <Node place={0} tone="ink" icon={Send} title={life.sent} />
+        {steps
+          .filter(({ kind }) => kind !== 'queued')
+          .map((step) => (
+            <StepMark key={step.id} step={step} axis={axis} />
+          ))}
+        <NextMark {...{ journey, axis }} />
+      </div>
+    </div>
+  )
+}
+
+/** The line through a lane: drawn where something happened, dashed where it waits. */
+function Threads({ journey, axis, startMs }: Omit<LaneProps, 'isNamed'>) {
+  const { steps, outlook, status } = journey
+  const ends = [startMs, ...steps.map(({ atMs, endMs }) => Math.max(atMs, endMs ?? atMs))]
+  const next = isEnded(status) ? null : outlook?.nextAttemptAt
+  const points = next ? [...ends, Math.max(Date.parse(next), ends.at(-1)!)] : ends
+  return points.slice(1).map((toMs, index) => {
+    const from = axis.placeOf(points[index]!)
+    const waits = index > 0 && isWait(steps[index - 1]!)
+    return (
+      <span
+        // biome-ignore lint/suspicious/noArrayIndexKey: the way from one step to the next has no other name
+        key={index}
+        className={classes('absolute top-1/2 -mt-px border-t-2', waits ? 'border-dashed border-edge' : 'border-line-strong')}
+        style={{ left: `${from * 100}%`, width: `${Math.max(0, axis.placeOf(toMs) - from) * 100}%` }}
+      />
+    )
+  })
+}
+
+function isWait({ kind, outcome }: Step): boolean {
+  return outcome === 'deferred' || ['blocked', 'withheld', 'delayed'].includes(kind)
+}
+
+function StepMark({ step, axis }: { step: Step; axis: TimeAxis }) {
+  const { icon, tone, title } = lookOf(step)
+  const from = axis.placeOf(step.atMs)
+  const to = axis.placeOf(step.endMs ?? Math.max(Date.now(), step.atMs))
+  return (
+    <>
+      {step.kind === 'attempt' && (
+        <span
+          className={classes('absolute top-1/2 h-2.5 -translate-y-1/2 rounded-full opacity-45', fills[tone])}
+          style={{ left: `calc(${from * 100}% - 4px)`, width: `calc(${(to - from) * 100}% + 8px)` }}
+        />
+      )}
+      <Node place={to} tone={tone} icon={icon} title={title} />
+    </>
+  )
+}
+
+function NextMark({ journey: { outlook, status }, axis }: Pick<LaneProps, 'journey' | 'axis'>) {
+  if (isEnded(status) || !outlook?.nextAttemptAt) return null
+  return (
+    <span
+      title={life.next}
+      className="absolute top-1/2 size-5 -translate-1/2 rounded-full border-2 border-dashed border-edge bg-surface"
+      style={{ left: `${axis.placeOf(Date.parse(outlook.nextAttemptAt)) * 100}%` }}
+    />
+  )
+}
+
+interface NodeProps {
+  place: number
+  tone: keyof typeof fills | 'ink'
+  icon: typeof Send
+  title: string
+}
+
+function Node({ place, tone, icon: Icon, title }: NodeProps) {
+  return (
+    <span
+      title={title}
+      className={classes(
+        'absolute top-1/2 grid size-6 -translate-1/2 place-items-center rounded-full ring-3 ring-surface',
+        tone === 'ink' ? 'bg-ink text-page' : fills[tone],
+      )}
+      style={{ left: `${place * 100}%` }}
+    >
+      <Icon size={13} strokeWidth={2.5} />
+    </span>
+  )
+}
