@@ -121,8 +121,7 @@ export function meaningOf(step: Step, outlook: Outlook | null): Meaning | null {
     return failures[outlook?.failureCode ?? step.kind] ?? failures[step.kind] ?? null
   const isAnswer = step.kind === 'attempt' || step.kind === 'returned' || step.kind === 'blocked'
   if (!isAnswer || (step.outcome === 'deferred' && step.response === null)) return null
-  const known = meaningOfCode(step.enhancedStatus)
-  return known ?? (step.classification && classifications[step.classification]) ?? classifications['other']!
+  return meaningOfCode(step.enhancedStatus) ?? classifications[step.classification ?? 'other'] ?? null
 }
 
 /** RFC 3463: class, subject and detail; the class says only whether it is for good. */
