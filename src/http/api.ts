@@ -11,11 +11,11 @@ import type { Caller, Scope } from '../flow/caller.ts'
 import type { PolicyDeps } from '../flow/domains/mta-sts-policy.ts'
 import type { verifyDomain } from '../flow/domains/verify-domain.ts'
 import type { changeWebhook } from '../flow/events/endpoints.ts'
+import type { readCaptured } from '../flow/mailbox/read-captured.ts'
 import type { readSource } from '../flow/mailbox/read-mailbox.ts'
 import type { Sessions, SignedIn } from '../flow/people/sessions.ts'
 import type { Acceptance } from '../flow/sending/accept-send.ts'
 import type { Validation } from '../flow/validate.ts'
-import type { ParsePool } from '../mail/parse-pool.ts'
 import type { Db } from '../postgres/db.ts'
 import type { Holding } from './body/byte-budget.ts'
 import type { LargeBody } from './body/large-bodies.ts'
@@ -75,7 +75,7 @@ export interface HttpDeps {
 export interface AppDeps
   extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate' | 'blobs'> {
   sessions: Sessions
-  parsePool: Pick<ParsePool, 'parse' | 'pageOf'>
+  parsePool: Parameters<typeof readCaptured>[0]['parsePool']
   /** Whether mail is captured on a machine of development, whose user sees all of it. */
   showsCaptured: boolean
   /** How the world reaches the service, without a slash at the end; empty where that is not known beforehand. */

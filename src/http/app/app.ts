@@ -19,13 +19,13 @@ export function serveApp(
   deps: AppDeps,
   addRoutes: (api: Api, authenticate: HttpDeps['authenticate']) => void,
 ): void {
-  for (const definition of [...sessionComponents, ...mailComponents, SubmissionLife.definition])
-    api.addSchema(definition)
   servePages(api, deps)
   serveFrame(api)
   api.register(
     async (app: Api) => {
       await app.register(cookie)
+      for (const definition of [...sessionComponents, ...mailComponents, SubmissionLife.definition])
+        app.addSchema(definition)
       addAppDocument(app, deps.publicUrl)
       serveAppDocument(app)
       app.register(async (scope: Api) => {
