@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { SMTPServer } from 'smtp-server'
-import { DnsServer } from './dns-server.ts'
+import { DnsServer, type ZoneRecords } from './dns-server.ts'
 import { type Rule, startSink } from './sink.ts'
 import type { Scope } from './until.ts'
 
@@ -48,7 +48,7 @@ export async function startFarSide(scope: Scope, { slowMs = 3_000 } = {}): Promi
   await new Promise<void>((listening) => secure.listen(0, host(0), listening))
   scope.after(() => new Promise<void>((closed) => secure.close(closed)))
   const { port } = secure.server.address() as { port: number }
-  const zone: ConstructorParameters<typeof DnsServer>[0] | Parameters<typeof DnsServer.start>[0] = {
+  const zone: Record<string, ZoneRecords> = {
     'tls.far.test': { MX: [[10, 'mx.tls.far.test']] },
     'mx.tls.far.test': { A: [host(0)] },
     'shut.far.test': { MX: [[0, '.']] },
@@ -62,7 +62,7 @@ export async function startFarSide(scope: Scope, { slowMs = 3_000 } = {}): Promi
       [`mx.${name}.far.test`]: { A: [sink.host] },
     })
   }
-  const dns = await DnsServer.start(zone as Parameters<typeof DnsServer.start>[0])
+  const dns = await DnsServer.start(zone)
   scope.after(() => dns.close())
   const env = {
     ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(port) },

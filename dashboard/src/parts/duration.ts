@@ -18,5 +18,7 @@ export function duration(ms: number): string {
   const [name, size] = units[at]!
   const rest = units[at + 1]
   const left = rest ? Math.floor((rounded % size) / rest[1]) : 0
-  return left > 0 ? `${Math.floor(rounded / size)} ${name} ${left} ${rest![0]}` : `${Math.floor(rounded / size)} ${name}`
+  return left > 0
+    ? `${Math.floor(rounded / size)} ${name} ${left} ${rest![0]}`
+    : `${Math.floor(rounded / size)} ${name}`
 }

@@ -68,6 +68,8 @@ export const life = {
   encryption: 'Encryption',
   plain: 'none: in plain text',
   reply: 'Its reply',
+  lastReply: 'The last reply',
+  why: 'Why',
   code: 'Code',
   stage: 'Where',
   details: 'Details',

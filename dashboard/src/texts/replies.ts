@@ -7,18 +7,31 @@ export interface Meaning {
   todo: string
 }
 
-const checkAddress = 'Check the address with its owner. It is suppressed, so nothing more is sent there until you remove it.'
+const checkAddress =
+  'Check the address with its owner. It is suppressed, so nothing more is sent there until you remove it.'
 const byItself = 'Nothing: it is tried again by itself.'
-const askThem = 'The words of the server say what it objects to. Its postmaster can say more; give them the time and its reply.'
+const askThem =
+  'The words of the server say what it objects to. Its postmaster can say more; give them the time and its reply.'
+
+/** What to do about what was put off. */
+export function triedAgain(todo: string): string {
+  return todo.startsWith('Nothing') ? todo : `It is tried again by itself. ${todo}`
+}
 
 /** By the status without its first digit, which says only whether it is for good: `1.1` is 5.1.1 and 4.1.1. */
 export const statuses: Record<string, Meaning> = {
   '1.0': { means: 'Something is wrong with the address.', todo: 'Check the address with its owner.' },
   '1.1': { means: 'There is no such mailbox.', todo: checkAddress },
-  '1.2': { means: 'There is no such host behind the domain.', todo: 'Look for a typing mistake after the @.' },
+  '1.2': {
+    means: 'There is no such host behind the domain.',
+    todo: 'Look for a typing mistake after the @.',
+  },
   '1.3': { means: 'The server does not understand the address.', todo: 'Look for a typing mistake in it.' },
   '1.4': { means: 'The address stands for several mailboxes.', todo: 'Ask its owner for the exact one.' },
-  '1.6': { means: 'The mailbox has moved and left no new address.', todo: 'Ask its owner for the new address.' },
+  '1.6': {
+    means: 'The mailbox has moved and left no new address.',
+    todo: 'Ask its owner for the new address.',
+  },
   '1.7': {
     means: 'The server does not accept the form of your sender address.',
     todo: 'Send from an address of a verified domain.',
@@ -164,7 +177,10 @@ export const failures: Record<string, Meaning> = {
     means: 'The inbox that it was sent from was deleted while it waited.',
     todo: 'Send it again from another inbox, if it is still wanted.',
   },
-  cancelled: { means: 'It was cancelled before it went out.', todo: 'Send it again if it is wanted after all.' },
+  cancelled: {
+    means: 'It was cancelled before it went out.',
+    todo: 'Send it again if it is wanted after all.',
+  },
   internal_error: {
     means: 'This service could not write the message, by a fault of its own.',
     todo: 'Tell whoever runs this service, with the id of the submission.',

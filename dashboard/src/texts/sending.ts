@@ -25,7 +25,8 @@ export const sending = {
   more: (count: number) => `and ${count} more`,
   from: (email: string) => `from ${email}`,
   none: 'Nothing was sent yet',
-  noneWhat: 'Write a message from one of your inboxes, or send by the API. Whatever is accepted appears here at once.',
+  noneWhat:
+    'Write a message from one of your inboxes, or send by the API. Whatever is accepted appears here at once.',
   noneAction: 'Write a message',
   noneCode: 'The same by the API',
   noMatch: 'Nothing matches',

@@ -69,7 +69,9 @@ function Between({ filters, onChange }: FilterBarProps) {
             label={sending[end]}
             type="datetime-local"
             value={filters[end] ?? ''}
-            onChange={(event) => onChange({ ...filters, period: 'custom', [end]: event.target.value || undefined })}
+            onChange={(event) =>
+              onChange({ ...filters, period: 'custom', [end]: event.target.value || undefined })
+            }
           />
         </div>
       ))}

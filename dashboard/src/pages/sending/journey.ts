@@ -1,6 +1,13 @@
 // What became of each recipient, made of the events: its attempts as one step each, and what it waits for.
 import type { Schemas } from '../../api/client.ts'
-import { classifications, failures, type Meaning, statuses, subjects } from '../../texts/replies.ts'
+import {
+  classifications,
+  failures,
+  type Meaning,
+  statuses,
+  subjects,
+  triedAgain,
+} from '../../texts/replies.ts'
 
 export type Submission = Schemas['Submission']
 export type LifeEvent = Schemas['DeliveryEvent']
@@ -37,9 +44,11 @@ export interface Step {
   classification: string | null
 }
 
+type RecipientStatus = Submission['recipients'][number]['status']
+
 export interface Journey {
   email: string
-  status: Submission['recipients'][number]['status']
+  status: RecipientStatus
   outlook: Outlook | null
   steps: Step[]
 }
@@ -55,12 +64,31 @@ export function isSettled({ status }: Pick<Submission, 'status'>): boolean {
   return status !== 'pending'
 }
 
+/** More than the API's one word: whether what is pending was put off, and how what failed has failed. */
+export function stateOf({ status, recipients, failureCode }: Submission): string {
+  const [only, ...others] = new Set(recipients.map((recipient) => recipient.status))
+  if (status === 'pending')
+    return recipients.some((recipient) => recipient.status === 'deferred') ? 'deferred' : 'queued'
+  if (status !== 'failed') return status
+  if (failureCode === 'cancelled') return 'cancelled'
+  return only !== undefined && others.length === 0 ? only : status
+}
+
+/** Where a recipient stands; what was cancelled is told from what has failed. */
+export function recipientState({ status, outlook }: Journey): string {
+  return status === 'failed' && outlook?.failureCode === 'cancelled' ? 'cancelled' : status
+}
+
 export function isEnded(status: string): boolean {
   return recipientEnds.has(status)
 }
 
 /** The recipients in their order; events that name nobody are of all of them. */
-export function tellStory(submission: Submission, events: readonly LifeEvent[], life: Life | undefined): Story {
+export function tellStory(
+  submission: Submission,
+  events: readonly LifeEvent[],
+  life: Life | undefined,
+): Story {
   const exchanges = new Map((life?.exchanges ?? []).map((exchange) => [exchange.eventId, exchange]))
   const byRecipient = Map.groupBy(events, ({ recipient }) => recipient ?? '')
   const outlooks = new Map((life?.recipients ?? []).map((outlook) => [outlook.email, outlook]))
@@ -121,8 +149,16 @@ export function meaningOf(step: Step, outlook: Outlook | null): Meaning | null {
     return failures[outlook?.failureCode ?? step.kind] ?? failures[step.kind] ?? null
   const isAnswer = step.kind === 'attempt' || step.kind === 'returned' || step.kind === 'blocked'
   if (!isAnswer || (step.outcome === 'deferred' && step.response === null)) return null
-  return meaningOfCode(step.enhancedStatus) ?? classifications[step.classification ?? 'other'] ?? null
+  const kind = step.classification ?? 'other'
+  const { means, todo } =
+    (isCertain.has(kind) ? null : meaningOfCode(step.enhancedStatus)) ??
+    classifications[kind] ??
+    classifications['other']!
+  return { means, todo: step.outcome === 'deferred' ? triedAgain(todo) : todo }
 }
+
+/** Kinds that were read from the server's words and say more than its status. */
+const isCertain = new Set(['greylisted', 'rate_limited', 'spam', 'tls', 'expired'])
 
 /** RFC 3463: class, subject and detail; the class says only whether it is for good. */
 function meaningOfCode(code: string | null): Meaning | null {

@@ -55,7 +55,9 @@ async function readEvents(submissionId: string): Promise<LifeEvent[]> {
 function waitMs({ submission, life }: Telling): number {
   if (isSettled(submission)) return settledMs
   const quietMs = Date.now() - Date.parse(submission.updatedAt)
-  const next = life.recipients.flatMap(({ nextAttemptAt }) => (nextAttemptAt ? [Date.parse(nextAttemptAt)] : []))
+  const next = life.recipients.flatMap(({ nextAttemptAt }) =>
+    nextAttemptAt ? [Date.parse(nextAttemptAt)] : [],
+  )
   const untilNextMs = Math.min(...next) - Date.now()
   const calmMs = Math.min(slowestMs, Math.max(quickMs, quietMs / 8))
   return untilNextMs > quickMs ? Math.min(calmMs, untilNextMs) : Math.min(calmMs, 3 * quickMs)

@@ -1,11 +1,11 @@
 // The way of a message as one picture: a lane a recipient, all on one axis of time. The list below says the same in words.
 import { Send } from 'lucide-react'
-import { useEffect, useState } from 'react'
+import { useEffect, useState, useSyncExternalStore } from 'react'
 import { classes } from '../../parts/classes.ts'
 import { duration } from '../../parts/duration.ts'
 import { life } from '../../texts/life.ts'
 import { isEnded, type Journey, type Step, type Story } from './journey.ts'
-import { fills, lookOf } from './step-look.ts'
+import { fills, lookOf, softs } from './step-look.ts'
 import { makeTimeAxis, type TimeAxis } from './time-axis.ts'
 
 const mostLanes = 12
@@ -15,10 +15,12 @@ export function Picture({ story }: { story: Story }) {
   const isOpen = story.journeys.some(({ status }) => !isEnded(status))
   const nowMs = useNow(isOpen)
   const lanes = story.journeys.slice(0, mostLanes)
-  const axis = makeTimeAxis(momentsOf(story, lanes, isOpen ? nowMs : null), lanes.length > 0 ? 0.17 : 1)
+  const apart = useIsNarrow() ? 0.3 : 0.15
+  const axis = makeTimeAxis(momentsOf(story, lanes, isOpen ? nowMs : null), apart)
+  const nowPlace = isOpen ? axis.placeOf(nowMs) : null
   return (
     <div aria-hidden className="grid gap-1 select-none">
-      <Axis axis={axis} nowPlace={isOpen ? axis.placeOf(nowMs) : null} isNamed={lanes.length > 1} />
+      <Axis {...{ axis, nowPlace, apart }} isNamed={lanes.length > 1} />
       {lanes.map((journey) => (
         <Lane key={journey.email} {...{ journey, axis, startMs: story.startMs, isNamed: lanes.length > 1 }} />
       ))}
@@ -39,6 +41,18 @@ function useNow(isRunning: boolean): number {
   return nowMs
 }
 
+const narrow = matchMedia('(max-width: 640px)')
+
+function useIsNarrow(): boolean {
+  return useSyncExternalStore(
+    (changed) => {
+      narrow.addEventListener('change', changed)
+      return () => narrow.removeEventListener('change', changed)
+    },
+    () => narrow.matches,
+  )
+}
+
 function momentsOf({ startMs }: Story, lanes: readonly Journey[], nowMs: number | null): number[] {
   const moments = [startMs]
   if (nowMs !== null) moments.push(Math.max(nowMs, startMs))
@@ -53,9 +67,18 @@ function momentsOf({ startMs }: Story, lanes: readonly Journey[], nowMs: number 
 const columns = (isNamed: boolean) =>
   isNamed ? 'sm:grid sm:grid-cols-[minmax(0,200px)_minmax(0,1fr)] sm:gap-4' : ''
 
-function Axis({ axis, nowPlace, isNamed }: { axis: TimeAxis; nowPlace: number | null; isNamed: boolean }) {
+interface AxisProps {
+  axis: TimeAxis
+  /** Null where all is over. */
+  nowPlace: number | null
+  /** How far apart names stand, as a share of the whole. */
+  apart: number
+  isNamed: boolean
+}
+
+function Axis({ axis, nowPlace, apart, isNamed }: AxisProps) {
   const marks = axis.marks.filter(
-    ({ place }) => nowPlace === null || Math.abs(place - nowPlace) > 0.12 || place === 0,
+    ({ place }) => nowPlace === null || Math.abs(place - nowPlace) >= apart * 0.8 || place === 0,
   )
   return (
     <div className={columns(isNamed)}>
@@ -66,7 +89,7 @@ function Axis({ axis, nowPlace, isNamed }: { axis: TimeAxis; nowPlace: number | 
             {elapsedMs === 0 ? life.sent : `+${duration(elapsedMs)}`}
           </Label>
         ))}
-        {nowPlace !== null && nowPlace > 0.12 && (
+        {nowPlace !== null && nowPlace >= apart * 0.8 && (
           <Label place={nowPlace} className="font-medium text-accent">
             {life.now}
           </Label>
@@ -76,13 +99,16 @@ function Axis({ axis, nowPlace, isNamed }: { axis: TimeAxis; nowPlace: number | 
   )
 }
 
-/** Those at the ends stay within. */
+/** What stands at the ends stays within. */
+function shiftOf(place: number): string {
+  return place < 0.12 ? '-14px' : place > 0.88 ? 'calc(-100% + 14px)' : '-50%'
+}
+
 function Label({ place, className, children }: { place: number; className?: string; children: string }) {
-  const shift = place < 0.08 ? '-14px' : place > 0.92 ? 'calc(-100% + 14px)' : '-50%'
   return (
     <span
       className={classes('numbers absolute top-0 whitespace-nowrap', className)}
-      style={{ left: `${place * 100}%`, translate: shift }}
+      style={{ left: `${place * 100}%`, translate: shiftOf(place) }}
     >
       {children}
     </span>
@@ -101,7 +127,7 @@ function Lane({ journey, axis, startMs, isNamed }: LaneProps) {
   return (
     <div className={columns(isNamed)}>
       {isNamed && <p className="truncate pt-1 text-sm leading-9 text-muted sm:pt-0">{email}</p>}
-      <div className={classes('relative mx-3.5', isNamed ? 'h-9' : 'h-14')}>
+      <div className={classes('relative mx-3.5', isNamed ? 'h-9' : 'h-12')}>
         <Threads {...{ journey, axis, startMs }} />
         <Node place={0} tone="ink" icon={Send} title={life.sent} />
         {steps
@@ -111,6 +137,32 @@ function Lane({ journey, axis, startMs, isNamed }: LaneProps) {
           ))}
         <NextMark {...{ journey, axis }} />
       </div>
+      {!isNamed && <Captions {...{ journey, axis }} />}
+    </div>
+  )
+}
+
+/** What the steps of a single lane are, below it, where there is room: the last one first. */
+function Captions({ journey: { steps }, axis }: Pick<LaneProps, 'journey' | 'axis'>) {
+  const isNarrow = useIsNarrow()
+  const told: { step: Step; place: number }[] = []
+  for (const step of steps.toReversed()) {
+    const place = axis.placeOf(step.endMs ?? Date.now())
+    const isFree = told.every((other) => Math.abs(other.place - place) >= (isNarrow ? 0.5 : 0.22))
+    if (step.kind !== 'queued' && isFree && told.length < 4) told.push({ step, place })
+  }
+  return (
+    <div className="relative mx-3.5 h-10 text-xs text-muted">
+      {told.map(({ step, place }) => (
+        <span
+          key={step.id}
+          className="absolute top-0 grid w-max max-w-56 justify-items-center"
+          style={{ left: `${place * 100}%`, translate: shiftOf(place) }}
+        >
+          <span className="font-medium text-ink">{lookOf(step).title}</span>
+          <span className="max-w-full truncate">{step.remote?.host}</span>
+        </span>
+      ))}
     </div>
   )
 }
@@ -128,7 +180,10 @@ function Threads({ journey, axis, startMs }: Omit<LaneProps, 'isNamed'>) {
       <span
         // biome-ignore lint/suspicious/noArrayIndexKey: the way from one step to the next has no other name
         key={index}
-        className={classes('absolute top-1/2 -mt-px border-t-2', waits ? 'border-dashed border-edge' : 'border-line-strong')}
+        className={classes(
+          'absolute top-1/2 -mt-px border-t-2',
+          waits ? 'border-dashed border-edge' : 'border-line-strong',
+        )}
         style={{ left: `${from * 100}%`, width: `${Math.max(0, axis.placeOf(toMs) - from) * 100}%` }}
       />
     )
@@ -147,7 +202,10 @@ function StepMark({ step, axis }: { step: Step; axis: TimeAxis }) {
     <>
       {step.kind === 'attempt' && (
         <span
-          className={classes('absolute top-1/2 h-2.5 -translate-y-1/2 rounded-full opacity-45', fills[tone])}
+          className={classes(
+            'absolute top-1/2 h-3 -translate-y-1/2 rounded-full border border-current',
+            softs[tone],
+          )}
           style={{ left: `calc(${from * 100}% - 4px)`, width: `calc(${(to - from) * 100}% + 8px)` }}
         />
       )}

@@ -6,10 +6,9 @@ import { classes } from '../../parts/classes.ts'
 import { duration } from '../../parts/duration.ts'
 import { exactTime, Time } from '../../parts/time.tsx'
 import { life } from '../../texts/life.ts'
-import { isEnded, type Journey, type Outlook, type Step } from './journey.ts'
-import { softs } from './step-look.ts'
+import { isEnded, type Journey, type Outlook, recipientState, type Step } from './journey.ts'
 import { StepDetail } from './step-detail.tsx'
-import { lookOf } from './step-look.ts'
+import { lookOf, softs } from './step-look.ts'
 
 const toldGapMs = 1_000
 const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
@@ -22,7 +21,7 @@ interface RecipientProps {
 
 /** One of several: its name and state, the rest when it is opened. */
 export function RecipientFold({ journey, startMs, isOpen }: RecipientProps) {
-  const { email, status, steps } = journey
+  const { email, steps } = journey
   return (
     <details open={isOpen} className="group border-b last:border-b-0">
       <summary
@@ -35,8 +34,10 @@ export function RecipientFold({ journey, startMs, isOpen }: RecipientProps) {
           className="shrink-0 text-faint transition-transform group-open:rotate-90"
         />
         <span className="min-w-0 flex-1 basis-40 truncate font-medium">{email}</span>
-        <StateBadge state={status} />
-        <span className="hidden max-w-72 truncate text-sm text-faint group-open:invisible lg:block">
+        <span className="flex sm:w-28">
+          <StateBadge state={recipientState(journey)} />
+        </span>
+        <span className="hidden w-72 truncate text-sm text-faint group-open:invisible lg:block">
           {steps.findLast(({ response }) => response)?.response}
         </span>
       </summary>
@@ -139,7 +140,7 @@ function Heading({ title, atMs, tookMs }: { title: string; atMs: number; tookMs?
     <div className="flex flex-wrap items-baseline justify-between gap-x-3">
       <h3 className="font-medium">{title}</h3>
       <span className="numbers text-sm text-faint">
-        {tookMs != null && `${life.took(duration(tookMs))} · `}
+        {tookMs != null && tookMs >= 1 && `${life.took(duration(tookMs))} · `}
         <time dateTime={at} title={exactTime(at)}>
           {clock.format(atMs)}
         </time>

@@ -50,10 +50,11 @@ function factsOf({ remote, exchange, response, enhancedStatus, kind }: Step): [s
         {remote.host} <span className="numbers text-faint">{remote.ip}</span>
       </span>,
     ])
-  if (remote) facts.push([life.encryption, <Encryption key="tls" tls={remote.tls} cipher={exchange?.cipher ?? null} />])
-  if (response && kind !== 'complained')
+  if (remote)
+    facts.push([life.encryption, <Encryption key="tls" tls={remote.tls} cipher={exchange?.cipher ?? null} />])
+  if (response && !['complained', 'cancelled', 'suppressed'].includes(kind))
     facts.push([
-      life.reply,
+      remote || kind === 'returned' ? life.reply : kind === 'failed' ? life.lastReply : life.why,
       <code key="reply" className="break-words">
         {response}
       </code>,
@@ -67,7 +68,11 @@ function Encryption({ tls, cipher }: { tls: string | null; cipher: string | null
   const Icon = tls ? LockKeyhole : LockKeyholeOpen
   return (
     <span className="inline-flex min-w-0 items-baseline gap-1.5">
-      <Icon size={13} aria-hidden className={tls ? 'shrink-0 self-center text-good' : 'shrink-0 self-center text-wait'} />
+      <Icon
+        size={13}
+        aria-hidden
+        className={tls ? 'shrink-0 self-center text-good' : 'shrink-0 self-center text-wait'}
+      />
       {tls ?? life.plain}
       {cipher && <span className="min-w-0 break-all text-faint">{cipher}</span>}
     </span>

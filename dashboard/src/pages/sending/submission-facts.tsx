@@ -32,11 +32,19 @@ function factsOf({ submission, life: more }: Telling): [string, ReactNode][] {
     [life.queueId, queueId ? <Id key="queue" id={queueId} what={life.queueId} /> : life.queueIdNone],
   ]
   if (more.inboxId)
-    facts.push([life.inbox, <Id key="inbox" id={more.inboxId} what={life.inbox} to={`/mail/${more.inboxId}`} />])
+    facts.push([
+      life.inbox,
+      <Id key="inbox" id={more.inboxId} what={life.inbox} to={`/mail/${more.inboxId}`} />,
+    ])
   if (more.threadId)
     facts.push([
       life.threadId,
-      <Id key="thread" id={more.threadId} what={life.threadId} to={`/mail/${more.inboxId}/${more.threadId}`} />,
+      <Id
+        key="thread"
+        id={more.threadId}
+        what={life.threadId}
+        to={`/mail/${more.inboxId}/${more.threadId}`}
+      />,
     ])
   if (more.messageId)
     facts.push([

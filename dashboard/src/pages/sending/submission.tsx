@@ -11,11 +11,11 @@ import { useMay } from '../../shell/session.ts'
 import { life } from '../../texts/life.ts'
 import { shell } from '../../texts/shell.ts'
 import { CancelDialog } from './cancel-dialog.tsx'
-import { isSettled, type Journey, type Story, tellStory } from './journey.ts'
+import { isSettled, type Journey, recipientState, type Story, stateOf, tellStory } from './journey.ts'
 import { type Telling, useTelling } from './life-query.ts'
 import { Picture } from './picture.tsx'
-import { RecipientFold, RecipientStory } from './recipient-story.tsx'
 import { RecipientFilter } from './recipient-filter.tsx'
+import { RecipientFold, RecipientStory } from './recipient-story.tsx'
 import { SubmissionFacts } from './submission-facts.tsx'
 
 const route = getRouteApi('/frame/sending/$submissionId')
@@ -39,13 +39,17 @@ function LifePage({ telling }: { telling: Telling }) {
   return (
     <Page
       title={submission.subject || life.noSubject}
-      badge={<StateBadge state={submission.status === 'pending' ? 'queued' : submission.status} />}
+      badge={<StateBadge state={stateOf(submission)} />}
       lead={summaryOf(story.journeys)}
       crumbs={crumbs}
       actions={<Actions telling={telling} />}
     >
       <div className="grid gap-5">
-        <Card title={life.picture} lead={life.pictureHint} actions={<LiveMark isLive={!isSettled(submission)} />}>
+        <Card
+          title={life.picture}
+          lead={life.pictureHint}
+          actions={<LiveMark isLive={!isSettled(submission)} />}
+        >
           <Picture story={story} />
         </Card>
         <Recipients story={story} />
@@ -111,7 +115,7 @@ function Recipients({ story: { journeys, startMs } }: { story: Story }) {
   const [only] = journeys
   if (journeys.length === 1 && only)
     return (
-      <Card title={only.email} actions={<StateBadge state={only.status} />}>
+      <Card title={only.email} actions={<StateBadge state={recipientState(only)} />}>
         <RecipientStory journey={only} startMs={startMs} />
       </Card>
     )

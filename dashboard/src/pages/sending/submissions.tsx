@@ -15,7 +15,7 @@ import { sending } from '../../texts/sending.ts'
 import { shell } from '../../texts/shell.ts'
 import { FilterBar } from './filter-bar.tsx'
 import { type Filters, hasFilters, queryOf } from './filters.ts'
-import type { Submission } from './journey.ts'
+import { type Submission, stateOf } from './journey.ts'
 
 const pageSize = 50
 const rowPx = 60
@@ -54,7 +54,11 @@ function useSubmissions(filters: Filters) {
   return useInfiniteQuery({
     queryKey: ['submissions', filters],
     queryFn: ({ pageParam }) => {
-      const query = { ...queryOf(filters, Date.now()), limit: pageSize, ...(pageParam && { cursor: pageParam }) }
+      const query = {
+        ...queryOf(filters, Date.now()),
+        limit: pageSize,
+        ...(pageParam && { cursor: pageParam }),
+      }
       return read(api.GET('/v1/submissions', { params: { query } }))
     },
     initialPageParam: '',
@@ -67,7 +71,8 @@ function useSubmissions(filters: Filters) {
   })
 }
 
-function SubmissionRow({ submission: { id, status, recipients, subject, from, createdAt } }: { submission: Submission }) {
+function SubmissionRow({ submission }: { submission: Submission }) {
+  const { id, recipients, subject, from, createdAt } = submission
   const [first, ...others] = recipients
   return (
     <Link
@@ -76,13 +81,15 @@ function SubmissionRow({ submission: { id, status, recipients, subject, from, cr
       data-row
       className="grid h-full grid-cols-[minmax(0,1fr)_auto] content-center items-center gap-x-4 border-b px-4 -outline-offset-2 hover:bg-hover sm:grid-cols-[140px_minmax(0,1fr)_minmax(0,1fr)_92px] sm:px-5"
     >
-      <span className="order-2 sm:order-none">
-        <StateBadge state={shownState(status, recipients)} />
+      <span className="order-2 flex sm:order-none">
+        <StateBadge state={stateOf(submission)} />
       </span>
       <span className="order-1 min-w-0 sm:order-none">
         <span className="block truncate font-medium">
           {first?.email}
-          {others.length > 0 && <span className="font-normal text-faint"> {sending.more(others.length)}</span>}
+          {others.length > 0 && (
+            <span className="font-normal text-faint"> {sending.more(others.length)}</span>
+          )}
         </span>
         <span className="block truncate text-sm text-muted sm:text-faint">
           <span className="sm:hidden">{subject || life.noSubject}</span>
@@ -93,14 +100,6 @@ function SubmissionRow({ submission: { id, status, recipients, subject, from, cr
       <Time value={createdAt} className="numbers hidden text-right text-sm text-faint sm:block" />
     </Link>
   )
-}
-
-/** More than the API's one word: whether what is pending was put off, and whether what failed came to nothing at all. */
-function shownState(status: Submission['status'], recipients: Submission['recipients']): string {
-  if (status === 'pending')
-    return recipients.some((recipient) => recipient.status === 'deferred') ? 'deferred' : 'queued'
-  const [only] = new Set(recipients.map((recipient) => recipient.status))
-  return status === 'failed' && recipients.every((recipient) => recipient.status === only) && only ? only : status
 }
 
 function NothingSent() {
