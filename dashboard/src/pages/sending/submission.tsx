@@ -111,7 +111,7 @@ function Actions({ telling: { submission, life: more } }: { telling: Telling }) 
 const filteredFrom = 8
 
 function Recipients({ story: { journeys, startMs } }: { story: Story }) {
-  const [status, setStatus] = useState<string | null>(null)
+  const [state, setState] = useState('')
   const [only] = journeys
   if (journeys.length === 1 && only)
     return (
@@ -119,14 +119,14 @@ function Recipients({ story: { journeys, startMs } }: { story: Story }) {
         <RecipientStory journey={only} startMs={startMs} />
       </Card>
     )
-  const shown = journeys.filter((journey) => status === null || journey.status === status)
+  const shown = journeys.filter((journey) => state === '' || recipientState(journey) === state)
   const opened = journeys.find((journey) => journey.status !== 'delivered') ?? only
   return (
     <Card
       title={life.recipients}
       flush
       actions={
-        journeys.length > filteredFrom && <RecipientFilter {...{ journeys, status, onChange: setStatus }} />
+        journeys.length > filteredFrom && <RecipientFilter {...{ journeys, state, onChange: setState }} />
       }
     >
       {shown.length === 0 && <p className="px-5 py-6 text-muted">{life.noneOfThese}</p>}
