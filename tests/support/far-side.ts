@@ -15,7 +15,10 @@ export interface FarSide {
   env: Record<string, string>
 }
 
-const at = (stage: string, reply: string): Rule => (step) => (step.stage === stage ? reply : null)
+const at =
+  (stage: string, reply: string): Rule =>
+  (step) =>
+    step.stage === stage ? reply : null
 
 /** By the domain below `.far.test`: how its server answers; all are without TLS but `tls`. */
 function moods(slowMs: number): Record<string, Rule> {

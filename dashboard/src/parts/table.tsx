@@ -83,7 +83,12 @@ function TableRow<Row>({ row, columns, to }: TableRowProps<Row>) {
               {column.cell(row)}
             </Link>
           ) : (
-            <div className={to ? 'relative z-[1] w-fit max-w-full empty:hidden has-[button,a]:z-[2]' : ''}>
+            <div
+              className={classes(
+                to && 'relative z-[1] w-fit max-w-full empty:hidden has-[button,a]:z-[2]',
+                to && column.align === 'right' && 'ml-auto',
+              )}
+            >
               {column.cell(row)}
             </div>
           )}

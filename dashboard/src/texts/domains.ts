@@ -80,6 +80,7 @@ export const domains = {
     tls_rpt: ['TLS reports', 'Where senders report trouble with encryption.'],
   },
   required: 'Needed',
+  requiredInbound: 'Needed to receive',
   optional: 'Recommended',
   type: 'Type',
   host: 'Name',

@@ -9,6 +9,7 @@ import { capturedRoutes } from './routes/captured.ts'
 import { lifeRoutes } from './routes/life.ts'
 import { mailRoutes } from './routes/mail.ts'
 import { sessionRoutes } from './routes/session.ts'
+import { suppressionSearchRoutes } from './routes/suppressions.ts'
 import { SubmissionLife } from './schemas/life.ts'
 import { mailComponents } from './schemas/mail.ts'
 import { sessionComponents } from './schemas/session.ts'
@@ -32,6 +33,7 @@ export function serveApp(
         addRoutes(scope, bySession(deps))
         mailRoutes(scope, deps)
         lifeRoutes(scope, deps)
+        suppressionSearchRoutes(scope, deps)
         if (deps.showsCaptured) capturedRoutes(scope, deps)
       })
       app.register(async (scope: Api) => addOwnRoutes(scope, deps))

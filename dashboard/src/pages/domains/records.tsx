@@ -1,6 +1,6 @@
 // The records to publish, in the order in which they are needed, each with what it is for and what DNS shows of it.
 import { useState } from 'react'
-import { Badge, StateBadge } from '../../parts/badge.tsx'
+import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { Choice } from '../../parts/choice.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
@@ -71,6 +71,12 @@ function Group({ group, records, names, zone }: GroupProps) {
   )
 }
 
+function needOf(record: DomainRecord): string {
+  const group = groupOf(record)
+  if (group === 'inbound') return domains.requiredInbound
+  return record.required ? domains.required : group === 'retired' ? '' : domains.optional
+}
+
 function Record({ record, names, zone }: Pick<GroupProps, 'names' | 'zone'> & { record: DomainRecord }) {
   const [title, why] = domains.purposes[record.purpose]
   return (
@@ -80,8 +86,8 @@ function Record({ record, names, zone }: Pick<GroupProps, 'names' | 'zone'> & { 
           <h4 className="font-medium">{title}</h4>
           <p className="text-sm text-pretty text-muted">{why}</p>
         </div>
-        <span className="flex items-center gap-1.5">
-          {record.required ? <Badge>{domains.required}</Badge> : <Badge>{domains.optional}</Badge>}
+        <span className="flex items-center gap-2.5">
+          <span className="text-sm text-faint">{needOf(record)}</span>
           <StateBadge state={record.status} />
         </span>
       </header>
@@ -113,7 +119,7 @@ function Value({ label, text, what }: { label: string; text: string; what?: stri
     <div className="min-w-0 border-b px-3 py-2 last:border-b-0 sm:border-r sm:border-b-0 sm:last:border-r-0">
       <dt className="text-xs text-faint">{label}</dt>
       <dd className="flex min-w-0 items-start gap-1">
-        <code className="max-h-24 min-w-0 flex-1 overflow-y-auto break-all">{text}</code>
+        <code className="min-w-0 flex-1 break-all">{text}</code>
         {what && (
           <span className="-my-1">
             <CopyButton text={text} what={what} />

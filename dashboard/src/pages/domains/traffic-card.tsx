@@ -5,6 +5,7 @@ import { Card } from '../../parts/card.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Progress } from '../../parts/progress.tsx'
 import { domains } from '../../texts/domains.ts'
+import { parts } from '../../texts/parts.ts'
 import { trafficQuery } from './domain-queries.ts'
 
 const numbers = new Intl.NumberFormat('en')
@@ -82,7 +83,7 @@ function Fact({
 
 function Rate({ kind, value }: { kind: 'bounce' | 'complaint'; value: number | null }) {
   const label = domains[`${kind}Rate`]
-  if (value === null) return <Fact label={label} value="—" hint={domains.noRate} />
+  if (value === null) return <Fact label={label} value={parts.notAvailable} hint={domains.noRate} />
   const color = value >= alarming[kind] ? 'text-bad' : value >= noticeable[kind] ? 'text-wait' : ''
   return <Fact label={label} value={percent.format(value)} hint={domains[`${kind}RateGood`]} color={color} />
 }
