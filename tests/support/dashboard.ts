@@ -5,7 +5,9 @@ import { join, resolve } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { newUuid, type OrganizationId, type PersonId } from '../../src/base/ids.ts'
 import { addMember } from '../../src/flow/people/sessions.ts'
+import { newToken } from '../../src/flow/people/tokens.ts'
 import { insertPerson, type MemberRole } from '../../src/store/people.ts'
+import { insertToken } from '../../src/store/person-tokens.ts'
 import { Browser as Client } from './browser-session.ts'
 import type { TestNode } from './node.ts'
 import type { Scope } from './until.ts'
@@ -13,7 +15,6 @@ import type { Scope } from './until.ts'
 const root = resolve(import.meta.dirname, '../..')
 const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path))
 const axe = join(root, 'node_modules/axe-core/axe.min.js')
-const cookieName = '__Host-posthorn'
 
 export interface Pages {
   page: Page
@@ -39,6 +40,15 @@ export async function signInAs(
   role: MemberRole,
 ): Promise<Client> {
   const { db, clock } = node.foundation
+  const id = await addPerson(node, organizationId, role)
+  return await Client.of({ base: urlOfListener(node), db, clock }, id)
+}
+
+async function addPerson(
+  { foundation: { db, clock } }: Pick<TestNode, 'foundation'>,
+  organizationId: string,
+  role: MemberRole,
+): Promise<PersonId> {
   const id = newUuid<PersonId>()
   const at = clock.now()
   const email = `${role}-${id}@people.test`
@@ -46,7 +56,23 @@ export async function signInAs(
     await insertPerson(tx, { id, email, name: 'Ada', passwordHash: null, confirmedAt: at, createdAt: at })
     await addMember(tx, { organizationId: organizationId as OrganizationId, personId: id, email, role, at })
   })
-  return await Client.of({ base: urlOfListener(node), db, clock }, id)
+  return id
+}
+
+/** What a link for a new person would have behind its #. */
+async function linkOf(
+  node: Pick<TestNode, 'foundation'>,
+  organizationId: string,
+  role: MemberRole,
+): Promise<string> {
+  const { db, clock } = node.foundation
+  const personId = await addPerson(node, organizationId, role)
+  const { token, hash } = newToken()
+  const expiresAt = new Date(clock.nowMs() + 60_000)
+  await db.transaction((tx) =>
+    insertToken(tx, { hash, purpose: 'sign_in', personId, createdAt: clock.now(), expiresAt }),
+  )
+  return token
 }
 
 /** A window in which an owner of the organization is signed in. */
@@ -59,21 +85,16 @@ export async function openPages(
   if (!existsSync(join(root, 'dashboard/dist/index.html')))
     execFileSync(join(root, 'node_modules/.bin/vite'), ['build', 'dashboard'], { cwd: root, stdio: 'ignore' })
   const base = urlOfListener(node)
-  const client = await signInAs(node, organizationId, 'owner')
+  const link = await linkOf(node, organizationId, 'owner')
   const browser: Browser = await chromium.launch({ executablePath: program!, args: ['--no-sandbox'] })
   scope.after(() => browser.close())
   const context = await browser.newContext({ viewport, baseURL: base })
-  await context.addCookies([
-    {
-      name: cookieName,
-      value: client.cookie(cookieName)!,
-      url: base,
-      secure: true,
-      httpOnly: true,
-      sameSite: 'Lax',
-    },
-  ])
   const page = await context.newPage()
+  await page.goto('/sign-in')
+  await page.evaluate(
+    `fetch('/app/v1/session/link', { method: 'POST', headers: { 'content-type': 'application/json' },
+      body: '${JSON.stringify({ token: link })}' }).then(({ ok }) => { if (!ok) throw new Error('not signed in') })`,
+  )
   page.setDefaultTimeout(10_000)
   const complaints: string[] = []
   page.on('console', (message) => {

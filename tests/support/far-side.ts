@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { SMTPServer } from 'smtp-server'
 import { DnsServer, type ZoneRecords } from './dns-server.ts'
-import { type Rule, startSink } from './sink.ts'
+import { type Rule, type Sink, startSink } from './sink.ts'
 import type { Scope } from './until.ts'
 
 const fixture = (name: string) => readFileSync(join(import.meta.dirname, '../fixtures', name))
@@ -13,6 +13,8 @@ export interface FarSide {
   dns: DnsServer
   /** The settings of a node that delivers to it. */
   env: Record<string, string>
+  /** The servers without TLS, by their domain below `far.test`. */
+  sinks: Record<string, Sink>
 }
 
 const at =
@@ -58,8 +60,10 @@ export async function startFarSide(scope: Scope, { slowMs = 3_000 } = {}): Promi
     'down.far.test': { MX: [[10, 'mx.down.far.test']] },
     'mx.down.far.test': { A: [host(70)] },
   }
+  const sinks: Record<string, Sink> = {}
   for (const [index, [name, rule]] of Object.entries(moods(slowMs)).entries()) {
     const sink = await startSink(scope, { host: host(index + 1), port, rule })
+    sinks[name] = sink
     Object.assign(zone, {
       [`${name}.far.test`]: { MX: [[10, `mx.${name}.far.test`]] },
       [`mx.${name}.far.test`]: { A: [sink.host] },
@@ -71,5 +75,5 @@ export async function startFarSide(scope: Scope, { slowMs = 3_000 } = {}): Promi
     ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(port) },
     POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
   }
-  return { dns, env }
+  return { dns, env, sinks }
 }

@@ -10,7 +10,7 @@ import { lifeRoutes } from './routes/life.ts'
 import { mailRoutes } from './routes/mail.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { suppressionSearchRoutes } from './routes/suppressions.ts'
-import { SubmissionLife } from './schemas/life.ts'
+import { sendingComponents } from './schemas/sending.ts'
 import { mailComponents } from './schemas/mail.ts'
 import { sessionComponents } from './schemas/session.ts'
 
@@ -25,7 +25,7 @@ export function serveApp(
   api.register(
     async (app: Api) => {
       await app.register(cookie)
-      for (const definition of [...sessionComponents, ...mailComponents, SubmissionLife.definition])
+      for (const definition of [...sessionComponents, ...mailComponents, ...sendingComponents])
         app.addSchema(definition)
       addAppDocument(app, deps.publicUrl)
       serveAppDocument(app)

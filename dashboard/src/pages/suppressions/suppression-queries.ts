@@ -1,6 +1,6 @@
 // What is suppressed and who complained, by pages; a whole address is looked for among all.
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { ApiError, api, read, type Schemas } from '../../api/client.ts'
+import { api, read, type Schemas } from '../../api/client.ts'
 
 export type Suppression = Schemas['Suppression']
 export type Complaint = Schemas['Complaint']
@@ -42,12 +42,6 @@ export const foundQuery = (email: string) =>
   queryOptions({
     queryKey: ['suppression', email],
     enabled: isWholeAddress(email),
-    queryFn: async (): Promise<Suppression | null> => {
-      try {
-        return await read(api.GET('/v1/suppressions/search', { params: { query: { email } } }))
-      } catch (error) {
-        if (error instanceof ApiError && error.status === 404) return null
-        throw error
-      }
-    },
+    queryFn: async () =>
+      (await read(api.GET('/v1/suppressions/search', { params: { query: { email } } }))).suppression,
   })

@@ -4,7 +4,7 @@ import type { Api, AppDeps } from '../../api.ts'
 import { readSubmission } from '../../routes/submissions.ts'
 import { SubmissionParams } from '../../schemas/params.ts'
 import { Nothing } from '../../schemas/scalars.ts'
-import { SubmissionLife } from '../schemas/life.ts'
+import { SubmissionLife } from '../schemas/sending.ts'
 
 const mostExchanges = 1_000
 

@@ -1,5 +1,5 @@
-// What the page of a submission shows beyond its events.
-import Type from 'typebox'
+// What the pages show of sending beyond what the API gives: the life of a submission, and one suppression by its address.
+import Type, { type Static } from 'typebox'
 import {
   Count,
   component,
@@ -12,6 +12,7 @@ import {
   Time,
   Uuid,
 } from '../../schemas/scalars.ts'
+import { Suppression } from '../../schemas/suppression.ts'
 
 const Outlook = Type.Object({
   email: Type.String(),
@@ -48,3 +49,17 @@ export const SubmissionLife = component(
     { description: 'What a submission waits for, and how its servers were spoken to.' },
   ),
 )
+
+export const FoundSuppression = component(
+  'FoundSuppression',
+  Type.Object(
+    {
+      suppression: Type.Unsafe<Static<typeof Suppression.definition> | null>({
+        anyOf: [Suppression.ref, { type: 'null' }],
+      }),
+    },
+    { description: 'The suppression of an address; null: mail to it goes out.' },
+  ),
+)
+
+export const sendingComponents = [SubmissionLife.definition, FoundSuppression.definition]
