@@ -175,6 +175,7 @@ test('the list narrows by state and recipient, by the keyboard too, and opens ea
   await page.getByText('reader59@plain.far.test').waitFor({ state: 'detached' })
   await page.getByRole('heading', { level: 1 }).focus()
   await page.keyboard.press('j')
+  await page.locator('[data-row]:focus').waitFor()
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { level: 1, name: 'Test' }).waitFor()
   await shows(stage, 'reader3@plain.far.test')
