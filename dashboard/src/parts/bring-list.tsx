@@ -23,7 +23,7 @@ export function BringList({ text, onText }: BringListProps) {
     onText(content)
   }
   return (
-    <div className="grid gap-4">
+    <div className="grid grid-cols-1 gap-4">
       <FileDrop onFile={(file) => void take(file)} />
       {error && (
         <p role="alert" className="text-sm text-bad">

@@ -79,6 +79,7 @@ export const domains = {
     mta_sts: ['MTA-STS', 'Tells senders that mail to you must be encrypted.'],
     tls_rpt: ['TLS reports', 'Where senders report trouble with encryption.'],
   },
+  algorithms: { rsa: 'RSA', ed25519: 'Ed25519' } as Record<string, string>,
   required: 'Needed',
   requiredInbound: 'Needed to receive',
   optional: 'Recommended',
@@ -109,7 +110,7 @@ export const domains = {
   dkimRotate: 'Make new keys',
   dkimRotateWhat:
     'Two new keys are made. Nothing changes until you have published their records: then they sign in place of the old ones, which stay listed for seven more days.',
-  dkimRotated: 'New keys are made. Publish their records below.',
+  dkimRotated: 'New keys are made. Publish the two records that are new.',
   dkimSteps: [
     'New keys made',
     'Publish their records',
@@ -135,5 +136,7 @@ export const domains = {
   deleteTitle: (name: string) => `Delete ${name}?`,
   deleteWhat:
     'Its DKIM keys are erased, what waits to be sent from it is cancelled, and mail to it is refused. Its inboxes have to be deleted before.',
+  gone: 'There is no such domain',
+  goneWhat: 'It was deleted, or belongs to another organization.',
   deleted: (name: string) => `${name} is deleted.`,
 }

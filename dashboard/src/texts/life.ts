@@ -13,6 +13,7 @@ export const life = {
   settled: 'Settled',
   openMessage: 'Open the message',
   cancel: 'Cancel what waits',
+  keep: 'Let it go on',
   cancelTitle: 'Cancel what still waits?',
   cancelWhat: (waiting: number) =>
     `${waiting === 1 ? 'One recipient' : `${waiting} recipients`} of this message ${waiting === 1 ? 'waits' : 'wait'} and will not get it. What is being delivered at this moment ends as it ends, and who has it keeps it.`,
@@ -90,4 +91,5 @@ export const life = {
   filterAll: 'All',
   noneOfThese: 'No recipient is in this state.',
   gone: 'There is no such submission',
+  goneWhat: 'Its id may have a mistake, or it belongs to another organization.',
 }

@@ -10,8 +10,8 @@ import { lifeRoutes } from './routes/life.ts'
 import { mailRoutes } from './routes/mail.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { suppressionSearchRoutes } from './routes/suppressions.ts'
-import { sendingComponents } from './schemas/sending.ts'
 import { mailComponents } from './schemas/mail.ts'
+import { sendingComponents } from './schemas/sending.ts'
 import { sessionComponents } from './schemas/session.ts'
 
 /** `addRoutes` adds the operations of the API, with the callers that it is given. */

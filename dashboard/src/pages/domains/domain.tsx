@@ -1,12 +1,14 @@
 // One domain: what it may do, the records to publish, its keys, its traffic, and its end.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { Trash2 } from 'lucide-react'
+import { SearchX, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { StateBadge } from '../../parts/badge.tsx'
-import { Button } from '../../parts/button.tsx'
+import { Button, ButtonLink } from '../../parts/button.tsx'
 import { Confirm } from '../../parts/confirm.tsx'
+import { Empty } from '../../parts/empty.tsx'
+import { isMissing } from '../../parts/error-note.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
 import { toast } from '../../parts/toasts.ts'
@@ -30,7 +32,17 @@ export function DomainPage() {
   if (!query.data)
     return (
       <Page title={domains.name} crumbs={crumbs}>
-        <Loaded query={query}>{() => null}</Loaded>
+        {isMissing(query.error) ? (
+          <Empty
+            icon={SearchX}
+            title={domains.gone}
+            action={<ButtonLink to="/domains">{shell.pages.domains}</ButtonLink>}
+          >
+            {domains.goneWhat}
+          </Empty>
+        ) : (
+          <Loaded query={query}>{() => null}</Loaded>
+        )}
       </Page>
     )
   return <OneDomain key={domainId} domain={query.data} />

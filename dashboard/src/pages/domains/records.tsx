@@ -79,11 +79,15 @@ function needOf(record: DomainRecord): string {
 
 function Record({ record, names, zone }: Pick<GroupProps, 'names' | 'zone'> & { record: DomainRecord }) {
   const [title, why] = domains.purposes[record.purpose]
+  const algorithm = /^v=DKIM1;.*\bk=(\w+)/.exec(record.value)?.[1]
   return (
     <article className="grid min-w-0 gap-2.5">
       <header className="flex flex-wrap items-start justify-between gap-x-4 gap-y-1">
         <div className="min-w-0">
-          <h4 className="font-medium">{title}</h4>
+          <h4 className="font-medium">
+            {title}
+            {algorithm && ` (${domains.algorithms[algorithm] ?? algorithm})`}
+          </h4>
           <p className="text-sm text-pretty text-muted">{why}</p>
         </div>
         <span className="flex items-center gap-2.5">

@@ -31,6 +31,7 @@ export function CancelDialog({ open, onClose, submissionId, waiting }: CancelDia
       onClose={onClose}
       title={life.cancelTitle}
       deed={life.cancel}
+      stay={life.keep}
       onConfirm={() => cancel.mutate()}
       busy={cancel.isPending}
       error={cancel.error}

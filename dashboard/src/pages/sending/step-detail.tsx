@@ -29,7 +29,7 @@ export function StepDetail({ step, outlook, email }: StepDetailProps) {
   const meaning = meaningOf(step, outlook)
   const facts = factsOf(step)
   return (
-    <div className="mt-0.5 grid gap-2.5">
+    <div className="mt-1 grid gap-2.5">
       {what && <p className="text-sm text-pretty text-muted">{what}</p>}
       {facts.length > 0 && (
         <div className="text-sm">

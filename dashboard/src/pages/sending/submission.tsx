@@ -1,10 +1,12 @@
 // The life of a message: what became of one send, from its acceptance to each recipient's end, as one picture and in words.
 import { getRouteApi } from '@tanstack/react-router'
-import { Ban, Mail } from 'lucide-react'
+import { Ban, Mail, SearchX } from 'lucide-react'
 import { useState } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Button, ButtonLink } from '../../parts/button.tsx'
 import { Card } from '../../parts/card.tsx'
+import { Empty } from '../../parts/empty.tsx'
+import { isMissing } from '../../parts/error-note.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
 import { useMay } from '../../shell/session.ts'
@@ -27,7 +29,17 @@ export function SubmissionLife() {
   if (!query.data)
     return (
       <Page title={shell.found.submission} crumbs={crumbs}>
-        <Loaded query={query}>{() => null}</Loaded>
+        {isMissing(query.error) ? (
+          <Empty
+            icon={SearchX}
+            title={life.gone}
+            action={<ButtonLink to="/sending">{shell.pages.sending}</ButtonLink>}
+          >
+            {life.goneWhat}
+          </Empty>
+        ) : (
+          <Loaded query={query}>{() => null}</Loaded>
+        )}
       </Page>
     )
   return <LifePage key={submissionId} telling={query.data} />

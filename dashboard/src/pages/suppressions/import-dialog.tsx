@@ -61,7 +61,7 @@ export function ImportDialog({ open, onClose }: { open: boolean; onClose: () => 
       {batch ? (
         <Running batch={batch} />
       ) : (
-        <div className="grid gap-4">
+        <div className="grid grid-cols-1 gap-4">
           <BringList text={text} onText={setText} />
           {text.trim() !== '' && <Preview listing={listing} />}
         </div>
@@ -112,7 +112,7 @@ function Running({ batch }: { batch: ImportBatch }) {
   const view = useBatch(batch)
   const refused = view.failures.slice(0, shownFailures)
   return (
-    <div className="grid gap-4">
+    <div className="grid grid-cols-1 gap-4">
       <BatchProgress label={suppressions.importProgress} batch={batch} view={view} />
       {refused.length > 0 && (
         <div className="text-sm">

@@ -132,7 +132,7 @@ function SuppressionRow({ suppression: { email, reason, submissionId, createdAt 
         <span className="block truncate font-medium">{email}</span>
         <span className="block truncate text-xs text-faint sm:hidden">{suppressions.reasons[reason]}</span>
       </span>
-      <span className="hidden sm:block">
+      <span className="hidden sm:flex">
         <Badge tone={reason === 'manual' ? 'idle' : 'bad'}>{suppressions.reasons[reason]}</Badge>
       </span>
       <span className="hidden text-sm sm:block">

@@ -76,7 +76,7 @@ function Bring({ text, onText, onStart }: BringProps) {
   const lines = [...addresses, ...others].sort((a, b) => a.line - b.line)
   const isTooLong = lines.length > mostLines
   return (
-    <div className="grid max-w-3xl gap-4">
+    <div className="grid max-w-3xl grid-cols-1 gap-4">
       <p className="text-muted">{validation.listWhat(numbers.format(mostLines))}</p>
       <BringList text={text} onText={onText} />
       {duplicates > 0 && <p className="text-sm text-muted">{suppressions.duplicates(duplicates)}</p>}
@@ -114,7 +114,7 @@ function Judged({ batch, lineCount, onAgain }: JudgedProps) {
     download('validation.csv', 'text/csv', writeCsv([columns, ...rows]))
   }
   return (
-    <div className="grid gap-5">
+    <div className="grid grid-cols-1 gap-5">
       <div className="rounded-lg border bg-surface px-5 py-4">
         <BatchProgress
           label={validation.progress}

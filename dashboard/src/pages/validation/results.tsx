@@ -34,10 +34,9 @@ export function Results({ results, actions }: { results: readonly Result[]; acti
   ]
   return (
     <section aria-label={validation.results} className="overflow-clip rounded-lg border bg-surface">
-      <div className="flex flex-wrap items-center gap-3 border-b px-4 py-3 sm:px-5">
-        <Choice label={validation.results} value={verdict} options={options} onChange={setVerdict} />
-        <div className="flex flex-1 flex-wrap items-center justify-end gap-2">
-          <div className="w-full sm:w-52">
+      <div className="grid gap-3 border-b px-4 py-3 sm:px-5">
+        <div className="flex flex-wrap items-center justify-between gap-2">
+          <div className="w-full sm:w-64">
             <TextField
               label={validation.find}
               labelHidden
@@ -45,11 +44,11 @@ export function Results({ results, actions }: { results: readonly Result[]; acti
               placeholder={validation.find}
               value={text}
               onChange={(event) => setText(event.target.value)}
-              className="h-8"
             />
           </div>
-          {actions}
+          <div className="flex flex-wrap gap-2">{actions}</div>
         </div>
+        <Choice label={validation.results} value={verdict} options={options} onChange={setVerdict} />
       </div>
       <VirtualList
         label={validation.results}
