@@ -7,6 +7,12 @@ import { weighFirstView } from './build/first-view.ts'
 
 const folder = import.meta.dirname
 
+/** What nearly every page needs goes into one file, for each of its own costs a slow machine more than its bytes; the rest goes with its pages. */
+const common = {
+  name: 'common',
+  test: /src\/(?:queries|api\/client|parts\/(?:badge|button|card|classes|copy-button|empty|error-note|field|kbd|loaded|menu|nonce|page|shortcut|skeleton|table|theme|time|toaster|toasts|use-title)\.|shell\/(?!found|palette|\w+-sheet)|texts\/(?:lists|parts|shell|states|may)\.)/,
+}
+
 export default defineConfig({
   root: folder,
   base: '/',
@@ -21,6 +27,9 @@ export default defineConfig({
     // A file written into the page as data: would need a wider policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rolldownOptions: { input: { index: `${folder}/index.html`, desk: `${folder}/desk.html` } },
+    rolldownOptions: {
+      input: { index: `${folder}/index.html`, desk: `${folder}/desk.html` },
+      output: { codeSplitting: { groups: [common] } },
+    },
   },
 })

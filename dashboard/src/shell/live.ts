@@ -1,5 +1,6 @@
 // What happens to the organization's mail, as it happens: one stream for all pages, over which the browser takes care.
-import { useEffect, useEffectEvent } from 'react'
+import { type QueryKey, useQueryClient } from '@tanstack/react-query'
+import { useEffect, useEffectEvent, useRef } from 'react'
 
 type Listener = (type: string, body: unknown) => void
 
@@ -45,4 +46,20 @@ export function useLive(run: Listener): void {
       endSoon()
     }
   }, [])
+}
+
+const refreshMs = 1_500
+
+/** Asks again for what these keys begin, soon after an event whose type begins so; many events are one asking. */
+export function useLiveQueries(begins: string, keys: readonly QueryKey[]): void {
+  const queries = useQueryClient()
+  const due = useRef<ReturnType<typeof setTimeout>>(undefined)
+  useLive((type) => {
+    if (due.current !== undefined || !(type.startsWith(begins) || type === 'stream.reset')) return
+    due.current = setTimeout(() => {
+      due.current = undefined
+      for (const queryKey of keys) void queries.invalidateQueries({ queryKey })
+    }, refreshMs)
+  })
+  useEffect(() => () => clearTimeout(due.current), [])
 }

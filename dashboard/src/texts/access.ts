@@ -14,9 +14,15 @@ export const access = {
     byLink: 'Signing you in…',
     linkFailed: 'Sign in in another way, or ask for a new link.',
     passkey: 'Use a passkey',
-    passkeyStopped: 'The passkey was not used.',
     oidc: (name: string) => `Continue with ${name}`,
-    oidcFailed: (name: string) => `${name} did not sign you in. Try again, or use another way.`,
+    oidcFailed: 'The identity provider did not sign you in. Try again, or use another way.',
+    oidcRefused: {
+      unavailable: 'The identity provider does not answer. Try again in a minute.',
+      link_expired: 'That took too long, or was begun in another browser. Try again.',
+      too_many_attempts: 'There were too many tries. Wait a few minutes.',
+      sign_in_failed:
+        'The identity provider knows you, but there is no account for you here, or it did not confirm your address. Ask for an invitation, or sign in in another way.',
+    },
     or: 'or',
     forgotten: 'Forgot the password?',
     noAccount: 'No account yet?',

@@ -1,11 +1,16 @@
 // The secret of a mailed or printed link, which stands behind the `#` so that it is in no log; it leaves the address at once.
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 
 let taken: { path: string; token: string } | null = null
 
-/** The token of the page that was opened, or null; the same one however often it is asked for. */
+/** The token of the page that was opened, or null; another one where a second link is opened in the same window. */
 export function useLinkToken(): string | null {
-  const [token] = useState(takeToken)
+  const [token, setToken] = useState(takeToken)
+  useEffect(() => {
+    const take = () => setToken(takeToken())
+    addEventListener('hashchange', take)
+    return () => removeEventListener('hashchange', take)
+  }, [])
   return token
 }
 

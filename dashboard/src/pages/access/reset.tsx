@@ -15,8 +15,8 @@ const texts = access.reset
 
 export function Reset() {
   const token = useLinkToken()
-  const [isAskingAgain, setIsAskingAgain] = useState(false)
-  if (token && !isAskingAgain) return <NewPassword token={token} onAskAgain={() => setIsAskingAgain(true)} />
+  const [expired, setExpired] = useState<string | null>(null)
+  if (token && token !== expired) return <NewPassword token={token} onAskAgain={() => setExpired(token)} />
   return <AskForLink />
 }
 

@@ -1,6 +1,6 @@
 // The sign-in: by password, passkey, identity provider, or a link that is good once.
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
+import { Link, useSearch } from '@tanstack/react-router'
 import { type FormEvent, useEffect, useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { Button } from '../../parts/button.tsx'
@@ -14,15 +14,22 @@ import { useLinkToken } from './link-token.ts'
 import { OtherWays } from './other-ways.tsx'
 
 const texts = access.signIn
+const refusals: Record<string, string> = texts.oidcRefused
 
 export function SignIn() {
   const token = useLinkToken()
-  const [isLinkTried, setIsLinkTried] = useState(false)
+  const [failed, setFailed] = useState<string | null>(null)
   const way = useQuery(accessQuery)
-  if (token && !isLinkTried) return <ByLink token={token} onFail={() => setIsLinkTried(true)} />
+  const { refused } = useSearch({ strict: false }) as { refused?: string }
+  if (token && token !== failed) return <ByLink key={token} token={token} onFail={() => setFailed(token)} />
   return (
     <AccessFrame title={texts.title} footer={<Footer canSignUp={way.data?.signUp ?? false} />}>
-      {isLinkTried && <p className="text-muted">{texts.linkFailed}</p>}
+      {failed && <p className="text-muted">{texts.linkFailed}</p>}
+      {refused && (
+        <p role="alert" className="rounded-md bg-bad-soft px-3 py-2.5 text-bad">
+          {refusals[refused] ?? texts.oidcFailed}
+        </p>
+      )}
       <PasswordForm />
       <OtherWays />
       {way.data?.development && <DevelopmentNote />}
