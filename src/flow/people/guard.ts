@@ -55,7 +55,7 @@ export class Guard {
 
   /** An attempt from the network was right, and does not count against it. */
   async passedFrom(ip: string): Promise<void> {
-    await takeBackAttempt(this.#db.writer, this.#subject('network', networkOf(ip)), this.#clock.now())
+    await takeBackAttempt(this.#db.writer, this.#subject('network', networkOf(ip)))
   }
 
   /** Forgets the attempts at an account whose owner has proved to be it in another way. */

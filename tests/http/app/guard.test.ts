@@ -8,7 +8,8 @@ import { Guard } from '../../../src/flow/people/guard.ts'
 import { setStage } from '../stage.ts'
 
 const { db, clock } = await setStage({ after })
-const guard = new Guard({ db, clock, secretBox: new SecretBox(randomBytes(32)) })
+const secretBox = new SecretBox(randomBytes(32))
+const guard = new Guard({ db, clock, secretBox })
 
 /** The seconds that an attempt would have to wait, 0 where it was let in. */
 async function attempt(work: Promise<void>): Promise<number> {
@@ -79,6 +80,19 @@ test('attempts at the same time count one by one', async () => {
     Array.from({ length: 40 }, () => attempt(guard.admit('together@far.test', nextIp()))),
   )
   assert.equal(answers.filter((seconds) => seconds === 0).length, 5)
+})
+
+test('an attempt whose node has a clock behind counts like any other', async () => {
+  const ip = nextIp()
+  const behind = { now: () => new Date(clock.nowMs() - 5_000) } as typeof clock
+  const other = new Guard({ db, clock: behind, secretBox })
+  await guard.admitNetwork(ip)
+  await other.admitNetwork(ip)
+  for (let n = 0; n < 9; n++) {
+    await other.admitNetwork(ip)
+    await guard.admitNetwork(ip)
+  }
+  assert.equal(await attempt(guard.admitNetwork(ip)), 1)
 })
 
 test('three letters to an address are free, and then there are days between them', async () => {
