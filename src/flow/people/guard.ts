@@ -17,8 +17,11 @@ const quarterHour = 900
 const ofAccount: AttemptBound = { free: 5, firstWaitSeconds: 1, longestWaitSeconds: quarterHour }
 /** Of one network, at any addresses. */
 const ofNetwork: AttemptBound = { free: 20, firstWaitSeconds: 1, longestWaitSeconds: quarterHour }
-/** Mails to one address that nobody who is signed in asked for: three, then one after 5 min, 10 min … a day. */
-const ofMails: AttemptBound = { free: 3, firstWaitSeconds: 300, longestWaitSeconds: 86_400 }
+/**
+ * Letters of one kind to one address: three, then one after 5 min, 10 min … an hour. Security: as long as a link for a new
+ * password is good, so that whoever asks for letters in somebody's name leaves them with one that works.
+ */
+const ofLetters: AttemptBound = { free: 3, firstWaitSeconds: 300, longestWaitSeconds: 3_600 }
 
 /**
  * Counts under keyed digests, so that the table names neither addresses nor networks. What is counted is counted before it is
@@ -68,9 +71,10 @@ export class Guard {
     await this.#require(this.#subject('visitor', networkOf(ip)), ofNetwork)
   }
 
-  /** Whether one more mail may go to the address; nobody can have us flood it. */
-  async mayWriteTo(email: string): Promise<boolean> {
-    return await countAttempt(this.#db.writer, this.#subject('mail', email), ofMails, this.#clock.now())
+  /** Whether one more letter of the kind may go to the address; nobody can have us flood it. */
+  async mayWrite(kind: 'confirm' | 'reset' | 'invite', email: string): Promise<boolean> {
+    const subject = this.#subject(`letter to ${kind}`, email)
+    return await countAttempt(this.#db.writer, subject, ofLetters, this.#clock.now())
   }
 
   async #require(subject: Buffer, bound: AttemptBound): Promise<void> {
