@@ -1,0 +1,124 @@
+// The pages in a real browser: built where they are not, signed in, with every complaint of theirs kept.
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { newUuid, type OrganizationId, type PersonId } from '../../src/base/ids.ts'
+import { addMember } from '../../src/flow/people/sessions.ts'
+import { newToken } from '../../src/flow/people/tokens.ts'
+import { insertPerson, type MemberRole } from '../../src/store/people.ts'
+import { insertToken } from '../../src/store/person-tokens.ts'
+import { Browser as Client } from './browser-session.ts'
+import type { TestNode } from './node.ts'
+import type { Scope } from './until.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path))
+const axe = join(root, 'node_modules/axe-core/axe.min.js')
+
+export interface Pages {
+  page: Page
+  context: BrowserContext
+  base: string
+  /** What stands in the console as an error, and what was thrown. */
+  complaints: string[]
+  /** Opens an address of the dashboard and waits for its title. */
+  open(path: string, title: string): Promise<void>
+  /** What axe finds on the page as it stands, in both themes. */
+  audit(): Promise<string[]>
+}
+
+export function urlOfListener({ app }: Pick<TestNode, 'app'>): string {
+  const { http } = app.listening
+  return `http://${http?.host}:${http?.port}`
+}
+
+/** A new person of the organization, signed in. */
+export async function signInAs(
+  node: Pick<TestNode, 'app' | 'foundation'>,
+  organizationId: string,
+  role: MemberRole,
+): Promise<Client> {
+  const { db, clock } = node.foundation
+  const id = await addPerson(node, organizationId, role)
+  return await Client.of({ base: urlOfListener(node), db, clock }, id)
+}
+
+async function addPerson(
+  { foundation: { db, clock } }: Pick<TestNode, 'foundation'>,
+  organizationId: string,
+  role: MemberRole,
+): Promise<PersonId> {
+  const id = newUuid<PersonId>()
+  const at = clock.now()
+  const email = `${role}-${id}@people.test`
+  await db.transaction(async (tx) => {
+    await insertPerson(tx, { id, email, name: 'Ada', passwordHash: null, confirmedAt: at, createdAt: at })
+    await addMember(tx, { organizationId: organizationId as OrganizationId, personId: id, email, role, at })
+  })
+  return id
+}
+
+/** What a link for a new person would have behind its #. */
+async function linkOf(
+  node: Pick<TestNode, 'foundation'>,
+  organizationId: string,
+  role: MemberRole,
+): Promise<string> {
+  const { db, clock } = node.foundation
+  const personId = await addPerson(node, organizationId, role)
+  const { token, hash } = newToken()
+  const expiresAt = new Date(clock.nowMs() + 60_000)
+  await db.transaction((tx) =>
+    insertToken(tx, { hash, purpose: 'sign_in', personId, createdAt: clock.now(), expiresAt }),
+  )
+  return token
+}
+
+/** A window in which an owner of the organization is signed in. */
+export async function openPages(
+  scope: Scope,
+  node: Pick<TestNode, 'app' | 'foundation'>,
+  organizationId: string,
+  viewport = { width: 1280, height: 900 },
+): Promise<Pages> {
+  if (!existsSync(join(root, 'dashboard/dist/index.html')))
+    execFileSync(join(root, 'node_modules/.bin/vite'), ['build', 'dashboard'], { cwd: root, stdio: 'ignore' })
+  const base = urlOfListener(node)
+  const link = await linkOf(node, organizationId, 'owner')
+  const browser: Browser = await chromium.launch({ executablePath: program!, args: ['--no-sandbox'] })
+  scope.after(() => browser.close())
+  const context = await browser.newContext({ viewport, baseURL: base })
+  const page = await context.newPage()
+  await page.goto('/sign-in')
+  await page.evaluate(
+    `fetch('/app/v1/session/link', { method: 'POST', headers: { 'content-type': 'application/json' },
+      body: '${JSON.stringify({ token: link })}' }).then(({ ok }) => { if (!ok) throw new Error('not signed in') })`,
+  )
+  page.setDefaultTimeout(10_000)
+  const complaints: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => void complaints.push(String(error)))
+  const open = async (path: string, title: string) => {
+    await page.goto(path)
+    await page.getByRole('heading', { level: 1, name: title }).waitFor()
+  }
+  return { page, context, base, complaints, open, audit: () => audit(page) }
+}
+
+async function audit(page: Page): Promise<string[]> {
+  await page.evaluate(readFileSync(axe, 'utf8'))
+  const found: string[] = []
+  for (const theme of ['light', 'dark']) {
+    await page.evaluate(`document.documentElement.dataset.theme = '${theme}'`)
+    const violations = await page.evaluate<{ id: string; nodes: { html: string }[] }[]>(
+      `axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => ({ html })) })))`,
+    )
+    for (const { id, nodes } of violations)
+      found.push(`${theme} ${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`)
+  }
+  await page.evaluate('delete document.documentElement.dataset.theme')
+  return found
+}
