@@ -23,7 +23,8 @@ async function attempt(work: Promise<void>): Promise<number> {
 }
 
 let networks = 0
-const nextIp = () => `192.0.2.${++networks}`
+/** Of a larger network of its own, too. */
+const nextIp = () => `10.${++networks}.0.1`
 
 test('five attempts at an account are free; each one more brings a wait that is twice as long, up to 15 minutes', async () => {
   const at = () => attempt(guard.admit('a@far.test', nextIp()))
@@ -46,6 +47,13 @@ test('twenty attempts of a network are free, at any accounts, out of any address
     assert.equal(await at(22), 0)
   }
   assert.equal(await attempt(guard.admit('sprayed-1@far.test', '2001:db8:0:8::1')), 0)
+})
+
+test('two hundred attempts of a larger network are free, however many networks it is of', async () => {
+  const at = (n: number) => attempt(guard.admitNetwork(`2001:db8:9:${n.toString(16)}::1`))
+  for (let n = 0; n < 200; n++) assert.equal(await at(n), 0)
+  assert.equal(await at(200), 1)
+  assert.equal(await attempt(guard.admitNetwork('2001:db8:a::1')), 0)
 })
 
 test('a network that has to wait keeps no account waiting', async () => {
