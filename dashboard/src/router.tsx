@@ -79,6 +79,16 @@ const mail = mailRoot.addChildren([
   createRoute({ getParentRoute: () => mailRoot, path: '/$inboxId/$threadId' }),
 ])
 
+/** The list stays while the mail beside it changes. */
+const capturedRoot = page(
+  '/captured',
+  lazyRouteComponent(() => import('./pages/captured/captured.tsx'), 'Captured'),
+)
+const captured = capturedRoot.addChildren([
+  createRoute({ getParentRoute: () => capturedRoot, path: '/' }),
+  createRoute({ getParentRoute: () => capturedRoot, path: '/$capturedId' }),
+])
+
 const pages = [
   // An address that leads nowhere.
   page('$', NotFound),
@@ -131,14 +141,7 @@ const pages = [
     '/numbers',
     lazyRouteComponent(() => import('./pages/numbers/numbers.tsx'), 'Numbers'),
   ),
-  page(
-    '/captured',
-    lazyRouteComponent(() => import('./pages/captured/captured.tsx'), 'Captured'),
-  ),
-  page(
-    '/captured/$capturedId',
-    lazyRouteComponent(() => import('./pages/captured/captured-mail.tsx'), 'CapturedMail'),
-  ),
+  captured,
   page(
     '/keys',
     lazyRouteComponent(() => import('./pages/keys/keys.tsx'), 'Keys'),

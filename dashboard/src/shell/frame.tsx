@@ -1,11 +1,14 @@
 // What stands around every page behind the sign-in: side bar, bottom bar on a phone, overlays, and the keys that work everywhere.
+
+import { useQueryClient } from '@tanstack/react-query'
 import { Outlet, useNavigate } from '@tanstack/react-router'
 import { Search } from 'lucide-react'
-import { lazy, Suspense } from 'react'
+import { lazy, Suspense, useEffect } from 'react'
 import { Badge } from '../parts/badge.tsx'
 import { Kbd } from '../parts/kbd.tsx'
 import { useShortcut } from '../parts/shortcut.ts'
 import { shell } from '../texts/shell.ts'
+import { states } from '../texts/states.ts'
 import { AccountMenu } from './account-menu.tsx'
 import { BottomBar, SideLinks } from './navigation.tsx'
 import { OrganizationMenu } from './organization-menu.tsx'
@@ -23,6 +26,7 @@ export function Frame() {
     <div className="md:grid md:grid-cols-[228px_minmax(0,1fr)]">
       <SkipLink />
       <FrameKeys />
+      <Live />
       <SideBar />
       <TopBar />
       <main
@@ -38,6 +42,23 @@ export function Frame() {
   )
 }
 
+/** What happens is followed once for all pages. */
+function Live() {
+  const queries = useQueryClient()
+  useEffect(() => {
+    let stop: (() => void) | null = null
+    let isOver = false
+    void import('../api/live.ts').then(({ followEvents }) => {
+      if (!isOver) stop = followEvents(queries)
+    })
+    return () => {
+      isOver = true
+      stop?.()
+    }
+  }, [queries])
+  return null
+}
+
 function SkipLink() {
   return (
     <a
@@ -50,20 +71,21 @@ function SkipLink() {
 }
 
 function SideBar() {
-  const { development } = useSession()
+  const { development, organization } = useSession()
   return (
     <aside className="sticky top-0 hidden h-dvh flex-col gap-3 overflow-y-auto border-r bg-page px-3 py-3 md:flex">
       <OrganizationMenu />
       <FindButton />
       <SideLinks />
       <div className="mt-auto grid gap-2 pt-4">
-        {development && (
-          <div className="px-2.5">
+        <div className="flex flex-wrap gap-1.5 px-2.5 empty:hidden">
+          {development && (
             <Badge tone="accent" title={shell.developmentWhat}>
               {shell.development}
             </Badge>
-          </div>
-        )}
+          )}
+          {organization?.role === 'viewer' && <Badge title={shell.viewer}>{states.viewer}</Badge>}
+        </div>
         <AccountMenu />
       </div>
     </aside>

@@ -29,7 +29,7 @@ export function useSession(): Session {
   return session
 }
 
-/** `change`: not a viewer; `own`: an owner. Pages show no button that would be refused. */
+/** `change`: not a viewer; `own`: an owner. `useRefusal` has the reason for a button that would be refused. */
 export function useMay(what: 'change' | 'own'): boolean {
   const role = useSession().organization?.role
   return what === 'own' ? role === 'owner' : role === 'owner' || role === 'member'
