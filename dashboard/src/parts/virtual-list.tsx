@@ -41,10 +41,10 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
     estimateSize: () => rowPx,
     overscan: overscanRows,
   })
-  const shown = wheel.getVirtualItems()
+  const visible = wheel.getVirtualItems()
   useRowKeys(frame, wheel, rows.length)
   useAnchor(frame, rows, keyOf, rowPx)
-  useFetchAhead(query, shown.at(-1)?.index ?? -1, rows.length)
+  useFetchAhead(query, visible.at(-1)?.index ?? -1, rows.length)
   if (query.isPending) return <SkeletonRows count={8} />
   if (query.error && rows.length === 0)
     return <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
@@ -52,7 +52,7 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
   return (
     <div ref={frame} className={className ?? 'h-full overflow-y-auto'}>
       <ul aria-label={label} className="relative" style={{ height: wheel.getTotalSize() }}>
-        {shown.map(({ index, start }) => (
+        {visible.map(({ index, start }) => (
           <li
             key={keyOf(rows[index]!)}
             data-index={index}
