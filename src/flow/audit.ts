@@ -10,7 +10,7 @@ export interface Actor {
   ip: string | null
 }
 
-/** Who runs the service, on its machine. */
+/** Who runs the service, at the shell of its machine. */
 export const operator: Actor = { name: 'operator', ip: null }
 
 export type Action =
@@ -43,6 +43,11 @@ export type Action =
   | 'webhook.deleted'
   | 'webhook.secret_rotated'
   | 'suppression.removed'
+  | 'desk.opened'
+  | 'queue.paused'
+  | 'queue.resumed'
+  | 'queue.flushed'
+  | 'queue.cancelled'
 
 /** What was done: `subject` is what it was done to, as people know it. */
 export interface Deed {

@@ -47,6 +47,27 @@ export async function listOrganizationsOf(tx: Tx, personId: PersonId): Promise<O
   return rows.map(({ id }) => id)
 }
 
+export interface AuditEntryAnywhere extends AuditEntry {
+  /** Null: it concerned the deployment. */
+  organizationId: OrganizationId | null
+  organizationName: string | null
+}
+
+/** Those of all organizations and of the deployment, newest first, after `beforeId`. */
+export async function listAllAuditEntries(
+  db: Queryable,
+  beforeId: string | null,
+  limit: number,
+): Promise<AuditEntryAnywhere[]> {
+  return await db.query<AuditEntryAnywhere>(
+    `select e.id, e.actor, e.action, e.subject, e.detail, e.ip, e.at, e.organization_id as "organizationId",
+      o.name as "organizationName"
+    from audit_entry e left join organization o on o.id = e.organization_id
+    where $1::uuid is null or e.id < $1 order by e.id desc limit $2`,
+    [beforeId, limit],
+  )
+}
+
 /** The organization's entries, newest first, after `beforeId`. */
 export async function listAuditEntries(
   db: Queryable,

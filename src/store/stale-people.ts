@@ -6,8 +6,8 @@ const stale: Readonly<Record<string, string>> = {
   person_token: 'expires_at < $1',
   invitation: 'expires_at < $1',
   sign_in_failure: `last_at < $1::timestamptz - interval '1 day' and blocked_until < $1`,
-  // Longer than anyone could go on with one, so that its end can be read of for a while.
-  session: `greatest(last_used_at, ended_at) < $1::timestamptz - interval '60 days'`,
+  // A day longer than anyone could go on with one.
+  session: `ended_at < $1::timestamptz - interval '1 day' or last_used_at < $1::timestamptz - interval '31 days'`,
   person: `confirmed_at is null and created_at < $1::timestamptz - interval '30 days'
     and not exists (select from person_token t where t.person_id = person.id)
     and not exists (select from member m where m.person_id = person.id)`,

@@ -19,7 +19,7 @@ const sizes: Record<Size, string> = {
   medium: 'h-9 px-3.5 text-base gap-2',
 }
 const shape =
-  'inline-flex shrink-0 items-center justify-center rounded-md whitespace-nowrap transition-colors select-none disabled:opacity-55 disabled:pointer-events-none aria-disabled:opacity-55 aria-disabled:cursor-not-allowed'
+  'inline-flex shrink-0 items-center justify-center rounded-md whitespace-nowrap select-none disabled:opacity-55 disabled:pointer-events-none aria-disabled:opacity-55 aria-disabled:cursor-not-allowed'
 
 interface Look {
   variant?: Variant | undefined

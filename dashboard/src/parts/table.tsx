@@ -55,13 +55,17 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf, onOpen }: Tabl
 
 function cellLook<Row>({ align, wideOnly, className }: Column<Row>, more: string): string {
   return classes(
-    'px-2 first:pl-4 last:pr-4 sm:first:pl-5 sm:last:pr-5',
+    // On a phone the last one that is shown need not be the last one.
+    'px-2 first:pl-4 last:pr-4 sm:first:pl-5 sm:last:pr-5 max-sm:not-has-[~_:not(.wide-only)]:pr-4',
     align === 'right' && 'numbers text-right',
-    wideOnly && 'hidden sm:table-cell',
+    wideOnly && 'wide-only hidden sm:table-cell',
     className,
     more,
   )
 }
+
+/** Its buttons can be pressed though the row's link lies over all of it. */
+const aboveLink = 'relative z-[1] w-fit max-w-full empty:hidden has-[button,a]:z-[2]'
 
 interface TableRowProps<Row> {
   row: Row
@@ -105,9 +109,7 @@ function TableRow<Row>({ row, columns, to, onOpen }: TableRowProps<Row>) {
               {column.cell(row)}
             </button>
           ) : (
-            <div
-              className={isOpened ? 'relative z-[1] w-fit max-w-full empty:hidden has-[button,a]:z-[2]' : ''}
-            >
+            <div className={classes(isOpened && aboveLink, column.align === 'right' && 'ml-auto')}>
               {column.cell(row)}
             </div>
           )}

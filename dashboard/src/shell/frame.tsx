@@ -21,6 +21,7 @@ const ShortcutsSheet = lazy(async () => ({ default: (await import('./shortcuts-s
 const PagesSheet = lazy(async () => ({ default: (await import('./pages-sheet.tsx')).PagesSheet }))
 
 export function Frame() {
+  const { organization } = useSession()
   return (
     <div className="md:grid md:grid-cols-[228px_minmax(0,1fr)]">
       <SkipLink />
@@ -28,8 +29,12 @@ export function Frame() {
       <Live />
       <SideBar />
       <TopBar />
-      <main id="main" tabIndex={-1} className="min-w-0 pb-14 md:pb-0">
-        <Outlet />
+      <main
+        id="main"
+        tabIndex={-1}
+        className="min-w-0 pb-[calc(56px+env(safe-area-inset-bottom))] md:h-dvh md:overflow-y-auto md:pb-0 md:[scrollbar-gutter:stable]"
+      >
+        <Outlet key={organization?.id} />
       </main>
       <BottomBar onMore={() => openOverlay('pages')} />
       <Overlays />

@@ -5,6 +5,8 @@ import { ApiError, api, read, type Schemas, setChangeToken } from '../api/client
 export type Session = Schemas['Session']
 
 const freshMs = 60_000
+/** What was read of no organization. */
+const nobodys = ['session', 'access', 'invitation']
 
 /** The session, or null where nobody is signed in. */
 export const sessionQuery = queryOptions({
@@ -40,7 +42,7 @@ export function useTakeSession(): (session: Session) => void {
     setChangeToken(session.csrfToken)
     const before = queries.getQueryData(sessionQuery.queryKey)
     if (before?.person.id !== session.person.id || before.organization?.id !== session.organization?.id)
-      queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
+      queries.removeQueries({ predicate: ({ queryKey }) => !nobodys.includes(String(queryKey[0])) })
     queries.setQueryData(sessionQuery.queryKey, session)
   }
 }

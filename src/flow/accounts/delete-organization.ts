@@ -24,7 +24,7 @@ import {
 } from '../../store/removal.ts'
 import { purgeDeletedWebhook } from '../../store/webhook-deliveries.ts'
 import { buryWebhooks, listWebhooks } from '../../store/webhooks.ts'
-import { operator, recordDeed } from '../audit.ts'
+import { type Actor, operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { purgeDeleted } from '../mailbox/delete-inbox.ts'
 import { ownOrganizationId } from '../own-organization.ts'
@@ -47,6 +47,7 @@ export async function deleteOrganization(
   deps: Deps,
   given: string,
   progress: (words: string) => void,
+  actor: Actor = operator,
 ): Promise<Holdings> {
   const { db, clock } = deps
   if (given === ownOrganizationId)
@@ -63,7 +64,7 @@ export async function deleteOrganization(
   progress('removing its mail')
   await removeMail(deps, id)
   progress('removing endpoints, domains, suppressions, metrics and keys')
-  await removeRest(deps, id)
+  await removeRest(deps, id, actor)
   return holdings
 }
 
@@ -136,7 +137,7 @@ async function removeWebhooks({ db, clock }: Deps, id: OrganizationId): Promise<
   while ((await db.transaction((tx) => purgeDeletedWebhook(tx, chunk))) > 0);
 }
 
-async function removeRest(deps: Deps, id: OrganizationId): Promise<void> {
+async function removeRest(deps: Deps, id: OrganizationId, actor: Actor): Promise<void> {
   const { db, clock } = deps
   await removeWebhooks(deps, id)
   for (const table of ownTables)
@@ -145,6 +146,6 @@ async function removeRest(deps: Deps, id: OrganizationId): Promise<void> {
     await removeKeys(tx, id)
     await entombOrganization(tx, id, clock.now())
     // Its name goes with it.
-    await recordDeed(tx, null, operator, { action: 'organization.deleted', subject: id, at: clock.now() })
+    await recordDeed(tx, null, actor, { action: 'organization.deleted', subject: id, at: clock.now() })
   })
 }

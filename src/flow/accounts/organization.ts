@@ -4,13 +4,15 @@ import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
 import {
+  findOrganization,
   insertOrganization,
   type Limits,
   type OrganizationRow,
+  renameOrganization,
   updateLimits,
   updateOrganizationStatus,
 } from '../../store/organizations.ts'
-import { operator, recordDeed } from '../audit.ts'
+import { type Actor, operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -61,12 +63,13 @@ export async function changeOrganizationStatus(
   { db, clock }: Deps,
   id: string,
   status: 'active' | 'suspended',
+  actor: Actor = operator,
 ): Promise<OrganizationRow> {
   const action = status === 'active' ? 'organization.approved' : 'organization.suspended'
   const row = await db.transaction(async (tx) => {
     const at = clock.now()
     const changed = found(await updateOrganizationStatus(tx, id, status, at), id)
-    await recordDeed(tx, changed.id, operator, { action, subject: changed.name, at })
+    await recordDeed(tx, changed.id, actor, { action, subject: changed.name, at })
     return changed
   })
   await untilKnownEverywhere()
@@ -78,6 +81,7 @@ export async function changeLimits(
   { db, clock }: Deps,
   id: string,
   limits: Partial<Limits>,
+  actor: Actor = operator,
 ): Promise<OrganizationRow> {
   const row = await db.transaction(async (tx) => {
     const at = clock.now()
@@ -88,11 +92,28 @@ export async function changeLimits(
       detail: { ...limits },
       at,
     } as const
-    await recordDeed(tx, changed.id, operator, deed)
+    await recordDeed(tx, changed.id, actor, deed)
     return changed
   })
   await untilKnownEverywhere()
   return row
+}
+
+/** Gives it another name, which people call it by; nothing else goes by it. */
+export async function nameOrganization(
+  { db, clock }: Deps,
+  id: string,
+  name: string,
+  actor: Actor,
+): Promise<OrganizationRow> {
+  return await db.transaction(async (tx) => {
+    const at = clock.now()
+    const before = found(await findOrganization(tx, id), id)
+    const row = found(await renameOrganization(tx, before.id, name, at), id)
+    const detail = { from: before.name }
+    await recordDeed(tx, row.id, actor, { action: 'organization.renamed', subject: name, detail, at })
+    return row
+  })
 }
 
 function found(row: OrganizationRow | null, id: string): OrganizationRow {

@@ -113,14 +113,16 @@ for (const [what, email] of [
     if (what === 'an account') await visitor().signUp(email)
     const attempt = (given = 'not the password') => visitor().post('/session', { email, password: given })
     for (let n = 0; n < 5; n++) assert.equal((await attempt()).status, 401)
-    for (const seconds of [1, 2, 4, 8]) {
-      const blocked = await attempt(password)
-      assert.deepEqual([blocked.status, blocked.body.error], [429, 'too_many_attempts'])
-      assert.equal(blocked.headers.get('retry-after'), String(seconds))
-      stage.clock.advance(seconds * 1000 + 10)
+    // So long that hashing on a busy machine takes less.
+    for (const seconds of [1, 2, 4, 8, 16, 32]) {
+      stage.clock.advance(seconds * 1000)
       assert.equal((await attempt()).status, 401)
     }
-    stage.clock.advance(3_600_000)
+    const blocked = await attempt(password)
+    assert.deepEqual([blocked.status, blocked.body.error], [429, 'too_many_attempts'])
+    const seconds = Number(blocked.headers.get('retry-after'))
+    assert.ok(seconds > 20 && seconds <= 64, `${seconds} s`)
+    stage.clock.advance(64_000)
     assert.equal((await attempt(password)).status, what === 'an account' ? 200 : 401)
     // Success forgets what was before.
     if (what === 'an account') for (let n = 0; n < 5; n++) assert.equal((await attempt()).status, 401)
@@ -137,18 +139,20 @@ test('many attempts at the same time pass no more than as many one by one', asyn
 
 test('a network that tries many accounts has to wait, and others do not', async () => {
   const attacker = visitor()
-  attacker.ip = '2001:db8:1:2::1'
   await visitor().signUp('bystander@far.test')
-  for (let n = 0; n < 20; n++) {
-    attacker.ip = `2001:db8:1:2::${n}`
-    const { status } = await attacker.post('/session', {
-      email: `sprayed-${n}@far.test`,
-      password: 'password',
-    })
-    assert.equal(status, 401)
+  const spray = async (n: number) => {
+    attacker.ip = `2001:db8:ffff:2::${n}`
+    return await attacker.post('/session', { email: `sprayed-${n}@far.test`, password: 'password' })
   }
-  assert.equal((await attacker.post('/session', { email: 'bystander@far.test', password })).status, 429)
-  assert.equal((await visitor().post('/session', { email: 'bystander@far.test', password })).status, 200)
+  const answers: number[] = []
+  for (let n = 0; n < 26; n++) {
+    if (n >= 20) stage.clock.advance(2 ** (n - 20) * 1000)
+    answers.push((await spray(n)).status)
+  }
+  assert.deepEqual([...new Set(answers)], [401])
+  const right = { email: 'bystander@far.test', password }
+  assert.equal((await attacker.post('/session', right)).status, 429)
+  assert.equal((await visitor().post('/session', right)).status, 200)
 })
 
 test('nobody has us flood an address, and the answer stays the same', async () => {

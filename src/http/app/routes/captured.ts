@@ -6,11 +6,11 @@ import {
   readCaptured,
   readCapturedPage,
 } from '../../../flow/mailbox/read-captured.ts'
+import { sendStream } from '../../../web/send-stream.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { byId, Cursors, pageQuery, readLimit } from '../../lists.ts'
 import { downloadHeaders } from '../../schemas/downloads.ts'
 import { Nothing, Uuid } from '../../schemas/scalars.ts'
-import { sendStream } from '../../send-stream.ts'
 import { CapturedList, CapturedMail } from '../schemas/mail.ts'
 
 const tags = ['Captured mail']
