@@ -48,6 +48,7 @@ export class Wire {
   #waiting: (() => void) | null = null
   #timer: NodeJS.Timeout | null = null
   #protocol: string | null = null
+  #cipher: string | null = null
   /** What a break of the connection means at this moment. */
   #stage: 'connect' | 'tls' | 'closed' = 'connect'
 
@@ -86,6 +87,11 @@ export class Wire {
   /** `TLSv1.3`, or null on a plain connection. */
   get tlsProtocol(): string | null {
     return this.#protocol
+  }
+
+  /** `TLS_AES_256_GCM_SHA384`, or null on a plain connection. */
+  get tlsCipher(): string | null {
+    return this.#cipher
   }
 
   /** Nothing is owed and nothing is left unread: the next command meets a peer that waits for it. */
@@ -136,6 +142,7 @@ export class Wire {
     const failed = await this.#reached(secure, 'secureConnect', timeoutMs)
     if (failed) return failed
     this.#protocol = secure.getProtocol()
+    this.#cipher = secure.getCipher().name
     this.#listen()
     return null
   }

@@ -110,11 +110,7 @@ function Messages({ query, messages }: { query: Query; messages: Message[] }) {
         <ErrorNote error={query.error} />
         {target && compose && compose !== 'new' ? (
           <Suspense fallback={null}>
-            <Reply
-              key={target.id}
-              target={target}
-              everyone={compose === 'all' ? 'all' : 'sender'}
-            />
+            <Reply key={target.id} target={target} everyone={compose === 'all' ? 'all' : 'sender'} />
           </Suspense>
         ) : (
           last && !query.hasNextPage && <ReplyBar target={last} />
