@@ -10,7 +10,7 @@ const folder = import.meta.dirname
 /** What nearly every page needs goes into one file, for each of its own costs a slow machine more than its bytes; what is large or seldom does not. */
 const common = {
   name: 'common',
-  test: /src\/(?:queries|api\/|parts\/(?!chart|confirm|dialog|open-menu|tabs|tooltip|virtual-list)|shell\/(?!found|palette|\w+-sheet)|texts\/(?:lists|parts|shell|states))/,
+  test: /src\/(?:queries|api\/|parts\/(?!chart|confirm|dialog|mail-|open-menu|radio-group|secret-dialog|steps|tabs|tooltip|virtual-list)|shell\/(?!found|palette|\w+-sheet)|texts\/(?:lists|parts|shell|states))/,
 }
 
 export default defineConfig({
