@@ -99,7 +99,6 @@ function DeleteWebhook({ webhook: { id, url }, onClose }: { webhook: Webhook; on
     onSuccess: async () => {
       toast(webhooks.deleted)
       await navigate({ to: '/webhooks' })
-      queries.removeQueries({ queryKey: webhookQuery(id).queryKey })
       await queries.invalidateQueries({ queryKey: ['webhooks', 'list'] })
     },
   })
