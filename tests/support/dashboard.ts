@@ -75,17 +75,18 @@ async function linkOf(
   return token
 }
 
-/** A window in which an owner of the organization is signed in. */
+/** A window in which somebody of the organization is signed in: an owner, where it does not say. */
 export async function openPages(
   scope: Scope,
   node: Pick<TestNode, 'app' | 'foundation'>,
   organizationId: string,
   viewport = { width: 1280, height: 900 },
+  role: MemberRole = 'owner',
 ): Promise<Pages> {
   if (!existsSync(join(root, 'dashboard/dist/index.html')))
     execFileSync(join(root, 'node_modules/.bin/vite'), ['build', 'dashboard'], { cwd: root, stdio: 'ignore' })
   const base = urlOfListener(node)
-  const link = await linkOf(node, organizationId, 'owner')
+  const link = await linkOf(node, organizationId, role)
   const browser: Browser = await chromium.launch({ executablePath: program!, args: ['--no-sandbox'] })
   scope.after(() => browser.close())
   const context = await browser.newContext({ viewport, baseURL: base })

@@ -6,6 +6,16 @@ import { parts } from '../texts/parts.ts'
 import { IconButton } from './button.tsx'
 import { classes } from './classes.ts'
 
+/** What is to be filled in comes before the button that closes. */
+function focusFirstField(event: Event): void {
+  const first = (event.currentTarget as HTMLElement).querySelector<HTMLElement>(
+    'input:not([type=radio], [type=checkbox], [type=file], :disabled), textarea:not(:disabled)',
+  )
+  if (!first) return
+  event.preventDefault()
+  first.focus()
+}
+
 interface DialogProps {
   open: boolean
   onClose: () => void
@@ -24,6 +34,7 @@ export function Dialog({ open, onClose, title, lead, width = 'medium', children,
         <Primitive.Overlay className="fixed inset-0 z-40 animate-fade bg-[rgb(0_0_0/0.42)]" />
         <Primitive.Content
           {...(lead ? {} : { 'aria-describedby': undefined })}
+          onOpenAutoFocus={focusFirstField}
           className={classes(
             'fixed inset-x-0 bottom-0 z-50 mx-auto flex max-h-[88dvh] animate-rise flex-col rounded-t-lg bg-surface shadow-overlay',
             'sm:top-[12vh] sm:bottom-auto sm:max-h-[76vh] sm:rounded-lg',

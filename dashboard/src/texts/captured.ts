@@ -8,7 +8,8 @@ export const captured = {
   emptyWhat:
     'In development no mail leaves this machine. What your program sends to any other domain appears here within a second, as its recipient would see it.',
   asProgram: 'Send something to anyone',
-  letter: 'The captured mail',
+  one: 'One mail',
+  letter: 'What it says',
   choose: 'Choose a mail',
   chooseWhat: 'It is shown as its recipient would see it.',
   noSubject: 'No subject',

@@ -30,7 +30,7 @@ export function CapturedMailView({ capturedId }: { capturedId: string }) {
   )
   return (
     <Column
-      title={query.data ? query.data.subject || captured.noSubject : captured.letter}
+      title={query.data ? query.data.subject || captured.noSubject : captured.one}
       actions={download}
       className="flex-1"
       onBack={() => void navigate({ to: '/captured' })}

@@ -6,7 +6,8 @@ export type Webhook = Schemas['Webhook']
 export type Delivery = Schemas['WebhookDelivery']
 
 const pageSize = 50
-const watchMs = 2_500
+const watchMs = 1_500
+const restMs = 4_000
 /** Further pages are not watched: all of them would be asked again each time. */
 const watchedPages = 2
 
@@ -39,7 +40,7 @@ export const lastDeliveryQuery = (webhookId: string) =>
     },
   })
 
-/** Asked again by itself while something waits to be called. */
+/** Asked again by itself, sooner while something waits to be called. */
 export const deliveriesQuery = (webhookId: string) =>
   infiniteQueryOptions({
     queryKey: ['webhooks', 'deliveries', webhookId],
@@ -53,6 +54,6 @@ export const deliveriesQuery = (webhookId: string) =>
     refetchInterval: ({ state }) => {
       const pages = state.data?.pages ?? []
       const waits = pages.some(({ deliveries }) => deliveries.some(({ status }) => status === 'pending'))
-      return pages.length <= watchedPages && waits ? watchMs : false
+      return pages.length > watchedPages ? false : waits ? watchMs : restMs
     },
   })

@@ -40,7 +40,7 @@ HTTPServer(("127.0.0.1", 3000), Receiver).serve_forever()`,
   curl: `# Signs a test call to your own program as Posthorn does, so that you can try its check.
 BODY='{"type":"webhook.test","timestamp":"2026-01-01T00:00:00.000Z","data":{}}'
 ID=try-1 AT=$(date +%s)
-KEY=$(printf %s "\${WEBHOOK_SECRET#whsec_}" | base64 -d | od -An -tx1 | tr -d ' \\n')
+KEY=$(printf %s "\${WEBHOOK_SECRET#whsec_}" | base64 -d | od -An -v -tx1 | tr -d ' \\n')
 SIGNATURE=$(printf %s "$ID.$AT.$BODY" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$KEY" -binary | base64)
 curl -i http://127.0.0.1:3000 -H 'content-type: application/json' \\
   -H "webhook-id: $ID" -H "webhook-timestamp: $AT" -H "webhook-signature: v1,$SIGNATURE" -d "$BODY"`,

@@ -98,9 +98,9 @@ function DeleteWebhook({ webhook: { id, url }, onClose }: { webhook: Webhook; on
     mutationFn: () => read(api.DELETE('/v1/webhooks/{webhookId}', { params: { path: { webhookId: id } } })),
     onSuccess: async () => {
       toast(webhooks.deleted)
+      // The list as it was would ask for the last call of what is gone.
+      queries.removeQueries({ queryKey: ['webhooks', 'list'] })
       await navigate({ to: '/webhooks' })
-      queries.removeQueries({ queryKey: webhookQuery(id).queryKey })
-      await queries.invalidateQueries({ queryKey: ['webhooks', 'list'] })
     },
   })
   return (

@@ -1,0 +1,177 @@
+// The pages of keys, members and the audit log, in a real browser: what they do is what the API then says.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { chromiumMissing } from '../support/chromium.ts'
+import { openPages, signInAs } from '../support/dashboard.ts'
+import { makePlace, startNode } from '../support/node.ts'
+import { inherited } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+before(() =>
+  assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
+)
+const skip = chromiumMissing ?? false
+
+/** Runs a command as somebody would who copied it. */
+async function run(command: string): Promise<Record<string, unknown>> {
+  const { stdout } = await promisify(execFile)('bash', ['-c', `${command} -sS`], { env: inherited() })
+  return JSON.parse(stdout)
+}
+
+test('a key is made, works as it stands, is not shown again, is rotated and revoked', { skip }, async (t) => {
+  const node = await startNode(await makePlace(t))
+  const { api, organizationId } = await node.createCaller()
+  const inbox = await api.createInbox()
+  const pages = await openPages(t, node, organizationId)
+  const { page, base } = pages
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  const text = (wanted: string | RegExp) => page.getByText(wanted).first().waitFor()
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).first().click()
+  const secretOf = () => page.locator('code', { hasText: /^ph_/ }).first().innerText()
+  const callOf = () => page.locator('pre code').first().innerText()
+  const statusOf = async (secret: string) =>
+    (await fetch(`${base}/v1/me`, { headers: { 'x-api-key': secret } })).status
+  await pages.open('/keys', 'Keys')
+  await text('Last used')
+  assert.deepEqual(await pages.audit(), [])
+
+  await press('New key')
+  await page.getByRole('dialog').waitFor()
+  await page.keyboard.press('Enter')
+  await text('Give it a name')
+  await page.getByLabel('Name', { exact: true }).fill('Booking agent')
+  await page.getByLabel('One agent’s inbox').check()
+  await press('Create the key')
+  await text('Choose at least one inbox.')
+  await page.getByLabel(inbox.address).check()
+  assert.deepEqual(await pages.audit(), [])
+  await press('Create the key')
+  await text('This is shown once')
+  assert.deepEqual(await pages.audit(), [])
+  const secret = await secretOf()
+  const sent = await run(await callOf())
+  assert.ok(sent['submission'], JSON.stringify(sent))
+  await press('I have copied it')
+  await page.reload()
+  await page.getByRole('button', { name: /Booking agent/ }).waitFor()
+  assert.ok(!(await page.content()).includes(secret.slice(4)), 'nothing shows it again')
+
+  await page.getByRole('button', { name: /Booking agent/ }).click()
+  await text('mailbox:send')
+  assert.deepEqual(await pages.audit(), [])
+  await press('Rotate')
+  await page.getByLabel('Name of the new key').fill('Booking agent 2')
+  await press('Make the new key')
+  await text('This is shown once')
+  const [second, call] = [await secretOf(), await callOf()]
+  await press('I have put it there')
+  await text('Waiting for the first call with the new key')
+  assert.deepEqual(await pages.audit(), [])
+  await run(call)
+  await text('The new key is used.')
+  assert.equal(await statusOf(secret), 200)
+  await press('Go on')
+  await press('Revoke the old key')
+  await text('The key is revoked.')
+  assert.deepEqual([await statusOf(secret), await statusOf(second)], [401, 200])
+
+  await page.getByRole('button', { name: /Booking agent 2/ }).click()
+  await press('Revoke')
+  assert.ok(await page.getByRole('button', { name: 'Revoke the key' }).isDisabled())
+  await page.getByLabel(/Type Booking agent 2/).fill('Booking agent 2')
+  await press('Revoke the key')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  assert.equal(await statusOf(second), 401)
+  await press('All')
+  await text('Revoked')
+  assert.deepEqual(await pages.audit(), [])
+
+  await pages.open('/audit', 'Audit')
+  await text(/created the key/)
+  assert.deepEqual(await pages.audit(), [])
+  await page.getByPlaceholder('A name').fill('Booking agent 2')
+  assert.equal(await page.getByRole('list', { name: 'What was done' }).getByRole('listitem').count(), 2)
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByText('Export CSV').click()])
+  assert.match(readFileSync(await file.path(), 'utf8'), /key\.rotated,Booking agent 2/)
+  assert.deepEqual(pages.complaints, [])
+})
+
+test('an owner invites, changes a role and removes; a viewer changes nothing, and is told why', {
+  skip,
+}, async (t) => {
+  const node = await startNode(await makePlace(t))
+  const { organizationId } = await node.createCaller()
+  const member = await signInAs(node, organizationId, 'member')
+  const pages = await openPages(t, node, organizationId)
+  const { page } = pages
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  const text = (wanted: string | RegExp) => page.getByText(wanted).first().waitFor()
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).first().click()
+  await pages.open('/members', 'Members')
+  await text('You are the only owner')
+  await press('Invite')
+  await page.getByLabel('E-mail address').fill('grace@people.test')
+  await page.getByLabel('Viewer').check()
+  assert.deepEqual(await pages.audit(), [])
+  await press('Send the invitation')
+  await text('Open invitations')
+  assert.deepEqual(await pages.audit(), [])
+  await press('Withdraw')
+  await press('Withdraw the invitation')
+  await text('The invitation is withdrawn.')
+
+  const row = page.getByRole('row').filter({ hasText: 'member-' })
+  await row.getByRole('button').click()
+  await page.getByRole('menuitem', { name: 'Change the role' }).click()
+  await page.getByLabel('Viewer').check()
+  await page.getByRole('dialog').getByRole('button', { name: 'Change the role' }).click()
+  await row.getByText('Viewer').waitFor()
+  const refused = await member.ask('POST', '/app/v1/keys', { name: 'mine', scopes: ['mailbox:read'] })
+  assert.deepEqual([refused.status, refused.body.error], [403, 'insufficient_scope'])
+
+  const email = await row.getByText(/@people\.test$/).innerText()
+  await row.getByRole('button').click()
+  await page.getByRole('menuitem', { name: 'Remove' }).click()
+  await page.getByLabel(`Type ${email} to confirm`).fill(email)
+  await press('Remove them')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await row.waitFor({ state: 'detached' })
+  assert.equal((await member.ask('GET', '/app/v1/members')).status, 403)
+  assert.deepEqual(pages.complaints, [])
+})
+
+test('a viewer reads every page of keys, webhooks and members, and each button that would change says why not', {
+  skip,
+}, async (t) => {
+  const node = await startNode(await makePlace(t))
+  const { organizationId } = await node.createCaller()
+  const { page, open, audit, complaints } = await openPages(t, node, organizationId, undefined, 'viewer')
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  for (const [path, title, button] of [
+    ['/keys', 'Keys', 'New key'],
+    ['/webhooks', 'Webhooks', 'New endpoint'],
+    ['/members', 'Members', 'Invite'],
+  ] as const) {
+    await open(path, title)
+    const refused = page.getByRole('button', { name: button, exact: true }).first()
+    assert.equal(await refused.getAttribute('aria-disabled'), 'true', path)
+    await refused.focus()
+    await page.keyboard.press('Enter')
+    await until('the reason', async () =>
+      /owner/i.test(
+        await page
+          .getByRole('status')
+          .allInnerTexts()
+          .then((all) => all.join(' ')),
+      ),
+    )
+    assert.equal(await page.getByRole('dialog').count(), 0)
+    assert.deepEqual(await audit(), [])
+  }
+  await open('/audit', 'Audit')
+  await page.getByText('Viewers do not see the audit log').waitFor()
+  assert.deepEqual(complaints, [])
+})

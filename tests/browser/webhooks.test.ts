@@ -1,0 +1,150 @@
+// The pages of webhooks, in a real browser: an endpoint is made, tested, changed, given a new secret, and deleted.
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { resolve } from 'node:path'
+import { before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { verification } from '../../dashboard/src/pages/webhooks/verification.ts'
+import { chromiumMissing } from '../support/chromium.ts'
+import { openPages } from '../support/dashboard.ts'
+import { makePlace, startNode } from '../support/node.ts'
+import { inherited } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { startReceiver, verifyCall } from '../support/webhook-receiver.ts'
+
+before(() =>
+  assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
+)
+const skip = chromiumMissing ?? false
+
+interface Webhook {
+  id: string
+  url: string
+  status: string
+  eventTypes: string[] | null
+  description: string | null
+}
+
+test('an endpoint is made, called, replayed, changed, given a new secret, and deleted', {
+  skip,
+}, async (t) => {
+  const node = await startNode(await makePlace(t))
+  const receiver = await startReceiver(t)
+  const { api, organizationId } = await node.createCaller()
+  const pages = await openPages(t, node, organizationId)
+  const { page } = pages
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  const text = (wanted: string | RegExp) => page.getByText(wanted).first().waitFor()
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).first().click()
+  const listed = async () => (await api.want<{ webhooks: Webhook[] }>('/v1/webhooks')).webhooks
+  await pages.open('/webhooks', 'Webhooks')
+  await text('Be told when mail arrives')
+  assert.deepEqual(await pages.audit(), [])
+
+  await press('New endpoint')
+  await press('Create the endpoint')
+  await text('Give the address of your endpoint.')
+  await page.getByLabel('Address').fill('ftp://app.example.com')
+  await press('Create the endpoint')
+  await text('Address: must begin with https://')
+  await page.getByLabel('Address').fill(receiver.url('/hooks'))
+  await page.getByLabel('Only some kinds').check()
+  await page.getByLabel('message.sent').check()
+  await page.getByLabel('Description').fill('Production')
+  assert.deepEqual(await pages.audit(), [])
+  await page.keyboard.press('Enter')
+  await text('This is shown once')
+  const secret = await page.locator('code', { hasText: 'whsec_' }).first().innerText()
+  await page.keyboard.press('Escape')
+  await text('Have you copied the signing secret?')
+  assert.deepEqual(await pages.audit(), [])
+  await press('Close it')
+  await page.getByRole('heading', { level: 1, name: 'Production' }).waitFor()
+  const [made] = await listed()
+  assert.deepEqual(made!.eventTypes, ['message.received', 'message.bounced', 'message.sent'])
+
+  receiver.answer('/hooks', (response) => response.writeHead(503).end('the database restarts'))
+  await press('Send a test')
+  await text('Retrying')
+  verifyCall(secret, receiver.callsOf('/hooks')[0]!)
+  await page.getByRole('button', { name: /webhook\.test/ }).click()
+  await text('Your program failed while it took the call. Its own log says why.')
+  await text('the database restarts')
+  assert.deepEqual(await pages.audit(), [])
+  receiver.answer('/hooks', (response) => response.writeHead(204).end())
+  await press('Replay')
+  await text('Your endpoint answered 2xx: it has taken the event.')
+  await press('Close')
+
+  await press('More')
+  await page.getByRole('menuitem', { name: 'Change' }).click()
+  await page.getByLabel('Everything').check()
+  await press('Save')
+  await text('The endpoint is changed.')
+  assert.equal((await listed())[0]!.eventTypes, null)
+  await press('More')
+  await page.getByRole('menuitem', { name: 'Rotate the secret' }).click()
+  await press('Make a new secret')
+  await text('The new signing secret')
+  const rotated = await page.locator('code', { hasText: 'whsec_' }).first().innerText()
+  await press('I have copied it')
+  await press('Send a test')
+  const both = await until('the call with two signatures', () =>
+    receiver.callsOf('/hooks').find(({ headers }) => headers['webhook-signature']?.includes(' ')),
+  )
+  for (const one of [secret, rotated]) verifyCall(one, both)
+
+  await press('More')
+  await page.getByRole('menuitem', { name: 'Disable' }).click()
+  await text('This endpoint is disabled and is not called')
+  assert.equal((await listed())[0]!.status, 'disabled')
+  assert.equal(await page.getByRole('button', { name: 'Send a test' }).getAttribute('aria-disabled'), 'true')
+  assert.deepEqual(await pages.audit(), [])
+  await press('More')
+  await page.getByRole('menuitem', { name: 'Delete' }).click()
+  await page.getByLabel(/Type 127/).fill(`127.0.0.1:${receiver.port}`)
+  await press('Delete the endpoint')
+  await text('Be told when mail arrives')
+  assert.deepEqual(await listed(), [])
+  // The one answer that was refused on purpose.
+  assert.deepEqual(pages.complaints, [
+    'Failed to load resource: the server responded with a status of 400 (Bad Request)',
+  ])
+})
+
+test('the programs that verify a call run as they stand', async (t) => {
+  const port = await freePort()
+  const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+  const env = { ...inherited(), WEBHOOK_SECRET: secret }
+  const at = (code: string | undefined) => code!.replaceAll('3000', String(port))
+  const receiving = spawn(
+    process.execPath,
+    ['--input-type=module-typescript', '-e', at(verification['TypeScript'])],
+    {
+      env,
+      cwd: resolve(import.meta.dirname, '../..'),
+      stdio: 'ignore',
+    },
+  )
+  t.after(async () => {
+    receiving.kill()
+    if (receiving.exitCode === null && receiving.signalCode === null) await once(receiving, 'exit')
+  })
+  const call = (more: Record<string, string>) =>
+    promisify(execFile)('bash', ['-c', `${at(verification['curl'])}`], { env: { ...env, ...more } })
+  const { stdout } = await until('the receiver', () => call({}).catch(() => null))
+  assert.match(stdout, /^HTTP\/1\.1 204/)
+  const forged = await call({ WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 8).toString('base64')}` })
+  assert.match(forged.stdout, /^HTTP\/1\.1 400/)
+})
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
