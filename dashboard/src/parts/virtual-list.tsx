@@ -1,7 +1,7 @@
 // A list of any length: only what is seen is in the page, and the next part is fetched before its end is reached.
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
 import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, type RefObject, useEffect, useRef } from 'react'
+import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useRef } from 'react'
 import { lists } from '../texts/lists.ts'
 import { parts } from '../texts/parts.ts'
 import { ErrorNote } from './error-note.tsx'
@@ -37,12 +37,13 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
   const wheel = useVirtualizer({
     count: rows.length,
     getScrollElement: () => frame.current,
+    // All rows have one height, so that their places need no keys: with 100,000 of them that is what keeps scrolling smooth.
     estimateSize: () => rowPx,
     overscan: overscanRows,
-    getItemKey: (index) => keyOf(rows[index]!),
   })
   const shown = wheel.getVirtualItems()
   useRowKeys(frame, wheel, rows.length)
+  useAnchor(frame, rows, keyOf, rowPx)
   useFetchAhead(query, shown.at(-1)?.index ?? -1, rows.length)
   if (query.isPending) return <SkeletonRows count={8} />
   if (query.error && rows.length === 0)
@@ -51,9 +52,9 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
   return (
     <div ref={frame} className={className ?? 'h-full overflow-y-auto'}>
       <ul aria-label={label} className="relative" style={{ height: wheel.getTotalSize() }}>
-        {shown.map(({ key, index, start }) => (
+        {shown.map(({ index, start }) => (
           <li
-            key={key}
+            key={keyOf(rows[index]!)}
             data-index={index}
             aria-setsize={query.hasNextPage ? -1 : rows.length}
             aria-posinset={index + 1}
@@ -77,6 +78,28 @@ function useFetchAhead(query: VirtualListProps<unknown>['query'], last: number, 
   useEffect(() => {
     if (isNear && hasNextPage && !isFetchingNextPage && !error) void fetchNextPage()
   }, [isNear, hasNextPage, isFetchingNextPage, fetchNextPage, error])
+}
+
+/** Rows that come in above what is read do not move it; at the very top they are what one waits for. */
+function useAnchor<Row>(
+  frame: RefObject<HTMLDivElement | null>,
+  rows: readonly Row[],
+  keyOf: (row: Row) => string,
+  rowPx: number,
+): void {
+  const before = useRef(rows)
+  useLayoutEffect(() => {
+    const known = before.current
+    before.current = rows
+    const element = frame.current
+    const first = Math.floor((element?.scrollTop ?? 0) / rowPx)
+    const anchor = known[first]
+    if (!element || first === 0 || !anchor || known === rows) return
+    const key = keyOf(anchor)
+    if (rows[first] && keyOf(rows[first]) === key) return
+    const at = rows.findIndex((row) => keyOf(row) === key)
+    if (at !== -1) element.scrollTop += (at - first) * rowPx
+  }, [frame, rows, keyOf, rowPx])
 }
 
 /** `j` and `k` also reach rows that are not in the page yet. */

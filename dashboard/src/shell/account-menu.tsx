@@ -64,16 +64,17 @@ function Trigger({ name, ...rest }: { name: string }) {
   return (
     <button
       type="button"
-      aria-label={`${shell.account}: ${name}`}
       {...rest}
       className="flex h-10 w-full min-w-0 items-center gap-2.5 rounded-md px-1.5 text-left hover:bg-hover"
     >
       <span
         aria-hidden
+        title={name}
         className="grid size-6 shrink-0 place-items-center rounded-full bg-accent-soft text-xs font-semibold text-accent"
       >
         {name.slice(0, 1).toUpperCase()}
       </span>
+      <span className="sr-only">{shell.account}: </span>
       <span className="min-w-0 flex-1 truncate text-muted">{name}</span>
     </button>
   )

@@ -1,11 +1,14 @@
 // What stands around every page behind the sign-in: side bar, bottom bar on a phone, overlays, and the keys that work everywhere.
+
+import { useQueryClient } from '@tanstack/react-query'
 import { Outlet, useNavigate } from '@tanstack/react-router'
 import { Search } from 'lucide-react'
-import { lazy, Suspense } from 'react'
+import { lazy, Suspense, useEffect } from 'react'
 import { Badge } from '../parts/badge.tsx'
 import { Kbd } from '../parts/kbd.tsx'
 import { useShortcut } from '../parts/shortcut.ts'
 import { shell } from '../texts/shell.ts'
+import { states } from '../texts/states.ts'
 import { AccountMenu } from './account-menu.tsx'
 import { BottomBar, SideLinks } from './navigation.tsx'
 import { OrganizationMenu } from './organization-menu.tsx'
@@ -18,19 +21,42 @@ const ShortcutsSheet = lazy(async () => ({ default: (await import('./shortcuts-s
 const PagesSheet = lazy(async () => ({ default: (await import('./pages-sheet.tsx')).PagesSheet }))
 
 export function Frame() {
+  const { organization } = useSession()
   return (
     <div className="md:grid md:grid-cols-[228px_minmax(0,1fr)]">
       <SkipLink />
       <FrameKeys />
+      <Live />
       <SideBar />
       <TopBar />
-      <main id="main" tabIndex={-1} className="min-w-0 pb-14 md:pb-0">
-        <Outlet />
+      <main
+        id="main"
+        tabIndex={-1}
+        className="min-w-0 pb-[calc(56px+env(safe-area-inset-bottom))] md:h-dvh md:overflow-y-auto md:pb-0 md:[scrollbar-gutter:stable]"
+      >
+        <Outlet key={organization?.id} />
       </main>
       <BottomBar onMore={() => openOverlay('pages')} />
       <Overlays />
     </div>
   )
+}
+
+/** What happens is followed once for all pages. */
+function Live() {
+  const queries = useQueryClient()
+  useEffect(() => {
+    let stop: (() => void) | null = null
+    let isOver = false
+    void import('../api/live.ts').then(({ followEvents }) => {
+      if (!isOver) stop = followEvents(queries)
+    })
+    return () => {
+      isOver = true
+      stop?.()
+    }
+  }, [queries])
+  return null
 }
 
 function SkipLink() {
@@ -45,20 +71,21 @@ function SkipLink() {
 }
 
 function SideBar() {
-  const { development } = useSession()
+  const { development, organization } = useSession()
   return (
     <aside className="sticky top-0 hidden h-dvh flex-col gap-3 overflow-y-auto border-r bg-page px-3 py-3 md:flex">
       <OrganizationMenu />
       <FindButton />
       <SideLinks />
       <div className="mt-auto grid gap-2 pt-4">
-        {development && (
-          <div className="px-2.5">
+        <div className="flex flex-wrap gap-1.5 px-2.5 empty:hidden">
+          {development && (
             <Badge tone="accent" title={shell.developmentWhat}>
               {shell.development}
             </Badge>
-          </div>
-        )}
+          )}
+          {organization?.role === 'viewer' && <Badge title={shell.viewer}>{states.viewer}</Badge>}
+        </div>
         <AccountMenu />
       </div>
     </aside>

@@ -2,17 +2,38 @@
 import cookie from '@fastify/cookie'
 import type { Api, AppDeps, HttpDeps } from '../api.ts'
 import { addAppDocument, serveAppDocument } from '../document/openapi.ts'
+import { Cursors } from '../lists.ts'
 import { bySession, requireSessions } from './admission.ts'
 import { serveFrame } from './frame.ts'
 import { servePages } from './pages.ts'
+import { accessRoutes } from './routes/access.ts'
+import { auditRoutes } from './routes/audit.ts'
 import { capturedRoutes } from './routes/captured.ts'
+import { invitationRoutes } from './routes/invitations.ts'
+import { keyRoutes } from './routes/keys.ts'
 import { lifeRoutes } from './routes/life.ts'
 import { mailRoutes } from './routes/mail.ts'
+import { oidcRoutes } from './routes/oidc.ts'
+import { organizationRoutes } from './routes/organization.ts'
+import { passkeyRoutes } from './routes/passkeys.ts'
+import { personRoutes } from './routes/person.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { suppressionSearchRoutes } from './routes/suppressions.ts'
+import { keyComponents } from './schemas/keys.ts'
 import { mailComponents } from './schemas/mail.ts'
+import { organizationComponents } from './schemas/organization.ts'
+import { peopleComponents } from './schemas/people.ts'
 import { sendingComponents } from './schemas/sending.ts'
 import { sessionComponents } from './schemas/session.ts'
+
+const components = [
+  ...sessionComponents,
+  ...peopleComponents,
+  ...organizationComponents,
+  ...keyComponents,
+  ...mailComponents,
+  ...sendingComponents,
+]
 
 /** `addRoutes` adds the operations of the API, with the callers that it is given. */
 export function serveApp(
@@ -25,8 +46,7 @@ export function serveApp(
   api.register(
     async (app: Api) => {
       await app.register(cookie)
-      for (const definition of [...sessionComponents, ...mailComponents, ...sendingComponents])
-        app.addSchema(definition)
+      for (const definition of components) app.addSchema(definition)
       addAppDocument(app, deps.publicUrl)
       serveAppDocument(app)
       app.register(async (scope: Api) => {
@@ -45,4 +65,13 @@ export function serveApp(
 function addOwnRoutes(api: Api, deps: AppDeps): void {
   requireSessions(api, deps)
   sessionRoutes(api, deps)
+  accessRoutes(api, deps)
+  oidcRoutes(api, deps)
+  passkeyRoutes(api, deps)
+  personRoutes(api, deps)
+  organizationRoutes(api, deps)
+  invitationRoutes(api, deps)
+  const cursors = new Cursors(deps.secretBox)
+  keyRoutes(api, deps, cursors)
+  auditRoutes(api, deps, cursors)
 }

@@ -1,10 +1,10 @@
 // The OpenAPI document, out of the same schemas that validate and serialize; at /openapi.json.
 import swagger from '@fastify/swagger'
 import type { FastifyContextConfig, FastifySchema } from 'fastify'
+import { type Asset, makeAsset, sendAsset, untilChanged } from '../../web/asset.ts'
 import type { Api, OtherResponse } from '../api.ts'
 import { scopesOf } from '../caller.ts'
 import type { ErrorCode } from '../errors.ts'
-import { type Asset, makeAsset, sendAsset, untilChanged } from './asset.ts'
 import { finishDocument, type OpenApiDocument, type OperationNotes } from './document.ts'
 import { appIntroduction, introduction, keyDescription, sessionDescription, tags } from './introduction.ts'
 

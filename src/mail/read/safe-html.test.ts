@@ -12,6 +12,8 @@ const harmless: [given: string, shown: string][] = [
     '<a href="https://example.com/?a=1&amp;b=2">x</a>',
     '<a href="https://example.com/?a=1&amp;b=2" target="_blank" rel="noopener noreferrer nofollow">x</a>',
   ],
+  ['<a href="/keys">x</a><a href="#y" name="body">y</a>', '<a>x</a><a>y</a>'],
+  ['<a href="https:keys">x</a>', '<a>x</a>'],
 ]
 
 for (const [given, shown] of harmless)

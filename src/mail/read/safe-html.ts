@@ -158,7 +158,7 @@ export function safeHtml(html: string): SafeHtml {
     allowedTags: tags,
     allowedAttributes: {
       '*': [...layout, 'style', 'class'],
-      a: ['href', 'name', 'rel', 'target'],
+      a: ['href', 'rel', 'target'],
       img: ['src', 'alt', 'data-remote-src', 'data-cid'],
       ol: ['start', 'type'],
       td: ['colspan', 'rowspan', 'nowrap'],
@@ -189,9 +189,9 @@ export function safeHtml(html: string): SafeHtml {
     nestingLimit: maxDepth,
     transformTags: {
       // A page that a mail leads to learns neither whence, nor gets hold of this one.
-      a: (tagName, attribs) => ({
+      a: (tagName, { href = '', ...attribs }) => ({
         tagName,
-        attribs: { ...attribs, target: '_blank', rel: 'noopener noreferrer nofollow' },
+        attribs: { ...attribs, ...linkOf(href) },
       }),
       img: (tagName, { src = '', ...attribs }) => {
         const source = sourceOf(src)
@@ -201,6 +201,13 @@ export function safeHtml(html: string): SafeHtml {
     },
   })
   return { html: safe, remoteImages, isCut: html.length > maxLength }
+}
+
+/** A link without a scheme would be one into the pages that show the mail. */
+function linkOf(href: string): Record<string, string> {
+  const address = href.trim()
+  if (!/^(?:https?:\/\/|mailto:|tel:)/i.test(address)) return {}
+  return { href: address, target: '_blank', rel: 'noopener noreferrer nofollow' }
 }
 
 /** An image within the mail is shown, one of its parts is named, one from elsewhere is only kept in mind. */

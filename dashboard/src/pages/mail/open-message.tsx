@@ -1,7 +1,50 @@
 // From the id of a message to its thread.
+import { useQuery } from '@tanstack/react-query'
+import { Navigate, useParams } from '@tanstack/react-router'
+import { MessageSquareDashed } from 'lucide-react'
+import { ApiError, api, read } from '../../api/client.ts'
+import { ButtonLink } from '../../parts/button.tsx'
+import { Empty } from '../../parts/empty.tsx'
+import { ErrorNote } from '../../parts/error-note.tsx'
 import { Page } from '../../parts/page.tsx'
-import { shell } from '../../texts/shell.ts'
+import { SkeletonRows } from '../../parts/skeleton.tsx'
+import { mail } from '../../texts/mail.ts'
 
 export function OpenMessage() {
-  return <Page title={shell.pages.mail}>{null}</Page>
+  const { messageId = '' } = useParams({ strict: false }) as { messageId?: string }
+  const {
+    data: message,
+    error,
+    refetch,
+  } = useQuery({
+    queryKey: ['message', messageId],
+    queryFn: () => read(api.GET('/v1/messages/{messageId}', { params: { path: { messageId } } })),
+  })
+  if (message) {
+    const { inboxId, threadId } = message
+    return (
+      <Navigate
+        to="/mail/$inboxId/$threadId"
+        params={{ inboxId, threadId }}
+        search={{ message: messageId }}
+        replace
+      />
+    )
+  }
+  // An id that cannot be one is as little there as one that nobody has.
+  if (error instanceof ApiError && (error.status === 404 || error.status === 400))
+    return (
+      <Empty
+        icon={MessageSquareDashed}
+        title={mail.messageGone}
+        action={<ButtonLink to="/mail">{mail.toMail}</ButtonLink>}
+      >
+        {mail.threadGoneWhat}
+      </Empty>
+    )
+  return (
+    <Page title={mail.title}>
+      {error ? <ErrorNote error={error} onRetry={() => void refetch()} /> : <SkeletonRows />}
+    </Page>
+  )
 }

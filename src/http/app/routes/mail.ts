@@ -1,13 +1,16 @@
-// What the pages show of mail beyond what the API gives: its HTML made safe, and what is used of the limits.
+// What the pages show of mail beyond what the API gives: its HTML made safe, whom a reply goes to, and what is used of limits.
+import { readInbox, readMessage } from '../../../flow/mailbox/read-mailbox.ts'
 import { readPage } from '../../../flow/mailbox/read-page.ts'
+import { replyRecipients, replySubject } from '../../../flow/sending/reply-draft.ts'
 import { readUse } from '../../../store/usage.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { MessageParams } from '../../schemas/params.ts'
 import { Nothing } from '../../schemas/scalars.ts'
-import { MailPage, Usage } from '../schemas/mail.ts'
+import { MailPage, ReplyPlan, Usage } from '../schemas/mail.ts'
 
 export function mailRoutes(api: Api, deps: AppDeps): void {
   addPage(api, deps)
+  addReplyPlan(api, deps)
   addUsage(api, deps)
 }
 
@@ -28,6 +31,33 @@ function addPage(api: Api, { db, parsePool }: AppDeps): void {
     async ({ caller, params }) => {
       const { html, remoteImages, isCut } = await readPage({ db, parsePool }, caller, params.messageId)
       return { html, remoteImages, cut: isCut }
+    },
+  )
+}
+
+function addReplyPlan(api: Api, { db }: AppDeps): void {
+  api.get(
+    '/v1/messages/:messageId/reply-plan',
+    {
+      config: { scope: 'mailbox:read', refusals: ['inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'getReplyPlan',
+        tags: ['Messages'],
+        summary: 'Show whom a reply to a message would go to',
+        params: MessageParams,
+        querystring: Nothing,
+        response: { 200: ReplyPlan.ref },
+      },
+    },
+    async ({ caller, params }) => {
+      const message = await readMessage(db, caller, params.messageId)
+      const { localPart, domain } = await readInbox(db, caller, message.inboxId)
+      const address = `${localPart}@${domain}`
+      return {
+        subject: replySubject(message.subject),
+        sender: replyRecipients(message, address, 'sender'),
+        all: replyRecipients(message, address, 'all'),
+      }
     },
   )
 }

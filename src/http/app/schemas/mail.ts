@@ -17,10 +17,26 @@ export const MailPage = component(
   ),
 )
 
+const addressees = (description: string) =>
+  Type.Object({ to: Type.Array(Mailbox.ref), cc: Type.Array(Mailbox.ref) }, { description })
+
+export const ReplyPlan = component(
+  'ReplyPlan',
+  Type.Object(
+    {
+      subject: Type.String(),
+      sender: addressees('Of a reply to who wrote it.'),
+      all: addressees('Of a reply to everyone.'),
+    },
+    { description: 'Whom a reply would go to, and under which subject.' },
+  ),
+)
+
 const captured = {
   id: Uuid,
   sender: Type.String({ description: 'MAIL FROM; empty for reports.' }),
   recipients: Type.Array(Type.String(), { description: 'RCPT TO.' }),
+  from: nullableMailbox(),
   subject: Type.String(),
   sizeBytes: Count,
   capturedAt: Time,
@@ -39,7 +55,6 @@ export const CapturedMail = component(
   Type.Object(
     {
       ...captured,
-      from: nullableMailbox(),
       to: Type.Array(Mailbox.ref),
       cc: Type.Array(Mailbox.ref),
       text: Type.String(),
@@ -78,5 +93,11 @@ export const Usage = component(
 )
 
 export const mailComponents = [
-  ...[MailPage.definition, CapturedList.definition, CapturedMail.definition, Usage.definition],
+  ...[
+    MailPage.definition,
+    ReplyPlan.definition,
+    CapturedList.definition,
+    CapturedMail.definition,
+    Usage.definition,
+  ],
 ]

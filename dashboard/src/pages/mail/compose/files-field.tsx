@@ -1,0 +1,85 @@
+// The files of a message that is being written: picked, dropped or pasted, with their sizes against the limit.
+import { Paperclip, X } from 'lucide-react'
+import { useRef } from 'react'
+import { Button, IconButton } from '../../../parts/button.tsx'
+import { writtenBytes } from '../../../parts/bytes.ts'
+import { Progress } from '../../../parts/progress.tsx'
+import { mail } from '../../../texts/mail.ts'
+
+interface FilesFieldProps {
+  files: readonly File[]
+  onChange: (files: readonly File[]) => void
+  /** Of text, HTML and files together; null until it is known. */
+  limit: { usedBytes: number; mostBytes: number } | null
+  lostNames: readonly string[]
+  error: string | null | undefined
+}
+
+export function FilesField({ files, onChange, limit, lostNames, error }: FilesFieldProps) {
+  const picker = useRef<HTMLInputElement>(null)
+  return (
+    <div className="grid gap-2">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        <Button size="small" icon={Paperclip} onClick={() => picker.current?.click()}>
+          {mail.attach}
+        </Button>
+        <span className="text-sm text-faint">{mail.attachHint}</span>
+        <input
+          ref={picker}
+          type="file"
+          multiple
+          hidden
+          aria-label={mail.attach}
+          onChange={(event) => {
+            onChange([...files, ...(event.target.files ?? [])])
+            event.target.value = ''
+          }}
+        />
+      </div>
+      {lostNames.length > 0 && (
+        <p role="status" className="text-sm text-wait">
+          {mail.filesLost(lostNames.join(', '))}
+        </p>
+      )}
+      <FileList files={files} onChange={onChange} />
+      {limit && (files.length > 0 || limit.usedBytes > limit.mostBytes) && (
+        <Progress
+          label={mail.sizeUsed}
+          value={limit.usedBytes}
+          max={limit.mostBytes}
+          format={writtenBytes}
+          limit
+        />
+      )}
+      {error && (
+        <p role="alert" className="text-sm text-bad">
+          {error}
+        </p>
+      )}
+    </div>
+  )
+}
+
+function FileList({ files, onChange }: Pick<FilesFieldProps, 'files' | 'onChange'>) {
+  if (files.length === 0) return null
+  const numbered = files.map((file, at) => ({ file, at }))
+  return (
+    <ul className="grid gap-1">
+      {numbered.map(({ file, at }) => (
+        <li
+          key={`${at} ${file.name}`}
+          className="flex items-center gap-2 rounded-md border py-0.5 pr-0.5 pl-3"
+        >
+          <span className="min-w-0 flex-1 truncate text-sm">{file.name}</span>
+          <span className="numbers text-sm text-faint">{writtenBytes(file.size)}</span>
+          <IconButton
+            size="small"
+            icon={X}
+            label={mail.removeFile(file.name)}
+            onClick={() => onChange(files.filter((one) => one !== file))}
+          />
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,41 @@
+// A message as HTML: made safe by the service and once more in the frame that shows it.
+import { useQuery } from '@tanstack/react-query'
+import { api, read } from '../../../api/client.ts'
+import { Loaded } from '../../../parts/loaded.tsx'
+import { MailFrame } from '../../../parts/mail-frame.tsx'
+import { mail } from '../../../texts/mail.ts'
+import { attachmentPath } from '../attachments.tsx'
+import type { Message } from '../mail-queries.ts'
+import { readInlineImage } from './inline-image.ts'
+
+export function HtmlBody({ message }: { message: Message }) {
+  const query = useQuery({
+    queryKey: ['page', message.id],
+    queryFn: () =>
+      read(api.GET('/v1/messages/{messageId}/page', { params: { path: { messageId: message.id } } })),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  return (
+    <Loaded query={query}>
+      {({ html, remoteImages, cut }) => (
+        <div className="grid min-w-0 gap-3">
+          {cut && <p className="text-sm text-wait">{mail.cut}</p>}
+          <MailFrame
+            key={message.id}
+            id={message.id}
+            html={html}
+            remoteImages={remoteImages}
+            showInline={(image) => void showInline(message, image)}
+          />
+        </div>
+      )}
+    </Loaded>
+  )
+}
+
+async function showInline({ id, attachments = [] }: Message, image: HTMLImageElement): Promise<void> {
+  const cid = image.dataset['cid']
+  const part = attachments.find(({ contentId, scanState }) => contentId === cid && scanState === 'clean')
+  const address = part && (await readInlineImage(attachmentPath(id, part.id), part.size))
+  if (address) image.src = address
+}

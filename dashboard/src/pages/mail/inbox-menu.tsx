@@ -1,0 +1,72 @@
+// What can be done with an inbox: copy its address or id, and delete it.
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { Copy, EllipsisVertical, Hash, Trash2 } from 'lucide-react'
+import { lazy, Suspense, useState } from 'react'
+import { api, read } from '../../api/client.ts'
+import { IconButton } from '../../parts/button.tsx'
+import { useCopy } from '../../parts/copy-button.tsx'
+import { Menu, type MenuItem } from '../../parts/menu.tsx'
+import { toast } from '../../parts/toasts.ts'
+import { useMay } from '../../shell/session.ts'
+import { mail } from '../../texts/mail.ts'
+import type { Inbox } from './mail-queries.ts'
+import { useGo } from './place.ts'
+
+const Confirm = lazy(async () => ({ default: (await import('../../parts/confirm.tsx')).Confirm }))
+
+export function InboxMenu({ inbox }: { inbox: Inbox }) {
+  const { id, address } = inbox
+  const [isDeleting, setIsDeleting] = useState(false)
+  const may = useMay('change')
+  const { copy } = useCopy()
+  const copyItem = (label: string, text: string, icon = Copy): MenuItem => ({
+    label,
+    icon,
+    onSelect: () => void copy(text).then(() => toast(mail.copied(text))),
+  })
+  const groups: MenuItem[][] = [
+    [copyItem(mail.copyAddress, address), copyItem(mail.copyInboxId, id, Hash)],
+    may ? [{ label: mail.deleteInbox, icon: Trash2, danger: true, onSelect: () => setIsDeleting(true) }] : [],
+  ]
+  return (
+    <>
+      <Menu
+        groups={groups.filter((group) => group.length > 0)}
+        trigger={<IconButton icon={EllipsisVertical} label={mail.inboxActions} />}
+      />
+      <Suspense fallback={null}>
+        {isDeleting && <Deletion inbox={inbox} onClose={() => setIsDeleting(false)} />}
+      </Suspense>
+    </>
+  )
+}
+
+function Deletion({ inbox: { id, address, localPart }, onClose }: { inbox: Inbox; onClose: () => void }) {
+  const queries = useQueryClient()
+  const go = useGo()
+  const deletion = useMutation({
+    mutationFn: () => read(api.DELETE('/v1/inboxes/{inboxId}', { params: { path: { inboxId: id } } })),
+    onSuccess: async () => {
+      onClose()
+      toast(mail.inboxDeleted(address))
+      queries.removeQueries({ queryKey: ['inboxes', 'one', id] })
+      queries.removeQueries({ queryKey: ['threads', id] })
+      await queries.resetQueries({ queryKey: ['inboxes', 'list'] })
+      go({}, 'replace')
+    },
+  })
+  return (
+    <Confirm
+      open
+      onClose={onClose}
+      title={mail.deleteInbox}
+      deed={mail.deleteInbox}
+      word={localPart}
+      busy={deletion.isPending}
+      error={deletion.error}
+      onConfirm={() => deletion.mutate()}
+    >
+      {mail.deleteInboxWhat(address)}
+    </Confirm>
+  )
+}

@@ -1,0 +1,117 @@
+// The first column: the inboxes, found by their address or name, and a new one.
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Inbox as InboxIcon, Plus } from 'lucide-react'
+import { lazy, Suspense, useDeferredValue, useState } from 'react'
+import { Button, IconButton } from '../../parts/button.tsx'
+import { classes } from '../../parts/classes.ts'
+import { CodeBlock } from '../../parts/code-block.tsx'
+import { Empty } from '../../parts/empty.tsx'
+import { VirtualList } from '../../parts/virtual-list.tsx'
+import { useMay } from '../../shell/session.ts'
+import { mail } from '../../texts/mail.ts'
+import { Column } from './column.tsx'
+import { type Inbox, inboxesQuery } from './mail-queries.ts'
+
+const NewInbox = lazy(async () => ({ default: (await import('./new-inbox.tsx')).NewInbox }))
+const rowPx = 54
+/** From so many on they are found by typing. */
+const manyInboxes = 8
+
+export function Inboxes({ className }: { className: string }) {
+  const [text, setText] = useState('')
+  const [isNew, setIsNew] = useState(false)
+  const q = useDeferredValue(text.trim())
+  const query = useInfiniteQuery(inboxesQuery(q))
+  const may = useMay('change')
+  const inboxes = query.data?.pages.flatMap((page) => page.inboxes) ?? []
+  const isSearchable = q !== '' || text !== '' || inboxes.length >= manyInboxes
+  const open = () => setIsNew(true)
+  return (
+    <Column
+      title={mail.inboxes}
+      className={className}
+      actions={may && <IconButton icon={Plus} label={mail.newInbox} onClick={open} />}
+      below={isSearchable && <Finder text={text} onChange={setText} />}
+    >
+      <VirtualList
+        label={mail.inboxes}
+        query={query}
+        rows={inboxes}
+        keyOf={({ id }) => id}
+        rowPx={rowPx}
+        empty={q ? <NothingFound /> : <FirstInbox onOpen={may ? open : null} />}
+      >
+        {(inbox) => <InboxRow inbox={inbox} />}
+      </VirtualList>
+      <Suspense fallback={null}>{isNew && <NewInbox onClose={() => setIsNew(false)} />}</Suspense>
+    </Column>
+  )
+}
+
+function Finder({ text, onChange }: { text: string; onChange: (text: string) => void }) {
+  return (
+    <div className="shrink-0 border-b p-2">
+      <input
+        type="search"
+        aria-label={mail.findInbox}
+        placeholder={mail.findInbox}
+        value={text}
+        onChange={(event) => onChange(event.target.value)}
+        className="control h-8 text-sm"
+      />
+    </div>
+  )
+}
+
+function InboxRow({ inbox: { id, address, displayName, localPart } }: { inbox: Inbox }) {
+  const isNamed = displayName !== localPart
+  return (
+    <Link
+      to="/mail/$inboxId"
+      params={{ inboxId: id }}
+      data-row
+      activeOptions={{ exact: false, includeSearch: false }}
+      className={classes(
+        'flex h-full flex-col justify-center border-b px-4 -outline-offset-2 hover:bg-hover',
+        'data-[status=active]:bg-idle-soft',
+      )}
+      title={address}
+    >
+      <span className="truncate font-medium">{isNamed ? displayName : localPart}</span>
+      <span className="truncate text-sm text-faint">
+        {isNamed ? address : address.slice(localPart.length)}
+      </span>
+    </Link>
+  )
+}
+
+function NothingFound() {
+  return <p className="p-4 text-sm text-faint">{mail.noInboxFound}</p>
+}
+
+const firstCall = `curl -X POST ${location.origin}/v1/inboxes \\
+  -H "x-api-key: $POSTHORN_KEY" \\
+  -H 'content-type: application/json' \\
+  -d '{"localPart":"hello"}'`
+
+function FirstInbox({ onOpen }: { onOpen: (() => void) | null }) {
+  return (
+    <div className="h-full overflow-y-auto">
+      <Empty
+        icon={InboxIcon}
+        title={mail.firstInbox}
+        action={
+          onOpen && (
+            <Button variant="primary" icon={Plus} onClick={onOpen}>
+              {mail.newInbox}
+            </Button>
+          )
+        }
+        code={<CodeBlock label={mail.firstInboxCode} code={firstCall} />}
+      >
+        {mail.firstInboxWhat}
+      </Empty>
+    </div>
+  )
+}

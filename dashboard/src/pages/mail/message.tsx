@@ -1,0 +1,130 @@
+// One message: folded to a line, or open with who wrote it to whom, what the checks say, what it says, and its files.
+import { CornerUpLeft, CornerUpRight, EllipsisVertical, Reply, ReplyAll, Trash2 } from 'lucide-react'
+import { useEffect, useRef, useState } from 'react'
+import { Badge } from '../../parts/badge.tsx'
+import { IconButton } from '../../parts/button.tsx'
+import { Menu, type MenuItem } from '../../parts/menu.tsx'
+import { Time } from '../../parts/time.tsx'
+import { useMay } from '../../shell/session.ts'
+import { mail } from '../../texts/mail.ts'
+import { Attachments } from './attachments.tsx'
+import { Body } from './body.tsx'
+import { Details } from './details.tsx'
+import type { Mailbox, Message } from './mail-queries.ts'
+import { useRemoveMessage } from './removal.ts'
+import { useReply } from './reply-bar.tsx'
+import { StandingLine } from './standing.tsx'
+
+interface MessageCardProps {
+  message: Message
+  isOpen: boolean
+  /** The address of the page names it. */
+  isAsked: boolean
+  onFold: () => void
+}
+
+export function MessageCard({ message, isOpen, isAsked, onFold }: MessageCardProps) {
+  const article = useRef<HTMLElement>(null)
+  useEffect(() => {
+    if (isAsked) article.current?.scrollIntoView({ block: 'start' })
+  }, [isAsked])
+  return (
+    <article
+      ref={article}
+      aria-label={`${nameOf(message.from)}: ${message.subject || mail.noSubject}`}
+      className="min-w-0 scroll-mt-3 overflow-clip rounded-lg border bg-surface"
+    >
+      <div className="flex items-start gap-1 pr-1.5">
+        <Head message={message} isOpen={isOpen} onFold={onFold} />
+        {isOpen && <Actions message={message} />}
+      </div>
+      {isOpen && <Open message={message} />}
+    </article>
+  )
+}
+
+export function nameOf({ name, email }: Mailbox): string {
+  return name || email
+}
+
+function Head({ message, isOpen, onFold }: Omit<MessageCardProps, 'isAsked'>) {
+  const { from, to, direction, createdAt, automatic } = message
+  const Direction = direction === 'inbound' ? CornerUpLeft : CornerUpRight
+  return (
+    <button
+      type="button"
+      data-head
+      aria-expanded={isOpen}
+      onClick={onFold}
+      className="flex min-w-0 flex-1 items-start gap-3 rounded-lg px-4 py-3 text-left -outline-offset-2"
+    >
+      <Direction
+        size={15}
+        role="img"
+        aria-label={mail[direction]}
+        className={direction === 'inbound' ? 'mt-1 shrink-0 text-faint' : 'mt-1 shrink-0 text-accent'}
+      />
+      <span className="min-w-0 flex-1">
+        <span className="flex min-w-0 items-baseline gap-2">
+          <span className="truncate font-medium">{nameOf(from)}</span>
+          {from.name && (
+            <span className="hidden min-w-0 truncate text-sm text-faint sm:block">{from.email}</span>
+          )}
+          {automatic && (
+            <Badge tone="idle" title={mail.automaticWhat}>
+              {mail.automatic}
+            </Badge>
+          )}
+          <Time value={createdAt} className="ml-auto shrink-0 text-xs text-faint" />
+        </span>
+        <span className="block truncate text-sm text-faint">
+          {isOpen ? `${mail.to} ${namesOf(to)}` : snippetOf(message)}
+        </span>
+      </span>
+    </button>
+  )
+}
+
+const mostNames = 3
+
+function namesOf(mailboxes: readonly Mailbox[]): string {
+  if (mailboxes.length === 0) return mail.toNobody
+  const names = mailboxes.slice(0, mostNames).map(nameOf).join(', ')
+  const more = mailboxes.length - mostNames
+  return more > 0 ? `${names} ${mail.andMore(more)}` : names
+}
+
+function snippetOf({ extractedText, text }: Message): string {
+  return (extractedText || text).slice(0, 200) || mail.emptyText
+}
+
+function Actions({ message }: { message: Message }) {
+  const reply = useReply(message)
+  const remove = useRemoveMessage()
+  const may = useMay('change')
+  if (!may) return null
+  const groups: MenuItem[][] = [
+    [
+      { label: mail.reply, icon: Reply, onSelect: () => reply('reply') },
+      { label: mail.replyAll, icon: ReplyAll, onSelect: () => reply('all') },
+    ],
+    [{ label: mail.deleteMessage, icon: Trash2, danger: true, onSelect: () => remove(message) }],
+  ]
+  return (
+    <span className="pt-2">
+      <Menu groups={groups} trigger={<IconButton icon={EllipsisVertical} label={mail.messageActions} />} />
+    </span>
+  )
+}
+
+function Open({ message }: { message: Message }) {
+  const [isDetailed, setIsDetailed] = useState(false)
+  return (
+    <div className="grid min-w-0 gap-4 px-4 pb-4">
+      <StandingLine message={message} isDetailed={isDetailed} onDetails={() => setIsDetailed(!isDetailed)} />
+      {isDetailed && <Details message={message} />}
+      <Body message={message} />
+      <Attachments message={message} />
+    </div>
+  )
+}

@@ -1,0 +1,59 @@
+// Where in the mail one is: inbox, thread, search and what is being written all stand in the address.
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
+
+export interface Filters {
+  q?: string | undefined
+  direction?: string | undefined
+  from?: string | undefined
+  /** A day, `2026-11-23`. */
+  since?: string | undefined
+}
+
+export interface Place extends Filters {
+  inboxId: string | undefined
+  threadId: string | undefined
+  /** The message of the thread that was asked for. */
+  message: string | undefined
+  /** What is being written: `new`, `reply` or `all`. */
+  compose: string | undefined
+  /** The message that a reply answers. */
+  to: string | undefined
+  /** Whom a new message begins with. */
+  rcpt: string | undefined
+}
+
+export function usePlace(): Place {
+  const { inboxId, threadId } = useParams({ strict: false }) as Pick<Place, 'inboxId' | 'threadId'>
+  const { q, direction, from, since, message, compose, to, rcpt } = useSearch({
+    strict: false,
+  }) as Partial<Place>
+  return { inboxId, threadId, q, direction, from, since, message, compose, to, rcpt }
+}
+
+export function filtersOf({ q, direction, from, since }: Place): Filters {
+  return { q, direction, from, since }
+}
+
+export function isFiltered({ q, direction, from, since }: Filters): boolean {
+  return Boolean(q || direction || from || since)
+}
+
+/** The address of a place. */
+export function addressOf({ inboxId, threadId }: Pick<Place, 'inboxId' | 'threadId'>): string {
+  return ['/mail', inboxId, threadId].filter(Boolean).join('/')
+}
+
+/** Goes to a place; what it does not name is not there any more, but for the filters of the same inbox. */
+export function useGo(): (to: Partial<Place>, how?: 'replace') => void {
+  const navigate = useNavigate()
+  const place = usePlace()
+  return (to, how) => {
+    const { inboxId, threadId, ...search } = to
+    const kept = inboxId === place.inboxId ? filtersOf(place) : {}
+    void navigate({
+      to: addressOf({ inboxId, threadId }),
+      search: { ...kept, ...search },
+      replace: how === 'replace',
+    })
+  }
+}

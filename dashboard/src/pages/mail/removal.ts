@@ -1,0 +1,80 @@
+// Deleting with ten seconds to take it back: until then what is deleted is only not shown.
+import { type QueryClient, useQueryClient } from '@tanstack/react-query'
+import { useSyncExternalStore } from 'react'
+import { api, read } from '../../api/client.ts'
+import { wordsOf } from '../../parts/error-note.tsx'
+import { toast, toastUndoable } from '../../parts/toasts.ts'
+import { mail } from '../../texts/mail.ts'
+import { forgetThread, threadQuery } from './mail-queries.ts'
+
+let hidden: ReadonlySet<string> = new Set()
+const watchers = new Set<() => void>()
+
+function change(next: ReadonlySet<string>): void {
+  hidden = next
+  for (const watcher of watchers) watcher()
+}
+
+const hide = (ids: readonly string[]) => change(new Set([...hidden, ...ids]))
+const show = (ids: readonly string[]) => change(new Set([...hidden].filter((id) => !ids.includes(id))))
+
+/** The ids of threads and messages that are not shown, for they are being deleted. */
+export function useHidden(): ReadonlySet<string> {
+  return useSyncExternalStore(
+    (watcher) => {
+      watchers.add(watcher)
+      return () => watchers.delete(watcher)
+    },
+    () => hidden,
+  )
+}
+
+interface Removal {
+  inboxId: string
+  threadId: string
+  messageIds: readonly string[]
+  what: 'thread' | 'message'
+}
+
+function removeLater(queries: QueryClient, { inboxId, threadId, messageIds, what }: Removal): void {
+  const ids = what === 'thread' ? [threadId, ...messageIds] : messageIds
+  hide(ids)
+  const commit = async () => {
+    // Nothing of it may wait for an answer: the page may be closing.
+    const answers = await Promise.allSettled(messageIds.map(deleteMessage))
+    const failed = answers.find(({ status }) => status === 'rejected')
+    if (failed) toast(mail.notDeleted(wordsOf((failed as PromiseRejectedResult).reason).title), 'bad')
+    else if (what === 'thread') forgetThread(queries, inboxId, threadId)
+    if (what === 'message' || failed) await queries.invalidateQueries({ queryKey: ['thread', threadId] })
+    await queries.invalidateQueries({ queryKey: ['found', inboxId] })
+    show(ids)
+  }
+  toastUndoable(what === 'thread' ? mail.threadDeleted : mail.messageDeleted, {
+    commit: () => void commit(),
+    undone: () => show(ids),
+  })
+}
+
+function deleteMessage(messageId: string): Promise<unknown> {
+  return read(api.DELETE('/v1/messages/{messageId}', { params: { path: { messageId } }, keepalive: true }))
+}
+
+/** What deletes a thread: all messages that it has now. */
+export function useRemoveThread(): (inboxId: string, threadId: string) => Promise<void> {
+  const queries = useQueryClient()
+  return async (inboxId, threadId) => {
+    try {
+      const { pages } = await queries.fetchInfiniteQuery({ ...threadQuery(threadId), pages: 1_000 })
+      const messageIds = pages.flatMap(({ messages }) => messages.map(({ id }) => id))
+      removeLater(queries, { inboxId, threadId, messageIds, what: 'thread' })
+    } catch (error) {
+      toast(mail.notDeleted(wordsOf(error).title), 'bad')
+    }
+  }
+}
+
+export function useRemoveMessage(): (message: { id: string; inboxId: string; threadId: string }) => void {
+  const queries = useQueryClient()
+  return ({ id, inboxId, threadId }) =>
+    removeLater(queries, { inboxId, threadId, messageIds: [id], what: 'message' })
+}

@@ -1,0 +1,16 @@
+// A received message as it came.
+import { api, read } from '../../api/client.ts'
+import { MailSource } from '../../parts/mail-source.tsx'
+
+export function SourceBody({ messageId }: { messageId: string }) {
+  const params = { path: { messageId } }
+  return (
+    <MailSource
+      id={messageId}
+      href={`/app/v1/messages/${messageId}/source`}
+      open={(signal) =>
+        read<unknown>(api.GET('/v1/messages/{messageId}/source', { params, parseAs: 'stream', signal }))
+      }
+    />
+  )
+}

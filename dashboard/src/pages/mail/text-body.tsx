@@ -1,0 +1,28 @@
+// A message as text: links that open outside, and what it quotes folded away.
+import { useState } from 'react'
+import { Button } from '../../parts/button.tsx'
+import { LinkedText } from '../../parts/linked-text.tsx'
+import { mail } from '../../texts/mail.ts'
+import type { Message } from './mail-queries.ts'
+
+export function TextBody({ message: { text, extractedText } }: { message: Message }) {
+  const [isWhole, setIsWhole] = useState(false)
+  const own = extractedText?.trim() ?? ''
+  const hasQuoted = own !== '' && own !== text.trim()
+  const shown = hasQuoted && !isWhole ? own : text
+  if (shown.trim() === '') return <p className="text-faint">{mail.emptyText}</p>
+  return (
+    <div className="grid gap-3">
+      <div className="text-base break-words whitespace-pre-wrap">
+        <LinkedText text={shown} />
+      </div>
+      {hasQuoted && (
+        <div>
+          <Button size="small" aria-expanded={isWhole} onClick={() => setIsWhole(!isWhole)}>
+            {isWhole ? mail.hideQuoted : mail.showQuoted}
+          </Button>
+        </div>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,167 @@
+// The third column: a thread with its messages, the oldest first; all but the last are folded until one opens them.
+import { type UseInfiniteQueryResult, useInfiniteQuery } from '@tanstack/react-query'
+import { ChevronsDownUp, ChevronsUpDown, MessageSquareDashed, Trash2 } from 'lucide-react'
+import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
+import { ApiError } from '../../api/client.ts'
+import { Button, ButtonLink, IconButton } from '../../parts/button.tsx'
+import { Empty } from '../../parts/empty.tsx'
+import { ErrorNote } from '../../parts/error-note.tsx'
+import { LoadMore } from '../../parts/load-more.tsx'
+import { useShortcut } from '../../parts/shortcut.ts'
+import { SkeletonRows } from '../../parts/skeleton.tsx'
+import { useTitle } from '../../parts/use-title.ts'
+import { useMay } from '../../shell/session.ts'
+import { mail } from '../../texts/mail.ts'
+import { Column } from './column.tsx'
+import { useFolds } from './folds.ts'
+import { type Message, threadQuery } from './mail-queries.ts'
+import { MessageCard } from './message.tsx'
+import { useGo, usePlace } from './place.ts'
+import { useHidden, useRemoveThread } from './removal.ts'
+import { ReplyBar, ReplyKeys } from './reply-bar.tsx'
+
+const Reply = lazy(async () => ({ default: (await import('./compose/reply.tsx')).Reply }))
+
+interface ThreadViewProps {
+  inboxId: string
+  threadId: string
+}
+
+export function ThreadView({ inboxId, threadId }: ThreadViewProps) {
+  const query = useInfiniteQuery(threadQuery(threadId))
+  const go = useGo()
+  const thread = query.data?.pages.at(-1)
+  const subject = thread ? thread.subject || mail.noSubject : mail.threads
+  useTitle(thread ? subject : mail.title)
+  const isGone = query.error instanceof ApiError && query.error.status === 404
+  if (isGone) return <Gone />
+  return (
+    <Column
+      title={subject}
+      className="flex-1 bg-page"
+      onBack={() => go({ inboxId })}
+      actions={thread && <Actions {...{ inboxId, threadId }} />}
+    >
+      {thread ? (
+        <Messages query={query} messages={query.data?.pages.flatMap(({ messages }) => messages) ?? []} />
+      ) : query.error ? (
+        <div className="p-4">
+          <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
+        </div>
+      ) : (
+        <SkeletonRows count={6} />
+      )}
+    </Column>
+  )
+}
+
+function Gone() {
+  return (
+    <div className="flex-1 content-center bg-page">
+      <Empty
+        icon={MessageSquareDashed}
+        title={mail.threadGone}
+        action={<ButtonLink to="/mail">{mail.toMail}</ButtonLink>}
+      >
+        {mail.threadGoneWhat}
+      </Empty>
+    </div>
+  )
+}
+
+function Actions({ inboxId, threadId }: ThreadViewProps) {
+  const remove = useRemoveThread()
+  const go = useGo()
+  const may = useMay('change')
+  if (!may) return null
+  const press = async () => {
+    await remove(inboxId, threadId)
+    go({ inboxId })
+  }
+  return <IconButton icon={Trash2} label={mail.deleteThread} onClick={() => void press()} />
+}
+
+type Query = Pick<UseInfiniteQueryResult, 'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage' | 'error'>
+
+function Messages({ query, messages }: { query: Query; messages: Message[] }) {
+  const hidden = useHidden()
+  const { message: asked, compose, to } = usePlace()
+  const list = useRef<HTMLDivElement>(null)
+  const shown = useMemo(() => messages.filter(({ id }) => !hidden.has(id)), [messages, hidden])
+  const folds = useFolds(shown, query.hasNextPage, asked)
+  useAll(query, messages.length)
+  const last = shown.at(-1)
+  const target = shown.find(({ id }) => id === to) ?? last
+  return (
+    <div ref={list} className="h-full overflow-y-auto" data-messages>
+      <MessageKeys />
+      <div className="mx-auto grid max-w-4xl gap-3 p-3 pb-8 sm:p-4 sm:pb-10">
+        {shown.length > 1 && <FoldAll isAllOpen={folds.isAllOpen} onChange={folds.setAll} />}
+        {shown.map((message) => (
+          <MessageCard
+            key={message.id}
+            message={message}
+            isOpen={folds.isOpen(message.id)}
+            isAsked={message.id === asked}
+            onFold={() => folds.toggle(message.id)}
+          />
+        ))}
+        <LoadMore query={query} />
+        <ErrorNote error={query.error} />
+        {target && compose && compose !== 'new' ? (
+          <Suspense fallback={null}>
+            <Reply key={target.id} target={target} everyone={compose === 'all' ? 'all' : 'sender'} />
+          </Suspense>
+        ) : (
+          last && !query.hasNextPage && <ReplyBar target={last} />
+        )}
+      </div>
+      {target && <ReplyKeys target={target} />}
+    </div>
+  )
+}
+
+/** So many are read without being asked for: the last one is what people look for. */
+const readAtOnce = 500
+
+function useAll({ hasNextPage, isFetchingNextPage, fetchNextPage, error }: Query, count: number): void {
+  const isWanted = hasNextPage && !isFetchingNextPage && !error && count < readAtOnce
+  useEffect(() => {
+    if (isWanted) void fetchNextPage()
+  }, [isWanted, fetchNextPage])
+}
+
+function FoldAll({
+  isAllOpen,
+  onChange,
+}: {
+  isAllOpen: boolean
+  onChange: (all: 'open' | 'folded') => void
+}) {
+  return (
+    <div className="flex justify-end">
+      <Button
+        size="small"
+        variant="quiet"
+        icon={isAllOpen ? ChevronsDownUp : ChevronsUpDown}
+        onClick={() => onChange(isAllOpen ? 'folded' : 'open')}
+      >
+        {isAllOpen ? mail.foldRead : mail.unfoldAll}
+      </Button>
+    </div>
+  )
+}
+
+/** `n` and `p` move between the heads of messages, as the keys of a list do between its rows. */
+function MessageKeys() {
+  const move = (step: 1 | -1) => {
+    const heads = [...document.querySelectorAll<HTMLElement>('[data-messages] [data-head]')]
+    const at = heads.findIndex((head) => head.closest('article')?.contains(document.activeElement))
+    const next = heads[at === -1 ? (step === 1 ? 0 : heads.length - 1) : at + step]
+    next?.focus()
+    next?.scrollIntoView({ block: 'nearest' })
+  }
+  useShortcut({ keys: 'n', label: mail.keys.nextMessage, group: mail.group }, () => move(1))
+  useShortcut({ keys: 'p', label: mail.keys.previousMessage, group: mail.group }, () => move(-1))
+  return null
+}
