@@ -47,6 +47,7 @@ export class Wire {
   #unasked: Reply | null = null
   #waiting: (() => void) | null = null
   #timer: NodeJS.Timeout | null = null
+  /** Null: not encrypted. */
   #tls: { protocol: string | null; cipher: string } | null = null
   /** What a break of the connection means at this moment. */
   #stage: 'connect' | 'tls' | 'closed' = 'connect'
