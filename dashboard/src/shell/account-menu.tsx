@@ -64,7 +64,6 @@ function Trigger({ name, ...rest }: { name: string }) {
   return (
     <button
       type="button"
-      aria-label={`${shell.account}: ${name}`}
       {...rest}
       className="flex h-10 w-full min-w-0 items-center gap-2.5 rounded-md px-1.5 text-left hover:bg-hover"
     >
@@ -74,7 +73,10 @@ function Trigger({ name, ...rest }: { name: string }) {
       >
         {name.slice(0, 1).toUpperCase()}
       </span>
-      <span className="min-w-0 flex-1 truncate text-muted">{name}</span>
+      <span className="min-w-0 flex-1 truncate text-muted">
+        <span className="sr-only">{shell.account}: </span>
+        {name}
+      </span>
     </button>
   )
 }
