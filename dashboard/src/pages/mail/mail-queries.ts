@@ -15,7 +15,8 @@ export type Mailbox = Schemas['Mailbox']
 type ThreadList = Schemas['ThreadList']
 type Threads = InfiniteData<ThreadList, string | null>
 
-const firstThreads = 50
+/** More than a window shows. */
+const firstThreads = 40
 const moreThreads = 100
 const foundAtOnce = 30
 

@@ -5,7 +5,7 @@ import { api, read } from '../../api/client.ts'
 import { writtenBytes } from '../../parts/bytes.ts'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
-import { mail } from '../../texts/mail.ts'
+import { reading } from '../../texts/reading.ts'
 
 /** More than this is read in another program. */
 const mostBytes = 200_000
@@ -24,13 +24,13 @@ export function SourceBody({ messageId }: { messageId: string }) {
         className="flex w-fit items-center gap-1.5 rounded-sm text-sm font-medium text-accent underline-offset-3 hover:underline"
       >
         <Download size={15} aria-hidden />
-        {mail.downloadSource}
+        {reading.downloadSource}
       </a>
       <Loaded query={query}>
         {({ text, isCut }) => (
           <>
-            {isCut && <p className="text-sm text-wait">{mail.sourceCut(writtenBytes(mostBytes))}</p>}
-            <CodeBlock label={mail.sourceOf} code={text} />
+            {isCut && <p className="text-sm text-wait">{reading.sourceCut(writtenBytes(mostBytes))}</p>}
+            <CodeBlock label={reading.sourceOf} code={text} />
           </>
         )}
       </Loaded>

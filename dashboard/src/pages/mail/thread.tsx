@@ -12,6 +12,7 @@ import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { useTitle } from '../../parts/use-title.ts'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
+import { reading } from '../../texts/reading.ts'
 import { Column } from './column.tsx'
 import { useFolds } from './folds.ts'
 import { type Message, threadQuery } from './mail-queries.ts'
@@ -60,10 +61,10 @@ function Gone() {
     <div className="flex-1 content-center bg-page">
       <Empty
         icon={MessageSquareDashed}
-        title={mail.threadGone}
-        action={<ButtonLink to="/mail">{mail.toMail}</ButtonLink>}
+        title={reading.threadGone}
+        action={<ButtonLink to="/mail">{reading.toMail}</ButtonLink>}
       >
-        {mail.threadGoneWhat}
+        {reading.threadGoneWhat}
       </Empty>
     </div>
   )
@@ -78,7 +79,7 @@ function Actions({ inboxId, threadId }: ThreadViewProps) {
     await remove(inboxId, threadId)
     go({ inboxId })
   }
-  return <IconButton icon={Trash2} label={mail.deleteThread} onClick={() => void press()} />
+  return <IconButton icon={Trash2} label={reading.deleteThread} onClick={() => void press()} />
 }
 
 type Query = Pick<UseInfiniteQueryResult, 'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage' | 'error'>
@@ -110,11 +111,7 @@ function Messages({ query, messages }: { query: Query; messages: Message[] }) {
         <ErrorNote error={query.error} />
         {target && compose && compose !== 'new' ? (
           <Suspense fallback={null}>
-            <Reply
-              key={target.id}
-              target={target}
-              everyone={compose === 'all' ? 'all' : 'sender'}
-            />
+            <Reply key={target.id} target={target} everyone={compose === 'all' ? 'all' : 'sender'} />
           </Suspense>
         ) : (
           last && !query.hasNextPage && <ReplyBar target={last} />
@@ -150,7 +147,7 @@ function FoldAll({
         icon={isAllOpen ? ChevronsDownUp : ChevronsUpDown}
         onClick={() => onChange(isAllOpen ? 'folded' : 'open')}
       >
-        {isAllOpen ? mail.foldRead : mail.unfoldAll}
+        {isAllOpen ? reading.foldRead : reading.unfoldAll}
       </Button>
     </div>
   )

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'react'
 import { api, read } from '../../../api/client.ts'
 import { Button } from '../../../parts/button.tsx'
 import { Loaded } from '../../../parts/loaded.tsx'
-import { mail } from '../../../texts/mail.ts'
+import { reading } from '../../../texts/reading.ts'
 import { attachmentPath } from '../attachments.tsx'
 import type { Message } from '../mail-queries.ts'
 import { readInlineImage } from './inline-image.ts'
@@ -26,7 +26,7 @@ export function HtmlBody({ message }: { message: Message }) {
           {remoteImages > 0 && pictures === 'blocked' && (
             <PicturesBar count={remoteImages} onLoad={() => setPictures('loaded')} />
           )}
-          {cut && <p className="text-sm text-wait">{mail.cut}</p>}
+          {cut && <p className="text-sm text-wait">{reading.cut}</p>}
           <Sheet key={pictures} message={message} html={html} pictures={pictures} />
         </div>
       )}
@@ -38,9 +38,9 @@ function PicturesBar({ count, onLoad }: { count: number; onLoad: () => void }) {
   return (
     <div className="flex flex-wrap items-center gap-x-3 gap-y-2 rounded-md bg-idle-soft px-3 py-2 text-sm text-muted">
       <ImageOff size={15} aria-hidden className="shrink-0" />
-      <span className="min-w-0 flex-1 basis-60">{mail.picturesWhat}</span>
+      <span className="min-w-0 flex-1 basis-60">{reading.picturesWhat}</span>
       <Button size="small" onClick={onLoad}>
-        {mail.pictures(count)}
+        {reading.pictures(count)}
       </Button>
     </div>
   )
@@ -76,11 +76,11 @@ function Sheet({ message, html, pictures }: SheetProps) {
       setHeightPx(px)
     })
   }, [isLoaded, html, pictures, id])
-  if (isBroken) return <p className="text-bad">{mail.htmlFailed}</p>
+  if (isBroken) return <p className="text-bad">{reading.htmlFailed}</p>
   return (
     <iframe
       ref={frame}
-      title={mail.htmlTitle}
+      title={reading.htmlTitle}
       src={pictures === 'loaded' ? '/app/frame?images=1' : '/app/frame'}
       sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"
       referrerPolicy="no-referrer"
