@@ -67,8 +67,15 @@ const toEnd = `${findList}; list.scrollTop = list.scrollHeight`
 async function measureFirstView({ context, path }: Stage): Promise<Sample> {
   const page = await context.newPage()
   const devTools = await context.newCDPSession(page)
-  let bytes = 0
-  devTools.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength))
+  const ofAssets = new Set<string>()
+  const bytes = { all: 0, assets: 0 }
+  devTools.on('Network.requestWillBeSent', ({ requestId, request }) => {
+    if (new URL(request.url).pathname.startsWith('/assets/')) ofAssets.add(requestId)
+  })
+  devTools.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+    bytes.all += encodedDataLength
+    if (ofAssets.has(requestId)) bytes.assets += encodedDataLength
+  })
   await devTools.send('Network.enable')
   await devTools.send('Network.setCacheDisabled', { cacheDisabled: true })
   await devTools.send('Emulation.setCPUThrottlingRate', { rate: cpuSlowdown })

@@ -124,7 +124,7 @@ function useNewest(inboxId: string): void {
       timer.current = setTimeout(() => void refreshThreads(queries, inboxId).catch(() => {}), gatherMs)
     }
     const { dataUpdatedAt = 0 } = queries.getQueryState(threadsQuery(inboxId).queryKey) ?? {}
-    if (Date.now() - dataUpdatedAt > freshMs) refresh()
+    if (dataUpdatedAt > 0 && Date.now() - dataUpdatedAt > freshMs) refresh()
     const stop = onLiveEvent(({ type, data }) => {
       if (type === 'stream.reset' || data.message?.inboxId === inboxId) refresh()
     })
