@@ -7,6 +7,12 @@ import { weighFirstView } from './build/first-view.ts'
 
 const folder = import.meta.dirname
 
+/** What nearly every page needs goes into one file, for each of its own costs a slow machine more than its bytes; what is large or seldom does not. */
+const common = {
+  name: 'common',
+  test: /src\/(?:queries|api\/|parts\/(?!chart|confirm|dialog|open-menu|tabs|tooltip|virtual-list)|shell\/(?!found|palette|\w+-sheet)|texts\/(?:lists|parts|shell|states))/,
+}
+
 export default defineConfig({
   root: folder,
   base: '/',
@@ -21,6 +27,9 @@ export default defineConfig({
     // A file written into the page as data: would need a wider policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rolldownOptions: { input: { index: `${folder}/index.html`, desk: `${folder}/desk.html` } },
+    rolldownOptions: {
+      input: { index: `${folder}/index.html`, desk: `${folder}/desk.html` },
+      output: { codeSplitting: { groups: [common] } },
+    },
   },
 })

@@ -1,4 +1,5 @@
-// `npm run contract`: proves what the API promises; one line for each operation, status and code with the test that does.
+// `npm run contract [-- --session]`: proves what the API promises, or what the dashboard's side of it does; one line for each
+// operation, status and code with the test that does.
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -98,6 +99,7 @@ const server = await useEmbedded({ directory, log: silentLog })
 // The tests' processes, and the stage of this one, share one PostgreSQL.
 process.env['POSTHORN_TEST_POSTGRES'] = directory
 process.env[wanted] = '1'
+if (process.argv.includes('--session')) process.env['POSTHORN_TEST_AS'] = 'session'
 try {
   const required = await readRequired()
   const outcome = await runProofs(

@@ -2,6 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import packageJson from '../package.json' with { type: 'json' }
 import { KeyedSignal } from './base/keyed-signal.ts'
 import { Signal } from './base/signal.ts'
 import { leaveMark, type NodeMark } from './blobs/node-marks.ts'
@@ -10,7 +12,8 @@ import { formatAddress } from './config/setting-values.ts'
 import { formerMend, type Role } from './config/settings.ts'
 import { claimFolder, requireSharedBlobs } from './data-folder.ts'
 import type { Foundation } from './foundation.ts'
-import { createOperatorServer } from './operator/server.ts'
+import { ParsePool } from './mail/parse-pool.ts'
+import { createOperatorServer, type OperatorServer } from './operator/server.ts'
 import { startApi } from './roles/api.ts'
 import { startCertificate, startOrders } from './roles/certificate.ts'
 import { startCapture, startDelivery } from './roles/delivery.ts'
@@ -55,15 +58,15 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push({ stop: release })
     await requireSharedBlobs(db, settings.blobFolder, number)
     await warnOfFormerDomains(foundation)
-    const operator = createOperatorServer({ db, clock: foundation.clock, isDraining: () => draining })
+    const operator = startOperator(foundation, () => draining)
     const listening: Listening = {
       http: null,
       https: null,
       smtp: null,
-      operator: await listen(operator, settings.operator),
+      operator: await listen(operator.server, settings.operator),
     }
-    parts.push({ stop: () => close(operator) })
-    const membership = await startMembership(foundation, number)
+    parts.push({ stop: () => operator.close() })
+    const membership = await startMembership(foundation, number, roles, listening.operator)
     parts.push(membership)
     // Once more, for those that start together: the later one of two finds the other before it has taken anything.
     await requireSharedBlobs(db, settings.blobFolder, number)
@@ -115,10 +118,36 @@ async function warnOfFormerDomains({ settings: { managedDomain }, db, log }: Fou
     )
 }
 
+/** Where `npm run build` leaves the pages. */
+const pagesFolder = join(import.meta.dirname, '../dashboard/dist')
+/** A mail that takes longer to read is shown to the operator as text. */
+const readingMs = 10_000
+
+function startOperator(foundation: Foundation, isDraining: () => boolean): OperatorServer {
+  const { db, clock, log, blobs } = foundation
+  const { delivery, managedDomain } = foundation.settings
+  return createOperatorServer({
+    ...{ db, clock, log, blobs, isDraining, settings: { pagesFolder, delivery, managedDomain } },
+    // Its thread starts with the first mail that is looked at.
+    parsePool: new ParsePool({ threads: 1, timeoutMs: readingMs }),
+    examine: async (found) => {
+      const { examineRunning } = await import('./cli/doctor/examine.ts')
+      await examineRunning(foundation, (...checks) => checks.forEach(found))
+    },
+  })
+}
+
 /** Makes this node known to the others, by its mark among the blobs; it takes no mail yet. */
-async function startMembership(foundation: Foundation, folder: number): Promise<Membership> {
+async function startMembership(
+  foundation: Foundation,
+  folder: number,
+  roles: readonly Role[],
+  operator: ListenAddress,
+): Promise<Membership> {
   const { db, clock, log } = foundation
-  const membership = new Membership({ db, clock, log, mark: await markBlobs(foundation, folder) })
+  const mark = await markBlobs(foundation, folder)
+  const program = { version: packageJson.version, roles, operator: formatAddress(operator) }
+  const membership = new Membership({ db, clock, log, mark, program })
   await membership.start()
   return membership
 }
@@ -141,9 +170,4 @@ async function listen(server: Server, { host, port }: ListenAddress): Promise<Li
   })
   const bound = server.address() as AddressInfo
   return { host: bound.address, port: bound.port }
-}
-
-function close(server: Server): Promise<void> {
-  server.closeAllConnections()
-  return new Promise((resolve) => server.close(() => resolve()))
 }

@@ -2,7 +2,7 @@
 import { CommanderError } from 'commander'
 import { ServiceError, StartRefused } from './base/errors.ts'
 import { createProgram } from './cli/program.ts'
-import { SettingError } from './config/settings.ts'
+import { SettingError } from './config/setting-reader.ts'
 import { DbFault } from './postgres/db.ts'
 import { EmbeddedError } from './postgres/embedded/embedded-error.ts'
 import { MigrationError } from './postgres/migrate.ts'

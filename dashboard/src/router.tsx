@@ -5,10 +5,11 @@ import {
   createRouter,
   lazyRouteComponent,
   Outlet,
+  type RouteComponent,
   redirect,
 } from '@tanstack/react-router'
 import { queries } from './queries.ts'
-import { Broken, NotFound } from './shell/failures.tsx'
+import { Broken, BrokenAlone, NotFound } from './shell/failures.tsx'
 import { sessionQuery } from './shell/session.ts'
 
 /** What stands behind the `?` of an address: texts, for the page to judge. */
@@ -16,11 +17,11 @@ type Search = Record<string, string | undefined>
 
 const root = createRootRoute({
   component: Outlet,
-  notFoundComponent: NotFound,
+  errorComponent: BrokenAlone,
   validateSearch: (search): Search => search as Search,
 })
 
-const page = <Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
+const page = <Path extends string>(path: Path, component: RouteComponent) =>
   createRoute({ getParentRoute: () => frame, path, component })
 
 /** The pages behind the sign-in, for members of an organization that may act. */
@@ -28,7 +29,7 @@ const frame = createRoute({
   getParentRoute: () => root,
   id: 'frame',
   component: lazyRouteComponent(() => import('./shell/frame.tsx'), 'Frame'),
-  notFoundComponent: NotFound,
+  errorComponent: BrokenAlone,
   beforeLoad: async ({ location }) => {
     const session = await queries.ensureQueryData(sessionQuery)
     if (!session)
@@ -37,7 +38,7 @@ const frame = createRoute({
   },
 })
 
-const open = <Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
+const open = <Path extends string>(path: Path, component: RouteComponent) =>
   createRoute({ getParentRoute: () => root, path, component })
 
 const access = [
@@ -78,7 +79,19 @@ const mail = mailRoot.addChildren([
   createRoute({ getParentRoute: () => mailRoot, path: '/$inboxId/$threadId' }),
 ])
 
+/** The list stays while the mail beside it changes. */
+const capturedRoot = page(
+  '/captured',
+  lazyRouteComponent(() => import('./pages/captured/captured.tsx'), 'Captured'),
+)
+const captured = capturedRoot.addChildren([
+  createRoute({ getParentRoute: () => capturedRoot, path: '/' }),
+  createRoute({ getParentRoute: () => capturedRoot, path: '/$capturedId' }),
+])
+
 const pages = [
+  // An address that leads nowhere.
+  page('$', NotFound),
   page(
     '/',
     lazyRouteComponent(() => import('./pages/overview/overview.tsx'), 'Overview'),
@@ -128,14 +141,7 @@ const pages = [
     '/numbers',
     lazyRouteComponent(() => import('./pages/numbers/numbers.tsx'), 'Numbers'),
   ),
-  page(
-    '/captured',
-    lazyRouteComponent(() => import('./pages/captured/captured.tsx'), 'Captured'),
-  ),
-  page(
-    '/captured/$capturedId',
-    lazyRouteComponent(() => import('./pages/captured/captured-mail.tsx'), 'CapturedMail'),
-  ),
+  captured,
   page(
     '/keys',
     lazyRouteComponent(() => import('./pages/keys/keys.tsx'), 'Keys'),
@@ -167,6 +173,7 @@ export const router = createRouter({
   defaultErrorComponent: Broken,
   defaultNotFoundComponent: NotFound,
   scrollRestoration: true,
+  scrollToTopSelectors: ['#main'],
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: writeSearch,
 })

@@ -5,6 +5,7 @@ import { addCertificateCommands } from './certificate.ts'
 import { addDemoCommand } from './demo/demo.ts'
 import { addDoctorCommand } from './doctor/doctor.ts'
 import { addKeyCommands } from './keys.ts'
+import { addOperatorCommands } from './operator.ts'
 import { addOrganizationCommands } from './organizations.ts'
 import { addQueueCommands } from './queues.ts'
 import { addServeCommands } from './serve.ts'
@@ -37,6 +38,7 @@ export function createProgram(): Command {
   addOrganizationCommands(program)
   addKeyCommands(program)
   addQueueCommands(program)
+  addOperatorCommands(program)
   addCertificateCommands(program)
   nameOwnHelp(program, 'posthorn')
   return program

@@ -141,7 +141,9 @@ function banner(settings: Settings, listening: Listening, development: Developme
   if (https)
     lines.push(`  HTTPS     https://${formatAddress(https)}    the same; ${certificateWords(settings)}`)
   if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives for ${settings.managedDomain}`)
-  lines.push(`  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics`)
+  lines.push(
+    `  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics; the desk: posthorn operator link`,
+  )
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
   if (development && http) lines.push('', ...firstSteps(settings, formatAddress(http), development))
   return `${lines.join('\n')}\n`

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { readAddressListFiles } from './address-list-files.ts'
-import { SettingError } from './settings.ts'
+import { SettingError } from './setting-reader.ts'
 
 function folderWith(t: TestContext, files: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-lists-'))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseDomain } from '../mail/address.ts'
 import type { ListChange, ListChanges } from '../mail/address-lists/address-lists.ts'
 import { foldRole } from '../mail/address-lists/roles.ts'
-import { SettingError } from './settings.ts'
+import { SettingError } from './setting-reader.ts'
 
 /** Reads `address-lists/` in the data folder; a file that is not there changes nothing, a line that is none stops the start. */
 export async function readAddressListFiles(dataDir: string): Promise<ListChanges> {

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import type { Blocklist } from '../mailauth/blocklists.ts'
+import { SettingError } from './setting-reader.ts'
 import { blocklists, reachable, relayUrl, rspamdUrl } from './setting-values.ts'
-import { readSettings, SettingError } from './settings.ts'
+import { readSettings } from './settings.ts'
 
 function judged(url: string, tls?: string): string {
   const { relay } = readSettings({

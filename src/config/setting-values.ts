@@ -160,6 +160,16 @@ export function webUrl(text: string): string | null {
   return /^https?:\/\//.test(text) && URL.canParse(text) ? text.replace(/\/+$/, '') : null
 }
 
+/** Its tokens decide who gets in, so they do not cross a network in the clear. */
+export function oidcIssuer(text: string): string | null {
+  if (!URL.canParse(text)) return null
+  const { protocol, hostname, search, hash, username } = new URL(text)
+  if (search || hash || username) return null
+  const isSafe =
+    protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname.replace(/^\[|\]$/g, '')))
+  return isSafe ? text : null
+}
+
 export function fileUrl(text: string): string | null {
   return text.startsWith('file:') ? resolve(text.replace(/^file:(?:\/\/(?=\/))?/, '')) : null
 }

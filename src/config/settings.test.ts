@@ -1,7 +1,8 @@
 // Settings that depend on each other: certificates by ACME, HTTPS, and where the world reaches the API.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readSettings, SettingError } from './settings.ts'
+import { SettingError } from './setting-reader.ts'
+import { readSettings } from './settings.ts'
 
 const live = { POSTHORN_MAIL_HOST: 'mx.example.com', POSTHORN_HTTPS: '0.0.0.0:443' }
 

@@ -6,11 +6,13 @@ import { parseDuration } from '../base/duration.ts'
 import type { LogFormat } from '../base/log.ts'
 import { defaultLimits } from '../flow/accounts/organization.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
+import type { OidcSettings } from '../flow/people/oidc.ts'
 import type { DeliveryMode } from '../flow/route-policy.ts'
 import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
 import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/organizations.ts'
+import { type Environment, Reader, SettingError } from './setting-reader.ts'
 import {
   acmeDirectory,
   address,
@@ -29,6 +31,7 @@ import {
   type ListenAddress,
   limits,
   list,
+  oidcIssuer,
   oneOf,
   port,
   relayUrl,
@@ -88,6 +91,10 @@ export interface Settings {
   retentionMs: number | null
   webhookRetryScheduleMs: number[]
   defaultLimits: Limits
+  /** Whether anyone may sign up; else only who is invited. */
+  isSignUpOpen: boolean
+  /** The identity provider that people may sign in by; null: none. */
+  oidc: OidcSettings | null
   secretKeyFile: string
   /** A key is made in the data folder alone: where a file was named, one that is missing is a mount that failed. */
   mayMakeSecretKey: boolean
@@ -95,11 +102,6 @@ export interface Settings {
   logLevel: string
   logFormat: LogFormat
 }
-
-/** A setting that cannot be used; the message is the one line to print. */
-export class SettingError extends Error {}
-
-type Environment = Record<string, string | undefined>
 
 /** The process's environment over `.env` in the current folder. */
 export function readEnvironment(folder: string, environment: Environment): Environment {
@@ -116,6 +118,7 @@ export function readSettings(environment: Environment): Settings {
     ...readMail(reader),
     ...readSenderChecks(reader),
     acme: readAcme(reader),
+    ...readAccess(reader),
     ...readRunning(reader),
   }
   reader.refuseOthers()
@@ -141,49 +144,6 @@ function withPublicUrl(settings: Settings): Settings {
   if (!https || https.port === 0 || publicUrl || isDevelopment) return settings
   return { ...settings, publicUrl: `https://${mailHost}${https.port === 443 ? '' : `:${https.port}`}` }
 }
-
-/** Reads single settings, and knows in the end which ones nobody asked for. */
-class Reader {
-  readonly #environment: Environment
-  readonly #asked = new Set<string>()
-
-  constructor(environment: Environment) {
-    this.#environment = environment
-  }
-
-  /** The setting as `parse` understands it, or `fallback` where it is not set; `example` says what to write instead. */
-  read<Value>(name: string, fallback: Value, parse: (text: string) => Value | null, example: string): Value {
-    this.#asked.add(name)
-    const text = this.#environment[name]?.trim()
-    if (text === undefined || text === '') return fallback
-    const value = parse(text)
-    if (value !== null) return value
-    // Security: what may hold a password or a key is not repeated, for errors end up in journals and tickets.
-    throw new SettingError(
-      `${name}${mayBeSecret(name, text) ? '' : `="${text}"`} cannot be used: write ${example}`,
-    )
-  }
-
-  /** Whether it is set to anything. */
-  has(name: string): boolean {
-    return (this.#environment[name]?.trim() ?? '') !== ''
-  }
-
-  refuseOthers(): void {
-    for (const name of Object.keys(this.#environment)) {
-      if (!name.startsWith('POSTHORN_') || foreign.test(name) || this.#asked.has(name)) continue
-      throw new SettingError(`${name} is not a setting: see docs/settings.md for those there are`)
-    }
-  }
-}
-
-/** Settings with secrets in them, and values that look as though they were meant for one. */
-function mayBeSecret(name: string, text: string): boolean {
-  return /_(DATABASE_URL|RELAY_URL|RSPAMD|KEY|KEY_FILE|DNSBL)$/.test(name) || /@|:\/|[^\s:,./]{40}/.test(text)
-}
-
-/** Not settings of the service: where tests find the published suites and their database. */
-const foreign = /^POSTHORN_TEST/
 
 const percent = 'with %23 for #, %2F for /, %3F for ?, %40 for @ and %25 for % in user and password'
 
@@ -356,6 +316,35 @@ function readAcme(reader: Reader): Settings['acme'] {
       'POSTHORN_ACME needs POSTHORN_MAIL_HOST: write the name that the world knows us by',
     )
   return { directory, email }
+}
+
+/** Who gets in. */
+function readAccess(reader: Reader): Pick<Settings, 'isSignUpOpen' | 'oidc'> {
+  const kinds = oneOf('open', 'invited')
+  return {
+    isSignUpOpen: reader.read('POSTHORN_SIGN_UP', 'open', kinds, 'open or invited') === 'open',
+    oidc: readOidc(reader),
+  }
+}
+
+function readOidc(reader: Reader): OidcSettings | null {
+  const example = 'https://id.example.com, or http:// on a loopback address'
+  const issuer = reader.read('POSTHORN_OIDC_ISSUER', null, oidcIssuer, example)
+  const clientId = reader.read('POSTHORN_OIDC_CLIENT_ID', null, string, 'the id that the provider gave out')
+  const clientSecret = reader.read(
+    'POSTHORN_OIDC_CLIENT_SECRET',
+    null,
+    string,
+    'the secret that goes with it',
+  )
+  const name = reader.read('POSTHORN_OIDC_NAME', null, string, 'what people know the provider by')
+  if (issuer && clientId && clientSecret)
+    return { issuer, clientId, clientSecret, name: name ?? new URL(issuer).hostname }
+  if (issuer || clientId || clientSecret || name)
+    throw new SettingError(
+      'POSTHORN_OIDC_ISSUER, POSTHORN_OIDC_CLIENT_ID and POSTHORN_OIDC_CLIENT_SECRET go together: write all three',
+    )
+  return null
 }
 
 function readRelay(reader: Reader): RelayTarget | null {

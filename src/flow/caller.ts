@@ -4,7 +4,11 @@ import type { InboxId, SessionId } from '../base/ids.ts'
 import type { CallerRow } from '../store/keys.ts'
 
 /** An authenticated key with its organization; of a member who is signed in, their own key and the session. */
-export type Caller = CallerRow & { sessionId?: SessionId }
+export type Caller = CallerRow & {
+  sessionId?: SessionId
+  /** Where the request came from, for the audit log. */
+  ip?: string
+}
 
 /** Who sends, and within which bounds: a key, or this service itself, which has none (`id` and `kind` null). */
 export type SendingCaller = Pick<

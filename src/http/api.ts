@@ -11,12 +11,17 @@ import type { Caller, Scope } from '../flow/caller.ts'
 import type { PolicyDeps } from '../flow/domains/mta-sts-policy.ts'
 import type { verifyDomain } from '../flow/domains/verify-domain.ts'
 import type { changeWebhook } from '../flow/events/endpoints.ts'
+import type { readCaptured } from '../flow/mailbox/read-captured.ts'
 import type { readSource } from '../flow/mailbox/read-mailbox.ts'
+import type { Guard } from '../flow/people/guard.ts'
+import type { Oidc } from '../flow/people/oidc.ts'
+import type { Passwords } from '../flow/people/passwords.ts'
+import type { Post } from '../flow/people/post.ts'
 import type { Sessions, SignedIn } from '../flow/people/sessions.ts'
 import type { Acceptance } from '../flow/sending/accept-send.ts'
 import type { Validation } from '../flow/validate.ts'
-import type { ParsePool } from '../mail/parse-pool.ts'
 import type { Db } from '../postgres/db.ts'
+import type { Limits } from '../store/organizations.ts'
 import type { Holding } from './body/byte-budget.ts'
 import type { LargeBody } from './body/large-bodies.ts'
 import type { OperationNotes } from './document/document.ts'
@@ -75,7 +80,16 @@ export interface HttpDeps {
 export interface AppDeps
   extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate' | 'blobs'> {
   sessions: Sessions
-  parsePool: Pick<ParsePool, 'parse' | 'pageOf'>
+  passwords: Passwords
+  guard: Guard
+  post: Post
+  /** Null: there is no identity provider. */
+  oidc: Oidc | null
+  isSignUpOpen: boolean
+  /** What an organization that somebody asks for may use once it is approved. */
+  defaultLimits: Limits
+  managedDomain: string
+  parsePool: Parameters<typeof readCaptured>[0]['parsePool']
   /** Whether mail is captured on a machine of development, whose user sees all of it. */
   showsCaptured: boolean
   /** How the world reaches the service, without a slash at the end; empty where that is not known beforehand. */

@@ -90,7 +90,7 @@ export function byKey(keyRing: KeyRing): Authenticate {
     const given = typeof secret === 'string' ? secret : undefined
     const caller = await keyRing.authenticate(given, writtenAddress(ip))
     if (!caller) throw new ServiceError('unauthorized')
-    return caller
+    return { ...caller, ip: writtenAddress(ip) }
   }
 }
 

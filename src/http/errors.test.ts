@@ -9,17 +9,18 @@ import { answerOf, errorTable } from './errors.ts'
 
 const statuses = Object.entries({
   400: 'invalid_json invalid_request invalid_cursor reserved_local_part invalid_idempotency_key',
-  401: 'unauthorized',
+  401: 'unauthorized session_required sign_in_failed',
   403: `marketing_not_available insufficient_scope organization_inactive inbox_not_allowed recipient_domain_not_allowed
-    send_mode_reply_only sender_not_allowed managed_allowance_exhausted limit_reached`,
+    send_mode_reply_only sender_not_allowed managed_allowance_exhausted limit_reached wrong_origin
+    not_an_owner`,
   404: 'not_found route_not_found',
   409: `address_taken domain_taken domain_in_use domain_not_verified idempotency_key_reused idempotency_in_progress
-    delivery_in_progress attachment_not_clean`,
-  410: 'idempotency_result_expired inbox_deleted',
+    delivery_in_progress attachment_not_clean last_owner`,
+  410: 'idempotency_result_expired inbox_deleted link_expired',
   413: 'payload_too_large message_too_large too_many_recipients page_too_large attachment_too_large',
   422: 'all_recipients_suppressed',
   423: 'attachment_not_scanned',
-  429: 'rate_limited send_limit_exceeded',
+  429: 'rate_limited send_limit_exceeded too_many_attempts',
   500: 'internal_error',
   503: 'unavailable',
 })

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { LongText } from '../store/long-text.ts'
-import { sendStream } from './send-stream.ts'
+import { sendStream } from '../web/send-stream.ts'
 
 /** Characters of a text that become JSON at once. */
 const sliceLength = 1 << 16

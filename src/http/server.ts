@@ -66,10 +66,7 @@ export interface ServerDeps extends Omit<HttpDeps, 'authenticate'> {
   /** Null: the API is not served here. */
   keyRing: KeyRing | null
   /** Null: the dashboard is not served here. */
-  dashboard: Pick<
-    AppDeps,
-    'sessions' | 'parsePool' | 'showsCaptured' | 'isDevelopment' | 'pagesFolder'
-  > | null
+  dashboard: Omit<AppDeps, keyof HttpDeps | 'publicUrl' | 'managedDomain'> | null
 }
 
 /**
@@ -103,15 +100,17 @@ export function createHttpServer(deps: ServerDeps): Api {
   const budget = new ByteBudget(deps.settings.bodyMemoryBytes)
   takeJson(api, budget)
   for (const { definition } of components) api.addSchema(definition)
-  addOpenApi(api, deps.settings.publicUrl)
+  const schemaNames = components.map(({ definition }) => definition.$id)
+  addOpenApi(api, deps.settings.publicUrl, schemaNames)
   serveOpenApi(api)
   serveDocs(api)
   serveWellKnown(api, deps)
   const { keyRing, dashboard } = deps
+  const { publicUrl, managedDomain } = deps.settings
   if (keyRing)
     api.register(async (scope: Api) => addRoutes(scope, { ...deps, authenticate: byKey(keyRing) }, budget))
   if (dashboard)
-    serveApp(api, { ...deps, ...dashboard, publicUrl: deps.settings.publicUrl }, (scope, authenticate) =>
+    serveApp(api, { ...deps, ...dashboard, publicUrl, managedDomain }, (scope, authenticate) =>
       addRoutes(scope, { ...deps, authenticate }, budget),
     )
   return api

@@ -15,6 +15,8 @@ const tlsReports = ['tls-reports', 'tlsrpt']
 const operational = [
   ...['noreply', 'no-reply', 'dmarc', 'dmarc-reports', ...tlsReports, 'root', 'admin', 'administrator'],
   ...['postfix', 'daemon', 'unsubscribe'],
+  // What the service writes to people from.
+  ...['accounts', 'posthorn-accounts'],
 ]
 
 const onCustomerDomains = new Set(needed.map(fold))

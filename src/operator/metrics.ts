@@ -33,6 +33,31 @@ export class Text {
   }
 }
 
+/** One metric, each series with its labels; of a histogram `of` says whether it is the sum or the count. */
+export interface MetricNumbers {
+  name: string
+  help: string
+  kind: string
+  values: { labels: Record<string, string>; value: number }[]
+}
+
+interface SeriesValue {
+  labels: Record<string, string | number | undefined>
+  value: number
+  metricName?: string
+}
+
+function labelsOf(
+  labels: SeriesValue['labels'],
+  metricName: string | undefined,
+  name: string,
+): Record<string, string> {
+  const texts = Object.entries(labels).map(([label, value]) => [label, String(value)])
+  const part =
+    metricName === undefined || metricName === name ? [] : [['of', metricName.slice(name.length + 1)]]
+  return Object.fromEntries([...texts, ...part])
+}
+
 /** Answers `/metrics`: the text, and its type. A store out of reach shows as `posthorn_database_up 0`, not as a failure. */
 export class OperatorMetrics {
   readonly #deps: OperatorMetricsDeps
@@ -46,12 +71,27 @@ export class OperatorMetrics {
   }
 
   async text(): Promise<Text> {
+    const merged = await this.#gauged()
+    return new Text(merged.contentType, await merged.metrics())
+  }
+
+  /** The same for people: without the buckets of histograms. */
+  async numbers(): Promise<MetricNumbers[]> {
+    const merged = await this.#gauged()
+    return (await merged.getMetricsAsJSON()).map(({ name, help, type, values }) => ({
+      ...{ name, help, kind: String(type) },
+      values: (values as SeriesValue[])
+        .filter(({ metricName }) => !metricName?.endsWith('_bucket'))
+        .map(({ labels, value, metricName }) => ({ labels: labelsOf(labels, metricName, name), value })),
+    }))
+  }
+
+  async #gauged(): Promise<Registry> {
     if (performance.now() >= this.#keptUntilMs)
       await (this.#collecting ??= this.#collect().finally(() => (this.#collecting = null)))
     const { pool } = this.#deps.db
     for (const [state, count] of Object.entries(pool)) this.#gauges.pool.set({ state }, count)
-    const merged = Registry.merge([registry, this.#registry])
-    return new Text(merged.contentType, await merged.metrics())
+    return Registry.merge([registry, this.#registry])
   }
 
   async #collect(): Promise<void> {

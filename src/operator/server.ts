@@ -1,44 +1,88 @@
-// The private listener: is the service alive, can it take work, and how does it do?
-import { createServer, type Server } from 'node:http'
-import type { Clock } from '../base/clock.ts'
-import type { Db } from '../postgres/db.ts'
+// The private listener: is the service alive, can it take work, and how does it do? And the desk of who runs it.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Desk, DeskDeps } from './desk/deps.ts'
 import { OperatorMetrics, Text } from './metrics.ts'
 
-export interface OperatorDeps {
-  db: Db
-  clock: Clock
+export interface OperatorDeps extends Omit<DeskDeps, 'metrics' | 'parsePool'> {
+  /** Reads mail for the desk; closed with the listener. */
+  parsePool: DeskDeps['parsePool'] & { close(): Promise<void> }
   /** Whether the service has begun to stop. */
   isDraining(): boolean
 }
 
+export interface OperatorServer {
+  server: Server
+  /** Ends every connection, and what the desk has open. */
+  close(): Promise<void>
+}
+
 /**
  * `GET /healthz`: the process lives. `GET /readyz`: it takes work, with the reason where it does not. `GET /metrics`:
- * for Prometheus.
+ * for Prometheus. They answer whoever asks; all else is the desk, which is made for its first visitor.
  */
-export function createOperatorServer({ db, clock, isDraining }: OperatorDeps): Server {
-  const metrics = new OperatorMetrics({ db, clock })
-  const server = createServer(async (request, response) => {
-    const [status, body] = await answer(request.method ?? '', request.url ?? '')
-    const { type, text } =
-      body instanceof Text ? body : new Text('application/json', `${JSON.stringify(body)}\n`)
-    response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' })
-    response.end(text)
+export function createOperatorServer(deps: OperatorDeps): OperatorServer {
+  const metrics = new OperatorMetrics(deps)
+  let desk: Promise<Desk> | null = null
+  const server = createServer((request, response) => {
+    const path = (request.url ?? '').split('?', 1)[0]!
+    if (probes.includes(path)) return void answerProbe(deps, metrics, request, response)
+    desk ??= openDesk({ ...deps, metrics })
+    desk.then(
+      ({ routing }) => routing(request, response),
+      (error) => {
+        desk = null
+        deps.log.error({ err: error }, 'the desk cannot be opened')
+        response.writeHead(500).end()
+      },
+    )
   })
   server.requestTimeout = 10_000
-  return server
+  const close = async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+    await desk?.then((opened) => opened.close())
+    await deps.parsePool.close()
+  }
+  return { server, close }
+}
 
-  async function answer(method: string, url: string): Promise<[number, object]> {
-    const path = url.split('?', 1)[0]
-    if (method !== 'GET') return [405, { error: 'only GET' }]
-    if (path === '/healthz') return [200, { status: 'alive' }]
-    if (path === '/metrics') return [200, await metrics.text()]
-    if (path !== '/readyz') return [404, { error: 'there are /healthz, /readyz and /metrics' }]
-    if (isDraining()) return [503, { status: 'draining' }]
-    try {
-      await db.query('select 1')
-      return [200, { status: 'ready' }]
-    } catch (error) {
-      return [503, { status: 'unavailable', reason: (error as Error).message }]
-    }
+/** Nodes that nobody looks at do without it. */
+async function openDesk(deps: DeskDeps): Promise<Desk> {
+  const { createDesk } = await import('./desk/desk.ts')
+  const desk = createDesk(deps)
+  await desk.ready()
+  return desk
+}
+
+const probes = ['/healthz', '/readyz', '/metrics']
+
+async function answerProbe(
+  deps: OperatorDeps,
+  metrics: OperatorMetrics,
+  { method = '', url = '' }: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const [status, body] = await probe(deps, metrics, method, url.split('?', 1)[0]!)
+  const { type, text } =
+    body instanceof Text ? body : new Text('application/json', `${JSON.stringify(body)}\n`)
+  response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' })
+  response.end(text)
+}
+
+async function probe(
+  { db, isDraining }: OperatorDeps,
+  metrics: OperatorMetrics,
+  method: string,
+  path: string,
+): Promise<[number, object]> {
+  if (method !== 'GET') return [405, { error: 'only GET' }]
+  if (path === '/healthz') return [200, { status: 'alive' }]
+  if (path === '/metrics') return [200, await metrics.text()]
+  if (isDraining()) return [503, { status: 'draining' }]
+  try {
+    await db.query('select 1')
+    return [200, { status: 'ready' }]
+  } catch (error) {
+    return [503, { status: 'unavailable', reason: (error as Error).message }]
   }
 }

@@ -26,6 +26,8 @@ export const lockClasses = {
   metrics: numberOf('metric'),
   /** Who counts evaluations of DMARC. */
   dmarc: numberOf('dmrc'),
+  /** Who opens the inbox that the service writes to people from. */
+  ownInbox: numberOf('acct'),
 }
 
 /** That `l` of pg_locks is of the class, and of this database: the server shows those of all. */

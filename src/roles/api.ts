@@ -2,7 +2,6 @@
 // the pages with the same operations behind a session.
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
-import { join } from 'node:path'
 import { readAddressListFiles } from '../config/address-list-files.ts'
 import { formatAddress, type ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
@@ -10,7 +9,6 @@ import { HopsInTime } from '../dns/hops-in-time.ts'
 import { HopFinder, type Hops } from '../dns/mx.ts'
 import { Resolver } from '../dns/resolver.ts'
 import { KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
-import { Sessions } from '../flow/people/sessions.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Acceptance } from '../flow/sending/accept-send.ts'
 import { SendContents } from '../flow/sending/send-contents.ts'
@@ -23,6 +21,7 @@ import { createHttpServer } from '../http/server.ts'
 import { MessageWaits } from '../http/stream/message-waits.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
 import type { Certificate } from './certificate.ts'
+import { createDashboard } from './dashboard.ts'
 import { allowsMailTo, graceMs, isLocal, type Part, type Signals } from './part.ts'
 import { createAddressGuard, createEventStreams } from './webhooks.ts'
 
@@ -67,7 +66,7 @@ export async function startApi(
     messageWaits,
     addressGuard: createAddressGuard(settings),
     keyRing: roles.includes('api') ? new KeyRing({ db, clock }) : null,
-    dashboard: roles.includes('dashboard') ? dashboardOf(foundation, parsePool) : null,
+    dashboard: roles.includes('dashboard') ? createDashboard(foundation, acceptance, parsePool) : null,
     requestRate: new RequestRate({ db, clock }),
     domains,
     mtaStsMode: certificate.mtaStsMode,
@@ -96,15 +95,6 @@ export async function startApi(
     },
   })
   return listeners.addresses
-}
-
-function dashboardOf({ settings, db, clock }: Foundation, parsePool: ParsePool) {
-  const { isDevelopment, delivery } = settings
-  return {
-    ...{ sessions: new Sessions({ db, clock }), parsePool, isDevelopment },
-    showsCaptured: isDevelopment && delivery === 'capture',
-    pagesFolder: join(import.meta.dirname, '../../dashboard/dist'),
-  }
 }
 
 interface Listeners {

@@ -15,6 +15,7 @@ import { type FilingDeps, fileSlow, fileSpooled } from '../flow/receiving/file.t
 import { dropOldMail, readReports } from '../flow/reports/read-report.ts'
 import { foldMetrics } from '../flow/upkeep/fold-metrics.ts'
 import { purgeContents } from '../flow/upkeep/purge-contents.ts'
+import { purgeStale } from '../flow/upkeep/purge-stale.ts'
 import { purgeTombstones } from '../flow/upkeep/purge-tombstones.ts'
 import { removeSettled } from '../flow/upkeep/remove-settled.ts'
 import { BlobSweeper } from '../flow/upkeep/sweep-blobs.ts'
@@ -124,10 +125,12 @@ function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
   const purgeOld = () => purgeContents({ db, clock }, retryLifetimeMs, purgeBatch)
   const purgeStones = () => purgeTombstones({ db, clock }, purgeBatch)
+  const purgePeople = () => purgeStale({ db, clock }, purgeBatch)
   const loops = [
     new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
     new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
     new Loop({ name: 'purge tombstones', run: purgeStones, intervalMs: 60_000, log }),
+    new Loop({ name: 'purge stale', run: purgePeople, intervalMs: 600_000, log }),
   ]
   if (retentionMs === null) return loops
   const remove = () => removeSettled({ db, clock }, retentionMs, purgeBatch)

@@ -78,3 +78,12 @@ export async function readConnections(
   )
   return row!
 }
+
+/** How many messages wait for their attachments to be scanned; no more are counted than `max`. */
+export async function countScans(db: Queryable, max: number): Promise<number> {
+  const [row] = await db.query<{ count: number }>(
+    'select count(*) as count from (select from scan limit $1) w',
+    [max],
+  )
+  return row!.count
+}

@@ -102,3 +102,34 @@ export async function dropOldKept(
   )
   return { dropped: old.length, blobs }
 }
+
+/** A mail that is kept for operators, without its bytes. */
+export interface KeptMail {
+  id: string
+  address: string
+  envelope: KeptRow['envelope']
+  rawId: string
+  sizeBytes: number
+  receivedAt: Date
+}
+
+const columns =
+  'id, address, envelope, raw_id as "rawId", size_bytes as "sizeBytes", received_at as "receivedAt"'
+
+/** Newest first, after the one with `beforeId`. */
+export async function listKept(db: Queryable, beforeId: string | null, limit: number): Promise<KeptMail[]> {
+  return await db.query<KeptMail>(
+    `select ${columns} from kept_mail where purpose = 'operator' and ($1::text is null
+      or (received_at, id) < (select received_at, id from kept_mail where id = $1))
+    order by received_at desc, id desc limit $2`,
+    [beforeId, limit],
+  )
+}
+
+export async function findKept(db: Queryable, id: string): Promise<KeptMail | null> {
+  const [row] = await db.query<KeptMail>(
+    `select ${columns} from kept_mail where purpose = 'operator' and id = $1`,
+    [id],
+  )
+  return row ?? null
+}

@@ -24,6 +24,8 @@ export interface KeyRow {
 export interface CallerRow extends KeyRow {
   organizationStatus: 'pending' | 'active' | 'suspended'
   limits: Limits
+  /** Whose sessions it stands for; null: it has a secret of its own. */
+  personId: PersonId | null
 }
 
 const columns = `k.id, k.organization_id as "organizationId", k.name, k.kind, k.scopes, k.inbox_ids as "inboxIds",
@@ -64,7 +66,7 @@ export async function findCallers(
   hashes: readonly Buffer[],
 ): Promise<(CallerRow & { hash: Buffer })[]> {
   return await db.query<CallerRow & { hash: Buffer }>(
-    `select ${columns}, o.status as "organizationStatus", o.limits, k.hash
+    `select ${columns}, o.status as "organizationStatus", o.limits, k.person_id as "personId", k.hash
     from api_key k join organization o on o.id = k.organization_id where k.hash = any($1) and k.revoked_at is null`,
     [hashes],
   )
@@ -73,7 +75,7 @@ export async function findCallers(
 /** The callers that these keys of members stand for. */
 export async function findMemberCallers(db: Queryable, ids: readonly KeyId[]): Promise<CallerRow[]> {
   return await db.query<CallerRow>(
-    `select ${columns}, o.status as "organizationStatus", o.limits
+    `select ${columns}, o.status as "organizationStatus", o.limits, k.person_id as "personId"
     from api_key k join organization o on o.id = k.organization_id
     where k.id = any($1) and k.person_id is not null and k.revoked_at is null`,
     [ids],
@@ -97,6 +99,59 @@ export async function listKeys(db: Queryable, organizationId: string): Promise<K
     where k.organization_id = $1 and k.person_id is null order by k.id`,
     [organizationId],
   )
+}
+
+/** A key with its last use, and its rate as it was given: null for the organization's. */
+export interface UsedKeyRow extends KeyRow {
+  ownRequestsPerMinute: number | null
+  /** To the minute. */
+  lastUsedAt: Date | null
+}
+
+const used = `${columns}, k.requests_per_minute as "ownRequestsPerMinute",
+  (select max(w.started_at) from request_window w where w.key_id = k.id) as "lastUsedAt"`
+
+/** The organization's keys that have a secret, newest first, after `beforeId`. */
+export async function listUsedKeys(
+  db: Queryable,
+  organizationId: OrganizationId,
+  beforeId: string | null,
+  limit: number,
+): Promise<UsedKeyRow[]> {
+  return await db.query<UsedKeyRow>(
+    `select ${used} from api_key k join organization o on o.id = k.organization_id
+    where k.organization_id = $1 and k.person_id is null
+      and k.id < coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) order by k.id desc limit $3`,
+    [organizationId, beforeId, limit],
+  )
+}
+
+/** One of the organization's keys that have a secret. */
+export async function findUsedKey(
+  db: Queryable,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<UsedKeyRow | null> {
+  const [row] = await db.query<UsedKeyRow>(
+    `select ${used} from api_key k join organization o on o.id = k.organization_id
+    where k.organization_id = $1 and k.person_id is null and k.id = $2`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+/** How many of them can be used. */
+export async function countLiveKeys(
+  db: Queryable,
+  organizationId: OrganizationId,
+  at: Date,
+): Promise<number> {
+  const [row] = await db.query<{ count: number }>(
+    `select count(*) as count from api_key where organization_id = $1 and person_id is null and revoked_at is null
+      and (expires_at is null or expires_at > $2)`,
+    [organizationId, at],
+  )
+  return row!.count
 }
 
 export async function revokeKey(tx: Tx, id: string, at: Date): Promise<KeyRow | null> {

@@ -1,5 +1,6 @@
 // The nodes that are up: each holds a session advisory lock under its number, so that a dead one is seen at once.
 import type { PoolClient } from 'pg'
+import { Arguments } from '../postgres/arguments.ts'
 import { type Db, DbFault, type Queryable, statement, type Writer } from '../postgres/db.ts'
 import { isLockOf, lockClasses } from '../postgres/locks.ts'
 
@@ -28,25 +29,28 @@ export interface NodeAddresses {
   capture: string | null
 }
 
+/** What operators see of a node: its version, what it runs, and where its operator listener is. */
+export interface NodeProgram {
+  version: string
+  roles: readonly string[]
+  operator: string
+}
+
 /** How the others know a node: by its addresses, and its mark among the blobs. */
 export interface NodeProfile extends NodeAddresses {
   mark: { folder: number; word: string } | null
+  program: NodeProgram | null
 }
 
 /** Registers this node under a new number and holds its lock on a connection of its own. */
-export async function joinNodes(db: Db, { smtp, capture, mark }: NodeProfile, at: Date): Promise<Node> {
+export async function joinNodes(db: Db, profile: NodeProfile, at: Date): Promise<Node> {
   const client = await db.dedicated()
   const { promise: lost, reject } = Promise.withResolvers<never>()
   lost.catch(() => {}) // whoever does not wait for it learns of the loss from its lease
   const lose = (error: Error) => reject(new DbFault(error))
   client.once('error', lose)
   try {
-    const { rows } = await client.query(
-      `insert into node (id, smtp_address, capture_address, mark_folder, mark_word, started_at)
-      values (nextval('node_id'), $1, $2, $3, $4, $5) returning id`,
-      [smtp, capture, mark?.folder, mark?.word, at],
-    )
-    const id: number = Number(rows[0].id)
+    const id = await insertNode(client, profile, at)
     await client.query('select pg_advisory_lock($1, $2)', [lockClasses.node, id])
     await db.query(
       `delete from node n where n.id <> $1 and not exists (
@@ -59,6 +63,23 @@ export async function joinNodes(db: Db, { smtp, capture, mark }: NodeProfile, at
     client.release(true)
     throw error instanceof DbFault ? error : new DbFault(error as Error)
   }
+}
+
+async function insertNode(
+  client: PoolClient,
+  { smtp, capture, mark, program }: NodeProfile,
+  at: Date,
+): Promise<number> {
+  const sequence = await client.query(`select nextval('node_id') as id`)
+  const named = new Arguments({
+    id: sequence.rows[0].id,
+    ...{ smtp_address: smtp, capture_address: capture },
+    ...{ mark_folder: mark?.folder ?? null, mark_word: mark?.word ?? null },
+    ...{ version: program?.version ?? null, roles: program?.roles ?? null },
+    ...{ operator_address: program?.operator ?? null, started_at: at },
+  })
+  const { rows } = await client.query(`${named.insertInto('node')} returning id`, named.values)
+  return Number(rows[0].id)
 }
 
 /** From now on the others find the node there. */
@@ -101,5 +122,30 @@ export async function listNodeMarks(db: Queryable): Promise<{ folder: number; wo
   return await db.query(
     `select n.mark_folder as folder, n.mark_word as word from node n where n.mark_word is not null and exists (
       select from pg_locks l where ${isNodeLock} and l.objid = n.id)`,
+  )
+}
+
+export interface NodeRow extends NodeAddresses {
+  id: number
+  /** Null: a version before those that say. */
+  version: string | null
+  roles: string[] | null
+  operator: string | null
+  startedAt: Date
+  /** Whether it holds its lock; a node that does not has ended without leaving. */
+  isAlive: boolean
+  /** Destination queues that it owns. */
+  queues: number
+}
+
+/** Every node that has not left, in the order in which they came. */
+export async function listNodes(db: Queryable): Promise<NodeRow[]> {
+  return await db.query<NodeRow>(
+    `select n.id, n.version, n.roles, n.operator_address as operator, n.smtp_address as smtp,
+      n.capture_address as capture, n.started_at as "startedAt",
+      exists (select from pg_locks l where ${isNodeLock} and l.objid = n.id) as "isAlive", coalesce(o.queues, 0) as queues
+    from node n left join (select owner, count(*) as queues from route where owner is not null group by owner) o
+      on o.owner = n.id
+    order by n.id`,
   )
 }

@@ -1,6 +1,7 @@
 // Organizations, their limits, and what they have used.
 import type { OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
+import { lockClasses } from '../postgres/locks.ts'
 
 /** The limits of an organization; those of what it does by the leaf names of `GET /v1/me`. */
 export interface Limits {
@@ -106,6 +107,26 @@ export async function lockOrganization(tx: Tx, id: OrganizationId): Promise<Orga
   const [row] = await tx.query<OrganizationRow>(
     `select ${columns} from organization where id = $1 for no key update`,
     [id],
+  )
+  return row ?? null
+}
+
+/** One at a time: who makes the service's own organization, or its inbox. */
+export async function lockOwnOrganization(tx: Tx): Promise<void> {
+  await tx.query('select pg_advisory_xact_lock($1, 0)', [lockClasses.ownInbox])
+}
+
+/** Null where it is not there, or is being deleted. */
+export async function renameOrganization(
+  tx: Tx,
+  id: OrganizationId,
+  name: string,
+  at: Date,
+): Promise<OrganizationRow | null> {
+  const [row] = await tx.query<OrganizationRow>(
+    `update organization set name = $2, updated_at = $3
+    where id = $1 and status not in ('deleting', 'deleted') returning ${columns}`,
+    [id, name, at],
   )
   return row ?? null
 }

@@ -1,4 +1,5 @@
 // Destination queues: the routes, who owns them, and what operators say about them.
+import type { OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import { isNodeLock } from './nodes.ts'
 
@@ -255,6 +256,47 @@ export async function listQueues(db: Queryable, key: string | null): Promise<Que
     where ($1::text is null and (n.route is not null or r.paused or r.last_fault is not null)) or r.key = $1
     order by n.waiting desc nulls last, r.key`,
     [key],
+  )
+}
+
+/** A recipient that waits in a queue. */
+export interface WaitingRow {
+  submissionId: SubmissionId
+  position: number
+  email: string
+  status: 'pending' | 'deferred'
+  organizationId: OrganizationId
+  organizationName: string
+  /** Its organization is not active: it waits for that. */
+  isHeld: boolean
+  sender: string
+  subject: string
+  attempts: number
+  /** What was said of it last. */
+  response: string | null
+  acceptedAt: Date
+  dueAt: Date
+  expiresAt: Date
+}
+
+/** What waits in the queue, from `offset` on: what was never tried first, organization by organization, by what is due. */
+export async function listWaiting(
+  db: Queryable,
+  key: string,
+  offset: number,
+  limit: number,
+): Promise<WaitingRow[]> {
+  return await db.query<WaitingRow>(
+    `with page as materialized (
+      select * from delivery d where d.route = $1 and ${waiting}
+      order by d.status desc, d.organization_id, d.due_at, d.submission_id, d.position offset $2 limit $3
+    )
+    select p.submission_id as "submissionId", p.position, p.email, p.status, p.organization_id as "organizationId",
+      o.name as "organizationName", o.status <> 'active' as "isHeld", s.sender->>'email' as sender, s.subject,
+      p.attempts, p.response, s.created_at as "acceptedAt", p.due_at as "dueAt", p.expires_at as "expiresAt"
+    from page p join submission s on s.id = p.submission_id join organization o on o.id = p.organization_id
+    order by p.status desc, p.organization_id, p.due_at, p.submission_id, p.position`,
+    [key, offset, limit],
   )
 }
 

@@ -16,6 +16,7 @@ export interface MembershipOptions {
   clock: Clock
   log: Log
   mark: NodeProfile['mark']
+  program: NodeProfile['program']
 }
 
 /** Keeps this node known to the others from `start` to `stop`, as long as the database can be reached. */
@@ -69,9 +70,9 @@ export class Membership {
       await this.#publish()
       return false
     }
-    const { db, clock, log, mark } = this.#options
+    const { db, clock, log, mark, program } = this.#options
     const addresses = this.#addresses
-    const node = await joinNodes(db, { ...addresses, mark }, clock.now())
+    const node = await joinNodes(db, { ...addresses, mark, program }, clock.now())
     this.#node = node
     this.#published = addresses
     node.lost.catch((error) => {

@@ -13,15 +13,15 @@ import { type Caller, largestContentBytes, makeSurroundings, meetNode, newKey } 
 const { env, ...surroundings } = await makeSurroundings({ after })
 const { place } = surroundings
 const owner = await startNode(place, { env })
-const world = { ...surroundings, ...(await meetNode(owner)) }
+const world = { ...surroundings, ...(await meetNode(place, owner)) }
 const acquiring = [await world.createCaller(), await world.createCaller()] as const
 const property = await acquire(world, acquiring[0])
 const sleepersProperty = await acquire(world, acquiring[1])
 await owner.stop()
 
 // From here on the API is alone: whatever changes, a request has changed it.
-const node = await startNode(place, { env, roles: ['api'] })
-const { base, document, prove, createCaller, meet } = await meetNode(node)
+const node = await startNode(place, { env, roles: ['api', 'dashboard'] })
+const { base, document, prove, createCaller, meet } = await meetNode(place, node)
 const { foundation } = node
 const [caller, sleeper] = acquiring.map(meet) as [Caller, Caller]
 

@@ -14,7 +14,7 @@ import { makeSurroundings, meetNode } from './world.ts'
 const { env, ...surroundings } = await makeSurroundings({ after })
 const { place } = surroundings
 const owner = await startNode(place, { env })
-const world = { ...surroundings, ...(await meetNode(owner)) }
+const world = { ...surroundings, ...(await meetNode(place, owner)) }
 const acquiring = await world.createCaller()
 const property = await acquire(world, acquiring)
 await owner.stop()
@@ -22,8 +22,11 @@ await owner.stop()
 const door = new Door(place)
 await door.open()
 place.after(() => door.shut())
-const node = await startNode(place, { env: { ...env, POSTHORN_DATABASE_URL: door.url }, roles: ['api'] })
-const { base, document, prove, meet } = await meetNode(node)
+const node = await startNode(place, {
+  env: { ...env, POSTHORN_DATABASE_URL: door.url },
+  roles: ['api', 'dashboard'],
+})
+const { base, document, prove, meet } = await meetNode(place, node)
 const caller = meet(acquiring)
 /** Another way to the database, past the door. */
 const db = new Db({ connection: place.connection })

@@ -2,12 +2,14 @@
 import { randomUUID } from 'node:crypto'
 import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
+import { Db } from '../../src/postgres/db.ts'
 import type { Limits } from '../../src/store/organizations.ts'
 import { Api, type Inbox, type Message } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'
 import { type Domain, proveDomain, type Use } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, type Place, startNode, type TestNode } from '../support/node.ts'
+import { actsBySession, startSessionFront } from '../support/session-front.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { type Scope, until } from '../support/until.ts'
@@ -75,23 +77,39 @@ export async function makeSurroundings(scope: Scope) {
 export async function makeWorld(scope: Scope): Promise<World> {
   const { env, ...surroundings } = await makeSurroundings(scope)
   const node = await startNode(surroundings.place, { env })
-  return { ...surroundings, ...(await meetNode(node)) }
+  return { ...surroundings, ...(await meetNode(surroundings.place, node)) }
 }
 
 /** The node with its document, and callers of it. */
 export async function meetNode(
+  place: Place,
   node: TestNode,
 ): Promise<Pick<World, 'node' | 'base' | 'document' | 'prove' | 'createCaller' | 'meet'>> {
   const { host, port } = node.app.listening.http!
-  const base = `http://${host}:${port}`
+  const own = `http://${host}:${port}`
+  const base = actsBySession ? await frontOf(place, node, own) : own
   const document = await ApiDocument.fetch(base)
   const meet: World['meet'] = ({ organizationId, secret }) => ({
     ...{ organizationId, secret, api: new Api(() => base, secret) },
-    createKey: (input) => makeKey(node, organizationId, input),
+    createKey: async (input) => greeted(base, await makeKey(node, organizationId, input)),
     ask: (method, path, more = {}) => ask(base, { method, path, secret, ...more }),
   })
-  const createCaller = async (options?: CallerOptions) => meet(await makeOrganization(node, options))
+  const createCaller = async (options?: CallerOptions) =>
+    meet(await greeted(base, await makeOrganization(node, options)))
   return { node, base, document, prove: provesBy(document), createCaller, meet }
+}
+
+/** Where a session stands for the key, it is opened before anything is looked at. */
+async function greeted<Made extends { secret: string }>(base: string, made: Made): Promise<Made> {
+  if (actsBySession) await ask(base, { method: 'GET', path: '/v1/me', secret: made.secret })
+  return made
+}
+
+/** By a connection of its own, for tests take the node's away. */
+async function frontOf(place: Place, { foundation: { clock } }: TestNode, base: string): Promise<string> {
+  const db = new Db({ connection: place.connection })
+  place.after(() => db.close())
+  return await startSessionFront(place, { base, db, clock })
 }
 
 const generous: Limits = {

@@ -21,8 +21,9 @@ const table: Record<string, string[]> = {
   store: ['postgres', 'base'],
   flow: ['base', 'mail', 'dns', 'mailauth', 'smtp', 'acme', 'scan', 'webhook', 'blobs', 'postgres', 'store'],
   worker: ['postgres', 'store', 'base'],
-  http: [...outward, 'postgres/db'],
-  operator: [...outward, 'postgres/db'],
+  web: ['base'],
+  http: [...outward, 'web', 'postgres/db'],
+  operator: [...outward, 'web', 'http/errors', 'postgres/db'],
 }
 
 /** A folder of flow/ imports itself and the files of flow/ itself, and these. */

@@ -20,7 +20,7 @@ function emptyFolder(scope: Scope): string {
   return folder
 }
 
-const commands = ['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue']
+const commands = ['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'operator']
 
 test('help names every command, and every command has help of its own', async (t) => {
   const folder = emptyFolder(t)

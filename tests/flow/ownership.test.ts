@@ -44,7 +44,7 @@ async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
 
 const leaseMs = 15_000
 const owner = (nodeId: number) => ({ nodeId, leaseMs })
-const nowhere = { smtp: null, capture: null, mark: null }
+const nowhere = { smtp: null, capture: null, mark: null, program: null }
 
 /** Takes over what it finds: among the queues named, or in a walk through all of them. */
 async function acquire(db: Db, nodeId: number, among: string[] | null = null) {

@@ -4,8 +4,8 @@ import { get } from 'node:http'
 import { after, test } from 'node:test'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
-import { makeAsset } from '../../src/http/document/asset.ts'
 import { serveDocs } from '../../src/http/document/docs.ts'
+import { makeAsset } from '../../src/web/asset.ts'
 import { setStage } from './stage.ts'
 
 const stage = await setStage({ after })

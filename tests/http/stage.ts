@@ -16,7 +16,7 @@ import { Resolver } from '../../src/dns/resolver.ts'
 import { KeyRing, RequestRate } from '../../src/flow/accounts/authenticate.ts'
 import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
-import { Sessions } from '../../src/flow/people/sessions.ts'
+import type { OidcSettings } from '../../src/flow/people/oidc.ts'
 import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
 import { Receiver } from '../../src/flow/receiving/receive.ts'
@@ -30,6 +30,7 @@ import { EventStreams } from '../../src/http/stream/event-streams.ts'
 import { MessageWaits } from '../../src/http/stream/message-waits.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { Db } from '../../src/postgres/db.ts'
+import { createDashboard } from '../../src/roles/dashboard.ts'
 import type { Limits } from '../../src/store/organizations.ts'
 import { AddressGuard } from '../../src/webhook/address-guard.ts'
 import { Api } from '../support/api.ts'
@@ -73,11 +74,13 @@ interface StageOptions {
   trustedProxies?: string[]
   /** Where validation asks, `ip:port`; nothing listens at the one it asks otherwise. */
   dnsServer?: string
+  isSignUpOpen?: boolean
+  oidc?: OidcSettings
 }
 
 export async function setStage(
   scope: Scope,
-  { trustedProxies = [], dnsServer = '127.0.0.1:1' }: StageOptions = {},
+  { trustedProxies = [], dnsServer = '127.0.0.1:1', isSignUpOpen = true, oidc }: StageOptions = {},
 ): Promise<Stage> {
   const db = new Db({ connection: await testDatabase(scope) })
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-http-'))
@@ -109,6 +112,16 @@ export async function setStage(
     maxDownloadBytes: 300_000,
     bodyMemoryBytes: 256 << 20,
   }
+  const access = {
+    ...{
+      isDevelopment: true,
+      delivery: 'capture' as const,
+      managedDomain,
+      defaultLimits,
+      isSignUpOpen,
+      oidc: oidc ?? null,
+    },
+  }
   const resolver = new Resolver({ servers: [dnsServer], timeoutMs: 1_000 })
   const hopFinder = new HopFinder({ resolver, isAllowed: () => true, clock, deadlineMs: 5_000 })
   const none = { added: new Set<string>(), removed: new Set<string>() }
@@ -129,7 +142,7 @@ export async function setStage(
     ...{ db, clock, log, secretBox, ...keys, acceptance, validation, resolver, blobs, settings, ...events },
     ...{ domains, mtaStsMode: () => 'testing' as const },
     dashboard: {
-      ...{ sessions: new Sessions({ db, clock }), parsePool, showsCaptured: true, isDevelopment: true },
+      ...createDashboard({ db, clock, log, secretBox, settings: access }, acceptance, parsePool),
       pagesFolder: join(folder, 'pages'),
     },
   })

@@ -8,8 +8,11 @@ import { createInterface } from 'node:readline'
 import { inherited } from './service.ts'
 import { type Scope, until } from './until.ts'
 
-const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path))
-export const chromiumMissing = program ? null : 'chromium is not installed'
+/** Null where it is not installed. */
+export const chromiumPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) =>
+  existsSync(path),
+)
+export const chromiumMissing = chromiumPath ? null : 'chromium is not installed'
 
 export interface Page {
   /** Every URL that the page asked for. */
@@ -37,7 +40,7 @@ export async function openPage(scope: Scope, url: string): Promise<Page> {
   const flags = ['--headless', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking']
   const sandbox = process.getuid?.() === 0 ? ['--no-sandbox'] : []
   const listen = ['--remote-debugging-port=0', `--user-data-dir=${profile}`, '--window-size=1280,1000']
-  const child = spawn(program!, [...flags, ...sandbox, ...listen, 'about:blank'], {
+  const child = spawn(chromiumPath!, [...flags, ...sandbox, ...listen, 'about:blank'], {
     env: inherited(),
     stdio: ['ignore', 'ignore', 'pipe'],
   })

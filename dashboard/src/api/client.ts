@@ -64,6 +64,7 @@ export async function read<Body>(answer: Promise<Answer<Body>>): Promise<Body> {
   const { data: body, error, response } = await answer
   if (response.ok) return body as Body
   const refusal = new ApiError(response, error as { error?: unknown } | undefined)
-  if (refusal.code === 'session_required') whenSignedOut()
+  // Who was not signed in before is not signed out now.
+  if (refusal.code === 'session_required' && changeToken !== null) whenSignedOut()
   throw refusal
 }

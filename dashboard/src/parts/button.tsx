@@ -1,8 +1,9 @@
 // What is pressed: buttons, links that look like them, and buttons that are only an icon.
 import { Link } from '@tanstack/react-router'
 import { LoaderCircle, type LucideIcon } from 'lucide-react'
-import type { ButtonHTMLAttributes, ReactNode, Ref } from 'react'
+import type { ButtonHTMLAttributes, MouseEvent, ReactNode, Ref } from 'react'
 import { classes } from './classes.ts'
+import { toast } from './toasts.ts'
 
 type Variant = 'primary' | 'plain' | 'quiet' | 'danger'
 type Size = 'small' | 'medium'
@@ -18,7 +19,7 @@ const sizes: Record<Size, string> = {
   medium: 'h-9 px-3.5 text-base gap-2',
 }
 const shape =
-  'inline-flex shrink-0 items-center justify-center rounded-md whitespace-nowrap transition-colors select-none disabled:opacity-55 disabled:pointer-events-none'
+  'inline-flex shrink-0 items-center justify-center rounded-md whitespace-nowrap select-none disabled:opacity-55 disabled:pointer-events-none aria-disabled:opacity-55 aria-disabled:cursor-not-allowed'
 
 interface Look {
   variant?: Variant | undefined
@@ -29,6 +30,8 @@ interface Look {
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement>, Look {
   /** Something is under way: the button waits, keeps its width, and says so. */
   busy?: boolean | undefined
+  /** Why this person cannot press it: it is reached all the same, and says so. */
+  refusal?: string | undefined
   ref?: Ref<HTMLButtonElement>
 }
 
@@ -38,6 +41,7 @@ export function Button({
   size = 'medium',
   icon: Icon,
   busy,
+  refusal,
   children,
   ...rest
 }: ButtonProps) {
@@ -46,6 +50,7 @@ export function Button({
       type="button"
       aria-busy={busy || undefined}
       {...rest}
+      {...refused(refusal)}
       disabled={rest.disabled || busy}
       className={classes(shape, looks[variant], sizes[size], rest.className)}
     >
@@ -57,6 +62,15 @@ export function Button({
       {children}
     </button>
   )
+}
+
+function refused(reason: string | undefined): ButtonHTMLAttributes<HTMLButtonElement> {
+  if (reason === undefined) return {}
+  const say = (event: MouseEvent) => {
+    event.preventDefault()
+    toast(reason)
+  }
+  return { 'aria-disabled': true, title: reason, onClick: say }
 }
 
 /** A link to another page that looks like a button. */
@@ -80,6 +94,7 @@ export function IconButton({
   label,
   icon: Icon,
   size = 'medium',
+  refusal,
   ...rest
 }: Omit<ButtonProps, 'variant' | 'icon' | 'children' | 'busy'> & { label: string; icon: LucideIcon }) {
   return (
@@ -88,6 +103,7 @@ export function IconButton({
       aria-label={label}
       title={label}
       {...rest}
+      {...refused(refusal)}
       className={classes(shape, looks.quiet, size === 'small' ? 'size-7' : 'size-9', rest.className)}
     >
       <Icon size={size === 'small' ? 15 : 17} aria-hidden />

@@ -1,5 +1,5 @@
-// A chart of numbers over time in the colours of the theme, and the same numbers as a table for who hears the page.
-import { useEffect, useRef } from 'react'
+// A chart of numbers over time in the colours of the theme; the moment that is pointed at in numbers, and all of them as a table.
+import { useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { parts } from '../texts/parts.ts'
@@ -25,17 +25,27 @@ interface ChartProps {
   format?: (value: number) => string
 }
 
+interface Pointed {
+  index: number
+  leftPx: number
+}
+
 const numbers = new Intl.NumberFormat('en', { notation: 'compact' })
+const daySeconds = 86_400
+const dayCounts = [1, 2, 7, 14, 28]
+const hourText = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
+const dayText = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
 
 export function Chart({ label, times, series, heightPx = 220, format = numbers.format }: ChartProps) {
   const frame = useRef<HTMLDivElement>(null)
   const theme = useThemeName()
+  const [pointed, setPointed] = useState<Pointed | null>(null)
   // biome-ignore lint/correctness/useExhaustiveDependencies: the theme's colours are read when it changes
   useEffect(() => {
     const element = frame.current
     if (!element) return
     const plot = new uPlot(
-      optionsOf({ element, series, heightPx, format }),
+      optionsOf({ element, times, series, heightPx, format, onPoint: setPointed }),
       [
         times.map((at) => Date.parse(at) / 1000),
         ...series.map(({ values }) => [...values]),
@@ -52,15 +62,21 @@ export function Chart({ label, times, series, heightPx = 220, format = numbers.f
   return (
     <figure aria-label={label} className="min-w-0">
       <Legend series={series} />
-      <div ref={frame} aria-hidden className="min-w-0" style={{ height: heightPx }} />
+      <div ref={frame} aria-hidden className="relative min-w-0" style={{ height: heightPx }}>
+        {pointed && times[pointed.index] && <Reading {...{ pointed, times, series, format }} />}
+      </div>
       <ChartTable {...{ label, times, series, format }} />
     </figure>
   )
 }
 
-type OptionsInput = Required<Pick<ChartProps, 'series' | 'heightPx' | 'format'>> & { element: HTMLElement }
+interface OptionsInput extends Required<Pick<ChartProps, 'times' | 'series' | 'heightPx' | 'format'>> {
+  element: HTMLElement
+  onPoint: (pointed: Pointed | null) => void
+}
 
-function optionsOf({ element, series, heightPx, format }: OptionsInput): uPlot.Options {
+function optionsOf(input: OptionsInput): uPlot.Options {
+  const { element, times, series, heightPx, format, onPoint } = input
   const color = (name: string) => resolveColor(element, `var(--${name})`)
   const axis = {
     stroke: color('faint'),
@@ -71,10 +87,17 @@ function optionsOf({ element, series, heightPx, format }: OptionsInput): uPlot.O
     width: element.clientWidth,
     height: heightPx,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 22, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     axes: [
-      { ...axis, grid: { show: false } },
+      {
+        ...axis,
+        grid: { show: false },
+        size: 28,
+        space: 64,
+        values: writeTimes,
+        ...(isDaily(times) && { incrs: dayCounts.map((days) => days * daySeconds) }),
+      },
       {
         ...axis,
         size: 44,
@@ -83,14 +106,42 @@ function optionsOf({ element, series, heightPx, format }: OptionsInput): uPlot.O
       },
     ],
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, (max ?? 0) * 1.08)] } },
-    series: [{}, ...series.map((one) => lineOf(one, color))],
+    series: [{}, ...series.map((one) => lineOf(one, color, series.length))],
+    hooks: {
+      setCursor: [
+        ({ cursor: { idx, left = -1 }, bbox }) =>
+          onPoint(
+            idx == null || left < 0 ? null : { index: idx, leftPx: left + bbox.left / devicePixelRatio },
+          ),
+      ],
+    },
   }
 }
 
-function lineOf({ label, tone, bars }: Series, color: (name: string) => string): uPlot.Series {
+/** What is told by the day has no marks within one. */
+function isDaily(times: readonly string[]): boolean {
+  const [last, before] = [times.at(-1), times.at(-2)]
+  return !!last && !!before && Date.parse(last) - Date.parse(before) >= daySeconds * 1000
+}
+
+/** Days by their date, hours by the clock; midnight says whose it is. */
+function writeTimes(_plot: uPlot, splits: number[], _axis: number, _space: number, step: number): string[] {
+  return splits.map((seconds) => {
+    const at = new Date(seconds * 1000)
+    return step >= daySeconds || at.getHours() === 0 ? dayText.format(at) : hourText.format(at)
+  })
+}
+
+function lineOf(
+  { label, tone, bars }: Series,
+  color: (name: string) => string,
+  seriesCount: number,
+): uPlot.Series {
   const stroke = color(tone)
   const points = { show: false }
-  if (!bars) return { label, stroke, width: 1.75, points }
+  // More than one filled line would hide each other.
+  if (!bars)
+    return { label, stroke, width: 1.75, points, ...(seriesCount === 1 && { fill: color(`${tone}-soft`) }) }
   return {
     label,
     stroke,
@@ -124,35 +175,72 @@ function Legend({ series }: { series: readonly Series[] }) {
   )
 }
 
-function ChartTable({
-  label,
-  times,
-  series,
-  format,
-}: Required<Pick<ChartProps, 'label' | 'times' | 'series' | 'format'>>) {
+type Numbers = Required<Pick<ChartProps, 'times' | 'series' | 'format'>>
+
+/** The numbers of the moment that is pointed at. */
+function Reading({ pointed: { index, leftPx }, times, series, format }: Numbers & { pointed: Pointed }) {
+  const isRight = leftPx > 200
   return (
-    <table className="sr-only">
-      <caption>{parts.chartTable(label)}</caption>
-      <thead>
-        <tr>
-          <th scope="col">{parts.time}</th>
-          {series.map((one) => (
-            <th key={one.label} scope="col">
-              {one.label}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {times.map((at, index) => (
-          <tr key={at}>
-            <th scope="row">{exactTime(at)}</th>
-            {series.map(({ label: name, values }) => (
-              <td key={name}>{values[index] == null ? parts.notAvailable : format(values[index])}</td>
+    <div
+      className="pointer-events-none absolute top-2 z-10 rounded-md bg-surface px-3 py-2 text-xs shadow-overlay"
+      style={{ left: leftPx, transform: `translateX(${isRight ? 'calc(-100% - 10px)' : '10px'})` }}
+    >
+      <p className="mb-1 whitespace-nowrap text-faint">{exactTime(times[index]!)}</p>
+      {series.map(({ label, tone, values }) => (
+        <p key={label} className="flex items-center gap-1.5 whitespace-nowrap">
+          <span className="size-2 rounded-full" style={{ background: `var(--${tone})` }} />
+          <span className="flex-1 pr-3 text-muted">{label}</span>
+          <span className="numbers font-medium">{write(values[index], format)}</span>
+        </p>
+      ))}
+    </div>
+  )
+}
+
+function write(value: number | null | undefined, format: (value: number) => string): string {
+  return value == null ? parts.notAvailable : format(value)
+}
+
+function ChartTable({ label, times, series, format }: Numbers & { label: string }) {
+  return (
+    <details className="mt-1 text-sm">
+      <summary className="w-fit rounded-sm text-xs text-faint hover:text-ink">{parts.asTable}</summary>
+      <section
+        aria-label={parts.chartTable(label)}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        tabIndex={0}
+        className="mt-2 max-h-72 overflow-auto rounded-md border"
+      >
+        <table className="w-full text-left">
+          <caption className="sr-only">{parts.chartTable(label)}</caption>
+          <thead className="sticky top-0 bg-surface text-faint">
+            <tr>
+              <th scope="col" className="px-3 py-1.5 font-medium">
+                {parts.time}
+              </th>
+              {series.map((one) => (
+                <th key={one.label} scope="col" className="px-3 py-1.5 text-right font-medium">
+                  {one.label}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {times.map((at, index) => (
+              <tr key={at} className="border-t">
+                <th scope="row" className="px-3 py-1 font-normal whitespace-nowrap text-muted">
+                  {exactTime(at)}
+                </th>
+                {series.map(({ label: name, values }) => (
+                  <td key={name} className="numbers px-3 py-1 text-right">
+                    {write(values[index], format)}
+                  </td>
+                ))}
+              </tr>
             ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+          </tbody>
+        </table>
+      </section>
+    </details>
   )
 }

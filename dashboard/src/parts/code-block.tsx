@@ -12,18 +12,18 @@ interface CodeBlockProps {
 
 export function CodeBlock({ code, label, wrap }: CodeBlockProps) {
   return (
-    <div className="relative min-w-0 rounded-md border bg-sunken">
+    <div className="flex min-w-0 items-start rounded-md border bg-sunken">
       <section
         aria-label={label}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
         tabIndex={0}
-        className="overflow-x-auto rounded-md py-3 pr-12 pl-4 text-sm"
+        className="min-w-0 flex-1 overflow-x-auto rounded-md py-3 pl-4 text-sm"
       >
-        <pre className={classes('w-fit', wrap && 'w-auto break-all whitespace-pre-wrap')}>
+        <pre className={classes(wrap ? 'break-all whitespace-pre-wrap' : 'w-fit pr-4')}>
           <code>{code}</code>
         </pre>
       </section>
-      <div className="absolute top-1.5 right-1.5 rounded-md bg-sunken">
+      <div className="p-1.5">
         <CopyButton text={code} what={label} />
       </div>
     </div>

@@ -6,19 +6,21 @@ interface EmptyProps {
   icon: LucideIcon
   title: string
   children: ReactNode
+  /** `h1` where it is all that the page has. */
+  heading?: 'h1' | 'h2'
   /** What to press first. */
   action?: ReactNode
   /** The same step as a program does it: a CodeBlock. */
   code?: ReactNode
 }
 
-export function Empty({ icon: Icon, title, children, action, code }: EmptyProps) {
+export function Empty({ icon: Icon, title, children, heading: Heading = 'h2', action, code }: EmptyProps) {
   return (
     <div className="mx-auto grid max-w-xl justify-items-center gap-3 px-4 py-14 text-center">
       <span className="grid size-11 place-items-center rounded-lg border bg-surface text-accent">
         <Icon size={20} strokeWidth={1.75} aria-hidden />
       </span>
-      <h2 className="text-lg font-semibold text-balance">{title}</h2>
+      <Heading className="text-lg font-semibold text-balance">{title}</Heading>
       <div className="max-w-md text-pretty text-muted">{children}</div>
       {action && <div className="mt-2 flex flex-wrap justify-center gap-2">{action}</div>}
       {code && <div className="mt-4 w-full min-w-0 text-left">{code}</div>}

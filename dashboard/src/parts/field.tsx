@@ -34,7 +34,7 @@ export function Field({
   const id = useId()
   const describedBy = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
   return (
-    <div className="grid gap-1.5">
+    <div className="grid grid-cols-1 content-start gap-1.5">
       <label htmlFor={id} className={labelHidden ? 'sr-only' : 'text-sm font-medium text-ink'}>
         {label}
       </label>
@@ -162,7 +162,7 @@ export function Switch({ label, hint, checked, onChange, disabled }: Choice) {
         disabled={disabled}
         onClick={() => onChange(!checked)}
         className={classes(
-          'relative h-5 w-9 shrink-0 rounded-full transition-colors disabled:opacity-55',
+          'relative h-5 w-9 shrink-0 rounded-full disabled:opacity-55',
           checked ? 'bg-accent' : 'bg-edge',
         )}
       >

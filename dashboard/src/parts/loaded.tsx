@@ -1,11 +1,11 @@
 // What a query brings: its place while it loads, its error with another try, or the page made of it.
-import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { ErrorNote } from './error-note.tsx'
 import { SkeletonRows } from './skeleton.tsx'
 
 interface LoadedProps<Value> {
-  query: UseQueryResult<Value>
+  /** Of one thing, or of a list's pages. */
+  query: { data: Value | undefined; error: unknown; refetch: () => unknown }
   /** What stands there while it loads; a few lines where it does not say. */
   waiting?: ReactNode
   children: (value: Value) => ReactNode

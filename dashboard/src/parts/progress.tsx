@@ -22,7 +22,7 @@ export function Progress({ label, value, max, format = numbers.format, limit }: 
     <div>
       <div className="mb-1.5 flex justify-between gap-4 text-sm">
         <span id={id}>{label}</span>
-        <span className="numbers text-muted">
+        <span className="numbers whitespace-nowrap text-muted">
           {format(value)} / {format(max)}
         </span>
       </div>

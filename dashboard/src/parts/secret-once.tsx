@@ -14,7 +14,7 @@ interface SecretOnceProps {
 
 export function SecretOnce({ secret, what, firstCall }: SecretOnceProps) {
   return (
-    <div className="grid gap-4">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
       <div className="rounded-md border border-accent/40 bg-accent-soft p-4">
         <p className="flex items-center gap-2 font-medium text-accent">
           <KeyRound size={16} aria-hidden />

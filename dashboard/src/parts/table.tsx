@@ -1,6 +1,6 @@
 // A table of rows that can be opened: by a click anywhere, by `j`, `k` and Enter. Columns that matter less are not on a phone.
 import { Link } from '@tanstack/react-router'
-import { type ReactNode, useRef } from 'react'
+import { type MouseEvent, type ReactNode, useRef } from 'react'
 import { classes } from './classes.ts'
 import { useListKeys } from './list-keys.ts'
 
@@ -24,9 +24,11 @@ interface TableProps<Row> {
   keyOf: (row: Row) => string
   /** Where a row leads, as `/domains/…`; the first column is its link. */
   linkOf?: (row: Row) => string
+  /** What opens a row that has no address of its own; then the first column is its button. */
+  onOpen?: (row: Row) => void
 }
 
-export function Table<Row>({ label, columns, rows, keyOf, linkOf }: TableProps<Row>) {
+export function Table<Row>({ label, columns, rows, keyOf, linkOf, onOpen }: TableProps<Row>) {
   const body = useRef<HTMLTableSectionElement>(null)
   useListKeys(body)
   return (
@@ -43,7 +45,7 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf }: TableProps<R
         </thead>
         <tbody ref={body}>
           {rows.map((row) => (
-            <TableRow key={keyOf(row)} row={row} columns={columns} to={linkOf?.(row)} />
+            <TableRow key={keyOf(row)} row={row} columns={columns} to={linkOf?.(row)} onOpen={onOpen} />
           ))}
         </tbody>
       </table>
@@ -53,37 +55,61 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf }: TableProps<R
 
 function cellLook<Row>({ align, wideOnly, className }: Column<Row>, more: string): string {
   return classes(
-    'px-2 first:pl-4 last:pr-4 sm:first:pl-5 sm:last:pr-5',
+    // On a phone the last one that is shown need not be the last one.
+    'px-2 first:pl-4 last:pr-4 sm:first:pl-5 sm:last:pr-5 max-sm:not-has-[~_:not(.wide-only)]:pr-4',
     align === 'right' && 'numbers text-right',
-    wideOnly && 'hidden sm:table-cell',
+    wideOnly && 'wide-only hidden sm:table-cell',
     className,
     more,
   )
 }
 
+/** Its buttons can be pressed though the row's link lies over all of it. */
+const aboveLink = 'relative z-[1] w-fit max-w-full empty:hidden has-[button,a]:z-[2]'
+
 interface TableRowProps<Row> {
   row: Row
   columns: readonly Column<Row>[]
   to: string | undefined
+  onOpen: ((row: Row) => void) | undefined
 }
 
-function TableRow<Row>({ row, columns, to }: TableRowProps<Row>) {
+const opener =
+  'after:absolute after:inset-0 focus-visible:outline-none focus-visible:after:outline-2 focus-visible:after:-outline-offset-2 focus-visible:after:outline-accent'
+
+/** What stands above the opener's area, as a text that can be marked, opens the row as well. */
+function openByClick({ target, currentTarget }: MouseEvent<HTMLTableRowElement>): void {
+  if (target instanceof Element && target.closest('a, button, input, label')) return
+  if (getSelection()?.isCollapsed) currentTarget.querySelector<HTMLElement>('[data-row]')?.click()
+}
+
+function TableRow<Row>({ row, columns, to, onOpen }: TableRowProps<Row>) {
+  const isOpened = to !== undefined || onOpen !== undefined
   return (
     <tr
-      className={classes('relative border-b last:border-b-0', to && 'focus-within:bg-hover hover:bg-hover')}
+      onClick={isOpened ? openByClick : undefined}
+      className={classes(
+        'relative border-b last:border-b-0',
+        isOpened && 'focus-within:bg-hover hover:bg-hover',
+      )}
     >
       {columns.map((column, index) => (
         <td key={column.id} className={cellLook(column, 'h-11 py-1.5')}>
           {index === 0 && to ? (
-            <Link
-              to={to}
-              data-row
-              className="after:absolute after:inset-0 focus-visible:outline-none focus-visible:after:outline-2 focus-visible:after:-outline-offset-2 focus-visible:after:outline-accent"
-            >
+            <Link to={to} data-row className={opener}>
               {column.cell(row)}
             </Link>
+          ) : index === 0 && onOpen ? (
+            <button
+              type="button"
+              data-row
+              onClick={() => onOpen(row)}
+              className={classes('block w-full text-left', opener)}
+            >
+              {column.cell(row)}
+            </button>
           ) : (
-            <div className={to ? 'relative z-[1] w-fit max-w-full empty:hidden has-[button,a]:z-[2]' : ''}>
+            <div className={classes(isOpened && aboveLink, column.align === 'right' && 'ml-auto')}>
               {column.cell(row)}
             </div>
           )}

@@ -69,14 +69,13 @@ function Trigger({ name, ...rest }: { name: string }) {
     >
       <span
         aria-hidden
+        title={name}
         className="grid size-6 shrink-0 place-items-center rounded-full bg-accent-soft text-xs font-semibold text-accent"
       >
         {name.slice(0, 1).toUpperCase()}
       </span>
-      <span className="min-w-0 flex-1 truncate text-muted">
-        <span className="sr-only">{shell.account}: </span>
-        {name}
-      </span>
+      <span className="sr-only">{shell.account}: </span>
+      <span className="min-w-0 flex-1 truncate text-muted">{name}</span>
     </button>
   )
 }

@@ -11,7 +11,12 @@ import { shell } from '../texts/shell.ts'
 export function NotFound() {
   useTitle(shell.notFound)
   return (
-    <Empty icon={Compass} title={shell.notFound} action={<ButtonLink to="/">{shell.toOverview}</ButtonLink>}>
+    <Empty
+      icon={Compass}
+      heading="h1"
+      title={shell.notFound}
+      action={<ButtonLink to="/">{shell.toOverview}</ButtonLink>}
+    >
       {shell.notFoundWhat}
     </Empty>
   )
@@ -27,6 +32,7 @@ export function Broken({ error, reset }: ErrorComponentProps) {
       <Empty
         icon={isOutdated ? RefreshCw : TriangleAlert}
         title={title}
+        heading="h1"
         action={
           <Button variant="primary" onClick={again}>
             {shell.reload}
@@ -37,5 +43,14 @@ export function Broken({ error, reset }: ErrorComponentProps) {
         {!isOutdated && <code className="mt-3 block text-sm break-words">{String(error)}</code>}
       </Empty>
     </div>
+  )
+}
+
+/** The same where nothing stands around it, as the service does not answer at all. */
+export function BrokenAlone(props: ErrorComponentProps) {
+  return (
+    <main>
+      <Broken {...props} />
+    </main>
   )
 }

@@ -8,6 +8,7 @@ import { Badge } from '../parts/badge.tsx'
 import { Kbd } from '../parts/kbd.tsx'
 import { useShortcut } from '../parts/shortcut.ts'
 import { shell } from '../texts/shell.ts'
+import { states } from '../texts/states.ts'
 import { AccountMenu } from './account-menu.tsx'
 import { BottomBar, SideLinks } from './navigation.tsx'
 import { OrganizationMenu } from './organization-menu.tsx'
@@ -20,6 +21,7 @@ const ShortcutsSheet = lazy(async () => ({ default: (await import('./shortcuts-s
 const PagesSheet = lazy(async () => ({ default: (await import('./pages-sheet.tsx')).PagesSheet }))
 
 export function Frame() {
+  const { organization } = useSession()
   return (
     <div className="md:grid md:grid-cols-[228px_minmax(0,1fr)]">
       <SkipLink />
@@ -27,8 +29,12 @@ export function Frame() {
       <Live />
       <SideBar />
       <TopBar />
-      <main id="main" tabIndex={-1} className="min-w-0 pb-14 md:pb-0">
-        <Outlet />
+      <main
+        id="main"
+        tabIndex={-1}
+        className="min-w-0 pb-[calc(56px+env(safe-area-inset-bottom))] md:h-dvh md:overflow-y-auto md:pb-0 md:not-has-[[data-fills-window]]:[scrollbar-gutter:stable]"
+      >
+        <Outlet key={organization?.id} />
       </main>
       <BottomBar onMore={() => openOverlay('pages')} />
       <Overlays />
@@ -65,20 +71,21 @@ function SkipLink() {
 }
 
 function SideBar() {
-  const { development } = useSession()
+  const { development, organization } = useSession()
   return (
     <aside className="sticky top-0 hidden h-dvh flex-col gap-3 overflow-y-auto border-r bg-page px-3 py-3 md:flex">
       <OrganizationMenu />
       <FindButton />
       <SideLinks />
       <div className="mt-auto grid gap-2 pt-4">
-        {development && (
-          <div className="px-2.5">
+        <div className="flex flex-wrap gap-1.5 px-2.5 empty:hidden">
+          {development && (
             <Badge tone="accent" title={shell.developmentWhat}>
               {shell.development}
             </Badge>
-          </div>
-        )}
+          )}
+          {organization?.role === 'viewer' && <Badge title={shell.viewer}>{states.viewer}</Badge>}
+        </div>
         <AccountMenu />
       </div>
     </aside>

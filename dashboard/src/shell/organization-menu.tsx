@@ -32,7 +32,7 @@ export function OrganizationMenu() {
   const another = {
     label: shell.anotherOrganization,
     icon: Plus,
-    onSelect: () => void navigate({ to: '/pending' }),
+    onSelect: () => void navigate({ to: '/pending', search: { new: 'yes' } }),
   }
   return (
     <Menu
@@ -47,11 +47,11 @@ function Trigger({ name, ...rest }: { name: string }) {
   return (
     <button
       type="button"
-      aria-label={`${shell.switchOrganization}: ${name}`}
       {...rest}
       className="flex h-10 w-full min-w-0 items-center gap-2.5 rounded-md px-1.5 text-left hover:bg-hover"
     >
       <Logo />
+      <span className="sr-only">{shell.switchOrganization}: </span>
       <span className="min-w-0 flex-1 truncate font-semibold">{name}</span>
       <ChevronsUpDown size={14} className="shrink-0 text-faint" aria-hidden />
     </button>

@@ -5,6 +5,8 @@ import { ApiError, api, read, type Schemas, setChangeToken } from '../api/client
 export type Session = Schemas['Session']
 
 const freshMs = 60_000
+/** What was read of no organization. */
+const nobodys = ['session', 'access', 'invitation']
 
 /** The session, or null where nobody is signed in. */
 export const sessionQuery = queryOptions({
@@ -27,7 +29,7 @@ export function useSession(): Session {
   return session
 }
 
-/** `change`: not a viewer; `own`: an owner. Pages show no button that would be refused. */
+/** `change`: not a viewer; `own`: an owner. `useRefusal` has the reason for a button that would be refused. */
 export function useMay(what: 'change' | 'own'): boolean {
   const role = useSession().organization?.role
   return what === 'own' ? role === 'owner' : role === 'owner' || role === 'member'
@@ -40,7 +42,7 @@ export function useTakeSession(): (session: Session) => void {
     setChangeToken(session.csrfToken)
     const before = queries.getQueryData(sessionQuery.queryKey)
     if (before?.person.id !== session.person.id || before.organization?.id !== session.organization?.id)
-      queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
+      queries.removeQueries({ predicate: ({ queryKey }) => !nobodys.includes(String(queryKey[0])) })
     queries.setQueryData(sessionQuery.queryKey, session)
   }
 }

@@ -17,6 +17,9 @@ export const parts = {
   secretOnce: 'This is shown once',
   secretOnceWhy: 'Copy it now. Only its digest is kept, so nobody can show it again.',
   firstCall: 'The first call with it',
+  copiedIt: (what: string) => `Have you copied ${what}? Once this closes, nobody can show it again.`,
+  haveIt: 'I have copied it',
+  closeWithout: 'Close it',
   breadcrumbs: 'Breadcrumbs',
   notAvailable: '—',
   noConnection: 'The service does not answer',
@@ -25,6 +28,7 @@ export const parts = {
   failed: 'That did not work',
   requestLimits: 'You have done this too often in a short time.',
   justNow: 'just now',
+  asTable: 'Show as a table',
   chartTable: (label: string) => `${label}, as a table`,
   time: 'Time',
 }

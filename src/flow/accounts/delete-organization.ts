@@ -24,8 +24,10 @@ import {
 } from '../../store/removal.ts'
 import { purgeDeletedWebhook } from '../../store/webhook-deliveries.ts'
 import { buryWebhooks, listWebhooks } from '../../store/webhooks.ts'
+import { type Actor, operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { purgeDeleted } from '../mailbox/delete-inbox.ts'
+import { ownOrganizationId } from '../own-organization.ts'
 
 interface Deps {
   db: Db
@@ -45,8 +47,11 @@ export async function deleteOrganization(
   deps: Deps,
   given: string,
   progress: (words: string) => void,
+  actor: Actor = operator,
 ): Promise<Holdings> {
   const { db, clock } = deps
+  if (given === ownOrganizationId)
+    throw new ServiceError('invalid_request', 'this is the organization of the service itself: it stays')
   const row = await db.transaction((tx) => updateOrganizationStatus(tx, given, 'deleting', clock.now()))
   if (!row) throw new ServiceError('not_found', `there is no organization ${given}`)
   await untilKnownEverywhere()
@@ -59,7 +64,7 @@ export async function deleteOrganization(
   progress('removing its mail')
   await removeMail(deps, id)
   progress('removing endpoints, domains, suppressions, metrics and keys')
-  await removeRest(deps, id)
+  await removeRest(deps, id, actor)
   return holdings
 }
 
@@ -132,7 +137,7 @@ async function removeWebhooks({ db, clock }: Deps, id: OrganizationId): Promise<
   while ((await db.transaction((tx) => purgeDeletedWebhook(tx, chunk))) > 0);
 }
 
-async function removeRest(deps: Deps, id: OrganizationId): Promise<void> {
+async function removeRest(deps: Deps, id: OrganizationId, actor: Actor): Promise<void> {
   const { db, clock } = deps
   await removeWebhooks(deps, id)
   for (const table of ownTables)
@@ -140,5 +145,7 @@ async function removeRest(deps: Deps, id: OrganizationId): Promise<void> {
   await db.transaction(async (tx) => {
     await removeKeys(tx, id)
     await entombOrganization(tx, id, clock.now())
+    // Its name goes with it.
+    await recordDeed(tx, null, actor, { action: 'organization.deleted', subject: id, at: clock.now() })
   })
 }

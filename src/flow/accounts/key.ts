@@ -7,9 +7,10 @@ import { type InboxId, type KeyId, newUuid } from '../../base/ids.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
 import { parseDomain } from '../../mail/address.ts'
 import { trimDomain } from '../../mail/domain-name.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Db, Tx } from '../../postgres/db.ts'
 import { insertKey, type KeyRow, revokeKey } from '../../store/keys.ts'
-import { findOrganization } from '../../store/organizations.ts'
+import { findOrganization, type OrganizationRow } from '../../store/organizations.ts'
+import { type Actor, operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -42,7 +43,6 @@ function base62(value: bigint, length: number): string {
 }
 
 export interface KeyInput {
-  organizationId: string
   name: string
   kind: KeyRow['kind']
   scopes: string[]
@@ -55,35 +55,43 @@ export interface KeyInput {
   requestsPerMinute: number | null
 }
 
-/**
- * Makes a key of an existing organization; the secret is in the answer and nowhere else. Its addresses and domains may
- * be spelled in any way: they are kept in the form that callers and recipients are compared in.
- */
+/** The operator makes a key of an existing organization; the secret is in the answer and nowhere else. */
 export async function createKey(
-  deps: { db: Db; clock: Clock },
-  input: KeyInput,
+  { db, clock }: { db: Db; clock: Clock },
+  { organizationId, ...input }: KeyInput & { organizationId: string },
 ): Promise<{ key: KeyRow; secret: string }> {
-  const { expiresInMs, requestsPerMinute, ...rest } = input
-  const createdAt = deps.clock.now()
-  const secret = newSecret()
-  const key = await deps.db.transaction(async (tx) => {
-    const organization = await findOrganization(tx, input.organizationId)
-    if (!organization) throw new ServiceError('not_found', `there is no organization ${input.organizationId}`)
-    const row = {
-      ...rest,
-      allowedIps: rest.allowedIps?.map(writtenAddress) ?? null,
-      allowedRecipientDomains: rest.allowedRecipientDomains?.map(writtenDomain) ?? null,
-      id: newUuid<KeyId>(),
-      organizationId: organization.id,
-      expiresAt: expiresInMs === null ? null : new Date(createdAt.getTime() + expiresInMs),
-      requestsPerMinute,
-      createdAt,
-    }
-    await insertKey(tx, row, hashSecret(secret))
-    const rate = requestsPerMinute ?? organization.limits.requestsPerMinute
-    return { ...row, requestsPerMinute: rate, revokedAt: null }
+  return await db.transaction(async (tx) => {
+    const organization = await findOrganization(tx, organizationId)
+    if (!organization) throw new ServiceError('not_found', `there is no organization ${organizationId}`)
+    return await addKey(tx, organization, input, { actor: operator, at: clock.now() })
   })
-  return { key, secret }
+}
+
+/**
+ * Adds a key and says so in the audit log. Its addresses and domains may be spelled in any way: they are kept in the form
+ * that callers and recipients are compared in.
+ */
+export async function addKey(
+  tx: Tx,
+  { id: organizationId, limits }: OrganizationRow,
+  { expiresInMs, ...input }: KeyInput,
+  { actor, at, replaces }: { actor: Actor; at: Date; replaces?: KeyId },
+): Promise<{ key: KeyRow; secret: string }> {
+  const secret = newSecret()
+  const row = {
+    ...input,
+    allowedIps: input.allowedIps?.map(writtenAddress) ?? null,
+    allowedRecipientDomains: input.allowedRecipientDomains?.map(writtenDomain) ?? null,
+    ...{ id: newUuid<KeyId>(), organizationId, createdAt: at },
+    expiresAt: expiresInMs === null ? null : new Date(at.getTime() + expiresInMs),
+  }
+  await insertKey(tx, row, hashSecret(secret))
+  const deed = replaces
+    ? ({ action: 'key.rotated', detail: { id: row.id, replaces } } as const)
+    : ({ action: 'key.created', detail: { id: row.id, scopes: row.scopes } } as const)
+  await recordDeed(tx, organizationId, actor, { ...deed, subject: row.name, at })
+  const requestsPerMinute = row.requestsPerMinute ?? limits.requestsPerMinute
+  return { key: { ...row, requestsPerMinute, revokedAt: null }, secret }
 }
 
 function writtenDomain(given: string): string {
@@ -93,9 +101,17 @@ function writtenDomain(given: string): string {
 }
 
 /** Revokes the key; once it returns, no node accepts it any more. */
-export async function endKey(deps: { db: Db; clock: Clock }, id: string): Promise<KeyRow> {
-  const key = await deps.db.transaction((tx) => revokeKey(tx, id, deps.clock.now()))
-  if (!key) throw new ServiceError('not_found', `there is no key ${id}`)
+export async function endKey({ db, clock }: { db: Db; clock: Clock }, id: string): Promise<KeyRow> {
+  const key = await db.transaction((tx) => revoke(tx, id, { actor: operator, at: clock.now() }))
   await untilKnownEverywhere()
+  return key
+}
+
+/** Ends the key and says so in the audit log; nodes may know it for a moment longer. */
+export async function revoke(tx: Tx, id: string, { actor, at }: { actor: Actor; at: Date }): Promise<KeyRow> {
+  const key = await revokeKey(tx, id, at)
+  if (!key) throw new ServiceError('not_found', `there is no key ${id}`)
+  const deed = { action: 'key.revoked', subject: key.name, detail: { id: key.id }, at } as const
+  await recordDeed(tx, key.organizationId, actor, deed)
   return key
 }

@@ -4,12 +4,15 @@ import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
 import {
+  findOrganization,
   insertOrganization,
   type Limits,
   type OrganizationRow,
+  renameOrganization,
   updateLimits,
   updateOrganizationStatus,
 } from '../../store/organizations.ts'
+import { type Actor, operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -48,7 +51,10 @@ export async function createOrganization(
 ): Promise<OrganizationRow> {
   const at = clock.now()
   const row = { ...input, id: newUuid<OrganizationId>(), createdAt: at, updatedAt: at }
-  await db.transaction((tx) => insertOrganization(tx, row))
+  await db.transaction(async (tx) => {
+    await insertOrganization(tx, row)
+    await recordDeed(tx, row.id, operator, { action: 'organization.created', subject: row.name, at })
+  })
   return { ...row, managedUsed: 0 }
 }
 
@@ -57,8 +63,15 @@ export async function changeOrganizationStatus(
   { db, clock }: Deps,
   id: string,
   status: 'active' | 'suspended',
+  actor: Actor = operator,
 ): Promise<OrganizationRow> {
-  const row = found(await db.transaction((tx) => updateOrganizationStatus(tx, id, status, clock.now())), id)
+  const action = status === 'active' ? 'organization.approved' : 'organization.suspended'
+  const row = await db.transaction(async (tx) => {
+    const at = clock.now()
+    const changed = found(await updateOrganizationStatus(tx, id, status, at), id)
+    await recordDeed(tx, changed.id, actor, { action, subject: changed.name, at })
+    return changed
+  })
   await untilKnownEverywhere()
   return row
 }
@@ -68,10 +81,39 @@ export async function changeLimits(
   { db, clock }: Deps,
   id: string,
   limits: Partial<Limits>,
+  actor: Actor = operator,
 ): Promise<OrganizationRow> {
-  const row = found(await db.transaction((tx) => updateLimits(tx, id, limits, clock.now())), id)
+  const row = await db.transaction(async (tx) => {
+    const at = clock.now()
+    const changed = found(await updateLimits(tx, id, limits, at), id)
+    const deed = {
+      action: 'organization.limits_changed',
+      subject: changed.name,
+      detail: { ...limits },
+      at,
+    } as const
+    await recordDeed(tx, changed.id, actor, deed)
+    return changed
+  })
   await untilKnownEverywhere()
   return row
+}
+
+/** Gives it another name, which people call it by; nothing else goes by it. */
+export async function nameOrganization(
+  { db, clock }: Deps,
+  id: string,
+  name: string,
+  actor: Actor,
+): Promise<OrganizationRow> {
+  return await db.transaction(async (tx) => {
+    const at = clock.now()
+    const before = found(await findOrganization(tx, id), id)
+    const row = found(await renameOrganization(tx, before.id, name, at), id)
+    const detail = { from: before.name }
+    await recordDeed(tx, row.id, actor, { action: 'organization.renamed', subject: name, detail, at })
+    return row
+  })
 }
 
 function found(row: OrganizationRow | null, id: string): OrganizationRow {

@@ -1,7 +1,7 @@
 // Ends deliveries that wait: given up after their lifetime, cancelled by an operator.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
-import { firstUuidAt } from '../../base/ids.ts'
+import { firstUuidAt, type OrganizationId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
 import {
   type DeliveryKey,
@@ -11,7 +11,8 @@ import {
   findWaitingOfRoute,
 } from '../../store/deliveries.ts'
 import { findOrganization } from '../../store/organizations.ts'
-import { flushRoute, listQueues, setPaused } from '../../store/routes.ts'
+import { flushRoute, listQueues, type QueueRow, setPaused } from '../../store/routes.ts'
+import { type Actor, type Deed, operator, recordDeed } from '../audit.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -40,8 +41,9 @@ export async function failRoute(
 }
 
 /** Cancels everything that waits in the queue; returns how much. */
-export async function cancelQueue(deps: Deps, route: string): Promise<number> {
-  await requireQueue(deps, route)
+export async function cancelQueue(deps: Deps, route: string, actor = operator): Promise<number> {
+  const { waiting } = await requireQueue(deps, route)
+  await recordCancelling(deps, null, actor, { subject: route, detail: { waiting } })
   return await endRoute(deps, route, cancelled)
 }
 
@@ -49,12 +51,26 @@ export async function cancelQueue(deps: Deps, route: string): Promise<number> {
  * Cancels everything that the organization has waiting, whatever its state, a part at a time; returns how much. What it
  * sends meanwhile is left alone.
  */
-export async function cancelOrganization({ db, clock }: Deps, id: string): Promise<number> {
+export async function cancelOrganization({ db, clock }: Deps, id: string, actor = operator): Promise<number> {
   const organization = await findOrganization(db, id)
   if (!organization) throw new ServiceError('not_found', `there is no organization ${id}`)
+  await recordCancelling({ db, clock }, organization.id, actor, { subject: organization.name })
   const before = firstUuidAt(clock.nowMs() + 1)
   const find = () => findWaitingOfOrganization(db, organization.id, before, chunk)
   return await endAll({ db, clock }, find, cancelled)
+}
+
+/** Before it begins, for it goes on commit by commit and may be broken off. */
+async function recordCancelling(
+  { db, clock }: Deps,
+  organizationId: OrganizationId | null,
+  actor: Actor,
+  deed: Pick<Deed, 'subject' | 'detail'>,
+): Promise<void> {
+  const at = clock.now()
+  await db.transaction((tx) =>
+    recordDeed(tx, organizationId, actor, { ...deed, action: 'queue.cancelled', at }),
+  )
 }
 
 async function endRoute(deps: Deps, route: string, end: Parameters<typeof endWaiting>[2]): Promise<number> {
@@ -76,20 +92,39 @@ async function endAll(
 }
 
 /** A paused queue takes no new work onto the wire; what is there ends. */
-export async function pauseQueue({ db }: Deps, route: string, state: 'paused' | 'running'): Promise<void> {
-  if (!(await db.transaction((tx) => setPaused(tx, route, state)))) throw noQueue(route)
+export async function pauseQueue(
+  { db, clock }: Deps,
+  route: string,
+  state: 'paused' | 'running',
+  actor = operator,
+): Promise<void> {
+  const action = state === 'paused' ? 'queue.paused' : 'queue.resumed'
+  const isThere = await db.transaction(async (tx) => {
+    if (!(await setPaused(tx, route, state))) return false
+    await recordDeed(tx, null, actor, { action, subject: route, at: clock.now() })
+    return true
+  })
+  if (!isThere) throw noQueue(route)
 }
 
 /** Makes everything that waits due at once, whatever its back-off; returns how much was moved. */
-export async function flushQueue({ db, clock }: Deps, route: string): Promise<number> {
-  const moved = await db.transaction((tx) => flushRoute(tx, route, clock.now()))
+export async function flushQueue({ db, clock }: Deps, route: string, actor = operator): Promise<number> {
+  const at = clock.now()
+  const moved = await db.transaction(async (tx) => {
+    const count = await flushRoute(tx, route, at)
+    if (count === null) return null
+    const deed = { action: 'queue.flushed', subject: route, detail: { moved: count }, at } as const
+    await recordDeed(tx, null, actor, deed)
+    return count
+  })
   if (moved === null) throw noQueue(route)
   return moved
 }
 
-async function requireQueue({ db }: Deps, route: string): Promise<void> {
+async function requireQueue({ db }: Deps, route: string): Promise<QueueRow> {
   const [queue] = await listQueues(db, route)
   if (!queue) throw noQueue(route)
+  return queue
 }
 
 function noQueue(route: string): ServiceError {

@@ -8,6 +8,7 @@ import { findWaitingOfDomain } from '../../store/domain-use.ts'
 import { deleteDomainRow, findDomain, lockDomain } from '../../store/domains.ts'
 import { countInboxes } from '../../store/inboxes.ts'
 import { lockOrganization } from '../../store/organizations.ts'
+import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -29,6 +30,8 @@ export async function deleteDomain({ db, clock }: Deps, caller: Caller, id: stri
         `There are inboxes on ${row.name} (${onDomain}). Delete them first.`,
       )
     await deleteDomainRow(tx, row.id)
+    const deed = { action: 'domain.deleted', subject: row.name, at: clock.now() } as const
+    await recordDeed(tx, organizationId, actorOf(caller), deed)
     return row.id
   })
   if (gone) await cancelWaiting({ db, clock }, gone)

@@ -16,6 +16,7 @@ import {
   type Standing,
 } from '../../store/domains.ts'
 import { lockOrganization } from '../../store/organizations.ts'
+import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import { domainAlgorithms, makeDomainKeys } from '../dkim-secret.ts'
 import { type DomainView, type ViewDeps, viewOneDomain } from './domain-view.ts'
@@ -64,11 +65,12 @@ const untouched: Standing = { reasons: [], checkedAt: null, failures: 0, failing
 async function insert(
   tx: Tx,
   { clock }: Deps,
-  { organizationId }: Caller,
+  caller: Caller,
   name: string,
   keys: DkimKeyRow[],
 ): Promise<DomainRow> {
   const at = clock.now()
+  const { organizationId } = caller
   const row: DomainRow = {
     id: newUuid<DomainId>(),
     organizationId,
@@ -87,5 +89,6 @@ async function insert(
   }
   await insertDomain(tx, row)
   for (const key of keys) await insertDomainKey(tx, { ...key, domainId: row.id, organizationId }, at)
+  await recordDeed(tx, organizationId, actorOf(caller), { action: 'domain.registered', subject: name, at })
   return row
 }

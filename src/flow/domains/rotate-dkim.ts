@@ -7,6 +7,7 @@ import type { DkimAlgorithm } from '../../mailauth/dkim-sign.ts'
 import type { Db, Queryable } from '../../postgres/db.ts'
 import { insertDomainKey, listDomainKeys, trimRetiredKeys } from '../../store/dkim-keys.ts'
 import { findDomain, lockDomain, touchDomain } from '../../store/domains.ts'
+import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import { domainAlgorithms, makeDomainKeys } from '../dkim-secret.ts'
 import { type DomainView, type ViewDeps, viewOneDomain } from './domain-view.ts'
@@ -36,6 +37,8 @@ export async function rotateDkim(deps: Deps, caller: Caller, id: string): Promis
     }
     await trimRetiredKeys(tx, row.id, maxRetired)
     await touchDomain(tx, row.id, at)
+    const deed = { action: 'domain.keys_rotated', subject: row.name, at } as const
+    await recordDeed(tx, row.organizationId, actorOf(caller), deed)
     return await viewOneDomain(tx, deps, { ...row, updatedAt: at })
   })
 }

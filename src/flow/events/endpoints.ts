@@ -20,6 +20,7 @@ import {
 } from '../../store/webhooks.ts'
 import type { AddressGuard } from '../../webhook/address-guard.ts'
 import { newSigningSecret } from '../../webhook/sign.ts'
+import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import { sealSigningSecret } from '../signing-secret.ts'
 
@@ -65,6 +66,7 @@ export async function openWebhook(
         `The organization has ${count} webhook endpoints, which is its limit.`,
       )
     await insertWebhook(tx, webhook, sealSigningSecret(secretBox, webhook.id, secret))
+    await record(tx, caller, webhook, { action: 'webhook.created', at })
   })
   return { webhook, secret }
 }
@@ -112,6 +114,7 @@ export async function rotateSecret(
     const secret = newSigningSecret()
     const sealed = sealSigningSecret(secretBox, webhook.id, secret)
     await replaceSecret(tx, webhook.id, sealed, { previousUntil: new Date(at.getTime() + overlapMs), at })
+    await record(tx, caller, webhook, { action: 'webhook.secret_rotated', at })
     return { webhook: { ...webhook, updatedAt: at }, secret }
   })
 }
@@ -155,7 +158,18 @@ export async function deleteWebhook({ db, clock }: Deps, caller: Caller, id: str
         'It is being called. Try again in a moment, or disable it.',
       )
     await buryWebhooks(tx, [webhook.id], at)
+    await record(tx, caller, webhook, { action: 'webhook.deleted', at })
   })
+}
+
+async function record(
+  tx: Tx,
+  caller: Caller,
+  { id, url }: WebhookRow,
+  { action, at }: { action: 'webhook.created' | 'webhook.deleted' | 'webhook.secret_rotated'; at: Date },
+): Promise<void> {
+  const deed = { action, subject: id, detail: { url }, at }
+  await recordDeed(tx, caller.organizationId, actorOf(caller), deed)
 }
 
 async function lockOwn(tx: Tx, caller: Caller, id: string): Promise<WebhookRow> {

@@ -8,6 +8,7 @@ import { entombInbox, findInbox, lockInbox } from '../../store/inboxes.ts'
 import { deleteUnusedRaws } from '../../store/raws.ts'
 import { purgeMessages } from '../../store/removal.ts'
 import { eraseResults } from '../../store/submissions.ts'
+import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -25,6 +26,8 @@ export async function deleteInbox({ db, clock }: Deps, caller: Caller, inboxId: 
     const end = { failureCode: 'inbox_deleted', eventType: 'cancelled' as const, classification: null }
     await endWaiting(tx, deliveries, end, at)
     await entombInbox(tx, inbox.id, at)
+    const deed = { action: 'inbox.deleted', subject: `${inbox.localPart}@${inbox.domain}`, at } as const
+    await recordDeed(tx, caller.organizationId, actorOf(caller), deed)
   })
 }
 

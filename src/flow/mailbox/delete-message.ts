@@ -8,6 +8,7 @@ import { lockInbox } from '../../store/inboxes.ts'
 import { deleteMessageRow, findMessage } from '../../store/messages.ts'
 import { deleteUnusedRaws } from '../../store/raws.ts'
 import { eraseResults } from '../../store/submissions.ts'
+import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock; blobs: DiskBlobs }
@@ -32,6 +33,12 @@ export async function deleteMessage(
       await eraseResults(tx, [message.submissionId])
     }
     await deleteMessageRow(tx, message, clock.now())
+    const deed = {
+      action: 'message.deleted',
+      subject: message.id,
+      detail: { inboxId: message.inboxId },
+    } as const
+    await recordDeed(tx, caller.organizationId, actorOf(caller), { ...deed, at: clock.now() })
     return message.rawId ? await deleteUnusedRaws(tx, [message.rawId]) : []
   })
   for (const blob of unused) await blobs.delete(blob)

@@ -4,7 +4,7 @@ import { ServiceError } from '../../base/errors.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
 import type { ReadMail } from '../../mail/parse-worker.ts'
-import { readSubject } from '../../mail/read/parse.ts'
+import { readHead } from '../../mail/read/parse.ts'
 import type { SafeHtml } from '../../mail/read/safe-html.ts'
 import type { Db } from '../../postgres/db.ts'
 import { type CapturedRow, findCaptured, listCaptured } from '../../store/captured.ts'
@@ -21,12 +21,15 @@ export interface CapturedMessage {
   page: SafeHtml | null
 }
 
-/** A page of them with their subjects, newest first, behind the one with the id `before`. */
+/** A row with what its beginning says of it. */
+export type CapturedHead = CapturedRow & ReturnType<typeof readHead>
+
+/** A page of them, newest first, behind the one with the id `before`. */
 export async function readCapturedPage(
   { db, blobs }: Deps,
   before: string | null,
   limit: number,
-): Promise<(CapturedRow & { subject: string })[]> {
+): Promise<CapturedHead[]> {
   const rows = await listCaptured(db, before, limit, startBytes)
   return await Promise.all(
     rows.map(async ({ bytes, blob, ...row }) => {
@@ -36,7 +39,7 @@ export async function readCapturedPage(
         { id: row.rawId, sizeBytes: length, bytes, blob },
         { start: 0, length },
       )
-      return { ...row, subject: start ? readSubject(Buffer.concat(await start.toArray())) : '' }
+      return { ...row, ...readHead(start ? Buffer.concat(await start.toArray()) : Buffer.alloc(0)) }
     }),
   )
 }

@@ -15,6 +15,7 @@ import {
   type SessionRow,
   touchSessions,
 } from '../../store/sessions.ts'
+import { recordOwnDeed } from '../audit.ts'
 import type { Caller } from '../caller.ts'
 import { knownForMs, untilKnownEverywhere } from '../known-everywhere.ts'
 import { hashToken, newToken } from './tokens.ts'
@@ -39,15 +40,23 @@ export interface SignedIn {
 
 type Deps = { db: Db; clock: Clock }
 
-/** Opens a session for the person's oldest organization; the token is its cookie, and is kept nowhere. */
+/** Who signs in, and from where; without an organization for the oldest of theirs. */
+export interface Entering {
+  personId: PersonId
+  organizationId?: OrganizationId
+  ip: string
+  userAgent: string
+}
+
+/** Opens a session; the token is its cookie, and is kept nowhere. */
 export async function openSession(
   tx: Tx,
-  { personId, ip, userAgent, at }: { personId: PersonId; ip: string; userAgent: string; at: Date },
+  { personId, organizationId, ip, userAgent, at }: Entering & { at: Date },
 ): Promise<{ token: string; sessionId: SessionId }> {
   const { token, hash } = newToken()
   const [first] = await listMemberships(tx, [personId])
   const row = {
-    ...{ id: newUuid<SessionId>(), personId, ip, organizationId: first?.id ?? null },
+    ...{ id: newUuid<SessionId>(), personId, ip, organizationId: organizationId ?? first?.id ?? null },
     ...{ userAgent: userAgent.slice(0, maxUserAgent), createdAt: at, lastUsedAt: at },
   }
   await insertSession(tx, row, hash)
@@ -57,7 +66,7 @@ export async function openSession(
 /** The same, in a transaction of its own. */
 export async function startSession(
   { db, clock }: Deps,
-  who: { personId: PersonId; ip: string; userAgent: string },
+  who: Entering,
 ): Promise<{ token: string; sessionId: SessionId }> {
   return await db.transaction((tx) => openSession(tx, { ...who, at: clock.now() }))
 }
@@ -160,7 +169,15 @@ export async function signOut({ db, clock }: Deps, personId: PersonId, sessionId
 }
 
 /** Ends all others of the person; once it returns, no node takes them any more. */
-export async function signOutElsewhere({ db, clock }: Deps, { session }: SignedIn): Promise<void> {
-  await db.transaction((tx) => endSessions(tx, session.personId, session.id, clock.now()))
+export async function signOutElsewhere(
+  { db, clock }: Deps,
+  { session, person }: SignedIn,
+  ip: string,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const at = clock.now()
+    await endSessions(tx, person.id, session.id, at)
+    await recordOwnDeed(tx, person, ip, { action: 'sessions.ended', at })
+  })
   await untilKnownEverywhere()
 }

@@ -9,6 +9,7 @@ import {
   insertSuppression,
   type SuppressionRow,
 } from '../../store/suppressions.ts'
+import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -36,11 +37,13 @@ export async function addSuppression(
 }
 
 /** Lets the organization write to the address again. */
-export async function removeSuppression({ db }: Deps, caller: Caller, email: string): Promise<void> {
+export async function removeSuppression({ db, clock }: Deps, caller: Caller, email: string): Promise<void> {
   const key = sameAddressKey(email)
   await db.transaction(async (tx) => {
     if (!(await deleteSuppression(tx, caller.organizationId, key))) throw new ServiceError('not_found')
     // Order of checks: the resource, then what the key is restricted to.
     requireWholeOrganization(caller)
+    const deed = { action: 'suppression.removed', subject: email, at: clock.now() } as const
+    await recordDeed(tx, caller.organizationId, actorOf(caller), deed)
   })
 }

@@ -2,6 +2,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../../base/errors.ts'
+import { writtenAddress } from '../../base/ip-address.ts'
 import { within } from '../../base/within.ts'
 import type { Caller } from '../../flow/caller.ts'
 import type { SignedIn } from '../../flow/people/sessions.ts'
@@ -25,7 +26,7 @@ export function bySession(deps: Deps): Authenticate {
         'insufficient_scope',
         'A viewer changes nothing: an owner can make you a member.',
       )
-    return caller satisfies Caller
+    return { ...caller, ip: writtenAddress(request.ip) } satisfies Caller
   }
 }
 

@@ -2,14 +2,34 @@
 import cookie from '@fastify/cookie'
 import type { Api, AppDeps, HttpDeps } from '../api.ts'
 import { addAppDocument, serveAppDocument } from '../document/openapi.ts'
+import { Cursors } from '../lists.ts'
 import { bySession, requireSessions } from './admission.ts'
 import { serveFrame } from './frame.ts'
 import { servePages } from './pages.ts'
+import { accessRoutes } from './routes/access.ts'
+import { auditRoutes } from './routes/audit.ts'
 import { capturedRoutes } from './routes/captured.ts'
+import { invitationRoutes } from './routes/invitations.ts'
+import { keyRoutes } from './routes/keys.ts'
 import { mailRoutes } from './routes/mail.ts'
+import { oidcRoutes } from './routes/oidc.ts'
+import { organizationRoutes } from './routes/organization.ts'
+import { passkeyRoutes } from './routes/passkeys.ts'
+import { personRoutes } from './routes/person.ts'
 import { sessionRoutes } from './routes/session.ts'
+import { keyComponents } from './schemas/keys.ts'
 import { mailComponents } from './schemas/mail.ts'
+import { organizationComponents } from './schemas/organization.ts'
+import { peopleComponents } from './schemas/people.ts'
 import { sessionComponents } from './schemas/session.ts'
+
+const components = [
+  ...sessionComponents,
+  ...peopleComponents,
+  ...organizationComponents,
+  ...keyComponents,
+  ...mailComponents,
+]
 
 /** `addRoutes` adds the operations of the API, with the callers that it is given. */
 export function serveApp(
@@ -17,12 +37,12 @@ export function serveApp(
   deps: AppDeps,
   addRoutes: (api: Api, authenticate: HttpDeps['authenticate']) => void,
 ): void {
-  for (const definition of [...sessionComponents, ...mailComponents]) api.addSchema(definition)
   servePages(api, deps)
   serveFrame(api)
   api.register(
     async (app: Api) => {
       await app.register(cookie)
+      for (const definition of components) app.addSchema(definition)
       addAppDocument(app, deps.publicUrl)
       serveAppDocument(app)
       app.register(async (scope: Api) => {
@@ -39,4 +59,13 @@ export function serveApp(
 function addOwnRoutes(api: Api, deps: AppDeps): void {
   requireSessions(api, deps)
   sessionRoutes(api, deps)
+  accessRoutes(api, deps)
+  oidcRoutes(api, deps)
+  passkeyRoutes(api, deps)
+  personRoutes(api, deps)
+  organizationRoutes(api, deps)
+  invitationRoutes(api, deps)
+  const cursors = new Cursors(deps.secretBox)
+  keyRoutes(api, deps, cursors)
+  auditRoutes(api, deps, cursors)
 }

@@ -2,9 +2,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { ServiceError } from '../../base/errors.ts'
-import type { PersonId } from '../../base/ids.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
-import { type SignedIn, startSession as startSessionOf } from '../../flow/people/sessions.ts'
+import { type Entering, type SignedIn, startSession as startSessionOf } from '../../flow/people/sessions.ts'
 import { pageToken } from '../../flow/people/tokens.ts'
 import type { AppDeps } from '../api.ts'
 import { sessionToken, startSession } from './cookies.ts'
@@ -17,10 +16,10 @@ export async function signIn(
   deps: Pick<AppDeps, 'db' | 'clock' | 'sessions' | 'isDevelopment'>,
   request: FastifyRequest,
   reply: FastifyReply,
-  personId: PersonId,
+  who: Pick<Entering, 'personId' | 'organizationId'>,
 ): Promise<SessionBody> {
   const userAgent = request.headers['user-agent'] ?? ''
-  const { token } = await startSessionOf(deps, { personId, ip: writtenAddress(request.ip), userAgent })
+  const { token } = await startSessionOf(deps, { ...who, ip: writtenAddress(request.ip), userAgent })
   startSession(request, reply, token)
   const signedIn = await deps.sessions.find(token)
   if (!signedIn) throw new ServiceError('session_required')

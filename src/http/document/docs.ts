@@ -1,8 +1,8 @@
 // The page at /docs: the OpenAPI document to read and to try, made here and loading nothing from anywhere else.
 import { createHash } from 'node:crypto'
 import Fastify from 'fastify'
+import { type Asset, forGood, makeAsset, sendAsset, untilChanged } from '../../web/asset.ts'
 import type { Api } from '../api.ts'
-import { type Asset, forGood, makeAsset, sendAsset, untilChanged } from './asset.ts'
 
 export interface DocsPage {
   page: Asset

@@ -1,10 +1,10 @@
 // The OpenAPI document, out of the same schemas that validate and serialize; at /openapi.json.
 import swagger from '@fastify/swagger'
 import type { FastifyContextConfig, FastifySchema } from 'fastify'
+import { type Asset, makeAsset, sendAsset, untilChanged } from '../../web/asset.ts'
 import type { Api, OtherResponse } from '../api.ts'
 import { scopesOf } from '../caller.ts'
 import type { ErrorCode } from '../errors.ts'
-import { type Asset, makeAsset, sendAsset, untilChanged } from './asset.ts'
 import { finishDocument, type OpenApiDocument, type OperationNotes } from './document.ts'
 import { appIntroduction, introduction, keyDescription, sessionDescription, tags } from './introduction.ts'
 
@@ -27,14 +27,16 @@ const appCodes: ErrorCode[] = [
   ...(['session_required', 'wrong_origin'] as const),
 ]
 
-/** Collects the document of the API from the routes that are added after it; those of the dashboard have their own. */
-export function addOpenApi(api: Api, publicUrl: string): void {
+/** Collects the document of the API, with the schemas of these names, from the routes that are added after it. */
+export function addOpenApi(api: Api, publicUrl: string, schemaNames: readonly string[]): void {
   const key = { type: 'apiKey', in: 'header', name: 'x-api-key', description: keyDescription } as const
   collect(api, {
     decorator: 'swagger',
     about: { title: 'Posthorn', description: introduction, publicUrl },
     security: { apiKey: key },
+    // What the dashboard adds has a document of its own.
     isPublished: (url) => !url.startsWith('/app/'),
+    isSchema: (name) => schemaNames.includes(name),
     codesOf: ({ scope }) =>
       scope ? commonCodes : commonCodes.filter((code) => code !== 'insufficient_scope'),
   })
@@ -53,6 +55,7 @@ export function addAppDocument(api: Api, publicUrl: string): void {
     about: { title: 'Posthorn, as its dashboard calls it', description: appIntroduction, publicUrl },
     security: { session },
     isPublished: () => true,
+    isSchema: () => true,
     codesOf: ({ session }) => appCodes.filter((code) => session !== 'none' || !sessionCodes.includes(code)),
   })
 }
@@ -62,11 +65,13 @@ interface Collected {
   about: { title: string; description: string; publicUrl: string }
   security: Record<string, { type: 'apiKey'; in: 'header' | 'cookie'; name: string; description: string }>
   isPublished(url: string): boolean
+  isSchema(name: string): boolean
   /** What every operation of this kind can answer with. */
   codesOf(config: FastifyContextConfig): ErrorCode[]
 }
 
-function collect(api: Api, { decorator, about, security: schemes, isPublished, codesOf }: Collected): void {
+function collect(api: Api, collected: Collected): void {
+  const { decorator, about, security: schemes, isPublished, isSchema, codesOf } = collected
   const notes = new Map<string, OperationNotes>()
   const { title, description, publicUrl } = about
   const [scheme] = Object.keys(schemes)
@@ -101,8 +106,11 @@ function collect(api: Api, { decorator, about, security: schemes, isPublished, c
       return { schema: { ...schema, response, security } as FastifySchema, url }
     },
     transformObject: (made) => {
-      const document = ('openapiObject' in made ? made.openapiObject : made.swaggerObject) as unknown
-      return finishDocument(document as OpenApiDocument, notes) as object
+      const written = ('openapiObject' in made ? made.openapiObject : made.swaggerObject) as unknown
+      const document = written as OpenApiDocument
+      const schemas = Object.entries(document.components.schemas ?? {})
+      document.components.schemas = Object.fromEntries(schemas.filter(([name]) => isSchema(name)))
+      return finishDocument(document, notes) as object
     },
   })
 }

@@ -1,11 +1,11 @@
 // Attachments: the bytes of one that was found clean.
 import { readAttachment } from '../../flow/mailbox/read-attachment.ts'
+import { attachmentDisposition } from '../../web/download-name.ts'
+import { sendStream } from '../../web/send-stream.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import { attachmentDisposition } from '../download-name.ts'
 import { downloadHeaders } from '../schemas/downloads.ts'
 import { AttachmentParams } from '../schemas/params.ts'
 import { Nothing } from '../schemas/scalars.ts'
-import { sendStream } from '../send-stream.ts'
 
 export function attachmentRoutes(api: Api, { db, blobs, settings }: HttpDeps): void {
   api.get(

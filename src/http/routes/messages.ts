@@ -2,6 +2,7 @@
 import { deleteMessage } from '../../flow/mailbox/delete-message.ts'
 import { readHeader } from '../../flow/mailbox/read-header.ts'
 import { readMessage, readSource } from '../../flow/mailbox/read-mailbox.ts'
+import { sendStream } from '../../web/send-stream.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { answerJson } from '../json-stream.ts'
 import type { Cursors } from '../lists.ts'
@@ -11,7 +12,6 @@ import { Message, MessageHeader, messageExamples, sourceExample } from '../schem
 import { IdempotencyHeaders, InboxParams, MessageParams } from '../schemas/params.ts'
 import { Nothing } from '../schemas/scalars.ts'
 import { Acceptance, NewMessage, newMessageExamples } from '../schemas/send.ts'
-import { sendStream } from '../send-stream.ts'
 import { addMessageList } from './message-list.ts'
 import { idempotencyOf, readAttachments, sendRefusals } from './sending.ts'
 

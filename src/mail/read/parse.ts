@@ -86,9 +86,10 @@ export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
   }
 }
 
-/** The subject of the mail that begins like this. */
-export function readSubject(start: Uint8Array): string {
-  return subjectOf(scanHeader(bufferOver(start)))
+/** From whom a mail is and what it is about, by the beginning of it. */
+export function readHead(start: Uint8Array): { from: Mailbox | null; subject: string } {
+  const header = scanHeader(bufferOver(start))
+  return { from: readAuthor(header), subject: subjectOf(header) }
 }
 
 function subjectOf(header: HeaderScan): string {

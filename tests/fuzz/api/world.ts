@@ -5,6 +5,7 @@ import { foldMetrics } from '../../../src/flow/upkeep/fold-metrics.ts'
 import { bodyLimitBytes } from '../../../src/http/body/read-json.ts'
 import { type Furnisher, setFurnishedStage } from '../../http/furnish.ts'
 import { type Caller, largestContentBytes } from '../../http/stage.ts'
+import { actsBySession, startSessionFront } from '../../support/session-front.ts'
 import type { Scope } from '../../support/until.ts'
 import type { Breach } from './breach.ts'
 import type { Answer, Operation } from './document.ts'
@@ -48,7 +49,8 @@ export class World {
     const furnisher = await setFurnishedStage(scope)
     // A new domain's keys cost a tenth of a second: past these it is refused.
     const caller = await furnisher.createCaller({ limits: { domains: 12 } })
-    const pool = new Pool(furnisher.stage.base, { connections, pipelining: 1, headersTimeout: 60_000 })
+    const base = actsBySession ? await startSessionFront(scope, furnisher.stage) : furnisher.stage.base
+    const pool = new Pool(base, { connections, pipelining: 1, headersTimeout: 60_000 })
     scope.after(() => pool.close())
     const world = new World(furnisher, caller, pool, await furnisher.addProvedDomain(caller))
     for (let count = 0; count < 3; count++) await furnisher.addComplaint(caller)

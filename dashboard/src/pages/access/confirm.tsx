@@ -1,6 +1,34 @@
-// The landing of a confirmation.
-import { Page } from '../../parts/page.tsx'
+// The landing of the link that confirms an address. It waits for a press: programs that look into mail follow links, too.
+import { useMutation } from '@tanstack/react-query'
+import { api, read } from '../../api/client.ts'
+import { Button, ButtonLink } from '../../parts/button.tsx'
+import { ErrorNote } from '../../parts/error-note.tsx'
+import { access } from '../../texts/access.ts'
+import { AccessFrame } from './access-frame.tsx'
+import { useEnter } from './enter.ts'
+import { useLinkToken } from './link-token.ts'
+
+const texts = access.confirm
 
 export function Confirmation() {
-  return <Page title={'Confirmation'}>{null}</Page>
+  const token = useLinkToken()
+  const enter = useEnter()
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: (given: string) => read(api.POST('/v1/confirmations', { body: { token: given } })),
+    onSuccess: enter,
+  })
+  if (!token || error)
+    return (
+      <AccessFrame title={texts.title}>
+        {error ? <ErrorNote error={error} /> : <p className="text-muted">{texts.noToken}</p>}
+        <ButtonLink to="/sign-in">{access.toSignIn}</ButtonLink>
+      </AccessFrame>
+    )
+  return (
+    <AccessFrame title={texts.title} lead={texts.lead}>
+      <Button variant="primary" busy={isPending} onClick={() => mutate(token)}>
+        {texts.submit}
+      </Button>
+    </AccessFrame>
+  )
 }

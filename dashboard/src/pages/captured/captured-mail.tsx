@@ -1,7 +1,151 @@
-// One captured mail.
-import { Page } from '../../parts/page.tsx'
-import { shell } from '../../texts/shell.ts'
+// One captured mail as its recipient would see it: as HTML, as text, as it was sent.
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { Download, Paperclip } from 'lucide-react'
+import { lazy, type ReactNode, Suspense, useState } from 'react'
+import { api, read } from '../../api/client.ts'
+import { writtenBytes } from '../../parts/bytes.ts'
+import { DefinitionList } from '../../parts/definition-list.tsx'
+import { DownloadLink } from '../../parts/download-link.tsx'
+import { LinkedText } from '../../parts/linked-text.tsx'
+import { Loaded } from '../../parts/loaded.tsx'
+import { MailSource } from '../../parts/mail-source.tsx'
+import { Segments } from '../../parts/segments.tsx'
+import { Time } from '../../parts/time.tsx'
+import { captured } from '../../texts/captured.ts'
+import { Column } from '../mail/column.tsx'
+import { type CapturedMail, capturedMailQuery } from './queries.ts'
 
-export function CapturedMail() {
-  return <Page title={shell.pages.captured}>{null}</Page>
+const MailFrame = lazy(async () => ({ default: (await import('../../parts/mail-frame.tsx')).MailFrame }))
+
+type View = 'html' | 'text' | 'source'
+
+export function CapturedMailView({ capturedId }: { capturedId: string }) {
+  const query = useQuery(capturedMailQuery(capturedId))
+  const navigate = useNavigate()
+  const download = (
+    <DownloadLink href={sourceOf(capturedId)} icon={Download} size="small">
+      {captured.download}
+    </DownloadLink>
+  )
+  return (
+    <Column
+      title={query.data ? query.data.subject || captured.noSubject : captured.letter}
+      actions={download}
+      className="flex-1"
+      onBack={() => void navigate({ to: '/captured' })}
+    >
+      <section
+        aria-label={captured.letter}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        tabIndex={0}
+        className="h-full overflow-y-auto px-4 py-4 -outline-offset-2 sm:px-6"
+      >
+        <Loaded query={query}>{(mail) => <Letter mail={mail} />}</Loaded>
+      </section>
+    </Column>
+  )
+}
+
+function sourceOf(capturedId: string): string {
+  return `/app/v1/captured/${capturedId}/source`
+}
+
+function Letter({ mail }: { mail: CapturedMail }) {
+  const offered: View[] = mail.html === null ? ['text', 'source'] : ['html', 'text', 'source']
+  const [view, setView] = useState<View>(offered[0]!)
+  const options = offered.map((value) => ({ value, label: captured[value] }))
+  return (
+    <div className="grid min-w-0 grid-cols-[minmax(0,1fr)] gap-5">
+      <Envelope mail={mail} />
+      {mail.attachments.length > 0 && <Attachments mail={mail} />}
+      <div className="flex">
+        <Segments label={captured.views} options={options} value={view} onChange={setView} />
+      </div>
+      <Suspense fallback={null}>{views[view](mail)}</Suspense>
+    </div>
+  )
+}
+
+const views: Record<View, (mail: CapturedMail) => ReactNode> = {
+  html: ({ id, html, remoteImages }) => (
+    <div className="grid min-w-0 gap-3">
+      <MailFrame id={id} html={html ?? ''} remoteImages={remoteImages} />
+    </div>
+  ),
+  text: ({ text }) =>
+    text.trim() ? (
+      <div className="break-words whitespace-pre-wrap">
+        <LinkedText text={text} />
+      </div>
+    ) : (
+      <p className="text-faint">{captured.emptyText}</p>
+    ),
+  source: ({ id }) => <Source capturedId={id} />,
+}
+
+function Source({ capturedId }: { capturedId: string }) {
+  const params = { path: { capturedId } }
+  return (
+    <MailSource
+      id={capturedId}
+      href={sourceOf(capturedId)}
+      open={(signal) =>
+        read<unknown>(api.GET('/v1/captured/{capturedId}/source', { params, parseAs: 'stream', signal }))
+      }
+    />
+  )
+}
+
+type Mailbox = CapturedMail['to'][number]
+
+function written({ email, name }: { email?: string; name?: string | undefined }): string {
+  return name ? `${name} <${email}>` : (email ?? '')
+}
+
+function Envelope({ mail }: { mail: CapturedMail }) {
+  const { from, to, cc, sender, recipients, capturedAt, sizeBytes } = mail
+  const list = (mailboxes: readonly Mailbox[]) => mailboxes.map(written).join(', ')
+  return (
+    <DefinitionList
+      items={[
+        [captured.from, from ? written(from) : captured.unknownFrom],
+        ...(to.length > 0 ? [[captured.to, list(to)] as const] : []),
+        ...(cc.length > 0 ? [[captured.cc, list(cc)] as const] : []),
+        [
+          captured.envelope,
+          <span key="envelope" className="wrap-anywhere text-muted">
+            {captured.envelopeOf(sender || captured.noSender, recipients.join(', '))}
+          </span>,
+        ],
+        [
+          captured.taken,
+          <span key="taken" className="text-muted">
+            <Time value={capturedAt} />, {writtenBytes(sizeBytes)}
+          </span>,
+        ],
+      ]}
+    />
+  )
+}
+
+function Attachments({ mail: { attachments } }: { mail: CapturedMail }) {
+  return (
+    <section aria-label={captured.attachments}>
+      <ul className="flex flex-wrap gap-2">
+        {attachments.map(({ filename, contentType, size }, index) => (
+          <li
+            // biome-ignore lint/suspicious/noArrayIndexKey: several may have one name, and their order is theirs
+            key={index}
+            title={`${contentType}. ${captured.attachmentsHint}`}
+            className="flex max-w-full items-center gap-2 rounded-md border px-2.5 py-1 text-sm"
+          >
+            <Paperclip size={14} aria-hidden className="shrink-0 text-faint" />
+            <span className="min-w-0 truncate">{filename || captured.unnamed}</span>
+            <span className="numbers whitespace-nowrap text-faint">{writtenBytes(size)}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
 }

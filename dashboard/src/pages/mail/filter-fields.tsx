@@ -1,4 +1,5 @@
 // Filters of messages: direction, sender, and from which day on.
+
 import { type FormEvent, useState } from 'react'
 import { Button } from '../../parts/button.tsx'
 import { Select, TextField } from '../../parts/field.tsx'

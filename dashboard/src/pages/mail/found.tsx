@@ -1,4 +1,5 @@
 // What a search finds: messages, the newest first, each of which opens its thread.
+
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { SearchX } from 'lucide-react'
 import { Empty } from '../../parts/empty.tsx'

@@ -1,4 +1,5 @@
 // What can be done with an inbox: copy its address or id, and delete it.
+
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Copy, EllipsisVertical, Hash, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'

@@ -1,4 +1,5 @@
 // The first column: the inboxes, found by their address or name, and a new one.
+
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Inbox as InboxIcon, Plus } from 'lucide-react'

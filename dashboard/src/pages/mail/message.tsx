@@ -1,4 +1,5 @@
 // One message: folded to a line, or open with who wrote it to whom, what the checks say, what it says, and its files.
+
 import { CornerUpLeft, CornerUpRight, EllipsisVertical, Reply, ReplyAll, Trash2 } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { Badge } from '../../parts/badge.tsx'

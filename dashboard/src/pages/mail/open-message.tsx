@@ -1,4 +1,5 @@
 // From the id of a message to its thread.
+
 import { useQuery } from '@tanstack/react-query'
 import { Navigate, useParams } from '@tanstack/react-router'
 import { MessageSquareDashed } from 'lucide-react'

@@ -1,4 +1,5 @@
 // Answering the last message: two buttons below it, and their keys.
+
 import { Reply, ReplyAll } from 'lucide-react'
 import { Button } from '../../parts/button.tsx'
 import { useShortcut } from '../../parts/shortcut.ts'

@@ -1,4 +1,5 @@
 // Finding mail in an inbox: words, and behind a button by direction, sender and day.
+
 import { ListFilter, Search } from 'lucide-react'
 import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { IconButton } from '../../parts/button.tsx'

@@ -1,10 +1,10 @@
 // A message as text: links that open outside, and what it quotes folded away.
-import { useMemo, useState } from 'react'
+
+import { useState } from 'react'
 import { Button } from '../../parts/button.tsx'
+import { LinkedText } from '../../parts/linked-text.tsx'
 import { reading } from '../../texts/reading.ts'
 import type { Message } from './mail-queries.ts'
-
-const link = /(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])/
 
 export function TextBody({ message: { text, extractedText } }: { message: Message }) {
   const [isWhole, setIsWhole] = useState(false)
@@ -15,7 +15,7 @@ export function TextBody({ message: { text, extractedText } }: { message: Messag
   return (
     <div className="grid gap-3">
       <div className="text-base break-words whitespace-pre-wrap">
-        <Linked text={shown} />
+        <LinkedText text={shown} />
       </div>
       {hasQuoted && (
         <div>
@@ -25,25 +25,5 @@ export function TextBody({ message: { text, extractedText } }: { message: Messag
         </div>
       )}
     </div>
-  )
-}
-
-function Linked({ text }: { text: string }) {
-  // With the group in the expression every other piece is a link; where it stands is all that a piece is.
-  const pieces = useMemo(() => text.split(link).map((piece, at) => ({ piece, at })), [text])
-  return pieces.map(({ piece, at }) =>
-    at % 2 === 0 ? (
-      piece
-    ) : (
-      <a
-        key={at}
-        href={piece}
-        target="_blank"
-        rel="noopener noreferrer"
-        className="break-all text-accent underline underline-offset-3"
-      >
-        {piece}
-      </a>
-    ),
   )
 }

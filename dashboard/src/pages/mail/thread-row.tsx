@@ -1,4 +1,5 @@
 // One thread in the list: with whom, about what, how many messages, and when the last one came.
+
 import { memo } from 'react'
 import { Time } from '../../parts/time.tsx'
 import { mail } from '../../texts/mail.ts'

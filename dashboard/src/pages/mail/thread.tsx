@@ -1,4 +1,5 @@
 // The third column: a thread with its messages, the oldest first; all but the last are folded until one opens them.
+
 import { type UseInfiniteQueryResult, useInfiniteQuery } from '@tanstack/react-query'
 import { ChevronsDownUp, ChevronsUpDown, MessageSquareDashed, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'

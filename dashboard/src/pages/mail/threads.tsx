@@ -1,4 +1,5 @@
 // The second column: the threads of an inbox, the latest first, or the messages that a search finds.
+
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { MailPlus, PenLine } from 'lucide-react'
 import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'

@@ -1,7 +1,31 @@
-// The overview.
+// The overview: the first steps of an organization that has sent nothing yet, and the day of one that has.
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api, read } from '../../api/client.ts'
+import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
-import { shell } from '../../texts/shell.ts'
+import { useMay } from '../../shell/session.ts'
+import { overview } from '../../texts/overview.ts'
+import { Day } from './day.tsx'
+import { FirstSteps } from './first-steps.tsx'
+
+const latestCount = 6
 
 export function Overview() {
-  return <Page title={shell.pages.overview}>{null}</Page>
+  const latest = useQuery({
+    queryKey: ['submissions', 'latest'],
+    queryFn: () => read(api.GET('/v1/submissions', { params: { query: { limit: latestCount } } })),
+  })
+  return (
+    <Loaded query={latest} waiting={<Page title={overview.title}>{null}</Page>}>
+      {({ submissions }) => <Content submissions={submissions} />}
+    </Loaded>
+  )
+}
+
+/** Who is at the first steps stays there until they leave the page. */
+function Content({ submissions }: Parameters<typeof Day>[0]) {
+  const [isNew] = useState(submissions.length === 0)
+  const mayChange = useMay('change')
+  return isNew && mayChange ? <FirstSteps /> : <Day submissions={submissions} />
 }

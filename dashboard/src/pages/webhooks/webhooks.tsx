@@ -1,7 +1,126 @@
-// The endpoints.
+// The endpoints: where they are, what they are told of, and how the last call went.
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { Plus, Webhook as WebhookIcon } from 'lucide-react'
+import { useState } from 'react'
+import { StateBadge } from '../../parts/badge.tsx'
+import { Button } from '../../parts/button.tsx'
+import { Card } from '../../parts/card.tsx'
+import { CodeBlock } from '../../parts/code-block.tsx'
+import { Empty } from '../../parts/empty.tsx'
+import { ErrorNote } from '../../parts/error-note.tsx'
+import { LoadMore } from '../../parts/load-more.tsx'
 import { Page } from '../../parts/page.tsx'
-import { shell } from '../../texts/shell.ts'
+import { SkeletonRows } from '../../parts/skeleton.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { useRefusal } from '../../shell/may.ts'
+import { webhooks } from '../../texts/webhooks.ts'
+import { CreateWebhook } from './create-webhook.tsx'
+import { DeliveryBadge } from './delivery-badge.tsx'
+import { lastDeliveryQuery, type Webhook, webhooksQuery } from './queries.ts'
 
 export function Webhooks() {
-  return <Page title={shell.pages.webhooks}>{null}</Page>
+  const [isCreating, setIsCreating] = useState(false)
+  const refusal = useRefusal('change')
+  const create = (
+    <Button variant="primary" icon={Plus} refusal={refusal} onClick={() => setIsCreating(true)}>
+      {webhooks.create}
+    </Button>
+  )
+  return (
+    <Page title={webhooks.title} lead={webhooks.lead} actions={create}>
+      <Endpoints onCreate={() => setIsCreating(true)} />
+      {isCreating && <CreateWebhook onClose={() => setIsCreating(false)} />}
+    </Page>
+  )
+}
+
+function Endpoints({ onCreate }: { onCreate: () => void }) {
+  const query = useInfiniteQuery(webhooksQuery)
+  const rows = query.data?.pages.flatMap((page) => page.webhooks) ?? []
+  if (query.isPending) return <SkeletonRows />
+  if (query.error && !query.data)
+    return <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
+  if (rows.length === 0) return <FirstEndpoint onCreate={onCreate} />
+  return (
+    <Card flush>
+      <Table
+        label={webhooks.table}
+        columns={columns}
+        rows={rows}
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => `/webhooks/${id}`}
+      />
+      <LoadMore query={query} />
+    </Card>
+  )
+}
+
+const columns: Column<Webhook>[] = [
+  {
+    id: 'url',
+    header: webhooks.columns.url,
+    cell: (row) => <Address webhook={row} />,
+    className: 'max-w-0 w-full',
+  },
+  {
+    id: 'events',
+    header: webhooks.columns.events,
+    wideOnly: true,
+    className: 'whitespace-nowrap',
+    cell: ({ eventTypes }) => (
+      <span title={eventTypes?.join(', ')}>
+        {eventTypes ? webhooks.kinds(eventTypes.length) : webhooks.everything}
+      </span>
+    ),
+  },
+  {
+    id: 'last',
+    header: webhooks.columns.last,
+    cell: ({ id }) => <LastCall webhookId={id} />,
+    wideOnly: true,
+  },
+  { id: 'state', header: webhooks.columns.state, cell: ({ status }) => <StateBadge state={status} /> },
+]
+
+function Address({ webhook: { url, description } }: { webhook: Webhook }) {
+  return (
+    <span className="block min-w-0">
+      <span className="block truncate font-medium">{url}</span>
+      {description && <span className="block truncate text-faint">{description}</span>}
+    </span>
+  )
+}
+
+function LastCall({ webhookId }: { webhookId: string }) {
+  const { data: last } = useQuery(lastDeliveryQuery(webhookId))
+  if (last === undefined) return <span className="block w-44" />
+  if (last === null) return <span className="block w-44 text-faint">{webhooks.neverCalled}</span>
+  return (
+    <span className="flex w-44 items-center gap-2 whitespace-nowrap">
+      <DeliveryBadge delivery={last} />
+      <Time value={last.lastAttemptAt ?? last.createdAt} className="text-muted" />
+    </span>
+  )
+}
+
+function FirstEndpoint({ onCreate }: { onCreate: () => void }) {
+  const refusal = useRefusal('change')
+  const example = `curl -X POST "${location.origin}/v1/webhooks" \\
+  -H "x-api-key: $POSTHORN_KEY" -H 'content-type: application/json' \\
+  -d '{"url": "https://app.example.com/hooks/mail", "eventTypes": ["message.received"]}'`
+  return (
+    <Empty
+      icon={WebhookIcon}
+      title={webhooks.empty}
+      action={
+        <Button icon={Plus} refusal={refusal} onClick={onCreate}>
+          {webhooks.create}
+        </Button>
+      }
+      code={<CodeBlock code={example} label={webhooks.asProgram} />}
+    >
+      {webhooks.emptyWhat}
+    </Empty>
+  )
 }

@@ -1,12 +1,16 @@
 // Captured mail as a mailbox: what would have left a development deployment.
 import Type from 'typebox'
-import { openCaptured, readCaptured, readCapturedPage } from '../../../flow/mailbox/read-captured.ts'
-import type { CapturedRow } from '../../../store/captured.ts'
+import {
+  type CapturedHead,
+  openCaptured,
+  readCaptured,
+  readCapturedPage,
+} from '../../../flow/mailbox/read-captured.ts'
+import { sendStream } from '../../../web/send-stream.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { byId, Cursors, pageQuery, readLimit } from '../../lists.ts'
 import { downloadHeaders } from '../../schemas/downloads.ts'
 import { Nothing, Uuid } from '../../schemas/scalars.ts'
-import { sendStream } from '../../send-stream.ts'
 import { CapturedList, CapturedMail } from '../schemas/mail.ts'
 
 const tags = ['Captured mail']
@@ -57,8 +61,8 @@ function addShow(api: Api, { db, blobs, parsePool }: AppDeps): void {
       const { row, mail, page } = await readCaptured({ db, blobs, parsePool }, params.capturedId)
       const { from, to, cc, subject, text, attachments } = mail
       return {
-        ...present({ ...row, subject }),
-        ...{ from, to, cc, text: String(text) },
+        ...present({ ...row, from, subject }),
+        ...{ to, cc, text: String(text) },
         ...{ html: page?.html ?? null, remoteImages: page?.remoteImages ?? 0 },
         attachments: attachments.map(({ filename, contentType, sizeBytes: size }) => ({
           ...{ filename, contentType, size },
@@ -97,13 +101,6 @@ function addSource(api: Api, { db, blobs }: AppDeps): void {
   )
 }
 
-function present({
-  id,
-  sender,
-  recipients,
-  sizeBytes,
-  subject,
-  capturedAt,
-}: CapturedRow & { subject: string }) {
-  return { id, sender, recipients, subject, sizeBytes, capturedAt: capturedAt.toISOString() }
+function present({ id, sender, recipients, sizeBytes, from, subject, capturedAt }: CapturedHead) {
+  return { id, sender, recipients, from, subject, sizeBytes, capturedAt: capturedAt.toISOString() }
 }

@@ -1,5 +1,6 @@
 // The session: by a link, shown, for another organization, ended; and the person's other sessions.
 import Type from 'typebox'
+import { writtenAddress } from '../../../base/ip-address.ts'
 import { idleMs, signOut, signOutElsewhere, switchOrganization } from '../../../flow/people/sessions.ts'
 import { takeSignInLink } from '../../../flow/people/sign-in-link.ts'
 import { listSessions } from '../../../store/sessions.ts'
@@ -48,7 +49,7 @@ function addLink(api: Api, deps: AppDeps): void {
     },
     async (request, reply) => {
       const personId = await takeSignInLink(deps, request.body.token)
-      return await signIn(deps, request, reply, personId)
+      return await signIn(deps, request, reply, { personId })
     },
   )
 }
@@ -136,8 +137,8 @@ function addEndOthers(api: Api, deps: AppDeps): void {
         querystring: Nothing,
       },
     },
-    async ({ signedIn }, reply) => {
-      await signOutElsewhere(deps, signedIn)
+    async ({ signedIn, ip }, reply) => {
+      await signOutElsewhere(deps, signedIn, writtenAddress(ip))
       return reply.code(204).send()
     },
   )

@@ -36,6 +36,7 @@ const captured = {
   id: Uuid,
   sender: Type.String({ description: 'MAIL FROM; empty for reports.' }),
   recipients: Type.Array(Type.String(), { description: 'RCPT TO.' }),
+  from: nullableMailbox(),
   subject: Type.String(),
   sizeBytes: Count,
   capturedAt: Time,
@@ -54,7 +55,6 @@ export const CapturedMail = component(
   Type.Object(
     {
       ...captured,
-      from: nullableMailbox(),
       to: Type.Array(Mailbox.ref),
       cc: Type.Array(Mailbox.ref),
       text: Type.String(),
@@ -93,5 +93,11 @@ export const Usage = component(
 )
 
 export const mailComponents = [
-  ...[MailPage.definition, ReplyPlan.definition, CapturedList.definition, CapturedMail.definition, Usage.definition],
+  ...[
+    MailPage.definition,
+    ReplyPlan.definition,
+    CapturedList.definition,
+    CapturedMail.definition,
+    Usage.definition,
+  ],
 ]

@@ -1,0 +1,94 @@
+// Who waits for the operator: organizations that nobody has approved yet.
+import { Link } from '@tanstack/react-router'
+import { UserCheck } from 'lucide-react'
+import type { OrganizationList } from '../../../src/operator/desk/schemas/organization.ts'
+import { Button, ButtonLink } from '../parts/button.tsx'
+import { Card } from '../parts/card.tsx'
+import { Empty } from '../parts/empty.tsx'
+import { ErrorNote } from '../parts/error-note.tsx'
+import { LoadMore } from '../parts/load-more.tsx'
+import { Loaded } from '../parts/loaded.tsx'
+import { Page } from '../parts/page.tsx'
+import { Time } from '../parts/time.tsx'
+import { desk } from '../texts/desk.ts'
+import { ask } from './client.ts'
+import { useDeed } from './deed.ts'
+import { useOrganizations } from './queries.ts'
+
+const { approvals: words } = desk
+
+export function Approvals() {
+  const query = useOrganizations({ status: 'pending' })
+  const first = query.data?.pages[0]
+  return (
+    <Page title={words.title} lead={first && first.counts.pending > 0 && words.lead(first.counts.pending)}>
+      <Loaded query={query}>
+        {() => {
+          const waiting = query.data?.pages.flatMap(({ organizations }) => organizations) ?? []
+          return waiting.length === 0 ? (
+            <Nobody />
+          ) : (
+            <Waiting rows={waiting} more={<LoadMore query={query} />} />
+          )
+        }}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Nobody() {
+  return (
+    <Empty
+      icon={UserCheck}
+      title={words.nobody}
+      action={<ButtonLink to="/organizations">{words.all}</ButtonLink>}
+    >
+      {words.nobodyWhat}
+    </Empty>
+  )
+}
+
+type Row = OrganizationList['organizations'][number]
+
+function Waiting({ rows, more }: { rows: readonly Row[]; more: React.ReactNode }) {
+  return (
+    <Card flush>
+      <ul className="divide-y">
+        {rows.map((row) => (
+          <Waits key={row.id} row={row} />
+        ))}
+      </ul>
+      {more}
+    </Card>
+  )
+}
+
+function Waits({ row: { id, name, owner, createdAt } }: { row: Row }) {
+  const approve = useDeed(
+    () => ask(`/organizations/${id}/approve`, { method: 'POST' }),
+    () => words.approved(name),
+  )
+  return (
+    <li className="grid gap-3 px-4 py-3.5 sm:px-5">
+      <div className="flex items-center justify-between gap-4">
+        <div className="min-w-0">
+          <Link to={`/organizations/${id}`} className="rounded-sm font-semibold break-words hover:underline">
+            {name}
+          </Link>
+          <p className="text-sm break-words text-muted">
+            {owner ?? words.noOwner} · {words.asked} <Time value={createdAt} />
+          </p>
+        </div>
+        <Button
+          variant="primary"
+          aria-label={`${words.approve}: ${name}`}
+          busy={approve.isPending}
+          onClick={() => approve.mutate(undefined)}
+        >
+          {words.approve}
+        </Button>
+      </div>
+      <ErrorNote error={approve.error} />
+    </li>
+  )
+}

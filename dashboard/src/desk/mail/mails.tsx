@@ -1,0 +1,108 @@
+// Mail for nobody but the operator: for the service's own addresses, and captured.
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { MailQuestion, PackageOpen } from 'lucide-react'
+import type { MailList } from '../../../../src/operator/desk/schemas/mail.ts'
+import { Card } from '../../parts/card.tsx'
+import { Empty } from '../../parts/empty.tsx'
+import { LoadMore } from '../../parts/load-more.tsx'
+import { Loaded } from '../../parts/loaded.tsx'
+import { Page } from '../../parts/page.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Tabs } from '../../parts/tabs.tsx'
+import { Time } from '../../parts/time.tsx'
+import { desk } from '../../texts/desk.ts'
+import { useMails } from '../queries.ts'
+import { writtenBytes } from '../written.ts'
+
+const { mail: words } = desk
+type Row = MailList['mails'][number]
+export type Kind = 'kept' | 'captured'
+
+const columns: readonly Column<Row>[] = [
+  {
+    ...{ id: 'subject', header: words.subject },
+    cell: ({ subject, from, sender }) => (
+      <span className="block min-w-0">
+        <span className="block font-medium wrap-anywhere">{subject || words.noSubject}</span>
+        <span className="line-clamp-2 text-xs wrap-anywhere text-faint">
+          {from || sender || words.noSender}
+        </span>
+      </span>
+    ),
+  },
+  {
+    ...{ id: 'to', header: words.to, wideOnly: true },
+    cell: ({ recipients }) => <span className="break-all">{recipients.join(', ')}</span>,
+  },
+  {
+    ...{ id: 'size', header: words.size, align: 'right', wideOnly: true, className: 'w-24' },
+    cell: ({ sizeBytes }) => writtenBytes(sizeBytes),
+  },
+  {
+    ...{ id: 'at', header: words.at, align: 'right', className: 'w-28' },
+    cell: ({ at }) => <Time value={at} className="whitespace-nowrap text-muted" />,
+  },
+]
+
+export function Mails() {
+  const { kind = 'kept' } = useSearch({ strict: false }) as { kind?: Kind }
+  const navigate = useNavigate()
+  const choose = (id: string) => void navigate({ to: '/mail', search: { kind: id } as never, replace: true })
+  return (
+    <Page title={words.title} lead={words.lead}>
+      <Tabs
+        label={words.title}
+        value={kind}
+        onChange={choose}
+        tabs={[
+          { id: 'kept', label: words.kept, content: <List kind="kept" /> },
+          { id: 'captured', label: words.captured, content: <List kind="captured" /> },
+        ]}
+      />
+    </Page>
+  )
+}
+
+function List({ kind }: { kind: Kind }) {
+  const query = useMails(kind)
+  return (
+    <>
+      <p className="mb-4 max-w-2xl text-pretty text-muted">
+        {kind === 'kept' ? words.keptLead : words.capturedLead}
+      </p>
+      <Loaded query={query}>
+        {() => {
+          const rows = query.data?.pages.flatMap(({ mails }) => mails) ?? []
+          const isFilled = query.data?.pages[0]?.isFilled ?? true
+          if (rows.length === 0) return <None kind={kind} isFilled={isFilled} />
+          return (
+            <Card flush>
+              <Table
+                label={words.title}
+                columns={columns}
+                rows={rows}
+                keyOf={({ id }) => id}
+                linkOf={({ id }) => `/mail/${kind}/${id}`}
+              />
+              <LoadMore query={query} />
+            </Card>
+          )
+        }}
+      </Loaded>
+    </>
+  )
+}
+
+function None({ kind, isFilled }: { kind: Kind; isFilled: boolean }) {
+  if (kind === 'kept')
+    return (
+      <Empty icon={MailQuestion} title={words.keptNone}>
+        {words.keptNoneWhat}
+      </Empty>
+    )
+  return (
+    <Empty icon={PackageOpen} title={isFilled ? words.capturedNone : words.capturedOff}>
+      {isFilled ? words.capturedNoneWhat : words.capturedOffWhat}
+    </Empty>
+  )
+}

@@ -1,0 +1,162 @@
+// What the operator can do to an organization.
+import { Ellipsis, Pencil, Trash2, XOctagon } from 'lucide-react'
+import { useState } from 'react'
+import type { Organization } from '../../../../src/operator/desk/schemas/organization.ts'
+import { Button, IconButton } from '../../parts/button.tsx'
+import { Confirm } from '../../parts/confirm.tsx'
+import { Dialog } from '../../parts/dialog.tsx'
+import { ErrorNote, wordsOf } from '../../parts/error-note.tsx'
+import { TextField } from '../../parts/field.tsx'
+import { Menu } from '../../parts/menu.tsx'
+import { toast } from '../../parts/toasts.ts'
+import { desk } from '../../texts/desk.ts'
+import { ask } from '../client.ts'
+import { useDeed } from '../deed.ts'
+import { Delete } from './delete.tsx'
+
+const { organization: words } = desk
+type Open = 'suspend' | 'rename' | 'cancel' | 'delete' | null
+
+interface DeedProps {
+  organization: Organization
+  onClose: () => void
+}
+
+export function Deeds({ organization }: { organization: Organization }) {
+  const [open, setOpen] = useState<Open>(null)
+  const deed = { organization, onClose: () => setOpen(null) }
+  return (
+    <>
+      <MainDeed organization={organization} onSuspend={() => setOpen('suspend')} />
+      <Menu
+        trigger={<IconButton label={words.more} icon={Ellipsis} />}
+        groups={[
+          [
+            {
+              ...{ label: words.rename, icon: Pencil, onSelect: () => setOpen('rename') },
+              disabled: organization.status === 'deleting',
+            },
+          ],
+          [
+            { label: words.cancel, icon: XOctagon, danger: true, onSelect: () => setOpen('cancel') },
+            { label: words.remove, icon: Trash2, danger: true, onSelect: () => setOpen('delete') },
+          ],
+        ]}
+      />
+      {open === 'suspend' && <Suspend {...deed} />}
+      {open === 'rename' && <Rename {...deed} />}
+      {open === 'cancel' && <Cancel {...deed} />}
+      {open === 'delete' && <Delete {...deed} />}
+    </>
+  )
+}
+
+function MainDeed({
+  organization: { id, name, status },
+  onSuspend,
+}: {
+  organization: Organization
+  onSuspend: () => void
+}) {
+  const approve = useDeed(
+    () => ask(`/organizations/${id}/approve`, { method: 'POST' }),
+    () => words.approved(name),
+  )
+  if (status === 'deleting') return null
+  if (status === 'active') return <Button onClick={onSuspend}>{words.suspend}</Button>
+  return (
+    <Button
+      variant="primary"
+      busy={approve.isPending}
+      onClick={() => approve.mutate(undefined, { onError: (error) => toast(wordsOf(error).title, 'bad') })}
+    >
+      {status === 'pending' ? words.approve : words.approveAgain}
+    </Button>
+  )
+}
+
+function Suspend({ organization: { id, name }, onClose }: DeedProps) {
+  const suspend = useDeed(
+    () => ask(`/organizations/${id}/suspend`, { method: 'POST' }),
+    () => words.suspended(name),
+    onClose,
+  )
+  return (
+    <Confirm
+      open
+      onClose={onClose}
+      title={words.suspendTitle(name)}
+      deed={words.suspend}
+      busy={suspend.isPending}
+      error={suspend.error}
+      onConfirm={() => suspend.mutate(undefined)}
+    >
+      {words.suspendWhat}
+    </Confirm>
+  )
+}
+
+function Rename({ organization, onClose }: DeedProps) {
+  const [name, setName] = useState(organization.name)
+  const rename = useDeed(
+    () => ask(`/organizations/${organization.id}`, { method: 'PATCH', body: { name: name.trim() } }),
+    () => words.renamed,
+    onClose,
+  )
+  const footer = (
+    <Button
+      variant="primary"
+      type="submit"
+      form="rename"
+      busy={rename.isPending}
+      disabled={name.trim() === '' || name.trim() === organization.name}
+    >
+      {words.rename}
+    </Button>
+  )
+  return (
+    <Dialog open onClose={onClose} title={words.renameTitle} footer={footer}>
+      <form
+        id="rename"
+        className="grid gap-4"
+        onSubmit={(event) => {
+          event.preventDefault()
+          rename.mutate(undefined)
+        }}
+      >
+        <TextField
+          label={desk.organizations.name}
+          value={name}
+          maxLength={200}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <ErrorNote error={rename.error} />
+      </form>
+    </Dialog>
+  )
+}
+
+function Cancel({ organization: { id, name, waiting }, onClose }: DeedProps) {
+  const cancel = useDeed(
+    () =>
+      ask<{ cancelled: number }>(`/organizations/${id}/cancel-queue`, {
+        ...{ method: 'POST', body: { confirm: name } },
+      }),
+    ({ cancelled }) => words.cancelled(cancelled),
+    onClose,
+  )
+  return (
+    <Confirm
+      open
+      onClose={onClose}
+      title={words.cancelTitle(name)}
+      deed={words.cancel}
+      word={name}
+      busy={cancel.isPending}
+      error={cancel.error}
+      onConfirm={() => cancel.mutate(undefined)}
+    >
+      {words.cancelWhat(waiting)}
+    </Confirm>
+  )
+}

@@ -1,0 +1,110 @@
+// Who belongs to an organization, and its domains and keys.
+import type { ReactNode } from 'react'
+import type { Organization } from '../../../../src/operator/desk/schemas/organization.ts'
+import { StateBadge } from '../../parts/badge.tsx'
+import { Card } from '../../parts/card.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { desk } from '../../texts/desk.ts'
+
+const { organization: words } = desk
+type Member = Organization['members'][number]
+type Domain = Organization['domains'][number]
+type Key = Organization['keys'][number]
+
+const memberColumns: readonly Column<Member>[] = [
+  {
+    ...{ id: 'email', header: words.email },
+    cell: ({ email, name }) => <Two first={email} second={name} />,
+  },
+  { id: 'role', header: words.role, cell: ({ role }) => <StateBadge state={role} />, className: 'w-28' },
+  {
+    ...{ id: 'seen', header: words.lastSeen, wideOnly: true, align: 'right', className: 'w-32' },
+    cell: ({ lastSeenAt }) => (lastSeenAt ? <Time value={lastSeenAt} /> : words.never),
+  },
+]
+
+export function Members({ members }: { members: readonly Member[] }) {
+  return (
+    <Rows title={words.members} none={words.membersNone} count={members.length}>
+      <Table label={words.members} columns={memberColumns} rows={members} keyOf={({ email }) => email} />
+    </Rows>
+  )
+}
+
+const domainColumns: readonly Column<Domain>[] = [
+  {
+    id: 'name',
+    header: words.domain,
+    cell: ({ name }) => <span className="font-medium break-all">{name}</span>,
+  },
+  { id: 'status', header: words.ownership, cell: ({ status }) => <StateBadge state={status} /> },
+  {
+    id: 'out',
+    header: words.outbound,
+    wideOnly: true,
+    cell: ({ outbound }) => <StateBadge state={outbound} />,
+  },
+  { id: 'in', header: words.inbound, wideOnly: true, cell: ({ inbound }) => <StateBadge state={inbound} /> },
+]
+
+export function Domains({ domains }: { domains: readonly Domain[] }) {
+  return (
+    <Rows title={words.domains} none={words.domainsNone} count={domains.length}>
+      <Table label={words.domains} columns={domainColumns} rows={domains} keyOf={({ id }) => id} />
+    </Rows>
+  )
+}
+
+const keyColumns: readonly Column<Key>[] = [
+  {
+    ...{ id: 'name', header: words.key },
+    cell: ({ name, scopes }) => <Two first={name} second={scopes.join(', ')} />,
+  },
+  { id: 'kind', header: words.kind, cell: ({ kind }) => kind, wideOnly: true, className: 'w-28' },
+  { id: 'until', header: words.until, cell: (key) => <Until of={key} />, align: 'right', className: 'w-32' },
+]
+
+function Until({ of: { expiresAt, revokedAt } }: { of: Key }) {
+  if (revokedAt) return <StateBadge state="revoked" />
+  if (!expiresAt) return words.forGood
+  return Date.parse(expiresAt) < Date.now() ? <StateBadge state="expired" /> : <Time value={expiresAt} />
+}
+
+export function Keys({ keys }: { keys: readonly Key[] }) {
+  return (
+    <Rows title={words.keys} none={words.keysNone} count={keys.length}>
+      <Table label={words.keys} columns={keyColumns} rows={keys} keyOf={({ id }) => id} />
+    </Rows>
+  )
+}
+
+interface RowsProps {
+  title: string
+  none: string
+  count: number
+  children: ReactNode
+}
+
+function Rows({ title, none, count, children }: RowsProps) {
+  if (count === 0)
+    return (
+      <Card title={title}>
+        <p className="text-muted">{none}</p>
+      </Card>
+    )
+  return (
+    <Card title={title} flush>
+      {children}
+    </Card>
+  )
+}
+
+function Two({ first, second }: { first: string; second: string }) {
+  return (
+    <span className="block min-w-0">
+      <span className="block font-medium break-all">{first}</span>
+      {second && <span className="block text-xs break-words text-faint">{second}</span>}
+    </span>
+  )
+}

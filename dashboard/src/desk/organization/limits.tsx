@@ -1,0 +1,115 @@
+// The limits of an organization with what is used of them, and their change.
+import { Pencil } from 'lucide-react'
+import { useState } from 'react'
+import type { Organization } from '../../../../src/operator/desk/schemas/organization.ts'
+import { Button } from '../../parts/button.tsx'
+import { Card } from '../../parts/card.tsx'
+import { Dialog } from '../../parts/dialog.tsx'
+import { ErrorNote } from '../../parts/error-note.tsx'
+import { TextField } from '../../parts/field.tsx'
+import { Progress } from '../../parts/progress.tsx'
+import { desk } from '../../texts/desk.ts'
+import { ask } from '../client.ts'
+import { useDeed } from '../deed.ts'
+import { writtenBytes } from '../written.ts'
+
+const { organization: words } = desk
+type Limit = Organization['limits'][number]
+
+export function LimitsCard({ organization }: { organization: Organization }) {
+  const [isChanging, setChanging] = useState(false)
+  const change = (
+    <Button size="small" icon={Pencil} onClick={() => setChanging(true)}>
+      {words.limitsChange}
+    </Button>
+  )
+  return (
+    <Card
+      title={words.limits}
+      lead={words.limitsLead}
+      actions={organization.status === 'deleting' ? null : change}
+    >
+      <div className="grid gap-3.5">
+        {organization.limits.map((limit) => (
+          <LimitLine key={limit.name} limit={limit} />
+        ))}
+      </div>
+      {isChanging && <ChangeLimits organization={organization} onClose={() => setChanging(false)} />}
+    </Card>
+  )
+}
+
+function LimitLine({ limit: { name, value, used } }: { limit: Limit }) {
+  const label = words.limitNames[name] ?? name
+  const format = isBytes(name) ? writtenBytes : (count: number) => count.toLocaleString('en')
+  if (used !== null) return <Progress label={label} value={used} max={value} format={format} limit />
+  return (
+    <div className="flex justify-between gap-4 text-sm">
+      <span>{label}</span>
+      <span className="numbers text-muted">{format(value)}</span>
+    </div>
+  )
+}
+
+function isBytes(name: string): boolean {
+  return name.includes('Bytes')
+}
+
+interface ChangeProps {
+  organization: Organization
+  onClose: () => void
+}
+
+function ChangeLimits({ organization: { id, limits }, onClose }: ChangeProps) {
+  const [texts, setTexts] = useState(() => new Map(limits.map(({ name, value }) => [name, String(value)])))
+  const wrong = (name: string) => (/^\d{1,16}$/.test(texts.get(name) ?? '') ? null : words.wholeNumber)
+  const changed = limits.filter(({ name, value }) => texts.get(name) !== String(value))
+  const save = useDeed(
+    () => {
+      const named = Object.fromEntries(changed.map(({ name }) => [name, Number(texts.get(name))]))
+      return ask(`/organizations/${id}/limits`, { method: 'PATCH', body: { limits: named } })
+    },
+    () => words.limitsSaved,
+    onClose,
+  )
+  const cannotSave = changed.length === 0 || limits.some(({ name }) => wrong(name) !== null)
+  const footer = (
+    <Button variant="primary" type="submit" form="limits" busy={save.isPending} disabled={cannotSave}>
+      {words.limitsSave}
+    </Button>
+  )
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title={words.limitsTitle}
+      lead={words.limitsLeadDialog}
+      width="large"
+      footer={footer}
+    >
+      <form
+        id="limits"
+        className="grid gap-4"
+        onSubmit={(event) => {
+          event.preventDefault()
+          save.mutate(undefined)
+        }}
+      >
+        <div className="grid items-start gap-4 sm:grid-cols-2">
+          {limits.map(({ name }) => (
+            <TextField
+              key={name}
+              inputMode="numeric"
+              label={words.limitNames[name] ?? name}
+              value={texts.get(name) ?? ''}
+              error={wrong(name)}
+              hint={isBytes(name) && !wrong(name) ? writtenBytes(Number(texts.get(name))) : undefined}
+              onChange={(event) => setTexts(new Map(texts).set(name, event.target.value.trim()))}
+            />
+          ))}
+        </div>
+        <ErrorNote error={save.error} />
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,147 @@
+// All organizations: found by name, id and status, each with what it has and what waits of it.
+import { Building2, SearchX } from 'lucide-react'
+import { useDeferredValue, useRef, useState } from 'react'
+import type { OrganizationList } from '../../../src/operator/desk/schemas/organization.ts'
+import { StateBadge } from '../parts/badge.tsx'
+import { Card } from '../parts/card.tsx'
+import { CodeBlock } from '../parts/code-block.tsx'
+import { Empty } from '../parts/empty.tsx'
+import { Select, TextField } from '../parts/field.tsx'
+import { LoadMore } from '../parts/load-more.tsx'
+import { Loaded } from '../parts/loaded.tsx'
+import { Page } from '../parts/page.tsx'
+import { useShortcut } from '../parts/shortcut.ts'
+import { type Column, Table } from '../parts/table.tsx'
+import { Time } from '../parts/time.tsx'
+import { desk } from '../texts/desk.ts'
+import { states } from '../texts/states.ts'
+import { useOrganizations } from './queries.ts'
+
+const { organizations: words } = desk
+type Row = OrganizationList['organizations'][number]
+
+const statuses = ['pending', 'active', 'suspended', 'deleting'] as const
+const count = new Intl.NumberFormat('en')
+
+const columns: readonly Column<Row>[] = [
+  { id: 'name', header: words.name, cell: (row) => <Name row={row} /> },
+  {
+    id: 'status',
+    header: words.status,
+    cell: ({ status }) => <StateBadge state={status} />,
+    className: 'w-28',
+  },
+  number('inboxes', words.inboxes),
+  number('domains', words.domains),
+  number('keys', words.keys),
+  { ...number('waiting', words.waiting), wideOnly: false },
+  {
+    ...{ id: 'created', header: words.created, wideOnly: true, align: 'right', className: 'w-28' },
+    cell: ({ createdAt }) => <Time value={createdAt} className="whitespace-nowrap text-muted" />,
+  },
+]
+
+function number(id: 'inboxes' | 'domains' | 'keys' | 'waiting', header: string): Column<Row> {
+  return {
+    ...{ id, header, align: 'right', wideOnly: true, className: 'w-20' },
+    cell: (row) => <span className={row[id] === 0 ? 'text-faint' : ''}>{count.format(row[id])}</span>,
+  }
+}
+
+function Name({ row: { name, owner } }: { row: Row }) {
+  return (
+    <span className="block min-w-0">
+      <span className="block font-medium wrap-anywhere">{name}</span>
+      {owner && <span className="line-clamp-2 text-xs wrap-anywhere text-faint">{owner}</span>}
+    </span>
+  )
+}
+
+export function Organizations() {
+  const [search, setSearch] = useState('')
+  const [status, setStatus] = useState('')
+  const filter = { search: useDeferredValue(search), status }
+  const query = useOrganizations(filter)
+  const counts = query.data?.pages[0]?.counts
+  return (
+    <Page title={words.title}>
+      <Filters {...{ search, setSearch, status, setStatus, counts }} />
+      <Loaded query={query}>
+        {() => {
+          const rows = query.data?.pages.flatMap(({ organizations }) => organizations) ?? []
+          if (rows.length === 0) return <None isFiltered={filter.search !== '' || status !== ''} />
+          return (
+            <Card flush>
+              <Table
+                label={words.title}
+                columns={columns}
+                rows={rows}
+                keyOf={({ id }) => id}
+                linkOf={({ id }) => `/organizations/${id}`}
+              />
+              <LoadMore query={query} />
+            </Card>
+          )
+        }}
+      </Loaded>
+    </Page>
+  )
+}
+
+interface FiltersProps {
+  search: string
+  setSearch: (search: string) => void
+  status: string
+  setStatus: (status: string) => void
+  counts: OrganizationList['counts'] | undefined
+}
+
+function Filters({ search, setSearch, status, setStatus, counts }: FiltersProps) {
+  const field = useRef<HTMLInputElement>(null)
+  useShortcut({ keys: '/', label: words.search, group: words.title }, () => field.current?.focus())
+  const total = counts && Object.values(counts).reduce((sum, one) => sum + one, 0)
+  const counted = (label: string, of: number | undefined) =>
+    of === undefined ? label : `${label} (${count.format(of)})`
+  const options = [
+    { value: '', label: counted(words.every, total) },
+    ...statuses.map((value) => ({
+      value,
+      label: counted((states as Record<string, string>)[value] ?? value, counts?.[value]),
+    })),
+  ]
+  return (
+    <search className="mb-4 grid gap-3 sm:grid-cols-[minmax(0,1fr)_220px]">
+      <TextField
+        ref={field}
+        type="search"
+        label={words.search}
+        labelHidden
+        placeholder={words.search}
+        value={search}
+        onChange={(event) => setSearch(event.target.value)}
+      />
+      <Select
+        label={words.status}
+        labelHidden
+        options={options}
+        value={status}
+        onChange={(event) => setStatus(event.target.value)}
+      />
+    </search>
+  )
+}
+
+function None({ isFiltered }: { isFiltered: boolean }) {
+  if (isFiltered)
+    return (
+      <Empty icon={SearchX} title={words.none}>
+        {words.noneWhat}
+      </Empty>
+    )
+  const code = <CodeBlock code="bin/posthorn org create --name Acme --active" label={words.empty} />
+  return (
+    <Empty icon={Building2} title={words.empty} code={code}>
+      {words.emptyWhat}
+    </Empty>
+  )
+}

@@ -1,0 +1,104 @@
+// What waits in a queue, recipient by recipient.
+import { Link } from '@tanstack/react-router'
+import type { Queue } from '../../../../src/operator/desk/schemas/queue.ts'
+import { Badge, StateBadge } from '../../parts/badge.tsx'
+import { Button } from '../../parts/button.tsx'
+import { Card } from '../../parts/card.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { desk } from '../../texts/desk.ts'
+
+const { queue: words } = desk
+type Row = Queue['deliveries'][number]
+
+const columns: readonly Column<Row>[] = [
+  {
+    ...{ id: 'recipient', header: words.recipient },
+    cell: ({ email, subject }) => (
+      <span className="block min-w-0">
+        <span className="block font-medium break-all">{email}</span>
+        <span className="line-clamp-2 text-xs wrap-anywhere text-faint">{subject}</span>
+      </span>
+    ),
+  },
+  {
+    ...{ id: 'organization', header: words.organization, wideOnly: true },
+    cell: ({ organizationId, organizationName, sender }) => (
+      <span className="block min-w-0">
+        <Link to={`/organizations/${organizationId}`} className="rounded-sm break-words hover:underline">
+          {organizationName}
+        </Link>
+        <span className="block text-xs break-all text-faint">{sender}</span>
+      </span>
+    ),
+  },
+  { id: 'state', header: desk.queues.state, cell: (row) => <State of={row} />, className: 'w-24' },
+  {
+    id: 'attempts',
+    header: words.attempts,
+    cell: ({ attempts }) => attempts,
+    align: 'right',
+    wideOnly: true,
+  },
+  {
+    ...{ id: 'due', header: words.due, className: 'w-24' },
+    cell: ({ dueAt }) => <Time value={dueAt} className="whitespace-nowrap" />,
+  },
+  {
+    ...{ id: 'reply', header: words.reply, wideOnly: true },
+    cell: ({ response }) => (
+      <span className="line-clamp-2 max-w-xs break-words text-muted" title={response ?? ''}>
+        {response}
+      </span>
+    ),
+  },
+]
+
+function State({ of: { isHeld, status } }: { of: Row }) {
+  if (!isHeld) return <StateBadge state={status} />
+  return (
+    <Badge tone="bad" title={words.heldWhat}>
+      {words.held}
+    </Badge>
+  )
+}
+
+interface DeliveriesProps {
+  queue: Queue
+  offset: number
+  onOffset: (offset: number) => void
+}
+
+export function Deliveries({ queue: { deliveries, nextOffset }, offset, onOffset }: DeliveriesProps) {
+  if (deliveries.length === 0 && offset === 0)
+    return (
+      <Card title={words.deliveries}>
+        <p className="text-muted">{words.deliveriesNone}</p>
+      </Card>
+    )
+  return (
+    <Card title={words.deliveries} flush>
+      <Table
+        label={words.deliveries}
+        columns={columns}
+        rows={deliveries}
+        keyOf={({ submissionId, position }) => `${submissionId} ${position}`}
+      />
+      {(offset > 0 || nextOffset !== null) && (
+        <footer className="flex items-center justify-between gap-3 border-t px-4 py-2.5 sm:px-5">
+          <span className="numbers text-sm text-faint">
+            {words.range(offset + 1, offset + deliveries.length)}
+          </span>
+          <span className="flex gap-2">
+            <Button size="small" disabled={offset === 0} onClick={() => onOffset(0)}>
+              {words.earlier}
+            </Button>
+            <Button size="small" disabled={nextOffset === null} onClick={() => onOffset(nextOffset ?? 0)}>
+              {words.later}
+            </Button>
+          </span>
+        </footer>
+      )}
+    </Card>
+  )
+}

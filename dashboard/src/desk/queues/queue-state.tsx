@@ -1,0 +1,16 @@
+// The state of a queue in one word and colour.
+import type { QueueList } from '../../../../src/operator/desk/schemas/queue.ts'
+import { Badge, type Tone } from '../../parts/badge.tsx'
+import { desk } from '../../texts/desk.ts'
+
+type Shown = Pick<QueueList['queues'][number], 'state' | 'failures'>
+
+const tones: Record<Shown['state'], Tone> = { running: 'good', paused: 'bad', blocked: 'wait' }
+
+export function QueueState({ queue: { state, failures } }: { queue: Shown }) {
+  return (
+    <Badge tone={tones[state]} title={failures > 0 ? desk.queues.failures(failures) : ''}>
+      {desk.queues.states[state]}
+    </Badge>
+  )
+}

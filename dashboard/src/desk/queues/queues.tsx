@@ -1,0 +1,77 @@
+// All destination queues with mail, a pause or a fault.
+import { Inbox } from 'lucide-react'
+import type { QueueList } from '../../../../src/operator/desk/schemas/queue.ts'
+import { Card } from '../../parts/card.tsx'
+import { Empty } from '../../parts/empty.tsx'
+import { Loaded } from '../../parts/loaded.tsx'
+import { Page } from '../../parts/page.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { desk } from '../../texts/desk.ts'
+import { useQueues } from '../queries.ts'
+import { QueueState } from './queue-state.tsx'
+
+const { queues: words } = desk
+type Row = QueueList['queues'][number]
+
+const columns: readonly Column<Row>[] = [
+  { id: 'queue', header: words.queue, cell: ({ key }) => <Name of={key} /> },
+  { id: 'state', header: words.state, cell: (row) => <QueueState queue={row} />, className: 'w-32' },
+  {
+    ...{ id: 'waiting', header: words.waiting, align: 'right', className: 'w-24' },
+    cell: ({ waiting }) => waiting.toLocaleString('en'),
+  },
+  {
+    ...{ id: 'wire', header: words.onWire, align: 'right', wideOnly: true, className: 'w-28' },
+    cell: ({ onWire }) => (
+      <span className={onWire === 0 ? 'text-faint' : ''}>{onWire.toLocaleString('en')}</span>
+    ),
+  },
+  { id: 'next', header: words.next, wideOnly: true, className: 'w-28', cell: (row) => <Next of={row} /> },
+  {
+    ...{ id: 'fault', header: words.fault, wideOnly: true },
+    cell: ({ lastFault }) => <span className="line-clamp-2 text-muted">{lastFault}</span>,
+  },
+]
+
+function Name({ of }: { of: string }) {
+  const meaning = words.special[of]
+  return (
+    <span className="block min-w-0">
+      <span className="block font-medium break-all">{of}</span>
+      {meaning && <span className="block text-xs text-faint">{meaning}</span>}
+    </span>
+  )
+}
+
+function Next({ of: { state, notBefore, oldestDueAt } }: { of: Row }) {
+  const at = notBefore ?? oldestDueAt
+  if (state === 'paused' || !at) return <span className="text-faint">{desk.none}</span>
+  return <Time value={at} className="whitespace-nowrap" />
+}
+
+export function Queues() {
+  return (
+    <Page title={words.title} lead={words.lead}>
+      <Loaded query={useQueues()}>
+        {({ queues }) =>
+          queues.length === 0 ? (
+            <Empty icon={Inbox} title={words.none}>
+              {words.noneWhat}
+            </Empty>
+          ) : (
+            <Card flush>
+              <Table
+                label={words.title}
+                columns={columns}
+                rows={queues}
+                keyOf={({ key }) => key}
+                linkOf={({ key }) => `/queues/${encodeURIComponent(key)}`}
+              />
+            </Card>
+          )
+        }
+      </Loaded>
+    </Page>
+  )
+}

@@ -1,0 +1,32 @@
+// What stands around the pages before the sign-in: the sign, a title, and one thing to do.
+import { type ReactNode, useEffect, useRef } from 'react'
+import { useTitle } from '../../parts/use-title.ts'
+import { Logo } from '../../shell/logo.tsx'
+
+interface AccessFrameProps {
+  title: string
+  lead?: ReactNode
+  children?: ReactNode
+  /** Other ways, below. */
+  footer?: ReactNode
+}
+
+export function AccessFrame({ title, lead, children, footer }: AccessFrameProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useTitle(title)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another title is another step, which is to be heard
+  useEffect(() => {
+    if (!(document.activeElement instanceof HTMLInputElement)) heading.current?.focus({ preventScroll: true })
+  }, [title])
+  return (
+    <main className="mx-auto flex min-h-dvh w-full max-w-[400px] flex-col px-5 pt-[12vh] pb-12 sm:pt-[17vh]">
+      <Logo sizePx={36} />
+      <h1 ref={heading} tabIndex={-1} className="mt-6 text-2xl font-semibold tracking-tight text-balance">
+        {title}
+      </h1>
+      {lead && <div className="mt-1.5 text-pretty text-muted">{lead}</div>}
+      <div className="mt-7 grid gap-4">{children}</div>
+      {footer && <div className="mt-7 grid gap-1.5 text-sm text-muted">{footer}</div>}
+    </main>
+  )
+}

@@ -1,0 +1,79 @@
+// One deed as a sentence, its subject linked where it has a page, and its particulars behind a fold.
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { Time } from '../../parts/time.tsx'
+import { audit, deeds, ownDeeds } from '../../texts/members.ts'
+import type { AuditEntry } from './audit.tsx'
+
+export function AuditRow({ entry }: { entry: AuditEntry }) {
+  const { actor, ip, at, detail } = entry
+  const particulars = Object.entries(detail)
+  return (
+    <li className="grid grid-cols-[minmax(0,1fr)_auto] gap-x-4 gap-y-0.5 border-b px-4 py-2.5 text-sm last:border-b-0 sm:px-5">
+      <p className="min-w-0 break-words">
+        <span className="font-medium">{actor}</span> <Deed entry={entry} />
+      </p>
+      <Time value={at} className="text-faint whitespace-nowrap" />
+      <div className="min-w-0 text-faint">
+        {particulars.length > 0 ? (
+          <details>
+            <summary className="w-fit rounded-sm hover:text-ink">{ip ? audit.from(ip) : audit.here}</summary>
+            <dl className="mt-1.5 grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-0.5 pl-4">
+              {particulars.map(([name, value]) => (
+                <Particular key={name} name={name} value={value} />
+              ))}
+            </dl>
+          </details>
+        ) : (
+          <p>{ip ? audit.from(ip) : audit.here}</p>
+        )}
+      </div>
+    </li>
+  )
+}
+
+function Deed({ entry: { actor, action, subject, detail } }: { entry: AuditEntry }) {
+  const own = subject === actor ? ownDeeds[action] : undefined
+  if (own) return own
+  const to = pageOf(action, subject, detail)
+  const shown = action.startsWith('webhook.') && typeof detail['url'] === 'string' ? detail['url'] : subject
+  return (
+    <>
+      {deeds[action] ?? ownDeeds[action] ?? action}{' '}
+      {to ? <SubjectLink to={to}>{shown}</SubjectLink> : <span className="wrap-anywhere">{shown}</span>}
+    </>
+  )
+}
+
+function SubjectLink({ to, children }: { to: string; children: ReactNode }) {
+  return (
+    <Link
+      to={to}
+      className="rounded-sm wrap-anywhere underline decoration-line-strong underline-offset-3 hover:decoration-current"
+    >
+      {children}
+    </Link>
+  )
+}
+
+/** Where what is left of the subject can be seen. */
+function pageOf(action: string, subject: string, detail: Record<string, unknown>): string | null {
+  if (action.startsWith('key.')) return '/keys'
+  if (action.startsWith('member.')) return '/members'
+  if (action === 'webhook.created' || action === 'webhook.secret_rotated') return `/webhooks/${subject}`
+  if (action === 'domain.registered' || action === 'domain.keys_rotated') return '/domains'
+  if (action === 'message.deleted' && typeof detail['inboxId'] === 'string')
+    return `/mail/${detail['inboxId']}`
+  return action === 'suppression.removed' ? '/suppressions' : null
+}
+
+function Particular({ name, value }: { name: string; value: unknown }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd className="wrap-anywhere text-muted">
+        <code>{typeof value === 'string' ? value : JSON.stringify(value)}</code>
+      </dd>
+    </>
+  )
+}

@@ -1,0 +1,34 @@
+// What the captured mail asks the API. New mail is asked for every few seconds, for no event tells of it.
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { ApiError, api, read, type Schemas } from '../../api/client.ts'
+
+export type CapturedRow = Schemas['CapturedList']['captured'][number]
+export type CapturedMail = Schemas['CapturedMail']
+
+const pageSize = 50
+const refreshMs = 2_500
+/** Further pages are not asked for again and again. */
+const watchedPages = 2
+
+export const capturedListQuery = infiniteQueryOptions({
+  queryKey: ['captured', 'list'],
+  initialPageParam: undefined as string | undefined,
+  queryFn: ({ pageParam }) => {
+    const query = { limit: pageSize, ...(pageParam ? { cursor: pageParam } : {}) }
+    return read(api.GET('/v1/captured', { params: { query } }))
+  },
+  getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+  refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) <= watchedPages ? refreshMs : false),
+})
+
+export const capturedMailQuery = (capturedId: string) =>
+  queryOptions({
+    queryKey: ['captured', 'one', capturedId],
+    queryFn: () => read(api.GET('/v1/captured/{capturedId}', { params: { path: { capturedId } } })),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+
+/** Where mail leaves, there is no such operation. */
+export function isNotCapturing(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404
+}

@@ -1,0 +1,78 @@
+// A key before it is made: what is filled in, what is missing, and how the API takes it.
+import type { Schemas } from '../../api/client.ts'
+import { keys } from '../../texts/keys.ts'
+import type { CallInbox } from './first-call.ts'
+import { type MemberScope, memberScopes } from './key-state.ts'
+
+export interface KeyDraft {
+  name: string
+  scopes: readonly MemberScope[]
+  /** Null: all of them. */
+  inboxes: readonly CallInbox[] | null
+  ips: string
+  sendMode: 'new_and_reply' | 'reply_only'
+  recipientDomains: string
+  requestsPerMinute: string
+  expiresInDays: number
+}
+
+export type Preset = keyof typeof keys.preset
+
+export const emptyDraft: KeyDraft = {
+  ...{ name: '', scopes: ['mailbox:send'], inboxes: null, ips: '', sendMode: 'new_and_reply' },
+  ...{ recipientDomains: '', requestsPerMinute: '', expiresInDays: 30 },
+}
+
+const presetScopes: Record<Exclude<Preset, 'own'>, readonly MemberScope[]> = {
+  send: ['mailbox:send'],
+  agent: ['mailbox:read', 'mailbox:send'],
+  all: memberScopes,
+}
+
+/** What the choices amount to. */
+export function presetOf({ scopes, inboxes }: KeyDraft): Preset {
+  const isAlike = (wanted: readonly string[]) =>
+    wanted.length === scopes.length && wanted.every((scope) => scopes.includes(scope as MemberScope))
+  if (isAlike(presetScopes.agent) && inboxes) return 'agent'
+  if (isAlike(presetScopes.send)) return 'send'
+  return isAlike(presetScopes.all) ? 'all' : 'own'
+}
+
+export function withPreset(draft: KeyDraft, preset: Preset): KeyDraft {
+  if (preset === 'own') return { ...draft, scopes: [] }
+  const inboxes = preset === 'agent' ? (draft.inboxes ?? []) : null
+  return { ...draft, scopes: presetScopes[preset], inboxes }
+}
+
+export interface KeyFaults {
+  name?: string
+  scopes?: string
+  inboxes?: string
+}
+
+export function faultsOf({ name, scopes, inboxes }: KeyDraft): KeyFaults {
+  return {
+    ...(name.trim() ? {} : { name: keys.nameMissing }),
+    ...(scopes.length ? {} : { scopes: keys.scopesMissing }),
+    ...(inboxes?.length === 0 ? { inboxes: keys.inboxesMissing } : {}),
+  }
+}
+
+export function bodyOf(draft: KeyDraft): Schemas['NewKey'] {
+  const rate = Number(draft.requestsPerMinute)
+  return {
+    name: draft.name.trim(),
+    scopes: [...draft.scopes],
+    inboxIds: draft.inboxes?.map(({ id }) => id) ?? null,
+    allowedIps: linesOf(draft.ips),
+    sendMode: draft.sendMode,
+    allowedRecipientDomains: linesOf(draft.recipientDomains),
+    requestsPerMinute: draft.requestsPerMinute.trim() && Number.isInteger(rate) ? rate : null,
+    expiresInDays: draft.expiresInDays,
+  }
+}
+
+function linesOf(text: string): string[] | null {
+  const lines = text.split(/[\s,;]+/).filter(Boolean)
+  return lines.length > 0 ? [...new Set(lines)] : null
+}

@@ -1,0 +1,40 @@
+// Whether a key can still be used, and for how long.
+import type { Tone } from '../../parts/badge.tsx'
+import type { keys } from '../../texts/keys.ts'
+import type { Key } from './queries.ts'
+
+export type KeyState = keyof typeof keys.states
+
+const soonMs = 7 * 86_400_000
+
+export const keyTones: Record<KeyState, Tone> = {
+  active: 'good',
+  soon: 'wait',
+  expired: 'bad',
+  revoked: 'idle',
+}
+
+export function stateOf({ revokedAt, expiresAt }: Key, nowMs: number): KeyState {
+  if (revokedAt) return 'revoked'
+  if (!expiresAt) return 'active'
+  const leftMs = Date.parse(expiresAt) - nowMs
+  if (leftMs <= 0) return 'expired'
+  return leftMs < soonMs ? 'soon' : 'active'
+}
+
+export function isInUse(key: Key, nowMs: number): boolean {
+  const state = stateOf(key, nowMs)
+  return state === 'active' || state === 'soon'
+}
+
+/** What members can give; the operator gives more. */
+export const memberScopes = [
+  ...(['mailbox:read', 'mailbox:send', 'mailbox:manage', 'delivery:read'] as const),
+  ...(['domain:manage', 'webhook:manage'] as const),
+]
+export type MemberScope = (typeof memberScopes)[number]
+
+/** A key with rights of the operator cannot be made again here. */
+export function canRotate({ scopes, revokedAt }: Key): boolean {
+  return !revokedAt && scopes.every((scope) => memberScopes.some((known) => known === scope))
+}

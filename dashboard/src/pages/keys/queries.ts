@@ -1,0 +1,37 @@
+// What the page of keys asks the API.
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { api, read, type Schemas } from '../../api/client.ts'
+
+export type Key = Schemas['Key']
+
+const pageSize = 100
+const watchMs = 3_000
+
+export const keysQuery = infiniteQueryOptions({
+  queryKey: ['keys', 'list'],
+  initialPageParam: undefined as string | undefined,
+  queryFn: ({ pageParam }) => readKeys(pageParam),
+  getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+})
+
+/** The newest keys, asked again and again while somebody waits for the first use of one. */
+export const watchedKeysQuery = queryOptions({
+  queryKey: ['keys', 'watched'],
+  queryFn: async () => (await readKeys(undefined)).keys,
+  refetchInterval: watchMs,
+})
+
+function readKeys(cursor: string | undefined) {
+  const query = { limit: pageSize, ...(cursor ? { cursor } : {}) }
+  return read(api.GET('/v1/keys', { params: { query } }))
+}
+
+export const inboxesQuery = (text: string) =>
+  queryOptions({
+    queryKey: ['keys', 'inboxes', text],
+    queryFn: async () => {
+      const query = { limit: 20, ...(text ? { q: text } : {}) }
+      return (await read(api.GET('/v1/inboxes', { params: { query } }))).inboxes
+    },
+    placeholderData: (shown) => shown,
+  })

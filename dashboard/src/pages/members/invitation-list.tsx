@@ -1,0 +1,88 @@
+// Invitations that nobody has taken yet; an owner can withdraw them.
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api, read } from '../../api/client.ts'
+import { StateBadge } from '../../parts/badge.tsx'
+import { Button } from '../../parts/button.tsx'
+import { Card } from '../../parts/card.tsx'
+import { Confirm } from '../../parts/confirm.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { toast } from '../../parts/toasts.ts'
+import { useRefusal } from '../../shell/may.ts'
+import { members as words } from '../../texts/members.ts'
+import type { Invitation } from './queries.ts'
+
+export function InvitationList({ invitations }: { invitations: readonly Invitation[] }) {
+  const [leaving, setLeaving] = useState<Invitation | null>(null)
+  const actions: Column<Invitation> = {
+    id: 'actions',
+    header: words.columns.actions,
+    headerHidden: true,
+    align: 'right',
+    cell: (invitation) => <WithdrawButton onPress={() => setLeaving(invitation)} />,
+  }
+  return (
+    <Card title={words.invitations} lead={words.invitationsLead} flush>
+      <Table
+        label={words.invitations}
+        columns={[...columns, actions]}
+        rows={invitations}
+        keyOf={({ id }) => id}
+      />
+      {leaving && <Withdraw invitation={leaving} onClose={() => setLeaving(null)} />}
+    </Card>
+  )
+}
+
+const columns: Column<Invitation>[] = [
+  {
+    id: 'email',
+    header: words.columns.who,
+    className: 'max-w-0 w-full',
+    cell: ({ email }) => <span className="block truncate font-medium">{email}</span>,
+  },
+  { id: 'role', header: words.columns.role, cell: ({ role }) => <StateBadge state={role} /> },
+  {
+    id: 'expires',
+    header: words.columns.expires,
+    wideOnly: true,
+    className: 'whitespace-nowrap',
+    cell: ({ expiresAt }) => <Time value={expiresAt} />,
+  },
+]
+
+function WithdrawButton({ onPress }: { onPress: () => void }) {
+  const refusal = useRefusal('own')
+  return (
+    <Button size="small" refusal={refusal} onClick={onPress}>
+      {words.withdraw}
+    </Button>
+  )
+}
+
+function Withdraw({ invitation: { id, email }, onClose }: { invitation: Invitation; onClose: () => void }) {
+  const queries = useQueryClient()
+  const withdraw = useMutation({
+    mutationFn: () =>
+      read(api.DELETE('/v1/invitations/{invitationId}', { params: { path: { invitationId: id } } })),
+    onSuccess: async () => {
+      toast(words.withdrawn)
+      onClose()
+      await queries.invalidateQueries({ queryKey: ['members'] })
+    },
+  })
+  return (
+    <Confirm
+      open
+      onClose={onClose}
+      title={words.withdrawTitle}
+      deed={words.withdrawDeed}
+      onConfirm={() => withdraw.mutate()}
+      busy={withdraw.isPending}
+      error={withdraw.error}
+    >
+      {words.withdrawWhat(email)}
+    </Confirm>
+  )
+}

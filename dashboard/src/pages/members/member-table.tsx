@@ -1,0 +1,109 @@
+// The members, and what an owner can do with each; everyone can leave.
+import { Ellipsis, LogOut, UserCog, UserMinus } from 'lucide-react'
+import { useState } from 'react'
+import { StateBadge } from '../../parts/badge.tsx'
+import { IconButton } from '../../parts/button.tsx'
+import { Card } from '../../parts/card.tsx'
+import { Menu, type MenuItem } from '../../parts/menu.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { useRefusal } from '../../shell/may.ts'
+import { useSession } from '../../shell/session.ts'
+import { members as words } from '../../texts/members.ts'
+import { ChangeRole } from './change-role.tsx'
+import type { Member } from './queries.ts'
+import { RemoveMember } from './remove-member.tsx'
+
+type Open = { what: 'role' | 'remove'; member: Member } | null
+
+export function MemberTable({ members }: { members: readonly Member[] }) {
+  const [open, setOpen] = useState<Open>(null)
+  const close = () => setOpen(null)
+  const ownerCount = members.filter(({ role }) => role === 'owner').length
+  const actions: Column<Member> = {
+    id: 'actions',
+    header: words.columns.actions,
+    headerHidden: true,
+    className: 'w-12',
+    cell: (member) => (
+      <Actions member={member} isLastOwner={member.role === 'owner' && ownerCount === 1} onOpen={setOpen} />
+    ),
+  }
+  return (
+    <Card flush>
+      <Table
+        label={words.table}
+        columns={[...columns, actions]}
+        rows={members}
+        keyOf={({ personId }) => personId}
+      />
+      {open?.what === 'role' && <ChangeRole member={open.member} onClose={close} />}
+      {open?.what === 'remove' && <RemoveMember member={open.member} onClose={close} />}
+    </Card>
+  )
+}
+
+const columns: Column<Member>[] = [
+  {
+    id: 'who',
+    header: words.columns.who,
+    className: 'max-w-0 w-full',
+    cell: (member) => <Who member={member} />,
+  },
+  {
+    id: 'role',
+    header: words.columns.role,
+    cell: ({ role }) => (
+      <span title={words.roleWhat[role]}>
+        <StateBadge state={role} />
+      </span>
+    ),
+  },
+  {
+    id: 'seen',
+    header: words.columns.seen,
+    wideOnly: true,
+    className: 'whitespace-nowrap',
+    cell: ({ lastSeenAt }) =>
+      lastSeenAt ? <Time value={lastSeenAt} /> : <span className="text-faint">{words.notSeen}</span>,
+  },
+]
+
+function Who({ member: { personId, name, email } }: { member: Member }) {
+  const { person } = useSession()
+  return (
+    <span className="block min-w-0">
+      <span className="block truncate font-medium">
+        {name || email}
+        {personId === person.id && <span className="font-normal text-faint"> ({words.you})</span>}
+      </span>
+      <span className="block truncate text-faint">{email}</span>
+    </span>
+  )
+}
+
+interface ActionsProps {
+  member: Member
+  isLastOwner: boolean
+  onOpen: (open: Open) => void
+}
+
+function Actions({ member, isLastOwner, onOpen }: ActionsProps) {
+  const { person } = useSession()
+  const notOwner = useRefusal('own')
+  const isSelf = member.personId === person.id
+  const label = words.actionsOf(member.name || member.email)
+  const refusal = isLastOwner ? words.lastOwner : isSelf ? undefined : notOwner
+  const button = <IconButton size="small" icon={Ellipsis} label={label} refusal={refusal} />
+  if (refusal) return button
+  const change: MenuItem[] = notOwner
+    ? []
+    : [{ label: words.changeRole, icon: UserCog, onSelect: () => onOpen({ what: 'role', member }) }]
+  const remove: MenuItem = {
+    label: isSelf ? words.leave : words.remove,
+    icon: isSelf ? LogOut : UserMinus,
+    danger: true,
+    onSelect: () => onOpen({ what: 'remove', member }),
+  }
+  return <Menu trigger={button} groups={[change, [remove]].filter((group) => group.length > 0)} />
+}

@@ -1,0 +1,14 @@
+// What the page of members asks the API.
+import { queryOptions } from '@tanstack/react-query'
+import { api, read, type Schemas } from '../../api/client.ts'
+
+export type Member = Schemas['MemberList']['members'][number]
+export type Invitation = Schemas['Invitation']
+export type Role = Member['role']
+
+export const roles: readonly Role[] = ['owner', 'member', 'viewer']
+
+export const membersQuery = queryOptions({
+  queryKey: ['members'],
+  queryFn: () => read(api.GET('/v1/members')),
+})

@@ -1,0 +1,47 @@
+// A member removed by an owner, or leaving by themselves, after the address was typed.
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { api, read } from '../../api/client.ts'
+import { Confirm } from '../../parts/confirm.tsx'
+import { toast } from '../../parts/toasts.ts'
+import { sessionQuery, useSession, useTakeSession } from '../../shell/session.ts'
+import { members as words } from '../../texts/members.ts'
+import type { Member } from './queries.ts'
+
+export function RemoveMember({ member, onClose }: { member: Member; onClose: () => void }) {
+  const { person } = useSession()
+  const isSelf = member.personId === person.id
+  const remove = useRemove(member, person.id, onClose)
+  return (
+    <Confirm
+      open
+      onClose={onClose}
+      title={isSelf ? words.leaveTitle : words.removeTitle(member.name || member.email)}
+      deed={isSelf ? words.leaveDeed : words.removeDeed}
+      onConfirm={() => remove.mutate()}
+      busy={remove.isPending}
+      error={remove.error}
+      word={member.email}
+    >
+      {isSelf ? words.leaveWhat : words.removeWhat}
+    </Confirm>
+  )
+}
+
+function useRemove({ personId }: Member, ownId: string, onDone: () => void) {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const takeSession = useTakeSession()
+  return useMutation({
+    mutationFn: () => read(api.DELETE('/v1/members/{personId}', { params: { path: { personId } } })),
+    onSuccess: async () => {
+      toast(words.removed)
+      onDone()
+      if (personId !== ownId) return await queries.invalidateQueries({ queryKey: ['members'] })
+      // Whoever left is in another organization now, or in none.
+      const session = await queries.fetchQuery({ ...sessionQuery, staleTime: 0 })
+      if (session) takeSession(session)
+      await navigate({ to: '/' })
+    },
+  })
+}

@@ -1,0 +1,46 @@
+// The latest sends, each a link to its life.
+import type { Schemas } from '../../api/client.ts'
+import { StateBadge } from '../../parts/badge.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
+import { overview } from '../../texts/overview.ts'
+
+type Submission = Schemas['Submission']
+const names = overview.columns
+
+const columns: Column<Submission>[] = [
+  {
+    id: 'subject',
+    header: names.subject,
+    cell: ({ subject, recipients }) => (
+      <>
+        <span className="block truncate font-medium">{subject || overview.noSubject}</span>
+        <span className="block truncate text-faint">
+          {overview.to(recipients[0]?.email ?? '', recipients.length - 1)}
+        </span>
+      </>
+    ),
+    className: 'max-w-0 w-full',
+  },
+  { id: 'state', header: names.state, cell: ({ status }) => <StateBadge state={status} /> },
+  {
+    id: 'at',
+    header: names.at,
+    cell: ({ createdAt }) => <Time value={createdAt} className="whitespace-nowrap text-faint" />,
+    align: 'right',
+    wideOnly: true,
+  },
+]
+
+export function LatestSends({ submissions }: { submissions: readonly Submission[] }) {
+  if (submissions.length === 0) return <p className="px-5 py-4 text-muted">{overview.latestNone}</p>
+  return (
+    <Table
+      label={overview.latest}
+      columns={columns}
+      rows={submissions}
+      keyOf={({ id }) => id}
+      linkOf={({ id }) => `/sending/${id}`}
+    />
+  )
+}

@@ -1,0 +1,136 @@
+// The passkeys of a person: added by this device, named, removed.
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Fingerprint, Trash2 } from 'lucide-react'
+import { useState } from 'react'
+import { api, read, type Schemas } from '../../api/client.ts'
+import { Button, IconButton } from '../../parts/button.tsx'
+import { Card } from '../../parts/card.tsx'
+import { Confirm } from '../../parts/confirm.tsx'
+import { ErrorNote } from '../../parts/error-note.tsx'
+import { TextField } from '../../parts/field.tsx'
+import { Loaded } from '../../parts/loaded.tsx'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { Time } from '../../parts/time.tsx'
+import { toast } from '../../parts/toasts.ts'
+import { settings } from '../../texts/settings.ts'
+import { makePasskey } from '../access/passkey.ts'
+
+const texts = settings.passkeys
+const queryKey = ['passkeys']
+type Passkey = Schemas['Passkey']
+
+export function Passkeys() {
+  const query = useQuery({ queryKey, queryFn: () => read(api.GET('/v1/passkeys')) })
+  return (
+    <Card title={texts.title} lead={texts.lead}>
+      <Loaded query={query} waiting={<Skeleton className="h-11" />}>
+        {({ passkeys }) =>
+          passkeys.length === 0 ? (
+            <p className="text-muted">{texts.none}</p>
+          ) : (
+            <ul className="divide-y rounded-md border">
+              {passkeys.map((passkey) => (
+                <PasskeyRow key={passkey.id} passkey={passkey} />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      {'PublicKeyCredential' in window ? <Add /> : <p className="mt-4 text-muted">{texts.unsupported}</p>}
+    </Card>
+  )
+}
+
+function Add() {
+  const queries = useQueryClient()
+  const [name, setName] = useState(texts.suggested)
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: async () => {
+      const response = await makePasskey(await read(api.POST('/v1/passkeys/registration', { body: {} })))
+      return response && read(api.POST('/v1/passkeys', { body: { name, response } }))
+    },
+    onSuccess: async (passkey) => {
+      if (!passkey) return
+      toast(texts.added)
+      await queries.invalidateQueries({ queryKey })
+    },
+  })
+  return (
+    <form
+      className="mt-4 grid gap-3"
+      onSubmit={(event) => {
+        event.preventDefault()
+        mutate()
+      }}
+    >
+      <div className="flex flex-wrap items-end gap-2">
+        <div className="min-w-56 flex-1">
+          <TextField
+            label={texts.name}
+            value={name}
+            required
+            maxLength={100}
+            onChange={(event) => setName(event.target.value)}
+          />
+        </div>
+        <Button type="submit" icon={Fingerprint} busy={isPending}>
+          {texts.add}
+        </Button>
+      </div>
+      <ErrorNote error={error} />
+    </form>
+  )
+}
+
+function PasskeyRow({ passkey: { id, name, createdAt, lastUsedAt } }: { passkey: Passkey }) {
+  const [isAsking, setIsAsking] = useState(false)
+  return (
+    <li className="flex items-center gap-3 px-3 py-2">
+      <Fingerprint size={18} className="shrink-0 text-faint" aria-hidden />
+      <div className="min-w-0 flex-1">
+        <p className="truncate font-medium">{name}</p>
+        <p className="text-sm text-faint">
+          {texts.created} <Time value={createdAt} />,{' '}
+          {lastUsedAt ? (
+            <>
+              {texts.lastUsed} <Time value={lastUsedAt} />
+            </>
+          ) : (
+            texts.never
+          )}
+        </p>
+      </div>
+      <IconButton
+        size="small"
+        icon={Trash2}
+        label={texts.removeOne(name)}
+        onClick={() => setIsAsking(true)}
+      />
+      {isAsking && <Remove id={id} name={name} onClose={() => setIsAsking(false)} />}
+    </li>
+  )
+}
+
+function Remove({ id, name, onClose }: { id: string; name: string; onClose: () => void }) {
+  const queries = useQueryClient()
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: () => read(api.DELETE('/v1/passkeys/{passkeyId}', { params: { path: { passkeyId: id } } })),
+    onSuccess: async () => {
+      onClose()
+      await queries.invalidateQueries({ queryKey })
+    },
+  })
+  return (
+    <Confirm
+      open
+      onClose={onClose}
+      title={texts.removeTitle}
+      deed={texts.remove}
+      onConfirm={() => mutate()}
+      busy={isPending}
+      error={error}
+    >
+      {texts.removeWhat(name)}
+    </Confirm>
+  )
+}

@@ -1,0 +1,86 @@
+// A new endpoint: filled in, then its secret for the only time, with programs that verify by it.
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import { api, read, type Schemas } from '../../api/client.ts'
+import { Button } from '../../parts/button.tsx'
+import { CodeTabs } from '../../parts/code-tabs.tsx'
+import { Dialog } from '../../parts/dialog.tsx'
+import { ErrorNote } from '../../parts/error-note.tsx'
+import { focusFault } from '../../parts/focus-fault.ts'
+import { SecretDialog } from '../../parts/secret-dialog.tsx'
+import { parts } from '../../texts/parts.ts'
+import { webhooks } from '../../texts/webhooks.ts'
+import { verification } from './verification.ts'
+import { bodyOf, emptyDraft, faultOf, refusalOfUrl, WebhookForm } from './webhook-form.tsx'
+
+export function CreateWebhook({ onClose }: { onClose: () => void }) {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const create = useMutation({
+    mutationFn: (body: Schemas['NewWebhook']) => read(api.POST('/v1/webhooks', { body })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ['webhooks', 'list'] }),
+  })
+  if (!create.data)
+    return <Filling onClose={onClose} onSend={create.mutate} isBusy={create.isPending} error={create.error} />
+  const { id, secret } = create.data
+  return (
+    <SecretDialog
+      title={webhooks.secretTitle}
+      secret={secret}
+      what={webhooks.secretWhat}
+      done={webhooks.openIt}
+      onDone={() => void navigate({ to: `/webhooks/${id}` })}
+    >
+      <HowToVerify />
+    </SecretDialog>
+  )
+}
+
+export function HowToVerify() {
+  return (
+    <div>
+      <p className="text-sm font-medium">{webhooks.verify}</p>
+      <p className="mb-2.5 text-sm text-muted">{webhooks.verifyWhy}</p>
+      <CodeTabs label={webhooks.verify} codes={verification} />
+    </div>
+  )
+}
+
+interface FillingProps {
+  onClose: () => void
+  onSend: (body: Schemas['NewWebhook']) => void
+  isBusy: boolean
+  error: unknown
+}
+
+function Filling({ onClose, onSend, isBusy, error }: FillingProps) {
+  const [draft, setDraft] = useState(emptyDraft)
+  const [isTried, setIsTried] = useState(false)
+  const missing = faultOf(draft)
+  const faults = isTried ? missing : {}
+  const send = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    setIsTried(true)
+    focusFault(event.currentTarget)
+    if (Object.keys(missing).length === 0) onSend(bodyOf(draft))
+  }
+  const urlFault = faults.url ?? refusalOfUrl(error) ?? undefined
+  const footer = (
+    <>
+      <Button onClick={onClose}>{parts.cancel}</Button>
+      <Button variant="primary" type="submit" form="new-webhook" busy={isBusy}>
+        {webhooks.createDeed}
+      </Button>
+    </>
+  )
+  return (
+    <Dialog open onClose={onClose} title={webhooks.create} lead={webhooks.createLead} footer={footer}>
+      <form id="new-webhook" noValidate onSubmit={send}>
+        <WebhookForm draft={draft} onChange={setDraft} faults={{ ...faults, url: urlFault }}>
+          {!urlFault && <ErrorNote error={error} />}
+        </WebhookForm>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,58 @@
+// What the webhook pages ask the API.
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { api, read, type Schemas } from '../../api/client.ts'
+
+export type Webhook = Schemas['Webhook']
+export type Delivery = Schemas['WebhookDelivery']
+
+const pageSize = 50
+const watchMs = 2_500
+/** Further pages are not watched: all of them would be asked again each time. */
+const watchedPages = 2
+
+export const webhooksQuery = infiniteQueryOptions({
+  queryKey: ['webhooks', 'list'],
+  initialPageParam: undefined as string | undefined,
+  queryFn: ({ pageParam }) =>
+    read(
+      api.GET('/v1/webhooks', {
+        params: { query: { limit: pageSize, ...(pageParam ? { cursor: pageParam } : {}) } },
+      }),
+    ),
+  getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+})
+
+export const webhookQuery = (webhookId: string) =>
+  queryOptions({
+    queryKey: ['webhooks', 'one', webhookId],
+    queryFn: () => read(api.GET('/v1/webhooks/{webhookId}', { params: { path: { webhookId } } })),
+  })
+
+/** The last call of an endpoint, for the list of them. */
+export const lastDeliveryQuery = (webhookId: string) =>
+  queryOptions({
+    queryKey: ['webhooks', 'last', webhookId],
+    queryFn: async (): Promise<Delivery | null> => {
+      const params = { path: { webhookId }, query: { limit: 1 } }
+      const { deliveries } = await read(api.GET('/v1/webhooks/{webhookId}/deliveries', { params }))
+      return deliveries[0] ?? null
+    },
+  })
+
+/** Asked again by itself while something waits to be called. */
+export const deliveriesQuery = (webhookId: string) =>
+  infiniteQueryOptions({
+    queryKey: ['webhooks', 'deliveries', webhookId],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam }) => {
+      const query = { limit: pageSize, ...(pageParam ? { cursor: pageParam } : {}) }
+      const params = { path: { webhookId }, query }
+      return read(api.GET('/v1/webhooks/{webhookId}/deliveries', { params }))
+    },
+    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+    refetchInterval: ({ state }) => {
+      const pages = state.data?.pages ?? []
+      const waits = pages.some(({ deliveries }) => deliveries.some(({ status }) => status === 'pending'))
+      return pages.length <= watchedPages && waits ? watchMs : false
+    },
+  })

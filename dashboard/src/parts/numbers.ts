@@ -1,0 +1,28 @@
+// Numbers as people read them.
+const plain = new Intl.NumberFormat('en')
+
+export const count = (value: number): string => plain.format(value)
+
+/** `12.3 %` of a fraction; small ones with the digits that they need. */
+export function percent(fraction: number): string {
+  const value = fraction * 100
+  const digits = value < 1 ? 2 : 1
+  // Not quite all of it is not all of it.
+  const shown =
+    value < 100 && value >= 99.5
+      ? '99.9'
+      : value
+          .toFixed(digits)
+          .replace(/(\.\d*?)0+$/, '$1')
+          .replace(/\.$/, '')
+  return `${shown} %`
+}
+
+/** `362 ms`, `1.2 s`, `4 min`. */
+export function duration(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`
+  const seconds = milliseconds / 1_000
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
+  const minutes = seconds / 60
+  return minutes < 60 ? `${Math.round(minutes)} min` : `${(minutes / 60).toFixed(1)} h`
+}

@@ -1,0 +1,204 @@
+// What the doctor looks at, in its order: each check as it comes, over a service that runs or from outside.
+import { StartRefused } from '../../base/errors.ts'
+import { silentLog } from '../../base/log.ts'
+import { SettingError } from '../../config/setting-reader.ts'
+import type { ListenAddress } from '../../config/setting-values.ts'
+import type { Settings } from '../../config/settings.ts'
+import { Resolver } from '../../dns/resolver.ts'
+import { listSigningRecords, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
+import { type Foundation, openExisting } from '../../foundation.ts'
+import { loadSettings } from '../context.ts'
+import { checkOrdered } from './acme.ts'
+import { checkBlocklists } from './blocklists.ts'
+import {
+  type Check,
+  checkBlobs,
+  checkCertificate,
+  checkDatabase,
+  checkFolder,
+  checkInboxes,
+  checkListeners,
+  failed,
+  noteClaim,
+  ok,
+  skipped,
+  tryConnecting,
+  warning,
+} from './checks.ts'
+import { checkClamd } from './clamd.ts'
+import { checkDmarcReports } from './dmarc-reports.ts'
+import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
+import { checkRelay } from './relay.ts'
+import { checkRspamd } from './rspamd.ts'
+
+interface Findings {
+  checks: Check[]
+  /** What is to be published; null where the settings or the database cannot be read. */
+  managedDomain: ManagedDomain | null
+}
+
+type Found = (...checks: Check[]) => void
+
+/** Everything, from outside: beside a service that runs, or without one. */
+export async function examine(): Promise<Findings> {
+  const settings = readable()
+  if (settings instanceof SettingError)
+    return {
+      checks: [failed('settings', settings.message, 'in the environment or in .env, then ask again')],
+      managedDomain: null,
+    }
+  const { checks: local, managedDomain } = await examineStore(settings)
+  const checks = [describeSettings(settings), ...local]
+  await examineAround(settings, managedDomain, (...found) => void checks.push(...found))
+  // In the wrong folder, and without its .env, none of the others says anything of the service that is meant.
+  checks.sort((a, b) => Number(isNoFolder(b)) - Number(isNoFolder(a)))
+  return { checks, managedDomain }
+}
+
+/** The same over a service that runs, whose own foundation stands; `found` is given each check as it comes. */
+export async function examineRunning(foundation: Foundation, found: Found): Promise<void> {
+  const { settings } = foundation
+  found(describeSettings(settings))
+  const managedDomain = await examineFoundation(foundation, await checkFolder(settings), found)
+  await examineAround(settings, managedDomain, found)
+}
+
+/** Listeners, certificate, DNS, the way out and the scanners. */
+async function examineAround(
+  settings: Settings,
+  managedDomain: ManagedDomain | null,
+  found: Found,
+): Promise<void> {
+  found(...(await checkListeners(settings)))
+  if (!settings.acme) found(await checkCertificate(settings, new Date()))
+  found(...(await examineWorld(settings, managedDomain)))
+  found(await checkClamd(settings))
+  found(await checkRspamd(settings))
+}
+
+function isNoFolder({ name, status }: Check): boolean {
+  return name === 'data folder' && status === 'failed'
+}
+
+function readable(): Settings | SettingError {
+  try {
+    return loadSettings()
+  } catch (error) {
+    if (error instanceof SettingError) return error
+    throw error
+  }
+}
+
+function describeSettings({ isDevelopment, delivery, mailHost, managedDomain }: Settings): Check {
+  const mode = isDevelopment ? 'development (POSTHORN_MAIL_HOST is unset)' : `mail host ${mailHost}`
+  return ok('settings', `${mode}, managed domain ${managedDomain}, delivery ${delivery}`)
+}
+
+/** Folder, database, blobs and the keys in it. */
+async function examineStore(settings: Settings): Promise<Findings> {
+  const folder = await checkFolder(settings)
+  if (folder.status === 'failed') return { checks: [folder], managedDomain: null }
+  let foundation: Foundation
+  try {
+    foundation = await openExisting(settings, silentLog, (line) => console.error(line))
+  } catch (error) {
+    if (error instanceof StartRefused) return refusedStart(error, folder)
+    // Whatever hinders the database hinders the service: its own words say more than ours could.
+    const mend = settings.databaseUrl
+      ? 'see that POSTHORN_DATABASE_URL is right and the server runs'
+      : 'see the message, then ask again'
+    return { checks: [folder, failed('database', (error as Error).message, mend)], managedDomain: null }
+  }
+  try {
+    const checks: Check[] = []
+    const managedDomain = await examineFoundation(
+      foundation,
+      folder,
+      (...found) => void checks.push(...found),
+    )
+    return { checks, managedDomain }
+  } finally {
+    await foundation.close()
+  }
+}
+
+/** Returns what is to be published of the managed domain. */
+async function examineFoundation(
+  foundation: Foundation,
+  folder: Check,
+  found: Found,
+): Promise<ManagedDomain> {
+  const { settings, db, blobs } = foundation
+  // It may make the key that is to be published.
+  const signing = await checkSigning(foundation)
+  found(await noteClaim(folder, db, settings))
+  found(await checkDatabase(db, settings))
+  found(await checkBlobs(blobs, db, settings), signing)
+  found(await checkInboxes(db, settings))
+  found(...(await checkDmarcReports(foundation)))
+  if (settings.acme) found(await checkOrdered(foundation))
+  return recordsOf(settings, await listSigningRecords(db, settings.managedDomain))
+}
+
+/** What the service would refuse to start over; without a data folder nothing was looked at that matters. */
+function refusedStart({ about, reason, mend }: StartRefused, folder: Check): Findings {
+  const refusal = failed(about, reason, mend)
+  return { checks: about === folder.name ? [refusal] : [folder, refusal], managedDomain: null }
+}
+
+/** Whether the keys in the database open; the first look makes one. */
+async function checkSigning(foundation: Foundation): Promise<Check> {
+  const name = 'signing key'
+  const { managedDomain, secretKeyFile } = foundation.settings
+  try {
+    const keys = await loadSigningKeys(foundation, managedDomain)
+    return ok(name, `${keys.map(({ selector }) => selector).join(', ')} of ${managedDomain} can be opened`)
+  } catch (error) {
+    // A key that does not open was sealed with another secret key; the database's own faults come the same way.
+    return failed(
+      name,
+      (error as Error).message,
+      `put back the secret key that it was sealed with (${secretKeyFile})`,
+    )
+  }
+}
+
+/** DNS and the way out. */
+async function examineWorld(settings: Settings, managedDomain: ManagedDomain | null): Promise<Check[]> {
+  const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 2_000, tries: 2 })
+  const lists = await checkBlocklists(settings, (type, name) => resolver.resolve(type, name))
+  const around = [await checkWayOut(settings, resolver), ...lists]
+  if (settings.isDevelopment) return [skipped('DNS', 'no records are published in development'), ...around]
+  if (!managedDomain) return [skipped('DNS', 'cannot be compared without the database'), ...around]
+  return [...(await checkRecords(managedDomain, resolver)), ...around]
+}
+
+const wayOutLimitMs = 3_000
+const wellKnownDomain = 'gmail.com'
+
+/** Whether mail can leave: by the smarthost, or to a well-known mail server. */
+async function checkWayOut(settings: Settings, resolver: Resolver): Promise<Check> {
+  const { delivery, isDevelopment, mxPort, allowPrivateNetworks } = settings
+  if (delivery === 'relay') return checkRelay(settings)
+  const name = 'port 25 out'
+  if (delivery === 'capture') return skipped(name, 'not needed: nothing leaves this machine (capture)')
+  if (isDevelopment || mxPort !== 25 || allowPrivateNetworks)
+    return skipped(name, 'not tried: this is a test or a development set-up')
+  const answer = await resolver.resolve('MX', wellKnownDomain)
+  if (answer.status !== 'ok' || !answer.records[0]?.exchange) {
+    return warning(
+      name,
+      `could not be tried: DNS has no mail server of ${wellKnownDomain}`,
+      'see that POSTHORN_DNS is right',
+    )
+  }
+  const mend = 'ask your network provider to open it, or set POSTHORN_DELIVERY=relay and POSTHORN_RELAY_URL'
+  return checkConnection(name, { host: answer.records[0].exchange, port: 25 }, mend)
+}
+
+async function checkConnection(name: string, { host, port }: ListenAddress, mend: string): Promise<Check> {
+  const reason = await tryConnecting({ host, port }, wayOutLimitMs)
+  return reason === null
+    ? ok(name, `${host}:${port} answers`)
+    : failed(name, `${host}:${port}: ${reason}`, mend)
+}

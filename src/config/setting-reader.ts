@@ -1,0 +1,52 @@
+// Reads single settings out of the environment, and knows those that nobody asked for.
+
+/** A setting that cannot be used; the message is the one line to print. */
+export class SettingError extends Error {}
+
+export type Environment = Record<string, string | undefined>
+
+/** Reads single settings, and knows in the end which ones nobody asked for. */
+export class Reader {
+  readonly #environment: Environment
+  readonly #asked = new Set<string>()
+
+  constructor(environment: Environment) {
+    this.#environment = environment
+  }
+
+  /** The setting as `parse` understands it, or `fallback` where it is not set; `example` says what to write instead. */
+  read<Value>(name: string, fallback: Value, parse: (text: string) => Value | null, example: string): Value {
+    this.#asked.add(name)
+    const text = this.#environment[name]?.trim()
+    if (text === undefined || text === '') return fallback
+    const value = parse(text)
+    if (value !== null) return value
+    // Security: what may hold a password or a key is not repeated, for errors end up in journals and tickets.
+    throw new SettingError(
+      `${name}${mayBeSecret(name, text) ? '' : `="${text}"`} cannot be used: write ${example}`,
+    )
+  }
+
+  /** Whether it is set to anything. */
+  has(name: string): boolean {
+    return (this.#environment[name]?.trim() ?? '') !== ''
+  }
+
+  refuseOthers(): void {
+    for (const name of Object.keys(this.#environment)) {
+      if (!name.startsWith('POSTHORN_') || foreign.test(name) || this.#asked.has(name)) continue
+      throw new SettingError(`${name} is not a setting: see docs/settings.md for those there are`)
+    }
+  }
+}
+
+/** Settings with secrets in them, and values that look as though they were meant for one. */
+function mayBeSecret(name: string, text: string): boolean {
+  return (
+    /_(DATABASE_URL|RELAY_URL|RSPAMD|KEY|KEY_FILE|DNSBL|SECRET)$/.test(name) ||
+    /@|:\/|[^\s:,./]{40}/.test(text)
+  )
+}
+
+/** Not settings of the service: where tests find the published suites and their database. */
+const foreign = /^POSTHORN_TEST/

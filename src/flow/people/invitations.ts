@@ -1,0 +1,216 @@
+// Invitations: an owner names an address and a role, and who reads the mail of that address may take them.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { newUuid, type OrganizationId, type PersonId } from '../../base/ids.ts'
+import { sameAddressKey } from '../../mail/address.ts'
+import type { Db, Tx } from '../../postgres/db.ts'
+import {
+  deleteInvitation,
+  findInvitation,
+  type InvitationRow,
+  listInvitations,
+  putInvitation,
+  takeInvitation,
+} from '../../store/invitations.ts'
+import { findMember } from '../../store/members.ts'
+import { lockOrganization } from '../../store/organizations.ts'
+import { findPersonByEmail, insertPerson, type MemberRole, type PersonRow } from '../../store/people.ts'
+import {
+  confirmPerson,
+  deleteTokens,
+  updatePassword,
+  updatePersonName,
+} from '../../store/person-credentials.ts'
+import { recordDeed } from '../audit.ts'
+import type { Guard } from './guard.ts'
+import { invitationLetter } from './letters.ts'
+import { networkOf } from './network.ts'
+import type { Passwords } from './passwords.ts'
+import type { Post } from './post.ts'
+import { addMember } from './sessions.ts'
+import type { PageAddress } from './sign-up.ts'
+import { hashToken, newToken } from './tokens.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+const invitationMs = 7 * 86_400_000
+const maxInvitations = 100
+const minPassword = 10
+
+/** Who changes something for an organization, and where they are. */
+export interface MemberActing {
+  organizationId: OrganizationId
+  organizationName: string
+  personId: PersonId
+  email: string
+  ip: string
+}
+
+/** Invites the address, in place of an earlier invitation for it, and mails the link. */
+export async function invite(
+  { db, clock, post, guard }: Deps & { post: Post; guard: Guard },
+  by: MemberActing,
+  { email: given, role }: { email: string; role: MemberRole },
+  pages: PageAddress,
+): Promise<InvitationRow> {
+  const email = sameAddressKey(given)
+  const at = clock.now()
+  const { token, hash } = newToken()
+  const row: InvitationRow = {
+    ...{ id: newUuid(), organizationId: by.organizationId, email, role, invitedBy: by.personId },
+    ...{ createdAt: at, expiresAt: new Date(at.getTime() + invitationMs) },
+  }
+  if (!(await guard.mayWriteTo(email)))
+    throw new ServiceError(
+      'too_many_attempts',
+      'This address was written to several times. Try again later.',
+      300,
+    )
+  await db.transaction(async (tx) => {
+    await lockOrganization(tx, by.organizationId)
+    await requireRoom(tx, row)
+    await putInvitation(tx, row, hash)
+    const deed = { action: 'member.invited', subject: email, detail: { role }, at } as const
+    await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+  })
+  const letter = { organizationName: by.organizationName, invitedBy: by.email, role }
+  await post.send(email, invitationLetter(letter, `${pages}/invitation#${token}`))
+  return row
+}
+
+async function requireRoom(tx: Tx, { organizationId, email, createdAt }: InvitationRow): Promise<void> {
+  const person = await findPersonByEmail(tx, email)
+  if (person && (await findMember(tx, organizationId, person.id)))
+    throw new ServiceError('address_taken', `${email} is a member already.`)
+  const pending = (await listInvitations(tx, organizationId, createdAt)).filter((row) => row.email !== email)
+  if (pending.length >= maxInvitations)
+    throw new ServiceError(
+      'limit_reached',
+      `There are ${pending.length} open invitations. Withdraw one first.`,
+    )
+}
+
+export async function withdrawInvitation({ db, clock }: Deps, by: MemberActing, id: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const row = await deleteInvitation(tx, by.organizationId, id)
+    if (!row) throw new ServiceError('not_found', 'There is no such invitation.')
+    const deed = { action: 'member.invitation_withdrawn', subject: row.email, at: clock.now() } as const
+    await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+  })
+}
+
+/** What the link invites to; `knownPerson` says that the address has an account, which is to be signed in to. */
+export async function previewInvitation(
+  { db, clock }: Deps,
+  token: string,
+): Promise<{ organizationName: string; email: string; role: MemberRole; knownPerson: boolean }> {
+  const { organizationName, email, role } = await requireInvitation({ db, clock }, token)
+  const person = await findPersonByEmail(db, email)
+  return { organizationName, email, role, knownPerson: isSettled(person) }
+}
+
+async function requireInvitation({ db, clock }: Deps, token: string) {
+  const hash = hashToken(token)
+  const invitation = hash && (await findInvitation(db, hash, clock.now()))
+  if (!hash || !invitation) throw new ServiceError('link_expired')
+  return { ...invitation, hash }
+}
+
+/** An address that nobody has proved is nobody's. */
+function isSettled(person: PersonRow | null): person is PersonRow & { confirmedAt: Date } {
+  return person !== null && person.confirmedAt !== null
+}
+
+interface Joined {
+  personId: PersonId
+  organizationId: OrganizationId
+}
+
+interface Acceptance {
+  token: string
+  name?: string
+  password?: string
+}
+
+/**
+ * Makes who holds the link a member. The link proves the address of somebody new, who gives a name and a password; who has
+ * an account signs in to it, by the password or before: a mail that was passed on does not let others into it.
+ */
+export async function acceptInvitation(
+  deps: Deps & { guard: Guard; passwords: Passwords },
+  given: Acceptance,
+  { ip, signedInAs }: { ip: string; signedInAs: PersonId | null },
+): Promise<Joined> {
+  const { db, clock, passwords } = deps
+  const { hash, email } = await requireInvitation(deps, given.token)
+  const known = await findPersonByEmail(db, email)
+  if (isSettled(known)) {
+    if (known.id !== signedInAs) await requirePassword(deps, known, given.password, ip)
+    return await db.transaction((tx) => join(tx, { hash, person: known, ip, at: clock.now() }))
+  }
+  const { name, password } = given
+  if (!name || !password) throw new ServiceError('invalid_request', '/name and /password are required')
+  if (password.length < minPassword)
+    throw new ServiceError('invalid_request', `/password must be ${minPassword} to 200 characters long`)
+  const passwordHash = await passwords.hash(networkOf(ip), password)
+  return await db.transaction(async (tx) => {
+    const at = clock.now()
+    const person = await settle(tx, { email, name, passwordHash, at })
+    return await join(tx, { hash, person, ip, at })
+  })
+}
+
+async function requirePassword(
+  { guard, passwords }: { guard: Guard; passwords: Passwords },
+  { email, passwordHash }: PersonRow,
+  password: string | undefined,
+  ip: string,
+): Promise<void> {
+  if (password === undefined || passwordHash === null)
+    throw new ServiceError(
+      'sign_in_failed',
+      'This address has an account: sign in to it, then open the link again.',
+    )
+  await guard.admit(email, ip)
+  if (!(await passwords.isRight(networkOf(ip), password, passwordHash)))
+    throw new ServiceError('sign_in_failed')
+  await guard.passed(email, ip)
+}
+
+/** A person whose address is proved; what somebody else may have written for it before is not kept. */
+async function settle(
+  tx: Tx,
+  { email, name, passwordHash, at }: { email: string; name: string; passwordHash: string; at: Date },
+): Promise<PersonRow> {
+  const found = await findPersonByEmail(tx, email)
+  if (isSettled(found))
+    throw new ServiceError('sign_in_failed', 'This address has an account: sign in to it first.')
+  const row = { email, name, passwordHash, confirmedAt: at, createdAt: at }
+  if (!found) {
+    const person = { ...row, id: newUuid<PersonId>() }
+    await insertPerson(tx, person)
+    return person
+  }
+  await updatePassword(tx, found.id, passwordHash)
+  await updatePersonName(tx, found.id, name)
+  await confirmPerson(tx, found.id, at)
+  await deleteTokens(tx, found.id, 'confirm')
+  return { ...row, id: found.id }
+}
+
+async function join(
+  tx: Tx,
+  { hash, person, ip, at }: { hash: Buffer; person: PersonRow; ip: string; at: Date },
+): Promise<Joined> {
+  const invitation = await takeInvitation(tx, hash, at)
+  if (!invitation) throw new ServiceError('link_expired')
+  const { organizationId, role } = invitation
+  const organization = await lockOrganization(tx, organizationId)
+  if (!organization || organization.status === 'deleting') throw new ServiceError('link_expired')
+  const joined = { personId: person.id, organizationId }
+  if (await findMember(tx, organizationId, person.id)) return joined
+  await addMember(tx, { organizationId, personId: person.id, email: person.email, role, at })
+  const deed = { action: 'member.joined', subject: person.email, detail: { role }, at } as const
+  await recordDeed(tx, organizationId, { name: person.email, ip }, deed)
+  return joined
+}

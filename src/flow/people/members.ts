@@ -1,0 +1,66 @@
+// Members: their roles, and their end. An organization always has an owner, however many leave it at the same moment.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import type { OrganizationId } from '../../base/ids.ts'
+import type { Db, Tx } from '../../postgres/db.ts'
+import { revokeKey } from '../../store/keys.ts'
+import { countOwners, deleteMember, findMember, updateRole } from '../../store/members.ts'
+import { lockOrganization } from '../../store/organizations.ts'
+import type { MemberRole } from '../../store/people.ts'
+import { recordDeed } from '../audit.ts'
+import { untilKnownEverywhere } from '../known-everywhere.ts'
+import type { MemberActing } from './invitations.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+/** Gives the member another role; once it returns, every node knows. */
+export async function changeRole(
+  { db, clock }: Deps,
+  by: MemberActing,
+  personId: string,
+  role: MemberRole,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const member = await lockMember(tx, by.organizationId, personId)
+    if (member.role === role) return
+    if (member.role === 'owner') await requireAnotherOwner(tx, by.organizationId)
+    await updateRole(tx, by.organizationId, member.personId, role)
+    const detail = { from: member.role, to: role }
+    const deed = { action: 'member.role_changed', subject: member.email, detail, at: clock.now() } as const
+    await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+  })
+  await untilKnownEverywhere()
+}
+
+/**
+ * Removes a member, as an owner does with anyone and anyone with themselves. Their own key ends; what they have elsewhere
+ * stays. Once it returns, every node knows.
+ */
+export async function removeMember(
+  { db, clock }: Deps,
+  by: MemberActing & { role: MemberRole },
+  personId: string,
+): Promise<void> {
+  if (by.role !== 'owner' && by.personId !== personId) throw new ServiceError('not_an_owner')
+  await db.transaction(async (tx) => {
+    const member = await lockMember(tx, by.organizationId, personId)
+    if (member.role === 'owner') await requireAnotherOwner(tx, by.organizationId)
+    await deleteMember(tx, by.organizationId, member.personId)
+    await revokeKey(tx, member.keyId, clock.now())
+    const deed = { action: 'member.removed', subject: member.email, at: clock.now() } as const
+    await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+  })
+  await untilKnownEverywhere()
+}
+
+/** Under the organization's lock, so that of two last owners who leave one is the last. */
+async function lockMember(tx: Tx, organizationId: OrganizationId, personId: string) {
+  await lockOrganization(tx, organizationId)
+  const member = await findMember(tx, organizationId, personId)
+  if (!member) throw new ServiceError('not_found', 'There is no such member.')
+  return member
+}
+
+async function requireAnotherOwner(tx: Tx, organizationId: OrganizationId): Promise<void> {
+  if ((await countOwners(tx, organizationId)) < 2) throw new ServiceError('last_owner')
+}

@@ -1,0 +1,194 @@
+// Signing in by an identity provider (OpenID Connect): the authorization code flow with PKCE, state and nonce.
+import * as client from 'openid-client'
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { newUuid, type PersonId } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { parseEmail, sameAddressKey } from '../../mail/address.ts'
+import type { Db, Tx } from '../../postgres/db.ts'
+import { isInvited } from '../../store/invitations.ts'
+import { findPersonByEmail, insertPerson, type PersonRow } from '../../store/people.ts'
+import {
+  confirmPerson,
+  deleteTokens,
+  findPersonBySubject,
+  linkSubject,
+  updatePassword,
+} from '../../store/person-credentials.ts'
+import { recordOwnDeed } from '../audit.ts'
+
+export interface OidcSettings {
+  issuer: string
+  clientId: string
+  clientSecret: string
+  /** What the button says. */
+  name: string
+}
+
+interface Deps {
+  db: Db
+  clock: Clock
+  log: Log
+  isSignUpOpen: boolean
+}
+
+/** What an authorization that is under way must come back with; it stays with the browser that began it. */
+export interface Pending {
+  state: string
+  nonce: string
+  verifier: string
+}
+
+/** What the provider says of somebody. */
+interface Claims {
+  issuer: string
+  subject: string
+  email: string | null
+  name: string | null
+}
+
+const knownMs = 3_600_000
+const timeoutSeconds = 10
+
+/** One identity provider. */
+export class Oidc {
+  readonly #deps: Deps
+  readonly #settings: OidcSettings
+  #found: { configuration: Promise<client.Configuration>; untilMs: number } | null = null
+
+  constructor(deps: Deps, settings: OidcSettings) {
+    this.#deps = deps
+    this.#settings = settings
+  }
+
+  get name(): string {
+    return this.#settings.name
+  }
+
+  /** Where the browser is to go, and what has to come back with it. */
+  async begin(callback: string): Promise<{ url: string; pending: Pending }> {
+    const configuration = await this.#discover()
+    const pending = {
+      state: client.randomState(),
+      nonce: client.randomNonce(),
+      verifier: client.randomPKCECodeVerifier(),
+    }
+    const url = client.buildAuthorizationUrl(configuration, {
+      ...{
+        redirect_uri: callback,
+        scope: 'openid email profile',
+        state: pending.state,
+        nonce: pending.nonce,
+      },
+      code_challenge: await client.calculatePKCECodeChallenge(pending.verifier),
+      code_challenge_method: 'S256',
+    })
+    return { url: url.href, pending }
+  }
+
+  /** The person that the provider sent back to this address; `sign_in_failed` where it did not, or where nobody may be. */
+  async complete(address: URL, { state, nonce, verifier }: Pending, ip: string): Promise<PersonId> {
+    const { db, clock, log } = this.#deps
+    const configuration = await this.#discover()
+    const checks = {
+      ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier },
+      idTokenExpected: true,
+    }
+    const claims = await client
+      .authorizationCodeGrant(configuration, address, checks)
+      .then((tokens) => readClaims(configuration, tokens))
+      .catch((error: Error) => {
+        // Its message names what did not fit, and neither the code nor the secret.
+        log.warn({ reason: error.message }, 'a sign-in by the identity provider failed')
+        throw new ServiceError('sign_in_failed')
+      })
+    return await db.transaction((tx) =>
+      settlePerson(tx, claims, { ip, at: clock.now(), isSignUpOpen: this.#deps.isSignUpOpen }),
+    )
+  }
+
+  async #discover(): Promise<client.Configuration> {
+    const nowMs = this.#deps.clock.monotonicMs()
+    if (!this.#found || this.#found.untilMs < nowMs)
+      this.#found = { configuration: this.#configure(), untilMs: nowMs + knownMs }
+    try {
+      return await this.#found.configuration
+    } catch (error) {
+      this.#found = null
+      this.#deps.log.warn({ reason: (error as Error).message }, 'the identity provider does not answer')
+      throw new ServiceError('unavailable', 'The identity provider does not answer. Try again.')
+    }
+  }
+
+  #configure(): Promise<client.Configuration> {
+    const { issuer, clientId, clientSecret } = this.#settings
+    const server = new URL(issuer)
+    // Settings take plain HTTP for loopback alone.
+    const plain = server.protocol === 'http:' ? [client.allowInsecureRequests] : []
+    // OpenID Connect Core 3.1.3.7: what comes over TLS need not be verified; it costs little, and is.
+    const execute = [...plain, client.enableNonRepudiationChecks]
+    return client.discovery(server, clientId, clientSecret, undefined, { execute, timeout: timeoutSeconds })
+  }
+}
+
+async function readClaims(
+  configuration: client.Configuration,
+  tokens: client.TokenEndpointResponse & client.TokenEndpointResponseHelpers,
+): Promise<Claims> {
+  const claims = tokens.claims()
+  if (!claims) throw new Error('no ID token came')
+  const hasEmail = claims['email'] !== undefined
+  const said = hasEmail ? claims : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
+  // Security: an address that the provider has not verified could be anybody's.
+  const email = said['email_verified'] === true ? String(said['email']) : ''
+  const name = typeof said['name'] === 'string' ? said['name'] : ''
+  return {
+    ...{ issuer: claims.iss, subject: claims.sub },
+    email: parseEmail(email) ? sameAddressKey(email) : null,
+    name:
+      name
+        .replace(/\p{Cc}/gu, ' ')
+        .trim()
+        .slice(0, 100) || null,
+  }
+}
+
+/** Who the provider's subject is here: known, linked by the verified address, or new where people may sign up. */
+async function settlePerson(
+  tx: Tx,
+  { issuer, subject, email, name }: Claims,
+  { ip, at, isSignUpOpen }: { ip: string; at: Date; isSignUpOpen: boolean },
+): Promise<PersonId> {
+  const known = await findPersonBySubject(tx, issuer, subject)
+  if (known) return known
+  if (email === null)
+    throw new ServiceError('sign_in_failed', 'The identity provider has not verified your mail address.')
+  const found = await findPersonByEmail(tx, email)
+  if (!found && !isSignUpOpen && !(await isInvited(tx, email, at)))
+    throw new ServiceError(
+      'sign_in_failed',
+      'There is no account for this address, and sign-up is by invitation.',
+    )
+  const person = found ?? (await addPerson(tx, { email, name: name ?? email, at }))
+  if (!(await linkSubject(tx, person.id, issuer, subject)))
+    throw new ServiceError('sign_in_failed', 'The account is linked to another identity.')
+  if (!person.confirmedAt) await proveAddress(tx, person, at)
+  await recordOwnDeed(tx, person, ip, { action: 'identity.linked', detail: { issuer }, at })
+  return person.id
+}
+
+async function addPerson(
+  tx: Tx,
+  { email, name, at }: { email: string; name: string; at: Date },
+): Promise<PersonRow> {
+  const row = { id: newUuid<PersonId>(), email, name, passwordHash: null, confirmedAt: at, createdAt: at }
+  await insertPerson(tx, row)
+  return row
+}
+
+/** Security: who signed up with the address before, and never proved it, may be somebody else, whose password goes. */
+async function proveAddress(tx: Tx, { id }: PersonRow, at: Date): Promise<void> {
+  await confirmPerson(tx, id, at)
+  await updatePassword(tx, id, null)
+  await deleteTokens(tx, id, 'confirm')
+}

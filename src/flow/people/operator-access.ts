@@ -1,0 +1,87 @@
+// The operator's way to the desk: a link that opens it once, and the session that it opens.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { newUuid } from '../../base/ids.ts'
+import type { Db } from '../../postgres/db.ts'
+import {
+  endOperatorSession,
+  findOperatorSession,
+  insertOperatorSession,
+} from '../../store/operator-sessions.ts'
+import { insertToken, takeToken } from '../../store/person-tokens.ts'
+import { operator, recordDeed } from '../audit.ts'
+import { hashToken, newToken, pageToken } from './tokens.ts'
+
+/** A link opens the desk for so long. */
+export const linkMs = 15 * 60_000
+/** However busy the operator is: a desk that was left open closes by itself. */
+export const deskSessionMs = 12 * 3_600_000
+const maxUserAgent = 300
+
+interface Deps {
+  db: Db
+  clock: Clock
+}
+
+export interface DeskSession {
+  /** What a page shows beside the cookie before it changes anything. */
+  csrfToken: string
+  createdAt: Date
+  endsAt: Date
+}
+
+/** Makes what stands behind the `#` of a link to the desk. */
+export async function createDeskLink({ db, clock }: Deps): Promise<{ token: string; expiresAt: Date }> {
+  const { token, hash } = newToken()
+  const createdAt = clock.now()
+  const expiresAt = new Date(createdAt.getTime() + linkMs)
+  await db.transaction((tx) =>
+    insertToken(tx, { hash, purpose: 'operator', personId: null, createdAt, expiresAt }),
+  )
+  return { token, expiresAt }
+}
+
+/** Takes a link's token for a session; `link_expired` where it is none that is still good. The cookie is in the answer alone. */
+export async function openDesk(
+  { db, clock }: Deps,
+  linkToken: string,
+  { ip, userAgent }: { ip: string; userAgent: string },
+): Promise<{ cookie: string; session: DeskSession }> {
+  const linkHash = hashToken(linkToken)
+  const { token, hash } = newToken()
+  const at = clock.now()
+  const row = { id: newUuid(), ip, userAgent: userAgent.slice(0, maxUserAgent), createdAt: at }
+  const isTaken = await db.transaction(async (tx) => {
+    if (!linkHash || !(await takeToken(tx, linkHash, 'operator', at))) return false
+    await insertOperatorSession(tx, row, hash)
+    await recordDeed(tx, null, { ...operator, ip }, { action: 'desk.opened', subject: 'desk', at })
+    return true
+  })
+  if (!isTaken) throw new ServiceError('link_expired')
+  return { cookie: token, session: sessionOf(token, at) }
+}
+
+/** The session that a cookie stands for; null where there is none that lives. */
+export async function readDesk({ db, clock }: Deps, cookie: string): Promise<DeskSession | null> {
+  const hash = hashToken(cookie)
+  const row = hash && (await findOperatorSession(db, hash, sinceFor(clock)))
+  return row && sessionOf(cookie, row.createdAt)
+}
+
+/** Ends the session that the cookie stands for. */
+export async function closeDesk({ db, clock }: Deps, cookie: string): Promise<void> {
+  const hash = hashToken(cookie)
+  if (hash) await db.transaction((tx) => endOperatorSession(tx, hash, sinceFor(clock)))
+}
+
+function sinceFor(clock: Clock): Date {
+  return new Date(clock.nowMs() - deskSessionMs)
+}
+
+function sessionOf(cookie: string, createdAt: Date): DeskSession {
+  return {
+    csrfToken: pageToken(cookie),
+    createdAt,
+    endsAt: new Date(createdAt.getTime() + deskSessionMs),
+  }
+}

@@ -1,0 +1,58 @@
+// Organizations as people make them: asked for, named. Only the operator approves one.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { newUuid, type OrganizationId, type PersonId, type SessionId } from '../../base/ids.ts'
+import type { Db } from '../../postgres/db.ts'
+import { countPending } from '../../store/members.ts'
+import { insertOrganization, type Limits, renameOrganization } from '../../store/organizations.ts'
+import { lockPerson } from '../../store/person-credentials.ts'
+import { chooseOrganization } from '../../store/sessions.ts'
+import { recordDeed } from '../audit.ts'
+import { untilKnownEverywhere } from '../known-everywhere.ts'
+import type { MemberActing } from './invitations.ts'
+import { addMember } from './sessions.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+/** What one person may have waiting for approval. */
+const maxPending = 3
+
+/** Makes an organization that waits for approval, with the person as its owner; the session's requests are for it. */
+export async function askAccess(
+  { db, clock, defaultLimits: limits }: Deps & { defaultLimits: Limits },
+  by: { personId: PersonId; sessionId: SessionId; email: string; ip: string },
+  name: string,
+): Promise<void> {
+  const { personId, email, ip } = by
+  await db.transaction(async (tx) => {
+    // Held, so that requests at the same time are counted one by one.
+    await lockPerson(tx, personId)
+    const pending = await countPending(tx, personId)
+    if (pending >= maxPending)
+      throw new ServiceError('limit_reached', `${pending} of your organizations wait for approval already.`)
+    const at = clock.now()
+    const id = newUuid<OrganizationId>()
+    await insertOrganization(tx, { id, name, status: 'pending', limits, createdAt: at, updatedAt: at })
+    await addMember(tx, { organizationId: id, personId, email, role: 'owner', at })
+    await chooseOrganization(tx, by.sessionId, id)
+    await recordDeed(tx, id, { name: email, ip }, { action: 'access.asked', subject: name, at })
+  })
+  await untilKnownEverywhere()
+}
+
+/** Once it returns, every node knows. */
+export async function rename({ db, clock }: Deps, by: MemberActing, name: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const at = clock.now()
+    const row = await renameOrganization(tx, by.organizationId, name, at)
+    if (!row) throw new ServiceError('not_found')
+    const deed = {
+      action: 'organization.renamed',
+      subject: name,
+      detail: { from: by.organizationName },
+      at,
+    } as const
+    await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+  })
+  await untilKnownEverywhere()
+}

@@ -1,0 +1,62 @@
+// What people change of themselves: their name and their password.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import type { PersonId, SessionId } from '../../base/ids.ts'
+import type { Db } from '../../postgres/db.ts'
+import { findPerson } from '../../store/people.ts'
+import { lockPerson, updatePassword, updatePersonName } from '../../store/person-credentials.ts'
+import { endSessions } from '../../store/sessions.ts'
+import { recordOwnDeed } from '../audit.ts'
+import { untilKnownEverywhere } from '../known-everywhere.ts'
+import type { Guard } from './guard.ts'
+import { networkOf } from './network.ts'
+import type { Passwords } from './passwords.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+/** Once it returns, every node knows. */
+export async function renamePerson(
+  { db }: Pick<Deps, 'db'>,
+  personId: PersonId,
+  name: string,
+): Promise<void> {
+  await db.transaction((tx) => updatePersonName(tx, personId, name))
+  await untilKnownEverywhere()
+}
+
+/** Changes the password, for who knows the present one where there is one. All other sessions end. */
+export async function changePassword(
+  deps: Deps & { guard: Guard; passwords: Passwords },
+  { personId, sessionId, ip }: { personId: PersonId; sessionId: SessionId; ip: string },
+  { current, password }: { current?: string; password: string },
+): Promise<void> {
+  const { db, clock, passwords } = deps
+  const before = await findPerson(db, personId)
+  if (!before) throw new ServiceError('session_required')
+  if (before.passwordHash !== null) await requireCurrent(deps, { ...before, ip }, current)
+  const passwordHash = await passwords.hash(networkOf(ip), password)
+  await db.transaction(async (tx) => {
+    const person = await lockPerson(tx, personId)
+    // What was compared is what is replaced.
+    if (person?.passwordHash !== before.passwordHash) throw new ServiceError('sign_in_failed')
+    const at = clock.now()
+    await updatePassword(tx, personId, passwordHash)
+    await endSessions(tx, personId, sessionId, at)
+    await recordOwnDeed(tx, before, ip, { action: 'password.changed', at })
+  })
+  await untilKnownEverywhere()
+}
+
+/** Security: who finds a session open, or has stolen it, may not try passwords through it. */
+async function requireCurrent(
+  { guard, passwords }: { guard: Guard; passwords: Passwords },
+  { email, passwordHash, ip }: { email: string; passwordHash: string | null; ip: string },
+  current: string | undefined,
+): Promise<void> {
+  const wrong = 'The current password is not right.'
+  if (current === undefined) throw new ServiceError('sign_in_failed', wrong)
+  await guard.admit(email, ip)
+  if (!(await passwords.isRight(networkOf(ip), current, passwordHash)))
+    throw new ServiceError('sign_in_failed', wrong)
+  await guard.passed(email, ip)
+}

@@ -1,0 +1,170 @@
+// Passkeys (WebAuthn): made by who is signed in, and signed in with by who has the device.
+import {
+  type AuthenticationResponseJSON,
+  generateAuthenticationOptions,
+  generateRegistrationOptions,
+  type RegistrationResponseJSON,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from '@simplewebauthn/server'
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { newUuid, type PersonId } from '../../base/ids.ts'
+import { type Db, DbFault } from '../../postgres/db.ts'
+import {
+  deletePasskey,
+  insertPasskey,
+  listPasskeys,
+  lockPasskey,
+  notePasskeyUse,
+  type PasskeyRow,
+} from '../../store/passkeys.ts'
+import { lockPerson } from '../../store/person-credentials.ts'
+import { recordOwnDeed } from '../audit.ts'
+import type { Guard } from './guard.ts'
+
+type Deps = { db: Db; clock: Clock }
+
+const maxPasskeys = 20
+/** EdDSA, ES256 and RS256 (RFC 9053, RFC 8812): one of them is in every authenticator. */
+const algorithms = [-8, -7, -257]
+
+/** Where a page of ours is: passkeys are bound to its host. */
+export interface Site {
+  /** Such as https://mail.example.com. */
+  origin: string
+  host: string
+}
+
+interface Person {
+  id: PersonId
+  email: string
+  name: string
+}
+
+/** What a browser needs to make a passkey that finds its person by itself. */
+export async function offerRegistration(
+  { db }: Pick<Deps, 'db'>,
+  { id, email, name }: Person,
+  { host }: Site,
+) {
+  const known = await listPasskeys(db, id)
+  return await generateRegistrationOptions({
+    ...{ rpName: 'Posthorn', rpID: host, userName: email, userDisplayName: name, userID: bytesOf(id) },
+    ...{ attestationType: 'none' as const, supportedAlgorithmIDs: algorithms },
+    excludeCredentials: known.map(({ credentialId, transports }) => ({
+      id: credentialId.toString('base64url'),
+      transports,
+    })),
+    authenticatorSelection: { residentKey: 'required', userVerification: 'preferred' },
+  })
+}
+
+/** Keeps the passkey that the browser made for the challenge. */
+export async function addPasskey(
+  { db, clock }: Deps,
+  person: Person,
+  { name, response, challenge }: { name: string; response: object; challenge: string },
+  { site, ip }: { site: Site; ip: string },
+): Promise<PasskeyRow> {
+  const made = await readMade(response, challenge, site)
+  const createdAt = clock.now()
+  const row = { ...made, id: newUuid(), personId: person.id, name, createdAt }
+  try {
+    await db.transaction(async (tx) => {
+      // Held, so that the count is exact under parallel calls.
+      await lockPerson(tx, person.id)
+      const { length } = await listPasskeys(tx, person.id)
+      if (length >= maxPasskeys) throw new ServiceError('limit_reached', `You have ${length} passkeys.`)
+      await insertPasskey(tx, row)
+      await recordOwnDeed(tx, person, ip, { action: 'passkey.added', subject: name, at: createdAt })
+    })
+  } catch (error) {
+    if (error instanceof DbFault && error.constraint === 'passkey_credential_id_key')
+      throw new ServiceError('address_taken', 'This passkey is known already.')
+    throw error
+  }
+  return { ...row, lastUsedAt: null }
+}
+
+async function readMade(response: object, challenge: string, { origin, host }: Site) {
+  const verified = await verifyRegistrationResponse({
+    response: response as RegistrationResponseJSON,
+    ...{ expectedChallenge: challenge, expectedOrigin: origin, expectedRPID: host },
+    ...{ requireUserVerification: false, supportedAlgorithmIDs: algorithms },
+  }).catch(() => null) // what it throws says in many ways that the browser's answer is none
+  if (!verified?.verified) throw new ServiceError('invalid_request', 'The passkey could not be verified.')
+  const { id, publicKey, counter, transports } = verified.registrationInfo.credential
+  return {
+    credentialId: Buffer.from(id, 'base64url'),
+    publicKey: Buffer.from(publicKey),
+    signCount: counter,
+    transports: (transports ?? []).slice(0, 8).map((word) => String(word).slice(0, 20)),
+  }
+}
+
+export async function removePasskey(
+  { db, clock }: Deps,
+  person: Pick<Person, 'id' | 'email'>,
+  id: string,
+  ip: string,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const name = await deletePasskey(tx, person.id, id)
+    if (name === null) throw new ServiceError('not_found', 'There is no such passkey.')
+    await recordOwnDeed(tx, person, ip, { action: 'passkey.removed', subject: name, at: clock.now() })
+  })
+}
+
+/** What a browser needs to sign in with whatever passkey it has for this site. */
+export async function offerSignIn({ host }: Site) {
+  return await generateAuthenticationOptions({ rpID: host, userVerification: 'preferred' })
+}
+
+/** The person whose passkey signed the challenge. */
+export async function signInByPasskey(
+  { db, clock, guard }: Deps & { guard: Guard },
+  { response, challenge }: { response: object; challenge: string },
+  { site, ip }: { site: Site; ip: string },
+): Promise<PersonId> {
+  await guard.admitNetwork(ip)
+  const given = response as AuthenticationResponseJSON
+  const credentialId = Buffer.from(String(given.rawId ?? ''), 'base64url')
+  const personId = await db.transaction(async (tx) => {
+    const passkey = await lockPasskey(tx, credentialId)
+    const signCount = passkey && (await verifySignature(passkey, given, challenge, site))
+    if (!passkey || signCount === null) throw new ServiceError('sign_in_failed')
+    await notePasskeyUse(tx, passkey.id, signCount, clock.now())
+    return passkey.personId
+  })
+  await guard.passedFrom(ip)
+  return personId
+}
+
+/** The authenticator's counter, where the signature is the passkey's and the counter has not gone back; else null. */
+async function verifySignature(
+  { credentialId, publicKey, signCount, personId }: PasskeyRow,
+  response: AuthenticationResponseJSON,
+  challenge: string,
+  { origin, host }: Site,
+): Promise<number | null> {
+  const credential = {
+    id: credentialId.toString('base64url'),
+    publicKey: new Uint8Array(publicKey),
+    counter: signCount,
+  }
+  const verified = await verifyAuthenticationResponse({
+    ...{ response, credential, expectedChallenge: challenge, expectedOrigin: origin, expectedRPID: host },
+    requireUserVerification: false,
+  }).catch(() => null) // as above; a counter that went back, which a copied device shows, is among it
+  if (!verified?.verified) return null
+  // WebAuthn 7.2, step 6: the handle, where there is one, names the same person.
+  const { userHandle } = response.response
+  if (userHandle && !Buffer.from(userHandle, 'base64url').equals(bytesOf(personId))) return null
+  return verified.authenticationInfo.newCounter
+}
+
+/** A person as an authenticator knows them: 16 bytes that say nothing of them (WebAuthn 14.6.1). */
+function bytesOf(id: PersonId): Buffer<ArrayBuffer> {
+  return Buffer.from(id.replaceAll('-', ''), 'hex') as Buffer<ArrayBuffer>
+}

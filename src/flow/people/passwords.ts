@@ -1,0 +1,87 @@
+// Passwords: hashed by argon2id on the thread pool, a few at a time, and never compared in less time than it takes to hash one.
+import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+import { ServiceError } from '../../base/errors.ts'
+import { FairLimit } from '../../base/fair-limit.ts'
+
+/** RFC 9106 4: the second recommended choice. Measured: 0.27 s on one core. */
+const cost = { memory: 65_536, passes: 3, parallelism: 4 }
+const saltBytes = 16
+const tagBytes = 32
+/** Of the four threads of libuv's pool, which files and names of hosts wait for as well. */
+const maxAtOnce = 2
+/** Beyond these, who waits would be answered too late: about 14 s. */
+const maxWaiting = 100
+/** Security: bounds for what stands in a row, so that no row can have a sign-in take all memory or time. */
+const maxCost = { memory: 1 << 20, passes: 32, parallelism: 64 }
+
+const derive = promisify(argon2)
+const phc =
+  /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
+
+/** Compared with where there is no password, so that this takes as long as where there is one. */
+const nobodys = { ...cost, salt: Buffer.alloc(saltBytes), tag: Buffer.alloc(tagBytes) }
+
+interface Parsed {
+  memory: number
+  passes: number
+  parallelism: number
+  salt: Buffer
+  tag: Buffer
+}
+
+/** Hashes and compares for all, those behind one network in turn with those behind others. */
+export class Passwords {
+  readonly #limit = new FairLimit(maxAtOnce)
+  #waiting = 0
+
+  /** The PHC string of the password under a new salt. `asker` is the network that it came from. */
+  async hash(asker: string, password: string): Promise<string> {
+    const salt = randomBytes(saltBytes)
+    return formatPhc(salt, await this.#derive(asker, password, { ...cost, salt, tagLength: tagBytes }))
+  }
+
+  /** Whether it is the password of the PHC string; with null it is not, and that takes as long. */
+  async isRight(asker: string, password: string, stored: string | null): Promise<boolean> {
+    const { salt, tag, ...spent } = (stored === null ? null : parsePhc(stored)) ?? nobodys
+    const derived = await this.#derive(asker, password, { ...spent, salt, tagLength: tag.length })
+    return timingSafeEqual(derived, tag) && stored !== null
+  }
+
+  async #derive(
+    asker: string,
+    password: string,
+    { salt, ...spent }: Omit<Argon2Parameters, 'message' | 'nonce'> & { salt: Buffer },
+  ): Promise<Buffer> {
+    if (this.#waiting >= maxWaiting) throw new ServiceError('unavailable')
+    this.#waiting++
+    try {
+      // NIST SP 800-63B 5.1.1.2: one form, whichever keyboard it was typed on.
+      const message = password.normalize('NFKC')
+      return await this.#limit.run(asker, () => derive('argon2id', { message, nonce: salt, ...spent }))
+    } finally {
+      this.#waiting--
+    }
+  }
+}
+
+function formatPhc(salt: Buffer, tag: Buffer): string {
+  const { memory, passes, parallelism } = cost
+  return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
+}
+
+/** Null for what `formatPhc` does not write, with these or other costs. */
+export function parsePhc(text: string): Parsed | null {
+  const [, memory, passes, parallelism, salt, tag] = phc.exec(text) ?? []
+  if (!salt || !tag) return null
+  const spent = { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) }
+  const isBounded = Object.entries(maxCost).every(([name, max]) => {
+    const value = spent[name as keyof typeof spent]
+    return value >= 1 && value <= max
+  })
+  return isBounded ? { ...spent, salt: Buffer.from(salt, 'base64'), tag: Buffer.from(tag, 'base64') } : null
+}
+
+function unpadded(bytes: Buffer): string {
+  return bytes.toString('base64').replace(/=+$/, '')
+}

@@ -1,0 +1,100 @@
+// The service's own post: letters to people, accepted as any other mail is, from an inbox of its own on the managed domain.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import { newId, newUuid, type OrganizationId } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import type { Db, Tx } from '../../postgres/db.ts'
+import { findAddressHolder, insertInbox } from '../../store/inboxes.ts'
+import {
+  findOrganization,
+  insertOrganization,
+  type Limits,
+  lockOwnOrganization,
+} from '../../store/organizations.ts'
+import type { OwnMail, OwnSendResult } from '../own-mail.ts'
+import { ownOrganizationId } from '../own-organization.ts'
+import type { Letter } from './letters.ts'
+
+export interface PostDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  managedDomain: string
+  /** What the service's own organization may use. */
+  limits: Limits
+  /** Accepts a mail from the address of a living inbox. */
+  sendOwn(from: string, mail: OwnMail): Promise<OwnSendResult>
+}
+
+/** The second one where somebody had opened the first before it was reserved. */
+const localParts = ['accounts', 'posthorn-accounts']
+
+/** Writes to people. */
+export class Post {
+  readonly #deps: PostDeps
+  #from: Promise<string> | null = null
+
+  constructor(deps: PostDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Accepts the letter; once it resolves it will be delivered as far as mail is. An address that takes no mail is not told
+   * apart. Throws `unavailable` where it cannot be accepted now.
+   */
+  async send(to: string, { subject, text }: Letter): Promise<void> {
+    const { sendOwn, log } = this.#deps
+    const mail = { key: newUuid(), to, subject, text, attachments: [] }
+    const result = await sendOwn(await this.#sender(), mail)
+    if (result.status === 'accepted') return
+    // The inbox may have been deleted behind us: it is looked for again.
+    this.#from = null
+    log.warn({ code: result.code }, `a letter to a person was not accepted: ${subject}`)
+    if (result.status === 'later') throw new ServiceError('unavailable')
+  }
+
+  async #sender(): Promise<string> {
+    this.#from ??= openOwnInbox(this.#deps)
+    try {
+      return await this.#from
+    } catch (error) {
+      this.#from = null
+      throw error
+    }
+  }
+}
+
+/** The address that the service writes from; its organization and its inbox are made where they are not there yet. */
+async function openOwnInbox({ db, clock, managedDomain, limits }: PostDeps): Promise<string> {
+  const at = clock.now()
+  return await db.transaction(async (tx) => {
+    await lockOwnOrganization(tx)
+    if (!(await findOrganization(tx, ownOrganizationId)))
+      await insertOrganization(tx, {
+        ...{ id: ownOrganizationId, name: 'Posthorn', status: 'active', limits },
+        ...{ createdAt: at, updatedAt: at },
+      })
+    for (const localPart of localParts) {
+      const isOurs = await claimAddress(tx, ownOrganizationId, { localPart, domain: managedDomain, at })
+      if (isOurs) return `${localPart}@${managedDomain}`
+    }
+    throw new Error(`all of ${localParts.join(', ')} belong to organizations at ${managedDomain}`)
+  })
+}
+
+/** Security: what is mailed lets people in, so it must never lie in an inbox that a customer reads. */
+async function claimAddress(
+  tx: Tx,
+  organizationId: OrganizationId,
+  { localPart, domain, at }: { localPart: string; domain: string; at: Date },
+): Promise<boolean> {
+  const holder = await findAddressHolder(tx, domain, localPart)
+  if (holder && holder.organizationId !== organizationId) return false
+  if (holder?.status === 'active') return true
+  const inbox = {
+    ...{ id: newId('inbox', at.getTime()), organizationId, localPart, domain, domainId: null },
+    ...{ displayName: 'Posthorn', createdAt: at, updatedAt: at },
+  }
+  await insertInbox(tx, inbox, null)
+  return true
+}

@@ -1,0 +1,79 @@
+// A new password for who has lost theirs: a link by mail, whose use ends every session there was.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import type { PersonId } from '../../base/ids.ts'
+import { sameAddressKey } from '../../mail/address.ts'
+import type { Db, Tx } from '../../postgres/db.ts'
+import { findPersonByEmail } from '../../store/people.ts'
+import {
+  confirmPerson,
+  deleteTokens,
+  isGoodToken,
+  lockPerson,
+  updatePassword,
+} from '../../store/person-credentials.ts'
+import { insertToken, takeToken } from '../../store/person-tokens.ts'
+import { endSessions } from '../../store/sessions.ts'
+import { recordOwnDeed } from '../audit.ts'
+import type { Guard } from './guard.ts'
+import { resetLetter, unknownLetter } from './letters.ts'
+import { networkOf } from './network.ts'
+import type { Passwords } from './passwords.ts'
+import type { Post } from './post.ts'
+import type { PageAddress } from './sign-up.ts'
+import { hashToken, newToken } from './tokens.ts'
+
+const resetMs = 3_600_000
+
+/** Mails a link to the address; where it has no account it is mailed that. Both write one row and send one mail. */
+export async function askReset(
+  { db, clock, guard, post }: { db: Db; clock: Clock; guard: Guard; post: Post },
+  given: string,
+  { ip, pages }: { ip: string; pages: PageAddress },
+): Promise<void> {
+  const email = sameAddressKey(given)
+  await guard.admitVisitor(ip)
+  if (!(await guard.mayWriteTo(email))) return
+  const createdAt = clock.now()
+  const { token, hash } = newToken()
+  const person = await db.transaction(async (tx) => {
+    const found = await findPersonByEmail(tx, email)
+    const expiresAt = new Date(createdAt.getTime() + resetMs)
+    await insertToken(tx, { hash, purpose: 'reset', personId: found?.id ?? null, createdAt, expiresAt })
+    return found
+  })
+  await post.send(email, person ? resetLetter(`${pages}/reset#${token}`) : unknownLetter(`${pages}/sign-up`))
+}
+
+/** Sets the password of the person behind the link, who has proved the address by it; all their sessions end. */
+export async function completeReset(
+  deps: { db: Db; clock: Clock; guard: Guard; passwords: Passwords },
+  { token, password }: { token: string; password: string },
+  ip: string,
+): Promise<PersonId> {
+  const { db, clock, guard, passwords } = deps
+  const hash = hashToken(token)
+  // Asked before a password is hashed: that is not to be had for a guess.
+  const isGood = hash && (await isGoodToken(db, hash, 'reset', clock.now()))
+  if (!hash || !isGood) throw new ServiceError('link_expired')
+  const passwordHash = await passwords.hash(networkOf(ip), password)
+  const person = await db.transaction((tx) => takeReset(tx, { hash, passwordHash, ip, at: clock.now() }))
+  await guard.forgive(person.email)
+  return person.id
+}
+
+async function takeReset(
+  tx: Tx,
+  { hash, passwordHash, ip, at }: { hash: Buffer; passwordHash: string; ip: string; at: Date },
+): Promise<{ id: PersonId; email: string }> {
+  const taken = await takeToken(tx, hash, 'reset', at)
+  const person = taken?.personId ? await lockPerson(tx, taken.personId) : null
+  if (!person) throw new ServiceError('link_expired')
+  await updatePassword(tx, person.id, passwordHash)
+  await confirmPerson(tx, person.id, at)
+  await deleteTokens(tx, person.id, 'reset')
+  await deleteTokens(tx, person.id, 'confirm')
+  await endSessions(tx, person.id, null, at)
+  await recordOwnDeed(tx, person, ip, { action: 'password.changed', detail: { by: 'reset' }, at })
+  return person
+}

@@ -1,0 +1,141 @@
+// Getting in: how, signing up, confirming, signing in by password, a lost password.
+
+import { ServiceError } from '../../../base/errors.ts'
+import { askReset, completeReset } from '../../../flow/people/reset.ts'
+import { signInByPassword } from '../../../flow/people/sign-in.ts'
+import { confirm, signUp } from '../../../flow/people/sign-up.ts'
+import type { Api, AppDeps } from '../../api.ts'
+import { Nothing } from '../../schemas/scalars.ts'
+import { addressOf, pagesOf } from '../asking.ts'
+import { Access, Credentials, Mailed, NewPerson, ResetCompletion, ResetRequest } from '../schemas/people.ts'
+import { LinkToken, SessionView } from '../schemas/session.ts'
+import { signIn } from '../sign-in.ts'
+
+const tags = ['Access']
+const noQuery = { tags, querystring: Nothing }
+
+export function accessRoutes(api: Api, deps: AppDeps): void {
+  addAccess(api, deps)
+  addSignUp(api, deps)
+  addConfirmation(api, deps)
+  addSignIn(api, deps)
+  addReset(api, deps)
+  addResetCompletion(api, deps)
+}
+
+function addAccess(api: Api, { isSignUpOpen, oidc, isDevelopment, managedDomain }: AppDeps): void {
+  api.get(
+    '/v1/access',
+    {
+      config: { session: 'none' },
+      schema: {
+        ...{ ...noQuery, operationId: 'getAccess', summary: 'Show how people get in' },
+        response: { 200: Access.ref },
+      },
+    },
+    async () => ({
+      signUp: isSignUpOpen,
+      oidc: oidc && { name: oidc.name },
+      development: isDevelopment,
+      ...{ managedDomain, hasOperatorApproval: true },
+    }),
+  )
+}
+
+function addSignUp(api: Api, deps: AppDeps): void {
+  api.post(
+    '/v1/sign-up',
+    {
+      config: { session: 'none', refusals: ['not_found', 'too_many_attempts'] },
+      schema: {
+        ...{ ...noQuery, operationId: 'signUp', summary: 'Sign up' },
+        description: 'Mails a link to the address. The answer is the same where the address has an account.',
+        body: NewPerson.ref,
+        response: { 202: Mailed.ref },
+      },
+    },
+    async (request, reply) => {
+      if (!deps.isSignUpOpen)
+        throw new ServiceError('not_found', 'Nobody signs up here by themselves: ask somebody to invite you.')
+      const where = { ip: addressOf(request), pages: pagesOf(deps, request) }
+      await signUp(deps, request.body, where)
+      return reply.code(202).send({})
+    },
+  )
+}
+
+function addConfirmation(api: Api, deps: AppDeps): void {
+  api.post(
+    '/v1/confirmations',
+    {
+      config: { session: 'none', refusals: ['link_expired'] },
+      schema: {
+        ...{ ...noQuery, operationId: 'confirm', summary: 'Confirm an address by its link, and sign in' },
+        ...{ body: LinkToken.ref, response: { 200: SessionView.ref } },
+      },
+    },
+    async (request, reply) =>
+      await signIn(deps, request, reply, { personId: await confirm(deps, request.body.token) }),
+  )
+}
+
+function addSignIn(api: Api, deps: AppDeps): void {
+  api.post(
+    '/v1/session',
+    {
+      config: { session: 'none', refusals: ['sign_in_failed', 'too_many_attempts'] },
+      schema: {
+        ...{ ...noQuery, operationId: 'signIn', summary: 'Sign in by password' },
+        ...{ body: Credentials.ref, response: { 200: SessionView.ref } },
+      },
+    },
+    async (request, reply) => {
+      const where = { ip: addressOf(request), pages: pagesOf(deps, request) }
+      const personId = await signInByPassword(deps, request.body, where)
+      return await signIn(deps, request, reply, { personId })
+    },
+  )
+}
+
+function addReset(api: Api, deps: AppDeps): void {
+  api.post(
+    '/v1/resets',
+    {
+      config: { session: 'none', refusals: ['too_many_attempts'] },
+      schema: {
+        ...{ ...noQuery, operationId: 'askReset', summary: 'Ask for a new password' },
+        description: 'Mails a link to the address. The answer is the same where the address has no account.',
+        body: ResetRequest.ref,
+        response: { 202: Mailed.ref },
+      },
+    },
+    async (request, reply) => {
+      const where = { ip: addressOf(request), pages: pagesOf(deps, request) }
+      await askReset(deps, request.body.email, where)
+      return reply.code(202).send({})
+    },
+  )
+}
+
+function addResetCompletion(api: Api, deps: AppDeps): void {
+  api.post(
+    '/v1/resets/complete',
+    {
+      config: { session: 'none', refusals: ['link_expired'] },
+      schema: {
+        ...{
+          ...noQuery,
+          operationId: 'completeReset',
+          summary: 'Set a new password by its link, and sign in',
+        },
+        description: 'All sessions that there were end.',
+        body: ResetCompletion.ref,
+        response: { 200: SessionView.ref },
+      },
+    },
+    async (request, reply) => {
+      const personId = await completeReset(deps, request.body, addressOf(request))
+      return await signIn(deps, request, reply, { personId })
+    },
+  )
+}

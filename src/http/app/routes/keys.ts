@@ -1,0 +1,144 @@
+// Keys: listed, made, rotated, revoked.
+
+import type { FastifyRequest } from 'fastify'
+import type { Static } from 'typebox'
+import Type from 'typebox'
+import type { InboxId } from '../../../base/ids.ts'
+import {
+  createMemberKey,
+  type MemberKeyInput,
+  revokeMemberKey,
+  rotateKey,
+} from '../../../flow/accounts/member-keys.ts'
+import { type KeyRow, listUsedKeys, type UsedKeyRow } from '../../../store/keys.ts'
+import type { Api, AppDeps } from '../../api.ts'
+import { byId, type Cursors, pageQuery, readLimit } from '../../lists.ts'
+import { Nothing } from '../../schemas/scalars.ts'
+import { addressOf, organizationOf } from '../asking.ts'
+import { type Key, KeyList, KeyParams, KeyRotation, KeyWithSecret, NewKey } from '../schemas/keys.ts'
+
+const tags = ['Keys']
+
+export function keyRoutes(api: Api, deps: AppDeps, cursors: Cursors): void {
+  addList(api, deps, cursors)
+  addCreate(api, deps)
+  addRotate(api, deps)
+  addRevoke(api, deps)
+}
+
+function addList(api: Api, { db }: AppDeps, cursors: Cursors): void {
+  api.get(
+    '/v1/keys',
+    {
+      preValidation: readLimit,
+      config: { session: 'member', refusals: ['invalid_cursor'] },
+      schema: {
+        ...{
+          operationId: 'listKeys',
+          tags,
+          summary: 'List keys',
+          description: 'Newest first, revoked ones too.',
+        },
+        querystring: Type.Object(pageQuery, { additionalProperties: false }),
+        response: { 200: KeyList.ref },
+      },
+    },
+    async (request) => {
+      const { id: organizationId } = organizationOf(request)
+      const name = { list: 'keys', organizationId }
+      const { page, nextCursor } = await cursors.page(name, request.query, byId, (before, limit) =>
+        listUsedKeys(db, organizationId, before, limit),
+      )
+      return { keys: page.map((row) => present(row, row.lastUsedAt)), nextCursor }
+    },
+  )
+}
+
+function addCreate(api: Api, deps: AppDeps): void {
+  api.post(
+    '/v1/keys',
+    {
+      config: { session: 'writer', refusals: ['not_found', 'limit_reached'] },
+      schema: {
+        ...{ operationId: 'createKey', tags, summary: 'Create a key', querystring: Nothing },
+        description: 'The answer holds the secret, this once. The organization must be approved.',
+        body: NewKey.ref,
+        response: { 201: KeyWithSecret.ref },
+      },
+    },
+    async (request, reply) => {
+      const { key, secret } = await createMemberKey(deps, actingFor(request), inputOf(request.body))
+      return reply.code(201).send({ key: present(key, null), secret })
+    },
+  )
+}
+
+function inputOf(body: Static<typeof NewKey.definition>): MemberKeyInput {
+  const { name, scopes, inboxIds, allowedIps, allowedRecipientDomains } = body
+  return {
+    ...{ name, scopes, inboxIds: (inboxIds as InboxId[] | null | undefined) ?? null },
+    ...{ allowedIps: allowedIps ?? null, allowedRecipientDomains: allowedRecipientDomains ?? null },
+    ...{ sendMode: body.sendMode ?? 'new_and_reply', requestsPerMinute: body.requestsPerMinute ?? null },
+    expiresInDays: body.expiresInDays ?? 30,
+  }
+}
+
+function addRotate(api: Api, deps: AppDeps): void {
+  api.post(
+    '/v1/keys/:keyId/rotate',
+    {
+      config: { session: 'writer', refusals: ['not_found', 'limit_reached'] },
+      schema: {
+        ...{ operationId: 'rotateKey', tags, summary: 'Make a key like this one', querystring: Nothing },
+        description: 'With its scopes and restrictions. The old one stays good until it is revoked.',
+        ...{ params: KeyParams, body: KeyRotation.ref, response: { 201: KeyWithSecret.ref } },
+      },
+    },
+    async (request, reply) => {
+      const { key, secret } = await rotateKey(
+        deps,
+        actingFor(request),
+        request.params.keyId,
+        request.body.name,
+      )
+      return reply.code(201).send({ key: present(key, null), secret })
+    },
+  )
+}
+
+function addRevoke(api: Api, deps: AppDeps): void {
+  api.delete(
+    '/v1/keys/:keyId',
+    {
+      config: {
+        ...{ session: 'writer', refusals: ['not_found'] },
+        otherResponses: { 204: { description: 'Nothing is done with it any more.', contentType: null } },
+      },
+      schema: {
+        ...{ operationId: 'revokeKey', tags, summary: 'Revoke a key' },
+        ...{ params: KeyParams, querystring: Nothing },
+      },
+    },
+    async (request, reply) => {
+      await revokeMemberKey(deps, actingFor(request), request.params.keyId)
+      return reply.code(204).send()
+    },
+  )
+}
+
+function actingFor(request: FastifyRequest) {
+  const actor = { name: request.signedIn.person.email, ip: addressOf(request) }
+  return { organizationId: organizationOf(request).id, actor }
+}
+
+function present(row: KeyRow, lastUsedAt: UsedKeyRow['lastUsedAt']): Static<typeof Key.definition> {
+  const { id, name, kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains } = row
+  return {
+    ...{ id, name, kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains },
+    requestsPerMinute: row.requestsPerMinute,
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+    createdAt: row.createdAt.toISOString(),
+    revokedAt: row.revokedAt?.toISOString() ?? null,
+    lastUsedAt: lastUsedAt?.toISOString() ?? null,
+  }
+}

@@ -1,0 +1,148 @@
+// Organizations and their members: asked for, named; listed, given roles, removed.
+import Type from 'typebox'
+import { changeRole, removeMember } from '../../../flow/people/members.ts'
+import { askAccess, rename } from '../../../flow/people/organizations.ts'
+import { listInvitations } from '../../../store/invitations.ts'
+import { listMembers } from '../../../store/members.ts'
+import type { Api, AppDeps } from '../../api.ts'
+import { Nothing, Uuid } from '../../schemas/scalars.ts'
+import { addressOf, memberOf, organizationOf } from '../asking.ts'
+import { MemberList, OrganizationName, RoleChange } from '../schemas/organization.ts'
+import { SessionView } from '../schemas/session.ts'
+import { showSession } from '../sign-in.ts'
+import { presentInvitation } from './invitations.ts'
+
+const tags = ['Members']
+const MemberParams = Type.Object({ personId: Uuid })
+
+export function organizationRoutes(api: Api, deps: AppDeps): void {
+  addAsk(api, deps)
+  addRename(api, deps)
+  addMembers(api, deps)
+  addRole(api, deps)
+  addRemove(api, deps)
+}
+
+function addAsk(api: Api, deps: AppDeps): void {
+  api.post(
+    '/v1/organizations',
+    {
+      config: { session: 'person', refusals: ['limit_reached'] },
+      schema: {
+        ...{
+          operationId: 'askAccess',
+          tags,
+          summary: 'Ask for access for an organization',
+          querystring: Nothing,
+        },
+        description:
+          'Makes it, with you as its owner; it waits for the operator. The session is for it from then on.',
+        body: OrganizationName.ref,
+        response: { 201: SessionView.ref },
+      },
+    },
+    async (request, reply) => {
+      const { person, session } = request.signedIn
+      const by = { personId: person.id, sessionId: session.id, email: person.email, ip: addressOf(request) }
+      await askAccess(deps, by, request.body.name)
+      return reply.code(201).send(await showSession(deps, request))
+    },
+  )
+}
+
+function addRename(api: Api, deps: AppDeps): void {
+  api.patch(
+    '/v1/organization',
+    {
+      config: { session: 'owner', refusals: ['not_an_owner', 'not_found'] },
+      schema: {
+        ...{
+          operationId: 'renameOrganization',
+          tags,
+          summary: 'Rename the organization',
+          querystring: Nothing,
+        },
+        ...{ body: OrganizationName.ref, response: { 200: SessionView.ref } },
+      },
+    },
+    async (request) => {
+      await rename(deps, memberOf(request), request.body.name)
+      return await showSession(deps, request)
+    },
+  )
+}
+
+function addMembers(api: Api, { db, clock }: AppDeps): void {
+  api.get(
+    '/v1/members',
+    {
+      config: { session: 'member' },
+      schema: {
+        ...{
+          operationId: 'listMembers',
+          tags,
+          summary: 'List members and invitations',
+          querystring: Nothing,
+        },
+        response: { 200: MemberList.ref },
+      },
+    },
+    async (request) => {
+      const { id } = organizationOf(request)
+      const [members, invitations] = await Promise.all([
+        listMembers(db, id),
+        listInvitations(db, id, clock.now()),
+      ])
+      return {
+        members: members.map(({ createdAt, lastSeenAt, ...member }) => ({
+          ...member,
+          createdAt: createdAt.toISOString(),
+          lastSeenAt: lastSeenAt?.toISOString() ?? null,
+        })),
+        invitations: invitations.map(presentInvitation),
+      }
+    },
+  )
+}
+
+function addRole(api: Api, deps: AppDeps): void {
+  api.patch(
+    '/v1/members/:personId',
+    {
+      config: {
+        ...{ session: 'owner', refusals: ['not_an_owner', 'not_found', 'last_owner'] },
+        otherResponses: { 204: { description: 'The role is another one now.', contentType: null } },
+      },
+      schema: {
+        ...{ operationId: 'changeRole', tags, summary: 'Give a member another role' },
+        ...{ params: MemberParams, querystring: Nothing, body: RoleChange.ref },
+      },
+    },
+    async (request, reply) => {
+      await changeRole(deps, memberOf(request), request.params.personId, request.body.role)
+      return reply.code(204).send()
+    },
+  )
+}
+
+function addRemove(api: Api, deps: AppDeps): void {
+  api.delete(
+    '/v1/members/:personId',
+    {
+      config: {
+        ...{ session: 'member', refusals: ['not_an_owner', 'not_found', 'last_owner'] },
+        otherResponses: { 204: { description: 'They are no member any more.', contentType: null } },
+      },
+      schema: {
+        ...{ operationId: 'removeMember', tags, summary: 'Remove a member, or leave' },
+        description: 'Owners remove anyone, and everyone may remove themselves.',
+        ...{ params: MemberParams, querystring: Nothing },
+      },
+    },
+    async (request, reply) => {
+      const by = { ...memberOf(request), role: organizationOf(request).role }
+      await removeMember(deps, by, request.params.personId)
+      return reply.code(204).send()
+    },
+  )
+}

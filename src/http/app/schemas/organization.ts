@@ -1,0 +1,167 @@
+// An organization as its members see it: who they are, who is invited, and what they did.
+import Type from 'typebox'
+import { component, Email, NextCursor, nullable, patterned, Time, Uuid } from '../../schemas/scalars.ts'
+import { PersonName, password, token, tokenExample } from './people.ts'
+import { roleOf } from './session.ts'
+
+const organizationName = patterned('subject', {
+  maxLength: 100,
+  description: 'What members and the operator see.',
+  examples: ['Example Ltd'],
+})
+
+export const OrganizationName = component(
+  'OrganizationName',
+  Type.Object(
+    { name: organizationName },
+    {
+      additionalProperties: false,
+      description: 'What the organization is called.',
+      examples: [{ name: 'Example Ltd' }],
+    },
+  ),
+)
+
+const invitationExample = {
+  id: '0199a1b2-4d5e-7f60-9b7c-2d3e4f5a6b7c',
+  email: 'grace@example.com',
+  role: 'member',
+  createdAt: '2026-11-21T09:00:00.000Z',
+  expiresAt: '2026-11-28T09:00:00.000Z',
+}
+
+export const Invitation = component(
+  'Invitation',
+  Type.Object(
+    { id: Uuid, email: Email, role: roleOf, createdAt: Time, expiresAt: Time },
+    { description: 'An invitation that was mailed.', examples: [invitationExample] },
+  ),
+)
+
+const Member = Type.Object({
+  personId: Uuid,
+  email: Email,
+  name: Type.String(),
+  role: roleOf,
+  createdAt: { ...Time, description: 'Since when.' },
+  lastSeenAt: nullable({ ...Time, description: 'When a session of theirs was last used here.' }),
+})
+
+export const MemberList = component(
+  'MemberList',
+  Type.Object(
+    { members: Type.Array(Member), invitations: Type.Array(Invitation.ref) },
+    {
+      description: 'The members, the oldest first, and whom they have invited.',
+      examples: [
+        {
+          members: [
+            {
+              ...{ personId: '0199a1b2-3c4d-7e5f-8a6b-1c2d3e4f5a6b', email: 'ada@example.com' },
+              ...{ name: 'Ada Lovelace', role: 'owner', createdAt: '2026-11-20T09:00:00.000Z' },
+              lastSeenAt: '2026-11-21T09:00:00.000Z',
+            },
+          ],
+          invitations: [invitationExample],
+        },
+      ],
+    },
+  ),
+)
+
+export const NewInvitation = component(
+  'NewInvitation',
+  Type.Object(
+    { email: Email, role: roleOf },
+    {
+      additionalProperties: false,
+      description: 'Who is to be a member.',
+      examples: [{ email: 'grace@example.com', role: 'member' }],
+    },
+  ),
+)
+
+export const RoleChange = component(
+  'RoleChange',
+  Type.Object(
+    { role: roleOf },
+    { additionalProperties: false, description: 'The new role.', examples: [{ role: 'viewer' }] },
+  ),
+)
+
+export const InvitationPreview = component(
+  'InvitationPreview',
+  Type.Object(
+    {
+      organizationName: Type.String(),
+      email: Email,
+      role: roleOf,
+      knownPerson: Type.Boolean({
+        description: 'Whether the address has an account, which is to be signed in to.',
+      }),
+    },
+    {
+      description: 'What the link invites to.',
+      examples: [
+        { organizationName: 'Example Ltd', email: 'grace@example.com', role: 'member', knownPerson: false },
+      ],
+    },
+  ),
+)
+
+export const InvitationAcceptance = component(
+  'InvitationAcceptance',
+  Type.Object(
+    {
+      token,
+      name: Type.Optional({ ...PersonName, description: 'Who has no account gives one, with a password.' }),
+      password: Type.Optional({
+        ...password,
+        minLength: 1,
+        description:
+          'A new one of 10 to 200 characters; or that of the account, where nobody is signed in to it.',
+      }),
+    },
+    {
+      additionalProperties: false,
+      description: 'Who takes the invitation.',
+      examples: [{ token: tokenExample, name: 'Grace Hopper', password: 'correct horse battery staple' }],
+    },
+  ),
+)
+
+const auditExample = {
+  id: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d',
+  actor: 'ada@example.com',
+  action: 'key.created',
+  subject: 'Booking server',
+  detail: { scopes: ['mailbox:send'] },
+  ip: '192.0.2.7',
+  at: '2026-11-21T09:00:00.000Z',
+}
+
+const AuditEntry = Type.Object({
+  id: Uuid,
+  actor: Type.String({ description: 'An address, a key with `(key)` behind its name, or `operator`.' }),
+  action: Type.String({ description: 'What was done.' }),
+  subject: Type.String({ description: 'What it was done to.' }),
+  detail: Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true }),
+  ip: nullable(Type.String({ description: 'Where the request came from; null: this machine.' })),
+  at: Time,
+})
+
+export const AuditLog = component(
+  'AuditLog',
+  Type.Object(
+    { entries: Type.Array(AuditEntry), nextCursor: NextCursor },
+    {
+      description: 'Who did what, newest first.',
+      examples: [{ entries: [auditExample], nextCursor: null }],
+    },
+  ),
+)
+
+export const organizationComponents = [
+  ...[OrganizationName, Invitation, MemberList, NewInvitation, RoleChange, InvitationPreview],
+  ...[InvitationAcceptance, AuditLog],
+].map(({ definition }) => definition)

@@ -1,0 +1,196 @@
+// Who people are to the dashboard: signing up and in, and what they change of themselves.
+import Type from 'typebox'
+import { component, Email, nullable, patterned, Time, Uuid } from '../../schemas/scalars.ts'
+
+export const password = Type.String({
+  minLength: 10,
+  maxLength: 200,
+  description: '10 to 200 characters, of any kind.',
+  examples: ['correct horse battery staple'],
+})
+export const PersonName = patterned('subject', {
+  maxLength: 100,
+  description: 'What others see.',
+  examples: ['Ada Lovelace'],
+})
+/** As it is compared with the one that is kept: its length says nothing. */
+const givenPassword = Type.String({ maxLength: 200, examples: ['correct horse battery staple'] })
+export const tokenExample = 'aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-_aBcDe'
+export const token = Type.String({
+  maxLength: 100,
+  description: 'What stands behind the # of the link.',
+  examples: [tokenExample],
+})
+
+export const Access = component(
+  'Access',
+  Type.Object(
+    {
+      signUp: Type.Boolean({ description: 'Whether anyone may sign up; else only who is invited.' }),
+      oidc: nullable(
+        Type.Object({ name: Type.String() }, { description: 'The identity provider; null: none.' }),
+      ),
+      development: Type.Boolean({ description: 'Whether this deployment has no public mail host.' }),
+      managedDomain: Type.String({ description: 'The domain of inboxes that need no domain of their own.' }),
+      hasOperatorApproval: Type.Boolean({ description: 'Whether the operator approves organizations.' }),
+    },
+    {
+      description: 'How people get in here.',
+      examples: [
+        {
+          ...{ signUp: true, oidc: { name: 'Example ID' }, development: false },
+          ...{ managedDomain: 'inbox.example.com', hasOperatorApproval: true },
+        },
+      ],
+    },
+  ),
+)
+
+export const NewPerson = component(
+  'NewPerson',
+  Type.Object(
+    { email: Email, password, name: PersonName },
+    {
+      additionalProperties: false,
+      description: 'Who signs up.',
+      examples: [
+        { email: 'ada@example.com', password: 'correct horse battery staple', name: 'Ada Lovelace' },
+      ],
+    },
+  ),
+)
+
+/** The answer that shows nothing of whether an address is known. */
+export const Mailed = component(
+  'Mailed',
+  Type.Object({}, { additionalProperties: false, description: 'The rest is in the mail.', examples: [{}] }),
+)
+
+export const Credentials = component(
+  'Credentials',
+  Type.Object(
+    { email: Email, password: givenPassword },
+    {
+      additionalProperties: false,
+      description: 'An address and its password.',
+      examples: [{ email: 'ada@example.com', password: 'correct horse battery staple' }],
+    },
+  ),
+)
+
+export const ResetRequest = component(
+  'ResetRequest',
+  Type.Object(
+    { email: Email },
+    {
+      additionalProperties: false,
+      description: 'Whose password is lost.',
+      examples: [{ email: 'ada@example.com' }],
+    },
+  ),
+)
+
+export const ResetCompletion = component(
+  'ResetCompletion',
+  Type.Object(
+    { token, password },
+    {
+      additionalProperties: false,
+      description: 'The link of the mail, and the new password.',
+      examples: [{ token: tokenExample, password: 'correct horse battery staple' }],
+    },
+  ),
+)
+
+export const PersonChange = component(
+  'PersonChange',
+  Type.Object(
+    { name: PersonName },
+    { additionalProperties: false, description: 'What others see of you.', examples: [{ name: 'Ada King' }] },
+  ),
+)
+
+export const PasswordChange = component(
+  'PasswordChange',
+  Type.Object(
+    {
+      current: Type.Optional({ ...givenPassword, description: 'The present one, where there is one.' }),
+      password,
+    },
+    {
+      additionalProperties: false,
+      description: 'A new password.',
+      examples: [{ current: 'correct horse battery staple', password: 'staple battery horse correct' }],
+    },
+  ),
+)
+
+const passkeyExample = {
+  id: '0199a1b2-3c4d-7e5f-8a6b-1c2d3e4f5a6b',
+  name: 'Laptop',
+  createdAt: '2026-11-21T09:00:00.000Z',
+  lastUsedAt: null,
+}
+
+export const Passkey = component(
+  'Passkey',
+  Type.Object(
+    { id: Uuid, name: Type.String(), createdAt: Time, lastUsedAt: nullable(Time) },
+    { description: 'A passkey of yours.', examples: [passkeyExample] },
+  ),
+)
+
+export const PasskeyList = component(
+  'PasskeyList',
+  Type.Object(
+    { passkeys: Type.Array(Passkey.ref) },
+    { description: 'Your passkeys, the oldest first.', examples: [{ passkeys: [passkeyExample] }] },
+  ),
+)
+
+/** What passes between the browser's WebAuthn and its verification is the business of those two. */
+export const WebAuthnOptions = component(
+  'WebAuthnOptions',
+  Type.Unsafe<object>({
+    type: 'object',
+    additionalProperties: true,
+    description: 'For `navigator.credentials`, as JSON (WebAuthn 5.1.9 and 5.1.10).',
+    examples: [{ challenge: 'aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-_aBcDe', rpId: 'mail.example.com' }],
+  }),
+)
+
+const response = Type.Unsafe<object>({
+  type: 'object',
+  description: 'What the browser made of the options, as JSON.',
+})
+
+export const NewPasskey = component(
+  'NewPasskey',
+  Type.Object(
+    { name: patterned('subject', { maxLength: 100, description: 'What you call the device.' }), response },
+    {
+      additionalProperties: false,
+      description: 'A passkey that the browser has made.',
+      examples: [
+        { name: 'Laptop', response: { id: 'q83v', rawId: 'q83v', type: 'public-key', response: {} } },
+      ],
+    },
+  ),
+)
+
+export const PasskeyAnswer = component(
+  'PasskeyAnswer',
+  Type.Object(
+    { response },
+    {
+      additionalProperties: false,
+      description: 'What a passkey has signed.',
+      examples: [{ response: { id: 'q83v', rawId: 'q83v', type: 'public-key', response: {} } }],
+    },
+  ),
+)
+
+export const peopleComponents = [
+  ...[Access, NewPerson, Mailed, Credentials, ResetRequest, ResetCompletion, PersonChange, PasswordChange],
+  ...[Passkey, PasskeyList, WebAuthnOptions, NewPasskey, PasskeyAnswer],
+].map(({ definition }) => definition)

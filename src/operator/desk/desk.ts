@@ -1,0 +1,63 @@
+// The operator's desk: its pages, and the operations behind them, for whoever has opened it by a link.
+import cookie from '@fastify/cookie'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify from 'fastify'
+import { answerFailures, answerOf, errorAnswer, logBrokenAnswers, sendError } from '../../http/errors.ts'
+import { requireDesk, requireKnownHost } from './admission.ts'
+import type { Desk, DeskDeps } from './deps.ts'
+import { serveDeskPages } from './pages.ts'
+import { auditRoutes } from './routes/audit.ts'
+import { healthRoutes } from './routes/health.ts'
+import { mailRoutes } from './routes/mail.ts'
+import { nodeRoutes } from './routes/nodes.ts'
+import { organizationChangeRoutes } from './routes/organization-changes.ts'
+import { organizationRoutes } from './routes/organizations.ts'
+import { queueRoutes } from './routes/queues.ts'
+import { linkRoutes, sessionRoutes } from './routes/session.ts'
+
+const largestBody = 64 * 1024
+
+/** The desk, ready to take requests by its `routing`. Whoever has no session gets the page that says how to open one. */
+export function createDesk(deps: DeskDeps): Desk {
+  const desk = createFastify()
+  desk.setErrorHandler(answerFailures(deps.log))
+  desk.addHook('onSend', logBrokenAnswers(deps.log))
+  desk.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
+  desk.addHook('onRequest', (request, reply, done) => {
+    reply.headers({
+      ...{ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
+      ...{ 'referrer-policy': 'no-referrer', 'cross-origin-opener-policy': 'same-origin' },
+    })
+    requireKnownHost(request)
+    done()
+  })
+  desk.register(cookie)
+  serveDeskPages(desk, deps)
+  desk.register(async (scope: Desk) => linkRoutes(scope, deps))
+  desk.register(async (scope: Desk) => {
+    requireDesk(scope, deps)
+    sessionRoutes(scope, deps)
+    organizationRoutes(scope, deps)
+    organizationChangeRoutes(scope, deps)
+    queueRoutes(scope, deps)
+    nodeRoutes(scope, deps)
+    healthRoutes(scope, deps)
+    mailRoutes(scope, deps)
+    auditRoutes(scope, deps)
+  })
+  return desk
+}
+
+function createFastify(): Desk {
+  return Fastify({
+    ...{ logger: false, exposeHeadRoutes: false, return503OnClosing: false, bodyLimit: largestBody },
+    ajv: {
+      customOptions: {
+        ...{ removeAdditional: false, coerceTypes: false, useDefaults: false },
+        // A breach knows the schema that it broke, for the words of its answer.
+        ...{ verbose: true, allowUnionTypes: true, strictTypes: false },
+      },
+    },
+    frameworkErrors: (failure, request, reply) => void sendError(reply, answerOf(failure, request)),
+  }).withTypeProvider<TypeBoxTypeProvider>()
+}

@@ -1,0 +1,18 @@
+// The pages of the desk, as the build has made them.
+import { errorAnswer, sendError } from '../../http/errors.ts'
+import { BuiltPages } from '../../web/built-pages.ts'
+import type { Desk, DeskDeps } from './deps.ts'
+
+const directives = ["img-src 'self' data:", "form-action 'none'"]
+const notBuilt =
+  'The pages of the desk are not built: run `npm run build` where Posthorn is installed. The command line does all that they do.\n'
+
+/** Views have no addresses of their own: what comes behind the # is the page's. */
+export function serveDeskPages(desk: Desk, { settings: { pagesFolder } }: Pick<DeskDeps, 'settings'>): void {
+  const pages = new BuiltPages(pagesFolder)
+  desk.get('/assets/:name', async (request, reply) => {
+    const { name } = request.params as { name: string }
+    return (await pages.sendFile(request, reply, name)) ?? sendError(reply, errorAnswer('route_not_found'))
+  })
+  desk.get('/', (_request, reply) => pages.sendPage(reply, 'desk.html', { directives, notBuilt }))
+}

@@ -1,0 +1,24 @@
+// The audit log at the desk: what was done in all organizations, and to the deployment.
+import { listAllAuditEntries } from '../../../store/audit.ts'
+import type { Desk, DeskDeps } from '../deps.ts'
+import { AuditList, AuditQuery } from '../schemas/audit.ts'
+
+const pageLength = 50
+
+export function auditRoutes(desk: Desk, { db }: DeskDeps): void {
+  desk.get(
+    '/desk/v1/audit',
+    { schema: { querystring: AuditQuery, response: { 200: AuditList } } },
+    async ({ query: { cursor } }) => {
+      const rows = await listAllAuditEntries(db, cursor ?? null, pageLength + 1)
+      const page = rows.slice(0, pageLength)
+      return {
+        entries: page.map(({ detail, at, ...entry }) => ({
+          ...entry,
+          ...{ detail: JSON.stringify(detail), at: at.toISOString() },
+        })),
+        nextCursor: rows.length > pageLength ? page.at(-1)!.id : null,
+      }
+    },
+  )
+}

@@ -1,0 +1,75 @@
+// Mail at the desk: what was captured, and what came for the service's own addresses.
+
+import {
+  listOperatorMail,
+  type OperatorMail,
+  openOperatorMail,
+  readOperatorMail,
+} from '../../../flow/mailbox/operator-mail.ts'
+import { attachmentDisposition } from '../../../web/download-name.ts'
+import { sendStream } from '../../../web/send-stream.ts'
+import type { Desk, DeskDeps } from '../deps.ts'
+import { Mail, MailKindParams, MailList, MailParams, MailQuery } from '../schemas/mail.ts'
+
+const pageLength = 50
+
+export function mailRoutes(desk: Desk, deps: DeskDeps): void {
+  addList(desk, deps)
+  addShow(desk, deps)
+  addSource(desk, deps)
+}
+
+function addList(desk: Desk, deps: DeskDeps): void {
+  desk.get(
+    '/desk/v1/mail/:kind',
+    { schema: { params: MailKindParams, querystring: MailQuery, response: { 200: MailList } } },
+    async ({ params: { kind }, query: { cursor } }) => {
+      const rows = await listOperatorMail(deps, kind, cursor ?? null, pageLength + 1)
+      const page = rows.slice(0, pageLength)
+      return {
+        mails: page.map(present),
+        nextCursor: rows.length > pageLength ? page.at(-1)!.id : null,
+        isFilled: kind === 'kept' || deps.settings.delivery === 'capture',
+      }
+    },
+  )
+}
+
+function addShow(desk: Desk, deps: DeskDeps): void {
+  desk.get(
+    '/desk/v1/mail/:kind/:mailId',
+    { schema: { params: MailParams, response: { 200: Mail } } },
+    async ({ params: { kind, mailId } }) => {
+      const { mail, header, content } = await readOperatorMail(deps, kind, mailId)
+      return {
+        ...present(mail),
+        ...{ headers: header.fields, isHeaderCut: header.isCut },
+        ...{ text: content.text, hasHtml: content.html === 'beside', note: content.note },
+        attachments: content.attachments.map(({ filename, contentType, sizeBytes }) => ({
+          ...{ filename, contentType, sizeBytes },
+        })),
+      }
+    },
+  )
+}
+
+function addSource(desk: Desk, deps: DeskDeps): void {
+  desk.get(
+    '/desk/v1/mail/:kind/:mailId/source',
+    { schema: { params: MailParams } },
+    async ({ params: { kind, mailId } }, reply) => {
+      const { sizeBytes, stream } = await openOperatorMail(deps, kind, mailId)
+      reply.headers({
+        'content-type': 'message/rfc822',
+        'content-length': sizeBytes,
+        'content-disposition': attachmentDisposition(`${mailId}.eml`),
+        'content-security-policy': "default-src 'none'; sandbox",
+      })
+      return sendStream(reply, stream)
+    },
+  )
+}
+
+function present({ at, rawId: _, ...mail }: OperatorMail) {
+  return { ...mail, at: at.toISOString() }
+}

@@ -1,0 +1,44 @@
+// Nodes at the desk, what waits for all of them, and the numbers of this one.
+import { countScans, readBacklog, readConnections } from '../../../store/backlog.ts'
+import { listNodes } from '../../../store/nodes.ts'
+import type { Desk, DeskDeps } from '../deps.ts'
+import { NodeList, Numbers } from '../schemas/node.ts'
+import { isoOrNull } from '../times.ts'
+
+/** Beyond it a count says no more than that it is large. */
+const maxCounted = 1_000_000
+
+export function nodeRoutes(desk: Desk, deps: DeskDeps): void {
+  desk.get('/desk/v1/nodes', { schema: { response: { 200: NodeList } } }, async () => await present(deps))
+  desk.get('/desk/v1/numbers', { schema: { response: { 200: Numbers } } }, async () => ({
+    numbers: await deps.metrics.numbers(),
+  }))
+}
+
+async function present({ db, clock }: DeskDeps): Promise<NodeList> {
+  const [nodes, backlog, scans, connections] = await Promise.all([
+    listNodes(db),
+    readBacklog(db, clock.now(), maxCounted),
+    countScans(db, maxCounted),
+    readConnections(db),
+  ])
+  const sum = (name: 'due' | 'later') => backlog.waiting.reduce((total, queue) => total + queue[name], 0)
+  const { onWire, spooled, webhookCalls, unfolded } = backlog
+  return {
+    nodes: nodes.map(({ startedAt, roles, ...node }) => ({
+      ...node,
+      ...{ roles: roles ?? [], startedAt: startedAt.toISOString() },
+    })),
+    backlog: {
+      ...{ due: sum('due'), later: sum('later'), onWire, spooled, scans, webhookCalls, unfolded },
+      oldestAcceptedAt: isoOrNull(backlog.oldestAcceptedAt),
+      oldestReceivedAt: isoOrNull(backlog.oldestReceivedAt),
+      oldestWebhookCallAt: isoOrNull(backlog.oldestWebhookCallAt),
+      oldestUnindexedAt: isoOrNull(backlog.oldestUnindexedAt),
+    },
+    connections: {
+      open: connections.states.reduce((total, { count }) => total + count, 0),
+      max: connections.max,
+    },
+  }
+}

@@ -1,0 +1,138 @@
+// What the operator does to an organization: approve, suspend, rename, limit, cancel its queue, delete.
+import { ServiceError } from '../../../base/errors.ts'
+import { deleteOrganization, previewDeletion } from '../../../flow/accounts/delete-organization.ts'
+import {
+  changeLimits,
+  changeOrganizationStatus,
+  isLimit,
+  nameOrganization,
+} from '../../../flow/accounts/organization.ts'
+import { cancelOrganization } from '../../../flow/delivering/end-deliveries.ts'
+import { findOrganization, type OrganizationRow } from '../../../store/organizations.ts'
+import { requireConfirmed } from '../admission.ts'
+import { type Desk, type DeskDeps, operatorOf } from '../deps.ts'
+import { LongWork } from '../long-work.ts'
+import {
+  Deletion,
+  NewLimits,
+  NewName,
+  OrganizationState,
+  OrganizationParams as params,
+} from '../schemas/organization.ts'
+import { Cancelled } from '../schemas/queue.ts'
+import { Confirmation } from '../schemas/scalars.ts'
+import { isoOrNull } from '../times.ts'
+
+const path = '/desk/v1/organizations/:organizationId'
+
+type Deletions = LongWork<string, object>
+
+export function organizationChangeRoutes(desk: Desk, deps: DeskDeps): void {
+  const deletions: Deletions = new LongWork(deps.log)
+  addStatus(desk, deps)
+  addName(desk, deps)
+  addLimits(desk, deps)
+  addCancel(desk, deps)
+  addDeletion(desk, deps, deletions)
+}
+
+function addStatus(desk: Desk, deps: DeskDeps): void {
+  for (const [verb, status] of [
+    ['approve', 'active'],
+    ['suspend', 'suspended'],
+  ] as const)
+    desk.post(
+      `${path}/${verb}`,
+      { schema: { params, response: { 200: OrganizationState } } },
+      async (request) =>
+        present(
+          await changeOrganizationStatus(deps, request.params.organizationId, status, operatorOf(request)),
+        ),
+    )
+}
+
+function addName(desk: Desk, deps: DeskDeps): void {
+  desk.patch(
+    path,
+    { schema: { params, body: NewName, response: { 200: OrganizationState } } },
+    async (request) => {
+      const name = request.body.name.trim()
+      if (name === '') throw new ServiceError('invalid_request', '/name must be a name')
+      return present(await nameOrganization(deps, request.params.organizationId, name, operatorOf(request)))
+    },
+  )
+}
+
+function addLimits(desk: Desk, deps: DeskDeps): void {
+  desk.patch(
+    `${path}/limits`,
+    { schema: { params, body: NewLimits, response: { 200: OrganizationState } } },
+    async (request) => {
+      const { limits } = request.body
+      for (const [name, value] of Object.entries(limits))
+        if (!isLimit(name, value))
+          throw new ServiceError('invalid_request', `/limits/${name} must be a limit, and a whole number`)
+      return present(await changeLimits(deps, request.params.organizationId, limits, operatorOf(request)))
+    },
+  )
+}
+
+function addCancel(desk: Desk, deps: DeskDeps): void {
+  desk.post(
+    `${path}/cancel-queue`,
+    { schema: { params, body: Confirmation, response: { 200: Cancelled } } },
+    async (request) => {
+      const { id, name } = await findNamed(deps, request.params.organizationId)
+      requireConfirmed(request.body.confirm, name)
+      return { cancelled: await cancelOrganization(deps, id, operatorOf(request)) }
+    },
+  )
+}
+
+function addDeletion(desk: Desk, deps: DeskDeps, deletions: Deletions): void {
+  desk.get(
+    `${path}/deletion`,
+    { schema: { params, response: { 200: Deletion } } },
+    async ({ params: { organizationId } }) => await presentDeletion(deps, organizationId, deletions),
+  )
+  desk.post(
+    `${path}/deletion`,
+    { schema: { params, body: Confirmation, response: { 202: Deletion } } },
+    async (request, reply) => {
+      const { id, name } = await findNamed(deps, request.params.organizationId)
+      requireConfirmed(request.body.confirm, name)
+      deletions.begin(id, (step) => deleteOrganization(deps, id, step, operatorOf(request)))
+      return reply.code(202).send(await presentDeletion(deps, id, deletions))
+    },
+  )
+}
+
+async function findNamed({ db }: DeskDeps, given: string): Promise<OrganizationRow> {
+  const row = await findOrganization(db, given)
+  if (!row) throw new ServiceError('not_found')
+  return row
+}
+
+const nothing = {
+  ...{ inboxes: 0, messages: 0, submissions: 0, domains: 0, webhooks: 0, keys: 0, suppressions: 0 },
+}
+
+/** Of one that is gone what is remembered of its deletion, where that was asked for here. */
+async function presentDeletion(deps: DeskDeps, given: string, deletions: Deletions): Promise<Deletion> {
+  const work = deletions.find(given.toLowerCase())
+  const row = await findOrganization(deps.db, given)
+  if (!row && !work) throw new ServiceError('not_found')
+  const holdings = row ? await previewDeletion(deps, row.id) : nothing
+  return {
+    holdings,
+    work: work && {
+      ...{ state: work.state, steps: work.steps, fault: work.fault },
+      ...{ startedAt: work.startedAt.toISOString(), endedAt: isoOrNull(work.endedAt) },
+    },
+    isGone: row === null,
+  }
+}
+
+function present({ id, name, status }: OrganizationRow) {
+  return { id, name, status }
+}

@@ -1,0 +1,125 @@
+// Organizations at the desk: looked through, and one as a whole.
+import { ServiceError } from '../../../base/errors.ts'
+import { defaultLimits } from '../../../flow/accounts/organization.ts'
+import { ownOrganizationId } from '../../../flow/own-organization.ts'
+import { readMetrics } from '../../../flow/read-metrics.ts'
+import { listDomains } from '../../../store/domains.ts'
+import { listKeys } from '../../../store/keys.ts'
+import { readUsage } from '../../../store/metrics.ts'
+import {
+  countByStatus,
+  countWaiting,
+  listMemberOverviews,
+  listOverviews,
+  readHoldingsUse,
+} from '../../../store/organization-overviews.ts'
+import { findOrganization, type Limits, type OrganizationRow } from '../../../store/organizations.ts'
+import type { Desk, DeskDeps } from '../deps.ts'
+import {
+  Organization,
+  OrganizationCounts,
+  OrganizationList,
+  OrganizationParams,
+  OrganizationQuery,
+} from '../schemas/organization.ts'
+import { isoOrNull } from '../times.ts'
+
+const pageLength = 50
+/** No organization has more domains unless its limit was raised to it. */
+const maxDomains = 200
+
+export function organizationRoutes(desk: Desk, deps: DeskDeps): void {
+  addCounts(desk, deps)
+  addList(desk, deps)
+  addShow(desk, deps)
+}
+
+function addCounts(desk: Desk, { db }: DeskDeps): void {
+  desk.get(
+    '/desk/v1/organizations/counts',
+    { schema: { response: { 200: OrganizationCounts } } },
+    async () => ({
+      counts: await countByStatus(db),
+    }),
+  )
+}
+
+function addList(desk: Desk, { db, clock }: DeskDeps): void {
+  desk.get(
+    '/desk/v1/organizations',
+    { schema: { querystring: OrganizationQuery, response: { 200: OrganizationList } } },
+    async ({ query: { search, status, cursor } }) => {
+      const filter = { search: search?.trim() || null, status: status ?? null, at: clock.now() }
+      const rows = await listOverviews(db, filter, cursor ?? null, pageLength + 1)
+      const page = rows.slice(0, pageLength)
+      return {
+        organizations: page.map((row) => ({ ...row, createdAt: row.createdAt.toISOString() })),
+        counts: await countByStatus(db),
+        nextCursor: rows.length > pageLength ? page.at(-1)!.id : null,
+      }
+    },
+  )
+}
+
+function addShow(desk: Desk, deps: DeskDeps): void {
+  desk.get(
+    '/desk/v1/organizations/:organizationId',
+    { schema: { params: OrganizationParams, response: { 200: Organization } } },
+    async ({ params: { organizationId } }) => {
+      const row = await findOrganization(deps.db, organizationId)
+      if (!row) throw new ServiceError('not_found')
+      return await present(deps, row)
+    },
+  )
+}
+
+async function present(deps: DeskDeps, row: OrganizationRow): Promise<Organization> {
+  const { db } = deps
+  const [metrics, limits, members, domains, keys, waiting] = await Promise.all([
+    readMetrics(deps, row.id, 24),
+    presentLimits(deps, row),
+    listMemberOverviews(db, row.id),
+    listDomains(db, row.id, null, maxDomains),
+    listKeys(db, row.id),
+    countWaiting(db, row.id),
+  ])
+  return {
+    ...{
+      id: row.id,
+      name: row.name,
+      status: row.status,
+      waiting,
+      limits,
+      isOwn: row.id === ownOrganizationId,
+    },
+    ...{ createdAt: row.createdAt.toISOString(), updatedAt: row.updatedAt.toISOString() },
+    members: members.map(({ createdAt, lastSeenAt, ...member }) => ({
+      ...member,
+      createdAt: createdAt.toISOString(),
+      lastSeenAt: isoOrNull(lastSeenAt),
+    })),
+    domains: domains.map(({ id, name, status, inbound, outbound, createdAt }) => ({
+      ...{ id, name, status, inbound, outbound, createdAt: createdAt.toISOString() },
+    })),
+    keys: keys.map(({ id, name, kind, scopes, createdAt, expiresAt, revokedAt }) => ({
+      ...{ id, name, kind, scopes, createdAt: createdAt.toISOString() },
+      ...{ expiresAt: isoOrNull(expiresAt), revokedAt: isoOrNull(revokedAt) },
+    })),
+    lastDay: { ...metrics.totals, rates: metrics.rates },
+  }
+}
+
+/** In the order in which they are known everywhere, each with what is used of it. */
+async function presentLimits(
+  { db, clock }: DeskDeps,
+  { id, limits, managedUsed }: OrganizationRow,
+): Promise<Organization['limits']> {
+  const at = clock.now()
+  const used: Record<string, number> = {
+    ...(await readUsage(db, id, at)),
+    ...(await readHoldingsUse(db, id, at)),
+    managedStarter: managedUsed,
+  }
+  const names = Object.keys(defaultLimits) as (keyof Limits)[]
+  return names.map((name) => ({ name, value: limits[name], used: used[name] ?? null }))
+}

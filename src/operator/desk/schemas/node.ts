@@ -1,0 +1,38 @@
+// What the desk says of nodes, of what waits, and of the numbers of this one.
+import Type, { type Static } from 'typebox'
+import { orNull, Time } from './scalars.ts'
+
+const Count = Type.Integer()
+const Address = orNull(Type.String())
+
+export const NodeList = Type.Object({
+  nodes: Type.Array(
+    Type.Object({
+      ...{ id: Type.Integer(), version: orNull(Type.String()), roles: Type.Array(Type.String()) },
+      ...{ isAlive: Type.Boolean(), startedAt: Time, queues: Count },
+      ...{ smtp: Address, capture: Address, operator: Address },
+    }),
+  ),
+  /** Of all nodes together; no count goes beyond a million. */
+  backlog: Type.Object({
+    ...{ due: Count, later: Count, onWire: Count, oldestAcceptedAt: orNull(Time) },
+    ...{ spooled: Count, oldestReceivedAt: orNull(Time), scans: Count },
+    ...{ webhookCalls: Count, oldestWebhookCallAt: orNull(Time) },
+    ...{ unfolded: Count, oldestUnindexedAt: orNull(Time) },
+  }),
+  connections: Type.Object({ open: Count, max: Count }),
+})
+export type NodeList = Static<typeof NodeList>
+
+/** What /metrics has of this node, without the buckets of its histograms. */
+export const Numbers = Type.Object({
+  numbers: Type.Array(
+    Type.Object({
+      ...{ name: Type.String(), help: Type.String(), kind: Type.String() },
+      values: Type.Array(
+        Type.Object({ labels: Type.Record(Type.String(), Type.String()), value: Type.Number() }),
+      ),
+    }),
+  ),
+})
+export type Numbers = Static<typeof Numbers>

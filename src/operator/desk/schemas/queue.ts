@@ -1,0 +1,48 @@
+// What the desk says of destination queues.
+import Type, { type Static } from 'typebox'
+import { exactly, oneOf, orNull, Time, Uuid } from './scalars.ts'
+
+const Count = Type.Integer()
+
+/** A domain, or `@local`, `@relay`, `@capture`. */
+export const QueueParams = Type.Object({ queue: Type.String({ maxLength: 260 }) })
+export const QueueQuery = exactly({ offset: Type.Optional(Type.String({ pattern: '^\\d{1,6}$' })) })
+
+const queue = {
+  ...{ key: Type.String(), waiting: Count, onWire: Count, state: oneOf(['running', 'paused', 'blocked']) },
+  /** Tries of the way there that failed one after the other. */
+  failures: Count,
+  /** Until when it backs off. */
+  notBefore: orNull(Time),
+  oldestDueAt: orNull(Time),
+  lastFault: orNull(Type.String()),
+  lastFaultAt: orNull(Time),
+  /** The number of the node that owns it. */
+  owner: orNull(Type.Integer()),
+}
+
+export const QueueList = Type.Object({ queues: Type.Array(Type.Object(queue)) })
+export type QueueList = Static<typeof QueueList>
+
+export const Queue = Type.Object({
+  ...queue,
+  deliveries: Type.Array(
+    Type.Object({
+      ...{
+        submissionId: Uuid,
+        position: Count,
+        email: Type.String(),
+        status: oneOf(['pending', 'deferred']),
+      },
+      ...{ organizationId: Uuid, organizationName: Type.String(), isHeld: Type.Boolean() },
+      ...{ sender: Type.String(), subject: Type.String(), attempts: Count, response: orNull(Type.String()) },
+      ...{ acceptedAt: Time, dueAt: Time, expiresAt: Time },
+    }),
+  ),
+  nextOffset: orNull(Type.Integer()),
+})
+export type Queue = Static<typeof Queue>
+
+export const QueueState = Type.Object({ key: Type.String(), state: oneOf(['running', 'paused']) })
+export const Moved = Type.Object({ moved: Count })
+export const Cancelled = Type.Object({ cancelled: Count })

@@ -1,0 +1,51 @@
+// The dashboard role of a node: people, their sessions, and what lets them in.
+import { join } from 'node:path'
+import { defaultLimits } from '../flow/accounts/organization.ts'
+import { Guard } from '../flow/people/guard.ts'
+import { Oidc } from '../flow/people/oidc.ts'
+import { Passwords } from '../flow/people/passwords.ts'
+import { Post } from '../flow/people/post.ts'
+import { Sessions } from '../flow/people/sessions.ts'
+import type { Acceptance } from '../flow/sending/accept-send.ts'
+import { sendOwn } from '../flow/sending/send-own.ts'
+import type { Foundation } from '../foundation.ts'
+import type { ServerDeps } from '../http/server.ts'
+import type { ParsePool } from '../mail/parse-pool.ts'
+
+/** Of letters to people: their number is bounded by address and by network before. */
+const ownLimits = {
+  ...defaultLimits,
+  ...{ messagesPerMinute: 1_000, messagesPerDay: 200_000, recipientsPerDay: 200_000 },
+}
+
+const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
+
+/** What the server needs to serve the dashboard; letters to people are accepted as any mail is. */
+export function createDashboard(
+  {
+    settings,
+    db,
+    clock,
+    log,
+    secretBox,
+  }: Omit<Foundation, 'close' | 'dnsCache' | 'blobs' | 'settings'> & {
+    settings: Pick<
+      Foundation['settings'],
+      'isDevelopment' | 'delivery' | 'isSignUpOpen' | 'oidc' | 'defaultLimits' | 'managedDomain'
+    >
+  },
+  acceptance: Acceptance,
+  parsePool: ParsePool,
+): NonNullable<ServerDeps['dashboard']> {
+  const { isDevelopment, isSignUpOpen, managedDomain } = settings
+  const send = sendOwn.bind(null, { db, clock, acceptance })
+  return {
+    sessions: new Sessions({ db, clock }),
+    passwords: new Passwords(),
+    guard: new Guard({ db, clock, secretBox }),
+    post: new Post({ db, clock, log, managedDomain, limits: ownLimits, sendOwn: send }),
+    oidc: settings.oidc && new Oidc({ db, clock, log, isSignUpOpen }, settings.oidc),
+    ...{ isDevelopment, isSignUpOpen, pagesFolder, parsePool, defaultLimits: settings.defaultLimits },
+    showsCaptured: isDevelopment && settings.delivery === 'capture',
+  }
+}

@@ -1,0 +1,74 @@
+// What proves who a person is: a confirmed address, a password, an identity at a provider, links that were mailed.
+import type { PersonId } from '../base/ids.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
+import type { PersonRow } from './people.ts'
+
+/**
+ * Adds a person whose address is not proved. One who has not proved it either is changed: the last who asked for the
+ * address counts. Null where the address is somebody's, who stays as they are.
+ */
+export async function putUnconfirmed(tx: Tx, row: Omit<PersonRow, 'confirmedAt'>): Promise<PersonId | null> {
+  const [found] = await tx.query<{ id: PersonId }>(
+    `insert into person as p (id, email, name, password_hash, created_at) values ($1, $2, $3, $4, $5)
+    on conflict (email) do update set name = excluded.name, password_hash = excluded.password_hash
+      where p.confirmed_at is null
+    returning p.id`,
+    [row.id, row.email, row.name, row.passwordHash, row.createdAt],
+  )
+  return found?.id ?? null
+}
+
+/** The person, held until the transaction ends. */
+export async function lockPerson(tx: Tx, id: PersonId): Promise<PersonRow | null> {
+  const [row] = await tx.query<PersonRow>(
+    `select id, email, name, password_hash as "passwordHash", confirmed_at as "confirmedAt", created_at as "createdAt"
+    from person where id = $1 for update`,
+    [id],
+  )
+  return row ?? null
+}
+
+/** Their address is proved from now on, if it was not before. */
+export async function confirmPerson(tx: Tx, id: PersonId, at: Date): Promise<void> {
+  await tx.query('update person set confirmed_at = coalesce(confirmed_at, $2) where id = $1', [id, at])
+}
+
+export async function updatePassword(tx: Tx, id: PersonId, passwordHash: string | null): Promise<void> {
+  await tx.query('update person set password_hash = $2 where id = $1', [id, passwordHash])
+}
+
+export async function updatePersonName(tx: Tx, id: PersonId, name: string): Promise<void> {
+  await tx.query('update person set name = $2 where id = $1', [id, name])
+}
+
+/** Who an identity provider's subject is here. */
+export async function findPersonBySubject(tx: Tx, issuer: string, subject: string): Promise<PersonId | null> {
+  const [row] = await tx.query<{ id: PersonId }>(
+    'select id from person where oidc_issuer = $1 and oidc_subject = $2',
+    [issuer, subject],
+  )
+  return row?.id ?? null
+}
+
+/** Links the person to the provider's subject; false where they are linked to one already. */
+export async function linkSubject(tx: Tx, id: PersonId, issuer: string, subject: string): Promise<boolean> {
+  const rows = await tx.query(
+    `update person set oidc_issuer = $2, oidc_subject = $3 where id = $1 and oidc_subject is null returning id`,
+    [id, issuer, subject],
+  )
+  return rows.length > 0
+}
+
+/** Ends all links of the purpose that the person was sent. */
+export async function deleteTokens(tx: Tx, personId: PersonId, purpose: 'confirm' | 'reset'): Promise<void> {
+  await tx.query('delete from person_token where person_id = $1 and purpose = $2', [personId, purpose])
+}
+
+/** Whether somebody is behind a link that can still be used. */
+export async function isGoodToken(db: Queryable, hash: Buffer, purpose: 'reset', at: Date): Promise<boolean> {
+  const rows = await db.query(
+    'select from person_token where token_hash = $1 and purpose = $2 and expires_at > $3 and person_id is not null',
+    [hash, purpose, at],
+  )
+  return rows.length > 0
+}

@@ -1,0 +1,74 @@
+// Every page of the operator's desk, narrow and wide, in both themes: nothing for axe, no complaint, nothing wider than the window.
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import { chromiumMissing } from '../support/chromium.ts'
+import { type DeskWindow, deskLink, openWindow, startWithQueue } from '../support/desk-window.ts'
+
+const skip = chromiumMissing ?? false
+/** Asking who is signed in where nobody is. */
+const isClosed = /401 \(Unauthorized\)/
+
+before(() =>
+  assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
+)
+
+/** What leads to each page, and the name that it bears. */
+const pages: [name: string, hash: string, title: string][] = [
+  ['approvals', '/approvals', 'Approvals'],
+  ['organizations', '/organizations', 'Organizations'],
+  ['queues', '/queues', 'Queues'],
+  ['queue', '/queues/@capture', '@capture'],
+  ['nodes', '/nodes', 'Nodes & health'],
+  ['mail', '/mail', 'Mail'],
+  ['captured', '/mail?kind=captured', 'Mail'],
+  ['audit', '/audit', 'Log'],
+  ['numbers', '/numbers', 'Numbers'],
+  ['nothing', '/nothing', 'There is no such page'],
+]
+
+async function judgePages({ page, judge }: DeskWindow, organizationId: string): Promise<string[]> {
+  const found: string[] = []
+  const organization = [['organization', `/organizations/${organizationId}`, 'Test']] as [
+    string,
+    string,
+    string,
+  ][]
+  for (const [name, hash, title] of [...pages, ...organization]) {
+    await page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
+    await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor()
+    await page.locator('[role=status][aria-label="Loading…"]').waitFor({ state: 'detached' })
+    if (name === 'nodes') await examine(page)
+    found.push(...(await judge(name)))
+    const isWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth')
+    if (isWide) found.push(`${name} is wider than the window`)
+  }
+  return found
+}
+
+async function examine(page: DeskWindow['page']): Promise<void> {
+  await page.getByRole('button', { name: 'Examine' }).click()
+  await page.getByRole('button', { name: 'Examine again' }).waitFor()
+}
+
+test('axe finds nothing on any page of the desk, narrow and wide, in both themes', { skip }, async (t) => {
+  const posthorn = await startWithQueue(t)
+  await posthorn.cli(['org', 'create', '--name', 'Harbor & Sons'])
+  const { organizations } = await posthorn.cli<{ organizations: { id: string; name: string }[] }>([
+    'org',
+    'list',
+  ])
+  const { id } = organizations.find(({ name }) => name === 'Test')!
+  for (const widthPx of [390, 1280]) {
+    const closed = await openWindow(t, posthorn.operator, widthPx)
+    await closed.page.getByRole('heading', { name: 'Open the desk' }).waitFor()
+    assert.deepEqual(await closed.judge('sign-in'), [])
+    assert.deepEqual(
+      closed.complaints.filter((words) => !isClosed.test(words)),
+      [],
+    )
+    const window = await openWindow(t, await deskLink(posthorn), widthPx)
+    await window.page.getByRole('heading', { level: 1, name: 'Approvals' }).waitFor()
+    assert.deepEqual(await judgePages(window, id), [])
+    assert.deepEqual(window.complaints, [])
+  }
+})

@@ -1,0 +1,85 @@
+// The operator's desk in a real browser: the link opens it, an organization is approved, a queue paused and resumed, by keyboard too.
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import { chromiumMissing } from '../support/chromium.ts'
+import { deskLink, openWindow, startWithQueue } from '../support/desk-window.ts'
+import { startPosthorn } from '../support/service.ts'
+
+const skip = chromiumMissing ?? false
+
+before(() =>
+  assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
+)
+
+test('the desk is opened by its link and steers the service', { skip }, async (t) => {
+  const posthorn = await startWithQueue(t)
+  await posthorn.cli(['org', 'create', '--name', 'Harbor & Sons'])
+  const window = await openWindow(t, await deskLink(posthorn), 1280)
+  const { page, complaints, outside } = window
+  const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
+
+  await heading('Approvals')
+  assert.equal(new URL(page.url()).hash, '#/approvals')
+  await page.getByRole('button', { name: 'Approve: Harbor & Sons' }).click()
+  await page.getByText('Harbor & Sons is approved').waitFor()
+  await page.getByText('Nobody waits').waitFor()
+  const { organizations } = await posthorn.cli<{ organizations: { name: string; status: string }[] }>([
+    'org',
+    'list',
+  ])
+  assert.equal(organizations.find(({ name }) => name === 'Harbor & Sons')?.status, 'active')
+
+  await page.keyboard.press('g')
+  await page.keyboard.press('q')
+  await heading('Queues')
+  await page.getByRole('link', { name: /@capture/ }).waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await heading('@capture')
+  await page.getByText('ada@far.test').waitFor()
+  const stateOf = async () => (await posthorn.cli<{ paused: boolean }>(['queue', 'show', '@capture'])).paused
+  await page.getByRole('button', { name: 'Resume' }).press('Enter')
+  await page.getByText('@capture goes on').waitFor()
+  assert.equal(await stateOf(), false)
+  await page.getByRole('button', { name: 'Pause' }).press('Enter')
+  await page.getByText('@capture is paused').waitFor()
+  assert.equal(await stateOf(), true)
+  assert.deepEqual([complaints, outside], [[], []])
+})
+
+test('an organization is limited, and deleted only once its name is typed', { skip }, async (t) => {
+  const posthorn = await startPosthorn(t)
+  const { id } = await posthorn.cli<{ id: string }>(['org', 'create', '--name', 'Quiet Fox', '--active'])
+  const { page, complaints } = await openWindow(t, await deskLink(posthorn), 1280)
+  await page.getByRole('link', { name: 'Quiet Fox' }).click()
+  await page.getByRole('button', { name: 'Change limits' }).click()
+  await page.getByRole('textbox', { name: 'Sends a minute' }).fill('7')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('The limits are changed').waitFor()
+  const shown = await posthorn.cli<{ limits: Record<string, number> }>(['org', 'show', id])
+  assert.equal(shown.limits['messagesPerMinute'], 7)
+  await page.getByRole('button', { name: 'More deeds' }).click()
+  await page.getByRole('menuitem', { name: 'Delete' }).click()
+  const remove = page.getByRole('button', { name: 'Delete' })
+  assert.equal(await remove.isDisabled(), true)
+  await page.getByLabel('Type Quiet Fox to confirm').fill('Quiet Fox')
+  await remove.click()
+  await page.getByText('The organization is deleted').waitFor()
+  await page.getByRole('heading', { level: 1, name: 'Organizations' }).waitFor()
+  await assert.rejects(posthorn.cli(['org', 'show', id]), /there is no organization/)
+  assert.deepEqual(complaints, [])
+})
+
+test('a link that was used says so, and the way out closes the desk', { skip }, async (t) => {
+  const posthorn = await startPosthorn(t)
+  const url = await deskLink(posthorn)
+  const { page } = await openWindow(t, url, 1280)
+  await page.getByRole('heading', { level: 1, name: 'Organizations' }).waitFor()
+  await page.getByRole('button', { name: 'Theme, keys and the way out' }).click()
+  await page.getByRole('menuitem', { name: 'Close the desk' }).click()
+  await page.getByRole('heading', { name: 'Open the desk' }).waitFor()
+  await page.goto(url)
+  await page.getByText(/The link was used before/).waitFor()
+  await page.goto(await deskLink(posthorn))
+  await page.getByRole('heading', { level: 1, name: 'Organizations' }).waitFor()
+})

@@ -1,0 +1,108 @@
+// The shell in a browser: the first steps by buttons, finding and going by keys, the theme, the settings; and axe on each.
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import { chromiumMissing } from '../support/chromium.ts'
+import { openPages } from '../support/dashboard.ts'
+import { makePlace, startNode } from '../support/node.ts'
+
+const skip = chromiumMissing ?? false
+
+before(() =>
+  assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
+)
+
+test('the first steps: an inbox, a mail out of it and back, and reading that', { skip }, async (t) => {
+  const node = await startNode(await makePlace(t))
+  const { api, organizationId } = await node.createCaller()
+  const { page, open, audit, complaints } = await openPages(t, node, organizationId)
+  await open('/', 'From nothing to a first mail')
+  assert.deepEqual(await audit(), [])
+  await page.getByLabel('Address').fill('hello')
+  await page.getByRole('button', { name: 'Open the inbox' }).click()
+  await page.getByRole('button', { name: 'Send it' }).click()
+  await page.getByText(/^It arrived after/).waitFor()
+  assert.deepEqual(await audit(), [])
+
+  const { inboxes } = await api.want<{ inboxes: { id: string; address: string }[] }>('/v1/inboxes')
+  assert.deepEqual(
+    inboxes.map(({ address }) => address),
+    ['hello@inbox.test'],
+  )
+  const code = page.getByRole('region', { name: 'Read it: curl' })
+  await page.getByText('The same by a program').last().click()
+  assert.match(await code.innerText(), new RegExp(`/v1/inboxes/${inboxes[0]!.id}/messages`))
+  const read = page.getByRole('link', { name: 'Open the mail' })
+  assert.match((await read.getAttribute('href')) ?? '', new RegExp(`^/mail/${inboxes[0]!.id}/thr_`))
+
+  await open('/', 'Overview')
+  await page.getByRole('link', { name: /The first mail/ }).waitFor()
+  await page.getByText('Accepted', { exact: true }).waitFor()
+  assert.deepEqual(await audit(), [])
+  assert.deepEqual(complaints, [])
+})
+
+test('everything is found and reached by keys', { skip }, async (t) => {
+  const node = await startNode(await makePlace(t))
+  const { api, organizationId } = await node.createCaller()
+  const inbox = await api.want<{ id: string }>('/v1/inboxes', {
+    method: 'POST',
+    status: 201,
+    body: { localPart: 'harbour', displayName: 'Harbour' },
+  })
+  const { page, open, audit, complaints } = await openPages(t, node, organizationId)
+  await open('/', 'From nothing to a first mail')
+  await page.keyboard.press('?')
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
+  assert.deepEqual(await audit(), [])
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'hidden' })
+  await page.keyboard.press('g')
+  await page.keyboard.press('t')
+  await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor()
+  assert.equal(await page.evaluate('document.activeElement.textContent'), 'Settings')
+  assert.equal(await page.title(), 'Settings · Posthorn')
+
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox').fill('harb')
+  await page.getByRole('option', { name: /harbour@inbox\.test/ }).waitFor()
+  assert.deepEqual(await audit(), [])
+  await page.keyboard.press('Enter')
+  await page.waitForURL(`**/mail/${inbox.id}`)
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox').fill('inb_ffffffffffffffffffffffff')
+  await page.getByText('Nothing has this name or id.').waitFor()
+  await page.keyboard.press('Escape')
+  // What is not there was asked for on purpose.
+  assert.deepEqual(
+    complaints.filter((text) => !text.includes('404')),
+    [],
+  )
+})
+
+test('the settings: name, theme, sessions, limits; and the way out', { skip }, async (t) => {
+  const node = await startNode(await makePlace(t))
+  const { organizationId } = await node.createCaller()
+  const { page, open, audit, complaints } = await openPages(t, node, organizationId)
+  await open('/settings', 'Settings')
+  await page.getByText('Messages today').waitFor()
+  await page.getByText('This one').waitFor()
+  assert.deepEqual(await audit(), [])
+  const name = page.getByRole('textbox', { name: 'Name', exact: true }).first()
+  await name.fill('Ada King')
+  await name.press('Enter')
+  await page.getByText('Saved').waitFor()
+  await page.getByRole('radio', { name: 'Dark' }).check({ force: true })
+  await page.reload()
+  await page.getByText('Messages today').waitFor()
+  assert.equal(await page.evaluate('document.documentElement.dataset.theme'), 'dark')
+  const paper = await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
+  assert.equal(paper, 'rgb(19, 18, 16)')
+
+  await page.getByRole('button', { name: /Ada King$/ }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+  assert.deepEqual(complaints, [])
+  await page.goto('/settings')
+  await page.waitForURL('**/sign-in?to=%2Fsettings')
+})

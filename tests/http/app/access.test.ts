@@ -1,0 +1,269 @@
+// Getting in: sign-up by a mail, passwords, lost ones, sessions; and what nobody can tell from outside.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { setStage } from '../stage.ts'
+import { enterAs, lastToken, lettersTo, password, type Session, Visitor } from './visitor.ts'
+
+const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
+const visitor = () => new Visitor(stage)
+
+const cookie = '__Host-posthorn'
+
+test('anyone is told how people get in', async () => {
+  const { status, body } = await visitor().call('/access')
+  assert.equal(status, 200)
+  assert.deepEqual(body, {
+    ...{
+      signUp: true,
+      oidc: null,
+      development: true,
+      managedDomain: 'inbox.test',
+      hasOperatorApproval: true,
+    },
+  })
+})
+
+test('who signs up confirms the address by the mail, and is signed in', async () => {
+  const ada = visitor()
+  const email = 'Ada.Lovelace@Far.test'
+  const body = { email, password, name: 'Ada Lovelace' }
+  assert.deepEqual((await ada.post('/sign-up', body)).body, {})
+  assert.equal((await ada.call('/session')).body.error, 'session_required')
+  assert.equal((await ada.post('/session', { email, password })).body.error, 'sign_in_failed')
+  const [letter, again] = await lettersTo(stage, 'ada.lovelace@far.test')
+  assert.match(letter!.text, /^http:\/\/127\.0\.0\.1\/confirm#[A-Za-z0-9_-]{43}$/m)
+  // Whoever knows the password and has lost the mail is sent it again.
+  assert.equal(again?.subject, letter!.subject)
+  const token = await lastToken(stage, 'ada.lovelace@far.test')
+  const answer = await ada.call<Session>('/confirmations', { method: 'POST', body: { token } })
+  assert.equal(answer.status, 200)
+  assert.deepEqual(answer.body.person, {
+    ...{ id: answer.body.person.id, email: 'ada.lovelace@far.test', name: 'Ada Lovelace', hasPassword: true },
+  })
+  assert.equal(answer.body.organization, null)
+  const [set] = answer.headers.getSetCookie()
+  assert.match(set!, /^__Host-posthorn=[A-Za-z0-9_-]{43}; /)
+  for (const attribute of ['HttpOnly', 'Secure', 'SameSite=Lax', 'Path=/'])
+    assert.match(set!, new RegExp(attribute))
+  assert.doesNotMatch(set!, /Domain/i)
+  assert.equal((await ada.post('/confirmations', { token })).body.error, 'link_expired')
+  const other = visitor()
+  assert.equal((await other.signIn('ADA.lovelace@far.TEST')).person.email, 'ada.lovelace@far.test')
+})
+
+test('a link that is a day old has ended', async () => {
+  const late = visitor()
+  await late.want('/sign-up', {
+    method: 'POST',
+    status: 202,
+    body: { email: 'late@far.test', password, name: 'L' },
+  })
+  const token = await lastToken(stage, 'late@far.test')
+  stage.clock.advance(24 * 3_600_000 + 1)
+  assert.equal((await late.post('/confirmations', { token })).body.error, 'link_expired')
+  assert.equal((await late.post('/confirmations', { token: 'x' })).body.error, 'link_expired')
+})
+
+test('who signs up with an address that is not proved yet takes the place of who did before', async () => {
+  const [thief, owner] = [visitor(), visitor()]
+  const email = 'contested@far.test'
+  await thief.post('/sign-up', { email, password: 'the password of the thief', name: 'Thief' })
+  const stolen = await lastToken(stage, email)
+  await owner.post('/sign-up', { email, password, name: 'Owner' })
+  assert.equal((await thief.post('/confirmations', { token: stolen })).body.error, 'link_expired')
+  assert.equal(
+    (await owner.enter('/confirmations', { token: await lastToken(stage, email) })).person.name,
+    'Owner',
+  )
+  const refused = await thief.post('/session', { email, password: 'the password of the thief' })
+  assert.equal(refused.body.error, 'sign_in_failed')
+})
+
+test('a sign-up with a known address is answered the same, mailed that it is known, and changes nothing', async () => {
+  const known = visitor()
+  const email = 'known@far.test'
+  await known.signUp(email)
+  const [again, fresh] = [
+    await visitor().post('/sign-up', { email, password: 'another password here', name: 'Somebody' }),
+    await visitor().post('/sign-up', { email: 'unknown@far.test', password, name: 'Somebody' }),
+  ]
+  assert.deepEqual([again.status, again.body], [fresh.status, fresh.body])
+  assert.equal((await lettersTo(stage, email)).at(-1)!.subject, 'You have an account already')
+  assert.equal((await visitor().signIn(email)).person.name, 'Ada Lovelace')
+  assert.equal((await visitor().post('/session', { email, password: 'another password here' })).status, 401)
+})
+
+test('a wrong password and an address that nobody has are refused in the same words', async () => {
+  await visitor().signUp('exists@far.test')
+  const [wrong, nobody] = [
+    await visitor().post('/session', { email: 'exists@far.test', password: 'not the password' }),
+    await visitor().post('/session', { email: 'exists-not@far.test', password: 'not the password' }),
+  ]
+  assert.equal(wrong.status, 401)
+  assert.deepEqual([wrong.status, wrong.body], [nobody.status, nobody.body])
+  assert.deepEqual([...wrong.headers.keys()].sort(), [...nobody.headers.keys()].sort())
+  assert.deepEqual(wrong.headers.getSetCookie(), [])
+})
+
+for (const [what, email] of [
+  ['an account', 'locked@far.test'],
+  ['an address that nobody has', 'locked-nobody@far.test'],
+] as const)
+  test(`after five attempts at ${what} each one more has to wait, from any network`, async () => {
+    if (what === 'an account') await visitor().signUp(email)
+    const attempt = (given = 'not the password') => visitor().post('/session', { email, password: given })
+    for (let n = 0; n < 5; n++) assert.equal((await attempt()).status, 401)
+    // So long that hashing on a busy machine takes less.
+    for (const seconds of [1, 2, 4, 8, 16, 32]) {
+      stage.clock.advance(seconds * 1000)
+      assert.equal((await attempt()).status, 401)
+    }
+    const blocked = await attempt(password)
+    assert.deepEqual([blocked.status, blocked.body.error], [429, 'too_many_attempts'])
+    const seconds = Number(blocked.headers.get('retry-after'))
+    assert.ok(seconds > 20 && seconds <= 64, `${seconds} s`)
+    stage.clock.advance(64_000)
+    assert.equal((await attempt(password)).status, what === 'an account' ? 200 : 401)
+    // Success forgets what was before.
+    if (what === 'an account') for (let n = 0; n < 5; n++) assert.equal((await attempt()).status, 401)
+  })
+
+test('many attempts at the same time pass no more than as many one by one', async () => {
+  const email = 'parallel@far.test'
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, () => visitor().post('/session', { email, password: 'not the password' })),
+  )
+  assert.equal(answers.filter(({ status }) => status === 401).length, 5)
+  assert.equal(answers.filter(({ status }) => status === 429).length, 7)
+})
+
+test('a network that tries many accounts has to wait, and others do not', async () => {
+  const attacker = visitor()
+  await visitor().signUp('bystander@far.test')
+  const spray = async (n: number) => {
+    attacker.ip = `2001:db8:ffff:2::${n}`
+    return await attacker.post('/session', { email: `sprayed-${n}@far.test`, password: 'password' })
+  }
+  const answers: number[] = []
+  for (let n = 0; n < 26; n++) {
+    if (n >= 20) stage.clock.advance(2 ** (n - 20) * 1000)
+    answers.push((await spray(n)).status)
+  }
+  assert.deepEqual([...new Set(answers)], [401])
+  const right = { email: 'bystander@far.test', password }
+  assert.equal((await attacker.post('/session', right)).status, 429)
+  assert.equal((await visitor().post('/session', right)).status, 200)
+})
+
+test('nobody has us flood an address, and the answer stays the same', async () => {
+  const email = 'flooded@far.test'
+  for (let n = 0; n < 6; n++) {
+    const { status } = await visitor().post(n % 2 ? '/resets' : '/sign-up', {
+      ...{ email, ...(n % 2 ? {} : { password, name: 'F' }) },
+    })
+    assert.equal(status, 202)
+  }
+  assert.equal((await lettersTo(stage, email)).length, 3)
+})
+
+test('a new password by mail ends every session and every other link, and lets in who was locked out', async () => {
+  const email = 'forgetful@far.test'
+  const [before, lost] = [visitor(), visitor()]
+  await before.signUp(email)
+  for (let n = 0; n < 5; n++) await visitor().post('/session', { email, password: 'not the password' })
+  assert.deepEqual((await lost.post('/resets', { email })).body, {})
+  const first = await lastToken(stage, email)
+  assert.match((await lettersTo(stage, email)).at(-1)!.text, /^http:\/\/127\.0\.0\.1\/reset#/m)
+  await lost.post('/resets', { email })
+  const token = await lastToken(stage, email)
+  const chosen = 'an entirely new password'
+  assert.equal((await lost.post('/resets/complete', { token, password: 'short' })).status, 400)
+  const session = await lost.enter('/resets/complete', { token, password: chosen })
+  assert.equal(session.person.email, email)
+  stage.clock.advance(1_100)
+  assert.equal((await before.call('/session')).body.error, 'session_required')
+  for (const used of [token, first])
+    assert.equal(
+      (await visitor().post('/resets/complete', { token: used, password })).body.error,
+      'link_expired',
+    )
+  assert.equal((await visitor().post('/session', { email, password })).status, 401)
+  assert.equal((await visitor().signIn(email, chosen)).person.email, email)
+})
+
+test('a new password for an address that nobody has is answered the same, and its owner is told', async () => {
+  const { status, body } = await visitor().post('/resets', { email: 'nobody-here@far.test' })
+  assert.deepEqual([status, body], [202, {}])
+  const [letter] = await lettersTo(stage, 'nobody-here@far.test')
+  assert.equal(letter!.subject, 'There is no account for this address')
+})
+
+test('a link for a new password ends after an hour', async () => {
+  const email = 'slow@far.test'
+  await visitor().signUp(email)
+  await visitor().post('/resets', { email })
+  const token = await lastToken(stage, email)
+  stage.clock.advance(3_600_001)
+  assert.equal((await visitor().post('/resets/complete', { token, password })).body.error, 'link_expired')
+})
+
+test('a session that was planted in the browser stands for nobody once somebody signs in', async () => {
+  const [attacker, victim] = [await enterAs(stage), visitor()]
+  await victim.signUp('victim@far.test')
+  const planted = attacker.cookies.get(cookie)!
+  victim.cookies.set(cookie, planted)
+  await victim.signIn('victim@far.test')
+  assert.notEqual(victim.cookies.get(cookie), planted)
+  victim.cookies.set(cookie, 'A'.repeat(43))
+  await victim.signIn('victim@far.test')
+  assert.notEqual(victim.cookies.get(cookie), 'A'.repeat(43))
+  assert.equal((await attacker.want<Session>('/session')).person.email, attacker.session!.person.email)
+})
+
+test('a change needs the origin of our page and its token', async () => {
+  const visitors = await enterAs(stage)
+  const rename = (headers: Record<string, string>) =>
+    visitors.call('/person', { method: 'PATCH', body: { name: 'Renamed' }, headers })
+  for (const headers of [
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { 'x-posthorn-token': 'wrong' },
+    { 'x-posthorn-token': '' },
+  ] as Record<string, string>[]) {
+    const { status, body } = await rename(headers)
+    assert.deepEqual([status, body.error], [403, 'wrong_origin'], JSON.stringify(headers))
+  }
+  assert.equal((await rename({})).status, 200)
+})
+
+test('a new password needs the old one, and ends the other sessions', async () => {
+  const here = await enterAs(stage)
+  const { email } = here.session!.person
+  const there = visitor()
+  await there.signIn(email)
+  const change = (body: object) => here.call('/person/password', { method: 'PUT', body })
+  assert.equal((await change({ password: 'a brand new password' })).status, 401)
+  assert.equal((await change({ current: 'wrong', password: 'a brand new password' })).status, 401)
+  assert.equal((await change({ current: password, password: 'short' })).status, 400)
+  assert.equal((await change({ current: password, password: 'a brand new password' })).status, 204)
+  assert.equal((await here.call('/session')).status, 200)
+  assert.equal((await there.call('/session')).status, 401)
+  assert.equal((await visitor().post('/session', { email, password })).status, 401)
+  await visitor().signIn(email, 'a brand new password')
+})
+
+test('letters to people are the mail of an organization of the service itself, which nobody else gets', async () => {
+  const rows = await stage.db.query(`select local_part, domain, name, status from
+    (select b.local_part, b.domain, o.name, o.status from inbox b join organization o on o.id = b.organization_id
+    where b.display_name = 'Posthorn') as own`)
+  assert.deepEqual(rows, [
+    { local_part: 'accounts', domain: 'inbox.test', name: 'Posthorn', status: 'active' },
+  ])
+  const { api } = await stage.createCaller()
+  const taken = await api.call('/v1/inboxes', { method: 'POST', body: { localPart: 'accounts' } })
+  assert.equal(taken.body.error, 'reserved_local_part')
+})
+
+test('nothing of passwords and links is in the log', () => {
+  for (const word of [password, 'confirm#', 'reset#']) assert.ok(!stage.log().includes(word), word)
+})

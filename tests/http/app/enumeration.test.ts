@@ -1,0 +1,22 @@
+// Nobody tells by time whether an address has an account: a quick look. `tests/hostile/enumeration.ts` looks longer.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { setStage } from '../stage.ts'
+import { questions, timeQuestion } from './enumeration.ts'
+
+const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
+const pairs = 30
+
+for (const [name, question] of Object.entries(questions))
+  test(`${name} takes as long for an address that has an account as for one that has not`, async (t) => {
+    const { longerPercent, medianMs } = await timeQuestion(stage, name, question, pairs)
+    const [known, unknown] = medianMs.map((ms) => ms.toFixed(1))
+    t.diagnostic(
+      `${pairs} pairs: known ${known} ms, unknown ${unknown} ms, longer in ${longerPercent.toFixed(0)} %`,
+    )
+    // Of 30 fair coins fewer than 5 or more than 25 show heads once in 10,000 times.
+    assert.ok(
+      longerPercent > 16 && longerPercent < 84,
+      `known took longer in ${longerPercent} % of the pairs`,
+    )
+  })

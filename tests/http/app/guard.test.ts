@@ -1,0 +1,102 @@
+// The guard's counting: what is free, how waits grow and end, what success forgets, and that nothing passes together.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import { ServiceError } from '../../../src/base/errors.ts'
+import { SecretBox } from '../../../src/base/secret-box.ts'
+import { Guard } from '../../../src/flow/people/guard.ts'
+import { setStage } from '../stage.ts'
+
+const { db, clock } = await setStage({ after })
+const guard = new Guard({ db, clock, secretBox: new SecretBox(randomBytes(32)) })
+
+/** The seconds that an attempt would have to wait, 0 where it was let in. */
+async function attempt(work: Promise<void>): Promise<number> {
+  try {
+    await work
+    return 0
+  } catch (error) {
+    assert.ok(error instanceof ServiceError && error.code === 'too_many_attempts', String(error))
+    return error.retryAfterSeconds!
+  }
+}
+
+let networks = 0
+const nextIp = () => `192.0.2.${++networks}`
+
+test('five attempts at an account are free; each one more brings a wait that is twice as long, up to 15 minutes', async () => {
+  const at = () => attempt(guard.admit('a@far.test', nextIp()))
+  for (let n = 0; n < 5; n++) assert.equal(await at(), 0)
+  for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]) {
+    assert.equal(await at(), seconds)
+    clock.advance(seconds * 1000)
+    assert.equal(await at(), 0)
+  }
+  clock.advance(86_400_001)
+  for (let n = 0; n < 5; n++) assert.equal(await at(), 0, 'a day later nothing of it is known')
+})
+
+test('twenty attempts of a network are free, at any accounts, out of any address of its /64', async () => {
+  const at = (n: number) => attempt(guard.admit(`sprayed-${n}@far.test`, `2001:db8:0:7::${n.toString(16)}`))
+  for (let n = 0; n < 20; n++) assert.equal(await at(n), 0)
+  for (const seconds of [1, 2, 4]) {
+    assert.equal(await at(21), seconds)
+    clock.advance(seconds * 1000)
+    assert.equal(await at(22), 0)
+  }
+  assert.equal(await attempt(guard.admit('sprayed-1@far.test', '2001:db8:0:8::1')), 0)
+})
+
+test('a network that has to wait keeps no account waiting', async () => {
+  const ip = nextIp()
+  for (let n = 0; n < 20; n++) await guard.admitNetwork(ip)
+  for (let n = 0; n < 50; n++) assert.equal(await attempt(guard.admit('kept-free@far.test', ip)), 1)
+  assert.equal(await attempt(guard.admit('kept-free@far.test', nextIp())), 0)
+})
+
+test('success forgets the attempts at the account, and does not count against the network', async () => {
+  const ip = nextIp()
+  for (let n = 0; n < 100; n++) {
+    await guard.admit('right@far.test', ip)
+    await guard.passed('right@far.test', ip)
+  }
+  for (let n = 0; n < 20; n++) assert.equal(await attempt(guard.admitNetwork(ip)), 0)
+  assert.equal(await attempt(guard.admitNetwork(ip)), 1)
+})
+
+test('who is right once in a while makes room for no more wrong attempts than there were', async () => {
+  const ip = nextIp()
+  for (let n = 0; n < 20; n++) await guard.admitNetwork(ip)
+  clock.advance(1_000)
+  await guard.admit('own@far.test', ip)
+  await guard.passed('own@far.test', ip)
+  assert.equal(await attempt(guard.admitNetwork(ip)), 0)
+  assert.equal(await attempt(guard.admitNetwork(ip)), 2)
+})
+
+test('attempts at the same time count one by one', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, () => attempt(guard.admit('together@far.test', nextIp()))),
+  )
+  assert.equal(answers.filter((seconds) => seconds === 0).length, 5)
+})
+
+test('three letters to an address are free, and then there are days between them', async () => {
+  const may = () => guard.mayWriteTo('letters@far.test')
+  assert.deepEqual([await may(), await may(), await may(), await may()], [true, true, true, false])
+  for (const minutes of [5, 10, 20, 40, 80, 160, 320, 640, 1280]) {
+    clock.advance(minutes * 60_000 - 1_000)
+    assert.equal(await may(), false, String(minutes))
+    clock.advance(1_000)
+    assert.equal(await may(), true, String(minutes))
+  }
+})
+
+test('what is counted names neither addresses nor networks', async () => {
+  await guard.admit('secret-name@far.test', '192.0.2.250')
+  const subjects = await db.query<{ subject: Buffer }>('select subject from sign_in_failure')
+  for (const { subject } of subjects) {
+    assert.equal(subject.length, 32)
+    assert.ok(!subject.includes('secret') && !subject.includes('192.'))
+  }
+})

@@ -1,0 +1,240 @@
+// Keys of the dashboard: the secret once, what they are restricted to, their end; and the audit log of all that was done.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { Inbox } from '../../support/api.ts'
+import { type Caller, setStage } from '../stage.ts'
+import { enterAs, type Visitor } from './visitor.ts'
+
+const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
+
+interface Key {
+  id: string
+  name: string
+  kind: string
+  scopes: string[]
+  expiresAt: string
+  createdAt: string
+  revokedAt: string | null
+  lastUsedAt: string | null
+  requestsPerMinute: number
+  inboxIds: string[] | null
+  allowedIps: string[] | null
+}
+
+interface Made {
+  key: Key
+  secret: string
+}
+
+const dayMs = 86_400_000
+
+async function setUp(): Promise<{ caller: Caller; owner: Visitor }> {
+  const caller = await stage.createCaller()
+  return { caller, owner: await enterAs(stage, caller) }
+}
+
+function make(by: Visitor, body: object): Promise<Made> {
+  return by.want<Made>('/keys', { method: 'POST', status: 201, body: { name: 'Booking', ...body } })
+}
+
+/** A call of the API by a key. */
+async function use(secret: string, path: string, headers: Record<string, string> = {}) {
+  const response = await fetch(stage.base + path, { headers: { 'x-api-key': secret, ...headers } })
+  return { status: response.status, body: (await response.json()) as { error?: string } }
+}
+
+test('a key works at once, is listed with its last use and without its secret, and ends after 30 days', async () => {
+  const { owner } = await setUp()
+  const { key, secret } = await make(owner, { scopes: ['mailbox:read', 'mailbox:manage'] })
+  assert.match(secret, /^ph_[0-9A-Za-z]{49}$/)
+  assert.equal(Date.parse(key.expiresAt) - Date.parse(key.createdAt), 30 * dayMs)
+  assert.equal((await use(secret, '/v1/inboxes')).status, 200)
+  assert.equal((await use(secret, '/v1/domains')).body.error, 'insufficient_scope')
+  const text = JSON.stringify(await owner.want('/keys'))
+  assert.ok(!text.includes(secret) && !text.includes('person'))
+  const { keys } = await owner.want<{ keys: Key[] }>('/keys')
+  // The stage's own, which the operator made, is there too; the members' own are not.
+  assert.deepEqual(
+    keys.map(({ name, kind }) => [name, kind]),
+    [
+      ['Booking', 'dashboard'],
+      ['test', 'agent'],
+    ],
+  )
+  assert.ok(Date.parse(keys[0]!.lastUsedAt!) > Date.parse(key.createdAt) - 60_000)
+  assert.equal(keys[1]!.lastUsedAt, null)
+  stage.clock.advance(30 * dayMs - 60_000)
+  assert.equal((await use(secret, '/v1/inboxes')).status, 200)
+  stage.clock.advance(61_000)
+  assert.equal((await use(secret, '/v1/inboxes')).body.error, 'unauthorized')
+})
+
+test('a key lasts from one day to 30', async () => {
+  const { owner } = await setUp()
+  const { key } = await make(owner, { scopes: ['mailbox:read'], expiresInDays: 1 })
+  assert.equal(Date.parse(key.expiresAt) - Date.parse(key.createdAt), dayMs)
+  for (const expiresInDays of [0, 31, -1, 1.5, null])
+    assert.equal(
+      (await owner.post('/keys', { name: 'K', scopes: ['mailbox:read'], expiresInDays })).status,
+      400,
+    )
+})
+
+test('a key has scopes of the dashboard alone', async () => {
+  const { owner } = await setUp()
+  for (const scopes of [
+    ['*'],
+    ['delivery:send'],
+    ['validation:use'],
+    ['mailbox:read', 'mailbox:read'],
+    [],
+    undefined,
+  ])
+    assert.equal((await owner.post('/keys', { name: 'K', scopes })).status, 400, JSON.stringify(scopes))
+})
+
+test('what a key is restricted to holds, and is of this organization', async () => {
+  const [{ owner, caller }, other] = [await setUp(), await setUp()]
+  const mine = await caller.api.createInbox()
+  const second = await caller.api.createInbox()
+  const theirs = await other.caller.api.createInbox()
+  const scopes = ['mailbox:read', 'mailbox:send']
+  const { secret } = await make(owner, { scopes, inboxIds: [mine.id] })
+  const seen = await fetch(`${stage.base}/v1/inboxes`, { headers: { 'x-api-key': secret } })
+  assert.deepEqual(
+    ((await seen.json()) as { inboxes: Inbox[] }).inboxes.map(({ id }) => id),
+    [mine.id],
+  )
+  assert.equal((await use(secret, `/v1/inboxes/${second.id}/messages`)).body.error, 'inbox_not_allowed')
+  const foreign = await owner.post('/keys', { name: 'K', scopes, inboxIds: [theirs.id] })
+  const nobodys = await owner.post('/keys', { name: 'K', scopes, inboxIds: [`inb_${'0'.repeat(24)}`] })
+  assert.deepEqual([foreign.status, nobodys.status], [404, 404])
+  const fromOne = await make(owner, { scopes, allowedIps: ['2001:DB8:0::1'] })
+  assert.deepEqual(fromOne.key.allowedIps, ['2001:db8::1'])
+  assert.equal((await use(fromOne.secret, '/v1/inboxes')).status, 401)
+  const there = { 'x-forwarded-for': '2001:db8::1' }
+  assert.equal((await use(fromOne.secret, '/v1/inboxes', there)).status, 200)
+  assert.equal((await owner.post('/keys', { name: 'K', scopes, allowedIps: ['10.0.0.0/8'] })).status, 400)
+  assert.equal(
+    (await owner.post('/keys', { name: 'K', scopes, allowedRecipientDomains: ['no domain'] })).status,
+    400,
+  )
+  assert.equal((await owner.post('/keys', { name: 'K', scopes, requestsPerMinute: 1_000_000 })).status, 201)
+  const limited = await enterAs(stage, await stage.createCaller({ limits: { requestsPerMinute: 60 } }))
+  assert.equal((await limited.post('/keys', { name: 'K', scopes, requestsPerMinute: 61 })).status, 400)
+})
+
+test('a rotated key has a sibling with all its restrictions, and goes on until it is revoked', async () => {
+  const { owner, caller } = await setUp()
+  const inbox = await caller.api.createInbox()
+  const restrictions = {
+    ...{ scopes: ['mailbox:read', 'mailbox:send'], inboxIds: [inbox.id], allowedIps: ['127.0.0.1'] },
+    ...{
+      sendMode: 'reply_only',
+      allowedRecipientDomains: ['far.test'],
+      requestsPerMinute: 7,
+      expiresInDays: 3,
+    },
+  }
+  const old = await make(owner, restrictions)
+  const call = { method: 'POST', body: { name: 'Booking 2' }, status: 201 }
+  const made = await owner.want<Made>(`/keys/${old.key.id}/rotate`, call)
+  const { id: _, name, createdAt, expiresAt, ...like } = made.key
+  const { id: __, name: ___, createdAt: made0, expiresAt: until0, ...before } = old.key
+  assert.deepEqual(like, before)
+  assert.equal(name, 'Booking 2')
+  assert.equal(Date.parse(expiresAt) - Date.parse(createdAt), Date.parse(until0) - Date.parse(made0))
+  const local = { 'x-forwarded-for': '127.0.0.1' }
+  for (const secret of [old.secret, made.secret])
+    assert.equal((await use(secret, '/v1/inboxes', local)).status, 200)
+  await owner.want(`/keys/${old.key.id}`, { method: 'DELETE', status: 204 })
+  assert.equal((await use(old.secret, '/v1/inboxes', local)).status, 401)
+  assert.equal((await use(made.secret, '/v1/inboxes', local)).status, 200)
+  assert.equal((await owner.call(`/keys/${old.key.id}/rotate`, call)).status, 404)
+  await owner.want(`/keys/${old.key.id}`, { method: 'DELETE', status: 204 })
+})
+
+test('a key that the operator made with more is revoked here, and not rotated', async () => {
+  const { owner, caller } = await setUp()
+  const rotated = await owner.post(`/keys/${caller.keyId}/rotate`, { name: 'More' })
+  assert.equal(rotated.body.error, 'insufficient_scope')
+  await owner.want(`/keys/${caller.keyId}`, { method: 'DELETE', status: 204 })
+  assert.equal((await use(caller.secret, '/v1/inboxes')).status, 401)
+})
+
+test('the own key of a member is nobody’s to list, rotate or revoke', async () => {
+  const { owner } = await setUp()
+  const [own] = await stage.db.query<{ id: string }>('select id from api_key where person_id = $1', [
+    owner.session!.person.id,
+  ])
+  assert.equal((await owner.post(`/keys/${own!.id}/rotate`, { name: 'Mine' })).status, 404)
+  assert.equal((await owner.call(`/keys/${own!.id}`, { method: 'DELETE' })).status, 404)
+  assert.equal((await owner.call('/inboxes')).status, 200)
+})
+
+interface Entry {
+  actor: string
+  action: string
+  subject: string
+  detail: Record<string, unknown>
+  ip: string | null
+}
+
+test('the audit log says who did what, and from where, by session and by key', async () => {
+  const { owner, caller } = await setUp()
+  owner.ip = '203.0.113.9'
+  const { email } = owner.session!.person
+  const { key } = await make(owner, { scopes: ['mailbox:read'] })
+  await owner.want(`/keys/${key.id}`, { method: 'DELETE', status: 204 })
+  const webhook = { url: 'https://app.example.com/hooks' }
+  const hook = await owner.want<{ id: string }>('/webhooks', { method: 'POST', status: 201, body: webhook })
+  await owner.want(`/webhooks/${hook.id}/rotate-secret`, { method: 'POST' })
+  await owner.want(`/webhooks/${hook.id}`, { method: 'DELETE', status: 204 })
+  const domain = await owner.want<{ id: string }>('/domains', {
+    ...{ method: 'POST', status: 201, body: { domain: 'audited.example' } },
+  })
+  await owner.want(`/domains/${domain.id}`, { method: 'DELETE', status: 204 })
+  const inbox = await caller.api.createInbox('audited')
+  await caller.api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
+  const refused = await owner.call(`/inboxes/inb_${'0'.repeat(24)}`, { method: 'DELETE' })
+  assert.equal(refused.status, 204)
+  const { entries } = await owner.want<{ entries: Entry[] }>('/audit')
+  const own = { actor: email, ip: '203.0.113.9' }
+  const told = entries.reverse().map(({ actor, action, subject, ip }) => ({ actor, action, subject, ip }))
+  assert.deepEqual(told, [
+    { actor: 'operator', action: 'organization.created', subject: 'Test', ip: null },
+    { actor: 'operator', action: 'key.created', subject: 'test', ip: null },
+    { ...own, action: 'key.created', subject: 'Booking' },
+    { ...own, action: 'key.revoked', subject: 'Booking' },
+    { ...own, action: 'webhook.created', subject: hook.id },
+    { ...own, action: 'webhook.secret_rotated', subject: hook.id },
+    { ...own, action: 'webhook.deleted', subject: hook.id },
+    { ...own, action: 'domain.registered', subject: 'audited.example' },
+    { ...own, action: 'domain.deleted', subject: 'audited.example' },
+    { actor: 'test (key)', action: 'inbox.deleted', subject: 'audited@inbox.test', ip: '127.0.0.1' },
+  ])
+  assert.deepEqual(entries[2]!.detail, { id: key.id, scopes: ['mailbox:read'] })
+})
+
+test('the audit log comes by pages, and whole as a table that a spreadsheet does not run', async () => {
+  const { owner } = await setUp()
+  const { email } = owner.session!.person
+  await make(owner, { name: '=HYPERLINK("https://evil.example","x")', scopes: ['mailbox:read'] })
+  await make(owner, { name: 'plain', scopes: ['mailbox:read'] })
+  const names: string[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const query: string = cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''
+    const page: { entries: Entry[]; nextCursor: string | null } = await owner.want(`/audit?limit=1${query}`)
+    names.push(...page.entries.map(({ subject }) => subject))
+    cursor = page.nextCursor
+  }
+  assert.deepEqual(names, ['plain', '=HYPERLINK("https://evil.example","x")', 'test', 'Test'])
+  const answer = await owner.call<string>('/audit.csv')
+  assert.match(answer.headers.get('content-type')!, /^text\/csv/)
+  assert.equal(answer.headers.get('content-disposition'), 'attachment; filename="audit.csv"')
+  const lines = answer.body.split('\r\n')
+  assert.equal(lines[0], '"at","actor","action","subject","detail","ip","id"')
+  assert.equal(lines.length, 6)
+  assert.ok(lines[1]!.includes(`"${email}","key.created","plain","{""id"":`))
+  assert.ok(lines[2]!.includes(`"'=HYPERLINK(""https://evil.example"",""x"")"`))
+})

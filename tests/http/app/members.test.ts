@@ -1,0 +1,290 @@
+// Organizations and their members: asked for, approved, invited into, given roles, left.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { changeOrganizationStatus } from '../../../src/flow/accounts/organization.ts'
+import { setStage } from '../stage.ts'
+import { enterAs, lastToken, lettersTo, password, type Session, Visitor } from './visitor.ts'
+
+const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
+const visitor = () => new Visitor(stage)
+let invited = 0
+
+interface Members {
+  members: { personId: string; email: string; role: string; lastSeenAt: string | null }[]
+  invitations: { id: string; email: string; role: string }[]
+}
+
+/** An owner, and who has accepted an invitation in each of the roles. */
+async function setTeam(...roles: string[]) {
+  const caller = await stage.createCaller()
+  const owner = await enterAs(stage, caller)
+  const others: Visitor[] = []
+  for (const role of roles) others.push(await inviteNew(owner, `${role}-${++invited}@far.test`, role))
+  return { caller, owner, others }
+}
+
+async function inviteNew(owner: Visitor, email: string, role: string): Promise<Visitor> {
+  await owner.want('/invitations', { method: 'POST', status: 201, body: { email, role } })
+  const by = visitor()
+  const token = await lastToken(stage, email)
+  await by.enter('/invitations/accept', { token, name: 'Invited', password })
+  return by
+}
+
+test('who asks for access owns an organization that waits, and nothing is done with it until it is approved', async () => {
+  const ada = await enterAs(stage)
+  assert.equal((await ada.call('/inboxes')).body.error, 'organization_inactive')
+  const session = await ada.want<Session>('/organizations', {
+    method: 'POST',
+    status: 201,
+    body: { name: 'Example Ltd' },
+  })
+  assert.deepEqual(session.organization, {
+    ...{ id: session.organization!.id, name: 'Example Ltd', status: 'pending', role: 'owner' },
+  })
+  assert.equal((await ada.call('/inboxes')).body.error, 'organization_inactive')
+  const key = { name: 'Early', scopes: ['mailbox:read'] }
+  assert.equal((await ada.post('/keys', key)).body.error, 'organization_inactive')
+  await changeOrganizationStatus(stage, session.organization!.id, 'active')
+  assert.equal((await ada.call('/inboxes')).status, 200)
+  assert.equal((await ada.post('/keys', key)).status, 201)
+})
+
+test('one person has three organizations waiting at most, however they ask', async () => {
+  const ada = await enterAs(stage)
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, (_, n) => ada.post('/organizations', { name: `Try ${n}` })),
+  )
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 201, 201, 403, 403, 403])
+})
+
+test('only an owner renames the organization', async () => {
+  const { owner, others } = await setTeam('member')
+  const rename = (by: Visitor) =>
+    by.call<Session>('/organization', { method: 'PATCH', body: { name: 'Renamed' } })
+  assert.equal((await rename(others[0]!)).status, 403)
+  assert.equal((await rename(owner)).body.organization!.name, 'Renamed')
+  assert.equal((await others[0]!.want<Session>('/session')).organization!.name, 'Renamed')
+})
+
+test('an invitation is mailed, shown, and accepted once by somebody new', async () => {
+  const { owner, caller } = await setTeam()
+  const email = 'Grace@Far.test'
+  const body = { email, role: 'member' }
+  const made = await owner.want<{ id: string; email: string }>('/invitations', {
+    method: 'POST',
+    status: 201,
+    body,
+  })
+  assert.equal(made.email, 'grace@far.test')
+  const [letter] = await lettersTo(stage, 'grace@far.test')
+  assert.ok(letter!.text.includes(owner.session!.person.email))
+  const token = await lastToken(stage, 'grace@far.test')
+  const grace = visitor()
+  assert.deepEqual((await grace.call(`/invitations/preview?token=${token}`)).body, {
+    ...{ organizationName: 'Test', email: 'grace@far.test', role: 'member', knownPerson: false },
+  })
+  assert.equal((await grace.post('/invitations/accept', { token })).status, 400)
+  assert.equal(
+    (await grace.post('/invitations/accept', { token, name: 'Grace', password: 'short' })).status,
+    400,
+  )
+  const session = await grace.enter('/invitations/accept', { token, name: 'Grace', password })
+  assert.deepEqual(
+    session.organizations.map(({ id, role }) => [id, role]),
+    [[caller.organizationId, 'member']],
+  )
+  const again = await visitor().post('/invitations/accept', { token, name: 'Grace', password })
+  assert.equal(again.body.error, 'link_expired')
+  assert.equal((await visitor().call(`/invitations/preview?token=${token}`)).body.error, 'link_expired')
+  const { members, invitations } = await owner.want<Members>('/members')
+  assert.deepEqual(
+    members.map(({ role }) => role),
+    ['owner', 'member'],
+  )
+  assert.deepEqual(invitations, [])
+  assert.equal((await owner.post('/invitations', body)).body.error, 'address_taken')
+})
+
+test('who has an account takes an invitation into it by its password, or signed in', async () => {
+  const known = visitor()
+  await known.signUp('settled@far.test')
+  for (const way of ['a password', 'a session']) {
+    const { owner, caller } = await setTeam()
+    await owner.want('/invitations', {
+      method: 'POST',
+      status: 201,
+      body: { email: 'settled@far.test', role: 'viewer' },
+    })
+    const token = await lastToken(stage, 'settled@far.test')
+    const preview = await visitor().want<{ knownPerson: boolean }>(`/invitations/preview?token=${token}`)
+    assert.equal(preview.knownPerson, true)
+    // A mail that was passed on lets nobody into the account.
+    const others = visitor()
+    assert.equal((await others.post('/invitations/accept', { token })).status, 401)
+    const wrong = { token, name: 'Thief', password: 'not the password' }
+    assert.equal((await others.post('/invitations/accept', wrong)).status, 401)
+    const stranger = await enterAs(stage)
+    assert.equal((await stranger.post('/invitations/accept', { token })).status, 401)
+    const by = way === 'a session' ? known : visitor()
+    const session = await by.enter(
+      '/invitations/accept',
+      way === 'a session' ? { token } : { token, password },
+    )
+    assert.deepEqual(
+      [session.organization!.id, session.organization!.role],
+      [caller.organizationId, 'viewer'],
+      way,
+    )
+    assert.equal(session.person.name, 'Ada Lovelace')
+  }
+})
+
+test('an invitation that is made anew, withdrawn or a week old leads nowhere', async () => {
+  const { owner } = await setTeam()
+  const invite = async (email: string) => {
+    await owner.want('/invitations', { method: 'POST', status: 201, body: { email, role: 'member' } })
+    return await lastToken(stage, email)
+  }
+  const first = await invite('anew@far.test')
+  const second = await invite('anew@far.test')
+  assert.equal((await visitor().call(`/invitations/preview?token=${first}`)).status, 410)
+  assert.equal((await visitor().call(`/invitations/preview?token=${second}`)).status, 200)
+  const { invitations } = await owner.want<Members>('/members')
+  assert.equal(invitations.length, 1)
+  await owner.want(`/invitations/${invitations[0]!.id}`, { method: 'DELETE', status: 204 })
+  assert.equal((await owner.call(`/invitations/${invitations[0]!.id}`, { method: 'DELETE' })).status, 404)
+  assert.equal((await visitor().call(`/invitations/preview?token=${second}`)).status, 410)
+  const old = await invite('old@far.test')
+  stage.clock.advance(7 * 86_400_000 + 1)
+  const { status } = await visitor().post('/invitations/accept', { token: old, name: 'Old', password })
+  assert.equal(status, 410)
+  assert.deepEqual((await owner.want<Members>('/members')).invitations, [])
+})
+
+test('who signs up by themselves can take their invitation afterwards', async () => {
+  const { owner, caller } = await setTeam()
+  await owner.want('/invitations', {
+    method: 'POST',
+    status: 201,
+    body: { email: 'both@far.test', role: 'member' },
+  })
+  const token = await lastToken(stage, 'both@far.test')
+  const both = visitor()
+  await both.signUp('both@far.test')
+  const session = await both.enter('/invitations/accept', { token })
+  assert.equal(session.organization!.id, caller.organizationId)
+})
+
+test('who had written a password for an address that an invitation proves is not let in by it', async () => {
+  const { owner } = await setTeam()
+  const email = 'prepared@far.test'
+  await visitor().post('/sign-up', { email, password: 'the password of the thief', name: 'Thief' })
+  const planted = await lastToken(stage, email)
+  const session = (await inviteNew(owner, email, 'member')).session!
+  assert.equal(session.person.name, 'Invited')
+  assert.equal(
+    (await visitor().post('/session', { email, password: 'the password of the thief' })).status,
+    401,
+  )
+  assert.equal((await visitor().post('/confirmations', { token: planted })).status, 410)
+})
+
+test('a viewer reads and changes nothing; a member changes mail and no members; an owner both', async () => {
+  const { owner, others } = await setTeam('member', 'viewer')
+  const [member, viewer] = others as [Visitor, Visitor]
+  const invitation = { email: 'someone-else@far.test', role: 'owner' }
+  const target = owner.session!.person.id
+  const changes: [Visitor, string, object, number][] = [
+    [viewer, 'POST /inboxes', {}, 403],
+    [member, 'POST /inboxes', {}, 201],
+    [owner, 'POST /inboxes', {}, 201],
+    [viewer, 'POST /keys', { name: 'K', scopes: ['mailbox:read'] }, 403],
+    [member, 'POST /keys', { name: 'K', scopes: ['mailbox:read'] }, 201],
+    [viewer, 'POST /invitations', invitation, 403],
+    [member, 'POST /invitations', invitation, 403],
+    [viewer, `PATCH /members/${target}`, { role: 'viewer' }, 403],
+    [member, `PATCH /members/${target}`, { role: 'viewer' }, 403],
+    [member, `PATCH /members/${member.session!.person.id}`, { role: 'owner' }, 403],
+    [viewer, `PATCH /members/${viewer.session!.person.id}`, { role: 'owner' }, 403],
+    [viewer, 'PATCH /organization', { name: 'Mine' }, 403],
+    [owner, 'POST /invitations', invitation, 201],
+  ]
+  for (const [by, operation, body, status] of changes) {
+    const [method, path] = operation.split(' ') as [string, string]
+    const answer = await by.call(path, { method, body })
+    assert.equal(
+      answer.status,
+      status,
+      `${by.session!.organization!.role} ${operation}: ${JSON.stringify(answer.body)}`,
+    )
+  }
+  for (const path of [`/members/${target}`, `/members/${member.session!.person.id}`])
+    assert.equal((await viewer.call(path, { method: 'DELETE' })).body.error, 'not_an_owner')
+  for (const path of ['/inboxes', '/members', '/keys'])
+    assert.equal((await viewer.call(path)).status, 200, path)
+  assert.equal((await viewer.call('/audit')).status, 403)
+  assert.equal((await member.call('/audit')).status, 200)
+})
+
+test('a role counts as soon as it is given, and ends as soon as it is taken', async () => {
+  const { owner, others } = await setTeam('viewer')
+  const [viewer] = others as [Visitor]
+  const { id } = viewer.session!.person
+  assert.equal((await viewer.post('/inboxes', {})).status, 403)
+  await owner.want(`/members/${id}`, { method: 'PATCH', status: 204, body: { role: 'member' } })
+  assert.equal((await viewer.post('/inboxes', {})).status, 201)
+  await owner.want(`/members/${id}`, { method: 'DELETE', status: 204 })
+  assert.equal((await viewer.call('/inboxes')).body.error, 'organization_inactive')
+  const session = await viewer.want<Session>('/session')
+  assert.deepEqual([session.organization, session.organizations], [null, []])
+  assert.equal((await owner.call(`/members/${id}`, { method: 'DELETE' })).status, 404)
+  const [key] = await stage.db.query<{ revoked: boolean }>(
+    'select revoked_at is not null as revoked from api_key where person_id = $1',
+    [id],
+  )
+  assert.equal(key!.revoked, true)
+})
+
+test('whoever is removed goes on in their other organizations', async () => {
+  const { owner, others } = await setTeam('member')
+  const [member] = others as [Visitor]
+  const own = await member.want<Session>('/organizations', {
+    method: 'POST',
+    status: 201,
+    body: { name: 'Own' },
+  })
+  const { organizations } = own
+  assert.equal(organizations.length, 2)
+  await member.want('/session/organization', {
+    ...{ method: 'PUT', body: { organizationId: owner.session!.organization!.id } },
+  })
+  await member.want(`/members/${member.session!.person.id}`, { method: 'DELETE', status: 204 })
+  assert.equal((await member.want<Session>('/session')).organization!.name, 'Own')
+})
+
+test('the last owner neither goes nor gives up the role, even where two go at the same moment', async () => {
+  const { owner } = await setTeam()
+  const { id } = owner.session!.person
+  const leave = (by: Visitor) => by.call(`/members/${by.session!.person.id}`, { method: 'DELETE' })
+  assert.equal((await leave(owner)).body.error, 'last_owner')
+  const demote = await owner.call(`/members/${id}`, { method: 'PATCH', body: { role: 'member' } })
+  assert.equal(demote.body.error, 'last_owner')
+  for (let round = 0; round < 5; round++) {
+    const team = await setTeam('owner', 'owner')
+    const owners = [team.owner, ...team.others]
+    const answers = await Promise.all([
+      leave(owners[0]!),
+      owners[1]!.call(`/members/${owners[1]!.session!.person.id}`, {
+        method: 'PATCH',
+        body: { role: 'viewer' },
+      }),
+      leave(owners[2]!),
+    ])
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [204, 204, 409])
+    const left = await stage.db.query(`select from member where organization_id = $1 and role = 'owner'`, [
+      team.caller.organizationId,
+    ])
+    assert.equal(left.length, 1)
+  }
+})

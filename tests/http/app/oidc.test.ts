@@ -1,0 +1,192 @@
+// Signing in by an identity provider: who is let in, who is linked, and every answer that is not quite the provider's.
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { newUuid, type PersonId } from '../../../src/base/ids.ts'
+import { insertPerson } from '../../../src/store/people.ts'
+import { type Claims, startIdentityProvider } from '../../support/identity-provider.ts'
+import { type Stage, setStage } from '../stage.ts'
+import { enterAs, join, lastToken, password, type Session, Visitor } from './visitor.ts'
+
+const provider = await startIdentityProvider({ after })
+const oidc = { ...provider, name: 'Example ID' }
+const trusting = { trustedProxies: ['127.0.0.0/8'], oidc }
+const stage = await setStage({ after }, trusting)
+const invited = await setStage({ after }, { ...trusting, isSignUpOpen: false })
+
+afterEach(() => {
+  Object.assign(provider, { bend: () => {}, breakSignature: false, userInfo: null })
+})
+
+/** To the provider, and as far as the address that it sends the browser back to. */
+async function comeBack(by: Visitor, claims: Claims): Promise<URL> {
+  const start = await by.call('/oidc/start')
+  assert.equal(start.status, 302)
+  provider.claims = claims
+  const there = await fetch(start.headers.get('location')!, { redirect: 'manual' })
+  assert.equal(there.status, 302)
+  return new URL(there.headers.get('location')!)
+}
+
+/** Where a browser that was sent back is sent on. */
+async function land(by: Visitor, { search }: URL): Promise<string | null> {
+  const { status, headers } = await by.call(`/oidc/callback${search}`)
+  assert.equal(status, 302)
+  return headers.get('location')
+}
+
+async function signIn(by: Visitor, claims: Claims): Promise<string | null> {
+  return await land(by, await comeBack(by, claims))
+}
+
+async function personOf(by: Visitor): Promise<Session['person']> {
+  return (await by.want<Session>('/session')).person
+}
+
+const refused = '/sign-in?refused=sign_in_failed'
+const ada = { sub: 'ada', email: 'Ada@Far.test', email_verified: true, name: 'Ada Lovelace' }
+
+test('somebody new is let in by a verified address, and is the same at the next time whatever the address is', async () => {
+  const by = new Visitor(stage)
+  assert.deepEqual((await by.want<{ oidc: object }>('/access')).oidc, { name: 'Example ID' })
+  const back = await comeBack(by, ada)
+  // The stage's public address.
+  assert.equal(back.origin + back.pathname, 'http://127.0.0.1/app/v1/oidc/callback')
+  assert.equal(await land(by, back), '/')
+  const person = await personOf(by)
+  assert.deepEqual([person.email, person.name, person.hasPassword], ['ada@far.test', 'Ada Lovelace', false])
+  assert.equal(by.cookies.has('__Host-posthorn-oidc'), false)
+  const again = new Visitor(stage)
+  assert.equal(await signIn(again, { sub: 'ada', email: 'moved@far.test', email_verified: true }), '/')
+  assert.equal((await personOf(again)).id, person.id)
+  const anew = new Visitor(stage)
+  assert.equal(await signIn(anew, { sub: 'ada' }), '/')
+})
+
+test('an address that is not verified lets nobody in', async () => {
+  await enterAs(stage)
+  for (const claims of [
+    { sub: 'x1', email: 'person-1@far.test', email_verified: false },
+    { sub: 'x2', email: 'person-1@far.test' },
+    { sub: 'x3', email: 'person-1@far.test', email_verified: 'true' as never },
+    { sub: 'x4', email_verified: true },
+    { sub: 'x5', email: 'no address', email_verified: true },
+  ])
+    assert.equal(await signIn(new Visitor(stage), claims), refused, JSON.stringify(claims))
+})
+
+test('the address may come from the provider’s user info', async () => {
+  const by = new Visitor(stage)
+  provider.userInfo = { sub: 'informed', email: 'informed@far.test', email_verified: true }
+  assert.equal(await signIn(by, { sub: 'informed' }), '/')
+  assert.equal((await personOf(by)).email, 'informed@far.test')
+  provider.userInfo = { sub: 'another', email: 'informed-2@far.test', email_verified: true }
+  assert.equal(await signIn(new Visitor(stage), { sub: 'informed-2' }), refused)
+})
+
+test('a person with an account is linked by the verified address, once', async () => {
+  const known = await enterAs(stage)
+  const { id, email } = known.session!.person
+  const by = new Visitor(stage)
+  assert.equal(await signIn(by, { sub: 'known', email, email_verified: true }), '/')
+  assert.deepEqual([(await personOf(by)).id, (await personOf(by)).hasPassword], [id, true])
+  assert.equal(await signIn(new Visitor(stage), { sub: 'usurper', email, email_verified: true }), refused)
+})
+
+test('a password that somebody had written for an address before it was proved is gone', async () => {
+  const email = 'prepared@far.test'
+  const thief = new Visitor(stage)
+  await thief.want('/sign-up', { method: 'POST', status: 202, body: { email, password, name: 'Thief' } })
+  const planted = await lastToken(stage, email)
+  assert.equal(await signIn(new Visitor(stage), { sub: 'owner', email, email_verified: true }), '/')
+  assert.equal((await thief.post('/session', { email, password })).body.error, 'sign_in_failed')
+  assert.equal((await thief.post('/confirmations', { token: planted })).body.error, 'link_expired')
+})
+
+test('where sign-up is by invitation, who is not invited stays outside, and who is gets in', async () => {
+  const stranger = new Visitor(invited)
+  assert.equal((await stranger.want<{ signUp: boolean }>('/access')).signUp, false)
+  const body = { email: 'stranger@far.test', password, name: 'S' }
+  assert.equal((await stranger.post('/sign-up', body)).status, 404)
+  assert.equal(await signIn(stranger, { sub: 's', email: body.email, email_verified: true }), refused)
+  await inviteInto(invited, body.email)
+  const by = new Visitor(invited)
+  assert.equal(await signIn(by, { sub: 's', email: body.email, email_verified: true }), '/')
+  const session = await by.reload()
+  const token = await lastToken(invited, body.email)
+  const accepted = await by.enter('/invitations/accept', { token })
+  assert.equal(accepted.person.id, session.person.id)
+  assert.equal(accepted.organization!.role, 'member')
+})
+
+async function inviteInto(there: Stage, email: string): Promise<void> {
+  const caller = await there.createCaller()
+  const { db, clock } = there
+  const id = newUuid<PersonId>()
+  const owner = { id, email: `owner-${id}@far.test`, name: 'Owner', passwordHash: null }
+  const at = clock.now()
+  await db.transaction((tx) => insertPerson(tx, { ...owner, confirmedAt: at, createdAt: at }))
+  await join(there, caller, owner, 'owner')
+  const by = new Visitor(there)
+  await by.want('/resets', { method: 'POST', status: 202, body: { email: owner.email } })
+  await by.enter('/resets/complete', { token: await lastToken(there, owner.email), password })
+  await by.want('/invitations', { method: 'POST', status: 201, body: { email, role: 'member' } })
+}
+
+type Bend = (token: { header: Record<string, unknown>; payload: Record<string, unknown> }) => void
+const bent: [what: string, bend: Bend][] = [
+  ['of another issuer', ({ payload }) => void (payload['iss'] = 'https://evil.example')],
+  ['for another client', ({ payload }) => void (payload['aud'] = 'another')],
+  ['with another nonce', ({ payload }) => void (payload['nonce'] = 'another')],
+  ['without a nonce', ({ payload }) => void delete payload['nonce']],
+  ['that has run out', ({ payload }) => void (payload['exp'] = 1_000_000_000)],
+  ['without a signature', ({ header }) => void (header['alg'] = 'none')],
+  ['of a shared secret', ({ header }) => void (header['alg'] = 'HS256')],
+  ['without a subject', ({ payload }) => void delete payload['sub']],
+]
+
+for (const [what, bend] of bent)
+  test(`a token ${what} lets nobody in`, async () => {
+    const by = new Visitor(stage)
+    provider.bend = bend
+    assert.equal(await signIn(by, ada), refused)
+    assert.equal(by.cookies.has('__Host-posthorn'), false)
+  })
+
+test('a token whose signature is not the provider’s lets nobody in', async () => {
+  provider.breakSignature = true
+  assert.equal(await signIn(new Visitor(stage), ada), refused)
+})
+
+test('only the browser that went there comes back, with its state, once, and not too late', async () => {
+  const [by, other] = [new Visitor(stage), new Visitor(stage)]
+  const ended = '/sign-in?refused=link_expired'
+  const back = await comeBack(by, ada)
+  // Security: otherwise a link could sign somebody in to the account of who made it.
+  assert.equal(await land(other, back), ended)
+  await comeBack(other, ada)
+  const { exchanges } = provider
+  assert.equal(await land(other, back), refused)
+  assert.equal(provider.exchanges, exchanges, 'a code was given out for the state of somebody else')
+  assert.equal(await land(by, back), '/')
+  assert.equal(await land(by, back), ended)
+  const late = await comeBack(by, ada)
+  stage.clock.advance(15 * 60_000)
+  assert.equal(await land(by, late), ended)
+  assert.equal(await land(new Visitor(stage), new URL('http://x/?error=access_denied')), ended)
+  await comeBack(by, ada)
+  assert.equal(await land(by, new URL('http://x/?error=access_denied&state=x')), refused)
+})
+
+test('a provider that does not answer is said to be away, and found again when it does', async () => {
+  const away = await setStage({ after }, { ...trusting, oidc: { ...oidc, issuer: 'http://127.0.0.1:9' } })
+  const { status, headers } = await new Visitor(away).call('/oidc/start')
+  assert.deepEqual([status, headers.get('location')], [302, '/sign-in?refused=unavailable'])
+})
+
+test('without a provider there is no such operation; secrets and codes are in no log', async () => {
+  const plain = await setStage({ after })
+  assert.equal((await new Visitor(plain).call('/oidc/start')).status, 404)
+  assert.equal((await new Visitor(plain).want<{ oidc: null }>('/access')).oidc, null)
+  assert.ok(!stage.log().includes('a secret of the provider'))
+  assert.ok(!/code=[0-9a-f]{32}/.test(stage.log()))
+})

@@ -1,0 +1,49 @@
+// What is kept about people for a time goes when it is over, and nothing else does.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { purgeStale } from '../../../src/flow/upkeep/purge-stale.ts'
+import { setStage } from '../stage.ts'
+import { enterAs, password, Visitor } from './visitor.ts'
+
+const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
+const dayMs = 86_400_000
+
+async function count(): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const table of ['person', 'person_token', 'invitation', 'sign_in_failure', 'session']) {
+    const [row] = await stage.db.query<{ count: number }>(`select count(*) as count from ${table}`)
+    counts[table] = row!.count
+  }
+  return counts
+}
+
+test('links, invitations, attempts, sessions and addresses that nobody proved go in their time', async () => {
+  const owner = await enterAs(stage, await stage.createCaller())
+  const body = { email: 'invited@far.test', role: 'member' }
+  await owner.want('/invitations', { method: 'POST', status: 201, body })
+  const unproved = { email: 'unproved@far.test', password, name: 'U' }
+  await new Visitor(stage).want('/sign-up', { method: 'POST', status: 202, body: unproved })
+  const full = await count()
+  assert.equal(full['person'], 2)
+  assert.equal(full['session'], 2)
+  assert.ok(full['sign_in_failure']! > 2)
+  const purge = async () => {
+    while (await purgeStale(stage, 1));
+    return await count()
+  }
+  assert.deepEqual(await purge(), full)
+  stage.clock.advance(2 * dayMs)
+  // The waits of those who had been mailed often enough last for a day at most.
+  assert.deepEqual(await purge(), { ...full, person_token: 0, sign_in_failure: 0 })
+  stage.clock.advance(6 * dayMs)
+  assert.deepEqual(await purge(), { ...full, person_token: 0, sign_in_failure: 0, invitation: 0 })
+  await owner.call('/session')
+  stage.clock.advance(24 * dayMs)
+  const later = await purge()
+  // Of the owner's two sessions the one that nobody has used since is gone.
+  assert.deepEqual([later['person'], later['session']], [1, 1])
+  await owner.want('/session', { method: 'DELETE', status: 204 })
+  assert.equal((await purge())['session'], 1)
+  stage.clock.advance(dayMs + 1)
+  assert.equal((await purge())['session'], 0)
+})

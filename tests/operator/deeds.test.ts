@@ -1,0 +1,221 @@
+// What the operator does at the desk is what the commands do: organizations, queues, and what is written down of it.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
+import { type DeskPage, openedDesk } from '../support/desk.ts'
+import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
+
+interface Stage {
+  node: TestNode
+  desk: DeskPage
+}
+
+interface Entry {
+  action: string
+  subject: string
+  detail: Record<string, unknown>
+  ip: string | null
+  organizationId: string | null
+}
+
+async function setStage(t: TestContext, env: Record<string, string> = {}): Promise<Stage> {
+  const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture', ...env } })
+  return { node, desk: await openedDesk(node) }
+}
+
+/** What was written down since, but the opening of the desk. */
+async function entriesOf({ node }: Stage): Promise<Entry[]> {
+  const { db } = node.foundation
+  return await db.query<Entry>(
+    `select action, subject, detail, ip, organization_id as "organizationId" from audit_entry
+    where actor = 'operator' and ip is not null and action <> 'desk.opened' order by id`,
+  )
+}
+
+async function pending({ node }: Stage, name: string): Promise<string> {
+  const { id } = await createOrganization(node.foundation, { name, status: 'pending', limits: defaultLimits })
+  return id
+}
+
+test('organizations are found, approved, suspended, renamed and limited, each written down', async (t) => {
+  const stage = await setStage(t)
+  const { desk } = stage
+  const ids = [await pending(stage, 'Harbor & Sons'), await pending(stage, 'Quiet Fox')]
+  const [id] = ids as [string, string]
+  const list = (query: string) =>
+    desk.get<{ organizations: { id: string }[]; counts: Record<string, number> }>(`/organizations${query}`)
+  assert.deepEqual(
+    (await list('?search=harbor')).organizations.map((row) => row.id),
+    [id],
+  )
+  assert.deepEqual(
+    (await list(`?search=${id}`)).organizations.map((row) => row.id),
+    [id],
+  )
+  assert.equal((await list('?status=pending')).counts['pending'], 2)
+  assert.equal((await desk.post(`/organizations/${id}/approve`))['status'], 'active')
+  assert.deepEqual(
+    (await list('?status=active')).organizations.map((row) => row.id),
+    [id],
+  )
+  assert.equal((await desk.post(`/organizations/${id}/suspend`))['status'], 'suspended')
+  const patch = (path: string, body: object) => desk.ask(path, { method: 'PATCH', body })
+  assert.equal((await patch(`/organizations/${id}`, { name: ' Harbor ' })).body['name'], 'Harbor')
+  assert.equal((await patch(`/organizations/${id}`, { name: '  ' })).status, 400)
+  assert.equal((await patch(`/organizations/${id}/limits`, { limits: { inboxes: 7 } })).status, 200)
+  for (const limits of [{ inboxes: -1 }, { inboxes: 1.5 }, { colours: 3 }, { __proto__x: 1 }])
+    assert.equal((await patch(`/organizations/${id}/limits`, { limits })).status, 400)
+  const shown = await desk.get<{ name: string; limits: { name: string; value: number; used: number }[] }>(
+    `/organizations/${id}`,
+  )
+  assert.equal(shown.name, 'Harbor')
+  assert.deepEqual(
+    shown.limits.find(({ name }) => name === 'inboxes'),
+    { name: 'inboxes', value: 7, used: 0 },
+  )
+  const entries = await entriesOf(stage)
+  assert.deepEqual(
+    entries.map(({ action }) => action),
+    [
+      'organization.approved',
+      'organization.suspended',
+      'organization.renamed',
+      'organization.limits_changed',
+    ],
+  )
+  for (const { ip, organizationId } of entries) assert.deepEqual([ip, organizationId], ['127.0.0.1', id])
+  assert.deepEqual(
+    entries.map(({ subject, detail }) => [subject, detail]),
+    [
+      ['Harbor & Sons', {}],
+      ['Harbor & Sons', {}],
+      ['Harbor', { from: 'Harbor & Sons' }],
+      ['Harbor', { inboxes: 7 }],
+    ],
+  )
+  const { entries: log } = await desk.get<{ entries: { action: string; organizationName: string | null }[] }>(
+    '/audit',
+  )
+  assert.deepEqual([log[0]!.action, log[0]!.organizationName], ['organization.limits_changed', 'Harbor'])
+})
+
+test('what there is not is not found', async (t) => {
+  const { desk } = await setStage(t)
+  const nobody = '/organizations/00000000-0000-7000-8000-000000000000'
+  for (const path of [
+    nobody,
+    `${nobody}/deletion`,
+    '/queues/nowhere.test',
+    '/mail/kept/msg_x',
+    '/mail/captured/x',
+  ])
+    assert.equal((await desk.ask(path)).body['error'], 'not_found', path)
+  for (const verb of ['approve', 'suspend'])
+    assert.equal((await desk.ask(`${nobody}/${verb}`, { method: 'POST' })).status, 404, verb)
+  for (const verb of ['pause', 'resume', 'flush'])
+    assert.equal((await desk.ask(`/queues/nowhere.test/${verb}`, { method: 'POST' })).status, 404, verb)
+  const body = { confirm: 'nowhere.test' }
+  assert.equal((await desk.ask('/queues/nowhere.test/cancel', { method: 'POST', body })).status, 404)
+  assert.equal((await desk.ask('/organizations/x')).status, 400)
+  assert.equal((await desk.ask('/mail/secret')).status, 400)
+})
+
+test('an organization is deleted once its name is typed, step by step, and nothing keeps its name', async (t) => {
+  const stage = await setStage(t)
+  const { node, desk } = stage
+  const { api, organizationId } = await node.createCaller()
+  const [inbox, other] = [await api.createInbox(), await api.createInbox()]
+  const { submission } = await send(api, inbox, [other.address])
+  await untilStates(api, submission.id, 'delivered')
+  const path = `/organizations/${organizationId}/deletion`
+  const { holdings } = await desk.get<{ holdings: Record<string, number> }>(path)
+  assert.deepEqual([holdings['inboxes'], holdings['keys'], holdings['submissions']], [2, 1, 1])
+  for (const confirm of ['', 'test', organizationId]) {
+    const { status, body } = await desk.ask(path, { method: 'POST', body: { confirm } })
+    assert.equal(status, 400)
+    assert.match(String(body['message']), /cannot be undone/)
+  }
+  assert.equal((await desk.ask(path, { method: 'POST', body: {} })).status, 400)
+  assert.deepEqual(await entriesOf(stage), [])
+  assert.equal((await desk.ask(path, { method: 'POST', body: { confirm: 'Test' } })).status, 202)
+  const state = () => desk.get<{ isGone: boolean; work: { state: string; steps: string[] } }>(path)
+  const { work, isGone } = await until('the deletion to end', async () => {
+    const now = await state()
+    return now.work.state === 'running' ? null : now
+  })
+  assert.deepEqual([work.state, isGone], ['done', true])
+  assert.ok(work.steps.length >= 4)
+  assert.equal((await desk.ask(`/organizations/${organizationId}`)).status, 404)
+  const [entry] = await entriesOf(stage)
+  const { action, subject, detail } = entry!
+  assert.deepEqual(
+    { action, subject, detail },
+    { action: 'organization.deleted', subject: organizationId, detail: {} },
+  )
+})
+
+test('a queue is shown with what waits, paused, flushed, cancelled when it is meant, and goes on', async (t) => {
+  const sink = await startSink(t, { rule: ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 later' : null) })
+  const stage = await setStage(t, { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url })
+  const { node, desk } = stage
+  const { api, organizationId } = await node.createCaller()
+  const inbox = await api.createInbox()
+  const first = await send(api, inbox, ['one@far.test'])
+  await untilStates(api, first.submission.id, 'deferred')
+  assert.deepEqual(await desk.post('/queues/@relay/pause'), { key: '@relay', state: 'paused' })
+  const second = await send(api, inbox, ['two@far.test'])
+  const shown = await desk.get<{
+    state: string
+    waiting: number
+    deliveries: { email: string; status: string; organizationId: string; response: string | null }[]
+  }>('/queues/@relay')
+  assert.deepEqual([shown.state, shown.waiting], ['paused', 2])
+  assert.deepEqual(
+    shown.deliveries.map(({ email, status }) => [email, status]),
+    [
+      ['two@far.test', 'pending'],
+      ['one@far.test', 'deferred'],
+    ],
+  )
+  assert.match(shown.deliveries[1]!.response!, /later/)
+  assert.equal(shown.deliveries[0]!.organizationId, organizationId)
+  assert.deepEqual(await desk.post('/queues/@relay/flush'), { moved: 1 })
+  sink.rule = () => null
+  await desk.post('/queues/@relay/resume')
+  for (const { submission } of [first, second]) await untilStates(api, submission.id, 'delivered')
+  await desk.post('/queues/@relay/pause')
+  const third = await send(api, inbox, ['three@far.test'])
+  const cancel = (confirm: string) => desk.ask('/queues/@relay/cancel', { method: 'POST', body: { confirm } })
+  assert.equal((await cancel('relay')).status, 400)
+  assert.deepEqual((await cancel('@relay')).body, { cancelled: 1 })
+  await untilStates(api, third.submission.id, 'failed')
+  assert.deepEqual(
+    (await entriesOf(stage)).map(({ action, subject, detail }) => [action, subject, detail]),
+    [
+      ['queue.paused', '@relay', {}],
+      ['queue.flushed', '@relay', { moved: 1 }],
+      ['queue.resumed', '@relay', {}],
+      ['queue.paused', '@relay', {}],
+      ['queue.cancelled', '@relay', { waiting: 1 }],
+    ],
+  )
+})
+
+test('what one organization has waiting is cancelled by its name, and no other’s', async (t) => {
+  const stage = await setStage(t)
+  const { node, desk } = stage
+  const [caller, other] = [await node.createCaller(), await node.createCaller()]
+  const first = await send(caller.api, await caller.api.createInbox(), ['first@far.test'])
+  await untilStates(caller.api, first.submission.id, 'delivered')
+  await desk.post('/queues/@capture/pause')
+  const { submission } = await send(caller.api, await caller.api.createInbox(), ['a@far.test'])
+  const kept = await send(other.api, await other.api.createInbox(), ['b@far.test'])
+  const path = `/organizations/${caller.organizationId}/cancel-queue`
+  assert.equal((await desk.ask(path, { method: 'POST', body: { confirm: 'Tes' } })).status, 400)
+  assert.deepEqual(await desk.post(path, { confirm: 'Test' }), { cancelled: 1 })
+  await untilStates(caller.api, submission.id, 'failed')
+  await desk.post('/queues/@capture/resume')
+  await untilStates(other.api, kept.submission.id, 'delivered')
+})
