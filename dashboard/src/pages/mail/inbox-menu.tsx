@@ -50,10 +50,11 @@ function Deletion({ inbox: { id, address, localPart }, onClose }: { inbox: Inbox
     onSuccess: async () => {
       onClose()
       toast(mail.inboxDeleted(address))
-      queries.removeQueries({ queryKey: ['inboxes', 'one', id] })
-      queries.removeQueries({ queryKey: ['threads', id] })
-      await queries.resetQueries({ queryKey: ['inboxes', 'list'] })
       go({}, 'replace')
+      await queries.resetQueries({ queryKey: ['inboxes', 'list'] })
+      // What is still shown would be asked for once more.
+      for (const queryKey of [['inboxes', 'one', id], ['threads', id]])
+        queries.removeQueries({ queryKey, type: 'inactive' })
     },
   })
   return (
