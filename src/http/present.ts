@@ -204,7 +204,8 @@ export function presentAcceptedSend({ submission, replayed }: AcceptedSend): Vie
 }
 
 export function presentEvent(row: EventRow, submissionId: string): View<typeof EventList>['events'][number] {
-  const { id, recipient, attempt, remote, response, enhancedStatus, classification } = row
+  const { id, recipient, attempt, response, enhancedStatus, classification } = row
+  const remote = row.remote && { host: row.remote.host, ip: row.remote.ip, tls: row.remote.tls }
   return {
     id,
     submissionId,

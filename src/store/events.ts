@@ -2,13 +2,24 @@
 import { type SubmissionId, uuidFor } from '../base/ids.ts'
 import type { Queryable } from '../postgres/db.ts'
 
+/** The server that was spoken to. */
+interface Remote {
+  host: string
+  ip: string
+  tls: string | null
+  /** The suite, as OpenSSL names it; absent where there was no TLS. */
+  cipher?: string | null
+  /** Which command the response answers; absent where nothing was answered. */
+  stage?: string
+}
+
 /** What an event tells. */
 export interface EventFact {
   type: string
   recipient: string | null
   at: Date
   attempt: number | null
-  remote: { host: string; ip: string; tls: string | null } | null
+  remote: Remote | null
   response: string | null
   enhancedStatus: string | null
   classification: string | null

@@ -139,7 +139,7 @@ test('what is held, or may not go out, is not tried: it says nothing of the way'
     const content = { submissionId, sender: { email: 'b@unproved.test' }, createdAt: new Date() }
     return { route: 'far.test', epoch: 1, content, deliveries: [delivery] } as unknown as DeliveryJob
   }
-  const line = { remote: { host: 'mx.far.test', ip: '127.0.0.1', tls: null } } as SmtpConnection
+  const line = { remote: { host: 'mx.far.test', ip: '127.0.0.1', tls: null, cipher: null } } as SmtpConnection
   const untried = { fault: null, decided: false, tried: false }
   assert.deepEqual(await verbs.carry(line, jobOf(held), 2_000), untried)
   assert.deepEqual(await verbs.carry(line, jobOf(other), 0), untried)

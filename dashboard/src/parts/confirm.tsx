@@ -16,6 +16,8 @@ interface ConfirmProps {
   onConfirm: () => void
   busy?: boolean
   error?: unknown
+  /** What the other button says, where `Cancel` could be taken for the deed. */
+  stay?: string
   /** What must be typed before. */
   word?: string
 }
@@ -29,12 +31,13 @@ export function Confirm({
   onConfirm,
   busy,
   error,
+  stay = parts.cancel,
   word,
 }: ConfirmProps) {
   const [typed, setTyped] = useState('')
   const footer = (
     <>
-      <Button onClick={onClose}>{parts.cancel}</Button>
+      <Button onClick={onClose}>{stay}</Button>
       <Button
         variant="danger"
         busy={busy}

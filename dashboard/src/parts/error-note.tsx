@@ -14,6 +14,11 @@ export function wordsOf(error: unknown): { title: string; hint: string | null } 
   return { title: parts.failed, hint: error instanceof Error ? error.message : null }
 }
 
+/** Whether what was asked for is not there, which no other try will change. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 404 || error.status === 410)
+}
+
 /** Nothing where there is no error. */
 export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   if (!error) return null

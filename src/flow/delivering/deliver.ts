@@ -284,7 +284,8 @@ function resultOf(
     return { ...claimKey, ...deferral, response: null, facts: [...begun, fact] }
   }
   const response = replyLine(result.reply)
-  const answered = { ...common, at, response, enhancedStatus: result.reply.enhanced }
+  const remote = attempt.remote && { ...attempt.remote, stage: result.stage }
+  const answered = { ...common, at, remote, response, enhancedStatus: result.reply.enhanced }
   if (result.outcome === 'delivered') {
     const facts = [...begun, { ...answered, type: 'delivered', classification: null }]
     return { ...claimKey, status: 'delivered', dueAt: null, response, failureCode: null, facts }

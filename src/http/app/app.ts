@@ -11,16 +11,19 @@ import { auditRoutes } from './routes/audit.ts'
 import { capturedRoutes } from './routes/captured.ts'
 import { invitationRoutes } from './routes/invitations.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { lifeRoutes } from './routes/life.ts'
 import { mailRoutes } from './routes/mail.ts'
 import { oidcRoutes } from './routes/oidc.ts'
 import { organizationRoutes } from './routes/organization.ts'
 import { passkeyRoutes } from './routes/passkeys.ts'
 import { personRoutes } from './routes/person.ts'
 import { sessionRoutes } from './routes/session.ts'
+import { suppressionSearchRoutes } from './routes/suppressions.ts'
 import { keyComponents } from './schemas/keys.ts'
 import { mailComponents } from './schemas/mail.ts'
 import { organizationComponents } from './schemas/organization.ts'
 import { peopleComponents } from './schemas/people.ts'
+import { sendingComponents } from './schemas/sending.ts'
 import { sessionComponents } from './schemas/session.ts'
 
 const components = [
@@ -29,6 +32,7 @@ const components = [
   ...organizationComponents,
   ...keyComponents,
   ...mailComponents,
+  ...sendingComponents,
 ]
 
 /** `addRoutes` adds the operations of the API, with the callers that it is given. */
@@ -48,6 +52,8 @@ export function serveApp(
       app.register(async (scope: Api) => {
         addRoutes(scope, bySession(deps))
         mailRoutes(scope, deps)
+        lifeRoutes(scope, deps)
+        suppressionSearchRoutes(scope, deps)
         if (deps.showsCaptured) capturedRoutes(scope, deps)
       })
       app.register(async (scope: Api) => addOwnRoutes(scope, deps))

@@ -95,7 +95,8 @@ function addShow(api: Api, { db }: HttpDeps): void {
   )
 }
 
-async function readSubmission(db: Db, caller: Caller, id: string): Promise<SubmissionRow> {
+/** A submission that the caller may see. */
+export async function readSubmission(db: Db, caller: Caller, id: string): Promise<SubmissionRow> {
   const submission = await findSubmission(db, caller.organizationId, id)
   if (!submission) throw new ServiceError('not_found')
   if (submission.inboxId) requireInbox(caller, submission.inboxId)

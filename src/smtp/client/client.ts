@@ -192,7 +192,7 @@ class Opening {
 
 /** One connection, ready to send; it carries one transaction at a time. */
 export class SmtpConnection {
-  readonly remote: { host: string; ip: string; tls: string | null }
+  readonly remote: { host: string; ip: string; tls: string | null; cipher: string | null }
   readonly extensions: ReadonlySet<string>
   readonly #wire: Wire
   readonly #state: PeerState
@@ -200,7 +200,7 @@ export class SmtpConnection {
   #busy = false
 
   constructor(wire: Wire, { host, address }: ConnectOptions, offer: Offer, timeouts: Timeouts) {
-    this.remote = { host, ip: address, tls: wire.tlsProtocol }
+    this.remote = { host, ip: address, tls: wire.tlsProtocol, cipher: wire.tlsCipher }
     this.extensions = new Set(offer.keys())
     this.#wire = wire
     this.#state = {

@@ -1,7 +1,133 @@
-// The sends.
+// What was sent, newest first, narrowed by filters; each row opens the life of its message.
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { SearchX, Send } from 'lucide-react'
+import { api, read } from '../../api/client.ts'
+import { StateBadge } from '../../parts/badge.tsx'
+import { Button, ButtonLink } from '../../parts/button.tsx'
+import { CodeBlock } from '../../parts/code-block.tsx'
+import { Empty } from '../../parts/empty.tsx'
 import { Page } from '../../parts/page.tsx'
+import { Time } from '../../parts/time.tsx'
+import { VirtualList } from '../../parts/virtual-list.tsx'
+import { life } from '../../texts/life.ts'
+import { sending } from '../../texts/sending.ts'
 import { shell } from '../../texts/shell.ts'
+import { FilterBar } from './filter-bar.tsx'
+import { type Filters, hasFilters, queryOf } from './filters.ts'
+import { type Submission, stateOf } from './journey.ts'
+
+const pageSize = 50
+const rowPx = 60
+const [liveMs, calmMs] = [4_000, 20_000]
+/** Longer lists are not read anew as a whole. */
+const mostLivePages = 2
 
 export function Submissions() {
-  return <Page title={shell.pages.sending}>{null}</Page>
+  const { status, recipient, inbox, period, since, until } = useSearch({ strict: false }) as Filters
+  const filters = { status, recipient, inbox, period, since, until }
+  const navigate = useNavigate()
+  const query = useSubmissions(filters)
+  const rows = query.data?.pages.flatMap(({ submissions }) => submissions) ?? []
+  const change = (next: Filters) => void navigate({ to: '/sending', search: { ...next }, replace: true })
+  return (
+    <Page title={shell.pages.sending} lead={sending.lead}>
+      {(rows.length > 0 || hasFilters(filters)) && <FilterBar filters={filters} onChange={change} />}
+      <div className="overflow-clip rounded-lg border bg-surface">
+        <VirtualList
+          label={sending.list}
+          query={query}
+          rows={rows}
+          keyOf={({ id }) => id}
+          rowPx={rowPx}
+          className="max-h-[max(420px,calc(100dvh-270px))] overflow-y-auto"
+          empty={hasFilters(filters) ? <NoMatch onClear={() => change({})} /> : <NothingSent />}
+        >
+          {(submission) => <SubmissionRow submission={submission} />}
+        </VirtualList>
+      </div>
+    </Page>
+  )
+}
+
+function useSubmissions(filters: Filters) {
+  return useInfiniteQuery({
+    queryKey: ['submissions', filters],
+    queryFn: ({ pageParam }) => {
+      const query = {
+        ...queryOf(filters, Date.now()),
+        limit: pageSize,
+        ...(pageParam && { cursor: pageParam }),
+      }
+      return read(api.GET('/v1/submissions', { params: { query } }))
+    },
+    initialPageParam: '',
+    getNextPageParam: ({ nextCursor }) => nextCursor,
+    refetchInterval: ({ state: { data } }) => {
+      if (!data || data.pages.length > mostLivePages) return false
+      const isMoving = data.pages[0]?.submissions.some(({ status }) => status === 'pending')
+      return isMoving ? liveMs : calmMs
+    },
+  })
+}
+
+function SubmissionRow({ submission }: { submission: Submission }) {
+  const { id, recipients, subject, from, createdAt } = submission
+  const [first, ...others] = recipients
+  return (
+    <Link
+      to="/sending/$submissionId"
+      params={{ submissionId: id }}
+      data-row
+      className="grid h-full grid-cols-[minmax(0,1fr)_auto] content-center items-center gap-x-4 border-b px-4 -outline-offset-2 hover:bg-hover sm:grid-cols-[140px_minmax(0,1fr)_minmax(0,1fr)_92px] sm:px-5"
+    >
+      <span className="order-2 flex sm:order-none">
+        <StateBadge state={stateOf(submission)} />
+      </span>
+      <span className="order-1 min-w-0 sm:order-none">
+        <span className="block truncate font-medium">
+          {first?.email}
+          {others.length > 0 && (
+            <span className="font-normal text-faint"> {sending.more(others.length)}</span>
+          )}
+        </span>
+        <span className="block truncate text-sm text-muted sm:text-faint">
+          <span className="sm:hidden">{subject || life.noSubject}</span>
+          <span className="hidden sm:inline">{sending.from(from.email)}</span>
+        </span>
+      </span>
+      <span className="hidden min-w-0 truncate text-muted sm:block">{subject || life.noSubject}</span>
+      <Time value={createdAt} className="numbers hidden text-right text-sm text-faint sm:block" />
+    </Link>
+  )
+}
+
+function NothingSent() {
+  return (
+    <Empty
+      icon={Send}
+      title={sending.none}
+      action={
+        <ButtonLink to="/mail" variant="primary">
+          {sending.noneAction}
+        </ButtonLink>
+      }
+      code={<CodeBlock code={firstSend} label={sending.noneCode} />}
+    >
+      {sending.noneWhat}
+    </Empty>
+  )
+}
+
+const firstSend = `curl ${location.origin}/v1/send -H "x-api-key: $KEY" \\
+  -H "idempotency-key: first-mail" -H "content-type: application/json" \\
+  -d '{"from": {"email": "you@your-domain"}, "to": [{"email": "ada@example.com"}],
+       "subject": "Hello", "text": "The first one."}'`
+
+function NoMatch({ onClear }: { onClear: () => void }) {
+  return (
+    <Empty icon={SearchX} title={sending.noMatch} action={<Button onClick={onClear}>{sending.clear}</Button>}>
+      {sending.noMatchWhat}
+    </Empty>
+  )
 }

@@ -1,7 +1,20 @@
-// Validation of addresses.
+// Whether mail would arrive: one address explained check by check, or a list with progress and a file at the end.
 import { Page } from '../../parts/page.tsx'
-import { shell } from '../../texts/shell.ts'
+import { Tabs } from '../../parts/tabs.tsx'
+import { validation } from '../../texts/validation.ts'
+import { ManyAddresses } from './many-addresses.tsx'
+import { OneAddress } from './one-address.tsx'
 
 export function Validation() {
-  return <Page title={shell.pages.validation}>{null}</Page>
+  return (
+    <Page title={validation.title} lead={validation.lead}>
+      <Tabs
+        label={validation.tabs}
+        tabs={[
+          { id: 'one', label: validation.one, content: <OneAddress /> },
+          { id: 'many', label: validation.many, content: <ManyAddresses /> },
+        ]}
+      />
+    </Page>
+  )
 }

@@ -1,0 +1,44 @@
+// What is known of the organization's domains, and how each use of one stands.
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { api, read, type Schemas } from '../../api/client.ts'
+
+export type Domain = Schemas['Domain']
+export type DomainRecord = Schemas['DomainRecord']
+
+export const domainsQuery = infiniteQueryOptions({
+  queryKey: ['domains'],
+  queryFn: ({ pageParam }) =>
+    read(
+      api.GET('/v1/domains', { params: { query: { limit: 50, ...(pageParam && { cursor: pageParam }) } } }),
+    ),
+  initialPageParam: '',
+  getNextPageParam: ({ nextCursor }) => nextCursor,
+})
+
+export const domainQuery = (domainId: string) =>
+  queryOptions({
+    queryKey: ['domain', domainId],
+    queryFn: () => read(api.GET('/v1/domains/{domainId}', { params: { path: { domainId } } })),
+  })
+
+export const trafficQuery = (domainId: string) =>
+  queryOptions({
+    queryKey: ['domain', domainId, 'traffic'],
+    queryFn: () => read(api.GET('/v1/domains/{domainId}/traffic', { params: { path: { domainId } } })),
+    refetchInterval: 30_000,
+  })
+
+export type RecordGroup = 'ownership' | 'outbound' | 'inbound' | 'recommended' | 'retired'
+
+export function groupOf({ purpose, required }: DomainRecord): RecordGroup {
+  if (purpose === 'dkim' && !required) return 'retired'
+  if (purpose === 'ownership') return 'ownership'
+  if (purpose === 'mx') return 'inbound'
+  return required ? 'outbound' : 'recommended'
+}
+
+/** Of the records that must be there, how many are. */
+export function countFound({ records }: Pick<Domain, 'records'>): { found: number; all: number } {
+  const required = records.filter((record) => record.required)
+  return { found: required.filter(({ status }) => status === 'valid').length, all: required.length }
+}

@@ -1,0 +1,42 @@
+// Asks before what still waits of a submission is cancelled.
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { api, read } from '../../api/client.ts'
+import { Confirm } from '../../parts/confirm.tsx'
+import { toast } from '../../parts/toasts.ts'
+import { life } from '../../texts/life.ts'
+import { lifeKey } from './life-query.ts'
+
+interface CancelDialogProps {
+  open: boolean
+  onClose: () => void
+  submissionId: string
+  waiting: number
+}
+
+export function CancelDialog({ open, onClose, submissionId, waiting }: CancelDialogProps) {
+  const queries = useQueryClient()
+  const cancel = useMutation({
+    mutationFn: () =>
+      read(api.POST('/v1/submissions/{submissionId}/cancel', { params: { path: { submissionId } } })),
+    onSuccess: async () => {
+      toast(life.cancelled)
+      onClose()
+      await queries.invalidateQueries({ queryKey: lifeKey(submissionId) })
+      await queries.invalidateQueries({ queryKey: ['submissions'] })
+    },
+  })
+  return (
+    <Confirm
+      open={open}
+      onClose={onClose}
+      title={life.cancelTitle}
+      deed={life.cancel}
+      stay={life.keep}
+      onConfirm={() => cancel.mutate()}
+      busy={cancel.isPending}
+      error={cancel.error}
+    >
+      {life.cancelWhat(waiting)}
+    </Confirm>
+  )
+}

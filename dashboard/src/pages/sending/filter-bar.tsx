@@ -1,0 +1,162 @@
+// What narrows the list of what was sent. Every filter stands in the page's address, so that a view can be kept and passed on.
+import { useQuery } from '@tanstack/react-query'
+import { X } from 'lucide-react'
+import { type FormEvent, useState } from 'react'
+import { ApiError, api, read } from '../../api/client.ts'
+import { Button } from '../../parts/button.tsx'
+import { Select, TextField } from '../../parts/field.tsx'
+import { sending } from '../../texts/sending.ts'
+import { states } from '../../texts/states.ts'
+import { type Filters, hasFilters, type Period, statuses } from './filters.ts'
+
+interface FilterBarProps {
+  filters: Filters
+  onChange: (filters: Filters) => void
+}
+
+export function FilterBar({ filters, onChange }: FilterBarProps) {
+  const words: Record<string, string> = states
+  const period = (filters.period ?? (filters.since || filters.until ? 'custom' : 'all')) as Period
+  return (
+    <search aria-label={sending.filters} className="mb-4 grid grid-cols-2 items-start gap-3 lg:flex">
+      <div className="lg:w-44">
+        <Select
+          label={sending.status}
+          value={filters.status ?? ''}
+          onChange={(event) => onChange({ ...filters, status: event.target.value || undefined })}
+          options={[
+            { value: '', label: sending.allStates },
+            ...statuses.map((value) => ({ value, label: words[value]! })),
+          ]}
+        />
+      </div>
+      <div className="lg:w-44">
+        <Select
+          label={sending.period}
+          value={period}
+          onChange={(event) => onChange({ ...filters, ...periodOf(event.target.value) })}
+          options={Object.entries(sending.periods).map(([value, label]) => ({ value, label }))}
+        />
+      </div>
+      {period === 'custom' && <Between filters={filters} onChange={onChange} />}
+      <div className="col-span-2 min-w-0 lg:flex-1">
+        <RecipientField key={filters.recipient} filters={filters} onChange={onChange} />
+      </div>
+      <div className="col-span-2 min-w-0 lg:flex-1">
+        <InboxField key={filters.inbox} filters={filters} onChange={onChange} />
+      </div>
+      {hasFilters(filters) && (
+        <div className="col-span-2 lg:pt-6.5">
+          <Button variant="quiet" icon={X} onClick={() => onChange({})}>
+            {sending.clear}
+          </Button>
+        </div>
+      )}
+    </search>
+  )
+}
+
+function periodOf(value: string): Filters {
+  return { period: value === 'all' ? undefined : value, since: undefined, until: undefined }
+}
+
+function Between({ filters, onChange }: FilterBarProps) {
+  return (
+    <>
+      {(['since', 'until'] as const).map((end) => (
+        <div key={end} className="lg:w-50">
+          <TextField
+            label={sending[end]}
+            type="datetime-local"
+            value={filters[end] ?? ''}
+            onChange={(event) =>
+              onChange({ ...filters, period: 'custom', [end]: event.target.value || undefined })
+            }
+          />
+        </div>
+      ))}
+    </>
+  )
+}
+
+/** Whole addresses alone can be looked for, so it is taken when it has been written. */
+function RecipientField({ filters, onChange }: FilterBarProps) {
+  const [text, setText] = useState(filters.recipient ?? '')
+  const [isWrong, setIsWrong] = useState(false)
+  const take = (event?: FormEvent) => {
+    event?.preventDefault()
+    const wanted = text.trim()
+    setIsWrong(wanted !== '' && !/^[^\s@]+@[^\s@]+$/.test(wanted))
+    if (wanted === (filters.recipient ?? '')) return
+    if (wanted === '' || /^[^\s@]+@[^\s@]+$/.test(wanted))
+      onChange({ ...filters, recipient: wanted || undefined })
+  }
+  return (
+    <form onSubmit={take}>
+      <TextField
+        label={sending.recipient}
+        type="search"
+        inputMode="email"
+        autoComplete="off"
+        placeholder="ada@example.com"
+        value={text}
+        error={isWrong ? sending.recipientWrong : null}
+        onChange={(event) => setText(event.target.value)}
+        onBlur={() => take()}
+      />
+    </form>
+  )
+}
+
+function InboxField({ filters, onChange }: FilterBarProps) {
+  const { data: known } = useInbox(filters.inbox)
+  const [typed, setTyped] = useState<string | null>(null)
+  const text = typed ?? known?.address ?? ''
+  const { data: found = [], isFetched } = useQuery({
+    queryKey: ['inboxes', 'named', text],
+    queryFn: async () =>
+      (await read(api.GET('/v1/inboxes', { params: { query: { q: text, limit: 8 } } }))).inboxes,
+    enabled: typed !== null && text.trim() !== '',
+  })
+  const choose = (value: string, inboxes: typeof found) => {
+    const inbox = inboxes.find(({ address }) => address === value.trim().toLowerCase())
+    if (inbox) onChange({ ...filters, inbox: inbox.id })
+    else if (value.trim() === '' && filters.inbox) onChange({ ...filters, inbox: undefined })
+  }
+  const isUnknown = typed !== null && isFetched && text.trim() !== '' && found.length === 0
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        choose(found.length === 1 ? found[0]!.address : text, found)
+      }}
+    >
+      <TextField
+        label={sending.inbox}
+        type="search"
+        autoComplete="off"
+        list="sender-inboxes"
+        value={text}
+        error={isUnknown ? sending.inboxUnknown : null}
+        onChange={(event) => {
+          setTyped(event.target.value)
+          choose(event.target.value, found)
+        }}
+      />
+      <datalist id="sender-inboxes">
+        {found.map(({ id, address }) => (
+          <option key={id} value={address} />
+        ))}
+      </datalist>
+    </form>
+  )
+}
+
+function useInbox(inboxId: string | undefined) {
+  return useQuery({
+    queryKey: ['inbox', inboxId],
+    queryFn: () => read(api.GET('/v1/inboxes/{inboxId}', { params: { path: { inboxId: inboxId! } } })),
+    enabled: inboxId !== undefined,
+    retry: (count, error) => !(error instanceof ApiError) && count < 2,
+  })
+}

@@ -1,0 +1,168 @@
+// What became of each recipient, made of the events: its attempts as one step each, and what it waits for.
+import type { Schemas } from '../../api/client.ts'
+import {
+  classifications,
+  failures,
+  type Meaning,
+  statuses,
+  subjects,
+  triedAgain,
+} from '../../texts/replies.ts'
+
+export type Submission = Schemas['Submission']
+export type LifeEvent = Schemas['DeliveryEvent']
+export type Life = Schemas['SubmissionLife']
+export type Outlook = Life['recipients'][number]
+export type Exchange = Life['exchanges'][number]
+
+export type StepKind =
+  | 'queued'
+  | 'attempt'
+  | 'blocked'
+  | 'withheld'
+  | 'delayed'
+  | 'returned'
+  | 'failed'
+  | 'suppressed'
+  | 'cancelled'
+  | 'complained'
+
+export interface Step {
+  id: string
+  kind: StepKind
+  /** When it happened; of an attempt, when it began. */
+  atMs: number
+  /** When an attempt had its answer; the same as `atMs` for what takes no time, null while it runs. */
+  endMs: number | null
+  /** How an attempt ended. */
+  outcome: 'delivered' | 'deferred' | 'bounced' | 'failed' | 'underway' | null
+  number: number | null
+  remote: LifeEvent['remote']
+  exchange: Exchange | null
+  response: string | null
+  enhancedStatus: string | null
+  classification: string | null
+}
+
+type RecipientStatus = Submission['recipients'][number]['status']
+
+export interface Journey {
+  email: string
+  status: RecipientStatus
+  outlook: Outlook | null
+  steps: Step[]
+}
+
+export interface Story {
+  startMs: number
+  journeys: Journey[]
+}
+
+const recipientEnds = new Set<string>(['delivered', 'bounced', 'failed', 'suppressed'])
+
+export function isSettled({ status }: Pick<Submission, 'status'>): boolean {
+  return status !== 'pending'
+}
+
+/** More than the API's one word: whether what is pending was put off, and how what failed has failed. */
+export function stateOf({ status, recipients, failureCode }: Submission): string {
+  const [only, ...others] = new Set(recipients.map((recipient) => recipient.status))
+  if (status === 'pending')
+    return recipients.some((recipient) => recipient.status === 'deferred') ? 'deferred' : 'queued'
+  if (status !== 'failed') return status
+  if (failureCode === 'cancelled') return 'cancelled'
+  return only !== undefined && others.length === 0 ? only : status
+}
+
+/** Where a recipient stands; what was cancelled is told from what has failed. */
+export function recipientState({ status, outlook }: Journey): string {
+  return status === 'failed' && outlook?.failureCode === 'cancelled' ? 'cancelled' : status
+}
+
+export function isEnded(status: string): boolean {
+  return recipientEnds.has(status)
+}
+
+/** The recipients in their order; events that name nobody are of all of them. */
+export function tellStory(
+  submission: Submission,
+  events: readonly LifeEvent[],
+  life: Life | undefined,
+): Story {
+  const exchanges = new Map((life?.exchanges ?? []).map((exchange) => [exchange.eventId, exchange]))
+  const byRecipient = Map.groupBy(events, ({ recipient }) => recipient ?? '')
+  const outlooks = new Map((life?.recipients ?? []).map((outlook) => [outlook.email, outlook]))
+  return {
+    startMs: Date.parse(submission.createdAt),
+    journeys: submission.recipients.map(({ email, status }) => ({
+      ...{ email, status, outlook: outlooks.get(email) ?? null },
+      steps: stepsOf(byRecipient.get(email) ?? [], exchanges),
+    })),
+  }
+}
+
+function stepsOf(events: readonly LifeEvent[], exchanges: ReadonlyMap<string, Exchange>): Step[] {
+  const steps: Step[] = []
+  for (const event of events) {
+    const open = steps.findLast((step) => step.outcome === 'underway' && step.number === event.attempt)
+    if (event.type === 'accepted') continue
+    if (open && event.attempt !== null) Object.assign(open, answerOf(event, exchanges))
+    else steps.push(stepOf(event, exchanges, steps))
+  }
+  return steps
+}
+
+function answerOf(event: LifeEvent, exchanges: ReadonlyMap<string, Exchange>) {
+  return {
+    id: event.id,
+    endMs: Date.parse(event.at),
+    outcome: event.type as Step['outcome'],
+    remote: event.remote,
+    exchange: exchanges.get(event.id) ?? null,
+    response: event.response,
+    enhancedStatus: event.enhancedStatus,
+    classification: event.classification,
+  }
+}
+
+function stepOf(event: LifeEvent, exchanges: ReadonlyMap<string, Exchange>, before: readonly Step[]): Step {
+  const answer = answerOf(event, exchanges)
+  const common = { atMs: answer.endMs, number: event.attempt }
+  if (event.type === 'attempted')
+    return { ...answer, ...common, kind: 'attempt', endMs: null, outcome: 'underway' }
+  if (event.attempt !== null && event.type !== 'complained') return { ...answer, ...common, kind: 'attempt' }
+  return { ...answer, ...common, kind: kindOf(event, before), outcome: null }
+}
+
+/** What happened outside an attempt. A report that came later speaks of what had been delivered. */
+function kindOf({ type, classification }: LifeEvent, before: readonly Step[]): StepKind {
+  if (type === 'bounced') return 'returned'
+  if (type !== 'deferred') return type === 'attempted' || type === 'delivered' ? 'queued' : (type as StepKind)
+  if (before.some(({ outcome }) => outcome === 'delivered')) return 'delayed'
+  return classification === 'policy' ? 'withheld' : 'blocked'
+}
+
+/** What a step means and what to do; null where its name says it all. */
+export function meaningOf(step: Step, outlook: Outlook | null): Meaning | null {
+  if (step.outcome === 'delivered' || step.outcome === 'underway') return null
+  if (['suppressed', 'cancelled', 'failed'].includes(step.kind))
+    return failures[outlook?.failureCode ?? step.kind] ?? failures[step.kind] ?? null
+  const isAnswer = step.kind === 'attempt' || step.kind === 'returned' || step.kind === 'blocked'
+  if (!isAnswer || (step.outcome === 'deferred' && step.response === null)) return null
+  const kind = step.classification ?? 'other'
+  const { means, todo } =
+    (isCertain.has(kind) ? null : meaningOfCode(step.enhancedStatus)) ??
+    classifications[kind] ??
+    classifications['other']!
+  return { means, todo: step.outcome === 'deferred' ? triedAgain(todo) : todo }
+}
+
+/** Kinds that were read from the server's words and say more than its status. */
+const isCertain = new Set(['greylisted', 'rate_limited', 'spam', 'tls', 'expired'])
+
+/** RFC 3463: class, subject and detail; the class says only whether it is for good. */
+function meaningOfCode(code: string | null): Meaning | null {
+  const [, subject, detail] = code?.split('.') ?? []
+  if (subject === undefined || detail === undefined) return null
+  return statuses[`${subject}.${detail}`] ?? subjects[subject] ?? null
+}

@@ -1,0 +1,40 @@
+// The life of a submission beyond its events, for its page.
+import { findThreadOf, listExchanges, listOutlooks } from '../../../store/submission-life.ts'
+import type { Api, AppDeps } from '../../api.ts'
+import { readSubmission } from '../../routes/submissions.ts'
+import { SubmissionParams } from '../../schemas/params.ts'
+import { Nothing } from '../../schemas/scalars.ts'
+import { SubmissionLife } from '../schemas/sending.ts'
+
+const mostExchanges = 1_000
+
+export function lifeRoutes(api: Api, { db }: Pick<AppDeps, 'db'>): void {
+  api.get(
+    '/v1/submissions/:submissionId/life',
+    {
+      config: { scope: 'delivery:read', refusals: ['inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'getSubmissionLife',
+        tags: ['Submissions'],
+        summary: 'Show what a submission waits for, and how its servers were spoken to',
+        params: SubmissionParams,
+        querystring: Nothing,
+        response: { 200: SubmissionLife.ref },
+      },
+    },
+    async ({ caller, params }) => {
+      const { id, inboxId, messageId } = await readSubmission(db, caller, params.submissionId)
+      const [outlooks, exchanges, threadId] = await Promise.all([
+        listOutlooks(db, id),
+        listExchanges(db, id, mostExchanges),
+        messageId === null ? null : findThreadOf(db, messageId),
+      ])
+      const recipients = outlooks.map(({ isOnWire, isPaused, nextAttemptAt, givenUpAt, ...rest }) => ({
+        ...{ ...rest, onWire: isOnWire, paused: isPaused },
+        nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
+        givenUpAt: givenUpAt?.toISOString() ?? null,
+      }))
+      return { inboxId, threadId, messageId: threadId && messageId, recipients, exchanges }
+    },
+  )
+}

@@ -1,0 +1,65 @@
+// What the pages show of sending beyond what the API gives: the life of a submission, and one suppression by its address.
+import Type, { type Static } from 'typebox'
+import {
+  Count,
+  component,
+  failureCode,
+  InboxIdText,
+  MessageIdText,
+  nullable,
+  oneOfOrNull,
+  ThreadIdText,
+  Time,
+  Uuid,
+} from '../../schemas/scalars.ts'
+import { Suppression } from '../../schemas/suppression.ts'
+
+const Outlook = Type.Object({
+  email: Type.String(),
+  attempts: Count,
+  failureCode,
+  onWire: Type.Boolean({ description: 'It is with a remote server at this moment.' }),
+  nextAttemptAt: nullable({ ...Time, description: 'When it is tried next, while it waits.' }),
+  givenUpAt: nullable({ ...Time, description: 'When it is given up, while it is not settled.' }),
+  paused: Type.Boolean({ description: 'The operator has paused the queue that it waits in.' }),
+})
+
+const Exchange = Type.Object({
+  eventId: Uuid,
+  cipher: nullable(Type.String({ description: 'The cipher suite of the connection, as OpenSSL names it.' })),
+  stage: oneOfOrNull(['connect', 'mail', 'rcpt', 'data', 'message'], 'What the response answers.'),
+})
+
+export const SubmissionLife = component(
+  'SubmissionLife',
+  Type.Object(
+    {
+      inboxId: nullable(InboxIdText),
+      threadId: nullable({
+        ...ThreadIdText,
+        description: 'Null without a message, and where it was deleted.',
+      }),
+      messageId: nullable({
+        ...MessageIdText,
+        description: 'Null without a message, and where it was deleted.',
+      }),
+      recipients: Type.Array(Outlook, { description: 'In the order of the submission.' }),
+      exchanges: Type.Array(Exchange, { description: 'Of the newest thousand events that have a server.' }),
+    },
+    { description: 'What a submission waits for, and how its servers were spoken to.' },
+  ),
+)
+
+export const FoundSuppression = component(
+  'FoundSuppression',
+  Type.Object(
+    {
+      suppression: Type.Unsafe<Static<typeof Suppression.definition> | null>({
+        anyOf: [Suppression.ref, { type: 'null' }],
+      }),
+    },
+    { description: 'The suppression of an address; null: mail to it goes out.' },
+  ),
+)
+
+export const sendingComponents = [SubmissionLife.definition, FoundSuppression.definition]

@@ -1,0 +1,54 @@
+// What the events of a submission do not tell: what each recipient waits for, and on which command and cipher an answer came.
+import type { SubmissionId } from '../base/ids.ts'
+import type { Queryable } from '../postgres/db.ts'
+
+export interface RecipientOutlook {
+  email: string
+  attempts: number
+  failureCode: string | null
+  /** Whether it is with a remote server at this moment. */
+  isOnWire: boolean
+  /** While it waits: when it is tried next, and when it is given up. */
+  nextAttemptAt: Date | null
+  givenUpAt: Date | null
+  /** Whether an operator has paused the queue that it waits in. */
+  isPaused: boolean
+}
+
+export interface Exchange {
+  eventId: string
+  cipher: string | null
+  stage: string | null
+}
+
+/** Each recipient in the order of the submission. */
+export async function listOutlooks(db: Queryable, id: SubmissionId): Promise<RecipientOutlook[]> {
+  return await db.query<RecipientOutlook>(
+    `select d.email, d.attempts, d.failure_code as "failureCode", d.claim_epoch is not null as "isOnWire",
+      case when w.waits and d.claim_epoch is null then greatest(d.due_at, r.not_before) end as "nextAttemptAt",
+      case when w.waits then d.expires_at end as "givenUpAt", w.waits and coalesce(r.paused, false) as "isPaused"
+    from delivery d
+    cross join lateral (select d.status in ('pending', 'deferred') as waits) w
+    left join route r on r.key = d.route
+    where d.submission_id = $1 order by d.position`,
+    [id],
+  )
+}
+
+/** Of the newest events that have an answer. */
+export async function listExchanges(db: Queryable, id: SubmissionId, limit: number): Promise<Exchange[]> {
+  return await db.query<Exchange>(
+    `select e.id as "eventId", e.remote ->> 'cipher' as cipher, e.remote ->> 'stage' as stage
+    from event e where e.submission_id = $1 and e.remote is not null order by e.seq desc limit $2`,
+    [id, limit],
+  )
+}
+
+/** The thread of the submission's message; null where it has none, or it was deleted. */
+export async function findThreadOf(db: Queryable, messageId: string): Promise<string | null> {
+  const [row] = await db.query<{ id: string }>(
+    `select m.thread_id as id from message m join inbox b on b.id = m.inbox_id and b.status <> 'deleted' where m.id = $1`,
+    [messageId],
+  )
+  return row?.id ?? null
+}

@@ -1,0 +1,123 @@
+// The pages of suppressions and of validation, in a real browser: single addresses, lists that are brought, files that leave.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { before, test } from 'node:test'
+import type { Api } from '../support/api.ts'
+import { chromiumMissing } from '../support/chromium.ts'
+import { openPages, type Pages } from '../support/dashboard.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { makePlace, startNode } from '../support/node.ts'
+import { type Scope, until } from '../support/until.ts'
+
+before(() =>
+  assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
+)
+const skip = chromiumMissing ?? false
+
+async function setStage(t: Scope): Promise<{ api: Api; pages: Pages }> {
+  const dns = await DnsServer.start({
+    'far.test': { MX: [[10, 'mx.far.test']] },
+    'mx.far.test': { A: ['192.0.2.7'] },
+  })
+  t.after(() => dns.close())
+  const node = await startNode(await makePlace(t), {
+    env: { POSTHORN_DNS: dns.address, POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' },
+  })
+  const { api, organizationId } = await node.createCaller()
+  return { api, pages: await openPages(t, node, organizationId) }
+}
+
+async function suppressed(api: Api): Promise<string[]> {
+  const { suppressions } = await api.want<{ suppressions: { email: string }[] }>('/v1/suppressions?limit=100')
+  return suppressions.map(({ email }) => email).sort()
+}
+
+test('addresses are suppressed by hand and by a list, found, let go of, and exported without formulas', {
+  skip,
+}, async (t) => {
+  const { api, pages } = await setStage(t)
+  const { page } = pages
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  await pages.open('/suppressions', 'Suppressions')
+  await page.getByText('Nothing is suppressed').waitFor()
+  assert.deepEqual(await pages.audit(), [])
+  await page.getByRole('button', { name: 'Add an address' }).click()
+  await page.getByLabel('Address', { exact: true }).fill('=cmd@far.test')
+  await page.keyboard.press('Enter')
+  await page.getByText('=cmd@far.test is suppressed.').waitFor()
+  await page.getByRole('button', { name: 'Import' }).click()
+  const lines = [
+    'name;email',
+    'Ada;ada@far.test',
+    'Ada again;ADA@far.test',
+    'Nobody;nonsense',
+    'Grace;grace@far.test',
+  ]
+  await page.locator('input[type=file]').setInputFiles({
+    ...{ name: 'list.csv', mimeType: 'text/csv', buffer: Buffer.from(lines.join('\r\n')) },
+  })
+  await page.getByText('2 addresses', { exact: true }).waitFor()
+  await page.getByText('1 is there twice and taken once').waitFor()
+  await page.getByText('1 line holds no address and is left out').waitFor()
+  assert.deepEqual(await pages.audit(), [])
+  await page.getByRole('button', { name: 'Suppress 2 addresses' }).click()
+  await page.getByText('Done.').waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click()
+  assert.deepEqual(await suppressed(api), ['=cmd@far.test', 'ada@far.test', 'grace@far.test'])
+  await page.getByText('grace@far.test', { exact: true }).waitFor()
+  assert.deepEqual(await pages.audit(), [])
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Export' }).click(),
+  ])
+  assert.match(readFileSync(await file.path(), 'utf8'), /^email,reason,submissionId,createdAt\r\n/)
+  assert.match(readFileSync(await file.path(), 'utf8'), /^'=cmd@far\.test,manual,/m)
+  await page.getByLabel('Find an address').fill('joe@far.test')
+  await page.getByText('joe@far.test is not suppressed: mail to it goes out.').waitFor()
+  await page.getByLabel('Find an address').fill('ada')
+  await page.getByRole('button', { name: 'Remove ada@far.test' }).click()
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await page.getByRole('button', { name: 'Remove ada@far.test' }).click()
+  await page.getByRole('button', { name: 'Dismiss' }).last().click()
+  await until('it to be removed', async () => !(await suppressed(api)).includes('ada@far.test'))
+  assert.deepEqual(pages.complaints, [])
+})
+
+test('one address is explained check by check; a list is judged with progress and taken away as a file', {
+  skip,
+}, async (t) => {
+  const { pages } = await setStage(t)
+  const { page } = pages
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  await pages.open('/validation', 'Validation')
+  await page.getByLabel('Address', { exact: true }).fill('ada@gmail.con')
+  await page.keyboard.press('Enter')
+  await page.getByText('Mail to it would not arrive').waitFor()
+  await page.getByRole('button', { name: 'Use ada@gmail.com' }).waitFor()
+  assert.deepEqual(await pages.audit(), [])
+  await page.getByLabel('Address', { exact: true }).fill('info@far.test')
+  await page.keyboard.press('Enter')
+  await page.getByText('It belongs to a role').waitFor()
+  await page.getByText('A mail server can be reached').waitFor()
+  await page.getByRole('tab', { name: 'A list' }).click()
+  const lines = Array.from({ length: 250 }, (_, index) => `reader${index}@far.test`)
+  await page
+    .getByLabel('Or paste addresses, one a line')
+    .fill([...lines, 'nonsense', 'info@far.test'].join('\n'))
+  await page.getByRole('button', { name: 'Check 252 addresses' }).click()
+  await page.getByText('Done.').waitFor()
+  await page.getByRole('button', { name: 'Deliverable 250' }).waitFor()
+  assert.deepEqual(await pages.audit(), [])
+  await page.getByRole('button', { name: 'Undeliverable 1' }).click()
+  await page.getByText('This is not written as an address.').waitFor()
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download as CSV' }).click(),
+  ])
+  const rows = readFileSync(await file.path(), 'utf8')
+    .trim()
+    .split('\r\n')
+  assert.equal(rows.length, 253)
+  assert.match(rows[1]!, /^1,reader0@far\.test,reader0@far\.test,deliverable,accepted,,mx\.far\.test$/)
+  assert.deepEqual(pages.complaints, [])
+})

@@ -1,0 +1,103 @@
+// The pages of domains, in a real browser: a domain is added, its records found, its keys changed, and it is deleted.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { before, test } from 'node:test'
+import { chromiumMissing } from '../support/chromium.ts'
+import { type Domain, publish, registerDomain } from '../support/customer-domain.ts'
+import { openPages } from '../support/dashboard.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { makePlace, startNode } from '../support/node.ts'
+import { until } from '../support/until.ts'
+
+before(() =>
+  assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
+)
+const skip = chromiumMissing ?? false
+
+test('a domain is added, its records are found, its keys are changed, and it is deleted', {
+  skip,
+}, async (t) => {
+  const dns = await DnsServer.start({})
+  t.after(() => dns.close())
+  const env = { POSTHORN_DNS: dns.address, POSTHORN_MAIL_HOST: 'mx.posthorn.test' }
+  const node = await startNode(await makePlace(t), { env })
+  const { api, organizationId } = await node.createCaller()
+  const pages = await openPages(t, node, organizationId)
+  const { page } = pages
+  // Colours that change with the theme are judged when they have changed.
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  const text = (wanted: string | RegExp) => page.getByText(wanted).first().waitFor()
+  await pages.open('/domains', 'Domains')
+  await text('No domain yet')
+  assert.deepEqual(await pages.audit(), [])
+  await page.getByRole('button', { name: 'Add a domain' }).click()
+  await page.getByLabel('Domain', { exact: true }).fill('Bücher.example')
+  await text('In DNS this is xn--bcher-kva.example.')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'bücher.example' }).waitFor()
+  const [domain] = (await api.want<{ domains: Domain[] }>('/v1/domains')).domains
+  assert.equal(domain!.domain, 'xn--bcher-kva.example')
+  await page.getByRole('button', { name: 'Check now' }).click()
+  await text('0 of 6 needed records were found.')
+  await text(/Looks again in/)
+  assert.deepEqual(await pages.audit(), [])
+  publish(dns, domain!, ['outbound', 'inbound'])
+  await page.getByRole('button', { name: 'Check now' }).click()
+  await text('Everything that is needed was found.')
+  await text('Inboxes and the API may send from every address of it.')
+  await text('Mail to it arrives in the inboxes that you open on it.')
+  const [zone] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download' }).click(),
+  ])
+  assert.equal(zone.suggestedFilename(), 'xn--bcher-kva.example.zone')
+  assert.match(
+    readFileSync(await zone.path(), 'utf8'),
+    /_posthorn-challenge\.xn--bcher-kva\.example\. 3600 IN TXT/,
+  )
+  await page.getByRole('button', { name: 'Make new keys' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Make new keys' }).click()
+  await text('New keys wait until their records are found. Until then the old ones sign.')
+  const rotated = await api.want<Domain>(`/v1/domains/${domain!.id}`)
+  assert.equal(rotated.records.filter(({ purpose }) => purpose === 'dkim').length, 4)
+  assert.deepEqual(await pages.audit(), [])
+  await page.getByRole('button', { name: 'Delete the domain' }).click()
+  const dialog = page.getByRole('dialog')
+  assert.ok(await dialog.getByRole('button', { name: 'Delete the domain' }).isDisabled())
+  await dialog.getByLabel(/Type xn--bcher-kva.example/).fill('xn--bcher-kva.example')
+  await dialog.getByRole('button', { name: 'Delete the domain' }).click()
+  await text('No domain yet')
+  assert.deepEqual((await api.want<{ domains: Domain[] }>('/v1/domains')).domains, [])
+  assert.deepEqual(pages.complaints, [])
+})
+
+test('what DNS has instead of a record stands beside what it should be, and is looked for again by itself', {
+  skip,
+}, async (t) => {
+  const dns = await DnsServer.start({})
+  t.after(() => dns.close())
+  const node = await startNode(await makePlace(t), {
+    env: { POSTHORN_DNS: dns.address, POSTHORN_MAIL_HOST: 'mx.posthorn.test' },
+  })
+  const { api, organizationId } = await node.createCaller()
+  const domain = await registerDomain(api, 'shop.example')
+  publish(dns, domain, ['outbound'])
+  dns.set('bounce.shop.example', { MX: [[10, 'mx.elsewhere.test']], TXT: ['v=spf1 -all'] })
+  const pages = await openPages(t, node, organizationId, { width: 390, height: 844 })
+  const { page } = pages
+  // Colours that change with the theme are judged when they have changed.
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  await page.clock.install()
+  await pages.open(`/domains/${domain.id}`, 'shop.example')
+  await page.getByRole('button', { name: 'Check now' }).click()
+  await page.getByText('10 mx.elsewhere.test').or(page.getByText('mx.elsewhere.test')).first().waitFor()
+  assert.deepEqual(await pages.audit(), [])
+  publish(dns, domain, ['outbound', 'inbound'])
+  await page.clock.runFor(16_000)
+  await until('it to look again', async () => {
+    const { status } = (await api.want<Domain>(`/v1/domains/${domain.id}`)).capabilities.outbound
+    return status === 'verified'
+  })
+  await page.getByText('Everything that is needed was found.').waitFor()
+  assert.deepEqual(pages.complaints, [])
+})
