@@ -53,7 +53,10 @@ function Deletion({ inbox: { id, address, localPart }, onClose }: { inbox: Inbox
       go({}, 'replace')
       await queries.resetQueries({ queryKey: ['inboxes', 'list'] })
       // What is still shown would be asked for once more.
-      for (const queryKey of [['inboxes', 'one', id], ['threads', id]])
+      for (const queryKey of [
+        ['inboxes', 'one', id],
+        ['threads', id],
+      ])
         queries.removeQueries({ queryKey, type: 'inactive' })
     },
   })

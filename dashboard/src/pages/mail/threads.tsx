@@ -3,7 +3,6 @@
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { MailPlus, PenLine } from 'lucide-react'
 import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
-import { onLiveEvent } from '../../api/live.ts'
 import { Button } from '../../parts/button.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { Empty } from '../../parts/empty.tsx'
@@ -126,11 +125,17 @@ function useNewest(inboxId: string): void {
     }
     const { dataUpdatedAt = 0 } = queries.getQueryState(threadsQuery(inboxId).queryKey) ?? {}
     if (dataUpdatedAt > 0 && Date.now() - dataUpdatedAt > freshMs) refresh()
-    const stop = onLiveEvent(({ type, data }) => {
-      if (type === 'stream.reset' || data.message?.inboxId === inboxId) refresh()
+    let stop: (() => void) | null = null
+    let isOver = false
+    void import('../../api/live.ts').then(({ onLiveEvent }) => {
+      if (isOver) return
+      stop = onLiveEvent(({ type, data }) => {
+        if (type === 'stream.reset' || data.message?.inboxId === inboxId) refresh()
+      })
     })
     return () => {
-      stop()
+      isOver = true
+      stop?.()
       clearTimeout(timer.current)
     }
   }, [queries, inboxId])
