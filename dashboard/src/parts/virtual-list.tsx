@@ -11,6 +11,8 @@ const fetchAheadRows = 5
 /** Above and below what is seen; and what is in the page changes by so many at once. */
 const overscanRows = 12
 const stepRows = 6
+/** For a row that is not in the page yet. */
+const framesWaited = 5
 
 interface VirtualListProps<Row> {
   label: string
@@ -134,16 +136,17 @@ function useRowKeys(frame: Frame, rowPx: number, count: number): void {
     const next = at ? Number(at) + step : Math.ceil(element.scrollTop / rowPx)
     if (next < 0 || next >= count) return
     scrollTo(element, next * rowPx, rowPx)
-    requestAnimationFrame(() =>
-      requestAnimationFrame(() =>
-        element
-          .querySelector<HTMLElement>(`[data-index="${next}"] [data-row]`)
-          ?.focus({ preventScroll: true }),
-      ),
-    )
+    focusRow(element, next, framesWaited)
   }
   useShortcut({ keys: 'j', label: lists.next, group: lists.group }, () => move(1))
   useShortcut({ keys: 'k', label: lists.previous, group: lists.group }, () => move(-1))
+}
+
+/** At once where the row is in the page; else it comes with one of the next frames. */
+function focusRow(element: HTMLElement, index: number, frames: number): void {
+  const row = element.querySelector<HTMLElement>(`[data-index="${index}"] [data-row]`)
+  if (row) row.focus({ preventScroll: true })
+  else if (frames > 0) requestAnimationFrame(() => focusRow(element, index, frames - 1))
 }
 
 function scrollTo(element: HTMLElement, topPx: number, rowPx: number): void {
