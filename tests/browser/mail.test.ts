@@ -114,7 +114,8 @@ test('HTML is shown without what loads; pictures come on a click, and files wher
   await until('the inline picture', () =>
     frame
       .getByAltText('near')
-      .evaluate((image) => String(image.getAttribute('src')).startsWith('data:image/png')),
+      .getAttribute('src')
+      .then((src) => src?.startsWith('data:image/png')),
   )
   assert.deepEqual(await audit(), [])
   const link = frame.getByRole('link', { name: 'on' })
