@@ -4,6 +4,7 @@ import { Endings } from './children.ts'
 import type { Plan, Suite } from './plan.ts'
 import { describeMachine } from './report.ts'
 import { benchAccept } from './suites/accept.ts'
+import { benchDashboard } from './suites/dashboard.ts'
 import { benchGrowth } from './suites/growth.ts'
 import { benchInbound } from './suites/inbound.ts'
 import { benchMemory } from './suites/memory.ts'
@@ -20,6 +21,7 @@ const suites: Record<string, Suite> = {
   memory: benchMemory,
   growth: benchGrowth,
   metrics: benchMetrics,
+  dashboard: benchDashboard,
   webhooks: benchWebhooks,
 }
 

@@ -7,10 +7,10 @@ import { weighFirstView } from './build/first-view.ts'
 
 const folder = import.meta.dirname
 
-/** What nearly every page needs goes into one file, for each of its own costs a slow machine more than its bytes; what is large or seldom does not. */
+/** What nearly every page needs goes into one file, for each of its own costs a slow machine more than its bytes; the rest goes with its pages. */
 const common = {
   name: 'common',
-  test: /src\/(?:queries|api\/|parts\/(?!chart|confirm|dialog|mail-|open-menu|radio-group|secret-dialog|steps|tabs|tooltip|virtual-list)|shell\/(?!found|palette|\w+-sheet)|texts\/(?:lists|parts|shell|states))/,
+  test: /src\/(?:queries|api\/client|parts\/(?:badge|button|card|classes|copy-button|empty|error-note|field|kbd|loaded|menu|nonce|page|shortcut|skeleton|table|theme|time|toaster|toasts|use-title)\.|shell\/(?!found|live|palette|\w+-sheet)|texts\/(?:lists|parts|shell|states|may)\.)/,
 }
 
 export default defineConfig({

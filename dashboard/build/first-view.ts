@@ -7,6 +7,7 @@ const mostBytes = 150_000
 const views: Record<string, string[]> = {
   'sign-in': ['index.html', 'src/pages/access/sign-in.tsx'],
   overview: ['index.html', 'src/shell/frame.tsx', 'src/pages/overview/overview.tsx'],
+  mail: ['index.html', 'src/shell/frame.tsx', 'src/pages/mail/mail.tsx'],
   desk: ['desk.html'],
 }
 

@@ -3,7 +3,7 @@ import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { onSignedOut } from './api/client.ts'
+import { onSignedOut, setChangeToken } from './api/client.ts'
 import { passNonceOn } from './parts/nonce.ts'
 import { listenForShortcuts } from './parts/shortcut.ts'
 import { Toaster } from './parts/toaster.tsx'
@@ -14,12 +14,12 @@ import './theme.css'
 
 passNonceOn()
 listenForShortcuts()
-onSignedOut(() => {
-  // Once for the many answers that say so together.
-  if (queries.getQueryData(sessionQuery.queryKey) === null) return
+onSignedOut(async () => {
+  // Once for the many answers that say so together: without a token nobody is signed out again.
+  setChangeToken(null)
+  await router.navigate({ to: '/sign-in', search: { to: router.state.location.href } })
   queries.clear()
   queries.setQueryData(sessionQuery.queryKey, null)
-  void router.navigate({ to: '/sign-in', search: { to: router.state.location.href } })
 })
 
 createRoot(document.getElementById('root')!).render(

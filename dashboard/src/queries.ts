@@ -2,13 +2,13 @@
 import { QueryClient } from '@tanstack/react-query'
 import { ApiError } from './api/client.ts'
 
-const freshMs = 10_000
+const staleMs = 10_000
 const mostRetries = 2
 
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      staleTime: freshMs,
+      staleTime: staleMs,
       retry: (count, error) => count < mostRetries && !(error instanceof ApiError && error.status < 500),
     },
   },

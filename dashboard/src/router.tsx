@@ -31,7 +31,7 @@ const frame = createRoute({
   component: lazyRouteComponent(() => import('./shell/frame.tsx'), 'Frame'),
   errorComponent: BrokenAlone,
   beforeLoad: async ({ location }) => {
-    const session = await queries.ensureQueryData(sessionQuery)
+    const session = await queries.ensureQueryData({ ...sessionQuery, revalidateIfStale: true })
     if (!session)
       throw redirect({ to: '/sign-in', search: location.href === '/' ? {} : { to: location.href } })
     if (session.organization?.status !== 'active') throw redirect({ to: '/pending' })

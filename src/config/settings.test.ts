@@ -4,6 +4,11 @@ import { test } from 'node:test'
 import { SettingError } from './setting-reader.ts'
 import { readSettings } from './settings.ts'
 
+const oidc = {
+  POSTHORN_OIDC_ISSUER: 'https://id.example.com',
+  POSTHORN_OIDC_CLIENT_ID: 'posthorn',
+  POSTHORN_OIDC_CLIENT_SECRET: 'swordfish',
+}
 const live = { POSTHORN_MAIL_HOST: 'mx.example.com', POSTHORN_HTTPS: '0.0.0.0:443' }
 
 for (const [what, environment, publicUrl] of [
@@ -36,6 +41,17 @@ test('ACME is Let’s Encrypt unless another directory is named', () => {
   assert.equal(readSettings(live).acme, null)
 })
 
+test('an identity provider is one by its issuer, id and secret, and is called by its host', () => {
+  const { oidc: read, isSignUpOpen } = readSettings({ ...oidc, POSTHORN_SIGN_UP: 'invited' })
+  assert.deepEqual(read, {
+    ...{ issuer: 'https://id.example.com', clientId: 'posthorn', clientSecret: 'swordfish' },
+    name: 'id.example.com',
+  })
+  assert.equal(isSignUpOpen, false)
+  const plain = readSettings({})
+  assert.deepEqual([plain.oidc, plain.isSignUpOpen], [null, true])
+})
+
 for (const [what, environment, words] of [
   [
     'no address',
@@ -59,6 +75,23 @@ for (const [what, environment, words] of [
     'two listeners at one address',
     { POSTHORN_HTTP: '[::1]:8080', POSTHORN_HTTPS: '[::1]:8080' },
     /POSTHORN_HTTP and POSTHORN_HTTPS are both \[::1\]:8080/,
+  ],
+  ['no kind of sign-up', { POSTHORN_SIGN_UP: 'closed' }, /POSTHORN_SIGN_UP="closed".*write open or invited/],
+  [
+    'a provider without its secret',
+    { ...oidc, POSTHORN_OIDC_CLIENT_SECRET: '' },
+    /go together: write all three/,
+  ],
+  ['the name of no provider', { POSTHORN_OIDC_NAME: 'Example ID' }, /go together/],
+  [
+    'a provider that is asked in the clear',
+    { ...oidc, POSTHORN_OIDC_ISSUER: 'http://id.example.com' },
+    /POSTHORN_OIDC_ISSUER cannot be used: write https:/,
+  ],
+  [
+    'a provider with a question',
+    { ...oidc, POSTHORN_OIDC_ISSUER: 'https://id.example.com/?a=b' },
+    /OIDC_ISSUER/,
   ],
   ['no listener', { POSTHORN_HTTPS: '443' }, /POSTHORN_HTTPS="443" cannot be used: write 0\.0\.0\.0:443/],
 ] as const)

@@ -10,6 +10,8 @@ export interface AttemptBound {
 
 /** Nobody is held to what happened longer ago. */
 const forgottenAfter = `interval '1 day'`
+/** Before any time that another attempt, or another node, may have read from its clock. */
+const unblocked = `timestamptz 'epoch'`
 
 /**
  * Counts an attempt, unless the subject has to wait: false then. One statement, so that attempts that are made at the same
@@ -22,10 +24,10 @@ export async function countAttempt(
   at: Date,
 ): Promise<boolean> {
   const rows = await db.query(
-    `insert into sign_in_failure as f (subject, failures, blocked_until, last_at) values ($1, 1, $2, $2)
+    `insert into sign_in_failure as f (subject, failures, blocked_until, last_at) values ($1, 1, ${unblocked}, $2)
     on conflict (subject) do update set last_at = $2,
       failures = case when f.last_at < $2::timestamptz - ${forgottenAfter} then 1 else f.failures + 1 end,
-      blocked_until = case when f.failures + 1 < $3::integer or f.last_at < $2::timestamptz - ${forgottenAfter} then $2::timestamptz
+      blocked_until = case when f.failures + 1 < $3::integer or f.last_at < $2::timestamptz - ${forgottenAfter} then ${unblocked}
         else $2::timestamptz
           + least($4::integer * 2::numeric ^ least(f.failures + 1 - $3::integer, 30), $5::integer) * interval '1 second' end
     where f.blocked_until <= $2 returning subject`,
@@ -49,9 +51,9 @@ export async function clearAttempts(db: Writer, subject: Buffer): Promise<void> 
 }
 
 /** Takes back the last attempt of the subject, with the wait that it brought. */
-export async function takeBackAttempt(db: Writer, subject: Buffer, at: Date): Promise<void> {
+export async function takeBackAttempt(db: Writer, subject: Buffer): Promise<void> {
   await db.query(
-    'update sign_in_failure set failures = greatest(failures - 1, 0), blocked_until = least(blocked_until, $2) where subject = $1',
-    [subject, at],
+    `update sign_in_failure set failures = greatest(failures - 1, 0), blocked_until = ${unblocked} where subject = $1`,
+    [subject],
   )
 }

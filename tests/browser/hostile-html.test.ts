@@ -20,6 +20,7 @@ const skip = chromiumMissing ? `SKIPPED: ${chromiumMissing}` : false
 test('hostile HTML, and all HTML of the published mails, does nothing when it is read', {
   skip,
 }, async (t) => {
+  const beganMs = performance.now()
   const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
   const far = await startFar(t)
   const hostile = hostileHtml(far.url)
@@ -41,11 +42,12 @@ test('hostile HTML, and all HTML of the published mails, does nothing when it is
     return count === groups.length ? found.threads : null
   })
 
+  t.diagnostic(`received after ${Math.round(performance.now() - beganMs)} ms`)
   const pages = await openPages(t, node, organizationId)
   const seen = await watch(pages)
   let shown = 0
   for (const { id, messageCount } of threads) shown += await openThread(pages, inbox.id, id, messageCount)
-  t.diagnostic(`${shown} frames were shown`)
+  t.diagnostic(`${shown} frames were shown after ${Math.round(performance.now() - beganMs)} ms`)
   assert.ok(shown >= groups.length * 0.9, 'what was received was shown as HTML')
   assert.deepEqual(
     { ...seen, requests: [...seen.requests], fetched: far.requests, complaints: pages.complaints },

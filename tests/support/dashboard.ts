@@ -89,7 +89,7 @@ export async function openPages(
   const link = await linkOf(node, organizationId, role)
   const browser: Browser = await chromium.launch({ executablePath: program!, args: ['--no-sandbox'] })
   scope.after(() => browser.close())
-  const context = await browser.newContext({ viewport, baseURL: base })
+  const context = await browser.newContext({ viewport, baseURL: base, reducedMotion: 'reduce' })
   const page = await context.newPage()
   await page.goto('/sign-in')
   await page.evaluate(
@@ -114,6 +114,8 @@ async function audit(page: Page): Promise<string[]> {
   const found: string[] = []
   for (const theme of ['light', 'dark']) {
     await page.evaluate(`document.documentElement.dataset.theme = '${theme}'`)
+    // Colours change over a frame or two.
+    await page.evaluate('new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))')
     const violations = await page.evaluate<{ id: string; nodes: { html: string }[] }[]>(
       `axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => ({ html })) })))`,
     )

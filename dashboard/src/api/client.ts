@@ -24,7 +24,7 @@ export class ApiError extends Error {
 }
 
 let changeToken: string | null = null
-let whenSignedOut: () => void = () => {}
+let whenSignedOut: () => Promise<void> = async () => {}
 
 /** What every change must carry from now on; it belongs to the session. */
 export function setChangeToken(token: string | null): void {
@@ -32,7 +32,7 @@ export function setChangeToken(token: string | null): void {
 }
 
 /** Called when an answer says that there is no session any more. */
-export function onSignedOut(run: () => void): void {
+export function onSignedOut(run: () => Promise<void>): void {
   whenSignedOut = run
 }
 
@@ -65,6 +65,6 @@ export async function read<Body>(answer: Promise<Answer<Body>>): Promise<Body> {
   if (response.ok) return body as Body
   const refusal = new ApiError(response, error as { error?: unknown } | undefined)
   // Who was not signed in before is not signed out now.
-  if (refusal.code === 'session_required' && changeToken !== null) whenSignedOut()
+  if (refusal.code === 'session_required' && changeToken !== null) void whenSignedOut()
   throw refusal
 }

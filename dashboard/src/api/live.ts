@@ -18,7 +18,7 @@ const listeners = new Set<Listener>()
 /** Called for every event while the stream runs; `stream.reset` where something may have been missed. */
 export function onLiveEvent(listener: Listener): () => void {
   listeners.add(listener)
-  return () => listeners.delete(listener)
+  return () => void listeners.delete(listener)
 }
 
 /** Which answers an event makes old, by the first part of their keys. */

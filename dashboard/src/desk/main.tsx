@@ -14,7 +14,12 @@ import { useSession } from './session.ts'
 import { SignIn } from './sign-in.tsx'
 
 const staleMs = 5_000
-const queries = new QueryClient({ defaultOptions: { queries: { staleTime: staleMs, retry: 1 } } })
+const queries = new QueryClient({ defaultOptions: { queries: { staleTime: staleMs, retry: mayRetry } } })
+
+/** Once, where it was no answer of the service. */
+function mayRetry(failures: number, error: Error): boolean {
+  return failures === 0 && !(error instanceof ApiError)
+}
 
 function Desk() {
   const { data: session, error, isPending, refetch } = useSession()

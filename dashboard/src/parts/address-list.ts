@@ -1,5 +1,5 @@
 // The addresses in a text or a table that somebody brings: each once, with the line where it stands.
-import { readCsv } from './csv.ts'
+import { type CsvRow, readCsv } from './csv.ts'
 
 export interface ListedAddress {
   email: string
@@ -20,29 +20,28 @@ const looksLikeOne = /^[^\s@<>]+@[^\s@<>]+$/
 /** Of a table the column that is headed so, else the first that has an address; in a line `Ada <ada@example.com>` counts too. */
 export function readAddresses(text: string): AddressListing {
   const rows = readCsv(text)
-  const [first = []] = rows
+  const first = rows[0]?.fields ?? []
   const headed = first.findIndex((field) => heading.test(field.trim()))
   const column = headed >= 0 ? headed : columnOf(rows)
   const isHead = headed >= 0 && !looksLikeOne.test(bare(first[headed] ?? ''))
   const seen = new Set<string>()
   const listing: AddressListing = { addresses: [], duplicates: 0, others: [] }
-  for (const [index, row] of rows.entries()) {
-    if (index === 0 && isHead) continue
-    const email = bare(row[column] ?? '')
+  for (const { fields, line } of isHead ? rows.slice(1) : rows) {
+    const email = bare(fields[column] ?? '')
     const key = email.toLowerCase()
-    if (!looksLikeOne.test(email)) listing.others.push({ email: row.join(', ').trim(), line: index + 1 })
+    if (!looksLikeOne.test(email)) listing.others.push({ email: fields.join(', ').trim(), line })
     else if (seen.has(key)) listing.duplicates++
     else {
       seen.add(key)
-      listing.addresses.push({ email, line: index + 1 })
+      listing.addresses.push({ email, line })
     }
   }
   return listing
 }
 
-function columnOf(rows: readonly string[][]): number {
-  for (const row of rows.slice(0, 20)) {
-    const at = row.findIndex((field) => looksLikeOne.test(bare(field)))
+function columnOf(rows: readonly CsvRow[]): number {
+  for (const { fields } of rows.slice(0, 20)) {
+    const at = fields.findIndex((field) => looksLikeOne.test(bare(field)))
     if (at >= 0) return at
   }
   return 0

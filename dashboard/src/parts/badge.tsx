@@ -5,7 +5,7 @@ import { classes } from './classes.ts'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'note' | 'idle' | 'accent'
 
-const looks: Record<Tone, string> = {
+const styles: Record<Tone, string> = {
   good: 'bg-good-soft text-good',
   wait: 'bg-wait-soft text-wait',
   bad: 'bg-bad-soft text-bad',
@@ -28,7 +28,7 @@ export function Badge({
       title={title}
       className={classes(
         'inline-flex h-5.5 items-center gap-1.5 rounded-full px-2 text-xs font-medium whitespace-nowrap',
-        looks[tone],
+        styles[tone],
       )}
     >
       <span aria-hidden className="size-1.5 rounded-full bg-current" />

@@ -8,7 +8,7 @@ import { toast } from './toasts.ts'
 type Variant = 'primary' | 'plain' | 'quiet' | 'danger'
 type Size = 'small' | 'medium'
 
-const looks: Record<Variant, string> = {
+const styles: Record<Variant, string> = {
   primary: 'bg-accent text-on-accent hover:bg-accent-hover border border-transparent font-medium',
   plain: 'bg-surface text-ink border border-line-strong hover:bg-hover font-medium',
   quiet: 'text-muted hover:text-ink hover:bg-hover border border-transparent',
@@ -52,7 +52,7 @@ export function Button({
       {...rest}
       {...refused(refusal)}
       disabled={rest.disabled || busy}
-      className={classes(shape, looks[variant], sizes[size], rest.className)}
+      className={classes(shape, styles[variant], sizes[size], rest.className)}
     >
       {busy ? (
         <LoaderCircle size={15} className="animate-spin" aria-hidden />
@@ -73,7 +73,7 @@ function refused(reason: string | undefined): ButtonHTMLAttributes<HTMLButtonEle
   return { 'aria-disabled': true, title: reason, onClick: say }
 }
 
-/** A link to another page that looks like a button. */
+/** A link to another page that styles like a button. */
 export function ButtonLink({
   variant = 'plain',
   size = 'medium',
@@ -82,7 +82,7 @@ export function ButtonLink({
   children,
 }: Look & { to: string; children: ReactNode }) {
   return (
-    <Link to={to} className={classes(shape, looks[variant], sizes[size])}>
+    <Link to={to} className={classes(shape, styles[variant], sizes[size])}>
       {Icon && <Icon size={15} aria-hidden />}
       {children}
     </Link>
@@ -104,7 +104,7 @@ export function IconButton({
       title={label}
       {...rest}
       {...refused(refusal)}
-      className={classes(shape, looks.quiet, size === 'small' ? 'size-7' : 'size-9', rest.className)}
+      className={classes(shape, styles.quiet, size === 'small' ? 'size-7' : 'size-9', rest.className)}
     >
       <Icon size={size === 'small' ? 15 : 17} aria-hidden />
     </button>

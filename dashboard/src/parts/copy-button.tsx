@@ -4,14 +4,14 @@ import { useEffect, useState } from 'react'
 import { parts } from '../texts/parts.ts'
 import { Button, IconButton } from './button.tsx'
 
-const shownMs = 1_600
+const visibleMs = 1_600
 
 /** Whether what was copied is still to be said, and what copies. */
 export function useCopy(): { copied: boolean; copy: (text: string) => Promise<void> } {
   const [copiedAtMs, setCopiedAtMs] = useState<number | null>(null)
   useEffect(() => {
     if (copiedAtMs === null) return
-    const timer = setTimeout(() => setCopiedAtMs(null), shownMs)
+    const timer = setTimeout(() => setCopiedAtMs(null), visibleMs)
     return () => clearTimeout(timer)
   }, [copiedAtMs])
   const copy = async (text: string) => {

@@ -1,19 +1,27 @@
 // Tables as text: read as RFC 4180 says and as spreadsheets write them, written so that a spreadsheet runs nothing.
 
-/** Rows of fields; the separator is what the first line has most of. Empty lines are left out. */
-export function readCsv(text: string): string[][] {
+export interface CsvRow {
+  fields: string[]
+  /** On which line of the text it begins, from 1. */
+  line: number
+}
+
+/** The separator is what the first line has most of. Empty lines are left out. */
+export function readCsv(text: string): CsvRow[] {
   const source = text.replace(/^\uFEFF/, '')
   const separator = separatorOf(source)
-  const rows: string[][] = []
-  let [row, field, isQuoted] = [[] as string[], '', false]
+  const rows: CsvRow[] = []
+  let [fields, field, isQuoted, line, begunAt] = [[] as string[], '', false, 1, 1]
   const endRow = () => {
-    row.push(field)
-    if (row.some((one) => one !== '')) rows.push(row)
-    row = []
+    fields.push(field)
+    if (fields.some((one) => one !== '')) rows.push({ fields, line: begunAt })
+    fields = []
     field = ''
+    begunAt = line
   }
   for (let at = 0; at < source.length; at++) {
     const letter = source[at]!
+    if (letter === '\n') line++
     if (isQuoted) {
       if (letter !== '"') field += letter
       // RFC 4180 2.7: a quote within quotes is written twice.
@@ -21,7 +29,7 @@ export function readCsv(text: string): string[][] {
       else isQuoted = false
     } else if (letter === '"' && field === '') isQuoted = true
     else if (letter === separator) {
-      row.push(field)
+      fields.push(field)
       field = ''
     } else if (letter === '\n') endRow()
     else if (letter !== '\r') field += letter

@@ -142,37 +142,3 @@ export function Checkbox({ label, hint, checked, onChange, disabled }: Choice) {
     </div>
   )
 }
-
-/** On or off, and at once: what it switches needs no button beside it. */
-export function Switch({ label, hint, checked, onChange, disabled }: Choice) {
-  const id = useId()
-  return (
-    <div className="flex items-center justify-between gap-4">
-      <div>
-        <span id={id} className="text-base font-medium">
-          {label}
-        </span>
-        {hint && <p className="text-sm text-faint">{hint}</p>}
-      </div>
-      <button
-        type="button"
-        role="switch"
-        aria-checked={checked}
-        aria-labelledby={id}
-        disabled={disabled}
-        onClick={() => onChange(!checked)}
-        className={classes(
-          'relative h-5 w-9 shrink-0 rounded-full disabled:opacity-55',
-          checked ? 'bg-accent' : 'bg-edge',
-        )}
-      >
-        <span
-          className={classes(
-            'absolute top-0.5 left-0.5 size-4 rounded-full bg-surface transition-transform',
-            checked && 'translate-x-4',
-          )}
-        />
-      </button>
-    </div>
-  )
-}

@@ -1,7 +1,8 @@
 // The HTML of a mail in a frame in which nothing runs or loads by itself; its pictures from elsewhere come on a press.
+
 import { ImageOff } from 'lucide-react'
 import { useEffect, useEffectEvent, useRef, useState } from 'react'
-import { mail } from '../texts/mail.ts'
+import { reading } from '../texts/reading.ts'
 import { Button } from './button.tsx'
 import { fillSheet, followHeight } from './mail-sheet.ts'
 
@@ -34,9 +35,9 @@ function PicturesBar({ count, onLoad }: { count: number; onLoad: () => void }) {
   return (
     <div className="flex flex-wrap items-center gap-x-3 gap-y-2 rounded-md bg-idle-soft px-3 py-2 text-sm text-muted">
       <ImageOff size={15} aria-hidden className="shrink-0" />
-      <span className="min-w-0 flex-1 basis-60">{mail.picturesWhat}</span>
+      <span className="min-w-0 flex-1 basis-60">{reading.picturesWhat}</span>
       <Button size="small" onClick={onLoad}>
-        {mail.pictures(count)}
+        {reading.pictures(count)}
       </Button>
     </div>
   )
@@ -70,11 +71,11 @@ function Sheet({
       setHeightPx(px)
     })
   }, [isLoaded, html, pictures, id])
-  if (isBroken) return <p className="text-bad">{mail.htmlFailed}</p>
+  if (isBroken) return <p className="text-bad">{reading.htmlFailed}</p>
   return (
     <iframe
       ref={frame}
-      title={mail.htmlTitle}
+      title={reading.htmlTitle}
       src={pictures === 'loaded' ? '/app/frame?images=1' : '/app/frame'}
       sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"
       referrerPolicy="no-referrer"

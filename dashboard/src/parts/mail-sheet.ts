@@ -54,7 +54,7 @@ const look = `
   :root { color-scheme: light; }
   html { overflow-x: auto; overflow-y: hidden; background: #fff; }
   body {
-    box-sizing: border-box; margin: 0; padding: 16px; transform-origin: 0 0; color: #1c1a17; overflow-wrap: anywhere; display: flow-root;
+    box-sizing: border-box; width: fit-content; min-width: 100%; margin: 0; padding: 16px; transform-origin: 0 0; color: #1c1a17; overflow-wrap: anywhere; display: flow-root;
     font: 14px/1.55 ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
   }
   img { max-width: 100%; height: auto; }
@@ -115,13 +115,10 @@ export function followHeight({ document: page }: Sheet, tell: (px: number) => vo
   const { body, documentElement: root } = page
   const { style } = body
   const measure = () => {
-    style.width = ''
     style.transform = ''
-    const roomPx = root.clientWidth
-    const widthPx = neededWidth(body)
+    const [widthPx, roomPx] = [body.offsetWidth, root.clientWidth]
     const scale = Math.max(smallestScale, Math.min(1, roomPx / Math.max(1, widthPx)))
     if (scale < 1) style.transform = `scale(${scale})`
-    else style.width = ''
     const barPx = widthPx * scale > roomPx + 1 ? barRoomPx : 0
     tell(Math.ceil(body.offsetHeight * scale) + barPx)
   }
@@ -129,11 +126,4 @@ export function followHeight({ document: page }: Sheet, tell: (px: number) => vo
   changed.observe(body)
   measure()
   return () => changed.disconnect()
-}
-
-/** How wide the content is: what is given more room may turn out to need the more for its own edges. */
-function neededWidth(body: HTMLElement): number {
-  for (let tries = 0; tries < 3 && body.scrollWidth > body.offsetWidth; tries++)
-    body.style.width = `${body.scrollWidth}px`
-  return body.offsetWidth
 }

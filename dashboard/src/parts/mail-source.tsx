@@ -1,7 +1,8 @@
 // A mail as it came, byte for byte: its beginning as text, and all of it for downloading.
+
 import { useQuery } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
-import { mail } from '../texts/mail.ts'
+import { reading } from '../texts/reading.ts'
 import { writtenBytes } from './bytes.ts'
 import { CodeBlock } from './code-block.tsx'
 import { Loaded } from './loaded.tsx'
@@ -31,13 +32,13 @@ export function MailSource({ id, href, open }: MailSourceProps) {
         className="flex w-fit items-center gap-1.5 rounded-sm text-sm font-medium text-accent underline-offset-3 hover:underline"
       >
         <Download size={15} aria-hidden />
-        {mail.downloadSource}
+        {reading.downloadSource}
       </a>
       <Loaded query={query}>
         {({ text, isCut }) => (
           <>
-            {isCut && <p className="text-sm text-wait">{mail.sourceCut(writtenBytes(mostBytes))}</p>}
-            <CodeBlock label={mail.sourceOf} code={text} />
+            {isCut && <p className="text-sm text-wait">{reading.sourceCut(writtenBytes(mostBytes))}</p>}
+            <CodeBlock label={reading.sourceOf} code={text} />
           </>
         )}
       </Loaded>

@@ -10,7 +10,7 @@ export interface Toast {
 }
 
 export const undoMs = 10_000
-const shownMs = 5_000
+const visibleMs = 5_000
 
 interface Pending {
   timer: ReturnType<typeof setTimeout>
@@ -37,7 +37,7 @@ function add(toast: Omit<Toast, 'id'>): number {
 /** Says what was done. */
 export function toast(text: string, tone: Toast['tone'] = 'plain'): void {
   const id = add({ text, tone, undoUntilMs: null })
-  setTimeout(() => dismiss(id), shownMs)
+  setTimeout(() => dismiss(id), visibleMs)
 }
 
 /**

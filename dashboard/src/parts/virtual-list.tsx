@@ -1,15 +1,18 @@
 // A list of any length: only what is seen is in the page, and the next part is fetched before its end is reached.
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
-import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useRef } from 'react'
+import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { lists } from '../texts/lists.ts'
 import { parts } from '../texts/parts.ts'
 import { ErrorNote } from './error-note.tsx'
 import { useShortcut } from './shortcut.ts'
 import { SkeletonRows } from './skeleton.tsx'
 
-const fetchAheadRows = 15
+const fetchAheadRows = 5
+/** Above and below what is seen; and what is in the page changes by so many at once. */
 const overscanRows = 12
+const stepRows = 6
+/** For a row that is not in the page yet. */
+const framesWaited = 5
 
 interface VirtualListProps<Row> {
   label: string
@@ -29,39 +32,35 @@ interface VirtualListProps<Row> {
   className?: string
 }
 
-type Wheel = Virtualizer<HTMLDivElement, Element>
-
 export function VirtualList<Row>(props: VirtualListProps<Row>) {
-  const { label, query, rows, keyOf, rowPx, children, empty, className } = props
-  const frame = useRef<HTMLDivElement>(null)
-  const wheel = useVirtualizer({
-    count: rows.length,
-    getScrollElement: () => frame.current,
-    // All rows have one height, so that their places need no keys: with 100,000 of them that is what keeps scrolling smooth.
-    estimateSize: () => rowPx,
-    overscan: overscanRows,
-  })
-  const shown = wheel.getVirtualItems()
-  useRowKeys(frame, wheel, rows.length)
-  useAnchor(frame, rows, keyOf, rowPx)
-  useFetchAhead(query, shown.at(-1)?.index ?? -1, rows.length)
+  const { query, rows, empty } = props
   if (query.isPending) return <SkeletonRows count={8} />
   if (query.error && rows.length === 0)
     return <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
   if (rows.length === 0) return empty
+  return <Rows {...props} />
+}
+
+function Rows<Row>({ label, query, rows, keyOf, rowPx, children, className }: VirtualListProps<Row>) {
+  const frame = useRef<HTMLDivElement>(null)
+  useAnchor(frame, rows, keyOf, rowPx)
+  const { first, end } = useSeen(frame, rowPx)
+  useRowKeys(frame, rowPx, rows.length)
+  useFetchAhead(query, end, rows.length)
+  const shown = rows.slice(first, end)
   return (
     <div ref={frame} className={className ?? 'h-full overflow-y-auto'}>
-      <ul aria-label={label} className="relative" style={{ height: wheel.getTotalSize() }}>
-        {shown.map(({ index, start }) => (
+      <ul aria-label={label} className="relative" style={{ height: rows.length * rowPx }}>
+        {shown.map((row, at) => (
           <li
-            key={keyOf(rows[index]!)}
-            data-index={index}
+            key={keyOf(row)}
+            data-index={first + at}
             aria-setsize={query.hasNextPage ? -1 : rows.length}
-            aria-posinset={index + 1}
+            aria-posinset={first + at + 1}
             className="absolute inset-x-0 top-0"
-            style={{ height: rowPx, transform: `translateY(${start}px)` }}
+            style={{ height: rowPx, transform: `translateY(${(first + at) * rowPx}px)` }}
           >
-            {children(rows[index]!, index)}
+            {children(row, first + at)}
           </li>
         ))}
       </ul>
@@ -71,10 +70,36 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
   )
 }
 
+type Frame = RefObject<HTMLDivElement | null>
+
+/** The rows that are in the page: from `first` up to, and without, `end`. */
+function useSeen(frame: Frame, rowPx: number): { first: number; end: number } {
+  const [seen, setSeen] = useState({ first: 0, end: 2 * overscanRows })
+  useLayoutEffect(() => {
+    const element = frame.current
+    if (!element) return
+    const look = () => {
+      const top = Math.floor(element.scrollTop / rowPx / stepRows) * stepRows
+      const bottom = Math.ceil((element.scrollTop + element.clientHeight) / rowPx / stepRows) * stepRows
+      const next = { first: Math.max(0, top - overscanRows), end: bottom + overscanRows }
+      setSeen((before) => (before.first === next.first && before.end === next.end ? before : next))
+    }
+    const resized = new ResizeObserver(look)
+    resized.observe(element)
+    element.addEventListener('scroll', look, { passive: true })
+    look()
+    return () => {
+      resized.disconnect()
+      element.removeEventListener('scroll', look)
+    }
+  }, [frame, rowPx])
+  return seen
+}
+
 /** A page that failed is fetched again when someone asks, not in a circle. */
-function useFetchAhead(query: VirtualListProps<unknown>['query'], last: number, count: number): void {
+function useFetchAhead(query: VirtualListProps<unknown>['query'], end: number, count: number): void {
   const { hasNextPage, isFetchingNextPage, fetchNextPage, error } = query
-  const isNear = count > 0 && last >= count - fetchAheadRows
+  const isNear = end >= count - fetchAheadRows
   useEffect(() => {
     if (isNear && hasNextPage && !isFetchingNextPage && !error) void fetchNextPage()
   }, [isNear, hasNextPage, isFetchingNextPage, fetchNextPage, error])
@@ -82,7 +107,7 @@ function useFetchAhead(query: VirtualListProps<unknown>['query'], last: number, 
 
 /** Rows that come in above what is read do not move it; at the very top they are what one waits for. */
 function useAnchor<Row>(
-  frame: RefObject<HTMLDivElement | null>,
+  frame: Frame,
   rows: readonly Row[],
   keyOf: (row: Row) => string,
   rowPx: number,
@@ -103,18 +128,29 @@ function useAnchor<Row>(
 }
 
 /** `j` and `k` also reach rows that are not in the page yet. */
-function useRowKeys(frame: RefObject<HTMLDivElement | null>, wheel: Wheel, count: number): void {
+function useRowKeys(frame: Frame, rowPx: number, count: number): void {
   const move = (step: 1 | -1) => {
-    const at = frame.current?.querySelector('li:focus-within')?.getAttribute('data-index')
-    const next = at ? Number(at) + step : (wheel.range?.startIndex ?? 0)
+    const element = frame.current
+    if (!element) return
+    const at = element.querySelector('li:focus-within')?.getAttribute('data-index')
+    const next = at ? Number(at) + step : Math.ceil(element.scrollTop / rowPx)
     if (next < 0 || next >= count) return
-    wheel.scrollToIndex(next, { align: 'auto' })
-    requestAnimationFrame(() =>
-      frame.current
-        ?.querySelector<HTMLElement>(`[data-index="${next}"] [data-row]`)
-        ?.focus({ preventScroll: true }),
-    )
+    scrollTo(element, next * rowPx, rowPx)
+    focusRow(element, next, framesWaited)
   }
   useShortcut({ keys: 'j', label: lists.next, group: lists.group }, () => move(1))
   useShortcut({ keys: 'k', label: lists.previous, group: lists.group }, () => move(-1))
+}
+
+/** At once where the row is in the page; else it comes with one of the next frames. */
+function focusRow(element: HTMLElement, index: number, frames: number): void {
+  const row = element.querySelector<HTMLElement>(`[data-index="${index}"] [data-row]`)
+  if (row) row.focus({ preventScroll: true })
+  else if (frames > 0) requestAnimationFrame(() => focusRow(element, index, frames - 1))
+}
+
+function scrollTo(element: HTMLElement, topPx: number, rowPx: number): void {
+  const belowPx = topPx + rowPx - element.clientHeight
+  if (topPx < element.scrollTop) element.scrollTop = topPx
+  else if (belowPx > element.scrollTop) element.scrollTop = belowPx
 }

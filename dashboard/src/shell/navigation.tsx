@@ -44,7 +44,7 @@ function SideLink({ page: { id, to, icon: Icon }, onFollow }: { page: PageLink; 
 /** What a thumb reaches: the daily pages, and all others behind the last one. */
 export function BottomBar({ onMore }: { onMore: () => void }) {
   const [daily = []] = pageGroups(useSession())
-  const look =
+  const style =
     'grid h-14 flex-1 content-center justify-items-center gap-0.5 text-xs text-muted data-[status=active]:text-accent -outline-offset-2'
   return (
     <nav
@@ -52,12 +52,12 @@ export function BottomBar({ onMore }: { onMore: () => void }) {
       className="fixed inset-x-0 bottom-0 z-30 flex border-t bg-surface pb-[env(safe-area-inset-bottom)] md:hidden"
     >
       {daily.map(({ id, to, icon: Icon }) => (
-        <Link key={id} to={to} activeOptions={{ exact: to === '/' }} className={look}>
+        <Link key={id} to={to} activeOptions={{ exact: to === '/' }} className={style}>
           <Icon size={19} strokeWidth={1.75} aria-hidden />
           {shell.pages[id]}
         </Link>
       ))}
-      <button type="button" onClick={onMore} className={look}>
+      <button type="button" onClick={onMore} className={style}>
         <Ellipsis size={19} strokeWidth={1.75} aria-hidden />
         {shell.more}
       </button>

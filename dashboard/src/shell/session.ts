@@ -4,14 +4,14 @@ import { ApiError, api, read, type Schemas, setChangeToken } from '../api/client
 
 export type Session = Schemas['Session']
 
-const freshMs = 60_000
+const staleMs = 60_000
 /** What was read of no organization. */
 const nobodys = ['session', 'access', 'invitation']
 
 /** The session, or null where nobody is signed in. */
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
-  staleTime: freshMs,
+  staleTime: staleMs,
   queryFn: async (): Promise<Session | null> => {
     const session = await read(api.GET('/v1/session')).catch((error: unknown) => {
       if (error instanceof ApiError && error.status === 401) return null

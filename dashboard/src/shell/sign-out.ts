@@ -17,9 +17,10 @@ export function useSignOut(): () => void {
       if (!(error instanceof ApiError && error.status === 401)) return toast(wordsOf(error).title, 'bad')
     }
     setChangeToken(null)
+    // The pages go before what they show: none of them asks again for what nobody may see any more.
+    await navigate({ to: '/sign-in' })
     queries.clear()
     queries.setQueryData(sessionQuery.queryKey, null)
-    await navigate({ to: '/sign-in' })
   }
   return () => void end()
 }

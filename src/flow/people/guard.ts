@@ -10,15 +10,20 @@ import {
   findBlock,
   takeBackAttempt,
 } from '../../store/sign-in-failures.ts'
-import { networkOf } from './network.ts'
+import { networkOf, wideNetworkOf } from './network.ts'
 
 const quarterHour = 900
 /** Of one address, known or not: five for free, then 1 s, 2 s, 4 s … 15 min. */
 const ofAccount: AttemptBound = { free: 5, firstWaitSeconds: 1, longestWaitSeconds: quarterHour }
 /** Of one network, at any addresses. */
 const ofNetwork: AttemptBound = { free: 20, firstWaitSeconds: 1, longestWaitSeconds: quarterHour }
-/** Mails to one address that nobody who is signed in asked for: three, then one after 5 min, 10 min … a day. */
-const ofMails: AttemptBound = { free: 3, firstWaitSeconds: 300, longestWaitSeconds: 86_400 }
+/** Of all networks of one that is larger: of IPv6 anyone is given 65,536. */
+const ofWideNetwork: AttemptBound = { ...ofNetwork, free: 200 }
+/**
+ * Letters of one kind to one address: three, then one after 5 min, 10 min … an hour. Security: as long as a link for a new
+ * password is good, so that whoever asks for letters in somebody's name leaves them with one that works.
+ */
+const ofLetters: AttemptBound = { free: 3, firstWaitSeconds: 300, longestWaitSeconds: 3_600 }
 
 /**
  * Counts under keyed digests, so that the table names neither addresses nor networks. What is counted is counted before it is
@@ -44,7 +49,7 @@ export class Guard {
 
   /** Counts an attempt of which it is not known whose it is. */
   async admitNetwork(ip: string): Promise<void> {
-    await this.#require(this.#subject('network', networkOf(ip)), ofNetwork)
+    await this.#requireNetworks('network', ip)
   }
 
   /** The attempt was the right one: the account's are forgotten, and it does not count against the network. */
@@ -55,7 +60,8 @@ export class Guard {
 
   /** An attempt from the network was right, and does not count against it. */
   async passedFrom(ip: string): Promise<void> {
-    await takeBackAttempt(this.#db.writer, this.#subject('network', networkOf(ip)), this.#clock.now())
+    for (const network of [networkOf(ip), wideNetworkOf(ip)])
+      await takeBackAttempt(this.#db.writer, this.#subject('network', network))
   }
 
   /** Forgets the attempts at an account whose owner has proved to be it in another way. */
@@ -65,12 +71,18 @@ export class Guard {
 
   /** Counts what anyone can ask for without being signed in, such as a sign-up; refuses a network that asks for too much. */
   async admitVisitor(ip: string): Promise<void> {
-    await this.#require(this.#subject('visitor', networkOf(ip)), ofNetwork)
+    await this.#requireNetworks('visitor', ip)
   }
 
-  /** Whether one more mail may go to the address; nobody can have us flood it. */
-  async mayWriteTo(email: string): Promise<boolean> {
-    return await countAttempt(this.#db.writer, this.#subject('mail', email), ofMails, this.#clock.now())
+  /** Whether one more letter of the kind may go to the address; nobody can have us flood it. */
+  async mayWrite(kind: 'confirm' | 'reset' | 'invite', email: string): Promise<boolean> {
+    const subject = this.#subject(`letter to ${kind}`, email)
+    return await countAttempt(this.#db.writer, subject, ofLetters, this.#clock.now())
+  }
+
+  async #requireNetworks(kind: 'network' | 'visitor', ip: string): Promise<void> {
+    await this.#require(this.#subject(kind, networkOf(ip)), ofNetwork)
+    await this.#require(this.#subject(kind, wideNetworkOf(ip)), ofWideNetwork)
   }
 
   async #require(subject: Buffer, bound: AttemptBound): Promise<void> {

@@ -60,7 +60,7 @@ export async function invite(
     ...{ id: newUuid(), organizationId: by.organizationId, email, role, invitedBy: by.personId },
     ...{ createdAt: at, expiresAt: new Date(at.getTime() + invitationMs) },
   }
-  if (!(await guard.mayWriteTo(email)))
+  if (!(await guard.mayWrite('invite', email)))
     throw new ServiceError(
       'too_many_attempts',
       'This address was written to several times. Try again later.',

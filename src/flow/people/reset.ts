@@ -33,7 +33,7 @@ export async function askReset(
 ): Promise<void> {
   const email = sameAddressKey(given)
   await guard.admitVisitor(ip)
-  if (!(await guard.mayWriteTo(email))) return
+  if (!(await guard.mayWrite('reset', email))) return
   const createdAt = clock.now()
   const { token, hash } = newToken()
   const person = await db.transaction(async (tx) => {

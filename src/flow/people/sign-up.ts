@@ -40,7 +40,7 @@ export async function signUp(
   const email = sameAddressKey(given)
   await guard.admitVisitor(ip)
   const passwordHash = await passwords.hash(networkOf(ip), password)
-  const mayWrite = await guard.mayWriteTo(email)
+  const mayWrite = await guard.mayWrite('confirm', email)
   // Without a mail nobody could confirm it, and the password of a former mail must stay that mail's.
   if (!mayWrite) return
   const row = { id: newUuid<PersonId>(), email, name, passwordHash, createdAt: clock.now() }
@@ -71,7 +71,7 @@ export async function confirmAgain(
   { id: personId, email }: { id: PersonId; email: string },
   pages: PageAddress,
 ): Promise<void> {
-  if (!(await guard.mayWriteTo(email))) return
+  if (!(await guard.mayWrite('confirm', email))) return
   const { token, hash } = newToken()
   const createdAt = clock.now()
   const expiresAt = new Date(createdAt.getTime() + confirmMs)

@@ -47,8 +47,8 @@ export class Wire {
   #unasked: Reply | null = null
   #waiting: (() => void) | null = null
   #timer: NodeJS.Timeout | null = null
-  #protocol: string | null = null
-  #cipher: string | null = null
+  /** Null: not encrypted. */
+  #tls: { protocol: string | null; cipher: string } | null = null
   /** What a break of the connection means at this moment. */
   #stage: 'connect' | 'tls' | 'closed' = 'connect'
 
@@ -86,12 +86,12 @@ export class Wire {
 
   /** `TLSv1.3`, or null on a plain connection. */
   get tlsProtocol(): string | null {
-    return this.#protocol
+    return this.#tls?.protocol ?? null
   }
 
   /** `TLS_AES_256_GCM_SHA384`, or null on a plain connection. */
   get tlsCipher(): string | null {
-    return this.#cipher
+    return this.#tls?.cipher ?? null
   }
 
   /** Nothing is owed and nothing is left unread: the next command meets a peer that waits for it. */
@@ -141,8 +141,7 @@ export class Wire {
     this.#stage = 'tls'
     const failed = await this.#reached(secure, 'secureConnect', timeoutMs)
     if (failed) return failed
-    this.#protocol = secure.getProtocol()
-    this.#cipher = secure.getCipher().name
+    this.#tls = { protocol: secure.getProtocol(), cipher: secure.getCipher().name }
     this.#listen()
     return null
   }

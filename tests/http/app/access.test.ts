@@ -157,13 +157,11 @@ test('a network that tries many accounts has to wait, and others do not', async 
 
 test('nobody has us flood an address, and the answer stays the same', async () => {
   const email = 'flooded@far.test'
-  for (let n = 0; n < 6; n++) {
-    const { status } = await visitor().post(n % 2 ? '/resets' : '/sign-up', {
-      ...{ email, ...(n % 2 ? {} : { password, name: 'F' }) },
-    })
-    assert.equal(status, 202)
+  for (let n = 0; n < 5; n++) {
+    assert.equal((await visitor().post('/sign-up', { email, password, name: 'F' })).status, 202)
+    assert.equal((await visitor().post('/resets', { email })).status, 202)
   }
-  assert.equal((await lettersTo(stage, email)).length, 3)
+  assert.equal((await lettersTo(stage, email)).length, 6)
 })
 
 test('a new password by mail ends every session and every other link, and lets in who was locked out', async () => {

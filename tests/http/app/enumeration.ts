@@ -36,7 +36,7 @@ export async function timeQuestion(
   const visitor = new Visitor(stage)
   let networks = 0
   const ask = async (email: string) => {
-    visitor.ip = `2001:db8:${(++networks >> 8).toString(16)}:${(networks & 255).toString(16)}::${name.length}`
+    visitor.ip = `2001:db8:${(++networks).toString(16)}:${name.length}::1`
     const answer = await visitor.post(path, bodyOf(email))
     if (answer.status !== status) throw new Error(`${path} of ${email}: ${JSON.stringify(answer.body)}`)
   }

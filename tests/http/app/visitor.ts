@@ -36,13 +36,13 @@ function nextAddress(): string {
 }
 
 export class Visitor {
-  readonly #stage: Stage
+  readonly #stage: Pick<Stage, 'base' | 'db'>
   readonly cookies = new Map<string, string>()
   /** What a proxy, where the stage trusts one, says that they come from: a network of their own. */
   ip = nextAddress()
   session: Session | null = null
 
-  constructor(stage: Stage) {
+  constructor(stage: Pick<Stage, 'base' | 'db'>) {
     this.#stage = stage
   }
 
@@ -108,8 +108,9 @@ export class Visitor {
   }
 
   /** Signs up, follows the link of the mail, and is signed in. */
-  async signUp(email: string, name = 'Ada Lovelace'): Promise<Session> {
-    await this.want('/sign-up', { method: 'POST', status: 202, body: { email, password, name } })
+  async signUp(email: string): Promise<Session> {
+    const body = { email, password, name: 'Ada Lovelace' }
+    await this.want('/sign-up', { method: 'POST', status: 202, body })
     return await this.enter('/confirmations', { token: await lastToken(this.#stage, email) })
   }
 
@@ -125,7 +126,7 @@ interface Letter {
 }
 
 /** What the service has written to the address, the oldest first. */
-export async function lettersTo({ db }: Stage, email: string): Promise<Letter[]> {
+export async function lettersTo({ db }: Pick<Stage, 'db'>, email: string): Promise<Letter[]> {
   return await db.query<Letter>(
     `select $2::text as "to", subject, text from message
     where organization_id = $1 and recipients->'to'->0->>'email' = $2 and direction = 'outbound' order by id`,
@@ -134,7 +135,7 @@ export async function lettersTo({ db }: Stage, email: string): Promise<Letter[]>
 }
 
 /** The secret of the link in the last letter to the address. */
-export async function lastToken(stage: Stage, email: string): Promise<string> {
+export async function lastToken(stage: Pick<Stage, 'db'>, email: string): Promise<string> {
   const letters = await lettersTo(stage, email)
   const found = /#([A-Za-z0-9_-]{43})\s/.exec(letters.at(-1)?.text ?? '')
   if (!found) throw new Error(`no link for ${email}: ${JSON.stringify(letters.at(-1))}`)

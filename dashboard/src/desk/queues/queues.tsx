@@ -15,7 +15,7 @@ const { queues: words } = desk
 type Row = QueueList['queues'][number]
 
 const columns: readonly Column<Row>[] = [
-  { id: 'queue', header: words.queue, cell: ({ key }) => <Name of={key} /> },
+  { id: 'queue', header: words.queue, className: 'min-w-36', cell: ({ key }) => <Name of={key} /> },
   { id: 'state', header: words.state, cell: (row) => <QueueState queue={row} />, className: 'w-32' },
   {
     ...{ id: 'waiting', header: words.waiting, align: 'right', className: 'w-24' },

@@ -1,7 +1,7 @@
 // What a message says: as HTML, as text, by its header fields, or as it came.
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import { classes } from '../../parts/classes.ts'
-import { mail } from '../../texts/mail.ts'
+import { reading } from '../../texts/reading.ts'
 import type { Message } from './mail-queries.ts'
 import { TextBody } from './text-body.tsx'
 
@@ -34,7 +34,7 @@ export function Body({ message }: { message: Message }) {
     <div className="grid min-w-0 gap-3">
       {offered.length > 1 && (
         <fieldset className="flex gap-1">
-          <legend className="sr-only">{mail.views}</legend>
+          <legend className="sr-only">{reading.views}</legend>
           {offered.map((one) => (
             <button
               key={one}
@@ -46,12 +46,12 @@ export function Body({ message }: { message: Message }) {
                 one === view ? 'bg-idle-soft font-medium text-ink' : 'text-muted hover:text-ink',
               )}
             >
-              {mail[one]}
+              {reading[one]}
             </button>
           ))}
         </fieldset>
       )}
-      {message.truncated && <p className="text-sm text-wait">{mail.truncated}</p>}
+      {message.truncated && <p className="text-sm text-wait">{reading.truncated}</p>}
       <Suspense fallback={null}>{views[view](message)}</Suspense>
     </div>
   )

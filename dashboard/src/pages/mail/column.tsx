@@ -1,4 +1,5 @@
 // One of the columns of the mail page: a head that stays, and what scrolls below it.
+
 import { ArrowLeft } from 'lucide-react'
 import { type ReactNode, useId } from 'react'
 import { IconButton } from '../../parts/button.tsx'

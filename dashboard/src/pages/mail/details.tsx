@@ -4,8 +4,8 @@ import { Badge, StateBadge, type Tone } from '../../parts/badge.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
 import { exactTime } from '../../parts/time.tsx'
-import { mail } from '../../texts/mail.ts'
 import { parts } from '../../texts/parts.ts'
+import { reading } from '../../texts/reading.ts'
 import { verdicts } from '../../texts/verdicts.ts'
 import type { Mailbox, Message } from './mail-queries.ts'
 
@@ -24,10 +24,10 @@ export function Details({ message }: { message: Message }) {
 
 function addressesOf({ from, to, cc, replyTo, createdAt }: Message): Item[] {
   return [
-    [mail.sender, written([from])],
-    [mail.to, to.length > 0 ? written(to) : mail.toNobody],
-    ...(cc?.length ? [[mail.cc, written(cc)] as const] : []),
-    ...(replyTo ? [[mail.replyTo, written([replyTo])] as const] : []),
+    [reading.sender, written([from])],
+    [reading.to, to.length > 0 ? written(to) : reading.toNobody],
+    ...(cc?.length ? [[reading.cc, written(cc)] as const] : []),
+    ...(replyTo ? [[reading.replyTo, written([replyTo])] as const] : []),
     [parts.time, exactTime(createdAt)],
   ]
 }
@@ -127,10 +127,10 @@ function idsOf({ id, threadId, internetMessageId, delivery, metadata }: Message)
     </span>,
   ]
   return [
-    copyable(mail.ids.message, id),
-    copyable(mail.ids.thread, threadId),
-    copyable(mail.ids.internet, internetMessageId),
-    ...(delivery.submissionId ? [copyable(mail.ids.submission, delivery.submissionId)] : []),
-    ...(Object.keys(metadata).length > 0 ? [copyable(mail.metadata, JSON.stringify(metadata))] : []),
+    copyable(reading.ids.message, id),
+    copyable(reading.ids.thread, threadId),
+    copyable(reading.ids.internet, internetMessageId),
+    ...(delivery.submissionId ? [copyable(reading.ids.submission, delivery.submissionId)] : []),
+    ...(Object.keys(metadata).length > 0 ? [copyable(reading.metadata, JSON.stringify(metadata))] : []),
   ]
 }

@@ -1,14 +1,16 @@
 // What a search finds: messages, the newest first, each of which opens its thread.
+
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { SearchX } from 'lucide-react'
 import { Empty } from '../../parts/empty.tsx'
 import { Time } from '../../parts/time.tsx'
 import { VirtualList } from '../../parts/virtual-list.tsx'
 import { mail } from '../../texts/mail.ts'
+import { reading } from '../../texts/reading.ts'
 import { foundQuery, type Message } from './mail-queries.ts'
 import { type Filters, usePlace } from './place.ts'
 import { useHidden } from './removal.ts'
-import { RowLink } from './row-link.tsx'
+import { hrefOf, RowLink, useFollow } from './row-link.tsx'
 
 const rowPx = 78
 const mostSnippet = 160
@@ -23,7 +25,9 @@ export function Found({ inboxId, filters }: { inboxId: string; filters: Filters 
     .filter(({ id, threadId }) => !hidden.has(id) && !hidden.has(threadId))
   const isComplete = pages.every((page) => page.isComplete)
   return (
-    <div className="flex h-full flex-col">
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the links in it have the keys
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only follows the links in it
+    <div onClick={useFollow()} className="flex h-full flex-col">
       {!isComplete && (
         <p role="status" className="shrink-0 border-b bg-wait-soft px-4 py-2 text-sm text-wait">
           {mail.foundIncomplete}
@@ -42,27 +46,33 @@ export function Found({ inboxId, filters }: { inboxId: string; filters: Filters 
             </Empty>
           }
         >
-          {(message) => <FoundRow message={message} isOpen={message.id === place.message} />}
+          {(message) => (
+            <FoundRow
+              message={message}
+              href={hrefOf({ ...message, message: message.id }, place)}
+              isOpen={message.id === place.message}
+            />
+          )}
         </VirtualList>
       </div>
     </div>
   )
 }
 
-function FoundRow({ message, isOpen }: { message: Message; isOpen: boolean }) {
-  const { id, inboxId, threadId, direction, from, to, subject, createdAt } = message
+function FoundRow({ message, href, isOpen }: { message: Message; href: string; isOpen: boolean }) {
+  const { threadId, direction, from, to, subject, createdAt } = message
   const who = direction === 'inbound' ? [from] : to
   const snippet = (message.extractedText || message.text).slice(0, mostSnippet)
   return (
     <RowLink
-      to={{ inboxId, threadId, message: id }}
+      href={href}
       isOpen={isOpen}
       data-thread={threadId}
       className="flex h-full flex-col justify-center border-b px-4"
     >
       <span className="flex items-baseline gap-2">
         <span className="min-w-0 flex-1 truncate font-medium">
-          {direction === 'outbound' && <span className="text-faint">{mail.to} </span>}
+          {direction === 'outbound' && <span className="text-faint">{reading.to} </span>}
           {who.map(({ name, email }) => name || email).join(', ')}
         </span>
         <Time value={createdAt} className="shrink-0 text-xs text-faint" />

@@ -5,7 +5,7 @@ import { api, read } from '../../api/client.ts'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { Checkbox } from '../../parts/field.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
-import { mail } from '../../texts/mail.ts'
+import { reading } from '../../texts/reading.ts'
 
 export function HeadersBody({ messageId }: { messageId: string }) {
   const [isRaw, setIsRaw] = useState(false)
@@ -18,13 +18,13 @@ export function HeadersBody({ messageId }: { messageId: string }) {
     <Loaded query={query}>
       {({ headers, truncated }) => (
         <div className="grid min-w-0 gap-3">
-          <Checkbox label={mail.rawHeaders} checked={isRaw} onChange={setIsRaw} />
+          <Checkbox label={reading.rawHeaders} checked={isRaw} onChange={setIsRaw} />
           {isRaw ? (
-            <CodeBlock label={mail.headers} code={headers.map(({ raw }) => raw).join('\n')} />
+            <CodeBlock label={reading.headers} code={headers.map(({ raw }) => raw).join('\n')} />
           ) : (
             <Fields fields={headers} />
           )}
-          {truncated && <p className="text-sm text-wait">{mail.headersCut}</p>}
+          {truncated && <p className="text-sm text-wait">{reading.headersCut}</p>}
         </div>
       )}
     </Loaded>

@@ -1,4 +1,5 @@
 // What can be done with an inbox: copy its address or id, and delete it.
+
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Copy, EllipsisVertical, Hash, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
@@ -49,10 +50,14 @@ function Deletion({ inbox: { id, address, localPart }, onClose }: { inbox: Inbox
     onSuccess: async () => {
       onClose()
       toast(mail.inboxDeleted(address))
-      queries.removeQueries({ queryKey: ['inboxes', 'one', id] })
-      queries.removeQueries({ queryKey: ['threads', id] })
-      await queries.resetQueries({ queryKey: ['inboxes', 'list'] })
       go({}, 'replace')
+      await queries.resetQueries({ queryKey: ['inboxes', 'list'] })
+      // What is still shown would be asked for once more.
+      for (const queryKey of [
+        ['inboxes', 'one', id],
+        ['threads', id],
+      ])
+        queries.removeQueries({ queryKey, type: 'inactive' })
     },
   })
   return (

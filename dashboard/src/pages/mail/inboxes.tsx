@@ -1,18 +1,18 @@
 // The first column: the inboxes, found by their address or name, and a new one.
+
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { Inbox as InboxIcon, Plus } from 'lucide-react'
+import { Plus } from 'lucide-react'
 import { lazy, Suspense, useDeferredValue, useState } from 'react'
-import { Button, IconButton } from '../../parts/button.tsx'
+import { IconButton } from '../../parts/button.tsx'
 import { classes } from '../../parts/classes.ts'
-import { CodeBlock } from '../../parts/code-block.tsx'
-import { Empty } from '../../parts/empty.tsx'
 import { VirtualList } from '../../parts/virtual-list.tsx'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
 import { Column } from './column.tsx'
 import { type Inbox, inboxesQuery } from './mail-queries.ts'
 
+const FirstInbox = lazy(async () => ({ default: (await import('./first-inbox.tsx')).FirstInbox }))
 const NewInbox = lazy(async () => ({ default: (await import('./new-inbox.tsx')).NewInbox }))
 const rowPx = 54
 /** From so many on they are found by typing. */
@@ -40,7 +40,15 @@ export function Inboxes({ className }: { className: string }) {
         rows={inboxes}
         keyOf={({ id }) => id}
         rowPx={rowPx}
-        empty={q ? <NothingFound /> : <FirstInbox onOpen={may ? open : null} />}
+        empty={
+          q ? (
+            <NothingFound />
+          ) : (
+            <Suspense fallback={null}>
+              <FirstInbox onOpen={may ? open : null} />
+            </Suspense>
+          )
+        }
       >
         {(inbox) => <InboxRow inbox={inbox} />}
       </VirtualList>
@@ -88,30 +96,4 @@ function InboxRow({ inbox: { id, address, displayName, localPart } }: { inbox: I
 
 function NothingFound() {
   return <p className="p-4 text-sm text-faint">{mail.noInboxFound}</p>
-}
-
-const firstCall = `curl -X POST ${location.origin}/v1/inboxes \\
-  -H "x-api-key: $POSTHORN_KEY" \\
-  -H 'content-type: application/json' \\
-  -d '{"localPart":"hello"}'`
-
-function FirstInbox({ onOpen }: { onOpen: (() => void) | null }) {
-  return (
-    <div className="h-full overflow-y-auto">
-      <Empty
-        icon={InboxIcon}
-        title={mail.firstInbox}
-        action={
-          onOpen && (
-            <Button variant="primary" icon={Plus} onClick={onOpen}>
-              {mail.newInbox}
-            </Button>
-          )
-        }
-        code={<CodeBlock label={mail.firstInboxCode} code={firstCall} />}
-      >
-        {mail.firstInboxWhat}
-      </Empty>
-    </div>
-  )
 }

@@ -15,9 +15,12 @@ export type Mailbox = Schemas['Mailbox']
 type ThreadList = Schemas['ThreadList']
 type Threads = InfiniteData<ThreadList, string | null>
 
-const firstThreads = 50
+/** More than a window shows. */
+const firstThreads = 40
 const moreThreads = 100
 const foundAtOnce = 30
+/** What has just come is found a moment later. */
+const lookAgainMs = 3_000
 
 const from = (cursor: string | null) => (cursor === null ? {} : { cursor })
 
@@ -141,6 +144,7 @@ export const foundQuery = (inboxId: string, filters: Filters) =>
     },
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }) => nextCursor,
+    refetchInterval: ({ state }) => (state.data?.pages[0]?.messages.length === 0 ? lookAgainMs : false),
   })
 
 function asked({ q, direction, from: sender, since }: Filters) {

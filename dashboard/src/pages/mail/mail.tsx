@@ -1,4 +1,5 @@
 // Inboxes, threads and messages in three columns; on a phone one of them at a time.
+
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Inbox as InboxIcon, MailOpen } from 'lucide-react'
 import { lazy, Suspense, useEffect } from 'react'
@@ -23,7 +24,10 @@ export function Mail() {
   const isEmpty = useFirstInbox(inboxId)
   useTitle(mail.title)
   return (
-    <div data-fills-window className="flex h-[calc(100dvh-6.75rem)] min-w-0 bg-surface md:h-dvh">
+    <div
+      data-fills-window
+      className="flex h-[calc(100dvh-3.25rem-56px-env(safe-area-inset-bottom))] min-w-0 bg-surface md:h-dvh"
+    >
       <h1 className="sr-only">{mail.title}</h1>
       <BackKey />
       <Inboxes

@@ -1,4 +1,5 @@
 // One message: folded to a line, or open with who wrote it to whom, what the checks say, what it says, and its files.
+
 import { CornerUpLeft, CornerUpRight, EllipsisVertical, Reply, ReplyAll, Trash2 } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { Badge } from '../../parts/badge.tsx'
@@ -7,6 +8,8 @@ import { Menu, type MenuItem } from '../../parts/menu.tsx'
 import { Time } from '../../parts/time.tsx'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
+import { reading } from '../../texts/reading.ts'
+import { writing } from '../../texts/writing.ts'
 import { Attachments } from './attachments.tsx'
 import { Body } from './body.tsx'
 import { Details } from './details.tsx'
@@ -61,7 +64,7 @@ function Head({ message, isOpen, onFold }: Omit<MessageCardProps, 'isAsked'>) {
       <Direction
         size={15}
         role="img"
-        aria-label={mail[direction]}
+        aria-label={reading[direction]}
         className={direction === 'inbound' ? 'mt-1 shrink-0 text-faint' : 'mt-1 shrink-0 text-accent'}
       />
       <span className="min-w-0 flex-1">
@@ -71,14 +74,14 @@ function Head({ message, isOpen, onFold }: Omit<MessageCardProps, 'isAsked'>) {
             <span className="hidden min-w-0 truncate text-sm text-faint sm:block">{from.email}</span>
           )}
           {automatic && (
-            <Badge tone="idle" title={mail.automaticWhat}>
-              {mail.automatic}
+            <Badge tone="idle" title={reading.automaticWhat}>
+              {reading.automatic}
             </Badge>
           )}
           <Time value={createdAt} className="ml-auto shrink-0 text-xs text-faint" />
         </span>
         <span className="block truncate text-sm text-faint">
-          {isOpen ? `${mail.to} ${namesOf(to)}` : snippetOf(message)}
+          {isOpen ? `${reading.to} ${namesOf(to)}` : snippetOf(message)}
         </span>
       </span>
     </button>
@@ -88,14 +91,14 @@ function Head({ message, isOpen, onFold }: Omit<MessageCardProps, 'isAsked'>) {
 const mostNames = 3
 
 function namesOf(mailboxes: readonly Mailbox[]): string {
-  if (mailboxes.length === 0) return mail.toNobody
+  if (mailboxes.length === 0) return reading.toNobody
   const names = mailboxes.slice(0, mostNames).map(nameOf).join(', ')
   const more = mailboxes.length - mostNames
-  return more > 0 ? `${names} ${mail.andMore(more)}` : names
+  return more > 0 ? `${names} ${reading.andMore(more)}` : names
 }
 
 function snippetOf({ extractedText, text }: Message): string {
-  return (extractedText || text).slice(0, 200) || mail.emptyText
+  return (extractedText || text).slice(0, 200) || reading.emptyText
 }
 
 function Actions({ message }: { message: Message }) {
@@ -105,14 +108,14 @@ function Actions({ message }: { message: Message }) {
   if (!may) return null
   const groups: MenuItem[][] = [
     [
-      { label: mail.reply, icon: Reply, onSelect: () => reply('reply') },
-      { label: mail.replyAll, icon: ReplyAll, onSelect: () => reply('all') },
+      { label: writing.reply, icon: Reply, onSelect: () => reply('reply') },
+      { label: writing.replyAll, icon: ReplyAll, onSelect: () => reply('all') },
     ],
-    [{ label: mail.deleteMessage, icon: Trash2, danger: true, onSelect: () => remove(message) }],
+    [{ label: reading.deleteMessage, icon: Trash2, danger: true, onSelect: () => remove(message) }],
   ]
   return (
     <span className="pt-2">
-      <Menu groups={groups} trigger={<IconButton icon={EllipsisVertical} label={mail.messageActions} />} />
+      <Menu groups={groups} trigger={<IconButton icon={EllipsisVertical} label={reading.messageActions} />} />
     </span>
   )
 }

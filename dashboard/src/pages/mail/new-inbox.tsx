@@ -1,4 +1,5 @@
 // A dialog that opens an inbox.
+
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useId, useRef, useState } from 'react'
 import { ApiError, api, read } from '../../api/client.ts'

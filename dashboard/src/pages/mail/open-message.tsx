@@ -1,4 +1,5 @@
 // From the id of a message to its thread.
+
 import { useQuery } from '@tanstack/react-query'
 import { Navigate, useParams } from '@tanstack/react-router'
 import { MessageSquareDashed } from 'lucide-react'
@@ -9,6 +10,7 @@ import { ErrorNote } from '../../parts/error-note.tsx'
 import { Page } from '../../parts/page.tsx'
 import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { mail } from '../../texts/mail.ts'
+import { reading } from '../../texts/reading.ts'
 
 export function OpenMessage() {
   const { messageId = '' } = useParams({ strict: false }) as { messageId?: string }
@@ -36,10 +38,10 @@ export function OpenMessage() {
     return (
       <Empty
         icon={MessageSquareDashed}
-        title={mail.messageGone}
-        action={<ButtonLink to="/mail">{mail.toMail}</ButtonLink>}
+        title={reading.messageGone}
+        action={<ButtonLink to="/mail">{reading.toMail}</ButtonLink>}
       >
-        {mail.threadGoneWhat}
+        {reading.threadGoneWhat}
       </Empty>
     )
   return (

@@ -1,4 +1,5 @@
 // Deleting with ten seconds to take it back: until then what is deleted is only not shown.
+
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
 import { api, read } from '../../api/client.ts'

@@ -1,9 +1,11 @@
 // Answering the last message: two buttons below it, and their keys.
+
 import { Reply, ReplyAll } from 'lucide-react'
 import { Button } from '../../parts/button.tsx'
 import { useShortcut } from '../../parts/shortcut.ts'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
+import { writing } from '../../texts/writing.ts'
 import type { Message } from './mail-queries.ts'
 import { useGo, usePlace } from './place.ts'
 
@@ -21,10 +23,10 @@ export function ReplyBar({ target }: { target: Message }) {
   return (
     <div className="flex gap-2">
       <Button icon={Reply} onClick={() => reply('reply')}>
-        {mail.reply}
+        {writing.reply}
       </Button>
       <Button icon={ReplyAll} onClick={() => reply('all')}>
-        {mail.replyAll}
+        {writing.replyAll}
       </Button>
     </div>
   )

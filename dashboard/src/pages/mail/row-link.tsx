@@ -1,33 +1,21 @@
-// A row of a long list that leads somewhere: a plain link, for there may be thousands of them in a second of scrolling.
-import { useRouter } from '@tanstack/react-router'
+// A row of a long list that leads somewhere: a plain link that knows nothing, for there may be hundreds of them in a second of scrolling.
 import type { MouseEvent, ReactNode } from 'react'
 import { classes } from '../../parts/classes.ts'
 import { addressOf, filtersOf, type Place, useGo, usePlace } from './place.ts'
 
 interface RowLinkProps {
-  to: { inboxId: string; threadId: string; message?: string }
+  href: string
   isOpen: boolean
-  'data-thread'?: string
+  'data-thread': string
   className: string
   children: ReactNode
 }
 
-export function RowLink({ to, isOpen, className, children, ...rest }: RowLinkProps) {
-  const go = useGo()
-  const place = usePlace()
-  const router = useRouter()
-  const follow = (event: MouseEvent) => {
-    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0) return
-    event.preventDefault()
-    go(to)
-  }
-  const { inboxId, threadId, ...search } = to
+export function RowLink({ isOpen, className, children, ...rest }: RowLinkProps) {
   return (
     <a
-      href={addressOf(to) + router.options.stringifySearch({ ...filtersIn(place, inboxId), ...search })}
       data-row
       aria-current={isOpen ? 'page' : undefined}
-      onClick={follow}
       className={classes(className, '-outline-offset-2 hover:bg-hover aria-[current]:bg-idle-soft')}
       {...rest}
     >
@@ -36,6 +24,25 @@ export function RowLink({ to, isOpen, className, children, ...rest }: RowLinkPro
   )
 }
 
-function filtersIn(place: Place, inboxId: string) {
-  return place.inboxId === inboxId ? filtersOf(place) : {}
+type Target = Pick<Place, 'inboxId' | 'threadId'> & { message?: string }
+
+/** The address of a row, with the search that it stands in. */
+export function hrefOf({ inboxId, threadId, message }: Target, place: Place): string {
+  const search = Object.entries({ ...filtersOf(place), message }).filter(([, value]) => value)
+  const text = new URLSearchParams(search as [string, string][]).toString()
+  return addressOf({ inboxId, threadId }) + (text && `?${text}`)
+}
+
+/** What follows the links of a list within the page: one listener for all of them. */
+export function useFollow(): (event: MouseEvent) => void {
+  const go = useGo()
+  const { inboxId } = usePlace()
+  return (event) => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0) return
+    const link = (event.target as Element).closest<HTMLAnchorElement>('a[data-row]')
+    if (!link) return
+    event.preventDefault()
+    const message = new URL(link.href).searchParams.get('message') ?? undefined
+    go({ inboxId, threadId: link.dataset['thread'], message })
+  }
 }

@@ -1,13 +1,14 @@
 // Finding mail in an inbox: words, and behind a button by direction, sender and day.
+
 import { ListFilter, Search } from 'lucide-react'
-import { type FormEvent, useEffect, useRef, useState } from 'react'
-import { Button, IconButton } from '../../parts/button.tsx'
+import { lazy, Suspense, useEffect, useRef, useState } from 'react'
+import { IconButton } from '../../parts/button.tsx'
 import { classes } from '../../parts/classes.ts'
-import { Select, TextField } from '../../parts/field.tsx'
 import { useShortcut } from '../../parts/shortcut.ts'
 import { mail } from '../../texts/mail.ts'
 import { isFiltered, useGo, usePlace } from './place.ts'
 
+const FilterFields = lazy(async () => ({ default: (await import('./filter-fields.tsx')).FilterFields }))
 const typedMs = 300
 
 export function SearchBar() {
@@ -27,7 +28,7 @@ export function SearchBar() {
           className={classes(hasFilters && 'text-accent!')}
         />
       </div>
-      {isOpen && <FilterFields />}
+      <Suspense fallback={null}>{isOpen && <FilterFields />}</Suspense>
     </search>
   )
 }
@@ -68,7 +69,7 @@ function Words() {
 }
 
 /** Sets filters and leaves what is open open. */
-function useFind() {
+export function useFind() {
   const { inboxId, threadId, q, direction, from, since } = usePlace()
   const go = useGo()
   const latest = useRef({ go, place: { inboxId, threadId, q, direction, from, since } })
@@ -76,55 +77,4 @@ function useFind() {
   return useRef((filters: Parameters<typeof go>[0]) => {
     latest.current.go({ ...latest.current.place, ...filters }, 'replace')
   }).current
-}
-
-function FilterFields() {
-  const { direction = '', from = '', since = '' } = usePlace()
-  const [sender, setSender] = useState(from)
-  const find = useFind()
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    find({ from: sender.trim() })
-  }
-  return (
-    <form onSubmit={submit} className="mt-2 grid gap-2 pb-1">
-      <div className="grid grid-cols-2 gap-2 *:min-w-0">
-        <Select
-          label={mail.direction}
-          value={direction}
-          className="h-8 text-sm!"
-          onChange={(event) => find({ direction: event.target.value })}
-          options={Object.entries(mail.directions).map(([id, label]) => ({
-            value: id === 'all' ? '' : id,
-            label,
-          }))}
-        />
-        <TextField
-          label={mail.since}
-          type="date"
-          className="h-8 px-2! text-sm!"
-          value={since}
-          onChange={(event) => find({ since: event.target.value })}
-        />
-      </div>
-      <TextField
-        label={mail.from}
-        type="email"
-        value={sender}
-        className="h-8 text-sm!"
-        autoComplete="off"
-        onChange={(event) => setSender(event.target.value)}
-        onBlur={() => find({ from: sender.trim() })}
-      />
-      <Button
-        size="small"
-        onClick={() => {
-          setSender('')
-          find({ q: '', direction: '', from: '', since: '' })
-        }}
-      >
-        {mail.clearFilters}
-      </Button>
-    </form>
-  )
 }

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { BadgeCheck, ChevronDown, ShieldAlert, ShieldQuestion } from 'lucide-react'
 import { StateBadge } from '../../parts/badge.tsx'
 import { classes } from '../../parts/classes.ts'
-import { mail } from '../../texts/mail.ts'
+import { reading } from '../../texts/reading.ts'
 import { verdicts } from '../../texts/verdicts.ts'
 import type { Message } from './mail-queries.ts'
 
@@ -24,7 +24,7 @@ export function StandingLine({ message, isDetailed, onDetails }: StandingLinePro
           params={{ submissionId: delivery.submissionId }}
           className="rounded-sm text-muted underline decoration-line-strong underline-offset-3 hover:text-ink"
         >
-          {mail.toLife}
+          {reading.toLife}
         </Link>
       )}
       <button
@@ -33,7 +33,7 @@ export function StandingLine({ message, isDetailed, onDetails }: StandingLinePro
         onClick={onDetails}
         className="flex items-center gap-1 rounded-sm text-faint hover:text-ink"
       >
-        {isDetailed ? mail.hideDetails : mail.details}
+        {isDetailed ? reading.hideDetails : reading.details}
         <ChevronDown size={14} aria-hidden className={classes(isDetailed && 'rotate-180')} />
       </button>
     </div>

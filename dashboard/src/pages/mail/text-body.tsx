@@ -1,8 +1,9 @@
 // A message as text: links that open outside, and what it quotes folded away.
+
 import { useState } from 'react'
 import { Button } from '../../parts/button.tsx'
 import { LinkedText } from '../../parts/linked-text.tsx'
-import { mail } from '../../texts/mail.ts'
+import { reading } from '../../texts/reading.ts'
 import type { Message } from './mail-queries.ts'
 
 export function TextBody({ message: { text, extractedText } }: { message: Message }) {
@@ -10,7 +11,7 @@ export function TextBody({ message: { text, extractedText } }: { message: Messag
   const own = extractedText?.trim() ?? ''
   const hasQuoted = own !== '' && own !== text.trim()
   const shown = hasQuoted && !isWhole ? own : text
-  if (shown.trim() === '') return <p className="text-faint">{mail.emptyText}</p>
+  if (shown.trim() === '') return <p className="text-faint">{reading.emptyText}</p>
   return (
     <div className="grid gap-3">
       <div className="text-base break-words whitespace-pre-wrap">
@@ -19,7 +20,7 @@ export function TextBody({ message: { text, extractedText } }: { message: Messag
       {hasQuoted && (
         <div>
           <Button size="small" aria-expanded={isWhole} onClick={() => setIsWhole(!isWhole)}>
-            {isWhole ? mail.hideQuoted : mail.showQuoted}
+            {isWhole ? reading.hideQuoted : reading.showQuoted}
           </Button>
         </div>
       )}

@@ -1,5 +1,6 @@
 // One thread in the list: with whom, about what, how many messages, and when the last one came.
-import { classes } from '../../parts/classes.ts'
+
+import { memo } from 'react'
 import { Time } from '../../parts/time.tsx'
 import { mail } from '../../texts/mail.ts'
 import type { ThreadSummary } from './mail-queries.ts'
@@ -10,21 +11,22 @@ const mostNames = 4
 
 interface ThreadRowProps {
   thread: ThreadSummary
+  href: string
   /** The address of the inbox, which is in every thread. */
   own: string
   isOpen: boolean
 }
 
-export function ThreadRow({ thread, own, isOpen }: ThreadRowProps) {
-  const { id, inboxId, subject, participants, messageCount, lastMessageAt } = thread
+export const ThreadRow = memo(({ thread, href, own, isOpen }: ThreadRowProps) => {
+  const { id, subject, participants, messageCount, lastMessageAt } = thread
   const others = participants.filter((address) => address !== own)
   const names = others.length > 0 ? others : participants
   return (
     <RowLink
-      to={{ inboxId, threadId: id }}
+      href={href}
       isOpen={isOpen}
       data-thread={id}
-      className={classes('flex h-full flex-col justify-center gap-0.5 border-b px-4')}
+      className="flex h-full flex-col justify-center gap-0.5 border-b px-4"
     >
       <span className="flex items-baseline gap-2">
         <span className="min-w-0 flex-1 truncate font-medium">{names.slice(0, mostNames).join(', ')}</span>
@@ -43,4 +45,4 @@ export function ThreadRow({ thread, own, isOpen }: ThreadRowProps) {
       </span>
     </RowLink>
   )
-}
+})

@@ -1,4 +1,5 @@
 // The third column: a thread with its messages, the oldest first; all but the last are folded until one opens them.
+
 import { type UseInfiniteQueryResult, useInfiniteQuery } from '@tanstack/react-query'
 import { ChevronsDownUp, ChevronsUpDown, MessageSquareDashed, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
@@ -12,6 +13,7 @@ import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { useTitle } from '../../parts/use-title.ts'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
+import { reading } from '../../texts/reading.ts'
 import { Column } from './column.tsx'
 import { useFolds } from './folds.ts'
 import { type Message, threadQuery } from './mail-queries.ts'
@@ -60,10 +62,10 @@ function Gone() {
     <div className="flex-1 content-center bg-page">
       <Empty
         icon={MessageSquareDashed}
-        title={mail.threadGone}
-        action={<ButtonLink to="/mail">{mail.toMail}</ButtonLink>}
+        title={reading.threadGone}
+        action={<ButtonLink to="/mail">{reading.toMail}</ButtonLink>}
       >
-        {mail.threadGoneWhat}
+        {reading.threadGoneWhat}
       </Empty>
     </div>
   )
@@ -78,7 +80,7 @@ function Actions({ inboxId, threadId }: ThreadViewProps) {
     await remove(inboxId, threadId)
     go({ inboxId })
   }
-  return <IconButton icon={Trash2} label={mail.deleteThread} onClick={() => void press()} />
+  return <IconButton icon={Trash2} label={reading.deleteThread} onClick={() => void press()} />
 }
 
 type Query = Pick<UseInfiniteQueryResult, 'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage' | 'error'>
@@ -146,7 +148,7 @@ function FoldAll({
         icon={isAllOpen ? ChevronsDownUp : ChevronsUpDown}
         onClick={() => onChange(isAllOpen ? 'folded' : 'open')}
       >
-        {isAllOpen ? mail.foldRead : mail.unfoldAll}
+        {isAllOpen ? reading.foldRead : reading.unfoldAll}
       </Button>
     </div>
   )

@@ -1,8 +1,8 @@
 // The second column: the threads of an inbox, the latest first, or the messages that a search finds.
+
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { MailPlus, PenLine } from 'lucide-react'
-import { useEffect, useMemo, useRef } from 'react'
-import { onLiveEvent } from '../../api/live.ts'
+import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
 import { Button } from '../../parts/button.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { Empty } from '../../parts/empty.tsx'
@@ -11,15 +11,17 @@ import { VirtualList } from '../../parts/virtual-list.tsx'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
 import { Column } from './column.tsx'
-import { Found } from './found.tsx'
 import { InboxMenu } from './inbox-menu.tsx'
 import { inboxQuery, refreshThreads, type ThreadSummary, threadsQuery } from './mail-queries.ts'
 import { filtersOf, isFiltered, useGo, usePlace } from './place.ts'
 import { useHidden, useRemoveThread } from './removal.ts'
+import { hrefOf, useFollow } from './row-link.tsx'
 import { SearchBar } from './search-bar.tsx'
 import { ThreadRow, threadRowPx } from './thread-row.tsx'
 
+const Found = lazy(async () => ({ default: (await import('./found.tsx')).Found }))
 const gatherMs = 250
+const freshMs = 5_000
 
 export function Threads({ inboxId, className }: { inboxId: string; className: string }) {
   const place = usePlace()
@@ -53,7 +55,9 @@ export function Threads({ inboxId, className }: { inboxId: string; className: st
       below={!error && <SearchBar key={inboxId} />}
     >
       {isFiltered(place) ? (
-        <Found inboxId={inboxId} filters={filtersOf(place)} />
+        <Suspense fallback={null}>
+          <Found inboxId={inboxId} filters={filtersOf(place)} />
+        </Suspense>
       ) : (
         <ThreadList inboxId={inboxId} address={inbox?.address ?? ''} />
       )}
@@ -83,7 +87,9 @@ function ThreadList({ inboxId, address }: { inboxId: string; address: string }) 
   }, [pages, hidden])
   useNewest(inboxId)
   return (
-    <>
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the links in it have the keys
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only follows the links in it
+    <div onClick={useFollow()} className="h-full">
       <DeleteKey inboxId={inboxId} />
       <VirtualList
         label={mail.threads}
@@ -93,9 +99,16 @@ function ThreadList({ inboxId, address }: { inboxId: string; address: string }) 
         rowPx={threadRowPx}
         empty={<EmptyInbox inboxId={inboxId} address={address} />}
       >
-        {(thread) => <ThreadRow thread={thread} own={address} isOpen={thread.id === place.threadId} />}
+        {(thread) => (
+          <ThreadRow
+            thread={thread}
+            href={hrefOf({ inboxId, threadId: thread.id }, place)}
+            own={address}
+            isOpen={thread.id === place.threadId}
+          />
+        )}
       </VirtualList>
-    </>
+    </div>
   )
 }
 
@@ -110,12 +123,19 @@ function useNewest(inboxId: string): void {
       clearTimeout(timer.current)
       timer.current = setTimeout(() => void refreshThreads(queries, inboxId).catch(() => {}), gatherMs)
     }
-    refresh()
-    const stop = onLiveEvent(({ type, data }) => {
-      if (type === 'stream.reset' || data.message?.inboxId === inboxId) refresh()
+    const { dataUpdatedAt = 0 } = queries.getQueryState(threadsQuery(inboxId).queryKey) ?? {}
+    if (dataUpdatedAt > 0 && Date.now() - dataUpdatedAt > freshMs) refresh()
+    let stop: (() => void) | null = null
+    let isOver = false
+    void import('../../api/live.ts').then(({ onLiveEvent }) => {
+      if (isOver) return
+      stop = onLiveEvent(({ type, data }) => {
+        if (type === 'stream.reset' || data.message?.inboxId === inboxId) refresh()
+      })
     })
     return () => {
-      stop()
+      isOver = true
+      stop?.()
       clearTimeout(timer.current)
     }
   }, [queries, inboxId])

@@ -6,20 +6,17 @@ import { Card } from '../../parts/card.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
-import { useLiveQueries } from '../../shell/live.ts'
 import { overview } from '../../texts/overview.ts'
 import { LatestSends } from './latest-sends.tsx'
 import { Problems } from './problems.tsx'
 import { Tile } from './tile.tsx'
 
 const againMs = 30_000
-const liveKeys = [['submissions'], ['metrics'], ['problems']]
 const whole = new Intl.NumberFormat('en')
 const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 })
 const { tiles, tileNotes } = overview
 
 export function Day({ submissions }: { submissions: readonly Schemas['Submission'][] }) {
-  useLiveQueries('message.', liveKeys)
   return (
     <Page title={overview.title}>
       <div className="grid gap-6">

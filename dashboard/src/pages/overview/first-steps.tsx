@@ -9,6 +9,7 @@ import { CodeTabs } from '../../parts/code-tabs.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { TextField } from '../../parts/field.tsx'
 import { Page } from '../../parts/page.tsx'
+import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { overview } from '../../texts/overview.ts'
 import { accessQuery } from '../access/access-query.ts'
 import { inboxCode, readCode, sendCode } from './first-code.ts'
@@ -24,7 +25,7 @@ export function FirstSteps() {
   })
   const [opened, setOpened] = useState<Inbox | null>(null)
   const [sent, setSent] = useState<Sent | null>(null)
-  if (known.isPending) return <Page title={overview.title}>{null}</Page>
+  if (known.isPending) return <SkeletonRows />
   const inbox = opened ?? known.data?.inboxes[0] ?? null
   return (
     <Page title={overview.firstTitle} lead={overview.firstLead} width="text">

@@ -3,9 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { Loaded } from '../../parts/loaded.tsx'
-import { Page } from '../../parts/page.tsx'
 import { useMay } from '../../shell/session.ts'
-import { overview } from '../../texts/overview.ts'
 import { Day } from './day.tsx'
 import { FirstSteps } from './first-steps.tsx'
 
@@ -16,11 +14,7 @@ export function Overview() {
     queryKey: ['submissions', 'latest'],
     queryFn: () => read(api.GET('/v1/submissions', { params: { query: { limit: latestCount } } })),
   })
-  return (
-    <Loaded query={latest} waiting={<Page title={overview.title}>{null}</Page>}>
-      {({ submissions }) => <Content submissions={submissions} />}
-    </Loaded>
-  )
+  return <Loaded query={latest}>{({ submissions }) => <Content submissions={submissions} />}</Loaded>
 }
 
 /** Who is at the first steps stays there until they leave the page. */

@@ -23,9 +23,9 @@ interface Problem {
 export function Problems() {
   const queries = useQueries({
     queries: [
-      { queryKey: ['problems', 'submissions'], queryFn: failedSends },
-      { queryKey: ['problems', 'domains'], queryFn: brokenDomains },
-      { queryKey: ['problems', 'webhooks'], queryFn: silentWebhooks },
+      { queryKey: ['submissions', 'problems'], queryFn: failedSends },
+      { queryKey: ['domains', 'problems'], queryFn: brokenDomains },
+      { queryKey: ['webhooks', 'problems'], queryFn: silentWebhooks },
     ],
   })
   const error = queries.find((query) => query.error)?.error

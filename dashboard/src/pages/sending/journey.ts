@@ -74,8 +74,9 @@ export function stateOf({ status, recipients, failureCode }: Submission): string
   return only !== undefined && others.length === 0 ? only : status
 }
 
-/** Where a recipient stands; what was cancelled is told from what has failed. */
-export function recipientState({ status, outlook }: Journey): string {
+/** Where a recipient stands; what was cancelled is told from what has failed, and who complained from who only got it. */
+export function recipientState({ status, outlook, steps }: Journey): string {
+  if (steps.some(({ kind }) => kind === 'complained')) return 'complained'
   return status === 'failed' && outlook?.failureCode === 'cancelled' ? 'cancelled' : status
 }
 

@@ -148,7 +148,7 @@ function Captions({ journey: { steps }, axis }: Pick<LaneProps, 'journey' | 'axi
   const told: { step: Step; place: number }[] = []
   for (const step of steps.toReversed()) {
     const place = axis.placeOf(step.endMs ?? Date.now())
-    const isFree = told.every((other) => Math.abs(other.place - place) >= (isNarrow ? 0.5 : 0.22))
+    const isFree = told.every((other) => Math.abs(other.place - place) >= (isNarrow ? 0.7 : 0.22))
     if (step.kind !== 'queued' && isFree && told.length < 4) told.push({ step, place })
   }
   return (

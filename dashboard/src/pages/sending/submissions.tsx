@@ -19,7 +19,8 @@ import { type Submission, stateOf } from './journey.ts'
 
 const pageSize = 50
 const rowPx = 60
-const [liveMs, calmMs] = [4_000, 20_000]
+/** What the live stream tells is asked for at once; this is for what it does not tell. */
+const [livelyMs, calmMs] = [8_000, 30_000]
 /** Longer lists are not read anew as a whole. */
 const mostLivePages = 2
 
@@ -66,7 +67,7 @@ function useSubmissions(filters: Filters) {
     refetchInterval: ({ state: { data } }) => {
       if (!data || data.pages.length > mostLivePages) return false
       const isMoving = data.pages[0]?.submissions.some(({ status }) => status === 'pending')
-      return isMoving ? liveMs : calmMs
+      return isMoving ? livelyMs : calmMs
     },
   })
 }

@@ -10,8 +10,6 @@ import { Button } from '../../parts/button.tsx'
 import { writeCsv } from '../../parts/csv.ts'
 import { download } from '../../parts/download.ts'
 import { ErrorNote } from '../../parts/error-note.tsx'
-import { useMay } from '../../shell/session.ts'
-import { shell } from '../../texts/shell.ts'
 import { suppressions } from '../../texts/suppressions.ts'
 import { validation } from '../../texts/validation.ts'
 import { Results } from './results.tsx'
@@ -28,7 +26,6 @@ const numbers = new Intl.NumberFormat('en')
 export function ManyAddresses() {
   const [text, setText] = useState('')
   const [begun, setBegun] = useState<{ batch: ListBatch; lineCount: number } | null>(null)
-  if (!useMay('change')) return <p className="text-muted">{shell.viewer}</p>
   if (begun)
     return (
       <Judged

@@ -1,11 +1,19 @@
 // Whether mail would arrive: one address explained check by check, or a list with progress and a file at the end.
 import { Page } from '../../parts/page.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
+import { useMay } from '../../shell/session.ts'
+import { shell } from '../../texts/shell.ts'
 import { validation } from '../../texts/validation.ts'
 import { ManyAddresses } from './many-addresses.tsx'
 import { OneAddress } from './one-address.tsx'
 
 export function Validation() {
+  if (!useMay('change'))
+    return (
+      <Page title={validation.title} lead={validation.lead}>
+        <p className="text-muted">{shell.viewer}</p>
+      </Page>
+    )
   return (
     <Page title={validation.title} lead={validation.lead}>
       <Tabs

@@ -53,7 +53,11 @@ export const LinkToken = component(
   'LinkToken',
   Type.Object(
     { token: Type.String({ maxLength: 100, description: 'What stands behind the # of the link.' }) },
-    { additionalProperties: false, description: 'The secret of a link that is good once.' },
+    {
+      additionalProperties: false,
+      description: 'The secret of a link that is good once.',
+      examples: [{ token: 'aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-_aBcDe' }],
+    },
   ),
 )
 

@@ -4,7 +4,7 @@ import { useRef } from 'react'
 import { Button, IconButton } from '../../../parts/button.tsx'
 import { writtenBytes } from '../../../parts/bytes.ts'
 import { Progress } from '../../../parts/progress.tsx'
-import { mail } from '../../../texts/mail.ts'
+import { writing } from '../../../texts/writing.ts'
 
 interface FilesFieldProps {
   files: readonly File[]
@@ -21,15 +21,15 @@ export function FilesField({ files, onChange, limit, lostNames, error }: FilesFi
     <div className="grid gap-2">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <Button size="small" icon={Paperclip} onClick={() => picker.current?.click()}>
-          {mail.attach}
+          {writing.attach}
         </Button>
-        <span className="text-sm text-faint">{mail.attachHint}</span>
+        <span className="text-sm text-faint">{writing.attachHint}</span>
         <input
           ref={picker}
           type="file"
           multiple
           hidden
-          aria-label={mail.attach}
+          aria-label={writing.attach}
           onChange={(event) => {
             onChange([...files, ...(event.target.files ?? [])])
             event.target.value = ''
@@ -38,13 +38,13 @@ export function FilesField({ files, onChange, limit, lostNames, error }: FilesFi
       </div>
       {lostNames.length > 0 && (
         <p role="status" className="text-sm text-wait">
-          {mail.filesLost(lostNames.join(', '))}
+          {writing.filesLost(lostNames.join(', '))}
         </p>
       )}
       <FileList files={files} onChange={onChange} />
       {limit && (files.length > 0 || limit.usedBytes > limit.mostBytes) && (
         <Progress
-          label={mail.sizeUsed}
+          label={writing.sizeUsed}
           value={limit.usedBytes}
           max={limit.mostBytes}
           format={writtenBytes}
@@ -75,7 +75,7 @@ function FileList({ files, onChange }: Pick<FilesFieldProps, 'files' | 'onChange
           <IconButton
             size="small"
             icon={X}
-            label={mail.removeFile(file.name)}
+            label={writing.removeFile(file.name)}
             onClick={() => onChange(files.filter((one) => one !== file))}
           />
         </li>

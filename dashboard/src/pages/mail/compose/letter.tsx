@@ -15,7 +15,7 @@ import { classes } from '../../../parts/classes.ts'
 import { ErrorNote } from '../../../parts/error-note.tsx'
 import { TextArea } from '../../../parts/field.tsx'
 import { Kbd } from '../../../parts/kbd.tsx'
-import { mail } from '../../../texts/mail.ts'
+import { writing } from '../../../texts/writing.ts'
 import { limitsQuery } from '../mail-queries.ts'
 import type { DraftState } from './draft.ts'
 import { FilesField } from './files-field.tsx'
@@ -46,7 +46,7 @@ export function Letter({ label, state, faults, isSending, children, onSend, onDi
     if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) submit(event)
   }
   const tooLarge =
-    limit && limit.usedBytes > limit.mostBytes ? mail.tooLarge(writtenBytes(limit.mostBytes)) : null
+    limit && limit.usedBytes > limit.mostBytes ? writing.tooLarge(writtenBytes(limit.mostBytes)) : null
   return (
     <form
       aria-label={label}
@@ -57,9 +57,9 @@ export function Letter({ label, state, faults, isSending, children, onSend, onDi
     >
       {children}
       <TextArea
-        label={mail.message}
+        label={writing.message}
         labelHidden
-        placeholder={mail.message}
+        placeholder={writing.message}
         rows={9}
         autoFocus={focus === 'text'}
         value={draft.text}
@@ -83,14 +83,14 @@ export function Letter({ label, state, faults, isSending, children, onSend, onDi
           busy={isSending}
           disabled={tooLarge !== null}
         >
-          {isSending ? mail.sending : mail.send}
+          {isSending ? writing.sending : writing.send}
         </Button>
         <span className="hidden text-faint sm:block">
           <Kbd keys="Mod Enter" />
         </span>
-        <span className="ml-auto hidden text-sm text-faint sm:block">{mail.draftKept}</span>
+        <span className="ml-auto hidden text-sm text-faint sm:block">{writing.draftKept}</span>
         <Button variant="quiet" onClick={onDiscard} className="max-sm:ml-auto">
-          {mail.discard}
+          {writing.discard}
         </Button>
       </div>
     </form>
@@ -108,13 +108,13 @@ function HtmlField({ state: { draft, change }, error }: { state: DraftState; err
           aria-pressed={isOn}
           onClick={() => change({ html: isOn ? null : '' })}
         >
-          {mail.writeHtml}
+          {writing.writeHtml}
         </Button>
-        {isOn && <span className="text-sm text-faint">{mail.writeHtmlHint}</span>}
+        {isOn && <span className="text-sm text-faint">{writing.writeHtmlHint}</span>}
       </div>
       {isOn && (
         <TextArea
-          label={mail.htmlField}
+          label={writing.htmlField}
           labelHidden
           placeholder="<p>…</p>"
           rows={6}

@@ -5,7 +5,8 @@ import { Button } from '../../../parts/button.tsx'
 import { Dialog } from '../../../parts/dialog.tsx'
 import { TextField } from '../../../parts/field.tsx'
 import { toast } from '../../../parts/toasts.ts'
-import { mail } from '../../../texts/mail.ts'
+import { reading } from '../../../texts/reading.ts'
+import { writing } from '../../../texts/writing.ts'
 import { inboxQuery, limitsQuery } from '../mail-queries.ts'
 import { useGo, usePlace } from '../place.ts'
 import { readAddresses } from './addresses.ts'
@@ -38,11 +39,11 @@ export function NewMessage({ inboxId }: { inboxId: string }) {
       open
       onClose={close}
       width="large"
-      title={mail.compose}
-      lead={inbox && mail.composeFrom(inbox.address)}
+      title={writing.compose}
+      lead={inbox && writing.composeFrom(inbox.address)}
     >
       <Letter
-        label={mail.compose}
+        label={writing.compose}
         state={state}
         faults={faults}
         isSending={sending.isPending}
@@ -50,7 +51,7 @@ export function NewMessage({ inboxId }: { inboxId: string }) {
         onDiscard={() => {
           state.forget()
           close()
-          toast(mail.discarded)
+          toast(writing.discarded)
         }}
         {...(begin.to.length > 0 ? { focus: 'text' as const } : {})}
       >
@@ -63,10 +64,10 @@ export function NewMessage({ inboxId }: { inboxId: string }) {
 function missingIn({ draft }: DraftState, most = Number.POSITIVE_INFINITY): Faults {
   const count = draft.to.length + draft.cc.length + draft.bcc.length
   return {
-    ...(draft.to.length === 0 ? { to: mail.noRecipient } : {}),
-    ...(count > most ? { to: mail.tooManyRecipients(most) } : {}),
-    ...(draft.subject.trim() === '' ? { subject: mail.noSubjectGiven } : {}),
-    ...(draft.text.trim() === '' && !draft.html?.trim() ? { text: mail.noText } : {}),
+    ...(draft.to.length === 0 ? { to: writing.noRecipient } : {}),
+    ...(count > most ? { to: writing.tooManyRecipients(most) } : {}),
+    ...(draft.subject.trim() === '' ? { subject: writing.noSubjectGiven } : {}),
+    ...(draft.text.trim() === '' && !draft.html?.trim() ? { text: writing.noText } : {}),
   }
 }
 
@@ -77,7 +78,7 @@ function Addressing({ state: { draft, change }, faults }: { state: DraftState; f
     <>
       <div className="grid gap-2">
         <RecipientsField
-          label={mail.to}
+          label={reading.to}
           value={draft.to}
           onChange={(to) => change({ to })}
           error={faults.to}
@@ -86,19 +87,19 @@ function Addressing({ state: { draft, change }, faults }: { state: DraftState; f
         <div className="flex gap-1">
           {!hasCc && (
             <Button size="small" variant="quiet" onClick={() => setHasCc(true)}>
-              {mail.addCc}
+              {writing.addCc}
             </Button>
           )}
           {!hasBcc && (
             <Button size="small" variant="quiet" onClick={() => setHasBcc(true)}>
-              {mail.addBcc}
+              {writing.addBcc}
             </Button>
           )}
         </div>
       </div>
       {hasCc && (
         <RecipientsField
-          label={mail.cc}
+          label={reading.cc}
           value={draft.cc}
           onChange={(cc) => change({ cc })}
           error={faults.cc}
@@ -107,7 +108,7 @@ function Addressing({ state: { draft, change }, faults }: { state: DraftState; f
       )}
       {hasBcc && (
         <RecipientsField
-          label={mail.bcc}
+          label={writing.bcc}
           value={draft.bcc}
           onChange={(bcc) => change({ bcc })}
           error={faults.bcc}
@@ -115,7 +116,7 @@ function Addressing({ state: { draft, change }, faults }: { state: DraftState; f
         />
       )}
       <TextField
-        label={mail.subject}
+        label={writing.subject}
         value={draft.subject}
         maxLength={998}
         autoComplete="off"

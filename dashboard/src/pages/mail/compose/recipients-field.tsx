@@ -2,7 +2,7 @@
 import { X } from 'lucide-react'
 import { type KeyboardEvent, useState } from 'react'
 import { Field } from '../../../parts/field.tsx'
-import { mail } from '../../../texts/mail.ts'
+import { writing } from '../../../texts/writing.ts'
 import type { Mailbox } from '../mail-queries.ts'
 import { readAddresses, withoutTwins } from './addresses.ts'
 
@@ -21,7 +21,7 @@ export function RecipientsField({ label, value, onChange, error, autoFocus }: Re
     const { mailboxes, rest } = readAddresses(typed)
     if (mailboxes.length > 0) onChange(withoutTwins([...value, ...mailboxes]))
     setText(rest)
-    setFault(rest === '' ? null : mail.notAnAddress(rest))
+    setFault(rest === '' ? null : writing.notAnAddress(rest))
   }
   const press = (event: KeyboardEvent) => {
     if (event.key === 'Backspace' && text === '') onChange(value.slice(0, -1))
@@ -52,7 +52,7 @@ export function RecipientsField({ label, value, onChange, error, autoFocus }: Re
             // biome-ignore lint/a11y/noAutofocus: a dialog that was opened to be written in
             autoFocus={autoFocus}
             value={text}
-            aria-label={mail.addRecipient(label)}
+            aria-label={writing.addRecipient(label)}
             onChange={(event) => {
               setText(event.target.value)
               setFault(null)
@@ -81,7 +81,7 @@ function Chip({ mailbox: { name, email }, onRemove }: { mailbox: Mailbox; onRemo
       </span>
       <button
         type="button"
-        aria-label={mail.removeRecipient(email)}
+        aria-label={writing.removeRecipient(email)}
         onClick={onRemove}
         className="grid size-6 shrink-0 place-items-center rounded-sm text-muted hover:text-ink"
       >

@@ -5,7 +5,8 @@ import { Card } from '../../../parts/card.tsx'
 import { Checkbox } from '../../../parts/field.tsx'
 import { Loaded } from '../../../parts/loaded.tsx'
 import { toast } from '../../../parts/toasts.ts'
-import { mail } from '../../../texts/mail.ts'
+import { reading } from '../../../texts/reading.ts'
+import { writing } from '../../../texts/writing.ts'
 import { type Mailbox, type Message, replyPlanQuery } from '../mail-queries.ts'
 import { useGo } from '../place.ts'
 import { withoutTwins } from './addresses.ts'
@@ -34,7 +35,7 @@ export function Reply({ target, everyone }: { target: Message; everyone: 'sender
   }, [])
   const send = () => {
     const { text, html } = state.draft
-    const found = text.trim() === '' && !html?.trim() ? { text: mail.noText } : {}
+    const found = text.trim() === '' && !html?.trim() ? { text: writing.noText } : {}
     setMissing(found)
     if (!('text' in found)) sending.mutate({ draft: state.draft, files: state.files })
   }
@@ -43,7 +44,7 @@ export function Reply({ target, everyone }: { target: Message; everyone: 'sender
     <div ref={frame} className="scroll-mb-6">
       <Card>
         <Letter
-          label={everyone === 'all' ? mail.replyAll : mail.reply}
+          label={everyone === 'all' ? writing.replyAll : writing.reply}
           state={state}
           faults={faults}
           isSending={sending.isPending}
@@ -51,7 +52,7 @@ export function Reply({ target, everyone }: { target: Message; everyone: 'sender
           onDiscard={() => {
             state.forget()
             close()
-            toast(mail.discarded)
+            toast(writing.discarded)
           }}
           focus="text"
         >
@@ -87,7 +88,7 @@ function Whom({
           )}
           {plan.all.cc.length > 0 && (
             <Checkbox
-              label={mail.replyAll}
+              label={writing.replyAll}
               checked={everyone === 'all'}
               onChange={(all) => go({ inboxId, threadId, compose: all ? 'all' : 'reply', to: id })}
             />
@@ -103,11 +104,11 @@ function Addressees({ to, cc }: { to: Mailbox[]; cc: Mailbox[] }) {
     withoutTwins(mailboxes)
       .map(({ name, email }) => (name ? `${name} <${email}>` : email))
       .join(', ')
-  if (to.length === 0) return <p className="text-sm text-bad">{mail.noReplyRecipient}</p>
+  if (to.length === 0) return <p className="text-sm text-bad">{writing.noReplyRecipient}</p>
   return (
     <p className="text-sm break-words text-muted">
-      {mail.to} {written(to)}
-      {cc.length > 0 && ` · ${mail.cc} ${written(cc)}`}
+      {reading.to} {written(to)}
+      {cc.length > 0 && ` · ${reading.cc} ${written(cc)}`}
     </p>
   )
 }

@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { ApiError, api, read, type Schemas } from '../../../api/client.ts'
 import { toast } from '../../../parts/toasts.ts'
-import { mail } from '../../../texts/mail.ts'
+import { writing } from '../../../texts/writing.ts'
 import { refreshThreads } from '../mail-queries.ts'
 import type { Draft } from './draft.ts'
 
@@ -26,7 +26,7 @@ export function useSend(sending: Sending, onSent: (accepted: Acceptance) => void
       const { inboxId, threadId } = accepted.message
       void queries.invalidateQueries({ queryKey: ['thread', threadId] })
       void refreshThreads(queries, inboxId)
-      toast(accepted.replayed ? mail.sentBefore : mail.sent)
+      toast(accepted.replayed ? writing.sentBefore : writing.sent)
       onSent(accepted)
     },
   })
@@ -91,7 +91,7 @@ const recipientCodes = ['too_many_recipients', 'all_recipients_suppressed', 'rec
 /** At which field a refusal is shown: the API names it by its place in the body. */
 export function faultsOf(error: unknown): Faults {
   if (!(error instanceof ApiError)) return { other: error }
-  if (error.code === 'idempotency_key_reused') return { other: new Error(mail.wasSent) }
+  if (error.code === 'idempotency_key_reused') return { other: new Error(writing.wasSent) }
   if (recipientCodes.includes(error.code)) return { to: error.message }
   if (error.code === 'message_too_large' || error.code === 'payload_too_large')
     return { files: error.message }

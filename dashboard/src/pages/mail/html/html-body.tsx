@@ -1,9 +1,10 @@
 // A message as HTML: made safe by the service and once more in the frame that shows it.
+
 import { useQuery } from '@tanstack/react-query'
 import { api, read } from '../../../api/client.ts'
 import { Loaded } from '../../../parts/loaded.tsx'
 import { MailFrame } from '../../../parts/mail-frame.tsx'
-import { mail } from '../../../texts/mail.ts'
+import { reading } from '../../../texts/reading.ts'
 import { attachmentPath } from '../attachments.tsx'
 import type { Message } from '../mail-queries.ts'
 import { readInlineImage } from './inline-image.ts'
@@ -19,7 +20,7 @@ export function HtmlBody({ message }: { message: Message }) {
     <Loaded query={query}>
       {({ html, remoteImages, cut }) => (
         <div className="grid min-w-0 gap-3">
-          {cut && <p className="text-sm text-wait">{mail.cut}</p>}
+          {cut && <p className="text-sm text-wait">{reading.cut}</p>}
           <MailFrame
             key={message.id}
             id={message.id}
