@@ -95,7 +95,7 @@ test('a key is made, works as it stands, is not shown again, is rotated and revo
   await page.getByPlaceholder('A name').fill('Booking agent 2')
   assert.equal(await page.getByRole('list', { name: 'What was done' }).getByRole('listitem').count(), 2)
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByText('Export CSV').click()])
-  assert.match(readFileSync(await file.path(), 'utf8'), /key\.rotated,Booking agent 2/)
+  assert.match(readFileSync(await file.path(), 'utf8'), /"key\.rotated","Booking agent 2"/)
   assert.deepEqual(pages.complaints, [])
 })
 

@@ -24,12 +24,17 @@ test('what was sent is counted, and captured as its recipient would see it', { s
   await page.goto('/captured')
   await text('Nothing was captured yet')
   assert.deepEqual(await pages.audit(), [])
-  await api.send(inbox.id, {
-    to: [{ email: 'ada@example.com', name: 'Ada' }],
-    subject: 'Your booking',
-    text: 'See https://example.com/1 for all.',
-    html: '<h1>Confirmed</h1><img src="https://example.com/pixel.png">',
-    attachments: [{ filename: 'terms.txt', contentType: 'text/plain', content: 'VGVybXMu' }],
+  await api.want(`/v1/inboxes/${inbox.id}/messages`, {
+    method: 'POST',
+    idempotencyKey: 'booking-1',
+    status: 202,
+    body: {
+      to: [{ email: 'ada@example.com', name: 'Ada' }],
+      subject: 'Your booking',
+      text: 'See https://example.com/1 for all.',
+      html: '<h1>Confirmed</h1><img src="https://example.com/pixel.png">',
+      attachments: [{ filename: 'terms.txt', contentType: 'text/plain', content: 'VGVybXMu' }],
+    },
   })
   // It comes by itself.
   await page.getByRole('link', { name: /Your booking/ }).click()
