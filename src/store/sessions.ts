@@ -78,6 +78,11 @@ export async function endSession(tx: Tx, personId: PersonId, id: string, at: Dat
   return rows.length > 0
 }
 
+/** Ends the session behind the digest of a token, whosever it is. */
+export async function endSessionBehind(tx: Tx, hash: Buffer, at: Date): Promise<void> {
+  await tx.query('update session set ended_at = $2 where token_hash = $1 and ended_at is null', [hash, at])
+}
+
 /** Ends all sessions of the person but `keep`, where that is one. */
 export async function endSessions(
   tx: Tx,

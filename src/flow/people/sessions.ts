@@ -9,6 +9,7 @@ import { insertMember, listMemberships, type MemberRole, type MembershipRow } fr
 import {
   chooseOrganization,
   endSession,
+  endSessionBehind,
   endSessions,
   findSessions,
   insertSession,
@@ -63,12 +64,17 @@ export async function openSession(
   return { token, sessionId: row.id }
 }
 
-/** The same, in a transaction of its own. */
+/** The same, in a transaction of its own; the session behind the `former` token ends in it. */
 export async function startSession(
   { db, clock }: Deps,
-  who: Entering,
+  { former = null, ...who }: Entering & { former?: string | null },
 ): Promise<{ token: string; sessionId: SessionId }> {
-  return await db.transaction((tx) => openSession(tx, { ...who, at: clock.now() }))
+  const hash = former === null ? null : hashToken(former)
+  return await db.transaction(async (tx) => {
+    const at = clock.now()
+    if (hash) await endSessionBehind(tx, hash, at)
+    return await openSession(tx, { ...who, at })
+  })
 }
 
 /** Makes the person a member, with the key that its requests are judged and counted by. */

@@ -8,7 +8,7 @@ import type { Caller } from '../../flow/caller.ts'
 import type { SignedIn } from '../../flow/people/sessions.ts'
 import { pageToken } from '../../flow/people/tokens.ts'
 import type { Admitted, Api, AppDeps, Authenticate } from '../api.ts'
-import { requireOwnOrigin, sessionToken } from './cookies.ts'
+import { requireOwnOrigin, requirePrivate, sessionToken } from './cookies.ts'
 
 const sessionMs = 10_000
 const answerMs = 15_000
@@ -37,7 +37,7 @@ export function requireSessions(api: Api, deps: Deps): void {
     const session = config?.session
     if (session === undefined) throw new Error(`the route ${url} does not say who may ask for it`)
     route.onRequest = async (request) => {
-      if (session === 'none') return requireOwnChange(deps, request)
+      if (session === 'none') return admitAnyone(deps, request)
       request.signedIn = await within(sessionMs, requireSignedIn(deps, request), unavailable)
       requireRole(session, request.signedIn)
     }
@@ -46,6 +46,11 @@ export function requireSessions(api: Api, deps: Deps): void {
       return result instanceof Promise ? within(answerMs, result, unavailable) : result
     }
   })
+}
+
+function admitAnyone(deps: Deps, request: FastifyRequest): void {
+  requireOwnChange(deps, request)
+  if (isChange(request)) requirePrivate(request)
 }
 
 /** Who is signed in; a change also needs to come from a page of ours, which shows its token beside the cookie. */

@@ -12,10 +12,8 @@ export function sessionToken({ cookies }: FastifyRequest): string | null {
   return cookies[name] ?? null
 }
 
-/** Gives the browser its session. Over plain HTTP that is for this machine alone: anywhere else it could be read on the way. */
-export function startSession(request: FastifyRequest, reply: FastifyReply, token: string): void {
-  if (!isPrivate(request))
-    throw new ServiceError('wrong_origin', 'Sign in over HTTPS: set POSTHORN_HTTPS, or put a proxy in front.')
+/** Gives the browser its session. */
+export function giveSession(reply: FastifyReply, token: string): void {
   reply.setCookie(name, token, {
     ...{ path: '/', httpOnly: true, secure: true, sameSite: 'lax', maxAge: lifetimeSeconds },
   })
@@ -24,6 +22,12 @@ export function startSession(request: FastifyRequest, reply: FastifyReply, token
 /** Has the browser forget it. */
 export function forgetSession(reply: FastifyReply): void {
   reply.setCookie(name, '', { path: '/', httpOnly: true, secure: true, sameSite: 'lax', maxAge: 0 })
+}
+
+/** Over plain HTTP people sign in on this machine alone: anywhere else what they say could be read on the way. */
+export function requirePrivate(request: FastifyRequest): void {
+  if (isPrivate(request)) return
+  throw new ServiceError('wrong_origin', 'Sign in over HTTPS: set POSTHORN_HTTPS, or put a proxy in front.')
 }
 
 function isPrivate({ protocol, hostname }: FastifyRequest): boolean {

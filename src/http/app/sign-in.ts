@@ -3,15 +3,18 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { ServiceError } from '../../base/errors.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
-import { type Entering, type SignedIn, startSession as startSessionOf } from '../../flow/people/sessions.ts'
+import { type Entering, type SignedIn, startSession } from '../../flow/people/sessions.ts'
 import { pageToken } from '../../flow/people/tokens.ts'
 import type { AppDeps } from '../api.ts'
-import { sessionToken, startSession } from './cookies.ts'
+import { giveSession, sessionToken } from './cookies.ts'
 import type { SessionView } from './schemas/session.ts'
 
 export type SessionBody = Static<typeof SessionView.definition>
 
-/** Opens a session under a new token, whatever the browser had before: one that was planted there stands for nobody. */
+/**
+ * Opens a session under a new token. The one that the browser had before ends: one that was planted there stands for nobody,
+ * and one that was left there for nobody any more.
+ */
 export async function signIn(
   deps: Pick<AppDeps, 'db' | 'clock' | 'sessions' | 'isDevelopment'>,
   request: FastifyRequest,
@@ -19,8 +22,9 @@ export async function signIn(
   who: Pick<Entering, 'personId' | 'organizationId'>,
 ): Promise<SessionBody> {
   const userAgent = request.headers['user-agent'] ?? ''
-  const { token } = await startSessionOf(deps, { ...who, ip: writtenAddress(request.ip), userAgent })
-  startSession(request, reply, token)
+  const entering = { ...who, ip: writtenAddress(request.ip), userAgent, former: sessionToken(request) }
+  const { token } = await startSession(deps, entering)
+  giveSession(reply, token)
   const signedIn = await deps.sessions.find(token)
   if (!signedIn) throw new ServiceError('session_required')
   return presentSession(deps, signedIn, token)

@@ -26,7 +26,7 @@ let networks = 0
 /** Of a larger network of its own, too. */
 const nextIp = () => `10.${++networks}.0.1`
 
-test('five attempts at an account are free; each one more brings a wait that is twice as long, up to 15 minutes', async () => {
+test('check 69a: five attempts at an account are free; each one more brings a wait that is twice as long, up to 15 minutes', async () => {
   const at = () => attempt(guard.admit('a@far.test', nextIp()))
   for (let n = 0; n < 5; n++) assert.equal(await at(), 0)
   for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]) {

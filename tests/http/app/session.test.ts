@@ -1,14 +1,17 @@
 // Sessions: what their cookie is, where a change may come from, which organization they are for, and how they end.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { test } from 'node:test'
 import { newUuid, type OrganizationId, type PersonId } from '../../../src/base/ids.ts'
 import { addMember } from '../../../src/flow/people/sessions.ts'
 import { linkDeveloper } from '../../../src/flow/people/sign-in-link.ts'
 import { insertPerson, type MemberRole } from '../../../src/store/people.ts'
 import { Browser } from '../../support/browser-session.ts'
+import { until } from '../../support/until.ts'
 import { setStage } from '../stage.ts'
 
-test('a link signs in once; its cookie is of this host, hidden from scripts, and new each time', async (t) => {
+test('check 69a: a link signs in once; its cookie is of this host, hidden from scripts, and new each time', async (t) => {
   const stage = await setStage(t)
   const { organizationId } = await stage.createCaller()
   const token = await linkDeveloper(stage, organizationId as OrganizationId)
@@ -25,7 +28,7 @@ test('a link signs in once; its cookie is of this host, hidden from scripts, and
   assert.deepEqual([again.status, again.body.error], [410, 'link_expired'])
 })
 
-test('a change needs the page’s own origin and its token; the API takes no cookie', async (t) => {
+test('check 69a: a change needs the page’s own origin and its token; the API takes no cookie', async (t) => {
   const stage = await setStage(t)
   const { organizationId } = await stage.createCaller()
   const browser = new Browser(stage.base)
@@ -44,6 +47,32 @@ test('a change needs the page’s own origin and its token; the API takes no coo
   }
   assert.equal((await create({ origin: stage.base, 'x-posthorn-token': csrfToken })).status, 201)
   assert.equal((await browser.ask('GET', '/v1/me')).status, 401)
+})
+
+test('signing in anew ends the session that the browser had', async (t) => {
+  const stage = await setStage(t)
+  const { organizationId } = await stage.createCaller()
+  const browser = new Browser(stage.base)
+  await browser.signIn(await linkDeveloper(stage, organizationId as OrganizationId))
+  const former = browser.cookie('__Host-posthorn')!
+  await browser.signIn(await linkDeveloper(stage, organizationId as OrganizationId))
+  const other = new Browser(stage.base)
+  other.plant('__Host-posthorn', former)
+  await until(
+    'the end of the former session',
+    async () => (await other.ask('GET', '/app/v1/me')).status === 401,
+  )
+  assert.equal((await browser.ask('GET', '/app/v1/me')).status, 200)
+})
+
+test('over plain HTTP nobody signs in from elsewhere, and the link stays good', async (t) => {
+  const stage = await setStage(t)
+  const { organizationId } = await stage.createCaller()
+  const token = await linkDeveloper(stage, organizationId as OrganizationId)
+  const body = JSON.stringify({ token })
+  const { status, body: refused } = await askFor(stage.port, 'mail.example.com', body)
+  assert.deepEqual([status, refused.error], [403, 'wrong_origin'])
+  await new Browser(stage.base).signIn(token)
 })
 
 test('who has ended a session is let in no more, here or elsewhere', async (t) => {
@@ -105,4 +134,18 @@ async function member(
     await addMember(tx, { organizationId, personId: id, email, role, at })
   })
   return await Browser.of(stage, id)
+}
+
+/** A sign-in that comes under another name of the host, as a browser elsewhere would send it. */
+async function askFor(
+  port: number,
+  host: string,
+  body: string,
+): Promise<{ status: number; body: { error: string } }> {
+  const headers = { host, origin: `http://${host}`, 'content-type': 'application/json' }
+  const asked = request({ host: '127.0.0.1', port, method: 'POST', path: '/app/v1/session/link', headers })
+  asked.end(body)
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  const chunks = await answer.toArray()
+  return { status: answer.statusCode!, body: JSON.parse(Buffer.concat(chunks).toString()) }
 }
