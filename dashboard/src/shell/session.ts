@@ -1,6 +1,6 @@
 // Who is signed in, kept as the service last said it, and what their role lets them do.
 import { queryOptions, useQueryClient, useSuspenseQuery } from '@tanstack/react-query'
-import { ApiError, api, read, type Schemas, setChangeToken } from '../api/client.ts'
+import { api, read, type Schemas, setChangeToken } from '../api/client.ts'
 
 export type Session = Schemas['Session']
 
@@ -13,10 +13,7 @@ export const sessionQuery = queryOptions({
   queryKey: ['session'],
   staleTime: staleMs,
   queryFn: async (): Promise<Session | null> => {
-    const session = await read(api.GET('/v1/session')).catch((error: unknown) => {
-      if (error instanceof ApiError && error.status === 401) return null
-      throw error
-    })
+    const session = (await read(api.GET('/v1/session'))) ?? null
     setChangeToken(session?.csrfToken ?? null)
     return session
   },

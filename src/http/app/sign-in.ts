@@ -30,15 +30,24 @@ export async function signIn(
   return presentSession(deps, signedIn, token)
 }
 
-/** The session of the request, as it stands now. */
+/** The session of the request, as it stands now; null where nobody is signed in. */
+export async function findSession(
+  deps: Pick<AppDeps, 'sessions' | 'isDevelopment'>,
+  request: FastifyRequest,
+): Promise<SessionBody | null> {
+  const token = sessionToken(request)
+  const signedIn = token === null ? null : await deps.sessions.find(token)
+  return token !== null && signedIn ? presentSession(deps, signedIn, token) : null
+}
+
+/** The session of the request, which has one. */
 export async function showSession(
   deps: Pick<AppDeps, 'sessions' | 'isDevelopment'>,
   request: FastifyRequest,
 ): Promise<SessionBody> {
-  const token = sessionToken(request)
-  const signedIn = token === null ? null : await deps.sessions.find(token)
-  if (token === null || !signedIn) throw new ServiceError('session_required')
-  return presentSession(deps, signedIn, token)
+  const session = await findSession(deps, request)
+  if (!session) throw new ServiceError('session_required')
+  return session
 }
 
 function presentSession(

@@ -18,7 +18,14 @@ const own = all.filter((operation) => !shared.has(nameOf(operation)))
 
 /** For whom nobody need be signed in. */
 const open = [
-  ...['GET /access', 'POST /sign-up', 'POST /confirmations', 'POST /session', 'POST /session/link'],
+  ...[
+    'GET /access',
+    'GET /session',
+    'POST /sign-up',
+    'POST /confirmations',
+    'POST /session',
+    'POST /session/link',
+  ],
   ...['POST /passkeys/challenge', 'POST /session/passkey', 'POST /resets', 'POST /resets/complete'],
   ...['GET /invitations/preview', 'POST /invitations/accept'],
 ].map((name) => name.replace(' ', ' /app/v1'))

@@ -86,6 +86,7 @@ test('who has ended a session is let in no more, here or elsewhere', async (t) =
   assert.equal((await first.ask('DELETE', '/app/v1/sessions')).status, 204)
   assert.equal((await second.ask('GET', '/app/v1/me')).status, 401)
   assert.equal((await first.ask('DELETE', '/app/v1/session')).status, 204)
+  assert.equal((await first.ask('GET', '/app/v1/session')).status, 204)
   const after = await first.ask('GET', '/app/v1/me')
   assert.deepEqual([after.status, after.body.error], [401, 'session_required'])
 })

@@ -8,7 +8,7 @@ import type { Api, AppDeps } from '../../api.ts'
 import { Nothing, Uuid } from '../../schemas/scalars.ts'
 import { forgetSession } from '../cookies.ts'
 import { LinkToken, SessionList, SessionView } from '../schemas/session.ts'
-import { showSession, signIn } from '../sign-in.ts'
+import { findSession, showSession, signIn } from '../sign-in.ts'
 
 const tags = ['Session']
 const gone = { 204: { description: 'It has ended.', contentType: null } }
@@ -27,13 +27,17 @@ function addShow(api: Api, deps: AppDeps): void {
   api.get(
     '/v1/session',
     {
-      config: { session: 'person' },
+      config: { session: 'none' },
       schema: {
         ...{ operationId: 'getSession', tags, summary: 'Show who is signed in', querystring: Nothing },
-        response: { 200: SessionView.ref },
+        // No failure: a page asks so before it knows whether it has to ask for a password.
+        response: { 200: SessionView.ref, 204: Type.Null({ description: 'Nobody is signed in.' }) },
       },
     },
-    async (request) => showSession(deps, request),
+    async (request, reply) => {
+      const session = await findSession(deps, request)
+      return session ?? reply.code(204).send(null)
+    },
   )
 }
 
