@@ -94,9 +94,10 @@ test('check 69a: sign-up, proof by mail, approval, a key and its end after 30 da
   await viewer.getByLabel('Your name').fill('Eve')
   await viewer.getByLabel('Password').fill('another horse battery')
   await press(viewer, 'Join')
-  await viewer.getByText('Harbour Hotel').first().waitFor()
+  await title(viewer, /Overview|From nothing/)
   await viewer.goto('/keys')
-  await press(viewer, 'New key')
+  await viewer.getByRole('button', { name: 'New key', exact: true }).first().focus()
+  await viewer.keyboard.press('Enter')
   await viewer
     .getByRole('status')
     .getByText(/viewer/i)

@@ -98,7 +98,7 @@ test('hostile 12: one organization that has had its share keeps nothing from ano
   })
   assert.deepEqual(late, ['250 2.1.5', '250 2.1.5', tooMuch])
   await until('the others to be filed', async () => (await other.api.exported(ours.id)).length === 1)
-  assert.equal((await full.api.exported(theirs.id)).length, 2)
+  await until('theirs to be filed', async () => (await full.api.exported(theirs.id)).length === 2)
   assert.equal((await db.query('select from raw')).length, 3)
 })
 

@@ -116,6 +116,9 @@ async function audit(page: Page): Promise<string[]> {
     await page.evaluate(`document.documentElement.dataset.theme = '${theme}'`)
     // Colours change over a frame or two.
     await page.evaluate('new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))')
+    await page.evaluate(
+      'Promise.allSettled(document.getAnimations().map(({ finished }) => finished)).then(() => {})',
+    )
     const violations = await page.evaluate<{ id: string; nodes: { html: string }[] }[]>(
       `axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => ({ html })) })))`,
     )
