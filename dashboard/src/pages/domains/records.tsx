@@ -2,8 +2,8 @@
 import { useState } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
-import { Choice } from '../../parts/choice.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
+import { Segments } from '../../parts/segments.tsx'
 import { domains } from '../../texts/domains.ts'
 import { type Domain, type DomainRecord, groupOf, type RecordGroup } from './domain-queries.ts'
 
@@ -26,7 +26,7 @@ export function Records({ domain }: { domain: Domain }) {
       lead={domains.namesHint}
       flush
       actions={
-        <Choice
+        <Segments
           label={domains.names}
           value={names}
           onChange={choose}

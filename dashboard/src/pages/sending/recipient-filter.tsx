@@ -1,5 +1,5 @@
 // Which recipients of many are shown: by where they stand, with how many there are.
-import { Choice } from '../../parts/choice.tsx'
+import { Segments } from '../../parts/segments.tsx'
 import { life } from '../../texts/life.ts'
 import { states } from '../../texts/states.ts'
 import { type Journey, recipientState } from './journey.ts'
@@ -18,5 +18,5 @@ export function RecipientFilter({ journeys, state, onChange }: RecipientFilterPr
     label: `${words[value] ?? value} ${length}`,
   }))
   const all = { value: '', label: `${life.filterAll} ${journeys.length}` }
-  return <Choice label={life.recipients} value={state} options={[all, ...counts]} onChange={onChange} />
+  return <Segments label={life.recipients} value={state} options={[all, ...counts]} onChange={onChange} />
 }

@@ -1,8 +1,8 @@
 // The results of a list: by verdict, by what is looked for, only those in sight drawn.
 import { type ReactNode, useState } from 'react'
 import { Badge, toneOf } from '../../parts/badge.tsx'
-import { Choice } from '../../parts/choice.tsx'
 import { TextField } from '../../parts/field.tsx'
+import { Segments } from '../../parts/segments.tsx'
 import { VirtualList } from '../../parts/virtual-list.tsx'
 import { validation } from '../../texts/validation.ts'
 import type { Result } from './many-addresses.tsx'
@@ -48,7 +48,7 @@ export function Results({ results, actions }: { results: readonly Result[]; acti
           </div>
           <div className="flex flex-wrap gap-2">{actions}</div>
         </div>
-        <Choice label={validation.results} value={verdict} options={options} onChange={setVerdict} />
+        <Segments label={validation.results} value={verdict} options={options} onChange={setVerdict} />
       </div>
       <VirtualList
         label={validation.results}
