@@ -36,6 +36,10 @@ const dayCounts = [1, 2, 7, 14, 28]
 const hourText = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
 const dayText = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
 
+const wholeSteps = Array.from({ length: 10 }, (_, power) =>
+  [1, 2, 5].map((step) => step * 10 ** power),
+).flat()
+
 export function Chart({ label, times, series, heightPx = 220, format = numbers.format }: ChartProps) {
   const frame = useRef<HTMLDivElement>(null)
   const theme = useThemeName()
@@ -102,6 +106,8 @@ function optionsOf(input: OptionsInput): uPlot.Options {
         ...axis,
         size: 44,
         grid: { stroke: color('line'), width: 1 },
+        // Counts have no halves.
+        incrs: wholeSteps,
         values: (_plot, splits) => splits.map((value) => format(value)),
       },
     ],

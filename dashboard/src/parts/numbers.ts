@@ -17,12 +17,3 @@ export function percent(fraction: number): string {
           .replace(/\.$/, '')
   return `${shown} %`
 }
-
-/** `362 ms`, `1.2 s`, `4 min`. */
-export function duration(milliseconds: number): string {
-  if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`
-  const seconds = milliseconds / 1_000
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
-  const minutes = seconds / 60
-  return minutes < 60 ? `${Math.round(minutes)} min` : `${(minutes / 60).toFixed(1)} h`
-}

@@ -3,13 +3,13 @@ import { useQuery } from '@tanstack/react-query'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
+import { percent } from '../../parts/numbers.ts'
 import { Progress } from '../../parts/progress.tsx'
 import { domains } from '../../texts/domains.ts'
 import { parts } from '../../texts/parts.ts'
 import { trafficQuery } from './domain-queries.ts'
 
 const numbers = new Intl.NumberFormat('en')
-const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 2 })
 /** From here on providers act. */
 const alarming = { bounce: 0.05, complaint: 0.003 }
 const noticeable = { bounce: 0.02, complaint: 0.001 }
@@ -85,5 +85,5 @@ function Rate({ kind, value }: { kind: 'bounce' | 'complaint'; value: number | n
   const label = domains[`${kind}Rate`]
   if (value === null) return <Fact label={label} value={parts.notAvailable} hint={domains.noRate} />
   const color = value >= alarming[kind] ? 'text-bad' : value >= noticeable[kind] ? 'text-wait' : ''
-  return <Fact label={label} value={percent.format(value)} hint={domains[`${kind}RateGood`]} color={color} />
+  return <Fact label={label} value={percent(value)} hint={domains[`${kind}RateGood`]} color={color} />
 }

@@ -1,6 +1,6 @@
 // How long mail takes, by the share of it that is faster.
 import { Card } from '../../parts/card.tsx'
-import { duration } from '../../parts/numbers.ts'
+import { duration } from '../../parts/duration.ts'
 import { numbers } from '../../texts/numbers.ts'
 import type { Metrics } from './queries.ts'
 

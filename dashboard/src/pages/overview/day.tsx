@@ -4,6 +4,7 @@ import { api, read, type Schemas } from '../../api/client.ts'
 import { ButtonLink } from '../../parts/button.tsx'
 import { Card } from '../../parts/card.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
+import { percent } from '../../parts/numbers.ts'
 import { Page } from '../../parts/page.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { overview } from '../../texts/overview.ts'
@@ -13,7 +14,6 @@ import { Tile } from './tile.tsx'
 
 const againMs = 30_000
 const whole = new Intl.NumberFormat('en')
-const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 })
 const { tiles, tileNotes } = overview
 
 export function Day({ submissions }: { submissions: readonly Schemas['Submission'][] }) {
@@ -71,7 +71,7 @@ function Tiles({ metrics }: { metrics: Schemas['DeliveryMetrics'] }) {
     bounced:
       rates.bounce === null || finished === 0
         ? tileNotes.bouncedNone
-        : tileNotes.bounced(percent.format(rates.bounce)),
+        : tileNotes.bounced(percent(rates.bounce)),
     received: tileNotes.received,
   }
   const tones = { accepted: 'note', delivered: 'good', bounced: 'bad', received: 'accent' } as const
