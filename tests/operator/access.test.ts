@@ -186,7 +186,7 @@ test('the operator’s desk', async (t) => {
       const { status } = await fetch(`http://${host}:${publicPort}${path}`, { headers })
       assert.equal(status, 404, path)
     }
-    const me = await fetch(`http://${host}:${publicPort}/app/v1/session`, { headers })
+    const me = await fetch(`http://${host}:${publicPort}/app/v1/me`, { headers })
     assert.equal(me.status, 401)
   })
 })
