@@ -208,11 +208,16 @@ test('check 97: a mail that ends the process each time is shown as text after fi
     closeSync(pipe)
     if (failures === 4) renameSync(`${blob}.away`, blob!)
     await filer.start()
-    failures = await until('its death to be counted', async () => {
+    const counted = await until('its death to be counted', async () => {
       const row = (await spooled()).find(({ isPoison }) => isPoison)
-      if (!row) return 5
-      return row.failures > failures ? row.failures : null
+      if (!row || row.failures > failures) return { failures: row?.failures ?? 5 }
+      // On a slow machine it had been put off by the time it was killed: that is no death of its reader, and it is read again.
+      const again = failures < 4 ? openRead(blob!) : null
+      if (!again) return null
+      closeSync(again)
+      return { failures }
     })
+    failures = counted.failures
   }
   await until('all to be filed', async () => (await spooled()).length === 0)
   const filed = await db.query<{ subject: string; note: string | null }>(
