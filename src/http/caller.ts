@@ -50,7 +50,7 @@ function admit(deps: Deps, scopes: readonly Scope[]) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     request.admittedMs = deps.clock.monotonicMs()
     const { caller, admission } = await within(callerMs, enter(deps, request), unavailable)
-    count(reply, admission)
+    countRequest(reply, admission)
     request.caller = caller
     requireActive(caller)
     requireOneOf(scopes, caller)
@@ -62,7 +62,11 @@ async function enter(deps: Deps, request: FastifyRequest): Promise<{ caller: Cal
   return { caller, admission: await deps.requestRate.admit(caller) }
 }
 
-function count(reply: FastifyReply, { allowed, limit, remaining, resetSeconds }: Admission): void {
+/** Says what is left of the caller's minute, and refuses where nothing is. */
+export function countRequest(
+  reply: FastifyReply,
+  { allowed, limit, remaining, resetSeconds }: Admission,
+): void {
   reply.header('ratelimit-policy', `"requests";q=${limit};w=60`)
   reply.header('ratelimit', `"requests";r=${remaining};t=${resetSeconds}`)
   if (!allowed) throw new ServiceError('rate_limited', undefined, resetSeconds)

@@ -36,6 +36,8 @@ export async function startApi(
   const { settings, db, clock, log, blobs, secretBox } = foundation
   // Of its own: what is sent through the API must not wait for received mail, nor that for it.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
+  // Nor must it wait for what people look at in a browser.
+  const pagePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const domains = new ProvedDomains({ db, clock })
   const acceptance = new Acceptance({
     db,
@@ -66,7 +68,7 @@ export async function startApi(
     messageWaits,
     addressGuard: createAddressGuard(settings),
     keyRing: roles.includes('api') ? new KeyRing({ db, clock }) : null,
-    dashboard: roles.includes('dashboard') ? createDashboard(foundation, acceptance, parsePool) : null,
+    dashboard: roles.includes('dashboard') ? createDashboard(foundation, acceptance, pagePool) : null,
     requestRate: new RequestRate({ db, clock }),
     domains,
     mtaStsMode: certificate.mtaStsMode,
@@ -91,7 +93,7 @@ export async function startApi(
       await Promise.race([listeners.close(), afterGrace()])
       clearInterval(ending)
       await acceptance.drained()
-      await parsePool.close()
+      await Promise.all([parsePool.close(), pagePool.close()])
     },
   })
   return listeners.addresses

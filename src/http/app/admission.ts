@@ -8,12 +8,13 @@ import type { Caller } from '../../flow/caller.ts'
 import type { SignedIn } from '../../flow/people/sessions.ts'
 import { pageToken } from '../../flow/people/tokens.ts'
 import type { Admitted, Api, AppDeps, Authenticate } from '../api.ts'
+import { countRequest } from '../caller.ts'
 import { requireOwnOrigin, requirePrivate, sessionToken } from './cookies.ts'
 
 const sessionMs = 10_000
 const answerMs = 15_000
 
-type Deps = Pick<AppDeps, 'sessions' | 'publicUrl'>
+type Deps = Pick<AppDeps, 'sessions' | 'publicUrl' | 'requestRate'>
 
 /** The caller of an operation that has a key under /v1, by the session: the same operation, judged in the same way. */
 export function bySession(deps: Deps): Authenticate {
@@ -36,9 +37,11 @@ export function requireSessions(api: Api, deps: Deps): void {
     const { url, config, handler } = route
     const session = config?.session
     if (session === undefined) throw new Error(`the route ${url} does not say who may ask for it`)
-    route.onRequest = async (request) => {
+    route.onRequest = async (request, reply) => {
       if (session === 'none') return admitAnyone(deps, request)
       request.signedIn = await within(sessionMs, requireSignedIn(deps, request), unavailable)
+      const { caller } = request.signedIn
+      if (caller) countRequest(reply, await within(sessionMs, deps.requestRate.admit(caller), unavailable))
       requireRole(session, request.signedIn)
     }
     route.handler = function (request, reply) {

@@ -10,12 +10,10 @@ export interface SafeHtml {
 }
 
 /** The time that nested elements take grows with the square of their number: so many are read within a second or two. */
-const maxLength = 1 << 18
+export const maxSafeHtml = 1 << 18
 
 /** Deeper than any mail that people read; each level costs the browser a level of its stack. */
 const maxDepth = 200
-/** More than this is no picture in a text. */
-const maxInlineImage = 2 << 20
 
 const tags = [
   ...[
@@ -154,7 +152,7 @@ const styles = {
 /** Makes the HTML safe to show. */
 export function safeHtml(html: string): SafeHtml {
   let remoteImages = 0
-  const safe = sanitizeHtml(html.slice(0, maxLength), {
+  const safe = sanitizeHtml(html.slice(0, maxSafeHtml), {
     allowedTags: tags,
     allowedAttributes: {
       '*': [...layout, 'style', 'class'],
@@ -200,7 +198,7 @@ export function safeHtml(html: string): SafeHtml {
       },
     },
   })
-  return { html: safe, remoteImages, isCut: html.length > maxLength }
+  return { html: safe, remoteImages, isCut: html.length > maxSafeHtml }
 }
 
 /** A link without a scheme would be one into the pages that show the mail. */
@@ -214,7 +212,7 @@ function linkOf(href: string): Record<string, string> {
 function sourceOf(src: string): Record<string, string> {
   const address = src.trim()
   if (/^data:image\/(?:png|jpeg|gif|webp|bmp);base64,[A-Za-z0-9+/=\s]*$/i.test(address))
-    return address.length <= maxInlineImage ? { src: address } : {}
+    return { src: address }
   if (/^cid:/i.test(address)) return { 'data-cid': address.slice(4, 504) }
   if (/^https?:\/\//i.test(address) && address.length <= 4_000) return { 'data-remote-src': address }
   return {}

@@ -1,4 +1,5 @@
 // What the pages show of mail beyond what the API gives: its HTML made safe, whom a reply goes to, and what is used of limits.
+import { FairLimit } from '../../../base/fair-limit.ts'
 import { readInbox, readMessage } from '../../../flow/mailbox/read-mailbox.ts'
 import { readPage } from '../../../flow/mailbox/read-page.ts'
 import { replyRecipients, replySubject } from '../../../flow/sending/reply-draft.ts'
@@ -15,6 +16,7 @@ export function mailRoutes(api: Api, deps: AppDeps): void {
 }
 
 function addPage(api: Api, { db, parsePool }: AppDeps): void {
+  const htmlLimit = new FairLimit(1)
   api.get(
     '/v1/messages/:messageId/page',
     {
@@ -29,7 +31,11 @@ function addPage(api: Api, { db, parsePool }: AppDeps): void {
       },
     },
     async ({ caller, params }) => {
-      const { html, remoteImages, isCut } = await readPage({ db, parsePool }, caller, params.messageId)
+      const { html, remoteImages, isCut } = await readPage(
+        { db, parsePool, htmlLimit },
+        caller,
+        params.messageId,
+      )
       return { html, remoteImages, cut: isCut }
     },
   )
