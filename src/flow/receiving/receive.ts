@@ -7,6 +7,7 @@ import { newId, type OrganizationId, type SubmissionId } from '../../base/ids.ts
 import { KnownFor } from '../../base/known-for.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
+import type { RecentlyUsed } from '../../base/recently-used.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
@@ -49,6 +50,8 @@ export interface ReceiverDeps {
   senderChecks: SenderChecks
   /** Mail waits to be filed. */
   wake(): void
+  /** Where this node keeps what it is going to file, by the id of the raw row. */
+  atHand?: RecentlyUsed<Buffer> | undefined
 }
 
 type EvaluatedMessage = TakenMessage & { verdicts: Verdicts | null; endedMs: number }
@@ -202,7 +205,7 @@ export class Receiver implements Backend {
     const { findings, refusal } = await this.#deps.senderChecks.decide(envelope, evaluated)
     if (refusal) return this.#refuse(envelope, refusal, findings)
     for (const row of [...mail.inboxes, ...mail.kept]) row.envelope.findings = findings
-    const stored = await this.#commits.add(mail).catch(busyReply)
+    const stored = await this.#store(mail)
     if (stored instanceof DbFault) throw stored
     if (typeof stored === 'object') return stored
     if (stored === 'gone') return unknownMailbox
@@ -214,6 +217,16 @@ export class Receiver implements Backend {
     this.#deps.wake()
     this.#logReceived(mail, envelope)
     return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
+  }
+
+  /** Its bytes are at hand before it can be claimed. */
+  async #store(mail: ReceivedMail): Promise<Received | DbFault | Reply> {
+    const { id, bytes } = mail.raw
+    const { atHand } = this.#deps
+    if (bytes && mail.inboxes.length > 0) atHand?.set(id, bytes, bytes.length)
+    const stored = await this.#commits.add(mail).catch(busyReply)
+    if (stored !== 'stored') atHand?.delete(id)
+    return stored
   }
 
   #refuse({ peer, from }: Envelope, refusal: Reply, { spam }: Decision['findings']): Reply {
