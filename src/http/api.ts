@@ -13,6 +13,7 @@ import type { verifyDomain } from '../flow/domains/verify-domain.ts'
 import type { changeWebhook } from '../flow/events/endpoints.ts'
 import type { readCaptured } from '../flow/mailbox/read-captured.ts'
 import type { readSource } from '../flow/mailbox/read-mailbox.ts'
+import type { InboxSearches } from '../flow/mailbox/search-inbox.ts'
 import type { Guard } from '../flow/people/guard.ts'
 import type { Oidc } from '../flow/people/oidc.ts'
 import type { Passwords } from '../flow/people/passwords.ts'
@@ -55,6 +56,7 @@ export interface HttpDeps {
   addressGuard: Parameters<typeof changeWebhook>[0]['guard']
   eventStreams: EventStreams
   messageWaits: MessageWaits
+  inboxSearches: InboxSearches
   /** Customers' domains, for their MTA-STS policies; and what those say now. */
   domains: PolicyDeps['domains']
   mtaStsMode: PolicyDeps['mtaStsMode']
@@ -141,6 +143,8 @@ declare module 'fastify' {
     refusals?: ErrorCode[]
     /** Answers that are not written as JSON, by status (`contentType` null: no body); for its documentation. */
     otherResponses?: Record<number, OtherResponse>
+    /** The headers of its success that are its own, each with what it holds. */
+    headers?: Record<string, string>
     /** Examples of its request and of its success, where those of their schemas do not fit; for its documentation. */
     examples?: OperationNotes['examples']
   }

@@ -9,6 +9,7 @@ import { HopsInTime } from '../dns/hops-in-time.ts'
 import { HopFinder, type Hops } from '../dns/mx.ts'
 import { Resolver } from '../dns/resolver.ts'
 import { KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
+import { InboxSearches } from '../flow/mailbox/search-inbox.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Acceptance } from '../flow/sending/accept-send.ts'
 import { SendContents } from '../flow/sending/send-contents.ts'
@@ -36,7 +37,7 @@ export async function startApi(
   const { settings, db, clock, log, blobs, secretBox } = foundation
   // Of its own: what is sent through the API must not wait for received mail, nor that for it.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
-  // Nor must it wait for what people look at in a browser.
+  // Nor must it wait for what people look at in a browser, or search for the first time.
   const pagePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const domains = new ProvedDomains({ db, clock })
   const acceptance = new Acceptance({
@@ -54,6 +55,7 @@ export async function startApi(
     },
   })
   const messageWaits = new MessageWaits({ db, clock, log, grown })
+  const inboxSearches = new InboxSearches({ db, clock, log, parsePool: pagePool })
   const eventStreams = createEventStreams(foundation, certificate)
   const server = createHttpServer({
     db,
@@ -66,6 +68,7 @@ export async function startApi(
     resolver: new Resolver({ servers: settings.dnsServers }),
     eventStreams,
     messageWaits,
+    inboxSearches,
     addressGuard: createAddressGuard(settings),
     keyRing: roles.includes('api') ? new KeyRing({ db, clock }) : null,
     dashboard: roles.includes('dashboard') ? createDashboard(foundation, acceptance, pagePool) : null,
@@ -87,7 +90,7 @@ export async function startApi(
   const listeners = await listenWith(server, settings, certificate)
   parts.push({
     stop: async () => {
-      await Promise.all([messageWaits.stop(), eventStreams.stop()])
+      await Promise.all([messageWaits.stop(), eventStreams.stop(), inboxSearches.stop()])
       // Those that idle at the close are ended by it; one that is answered later would be kept for further requests.
       const ending = setInterval(() => listeners.endIdle(), 100)
       await Promise.race([listeners.close(), afterGrace()])

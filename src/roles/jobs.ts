@@ -13,6 +13,7 @@ import { makeSearchableAtEase } from '../flow/mailbox/make-searchable.ts'
 import { Scanner } from '../flow/mailbox/scan.ts'
 import { type FilingDeps, fileSlow, fileSpooled } from '../flow/receiving/file.ts'
 import { dropOldMail, readReports } from '../flow/reports/read-report.ts'
+import { endSearches } from '../flow/upkeep/end-searches.ts'
 import { foldMetrics } from '../flow/upkeep/fold-metrics.ts'
 import { purgeContents } from '../flow/upkeep/purge-contents.ts'
 import { purgeStale } from '../flow/upkeep/purge-stale.ts'
@@ -98,7 +99,7 @@ export function startJobs(
   const resolver = new Resolver({ servers: settings.dnsServers })
   const checking = { db, clock, log, resolver, mailHost: settings.mailHost, mtaStsMode }
   const recheck = () => recheckDomains(checking, domainBatch)
-  const indexing = { db, log, parsePool, rotation: new Rotation() }
+  const indexing = { db, log, parsePool, rotation: new Rotation(), olderRotation: new Rotation() }
   const sweeper = new BlobSweeper({ db, clock, log, blobs })
   const loops = [
     filing,
@@ -135,11 +136,13 @@ function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
   const purgeOld = () => purgeContents({ db, clock }, retryLifetimeMs, purgeBatch)
   const purgeStones = () => purgeTombstones({ db, clock }, purgeBatch)
+  const endUnused = () => endSearches({ db, clock }, purgeBatch)
   const purgePeople = () => purgeStale({ db, clock }, purgeBatch)
   const loops = [
     new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
     new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
     new Loop({ name: 'purge tombstones', run: purgeStones, intervalMs: 60_000, log }),
+    new Loop({ name: 'end searches', run: endUnused, intervalMs: 60_000, log }),
     new Loop({ name: 'purge stale', run: purgePeople, intervalMs: 600_000, log }),
   ]
   if (retentionMs === null) return loops

@@ -53,7 +53,7 @@ export async function readBacklog(db: Queryable, at: Date, max: number): Promise
       (select count(*) from (select from metric_delta limit $2) w) as unfolded,
       least((select n.created_at from outbox_cursor c cross join lateral (
           select created_at from outbox where (xact, seq) > (c.xact, c.seq) order by xact, seq limit 1
-        ) n where c.name = 'search'),
+        ) n where c.name = 'search' and exists (select from searched_inbox)),
         (with recursive first as (
           (select organization_id, announced_at from search_waiting order by organization_id, ordinal limit 1)
           union all

@@ -180,6 +180,8 @@ export async function purgeMessages(
   if (rows.length < limit) {
     await tx.query('delete from thread where inbox_id = $1', [inbox.id])
     await tx.query('delete from message_tombstone where inbox_id = $1', [inbox.id])
+    // In this order: who begins a part holds the row of the inbox.
+    await tx.query('delete from searched_inbox where inbox_id = $1', [inbox.id])
     await tx.query('delete from search_part where inbox_id = $1', [inbox.id])
     await tx.query('update inbox set purged = true where id = $1', [inbox.id])
   }

@@ -1,7 +1,6 @@
 // The words of messages: what is not indexed yet, storing it, and the queries that find it.
 import type { MessageId, OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
-import { lockClasses } from '../postgres/locks.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 
 /** A message that waits to be indexed, by its place in its organization's line. */
@@ -22,15 +21,16 @@ export interface UnindexedMessage {
   attachments: AttachmentEntry[]
 }
 
-/** The index is written by whoever holds this until the transaction ends; nothing is written for it. */
-export async function claimIndex(tx: Tx): Promise<boolean> {
-  const [row] = await tx.query<{ claimed: boolean }>('select pg_try_advisory_xact_lock($1, 0) as claimed', [
-    lockClasses.words,
-  ])
+/**
+ * The index is written by whoever holds this until the transaction ends, in the order of asking; nothing is written for it.
+ * Returns whether it could be had in time.
+ */
+export async function claimIndex(tx: Tx, waitMs: number): Promise<boolean> {
+  const [row] = await tx.query<{ claimed: boolean }>('select claim_words($1) as claimed', [waitMs])
   return row!.claimed
 }
 
-/** Has messages wait of which the outbox tells for the first time; returns how many of its rows were looked through. */
+/** Has messages of searched inboxes wait of which the outbox tells for the first time; returns how many of its rows were read. */
 export async function takeNewMessages(tx: Tx, max: { rows: number; items: number }): Promise<number> {
   const [row] = await tx.query<{ rows: number }>('select take_new_messages($1, $2) as rows', [
     max.rows,
@@ -51,26 +51,26 @@ export async function findSearchOrder(
   )
 }
 
-/** Begins new parts of inboxes where these messages need them; returns whether it did. See the migration. */
+/** Begins new parts of inboxes where these messages need them; returns whether it did. See the function. */
 export async function addSearchParts(tx: Tx, ids: MessageId[]): Promise<boolean> {
   const [row] = await tx.query<{ added: number }>('select add_search_parts($1) as added', [ids])
   return row!.added > 0
 }
 
 /**
- * Reads of the first that wait as many as the bounds allow, one at least: which these are, and those of them that are there
+ * Reads as many of the first of them as the bounds allow, one at least: how many these are, and those of them that are there
  * and not indexed. Texts are cut.
  */
 export async function readUnindexed(
   tx: Tx,
-  waiting: WaitingMessage[],
+  ids: MessageId[],
   max: { bytes: number; characters: number },
-): Promise<{ waiting: WaitingMessage[]; messages: UnindexedMessage[] }> {
+): Promise<{ count: number; messages: UnindexedMessage[] }> {
   const rows = await tx.query<UnindexedMessage | { id: MessageId; prefix: null }>(
     'select id, prefix, subject, body, sender, recipients, attachments from read_unindexed($1, $2, $3)',
-    [waiting.map(({ id }) => id), max.bytes, max.characters],
+    [ids, max.bytes, max.characters],
   )
-  return { waiting: waiting.slice(0, rows.length), messages: rows.filter((row) => row.prefix !== null) }
+  return { count: rows.length, messages: rows.filter((row) => row.prefix !== null) }
 }
 
 /** Stores the words of messages, each as a tsvector is written; passes over messages that are gone. */

@@ -210,7 +210,7 @@ export async function purgeOldDeliveries(tx: Tx, until: Date, limit: number): Pr
 
 /**
  * Removes outbox rows from before `until`, up to `limit`; what the fan-out has not seen yet stays until `atLast`, and what
- * tells of messages that are not indexed yet stays.
+ * may tell of messages that are not indexed yet stays, where any inbox is searched.
  */
 export async function purgeOutbox(tx: Tx, until: Date, atLast: Date, limit: number): Promise<number> {
   const rows = await tx.query(
@@ -219,7 +219,8 @@ export async function purgeOutbox(tx: Tx, until: Date, atLast: Date, limit: numb
     )
     delete from outbox o using oldest h, outbox_cursor c, outbox_cursor indexed
     where o.xact = h.xact and o.seq = h.seq and c.name = 'webhooks'
-      and indexed.name = 'search' and (h.xact, h.seq) <= (indexed.xact, indexed.seq)
+      and indexed.name = 'search'
+      and ((h.xact, h.seq) <= (indexed.xact, indexed.seq) or not exists (select from searched_inbox))
       and h.created_at < case when (h.xact, h.seq) <= (c.xact, c.seq) then $1::timestamptz else $2::timestamptz end
     returning o.seq`,
     [until, atLast, limit],

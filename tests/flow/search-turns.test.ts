@@ -115,8 +115,12 @@ test('search: whatever crashes at whatever step, each message is found, and foun
   for (const inbox of inboxes.slice(1)) organizations.push(await addOrganization([inbox]))
   const crash = new Error('crash')
   const rotations = [{ last: null }, { last: null }]
+  const olderRotations = [{ last: null }, { last: null }]
   const run = (node: number, words: (mails: SearchedMail[]) => Promise<string[]>) =>
-    makeSearchable({ db, log: silentLog, parsePool: { words }, rotation: rotations[node]! })
+    makeSearchable({
+      ...{ db, log: silentLog, parsePool: { words } },
+      ...{ rotation: rotations[node]!, olderRotation: olderRotations[node]! },
+    })
   const make = async (mails: SearchedMail[]) => mails.map(writeVector)
   const most = () => ({ rows: 1 + random(4), items: 1 + random(60) })
   const passOver = (error: unknown) => assert.equal(error, crash)

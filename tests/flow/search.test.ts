@@ -261,7 +261,8 @@ test('search: the outbox keeps what is not indexed yet, and both survive a resto
   await file([{ n: 4, text: 'word' }])
   // The rows from the other cluster stand in the future of this one.
   const words = async (mails: SearchedMail[]) => mails.map(writeVector)
-  while (await makeSearchable({ db, log: silentLog, parsePool: { words }, rotation: { last: null } }));
+  const [rotation, olderRotation] = [{ last: null }, { last: null }]
+  while (await makeSearchable({ db, log: silentLog, parsePool: { words }, rotation, olderRotation }));
   assert.deepEqual(await find('word'), [1])
   assert.equal(await db.transaction(mendOutbox), true)
   await index()

@@ -14,8 +14,9 @@ after(() => parsePool.close())
 
 async function index(): Promise<void> {
   const log = { ...console } as never
-  const rotation = { last: null }
-  await indexAll(stage.db, () => makeSearchable({ db: stage.db, log, parsePool, rotation }))
+  const [rotation, olderRotation] = [{ last: null }, { last: null }]
+  const deps = { db: stage.db, log, parsePool, rotation, olderRotation }
+  await indexAll(stage.db, () => makeSearchable(deps))
 }
 
 interface Page {

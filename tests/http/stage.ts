@@ -17,6 +17,7 @@ import { KeyRing, RequestRate } from '../../src/flow/accounts/authenticate.ts'
 import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
 import type { OidcSettings } from '../../src/flow/people/oidc.ts'
+import { InboxSearches } from '../../src/flow/mailbox/search-inbox.ts'
 import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
 import { Receiver } from '../../src/flow/receiving/receive.ts'
@@ -137,7 +138,8 @@ export async function setStage(
   const eventStreams = new EventStreams({ db, clock, log, present })
   const isOutside = { isPublic: isPublicUnicast, allowPrivateNetworks: false, isDevelopment: false }
   const messageWaits = new MessageWaits({ db, clock, log, grown })
-  const events = { eventStreams, messageWaits, addressGuard: new AddressGuard(isOutside) }
+  const inboxSearches = new InboxSearches({ db, clock, log, parsePool })
+  const events = { eventStreams, inboxSearches, messageWaits, addressGuard: new AddressGuard(isOutside) }
   const server = createHttpServer({
     ...{ db, clock, log, secretBox, ...keys, acceptance, validation, resolver, blobs, settings, ...events },
     ...{ domains, mtaStsMode: () => 'testing' as const },
@@ -150,7 +152,7 @@ export async function setStage(
   const base = await server.listen({ host: '127.0.0.1', port: 0 })
   const underWay = new UnderWay(join(folder, 'being-filed'))
   scope.after(async () => {
-    await Promise.all([messageWaits.stop(), eventStreams.stop()])
+    await Promise.all([messageWaits.stop(), eventStreams.stop(), inboxSearches.stop()])
     const closed = server.close()
     // A client's spare connection, on which nothing was ever asked, is not idle to Node, which would wait for it.
     server.server.closeAllConnections()

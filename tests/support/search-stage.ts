@@ -1,12 +1,13 @@
 // A database with organizations and inboxes, mail that is filed into them, and the index of words as a test runs it.
 import type { TestContext } from 'node:test'
-import { newUuid, type OrganizationId } from '../../src/base/ids.ts'
+import { type InboxId, newUuid, type OrganizationId } from '../../src/base/ids.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { makeSearchable } from '../../src/flow/mailbox/make-searchable.ts'
 import { readQuery, type SearchedMail, writeVector } from '../../src/mail/read/words.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { listMessages } from '../../src/store/message-pages.ts'
 import { writeQuery } from '../../src/store/search.ts'
+import { beginSearch } from '../../src/store/searched-inboxes.ts'
 import { indexAll } from './indexed.ts'
 import { testDatabase } from './postgres.ts'
 
@@ -22,7 +23,18 @@ export const idOf = (n: number) => `msg_${n.toString(16).padStart(24, '0')}`
 export async function setStage(t: TestContext, maxConnections = 16) {
   const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }), maxConnections })
   t.after(() => db.close())
+  /** Somebody searches these for the first time. */
+  const activate = async (inboxes: string[], at = new Date()) => {
+    for (const id of inboxes) await db.transaction((tx) => beginSearch(tx, id as InboxId, 2_000, at))
+  }
+  /** Its inboxes are searched from the beginning. */
   const addOrganization = async (inboxes: string[]) => {
+    const id = await addUnsearched(inboxes)
+    await activate(inboxes)
+    return id
+  }
+  /** Nobody has searched its inboxes. */
+  const addUnsearched = async (inboxes: string[]) => {
     const id = newUuid<OrganizationId>()
     await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [id])
     await db.query(
@@ -58,10 +70,11 @@ export async function setStage(t: TestContext, maxConnections = 16) {
       ])
     })
   }
-  const rotation = { last: null }
+  const [rotation, olderRotation] = [{ last: null }, { last: null }]
   const make = async (mails: SearchedMail[]) => mails.map(writeVector)
   /** One batch, or the beginning of new parts. */
-  const indexSome = (words = make) => makeSearchable({ db, log: silentLog, parsePool: { words }, rotation })
+  const indexSome = (words = make) =>
+    makeSearchable({ db, log: silentLog, parsePool: { words }, rotation, olderRotation })
   const index = async (words = make) => {
     await indexAll(db, () => indexSome(words))
   }
@@ -78,7 +91,7 @@ export async function setStage(t: TestContext, maxConnections = 16) {
     const [row] = await db.query<{ count: number }>(`select count(*) as count from ${table}`)
     return row!.count
   }
-  return { db, organizationId, addOrganization, file, indexSome, index, find, rows }
+  return { db, organizationId, addOrganization, addUnsearched, activate, file, indexSome, index, find, rows }
 }
 
 export const range = (from: number, until: number) => Array.from({ length: until - from }, (_, i) => from + i)

@@ -92,7 +92,8 @@ function collect(api: Api, collected: Collected): void {
       const config: FastifyContextConfig = route.config ?? {}
       const { scope, refusals = [], otherResponses = {}, examples = {} } = config
       if (schema.hide || !isPublished(url)) return { schema: { ...schema, hide: true }, url }
-      const headers = Object.assign({}, ...Object.values(otherResponses).map((other) => other.headers))
+      const others = Object.values(otherResponses).map((other) => other.headers)
+      const headers = Object.assign({}, config.headers, ...others)
       notes.set(String(schema.operationId), {
         codes: [...codesOf(config), ...(schema.body ? bodyCodes : []), ...refusals],
         examples,

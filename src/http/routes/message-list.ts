@@ -29,7 +29,7 @@ const ListQuery = Type.Object(
         minLength: 1,
         maxLength: 200,
         description:
-          'Only with all of these words in subject, text, names and addresses of sender and recipients, or names of attachments. `"in quotes"` they follow each other, and `invoic*` is any word that begins so. Case and accents do not matter. A message is found a moment after it was filed or accepted.',
+          'Only with all of these words in subject, text, names and addresses of sender and recipients, or names of attachments. `"in quotes"` they follow each other, and `invoic*` is any word that begins so. Case and accents do not matter. A message is found a moment after it was filed or accepted. The first search of an inbox finds what it can index within a second, its newest messages, and older ones follow: `search-complete` says so.',
         examples: ['invoice "due date"'],
       }),
     ),
@@ -64,6 +64,10 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
         scope: 'mailbox:read',
         longestWaitMs: maxWaitSeconds * 1_000,
         refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found', 'page_too_large'],
+        headers: {
+          'search-complete':
+            'With `q`: whether every message of the inbox is searched by now, `?1`, or older ones are still being added, `?0` (RFC 8941).',
+        },
       },
       schema: {
         operationId: 'listMessages',
@@ -88,6 +92,7 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
       const words = query.q === undefined ? null : readWords(query.q)
       const before = cursors.read(name, query.cursor)
       const inbox = await readInbox(db, caller, params.inboxId)
+      if (words !== null) reply.header(...searchComplete(await deps.inboxSearches.prepare(inbox)))
       const { page, last } = await listMessages(
         db,
         filterOf(inbox.id, query, words),
@@ -101,6 +106,11 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
   function nextOf(name: ListName, position: string | number | undefined): string | null {
     return position === undefined ? null : cursors.write(name, String(position))
   }
+}
+
+/** RFC 8941 3.3.6: a boolean is `?1` or `?0`. */
+function searchComplete(isComplete: boolean): [name: string, value: string] {
+  return ['search-complete', isComplete ? '?1' : '?0']
 }
 
 const otherFilters = ['from', 'since', 'until', 'q'] as const

@@ -1,5 +1,5 @@
 -- The first of these messages with texts of about `most_bytes` together, each text cut to `longest` characters, in their order.
--- Of one that is gone, or indexed, all but `id` is null.
+-- Of one that is gone, indexed, of an inbox that is not searched, or older than all of its parts, all but `id` is null.
 create or replace function read_unindexed(ids text[], most_bytes bigint, longest integer)
 returns table (id text, prefix text, subject text, body text, sender jsonb, recipients jsonb, attachments jsonb)
 language sql stable
@@ -11,8 +11,11 @@ as $$
     -- The limits keep the plan from looking through whole indexes, which were empty when it was made.
     from unnest(ids) with ordinality as i(id, ordinal)
     left join lateral (
-      select octet_length(m.text) as size from (select * from message f where f.id = i.id limit 1) m
+      select least(octet_length(m.text), 4 * longest) as size from (select * from message f where f.id = i.id limit 1) m
       join inbox b on b.id = m.inbox_id and b.status = 'active'
+      cross join lateral (
+        select from searched_inbox s where s.inbox_id = m.inbox_id and s.removed_to is null limit 1
+      ) s
       left join lateral (select true as is_indexed from message_search s where s.message_id = m.id limit 1) x on true
       where x.is_indexed is null
     ) k on true

@@ -1,6 +1,6 @@
--- The messages of which the next `wanted` rows of the outbox tell for the first time, or of fewer where these have many
--- items, wait from here on. Returns how many rows that were. Where another node does the same, or the outbox was numbered
--- anew meanwhile, nothing moves.
+-- The messages of searched inboxes of which the next `wanted` rows of the outbox tell for the first time, or of fewer where
+-- these have many items, wait from here on. Returns how many rows that were. Where another node does the same, or the outbox
+-- was numbered anew meanwhile, nothing moves.
 create or replace function take_new_messages(wanted integer, most_items integer) returns bigint
 language sql
 as $$
@@ -27,8 +27,14 @@ as $$
         when 'message.sent' then (select n.message_id from submission n where n.id = (i.item->>'submission')::uuid)
       end as message_id
       from seen s cross join lateral jsonb_array_elements(s.items) with ordinality as i(item, ordinal)
+      where exists (select from searched_inbox k where k.organization_id = s.organization_id)
     ) t
-    where t.message_id is not null order by t.xact, t.seq, t.ordinal
+    where exists (
+      select from (select * from message f where f.id = t.message_id limit 1) m cross join lateral (
+        select from searched_inbox k where k.inbox_id = m.inbox_id and k.removed_to is null limit 1
+      ) k
+    )
+    order by t.xact, t.seq, t.ordinal
   )
   select count(*) from seen where exists (select from moved)
 $$;

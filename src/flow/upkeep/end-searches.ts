@@ -1,0 +1,21 @@
+// Removes the words of inboxes that nobody has searched for long, a little at a time.
+import type { Clock } from '../../base/clock.ts'
+import type { Db } from '../../postgres/db.ts'
+import { claimIndex } from '../../store/search.ts'
+import { endSearch } from '../../store/searched-inboxes.ts'
+
+const unusedMs = 30 * 86_400_000
+const claimMs = 250
+
+/** Removes the words of up to `limit` messages of one such inbox; returns whether there may be more. */
+export async function endSearches(
+  { db, clock }: { db: Db; clock: Clock },
+  limit: number,
+): Promise<boolean> {
+  const until = new Date(clock.nowMs() - unusedMs)
+  return await db.transaction(async (tx) => {
+    // Nothing of the inbox is being indexed meanwhile.
+    if (!(await claimIndex(tx, claimMs))) return false
+    return (await endSearch(tx, until, limit)) !== null
+  })
+}

@@ -1,0 +1,32 @@
+-- Has an inbox be indexed from here on: what is filed later comes out of the outbox, and what is there by now is still to be
+-- indexed, the newest `newest` of it in a part of its own. Changes nothing where it is indexed already, or gone.
+create or replace function begin_search(inbox text, newest integer, at timestamptz) returns void
+language plpgsql
+as $$
+declare
+  b inbox;
+begin
+  -- Whoever files into it holds this row: a smaller number has been committed, and a greater one will be after this.
+  select * into b from inbox n where n.id = inbox and n.status = 'active' for share;
+  if not found then return; end if;
+  -- Nobody has read the outbox for words so far. What transactions that still run add is behind the new place.
+  if not exists (select from searched_inbox) then
+    perform from outbox_cursor where name = 'search' for update;
+    if not exists (select from searched_inbox) then
+      update outbox_cursor set xact = pg_snapshot_xmin(pg_current_snapshot()), seq = 0
+      where name = 'search' and xact < pg_snapshot_xmin(pg_current_snapshot());
+    end if;
+  end if;
+  insert into searched_inbox as k (inbox_id, organization_id, until_seq, newest_id, before_id, used_at)
+  -- A longer text is behind what it begins with, and before every other id.
+  select b.id, b.organization_id, b.message_seq, coalesce(max(n.id), ''), max(n.id) || '_', at
+  from unnest(array['inbound', 'outbound']) d cross join lateral (
+    select m.id from message m where m.inbox_id = b.id and m.direction = d order by m.id desc limit 1
+  ) n
+  on conflict (inbox_id) do update set until_seq = excluded.until_seq, newest_id = excluded.newest_id,
+    before_id = excluded.before_id, used_at = excluded.used_at, removed_to = null
+  where k.removed_to is not null;
+  insert into search_part (organization_id, inbox_id, after_id, from_seq)
+  select b.organization_id, b.id, older_id(b.id, 'msg_g', newest), b.message_seq + 1
+  where not exists (select from search_part p where p.inbox_id = b.id);
+end $$;

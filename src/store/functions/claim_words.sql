@@ -1,0 +1,15 @@
+-- Claims the writing of the index of words for this transaction, behind those who asked before; returns whether it could be
+-- had within `wait_ms`. Nothing is written for it.
+create or replace function claim_words(wait_ms integer) returns boolean
+language plpgsql
+as $$
+declare
+  former text := current_setting('lock_timeout');
+begin
+  perform set_config('lock_timeout', wait_ms || 'ms', true);
+  perform pg_advisory_xact_lock(2003985523, 0);
+  perform set_config('lock_timeout', former, true);
+  return true;
+exception when lock_not_available then
+  return false;
+end $$;

@@ -1,0 +1,17 @@
+-- Up to `wanted` messages, newest first, that were there at the first search of an inbox or came late, may not be indexed yet,
+-- and belong to its oldest part. None where that is done.
+create or replace function find_older(inbox text, wanted integer) returns table (message_id text)
+language sql stable
+as $$
+  select n.id
+  from (select * from searched_inbox s where s.inbox_id = inbox and s.removed_to is null limit 1) k
+  cross join lateral (
+    select p.after_id from search_part p where p.inbox_id = k.inbox_id order by p.after_id, p.number limit 1
+  ) p
+  cross join unnest(array['inbound', 'outbound']) d
+  cross join lateral (
+    select m.id from message m where m.inbox_id = k.inbox_id and m.direction = d and m.id < k.before_id
+      and m.id > p.after_id order by m.id desc limit wanted
+  ) n
+  order by n.id desc limit wanted
+$$;
