@@ -57,7 +57,10 @@ export async function findUnfinished(
 
 /** The next older messages of the inbox that may not be indexed yet, newest first, as far as they belong to its oldest part. */
 export async function findOlder(tx: Tx, inboxId: InboxId, limit: number): Promise<{ id: MessageId }[]> {
-  return await tx.query<{ id: MessageId }>('select message_id as id from find_older($1, $2)', [inboxId, limit])
+  return await tx.query<{ id: MessageId }>('select message_id as id from find_older($1, $2)', [
+    inboxId,
+    limit,
+  ])
 }
 
 /** Of the inbox's older messages this one, and all that are newer, are indexed. */

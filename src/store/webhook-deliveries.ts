@@ -209,19 +209,22 @@ export async function purgeOldDeliveries(tx: Tx, until: Date, limit: number): Pr
 }
 
 /**
- * Removes outbox rows from before `until`, up to `limit`; what the fan-out has not seen yet stays until `atLast`, and what
- * may tell of messages that are not indexed yet stays, where any inbox is searched.
+ * Removes outbox rows from before `until`, up to `limit`. What the fan-out has not seen yet stays until `atLast`, where there
+ * is any endpoint; and what may tell of messages that are not indexed yet stays, where any inbox is searched. Where the
+ * oldest row is younger, no other is read.
  */
 export async function purgeOutbox(tx: Tx, until: Date, atLast: Date, limit: number): Promise<number> {
   const rows = await tx.query(
     `with oldest as (
-      select xact, seq, created_at from outbox order by xact, seq limit $3
+      select xact, seq, created_at from outbox
+      where (select created_at < $1 from outbox order by xact, seq limit 1) order by xact, seq limit $3
     )
     delete from outbox o using oldest h, outbox_cursor c, outbox_cursor indexed
-    where o.xact = h.xact and o.seq = h.seq and c.name = 'webhooks'
-      and indexed.name = 'search'
+    where o.xact = h.xact and o.seq = h.seq and c.name = 'webhooks' and indexed.name = 'search'
       and ((h.xact, h.seq) <= (indexed.xact, indexed.seq) or not exists (select from searched_inbox))
-      and h.created_at < case when (h.xact, h.seq) <= (c.xact, c.seq) then $1::timestamptz else $2::timestamptz end
+      and h.created_at < case
+        when (h.xact, h.seq) <= (c.xact, c.seq) or not exists (select from webhook where status <> 'deleted')
+        then $1::timestamptz else $2::timestamptz end
     returning o.seq`,
     [until, atLast, limit],
   )

@@ -19,6 +19,7 @@ export interface WebhookRow {
 const columns = `w.id, w.organization_id as "organizationId", w.url, w.event_types as "eventTypes", w.description, w.status,
   w.created_at as "createdAt", w.updated_at as "updatedAt"`
 
+/** Adds an endpoint, which is told of all that is committed after this. */
 export async function insertWebhook(tx: Tx, row: WebhookRow, sealedSecret: Buffer): Promise<void> {
   const named = new Arguments({
     id: row.id,
@@ -31,7 +32,16 @@ export async function insertWebhook(tx: Tx, row: WebhookRow, sealedSecret: Buffe
     created_at: row.createdAt,
     updated_at: row.updatedAt,
   })
+  await tx.query('select begin_fan_out()')
   await tx.query(named.insertInto('webhook'), named.values)
+}
+
+/** Whether any organization has an endpoint. */
+export async function hasWebhooks(db: Queryable): Promise<boolean> {
+  const [row] = await db.query<{ has: boolean }>(
+    `select exists (select from webhook where status <> 'deleted') as has`,
+  )
+  return row!.has
 }
 
 export async function countWebhooks(db: Queryable, organizationId: OrganizationId): Promise<number> {

@@ -5,6 +5,7 @@ import type { Log } from '../base/log.ts'
 import type { Signal } from '../base/signal.ts'
 import type { Db } from '../postgres/db.ts'
 import { fanOut } from '../store/webhook-deliveries.ts'
+import { hasWebhooks } from '../store/webhooks.ts'
 import { Loop } from './loop.ts'
 
 interface FanOutOptions {
@@ -24,16 +25,25 @@ const intervalMs = 250
  * always one that waits, and a batch each time is far more than can be called.
  */
 const behindMs = 15
-/** Where there is no endpoint each poll only moves the cursor; one that is new waits no longer than on a node nobody wakes. */
-const unwantedMs = intervalMs
+/** Where there is no endpoint nothing is read but that, so often: from the first one on this waits no longer. */
+const unwantedMs = 1_000
 const collectMs = 20
 
 /** Runs on every node with the webhooks role; one of them works at a time, the others find nothing to do. */
 export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOptions): Loop {
+  let [hasEndpoints, askedMs] = [false, Number.NEGATIVE_INFINITY]
+  const askForEndpoints = async () => {
+    if (performance.now() - askedMs < unwantedMs) return false
+    askedMs = performance.now()
+    return await hasWebhooks(db)
+  }
   const run = async () => {
-    const { taken, isBehind, isWanted, webhooks } = await fanOut(db.writer, batch, clock.now())
+    hasEndpoints ||= await askForEndpoints()
+    if (!hasEndpoints) return false
+    const { isBehind, isWanted, webhooks } = await fanOut(db.writer, batch, clock.now())
+    hasEndpoints = isWanted
     if (webhooks.length > 0) onDeliveries(webhooks)
-    if (isBehind) await sleep(isWanted || taken >= batch ? behindMs : unwantedMs)
+    if (isBehind) await sleep(behindMs)
     return isBehind
   }
   return new Loop({ name: 'fan out', run, signal, intervalMs, collectMs, log })

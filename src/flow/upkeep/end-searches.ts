@@ -8,10 +8,7 @@ const unusedMs = 30 * 86_400_000
 const claimMs = 250
 
 /** Removes the words of up to `limit` messages of one such inbox; returns whether there may be more. */
-export async function endSearches(
-  { db, clock }: { db: Db; clock: Clock },
-  limit: number,
-): Promise<boolean> {
+export async function endSearches({ db, clock }: { db: Db; clock: Clock }, limit: number): Promise<boolean> {
   const until = new Date(clock.nowMs() - unusedMs)
   return await db.transaction(async (tx) => {
     // Nothing of the inbox is being indexed meanwhile.

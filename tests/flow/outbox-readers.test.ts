@@ -1,0 +1,194 @@
+// Who reads the outbox: nobody where there is no endpoint, no stream and no search; and one that comes misses nothing.
+import assert from 'node:assert/strict'
+import { randomUUIDv7 } from 'node:crypto'
+import { test } from 'node:test'
+import { setImmediate as yieldLoop } from 'node:timers/promises'
+import { Clock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { Signal } from '../../src/base/signal.ts'
+import { Db, type Tx } from '../../src/postgres/db.ts'
+import { announce } from '../../src/store/outbox.ts'
+import { purgeOutbox } from '../../src/store/webhook-deliveries.ts'
+import { insertWebhook } from '../../src/store/webhooks.ts'
+import { createFanOut } from '../../src/worker/fan-out.ts'
+import type { Message } from '../support/api.ts'
+import { openStream } from '../support/event-source.ts'
+import { makePlace, send, startNode } from '../support/node.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
+
+/** Writes down every statement that goes through it from here on. */
+function noteStatements(db: Db): string[] {
+  const statements: string[] = []
+  const [query, transaction] = [db.query.bind(db), db.transaction.bind(db)]
+  db.query = async (text, values) => {
+    statements.push(text)
+    return await query(text, values)
+  }
+  db.transaction = (work) =>
+    transaction((tx) => {
+      const noted: typeof tx.query = (text, values) => {
+        statements.push(text)
+        return tx.query(text, values)
+      }
+      return work({ query: noted } as Tx)
+    })
+  return statements
+}
+
+test('outbox: without an endpoint, a stream and a search nothing reads it; each of them has its own reader begin', async (t) => {
+  const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' }
+  const node = await startNode(await makePlace(t), { env })
+  const { db } = node.foundation
+  const { api, secret } = await node.createCaller()
+  const [inbox, other] = [await api.createInbox(), await api.createInbox()]
+  const statements = noteStatements(db)
+  const count = (...parts: string[]) =>
+    statements.filter((text) => parts.some((part) => text.includes(part))).length
+  const readers = { fanOut: ' fan_out(', search: 'take_new_messages(', stream: ' outbox o where (o.xact' }
+  for (let n = 0; n < 10; n++) await send(api, inbox, [other.address], { text: `number ${n}` })
+  const path = `/v1/inboxes/${other.id}/messages`
+  const list = async (query: string) =>
+    (await api.want<{ messages: Message[] }>(`${path}${query}`)).messages.length
+  await until('all to be filed', async () => (await list('')) === 10)
+  const asked = () => [count('from webhook where status'), count('(select from searched_inbox)')] as const
+  const before = asked()
+  await until('both to have asked whether anybody reads', () => asked().every((n, i) => n >= before[i]! + 3))
+  const [{ rows }] = (await db.query('select count(*) as rows from outbox')) as [{ rows: number }]
+  assert.ok(rows >= 10, `${rows} rows`)
+  assert.equal(count(...Object.values(readers)), 0)
+
+  const stream = await openStream(t, node.base, secret)
+  await until('the stream to be read for', () => count(readers.stream) > 0)
+  stream.close()
+  assert.equal(count(readers.search, readers.fanOut), 0)
+  await until('a search to find all', async () => (await list('?q=number')) === 10)
+  await until('new messages to be looked for', () => count(readers.search) > 0)
+  assert.equal(count(readers.fanOut), 0)
+  const receiver = await startReceiver(t)
+  const url = receiver.url('/hook')
+  const { id } = await api.want<{ id: string }>('/v1/webhooks', {
+    ...{ method: 'POST', status: 201, body: { url, eventTypes: ['message.received'] } },
+  })
+  await send(api, inbox, [other.address], { text: 'told' })
+  await until('it to be told', () => receiver.calls.length > 0)
+  // What happened before it was there is not its own.
+  assert.equal(receiver.calls.length, 1)
+  assert.ok(count(readers.fanOut) > 0)
+  await api.want(`/v1/webhooks/${id}`, { method: 'PATCH', body: { status: 'disabled' } })
+  await api.want(`/v1/webhooks/${id}`, { method: 'DELETE', status: 204 })
+  const ended = asked()[0]
+  await until('the fan-out to have ended', () => asked()[0] >= ended + 2)
+  const passes = count(readers.fanOut)
+  await send(api, inbox, [other.address], { text: 'told nobody' })
+  const again = asked()[0]
+  await until('it to ask on', () => asked()[0] >= again + 2)
+  assert.equal(count(readers.fanOut), passes)
+})
+
+test('outbox: an endpoint that is made under load, the first of all each time, is told of all that is committed after it', async (t) => {
+  const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }) })
+  t.after(() => db.close())
+  const organizationId = randomUUIDv7()
+  await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [
+    organizationId,
+  ])
+  const signal = new Signal()
+  const loops = [1, 2].map(() =>
+    createFanOut({ db, clock: new Clock(), log: silentLog, signal, onDeliveries: () => {} }),
+  )
+  for (const loop of loops) loop.start()
+  t.after(() => Promise.all(loops.map((loop) => loop.stop())))
+  /** Of each fact, how many endpoints had been made when its commit began. */
+  const facts: { id: string; made: number }[] = []
+  let [made, isTelling] = [0, true]
+  const tellers = [0, 3, 10, 40].map(async (yields) => {
+    while (isTelling) {
+      const id = randomUUIDv7()
+      let known = 0
+      await db.transaction(async (tx) => {
+        const items = [{ id, type: 'suppression.created' as const }]
+        await announce(tx, { organizationId, at: new Date(), items })
+        for (let n = 0; n < yields; n++) await yieldLoop()
+        known = made
+      })
+      facts.push({ id, made: known })
+      signal.wake()
+    }
+  })
+  for (let round = 1; round <= 6; round++) {
+    const webhook = `whk_${round}`
+    const at = new Date()
+    const row = {
+      organizationId,
+      url: '',
+      eventTypes: null,
+      description: null,
+      status: 'active',
+      createdAt: at,
+    }
+    await db.transaction((tx) =>
+      insertWebhook(tx, { ...row, id: webhook, updatedAt: at } as never, Buffer.alloc(0)),
+    )
+    made = round
+    const length = facts.length
+    await until('facts after it', () => facts.length > length + 20)
+    const due = facts.filter((fact) => fact.made === round).map(({ id }) => id)
+    const told = async () => {
+      const sql = `select item->>'id' as id from webhook_delivery where webhook_id = $1`
+      return (await db.query<{ id: string }>(sql, [webhook])).map(({ id }) => id)
+    }
+    await until('all of them to be told', async () => {
+      const ids = new Set(await told())
+      return due.every((id) => ids.has(id))
+    })
+    const ids = await told()
+    assert.equal(new Set(ids).size, ids.length, 'each once')
+    await db.query(`update webhook set status = 'deleted'`)
+    const passed = facts.length
+    await until('facts that nobody is told of', () => facts.length > passed + 20)
+  }
+  isTelling = false
+  await Promise.all(tellers)
+})
+
+test('outbox: what nobody reads goes after its time, and is kept for who does', async (t) => {
+  const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }) })
+  t.after(() => db.close())
+  const organizationId = randomUUIDv7()
+  const day = 86_400_000
+  const now = Date.now()
+  const tell = (daysAgo: number) =>
+    db.transaction((tx) =>
+      announce(tx, {
+        ...{ organizationId, at: new Date(now - daysAgo * day) },
+        items: [{ id: randomUUIDv7(), type: 'suppression.created' }],
+      }),
+    )
+  const purge = () =>
+    db.transaction((tx) => purgeOutbox(tx, new Date(now - 7 * day), new Date(now - 30 * day), 100))
+  await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [
+    organizationId,
+  ])
+  await tell(8)
+  await tell(6)
+  assert.deepEqual([await purge(), await purge()], [1, 0])
+  await db.query(
+    `insert into webhook (id, organization_id, url, status, sealed_secret, created_at, updated_at)
+    values ('whk_1', $1, '', 'active', '', now(), now())`,
+    [organizationId],
+  )
+  await db.query('delete from outbox')
+  await tell(31)
+  await tell(8)
+  assert.equal(await purge(), 1)
+  await db.query(`update webhook set status = 'deleted'`)
+  assert.equal(await purge(), 1)
+  await tell(8)
+  await db.query(
+    `insert into searched_inbox (inbox_id, organization_id, until_seq, newest_id, used_at) values ('i', $1, 0, '', now())`,
+    [organizationId],
+  )
+  assert.equal(await purge(), 0)
+})
