@@ -46,20 +46,21 @@ test('outbox: without an endpoint, a stream and a search nothing reads it; each 
   const statements = noteStatements(db)
   const count = (...parts: string[]) =>
     statements.filter((text) => parts.some((part) => text.includes(part))).length
-  const readers = { fanOut: ' fan_out(', search: 'take_new_messages(', stream: ' outbox o where (o.xact' }
+  const readers = { fanOut: ' fan_out(', search: 'take_new_messages(', stream: 'as "organizationId" from outbox o' }
   for (let n = 0; n < 10; n++) await send(api, inbox, [other.address], { text: `number ${n}` })
   const path = `/v1/inboxes/${other.id}/messages`
   const list = async (query: string) =>
     (await api.want<{ messages: Message[] }>(`${path}${query}`)).messages.length
   await until('all to be filed', async () => (await list('')) === 10)
-  const asked = () => [count('from webhook where status'), count('(select from searched_inbox)')] as const
+  const asked = () => [count(') as has'), count('(select from search_waiting)')] as const
   const before = asked()
   await until('both to have asked whether anybody reads', () => asked().every((n, i) => n >= before[i]! + 3))
   const [{ rows }] = (await db.query('select count(*) as rows from outbox')) as [{ rows: number }]
   assert.ok(rows >= 10, `${rows} rows`)
   assert.equal(count(...Object.values(readers)), 0)
 
-  const stream = await openStream(t, node.base, secret)
+  const { host, port } = node.app.listening.http!
+  const stream = await openStream(t, `http://${host}:${port}`, secret)
   await until('the stream to be read for', () => count(readers.stream) > 0)
   stream.close()
   assert.equal(count(readers.search, readers.fanOut), 0)

@@ -140,11 +140,14 @@ export const foundQuery = (inboxId: string, filters: Filters) =>
       const answer = api.GET('/v1/inboxes/{inboxId}/messages', { params: { path: { inboxId }, query } })
       const page = await read(answer)
       const { response } = await answer
-      return { ...page, isComplete: response.headers.get('search-complete') !== 'false' }
+      return { ...page, isComplete: response.headers.get('search-complete') !== '?0' }
     },
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }) => nextCursor,
-    refetchInterval: ({ state }) => (state.data?.pages[0]?.messages.length === 0 ? lookAgainMs : false),
+    refetchInterval: ({ state }) => {
+      const [first] = state.data?.pages ?? []
+      return first && (first.messages.length === 0 || !first.isComplete) ? lookAgainMs : false
+    },
   })
 
 function asked({ q, direction, from: sender, since }: Filters) {
