@@ -26,7 +26,8 @@ try {
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usage
   const expected = [ServiceError, SettingError, StartRefused, MigrationError, EmbeddedError]
-  if (expected.some((kind) => error instanceof kind)) console.error(`posthorn: ${inertText((error as Error).message)}`)
+  if (expected.some((kind) => error instanceof kind))
+    console.error(`posthorn: ${inertText((error as Error).message)}`)
   else if (error instanceof DbFault) console.error(`posthorn: the database: ${error.message}`)
   else if (isAddressInUse(error))
     console.error(

@@ -62,7 +62,9 @@ function wordOf({ long, short, description, required, optional }: Option): Word 
 
 /** All commands but the program, as `$before $word` has them: ` org`, `org create`. */
 function steps(all: CommandWords[]): string[] {
-  return all.flatMap(({ command }) => (command === '' ? [] : [command.includes(' ') ? command : ` ${command}`]))
+  return all.flatMap(({ command }) =>
+    command === '' ? [] : [command.includes(' ') ? command : ` ${command}`],
+  )
 }
 
 function valued(all: CommandWords[]): string[] {

@@ -61,7 +61,9 @@ function addShow(command: Command, kind: MailKind): void {
     .description('one mail: who, when, what it says')
     .option('--source', sourceHelp)
     .option('--json', 'print JSON')
-    .action((id, { source, ...options }) => (source ? showSource(kind, id, options) : show(kind, id, options)))
+    .action((id, { source, ...options }) =>
+      source ? showSource(kind, id, options) : show(kind, id, options),
+    )
 }
 
 async function list(

@@ -121,7 +121,10 @@ export async function requireNamedKey(
   if (!key) throw new ServiceError('not_found', `there is no key "${name}" that is good in ${organizationId}`)
   if (others.length === 0) return key
   const ids = [key, ...others].map(({ id }) => id).join(', ')
-  throw new ServiceError('invalid_request', `several keys are called "${name}": revoke one by its id (${ids})`)
+  throw new ServiceError(
+    'invalid_request',
+    `several keys are called "${name}": revoke one by its id (${ids})`,
+  )
 }
 
 /** Revokes the key; once it returns, no node accepts it any more. */

@@ -112,7 +112,10 @@ export async function pauseQueue(
 async function pause(tx: Tx, route: string, at: Date): Promise<void> {
   const special = Object.values<string>(specialRoutes)
   if (parseDomain(route) !== route && !special.includes(route))
-    throw new ServiceError('not_found', `there is no queue "${route}": name a domain, or ${special.join(', ')}`)
+    throw new ServiceError(
+      'not_found',
+      `there is no queue "${route}": name a domain, or ${special.join(', ')}`,
+    )
   await pauseRoute(tx, route, at)
 }
 

@@ -44,7 +44,13 @@ export async function signUp(
   const mayWrite = await guard.mayWrite('confirm', email)
   // Without a mail nobody could confirm it, and the password of a former mail must stay that mail's.
   if (!mayWrite) return
-  const row = { id: newUuid<PersonId>(), email, name: requireName(name), passwordHash, createdAt: clock.now() }
+  const row = {
+    id: newUuid<PersonId>(),
+    email,
+    name: requireName(name),
+    passwordHash,
+    createdAt: clock.now(),
+  }
   const { token, isKnown } = await db.transaction((tx) => noteSignUp(tx, row))
   const letter = isKnown ? knownLetter(`${pages}/sign-in`) : confirmationLetter(`${pages}/confirm#${token}`)
   await deps.post.send(email, letter)
