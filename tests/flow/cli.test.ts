@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
+import { inertLine } from '../../src/cli/inert-text.ts'
 import { inherited, run, startPosthorn } from '../support/service.ts'
 import type { Scope } from '../support/until.ts'
 
@@ -104,7 +105,7 @@ const wrongUses: [string[], RegExp][] = [
 ]
 
 for (const [words, complaint] of wrongUses)
-  test(`posthorn ${words.join(' ')} is wrong use: 2`, async (t) => {
+  test(`posthorn ${inertLine(words.join(' ')).slice(0, 100)} is wrong use: 2`, async (t) => {
     const { status, stdout, stderr } = await run(program, words, inherited(), emptyFolder(t))
     assert.equal(status, 2, stderr)
     assert.equal(stdout, '')
