@@ -16,7 +16,7 @@ export interface Stage {
 export const root = resolve(import.meta.dirname, '../..')
 
 const known =
-  /^(FROM|COPY|RUN|ENV|WORKDIR|USER|VOLUME|EXPOSE|STOPSIGNAL|HEALTHCHECK|ENTRYPOINT|CMD|ARG|LABEL) +(\S[^]*)$/
+  /^(FROM|COPY|RUN|ENV|WORKDIR|USER|VOLUME|EXPOSE|STOPSIGNAL|HEALTHCHECK|ENTRYPOINT|CMD|ARG|LABEL) +(\S.*)$/
 
 /** The stages of `deploy/Dockerfile`. Throws at a line that is no instruction. */
 export function readStages(): Stage[] {
