@@ -115,3 +115,11 @@ test('settings in a file are found where the image runs commands', () => {
 test('a stop waits for the drain', () => {
   assert.ok(Number.parseInt(posthorn.stop_grace_period!, 10) > 30)
 })
+
+test('its clamd has what attachments need to be judged', () => {
+  const page = readFileSync(join(root, 'docs/operating.md'), 'utf8')
+  const wanted = /`clamd\.conf` say:\n\n```\n([^`]+)```/.exec(page)![1]!.trim().split('\n')
+  const lines = readFileSync(join(root, 'deploy/clamav/clamd.conf'), 'utf8').split('\n')
+  assert.ok(wanted.length > 3)
+  for (const line of wanted) assert.ok(lines.includes(line), line)
+})
