@@ -27,7 +27,8 @@ export interface IndexingDeps {
  * Few and small enough that readers of the outbox, who wait for what this writes, hardly notice: 20 to 40 ms. Of 1 KB of
  * text, 32 at once cost PostgreSQL 270 us each, 128 cost 230. Of one text the first 64 KiB: what is new stands above.
  */
-const max = { messages: 128, bytes: 1 << 18, characters: 1 << 16 }
+export const maxAtOnce = 128
+const max = { messages: maxAtOnce, bytes: 1 << 18, characters: 1 << 16 }
 /** Mails whose words are made at once, so that mail to be filed does not wait behind them for long. */
 const wordsAtOnce = 8
 /** A part of an inbox's messages; see `search_messages`. */
@@ -81,9 +82,9 @@ export function olderMessages(inboxId: InboxId): Messages<{ id: MessageId }> {
 export async function indexSome<Item extends { id: MessageId }>(
   deps: IndexingDeps,
   messages: Messages<Item>,
-  waitMs: number,
+  { waitMs, atOnce = maxAtOnce }: { waitMs: number; atOnce?: number },
 ): Promise<number | null> {
-  return await indexBatch(deps, messages, { ...max, waitMs }).catch(async (error) => {
+  return await indexBatch(deps, messages, { ...max, messages: atOnce, waitMs }).catch(async (error) => {
     if (!isTheirs(error)) throw error
     deps.log.warn({ err: error }, 'messages could not be indexed; they are tried one by one')
     return await indexOneByOne(deps, messages, waitMs)
@@ -161,7 +162,7 @@ async function indexOneByOne<Item extends { id: MessageId }>(
   waitMs: number,
 ): Promise<number> {
   let stored = 0
-  for (let count = 0; count < max.messages; count++) {
+  for (let count = 0; count < maxAtOnce; count++) {
     let current: Batch<Item> | undefined
     try {
       const bounds = { ...max, messages: 1, waitMs }

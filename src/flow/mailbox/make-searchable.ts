@@ -41,7 +41,7 @@ export async function makeSearchableAtEase(deps: Deps): Promise<boolean> {
 export async function makeSearchable(deps: Deps): Promise<boolean> {
   if (!(await isSearchUsed(deps.db))) return false
   const isBehind = await takeNew(deps.db)
-  const stored = await indexSome(deps, waitingMessages(deps.rotation), claimMs)
+  const stored = await indexSome(deps, waitingMessages(deps.rotation), { waitMs: claimMs })
   const isUnfinished = await indexOlder(deps)
   if (stored !== null || isUnfinished) await settleIndex(deps.db)
   return stored !== null || isBehind || isUnfinished
@@ -59,6 +59,6 @@ async function indexOlder(deps: Deps): Promise<boolean> {
   const inbox = await findUnfinished(deps.db, deps.olderRotation.last)
   if (!inbox) return false
   deps.olderRotation.last = inbox.organizationId
-  await indexSome(deps, olderMessages(inbox.inboxId), claimMs)
+  await indexSome(deps, olderMessages(inbox.inboxId), { waitMs: claimMs })
   return true
 }

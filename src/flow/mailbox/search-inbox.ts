@@ -6,7 +6,7 @@ import type { InboxId } from '../../base/ids.ts'
 import type { InboxRow } from '../../store/inboxes.ts'
 import { settleIndex } from '../../store/search.ts'
 import { beginSearch, findSearched, noteSearch } from '../../store/searched-inboxes.ts'
-import { type IndexingDeps, indexSome, olderMessages } from './index-batch.ts'
+import { type IndexingDeps, indexSome, maxAtOnce, olderMessages } from './index-batch.ts'
 
 interface Deps extends IndexingDeps {
   clock: Clock
@@ -17,6 +17,8 @@ type SearchedInbox = Pick<InboxRow, 'id' | 'organizationId'>
 /** What a first search indexes before it answers: so many of the newest messages, as far as there is time. */
 const newest = 2_000
 const maxWaitMs = 900
+/** The first batch is small, so that on a busy node the newest are found at least. */
+const firstBatch = 16
 /** That an inbox is still searched is noted no more often. */
 const noteMs = 3_600_000
 
@@ -66,9 +68,12 @@ export class InboxSearches {
     const untilMs = performance.now() + maxWaitMs
     const remainingMs = () => Math.ceil(untilMs - performance.now())
     await db.transaction((tx) => beginSearch(tx, id, newest, clock.now()))
+    let atOnce = firstBatch
     const nextBatch = async () => {
       if (remainingMs() <= 0 || this.#stopping) return false
-      return (await indexSome(this.#deps, olderMessages(id), remainingMs())) !== null
+      const bounds = { waitMs: remainingMs(), atOnce }
+      atOnce = Math.min(atOnce * 2, maxAtOnce)
+      return (await indexSome(this.#deps, olderMessages(id), bounds)) !== null
     }
     try {
       while (await this.#batches.run(organizationId, nextBatch));
