@@ -46,7 +46,11 @@ test('outbox: without an endpoint, a stream and a search nothing reads it; each 
   const statements = noteStatements(db)
   const count = (...parts: string[]) =>
     statements.filter((text) => parts.some((part) => text.includes(part))).length
-  const readers = { fanOut: ' fan_out(', search: 'take_new_messages(', stream: 'as "organizationId" from outbox o' }
+  const readers = {
+    fanOut: ' fan_out(',
+    search: 'take_new_messages(',
+    stream: 'as "organizationId" from outbox o',
+  }
   for (let n = 0; n < 10; n++) await send(api, inbox, [other.address], { text: `number ${n}` })
   const path = `/v1/inboxes/${other.id}/messages`
   const list = async (query: string) =>

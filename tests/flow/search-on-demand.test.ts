@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { setImmediate as yieldLoop } from 'node:timers/promises'
 import { Clock } from '../../src/base/clock.ts'
 import type { InboxId, OrganizationId } from '../../src/base/ids.ts'
 import { silentLog } from '../../src/base/log.ts'
@@ -19,6 +20,7 @@ import {
   noteSearch,
 } from '../../src/store/searched-inboxes.ts'
 import { range, setStage } from '../support/search-stage.ts'
+import { until } from '../support/until.ts'
 
 type Stage = Awaited<ReturnType<typeof setStage>>
 
@@ -190,6 +192,61 @@ test('search: a database that has an index keeps it when it is updated', async (
   assert.deepEqual(await find('word', { limit: 500 }), range(0, 50).reverse())
   await index()
   assert.deepEqual(await find('word', { limit: 500 }), range(0, 52).reverse())
+})
+
+test('search: mail that is being filed while its inbox is searched for the first time is found, and once', async (t) => {
+  const stage = await setStage(t, 32)
+  const { db, addUnsearched, file, index, find, rows } = stage
+  const names = range(0, 8).map((n) => `inb_busy${n}`)
+  const organizationId = await addUnsearched(names)
+  await db.query(`delete from searched_inbox`)
+  const searches = searchesOf(stage)
+  t.after(() => searches.stop())
+  let [next, isFiling] = [0, true]
+  const filed = new Map(names.map((name) => [name, [] as number[]]))
+  const filers = [0, 2, 10, 50].map(async (yields) => {
+    for (let k = yields; isFiling; k++) {
+      const inbox = names[k % names.length]!
+      const numbers = range(next, (next += 3))
+      const pause = async () => {
+        for (let n = 0; n < yields; n++) await yieldLoop()
+      }
+      const mails = numbers.map((n) => ({ n, inbox, text: 'word' }))
+      await file(mails, organizationId, pause)
+      filed.get(inbox)!.push(...numbers)
+    }
+  })
+  const rotations = { rotation: { last: null }, olderRotation: { last: null } }
+  const running = (async () => {
+    while (isFiling) {
+      await makeSearchable({ ...{ db, log: silentLog, parsePool: { words: make } }, ...rotations })
+      await yieldLoop()
+    }
+  })()
+  for (const id of names) {
+    const before = next
+    await until('some more mail', () => next > before + 30)
+    await searches.prepare({ id: id as InboxId, organizationId })
+  }
+  isFiling = false
+  await Promise.all([...filers, running])
+  await index()
+  for (const [inbox, numbers] of filed)
+    assert.deepEqual(
+      await find('word', { inbox, limit: 10_000 }),
+      numbers.sort((a, b) => b - a),
+    )
+  assert.equal(await rows('message_search'), next)
+})
+
+test('search: of a text the first 64 KiB are searched, however many bytes its letters have', async (t) => {
+  const { file, index, find } = await setStage(t)
+  const long = (letter: string) => `${letter} `.repeat((65_536 - 100) / Buffer.byteLength(`${letter} `))
+  const texts = ['ab', 'é', '한', '𐐨'].map((letter) => `${long(letter)}inside ${'- '.repeat(100)}outside`)
+  await file(texts.map((text, n) => ({ n, text })))
+  await index()
+  assert.deepEqual(await find('inside'), [3, 2, 1, 0])
+  assert.deepEqual(await find('outside'), [])
 })
 
 /** Numbers that look random, the same for the same seed. */

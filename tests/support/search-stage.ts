@@ -46,7 +46,7 @@ export async function setStage(t: TestContext, maxConnections = 16) {
   }
   const organizationId = await addOrganization(['inb_a', 'inb_b'])
   /** Files mails of one organization as one commit does. */
-  const file = async (mails: Mail[], organization = organizationId) => {
+  const file = async (mails: Mail[], organization = organizationId, beforeCommit = async () => {}) => {
     const rows = mails.map(({ n, text, inbox = 'inb_a' }) => ({ id: idOf(n), inbox, text }))
     const items = rows.map(({ id }) => ({ id: newUuid(), type: 'message.received', message: id }))
     await db.transaction(async (tx) => {
@@ -68,6 +68,7 @@ export async function setStage(t: TestContext, maxConnections = 16) {
         organization,
         JSON.stringify(items),
       ])
+      await beforeCommit()
     })
   }
   const [rotation, olderRotation] = [{ last: null }, { last: null }]

@@ -23,12 +23,14 @@ export interface IndexingDeps {
   parsePool: Pick<ParsePool, 'words'>
 }
 
+/** Of one text so much from its beginning, where what is new stands. */
+const maxTextBytes = 1 << 16
 /**
  * Few and small enough that readers of the outbox, who wait for what this writes, hardly notice: 20 to 40 ms. Of 1 KB of
- * text, 32 at once cost PostgreSQL 270 us each, 128 cost 230. Of one text the first 64 KiB: what is new stands above.
+ * text, 32 at once cost PostgreSQL 270 us each, 128 cost 230.
  */
 export const maxAtOnce = 128
-const max = { messages: maxAtOnce, bytes: 1 << 18, characters: 1 << 16 }
+const max = { messages: maxAtOnce, bytes: 1 << 18, characters: maxTextBytes }
 /** Mails whose words are made at once, so that mail to be filed does not wait behind them for long. */
 const wordsAtOnce = 8
 /** A part of an inbox's messages; see `search_messages`. */
@@ -153,7 +155,15 @@ function describe({
 }: UnindexedMessage): SearchedMail {
   const people = [sender, ...recipients.to, ...(recipients.cc ?? [])]
   const names = people.map(({ name, email }) => (name ? `${name} ${email}` : email))
-  return { prefix, fields: [subject, ...names, ...attachments.map(({ filename }) => filename), body] }
+  const filenames = attachments.map(({ filename }) => filename)
+  return { prefix, fields: [subject, ...names, ...filenames, cutText(body)] }
+}
+
+/** A character that is cut in two is no letter. */
+function cutText(text: string): string {
+  // Nothing has more than three bytes for a unit of its length.
+  if (3 * text.length <= maxTextBytes) return text
+  return Buffer.from(text).subarray(0, maxTextBytes).toString()
 }
 
 async function indexOneByOne<Item extends { id: MessageId }>(
