@@ -1,6 +1,6 @@
 // Says what breaks a schema as a person would: which value, as a JSON pointer, and what was expected of it.
 import type { FastifyError } from 'fastify'
-import { describePattern } from './schemas/scalars.ts'
+import { describePattern } from './schemas/patterns.ts'
 
 /** What the validator says of a breach; it is made with `verbose`, so that the schema that was broken is there. */
 type Breach = NonNullable<FastifyError['validation']>[number] & { parentSchema?: Broken }
