@@ -463,7 +463,7 @@ const queries: [operation: string, parameters: string][] = [
   ['GET /v1/inboxes/{inboxId}/messages', 'limit cursor direction from since until q after wait'],
   ['GET /v1/submissions', 'limit cursor status recipient since until inboxId'],
   ['GET /v1/submissions/{submissionId}/events', 'limit cursor'],
-  ['GET /v1/suppressions', 'limit cursor'],
+  ['GET /v1/suppressions', 'limit cursor email'],
   ['GET /v1/complaints', 'limit cursor'],
   ['GET /v1/domains', 'limit cursor'],
   ['GET /v1/webhooks', 'limit cursor'],

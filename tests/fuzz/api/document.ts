@@ -56,7 +56,7 @@ interface Written {
 }
 interface Document {
   paths: Record<string, Record<string, Written>>
-  components: { schemas: Record<string, unknown> }
+  components: Record<string, Record<string, unknown>>
 }
 
 /** Every operation that the service at `base` documents. */
@@ -82,8 +82,10 @@ function writeInPlace(value: unknown, document: Document): unknown {
   if (value === null || typeof value !== 'object') return value
   if (Array.isArray(value)) return value.map((member) => writeInPlace(member, document))
   const { $ref } = value as { $ref?: string }
-  if (typeof $ref === 'string')
-    return writeInPlace(document.components.schemas[$ref.split('/').at(-1)!], document)
+  if (typeof $ref === 'string') {
+    const [kind, name] = $ref.split('/').slice(-2)
+    return writeInPlace(document.components[kind!]![name!], document)
+  }
   const members = Object.entries(value).filter(([name]) => !['example', 'examples', '$id'].includes(name))
   const written: Schema = Object.fromEntries(
     members.map(([name, member]) => [name, writeInPlace(member, document)]),

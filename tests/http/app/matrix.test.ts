@@ -8,7 +8,7 @@ import { enterAs, join, type Session, Visitor } from './visitor.ts'
 
 const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
 const read = async (path: string) => (await (await fetch(stage.base + path)).json()) as Document
-const document = await read('/app/openapi.json')
+const document = await readDocument(stage.base, '/app/openapi.json')
 const shared = new Set(
   operationsOf(await read('/openapi.json')).map(({ path, method }) => `${method} /app${path}`),
 )
