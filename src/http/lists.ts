@@ -16,7 +16,10 @@ export const pageQuery = {
     Type.Integer({ minimum: 1, maximum: 100, default: defaultLimit, description: 'How many a page holds.' }),
   ),
   cursor: Type.Optional(
-    Type.String({ minLength: 1, description: 'The `nextCursor` of the page before; omitted: the first page.' }),
+    Type.String({
+      minLength: 1,
+      description: 'The `nextCursor` of the page before; omitted: the first page.',
+    }),
   ),
 }
 

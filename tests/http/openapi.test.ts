@@ -109,7 +109,8 @@ test('every reference leads somewhere, what is shared is referred to, and no two
     const used = new Set<string>()
     for (const { $ref } of everySchema(document)) {
       if ($ref === undefined) continue
-      const [, kind, name] = /^#\/components\/(schemas|headers|responses|parameters)\/([\w-]+)$/.exec($ref) ?? []
+      const [, kind, name] =
+        /^#\/components\/(schemas|headers|responses|parameters)\/([\w-]+)$/.exec($ref) ?? []
       assert.ok(kind && name && document.components[kind as 'schemas'][name], $ref)
       used.add(`${kind} ${name}`)
     }

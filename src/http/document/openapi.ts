@@ -85,7 +85,16 @@ interface Collected {
 }
 
 function collect(api: Api, collected: Collected): void {
-  const { decorator, about, security: schemes, isPublished, isSchema, headOf, usualCodes, codesOf } = collected
+  const {
+    decorator,
+    about,
+    security: schemes,
+    isPublished,
+    isSchema,
+    headOf,
+    usualCodes,
+    codesOf,
+  } = collected
   const notes = new Map<string, OperationNotes>()
   const { title, description, publicUrl } = about
   const [scheme] = Object.keys(schemes)

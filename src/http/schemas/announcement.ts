@@ -63,10 +63,7 @@ const announcements: Readonly<Record<EventType, Announcement>> = {
   'attachment.scanned': {
     name: 'AttachmentScanned',
     summary: 'It is known whether a received attachment is clean',
-    about: Type.Object(
-      { messageId: MessageIdText, inboxId: InboxIdText, attachment: Attachment.ref },
-      told,
-    ),
+    about: Type.Object({ messageId: MessageIdText, inboxId: InboxIdText, attachment: Attachment.ref }, told),
     example: {
       messageId: messageExample.id,
       inboxId: messageExample.inboxId,

@@ -210,12 +210,7 @@ const named: Record<string, Omit<TextKind, 'ofLength'> & { ofLength?: TextKind['
   },
   url: {
     some: fc
-      .tuple(
-        asciiHost,
-        fc.webPath(),
-        fc.webQueryParameters(),
-        fc.constantFrom('', ':8443', ':443', ':65535'),
-      )
+      .tuple(asciiHost, fc.webPath(), fc.webQueryParameters(), fc.constantFrom('', ':8443', ':443', ':65535'))
       .map(([name, path, query, port]) => `https://${name}${port}${path}${query && `?${query}`}`),
     ofLength: (length) => (length < 30 ? null : 'https://app.example.com/'.padEnd(length, 'p')),
     wrong: [
