@@ -92,8 +92,8 @@ function dropExamples(value: unknown): void {
     else dropExamples(member)
 }
 
-export function operationsOf(...places: Methods[]): Operation[] {
-  return places.flatMap((place) => Object.values(place).flatMap((methods) => Object.values(methods)))
+export function operationsOf(...all: Methods[]): Operation[] {
+  return all.flatMap((one) => Object.values(one).flatMap((methods) => Object.values(methods)))
 }
 
 function mediaOf({ requestBody, responses }: Operation): Media[] {

@@ -13,7 +13,7 @@ const truncated = Type.Optional(
 const firstExample = ({ definition }: { definition: object }) =>
   (definition as { examples: [object] }).examples[0]
 
-const told = { description: 'What it tells of.' }
+const news = { description: 'What it tells of.' }
 const Delivery = component(
   'DeliveryNews',
   Type.Object(
@@ -26,13 +26,13 @@ const Delivery = component(
       event: Event.ref,
       truncated,
     },
-    { ...told, examples: [{ message: null, submission: submissionExample, event: eventExample }] },
+    { ...news, examples: [{ message: null, submission: submissionExample, event: eventExample }] },
   ),
 )
 /** Of a submission; a send without an inbox has no message. */
 const delivery = { about: Delivery.ref, example: firstExample(Delivery) }
 const domain = {
-  about: Type.Object({ domain: Domain.ref }, told),
+  about: Type.Object({ domain: Domain.ref }, news),
   example: { domain: firstExample(Domain) },
 }
 
@@ -47,7 +47,7 @@ const announcements: Readonly<Record<EventType, Announcement>> = {
   'message.received': {
     name: 'MessageReceived',
     summary: 'A message has arrived and stands in its thread',
-    about: Type.Object({ message: Message.ref, truncated }, told),
+    about: Type.Object({ message: Message.ref, truncated }, news),
     example: { message: messageExample },
   },
   'message.sent': { name: 'MessageSent', summary: 'A send was accepted', ...delivery },
@@ -63,7 +63,7 @@ const announcements: Readonly<Record<EventType, Announcement>> = {
   'attachment.scanned': {
     name: 'AttachmentScanned',
     summary: 'It is known whether a received attachment is clean',
-    about: Type.Object({ messageId: MessageIdText, inboxId: InboxIdText, attachment: Attachment.ref }, told),
+    about: Type.Object({ messageId: MessageIdText, inboxId: InboxIdText, attachment: Attachment.ref }, news),
     example: {
       messageId: messageExample.id,
       inboxId: messageExample.inboxId,
@@ -73,7 +73,7 @@ const announcements: Readonly<Record<EventType, Announcement>> = {
   'suppression.created': {
     name: 'SuppressionCreated',
     summary: 'Nothing is sent to an address from now on',
-    about: Type.Object({ suppression: Suppression.ref }, told),
+    about: Type.Object({ suppression: Suppression.ref }, news),
     example: { suppression: firstExample(Suppression) },
   },
   'domain.verified': {
@@ -89,7 +89,7 @@ const announcements: Readonly<Record<EventType, Announcement>> = {
   'webhook.test': {
     name: 'WebhookTest',
     summary: 'You asked for it',
-    about: Type.Object({ webhookId: WebhookIdText }, told),
+    about: Type.Object({ webhookId: WebhookIdText }, news),
     example: { webhookId: 'whk_0199a1b23c4d5e6f708192a3' },
   },
 }
@@ -131,7 +131,7 @@ const shortest = firstExample(bodies.find(({ type }) => type === 'suppression.cr
 
 /** One of several bodies, which its `type` tells apart. */
 function unionOf(name: string, members: { type: string; body: Component<TSchema> }[], description: string) {
-  const placeOf = ({ definition }: Component<TSchema>) => `#/components/schemas/${definition.$id}`
+  const referenceTo = ({ definition }: Component<TSchema>) => `#/components/schemas/${definition.$id}`
   return component(
     name,
     Type.Unsafe<object>({
@@ -139,7 +139,7 @@ function unionOf(name: string, members: { type: string; body: Component<TSchema>
       oneOf: members.map(({ body }) => body.ref),
       discriminator: {
         propertyName: 'type',
-        mapping: Object.fromEntries(members.map(({ type, body }) => [type, placeOf(body)])),
+        mapping: Object.fromEntries(members.map(({ type, body }) => [type, referenceTo(body)])),
       },
       examples: [shortest],
     }),

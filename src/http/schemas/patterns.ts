@@ -44,7 +44,7 @@ const notInNames = `\\x00-,./:-@\\[-\`{-\\x7f${space}`
 // Which characters beyond ASCII a label may hold is more than an expression can say (IDNA 2008).
 const uLabel = `${alnumHyphen}*[^\\x00-\\x7f${space}][^${notInNames}]*`
 const anyLabel = (first: string) => `(?:${domainLabel(first)}|${aLabel}|${uLabel})`
-// RFC 3490 3.1: these are dots as well.
+// Dots as well, in names beyond ASCII.
 const otherDots = '\u3002\uff0e\uff61'
 const domain = [
   `^[${space}]*(?:(?:${anyLabel(alnum)}\\.)+${anyLabel('[A-Za-z]')}`,
