@@ -1,10 +1,9 @@
 // The operator's desk in a real browser: its pages built where they are not, every complaint of theirs kept.
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { chromium, type Page } from 'playwright-core'
-import { chromiumPath } from './chromium.ts'
+import type { Page } from 'playwright-core'
+import { launchBrowser } from './dashboard.ts'
 import { createCaller, type Posthorn, startPosthorn } from './service.ts'
 import { type Scope, until } from './until.ts'
 
@@ -26,9 +25,7 @@ export interface DeskWindow {
  * test.
  */
 export async function openWindow(scope: Scope, url: string, widthPx: number): Promise<DeskWindow> {
-  buildPages()
-  const browser = await chromium.launch({ executablePath: chromiumPath!, args: ['--no-sandbox'] })
-  scope.after(() => browser.close())
+  const browser = await launchBrowser(scope)
   const page = await browser.newPage({ viewport: { width: widthPx, height: widthPx < 600 ? 844 : 900 } })
   page.setDefaultTimeout(15_000)
   const [complaints, outside]: string[][] = [[], []]
@@ -54,11 +51,6 @@ export async function openWindow(scope: Scope, url: string, widthPx: number): Pr
     return found
   }
   return { page, complaints: complaints!, outside: outside!, judge }
-}
-
-function buildPages(): void {
-  if (existsSync(join(root, 'dashboard/dist/desk.html'))) return
-  execFileSync(join(root, 'node_modules/.bin/vite'), ['build', 'dashboard'], { cwd: root, stdio: 'ignore' })
 }
 
 function picturesFolder(scope: Scope): string {
