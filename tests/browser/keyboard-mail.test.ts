@@ -129,10 +129,7 @@ async function readMail(stage: Stage, inbox: Inbox): Promise<void> {
       attachments: [{ filename: 'terms.txt', content: 'These are the terms.' }],
     },
   })
-  await keys.has('link', /Dinner/)
-  await keys.press('j')
-  await keys.stands('link', /Dinner/)
-  await keys.press('Enter')
+  await keys.row(/Dinner/)
   await keys.use('button', 'Load the picture')
   await keys.seesNo('Load the picture')
   await keys.use('button', 'Details')
@@ -144,7 +141,7 @@ async function readMail(stage: Stage, inbox: Inbox): Promise<void> {
   await keys.use('button', 'Headers')
   await keys.sees('Delivered-To')
   await keys.use('button', 'Source')
-  const source = await keys.download('link', 'Download .eml')
+  const source = await keys.download('link', 'Download the source')
   assert.match(source.text, /^Subject: Dinner\r$/m)
 }
 
@@ -222,8 +219,9 @@ async function goAround({ keys, api }: Stage): Promise<void> {
   await keys.closed()
   const hello = await inboxOf(api, 'hello')
   await keys.press('Control+k')
+  await keys.stands('combobox', 'Find a page, an inbox, an id…')
   await keys.type('hello')
-  await keys.has('option', /hello@inbox\.test/)
+  await until('it alone', () => keys.look("document.querySelectorAll('[role=option]').length === 1"))
   await keys.press('ArrowDown', 'ArrowUp', 'Enter')
   await until('the inbox', () => keys.address() === `/mail/${hello!.id}`)
   await keys.use('link', 'Numbers')
@@ -238,8 +236,7 @@ async function goAround({ keys, api }: Stage): Promise<void> {
 
 async function lookAtCaptured({ keys }: Stage): Promise<void> {
   await keys.press('g', 'c')
-  await keys.has('link', /By keys/)
-  await keys.press('j', 'Enter')
+  await keys.row(/By keys/)
   await keys.use('button', 'Source')
   const source = await keys.download('link', 'Download .eml')
   assert.match(source.text, /^Subject: /m)

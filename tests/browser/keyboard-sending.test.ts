@@ -46,6 +46,7 @@ async function followAndCancel({ keys, api }: Stage): Promise<void> {
   await keys.use('button', 'Clear the filters')
   await keys.select('Time', 'The last 24 hours')
   await keys.fill('Sender inbox', inbox.address)
+  await keys.press('Enter')
   await until('the inbox', () => keys.address().includes(inbox.id))
   await keys.fill('Recipient', 'grace@full.far.test')
   await keys.press('Enter')

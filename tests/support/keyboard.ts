@@ -84,6 +84,19 @@ export class Keyboard {
     await this.press('Enter')
   }
 
+  /** Goes along the rows of a list to one, and opens it. */
+  async row(name: Name): Promise<void> {
+    const wanted = this.#find('link', name)
+    await wanted.first().waitFor()
+    for (const key of [...'jjjjjj', ...'kkkkkkkkkkkk']) {
+      if (await this.#isFocused(wanted)) break
+      await this.press(key)
+      await this.#judgeStop()
+    }
+    await this.stands('link', name)
+    await this.press('Enter')
+  }
+
   /** Goes to a field and writes over what it holds. */
   async fill(label: Name, text: string): Promise<void> {
     await this.#go(this.#page.getByLabel(label, { exact: true }), `the field ${label}`, 'Tab')
@@ -220,7 +233,8 @@ export class Keyboard {
   }
 
   async #go(wanted: Locator, what: string, key: 'Tab' | 'Shift+Tab'): Promise<void> {
-    await wanted.first().waitFor({ state: 'attached' })
+    await wanted.first().waitFor({ state: 'attached' }).catch(async (e) => { await this.#page.screenshot({ path: '/var/tmp/kb.png' }); throw e })
+    if (process.env['KB']) console.log(Math.round(performance.now()), what)
     for (let stops = 0; stops < mostStops; stops++) {
       if (await this.#isFocused(wanted)) return
       await this.press(key)
