@@ -33,6 +33,8 @@ export class Keyboard {
       if (message.type() === 'error') this.complaints.push(message.text())
     })
     page.on('pageerror', (error) => void this.complaints.push(String(error)))
+    // The browser asks the page for files, from the start: not whoever sits before it.
+    page.on('filechooser', () => {})
     page.on('response', (response) => {
       const method = response.request().method()
       if (response.ok() && !['GET', 'HEAD'].includes(method))
@@ -236,11 +238,16 @@ export class Keyboard {
     await wanted.first().waitFor({ state: 'attached' }).catch(async (e) => { await this.#page.screenshot({ path: '/var/tmp/kb.png' }); throw e })
     if (process.env['KB']) console.log(Math.round(performance.now()), what)
     for (let stops = 0; stops < mostStops; stops++) {
-      if (await this.#isFocused(wanted)) return
+      if (await this.#isFocused(wanted)) return await this.#untilPressable()
       await this.press(key)
       await this.#judgeStop()
     }
     assert.fail(`${what} is not reached by ${key}; the last stop was ${await this.look(lastStops)}`)
+  }
+
+  /** What waits for an answer has the focus all the same. */
+  async #untilPressable(): Promise<void> {
+    await this.#page.locator(':focus:not([aria-disabled=true])').waitFor({ state: 'attached' })
   }
 
   async #arrowTo(wanted: Locator, what: string): Promise<void> {
