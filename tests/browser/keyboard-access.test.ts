@@ -91,6 +91,7 @@ async function leaveAndReturn({ mailedLink }: Stage, keys: Keyboard): Promise<vo
 async function joinAnother({ node, caller, open, mailedLink }: Stage, keys: Keyboard): Promise<Keyboard> {
   const owner = await open()
   await owner.open(await signInAddress(node, caller.organizationId))
+  await owner.title(/Overview|From nothing/)
   await owner.press('g', 'p')
   await owner.use('button', 'Invite')
   await owner.stands('textbox', 'E-mail address')
@@ -104,6 +105,8 @@ async function joinAnother({ node, caller, open, mailedLink }: Stage, keys: Keyb
   await keys.title(/Overview|From nothing/)
   await keys.take(/^Switch organization/, 'Harbour Hotel')
   await until('the first one', async () => (await sessionOf(keys)).organization.name === 'Harbour Hotel')
+  await keys.has('button', /Switch organization: Harbour Hotel/)
+  await keys.title('From nothing to a first mail')
   await keys.take(/^Switch organization/, 'Ask for another organization')
   await keys.title('Name your organization')
   await keys.fill('Name of the organization', 'Boat House')

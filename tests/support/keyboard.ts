@@ -80,9 +80,9 @@ export class Keyboard {
     await this.press('Enter')
   }
 
-  /** The same of what has no role, as the head of what can be unfolded. */
-  async useText(text: Name): Promise<void> {
-    await this.#go(this.#page.getByText(text, { exact: true }), String(text), 'Tab')
+  /** Goes to the head of what is folded, and unfolds it. */
+  async unfold(text: string): Promise<void> {
+    await this.#go(this.#page.locator('summary', { hasText: text }), `summary ${text}`, 'Tab')
     await this.press('Enter')
   }
 
