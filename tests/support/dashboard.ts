@@ -124,7 +124,8 @@ export async function openPages(
   return { page, context, base, complaints, open, audit: () => audit(page) }
 }
 
-async function audit(page: Page): Promise<string[]> {
+/** What axe finds on the page as it stands, in both themes. */
+export async function audit(page: Page): Promise<string[]> {
   await page.evaluate(readFileSync(axe, 'utf8'))
   const found: string[] = []
   for (const theme of ['light', 'dark']) {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import type { Browser, Locator, Page } from 'playwright-core'
+import { audit } from './dashboard.ts'
 import { lastStops, ringFault, unreached } from './focus.ts'
 
 export type Role = Parameters<Page['getByRole']>[0]
@@ -216,10 +217,6 @@ export class Keyboard {
     await this.#page.context().clearCookies()
   }
 
-  async reload(): Promise<void> {
-    await this.#page.reload()
-  }
-
   /** Nothing was pointed at, every stop was seen, and the page did not complain, but of what is expected. */
   assertClean(expected: RegExp = /^$/): void {
     assert.equal(this.#pointed, 0, 'a mouse was used')
@@ -272,6 +269,16 @@ export class Keyboard {
   async #judgeStop(): Promise<void> {
     const fault = await this.#page.evaluate<string | null>(ringFault)
     if (fault) this.hiddenStops.add(fault)
+  }
+
+  /** Waits until nothing on the page waits for an answer. */
+  async settle(): Promise<void> {
+    await this.#page.locator('[role=status][aria-label="Loading…"]').first().waitFor({ state: 'detached' })
+  }
+
+  /** What axe finds on the page as it stands, in both themes. */
+  async audit(): Promise<string[]> {
+    return await audit(this.#page)
   }
 
   /** Goes once round by Tab; what the page offers and is not reached so. */
