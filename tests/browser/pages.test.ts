@@ -48,8 +48,8 @@ const lists: Pages = {
   '/validation': ['/validation', 'Validation'],
   '/webhooks': ['/webhooks', 'Webhooks'],
   '/numbers': ['/numbers', 'Numbers'],
-  '/captured': ['/captured', 'Captured'],
-  '/captured/': ['/captured', 'Captured'],
+  '/captured': ['/captured', 'Captured mail'],
+  '/captured/': ['/captured', 'Captured mail'],
   '/keys': ['/keys', 'Keys'],
   '/members': ['/members', 'Members'],
   '/audit': ['/audit', 'Audit'],
@@ -130,8 +130,14 @@ test('axe finds nothing on any page in either theme, and Tab reaches all of each
     )
     return listed.captured[0]
   })
-  const all: Pages = { ...pages, '/captured/$capturedId': [`/captured/${captured.id}`, 'Captured'] }
+  const all: Pages = { ...pages, '/captured/$capturedId': [`/captured/${captured.id}`, 'Captured mail'] }
   assert.deepEqual(await judge(keys, all), [])
+  for (const menu of [/^Your account/, /^Switch organization/]) {
+    await keys.use('button', menu)
+    await keys.has('menu', menu)
+    assert.deepEqual(await keys.audit(), [], String(menu))
+    await keys.press('Escape')
+  }
   keys.assertClean()
   const judged = [outside, waiting, all].flatMap((some) => Object.keys(some))
   assert.deepEqual(judged.sort(), readRoutes(), 'each route has an address here, at which it is looked at')

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Page } from 'playwright-core'
-import { launchBrowser } from './dashboard.ts'
+import { launchBrowser, violationsOf } from './dashboard.ts'
 import { createCaller, type Posthorn, startPosthorn } from './service.ts'
 import { type Scope, until } from './until.ts'
 
@@ -46,7 +46,8 @@ export async function openWindow(scope: Scope, url: string, widthPx: number): Pr
       await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' })
       await page.evaluate('new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))')
       await page.screenshot({ path: join(folder, `${name}-${widthPx}-${theme}.png`) })
-      found.push(...(await violationsOf(page)).map((violation) => `${name} ${theme}: ${violation}`))
+      await page.evaluate(axe)
+      found.push(...(await violationsOf(page, theme)).map((violation) => `${name} ${theme}: ${violation}`))
     }
     return found
   }
@@ -59,12 +60,6 @@ function picturesFolder(scope: Scope): string {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-pictures-'))
   scope.after(() => rmSync(folder, { recursive: true, force: true }))
   return folder
-}
-
-async function violationsOf(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return await page.evaluate(`axe.run().then(({ violations }) =>
-    violations.map(({ id, nodes }) => id + ' ' + nodes.map(({ html }) => html.slice(0, 200)).join(' | ')))`)
 }
 
 /** A link to the desk, as the command prints it. */
