@@ -232,14 +232,7 @@ export class Keyboard {
   }
 
   async #go(wanted: Locator, what: string, key: 'Tab' | 'Shift+Tab'): Promise<void> {
-    await wanted
-      .first()
-      .waitFor({ state: 'attached' })
-      .catch(async (e) => {
-        await this.#page.screenshot({ path: '/var/tmp/kb.png' })
-        throw e
-      })
-    if (process.env['KB']) console.log(Math.round(performance.now()), what)
+    await wanted.first().waitFor({ state: 'attached' })
     for (let stops = 0; stops < mostStops; stops++) {
       if (await this.#isFocused(wanted)) return await this.#untilPressable()
       await this.press(key)
