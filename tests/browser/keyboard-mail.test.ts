@@ -1,5 +1,7 @@
 // Mail by keys alone: the first steps, inboxes, reading, writing, finding, deleting, and what is around every page.
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { before, type TestContext, test } from 'node:test'
 import nodemailer from 'nodemailer'
 import type { Api, Inbox, Message } from '../support/api.ts'
@@ -22,6 +24,20 @@ interface Stage {
   /** Sends to the inbox from outside. */
   receive(to: string, subject: string, more?: object): Promise<void>
   list(inboxId: string): Promise<Message[]>
+  /** What HTML loads from elsewhere, and how often that was. */
+  pictures: { url: string; count: () => number }
+}
+
+async function servePicture(t: TestContext): Promise<Stage['pictures']> {
+  let count = 0
+  const server = createServer((_request, response) => {
+    count++
+    response.setHeader('content-type', 'image/svg+xml').end('<svg xmlns="http://www.w3.org/2000/svg"/>')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}/picture.svg`, count: () => count }
 }
 
 async function setStage(t: TestContext): Promise<Stage> {
@@ -38,7 +54,7 @@ async function setStage(t: TestContext): Promise<Stage> {
   })
   await keys.open(await signInAddress(node, organizationId))
   return {
-    ...{ keys, api },
+    ...{ keys, api, pictures: await servePicture(t) },
     receive: async (to, subject, more = {}) => {
       await mailer.sendMail({ from: 'Bob <bob@far.test>', to, subject, text: `About ${subject}.`, ...more })
     },
@@ -116,11 +132,9 @@ async function write({ keys, list }: Stage, inbox: Inbox): Promise<void> {
   assert.deepEqual([sent.subject, sent.attachments?.[0]?.filename], ['By keys', 'note.txt'])
 }
 
-const html =
-  '<h1>Dinner</h1><p>Shall we? <a href="https://ok.test/">Yes</a></p><img src="https://far.test/p.png">'
-
 async function readMail(stage: Stage, inbox: Inbox): Promise<void> {
-  const { keys, receive } = stage
+  const { keys, receive, pictures } = stage
+  const html = `<h1>Dinner</h1><p>Shall we? <a href="https://ok.test/">Yes</a></p><img alt="" src="${pictures.url}">`
   await keys.press('Escape')
   await receive(inbox.address, 'Dinner', {
     ...{
@@ -131,7 +145,7 @@ async function readMail(stage: Stage, inbox: Inbox): Promise<void> {
   })
   await keys.row(/Dinner/)
   await keys.use('button', 'Load the picture')
-  await keys.seesNo('Load the picture')
+  await until('the picture to be fetched', () => pictures.count() === 1)
   await keys.use('button', 'Details')
   await keys.sees('The mail is not signed.')
   const file = await keys.download('link', 'Download terms.txt')

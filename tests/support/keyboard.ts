@@ -29,7 +29,7 @@ export class Keyboard {
 
   private constructor(page: Page) {
     this.#page = page
-    page.setDefaultTimeout(10_000)
+    page.setDefaultTimeout(20_000)
     page.on('console', (message) => {
       if (message.type() === 'error') this.complaints.push(message.text())
     })
