@@ -98,6 +98,12 @@ async function judge(keys: Keyboard, pages: Pages): Promise<string[]> {
     await keys.open(address, title)
     await keys.settle()
     found.push(...(await keys.audit()).map((violation) => `${address} ${violation}`))
+    if (
+      await keys.look(
+        "document.getElementById('main') && document.documentElement.scrollHeight > innerHeight",
+      )
+    )
+      found.push(`${address} scrolls twice: the window, too`)
     found.push(...(await keys.walk()).map((control) => `${address} Tab does not reach ${control}`))
   }
   return found
