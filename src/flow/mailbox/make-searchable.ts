@@ -5,7 +5,7 @@ import type { Rotation } from '../../base/rotation.ts'
 import type { Db } from '../../postgres/db.ts'
 import { settleIndex, takeNewMessages } from '../../store/search.ts'
 import { findUnfinished, isSearchUsed } from '../../store/searched-inboxes.ts'
-import { type IndexingDeps, indexSome, olderMessages, waitingMessages } from './index-batch.ts'
+import { type IndexingDeps, indexSome, olderMessages, waitingMessages } from './word-batch.ts'
 
 interface Deps extends IndexingDeps {
   /** Who had the last turn in this node's indexing. */

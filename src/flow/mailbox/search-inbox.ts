@@ -6,7 +6,7 @@ import type { InboxId } from '../../base/ids.ts'
 import type { InboxRow } from '../../store/inboxes.ts'
 import { settleIndex } from '../../store/search.ts'
 import { beginSearch, findSearched, noteSearch } from '../../store/searched-inboxes.ts'
-import { type IndexingDeps, indexSome, maxAtOnce, olderMessages } from './index-batch.ts'
+import { type IndexingDeps, indexSome, maxAtOnce, olderMessages } from './word-batch.ts'
 
 interface Deps extends IndexingDeps {
   clock: Clock

@@ -92,7 +92,9 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
       const words = query.q === undefined ? null : readWords(query.q)
       const before = cursors.read(name, query.cursor)
       const inbox = await readInbox(db, caller, params.inboxId)
-      if (words !== null) reply.header(...searchComplete(await deps.inboxSearches.prepare(inbox)))
+      // RFC 8941 3.3.6: a boolean is `?1` or `?0`.
+      if (words !== null)
+        reply.header('search-complete', (await deps.inboxSearches.prepare(inbox)) ? '?1' : '?0')
       const { page, last } = await listMessages(
         db,
         filterOf(inbox.id, query, words),
@@ -106,11 +108,6 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
   function nextOf(name: ListName, position: string | number | undefined): string | null {
     return position === undefined ? null : cursors.write(name, String(position))
   }
-}
-
-/** RFC 8941 3.3.6: a boolean is `?1` or `?0`. */
-function searchComplete(isComplete: boolean): [name: string, value: string] {
-  return ['search-complete', isComplete ? '?1' : '?0']
 }
 
 const otherFilters = ['from', 'since', 'until', 'q'] as const
