@@ -6,7 +6,7 @@ as $$
 declare
   former text := current_setting('lock_timeout');
 begin
-  perform set_config('lock_timeout', wait_ms || 'ms', true);
+  perform set_config('lock_timeout', greatest(wait_ms, 1) || 'ms', true);
   perform pg_advisory_xact_lock(2003985523, 0);
   perform set_config('lock_timeout', former, true);
   return true;
