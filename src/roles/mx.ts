@@ -1,6 +1,7 @@
 // The mx role of a node: takes mail from the world.
 import ipaddr from 'ipaddr.js'
 import { DiskReserve } from '../base/disk-reserve.ts'
+import { listenAs } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
 import type { Settings } from '../config/settings.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
@@ -70,7 +71,7 @@ export async function startMx(
     log,
     backend: receiver,
   })
-  const address = await server.listen()
+  const address = await listenAs('POSTHORN_SMTP', settings.smtp, () => server.listen())
   parts.push({
     stop: async () => {
       await server.close(graceMs)

@@ -81,7 +81,7 @@ export async function readOperatorMail(
   const mail = await findMail(deps, kind, id)
   const length = Math.min(mail.sizeBytes, maxReadBytes)
   const bytes = await readBytes(deps, mail.rawId, length)
-  if (!bytes) throw new ServiceError('not_found')
+  if (!bytes) throw new ServiceError('not_found', 'There is no such mail.')
   return {
     mail: { ...mail, ...authorOf(bytes) },
     header: readFields(bytes.subarray(0, headerBytes)),
@@ -106,7 +106,7 @@ export async function openOperatorMail(
 ): Promise<{ sizeBytes: number; stream: Readable }> {
   const { rawId } = await findMail(deps, kind, id)
   const stored = await openStored(deps, rawId)
-  if (!stored) throw new ServiceError('not_found')
+  if (!stored) throw new ServiceError('not_found', 'There is no such mail.')
   return stored
 }
 
@@ -116,7 +116,7 @@ async function findMail({ db }: Deps, kind: MailKind, id: string): Promise<Opera
 }
 
 function gone(): never {
-  throw new ServiceError('not_found')
+  throw new ServiceError('not_found', 'There is no such mail.')
 }
 
 function requireUuid(id: string | null): string | null {

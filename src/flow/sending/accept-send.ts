@@ -173,7 +173,9 @@ export class Acceptance {
     const { db } = this.#deps
     const thread = await findThread(db, caller.organizationId, threadId)
     const target = thread && (await findMessage(db, caller.organizationId, body.targetMessageId))
-    if (!thread || target?.threadId !== thread.id) throw new ServiceError('not_found')
+    if (!thread) throw new ServiceError('not_found', 'There is no such thread.')
+    if (target?.threadId !== thread.id)
+      throw new ServiceError('not_found', 'There is no such message in this thread.')
     const sender = await this.#sender(caller, thread.inboxId)
     return {
       operation: 'reply',
@@ -354,7 +356,7 @@ export class Acceptance {
 
   async #findSender(caller: SendingCaller, inboxId: string): Promise<Sender> {
     const inbox = await findInbox(this.#deps.db, caller.organizationId, inboxId)
-    if (inbox?.status !== 'active') throw new ServiceError('not_found')
+    if (inbox?.status !== 'active') throw new ServiceError('not_found', 'There is no such inbox.')
     const email = `${inbox.localPart}@${inbox.domain}`
     return {
       id: inbox.id,

@@ -1,0 +1,62 @@
+// Everything that a refused request breaks. What judges requests stops at the first breach, for who sends it millions.
+import type { FastifyRequest, FastifyServerOptions } from 'fastify'
+import type { Breach } from './breaches.ts'
+
+type Validator = Parameters<NonNullable<NonNullable<FastifyServerOptions['ajv']>['onCreate']>>[0]
+type Judge = ((value: unknown) => unknown) & { errors?: unknown }
+
+/** Beyond these a list of all breaches could cost more than the request itself: it is told its first alone. */
+const maxValues = 1_000
+const maxCharacters = 256 * 1024
+
+export class BreachFinder {
+  #validator: Validator | null = null
+  readonly #judges = new WeakMap<object, Judge>()
+
+  /** Takes after the validator that judges requests, which has its formats by now. */
+  takeAfter(validator: Validator): void {
+    const Kind = validator.constructor as new (options: object) => Validator
+    this.#validator = new Kind({ ...validator.opts, allErrors: true })
+    Object.assign(this.#validator.formats, validator.formats)
+  }
+
+  /** All breaches of a small body or query of which `first` is known; else those. */
+  find(request: FastifyRequest, context: string | undefined, first: readonly Breach[]): readonly Breach[] {
+    const value = context === 'body' ? request.body : context === 'querystring' ? request.query : undefined
+    if (value === undefined || !isSmall(value)) return first
+    const judge = this.#judgeOf(request, context as 'body' | 'querystring')
+    if (!judge || judge(value)) return first
+    return judge.errors as Breach[]
+  }
+
+  #judgeOf({ server, routeOptions }: FastifyRequest, part: 'body' | 'querystring'): Judge | null {
+    const schema = routeOptions.schema?.[part] as (object & { $id?: string }) | undefined
+    if (!schema || !this.#validator) return null
+    const known = this.#judges.get(schema)
+    if (known) return known
+    for (const [id, shared] of Object.entries(server.getSchemas()))
+      if (!this.#validator.getSchema(id)) this.#validator.addSchema(shared as object, id)
+    const judge = this.#validator.compile(schema) as Judge
+    this.#judges.set(schema, judge)
+    return judge
+  }
+}
+
+function isSmall(value: unknown): boolean {
+  const left = [value]
+  let characters = 0
+  for (let count = 0; left.length > 0; count++) {
+    const next = left.pop()
+    if (typeof next === 'string') characters += next.length
+    else if (typeof next === 'object' && next !== null) {
+      const members = Object.entries(next)
+      if (members.length > maxValues) return false
+      for (const [name, member] of members) {
+        characters += name.length
+        left.push(member)
+      }
+    }
+    if (count > maxValues || characters > maxCharacters) return false
+  }
+  return true
+}
