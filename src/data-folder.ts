@@ -56,7 +56,11 @@ async function folderNumber(file: string): Promise<number> {
   })
   const number = numberIn(text)
   if (number === null)
-    throw new StartRefused('data folder', `${file} holds no number`, 'delete it: the next start makes another')
+    throw new StartRefused(
+      'data folder',
+      `${file} holds no number`,
+      'delete it: the next start makes another',
+    )
   return number
 }
 

@@ -288,7 +288,12 @@ function readMail(reader: Reader) {
       list(wait),
       '1m,5m,15m,30m,1h, each up to 7d',
     ),
-    retryLifetimeMs: reader.read('POSTHORN_RETRY_LIFETIME', 72 * hour, duration(1_000, 365), '72h, or up to 365d'),
+    retryLifetimeMs: reader.read(
+      'POSTHORN_RETRY_LIFETIME',
+      72 * hour,
+      duration(1_000, 365),
+      '72h, or up to 365d',
+    ),
     retentionMs: reader.read('POSTHORN_RETENTION', null, retention, '30d or more, such as 365d'),
     webhookRetryScheduleMs: reader.read(
       'POSTHORN_WEBHOOK_RETRY_SCHEDULE',

@@ -43,6 +43,7 @@ import {
   type Sender,
 } from './send-draft.ts'
 import { requireSendable } from './send-policy.ts'
+import { refuseSend } from './send-refusal.ts'
 
 /** The answer to an accepted send, or to one that was accepted before. */
 export interface Accepted {
@@ -277,7 +278,8 @@ export class Acceptance {
     if (raw?.blob) await this.#deps.blobs.delete(raw.blob)
     // Another node was faster.
     if (verdict.verdict === 'replayed') return await this.#resultOf(caller, verdict.submissionId)
-    throw new ServiceError(verdict.verdict as RefusalCode, undefined, verdict.retryAfterSeconds ?? undefined)
+    const { verdict: code, retryAfterSeconds } = verdict
+    throw refuseSend(send, { code: code as RefusalCode, retryAfterSeconds })
   }
 
   #logAccepted({ id, inboxId, messageId, recipients }: SubmissionRow): void {

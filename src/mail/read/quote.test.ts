@@ -49,7 +49,8 @@ const texts: [name: string, text: string, extracted: string][] = [
   ],
 ]
 
-const forwarded = 'From: Jane <jane@a.example>\nDate: Tue, 1 Jul 2003 10:52\nSubject: Hello\nTo: Joe\n\nThe old text.\n> older'
+const forwarded =
+  'From: Jane <jane@a.example>\nDate: Tue, 1 Jul 2003 10:52\nSubject: Hello\nTo: Joe\n\nThe old text.\n> older'
 
 for (const marker of [
   '---------- Forwarded message ---------',
@@ -69,7 +70,8 @@ for (const marker of [
     assert.equal(extractNewText(`Yes.\n\nOn 1 Jul 2003, Jane wrote:\n\n${text}`), 'Yes.')
   })
 
-const outlook = 'From: Jane <jane@a.example>\nSent: Tuesday, July 1, 2003 10:52 AM\nTo: Joe\nSubject: Hello\n\nThe old text.'
+const outlook =
+  'From: Jane <jane@a.example>\nSent: Tuesday, July 1, 2003 10:52 AM\nTo: Joe\nSubject: Hello\n\nThe old text.'
 
 for (const [subject, answer] of [
   ['Re: Hello', 'See below.'],
@@ -85,7 +87,14 @@ for (const rule of ['--------', '________________________________', '-----'])
   test(`F31: the rule ${rule} above a header that was copied goes with it`, () => {
     assert.equal(extractNewText(`The answer.\n\n${rule}\n${outlook}`), 'The answer.')
     assert.equal(extractNewText(`The answer.\n${rule}\n\n${outlook}`), 'The answer.')
-    assert.equal(extractNewText(htmlToText(`<p>The answer.</p><hr><div><b>From:</b> Jane &lt;jane@a.example&gt;<br><b>Sent:</b> Tuesday<br><b>To:</b> Joe<br></div><p>The old text.</p>`)), 'The answer.')
+    assert.equal(
+      extractNewText(
+        htmlToText(
+          `<p>The answer.</p><hr><div><b>From:</b> Jane &lt;jane@a.example&gt;<br><b>Sent:</b> Tuesday<br><b>To:</b> Joe<br></div><p>The old text.</p>`,
+        ),
+      ),
+      'The answer.',
+    )
   })
 
 test('a rule of the writer’s own stays', () => {
