@@ -46,10 +46,6 @@ export function path(text: string): string | null {
   return Buffer.byteLength(text) <= maxPathBytes ? text : null
 }
 
-export function domain(text: string): string | null {
-  return parseDomain(text)
-}
-
 /** A name that the world can look up: no single label is. */
 export function hostName(text: string): string | null {
   const name = parseDomain(text)
@@ -180,7 +176,7 @@ export function blocklists(text: string): Blocklist[] | null {
 }
 
 function blocklist(text: string): Blocklist | null {
-  const zone = parseDomain(text.replace(/^tell:/, ''))
+  const zone = hostName(text.replace(/^tell:/, ''))
   if (zone === null || zone.length > maxZoneLength) return null
   return { zone, action: text.startsWith('tell:') ? 'tell' : 'refuse' }
 }

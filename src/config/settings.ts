@@ -21,7 +21,6 @@ import {
   cidrs,
   clamdAddress,
   databaseUrl,
-  domain,
   duration,
   fileName,
   fileUrl,
@@ -253,7 +252,7 @@ function readMail(reader: Reader) {
   return {
     mailHost: mailHost ?? 'localhost',
     isDevelopment: mailHost === null,
-    managedDomain: reader.read('POSTHORN_MANAGED_DOMAIN', 'inbox.localhost', domain, inbox),
+    managedDomain: reader.read('POSTHORN_MANAGED_DOMAIN', 'inbox.localhost', hostName, inbox),
     dnsServers: reader.read(
       'POSTHORN_DNS',
       [],
@@ -311,7 +310,7 @@ function readSenderChecks(reader: Reader) {
     arcTrusted: reader.read(
       'POSTHORN_ARC_TRUSTED',
       [],
-      list(domain),
+      list(hostName),
       'a domain that seals, such as lists.example.org, or several separated by commas',
     ),
     rspamd: reader.read(
