@@ -59,7 +59,7 @@ async function folderNumber(file: string): Promise<number> {
     throw new StartRefused(
       'data folder',
       `${file} holds no number`,
-      'delete it: the next start makes another',
+      'delete it, or set POSTHORN_DATA_DIR to another folder',
     )
   return number
 }

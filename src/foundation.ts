@@ -62,7 +62,7 @@ interface OwnFolder {
 
 /** Makes the folder where it is missing; refuses one that this user cannot make or write. */
 async function makeFolder({ about, setting, folder }: OwnFolder): Promise<void> {
-  const first = await mkdir(folder, { recursive: true, mode: 0o700 }).catch(({ code }) => {
+  const first = await makeBelow(folder).catch(({ code }) => {
     const mend = `let this user make it, or set ${setting} to another folder`
     throw new StartRefused(about, `${folder} cannot be made (${code})`, mend)
   })
@@ -72,6 +72,24 @@ async function makeFolder({ about, setting, folder }: OwnFolder): Promise<void> 
     const mend = `let this user read and write it, or set ${setting} to another folder`
     throw new StartRefused(about, `${folder} cannot be used (${code})`, mend)
   })
+}
+
+/**
+ * Makes the folder, and those above it that are missing; returns the topmost of those that it made, or null.
+ * QUIRK: Node's own recursive `mkdir` goes on for ever below /proc, where what is missing is not made.
+ */
+async function makeBelow(folder: string): Promise<string | null> {
+  try {
+    await mkdir(folder, { mode: 0o700 })
+    return folder
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return null
+    if (code !== 'ENOENT' || dirname(folder) === folder) throw error
+  }
+  const first = await makeBelow(dirname(folder))
+  await mkdir(folder, { mode: 0o700 })
+  return first ?? folder
 }
 
 /** With a database and a key from elsewhere, nothing is needed of the folder. */

@@ -65,7 +65,7 @@ const values: [what: string, value: string][] = [
     ' , ',
     ':',
     '@',
-    '::',
+    ':::',
     'TRUE',
     '-1d',
     '1d1d',
@@ -125,7 +125,7 @@ for (const [name, ...wrong] of [
   [
     'POSTHORN_OUTBOUND_IP',
     '0.0.0.0',
-    '::',
+    ':::',
     '224.0.0.1',
     '255.255.255.255',
     '::ffff:192.0.2.1',
