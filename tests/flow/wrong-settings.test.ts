@@ -420,7 +420,7 @@ describe('F10, F2, F13: what is wrong is told in one line', { concurrency: 2 }, 
       t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
       const { status, stdout, stderr } = await serve(folder, { ...env, ...one.env }, one.as)
       // What the first start of an embedded database makes is told before.
-      const lines = stderr.split('\n').filter((line) => !line.startsWith('creating the PostgreSQL cluster'))
+      const lines = stderr.split('\n').filter((line) => !/^(?:creating the|starting) PostgreSQL/.test(line))
       assert.deepEqual([status, stdout, lines.length, lines[1]], [1, '', 2, ''], stderr)
       assert.match(lines[0]!, /^posthorn: /)
       assert.doesNotMatch(stderr, /\bat .*[:(]\d+|node:internal/)
