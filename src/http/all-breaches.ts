@@ -3,7 +3,7 @@ import type { FastifyRequest, FastifyServerOptions } from 'fastify'
 import type { Breach } from './breaches.ts'
 
 type Validator = Parameters<NonNullable<NonNullable<FastifyServerOptions['ajv']>['onCreate']>>[0]
-type Judge = ((value: unknown) => unknown) & { errors?: unknown }
+type Check = ((value: unknown) => unknown) & { errors?: unknown }
 
 /** Beyond these a list of all breaches could cost more than the request itself: it is told its first alone. */
 const maxValues = 1_000
@@ -11,7 +11,7 @@ const maxCharacters = 256 * 1024
 
 export class BreachFinder {
   #validator: Validator | null = null
-  readonly #judges = new WeakMap<object, Judge>()
+  readonly #checks = new WeakMap<object, Check>()
 
   /** Takes after the validator that judges requests, which has its formats by now. */
   takeAfter(validator: Validator): void {
@@ -24,21 +24,21 @@ export class BreachFinder {
   find(request: FastifyRequest, context: string | undefined, first: readonly Breach[]): readonly Breach[] {
     const value = context === 'body' ? request.body : context === 'querystring' ? request.query : undefined
     if (value === undefined || !isSmall(value)) return first
-    const judge = this.#judgeOf(request, context as 'body' | 'querystring')
-    if (!judge || judge(value)) return first
-    return judge.errors as Breach[]
+    const check = this.#checkFor(request, context as 'body' | 'querystring')
+    if (!check || check(value)) return first
+    return check.errors as Breach[]
   }
 
-  #judgeOf({ server, routeOptions }: FastifyRequest, part: 'body' | 'querystring'): Judge | null {
+  #checkFor({ server, routeOptions }: FastifyRequest, part: 'body' | 'querystring'): Check | null {
     const schema = routeOptions.schema?.[part] as (object & { $id?: string }) | undefined
     if (!schema || !this.#validator) return null
-    const known = this.#judges.get(schema)
+    const known = this.#checks.get(schema)
     if (known) return known
     for (const [id, shared] of Object.entries(server.getSchemas()))
       if (!this.#validator.getSchema(id)) this.#validator.addSchema(shared as object, id)
-    const judge = this.#validator.compile(schema) as Judge
-    this.#judges.set(schema, judge)
-    return judge
+    const check = this.#validator.compile(schema) as Check
+    this.#checks.set(schema, check)
+    return check
   }
 }
 

@@ -28,11 +28,11 @@ interface Broken {
 
 const maxPointer = 200
 
-const maxTold = 3
+const maxDescribed = 3
 const maxExample = 100
 
 /** A value that is wrong, what was expected of it, and what there is to choose from. */
-interface Told {
+interface Description {
   pointer: string
   expectation: string
   known: string
@@ -40,36 +40,40 @@ interface Told {
 
 /** The first three values that are wrong, each by its first breach, in words. */
 export function describeBreaches(breaches: readonly Breach[]): string {
-  const told = new Map<string, Told>()
+  const described = new Map<string, Description>()
   for (const found of causes(breaches).map((breach) => describe(breach, breaches)))
-    if (!told.has(found.pointer)) told.set(found.pointer, found)
-  const first = [...told.values()].slice(0, maxTold)
+    if (!described.has(found.pointer)) described.set(found.pointer, found)
+  const first = [...described.values()].slice(0, maxDescribed)
   const sentences = first.map(({ pointer, expectation, known }, index) => {
     const isSaidLater = first.slice(index + 1).some((later) => later.known === known)
     return `${pointer || 'the body'} ${expectation}${isSaidLater ? '' : known}`
   })
-  return `${sentences.join('; ')}${told.size > maxTold ? '; and more' : ''}`
+  return `${sentences.join('; ')}${described.size > maxDescribed ? '; and more' : ''}`
 }
 
-function describe(breach: Breach, breaches: readonly Breach[]): Told {
+function describe(breach: Breach, breaches: readonly Breach[]): Description {
   const { keyword, instancePath, params, parentSchema: broken = {} } = breach
   const at = (name?: unknown) =>
     shorten(name === undefined ? instancePath : `${instancePath}/${escapePointer(String(name))}`)
-  const tell = (pointer: string, expectation: string, known = ''): Told => ({ pointer, expectation, known })
+  const wrong = (pointer: string, expectation: string, known = ''): Description => ({
+    pointer,
+    expectation,
+    known,
+  })
   switch (keyword) {
     case 'required':
-      return tell(at(params['missingProperty']), 'is required')
+      return wrong(at(params['missingProperty']), 'is required')
     case 'additionalProperties':
-      return tell(at(params['additionalProperty']), 'is not known here', knownTo(broken))
+      return wrong(at(params['additionalProperty']), 'is not known here', knownTo(broken))
     case 'propertyNames': {
       const pattern = String(breaches[breaches.indexOf(breach) - 1]?.params['pattern'])
-      return tell(at(params['propertyName']), describePattern(pattern))
+      return wrong(at(params['propertyName']), describePattern(pattern))
     }
     case 'anyOf':
-      return tell('/text', 'is required, or /html')
+      return wrong('/text', 'is required, or /html')
     default: {
       const words = expectation(keyword, broken) ?? breach.message ?? ''
-      return tell(at(), keyword === 'type' && instancePath !== '' ? words + suchAs(broken) : words)
+      return wrong(at(), keyword === 'type' && instancePath !== '' ? words + suchAs(broken) : words)
     }
   }
 }

@@ -1,6 +1,7 @@
 // Settings, files, folders, ports and addresses that are wrong: the program ends with 1 and one line, which names the setting.
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { createPrivateKey } from 'node:crypto'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -37,8 +38,8 @@ const taken = `127.0.0.1:${(foreign.address() as AddressInfo).port}`
 const lacked = '192.0.2.77'
 
 const [pair, otherPair] = [await makeSelfSigned('mx.example.com'), await makeSelfSigned('mx.example.com')]
-const encryptedKey = execFileSync('openssl', ['pkcs8', '-topk8', '-passout', 'pass:x', '-v2', 'aes128'], {
-  input: pair.key,
+const encryptedKey = createPrivateKey(pair.key).export({
+  ...{ format: 'pem', type: 'pkcs8', cipher: 'aes-128-cbc', passphrase: 'x' },
 })
 
 interface Case {
