@@ -25,6 +25,7 @@ import {
 import { checkClamd } from './clamd.ts'
 import { checkDmarcReports } from './dmarc-reports.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
+import { checkOperatorMail } from './operator-mail.ts'
 import { checkNames, checkOutbound, checkWayOut } from './outbound.ts'
 import { checkRspamd } from './rspamd.ts'
 
@@ -133,6 +134,7 @@ async function examineFoundation(
   found(await checkBlobs(blobs, db, settings), signing)
   found(await checkInboxes(db, settings))
   found(...(await checkDmarcReports(foundation)))
+  found(await checkOperatorMail(db))
   if (settings.acme) found(await checkOrdered(foundation))
   return recordsOf(settings, await listSigningRecords(db, settings.managedDomain))
 }
