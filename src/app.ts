@@ -7,6 +7,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { KeyedSignal } from './base/keyed-signal.ts'
 import { Signal } from './base/signal.ts'
 import { leaveMark, type NodeMark } from './blobs/node-marks.ts'
+import { listenAs } from './config/listener.ts'
 import type { ListenAddress } from './config/setting-values.ts'
 import { formatAddress } from './config/setting-values.ts'
 import { formerMend, type Role } from './config/settings.ts'
@@ -63,7 +64,9 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
       http: null,
       https: null,
       smtp: null,
-      operator: await listen(operator.server, settings.operator),
+      operator: await listenAs('POSTHORN_OPERATOR', settings.operator, () =>
+        listen(operator.server, settings.operator),
+      ),
     }
     parts.push({ stop: () => operator.close() })
     const membership = await startMembership(foundation, number, roles, listening.operator)

@@ -37,10 +37,11 @@ export async function claimFolder(db: Db, dataDir: string): Promise<ClaimedFolde
 /** Whether a service has claimed the folder, or the one that it is a copy of. */
 export async function isFolderClaimed(db: Db, dataDir: string): Promise<boolean> {
   const text = await readFile(`${dataDir}/folder-id`, 'utf8').catch(() => null) // nobody has served it
-  if (text === null) return false
+  const number = text === null ? null : numberIn(text)
+  if (number === null) return false
   const [row] = await db.query<{ taken: boolean }>(
     `select exists (select from pg_locks l where ${isLockOf(lockClasses.folder)} and l.objid = $1) as taken`,
-    [Number(text)],
+    [number],
   )
   return row!.taken
 }
@@ -48,9 +49,28 @@ export async function isFolderClaimed(db: Db, dataDir: string): Promise<boolean>
 /** The folder's own number, made at its first use. */
 async function folderNumber(file: string): Promise<number> {
   await writeFile(file, String(randomInt(2 ** 31)), { flag: 'wx', mode: 0o600 }).catch((error) => {
-    if (error.code !== 'EEXIST') throw error
+    if (error.code !== 'EEXIST') throw notOurs(file, `cannot be written (${error.code})`)
   })
-  return Number(await readFile(file, 'utf8'))
+  const text = await readFile(file, 'utf8').catch(({ code }) => {
+    throw notOurs(file, `cannot be read (${code})`)
+  })
+  const number = numberIn(text)
+  if (number === null)
+    throw new StartRefused(
+      'data folder',
+      `${file} holds no number`,
+      'delete it, or set POSTHORN_DATA_DIR to another folder',
+    )
+  return number
+}
+
+function numberIn(text: string): number | null {
+  return /^\d{1,10}$/.test(text.trim()) && Number(text) < 2 ** 31 ? Number(text) : null
+}
+
+function notOurs(file: string, reason: string): StartRefused {
+  const mend = 'let this user read and write the folder, or set POSTHORN_DATA_DIR to another'
+  return new StartRefused('data folder', `${file} ${reason}`, mend)
 }
 
 /** Refuses a blob folder that is not that of the living nodes: each would keep large mail that the others cannot read. */

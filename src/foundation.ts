@@ -1,5 +1,6 @@
 // What everything stands on: the data folder, the secret key, the database with its schema and its clock, the blobs.
-import { mkdir, stat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, mkdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Clock } from './base/clock.ts'
 import { StartRefused } from './base/errors.ts'
@@ -12,7 +13,7 @@ import { DnsCache } from './dns/cache.ts'
 import { Resolver } from './dns/resolver.ts'
 import { knowingLocalhost } from './flow/domains/localhost-records.ts'
 import { readSecretKey, settleSecretKey } from './flow/secret-key.ts'
-import { Db, requireDurable } from './postgres/db.ts'
+import { Db, DbFault, requireDurable } from './postgres/db.ts'
 import { useEmbedded } from './postgres/embedded/use-embedded.ts'
 import { hasSchema, migrate } from './postgres/migrate.ts'
 
@@ -42,8 +43,8 @@ const checkPatience = { timeoutMs: 2_500, tries: 2, deadlineMs: 8_000 }
  * schema, the secret key. `progress` is told what takes longer. Refuses to start over what it cannot rely on.
  */
 export async function openFoundation(settings: Settings, log: Log, progress: Progress): Promise<Foundation> {
-  await makeFolder(settings.dataDir)
-  await makeFolder(settings.blobFolder)
+  await makeFolder({ about: 'data folder', setting: 'POSTHORN_DATA_DIR', folder: settings.dataDir })
+  await makeFolder({ about: 'blobs', setting: 'POSTHORN_BLOB_URL', folder: settings.blobFolder })
   return await open(settings, log, progress, 'made')
 }
 
@@ -53,15 +54,42 @@ export async function openExisting(settings: Settings, log: Log, progress: Progr
   return await open(settings, log, progress, 'found')
 }
 
-async function makeFolder(folder: string): Promise<void> {
-  const first = await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error: Error) => {
-    throw new StartRefused(
-      'data folder',
-      `${folder} cannot be made (${error.message})`,
-      'let this user make it',
-    )
+interface OwnFolder {
+  about: string
+  setting: string
+  folder: string
+}
+
+/** Makes the folder where it is missing; refuses one that this user cannot make or write. */
+async function makeFolder({ about, setting, folder }: OwnFolder): Promise<void> {
+  const first = await makeBelow(folder).catch(({ code }) => {
+    const mend = `let this user make it, or set ${setting} to another folder`
+    throw new StartRefused(about, `${folder} cannot be made (${code})`, mend)
   })
   if (first) await syncFolder(dirname(first))
+  const { R_OK, W_OK, X_OK } = constants
+  await access(folder, R_OK | W_OK | X_OK).catch(({ code }) => {
+    const mend = `let this user read and write it, or set ${setting} to another folder`
+    throw new StartRefused(about, `${folder} cannot be used (${code})`, mend)
+  })
+}
+
+/**
+ * Makes the folder, and those above it that are missing; returns the topmost of those that it made, or null.
+ * QUIRK: Node's own recursive `mkdir` goes on for ever below /proc, where what is missing is not made.
+ */
+async function makeBelow(folder: string): Promise<string | null> {
+  try {
+    await mkdir(folder, { mode: 0o700 })
+    return folder
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return null
+    if (code !== 'ENOENT' || dirname(folder) === folder) throw error
+  }
+  const first = await makeBelow(dirname(folder))
+  await mkdir(folder, { mode: 0o700 })
+  return first ?? folder
 }
 
 /** With a database and a key from elsewhere, nothing is needed of the folder. */
@@ -89,9 +117,7 @@ async function open(
     await release()
   }
   try {
-    await requireDurable(db)
-    if (missing === 'found') await requireSchema(db)
-    await migrate(db, log)
+    await prepareDatabase(db, settings, log, missing)
     const { secretKeyFile: file, mayMakeSecretKey } = settings
     const mayMake = mayMakeSecretKey && missing === 'made'
     const secretBox = await settleSecretKey({ db }, { file, key, mayMake })
@@ -114,6 +140,28 @@ async function open(
   } catch (error) {
     await leave()
     throw error
+  }
+}
+
+/** Refuses a database that cannot be used; the words of one that somebody named say which setting named it. */
+async function prepareDatabase(
+  db: Db,
+  { databaseUrl }: Settings,
+  log: Log,
+  missing: 'made' | 'found',
+): Promise<void> {
+  try {
+    await requireDurable(db)
+    if (missing === 'found') await requireSchema(db)
+    await migrate(db, log)
+  } catch (error) {
+    if (databaseUrl === null || !(error instanceof DbFault)) throw error
+    const [reason] = error.message.split('\n', 1)
+    throw new StartRefused(
+      'database',
+      `the database of POSTHORN_DATABASE_URL: ${reason}`,
+      'see that the URL is right and its server runs',
+    )
   }
 }
 

@@ -29,14 +29,12 @@ function report(error: unknown): number {
   if (expected.some((kind) => error instanceof kind))
     console.error(`posthorn: ${inertText((error as Error).message)}`)
   else if (error instanceof DbFault) console.error(`posthorn: the database: ${error.message}`)
-  else if (isAddressInUse(error))
-    console.error(
-      `posthorn: ${error.address}:${error.port} is taken by another program: stop it, or set another port (0 for a free one)`,
-    )
+  else if (isOfTheSystem(error)) console.error(`posthorn: ${error.message.split('\n', 1)[0]}`)
   else console.error(error)
   return failed
 }
 
-function isAddressInUse(error: unknown): error is NodeJS.ErrnoException & { address: string; port: number } {
-  return (error as NodeJS.ErrnoException)?.code === 'EADDRINUSE'
+/** What the machine refuses: a file, an address. Its words name it. */
+function isOfTheSystem(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string'
 }

@@ -1,13 +1,17 @@
 // Structured logs on standard error; standard output belongs to the answers of commands.
+import { hostname } from 'node:os'
 import { type DestinationStream, type Logger, pino } from 'pino'
 
 export type Log = Logger
 export type LogFormat = 'pretty' | 'json'
 
-/** A logger on standard error: one JSON object a line, or one short line for people. */
+/** A logger on standard error: one JSON object a line, or one short line for people. Each names its node. */
 export function createLog(level: string, format: LogFormat): Log {
-  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
-  return format === 'json' ? pino(options, pino.destination({ fd: 2, sync: false })) : pino(options, pretty())
+  const options = { level, base: { node: hostname() }, timestamp: pino.stdTimeFunctions.isoTime }
+  if (format === 'pretty') return pino(options, pretty())
+  // Collectors know levels by their names.
+  const formatters = { level: (label: string) => ({ level: label }) }
+  return pino({ ...options, formatters }, pino.destination({ fd: 2, sync: false }))
 }
 
 /** Swallows everything; for tests and for commands whose own output is all there is to say. */
@@ -23,16 +27,16 @@ const labels: Record<number, string> = {
 }
 
 function pretty(): DestinationStream {
-  return {
-    write(line) {
-      const { level, time, msg, err, ...rest } = JSON.parse(line)
-      const fields = Object.entries(rest).map(
-        ([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
-      )
-      const stack = err?.stack ? `\n${err.stack}` : ''
-      process.stderr.write(
-        `${time.slice(11, 23)} ${(labels[level] ?? level).padEnd(5)} ${msg ?? ''}${fields.join('')}${stack}\n`,
-      )
-    },
-  }
+  return { write: (line) => void process.stderr.write(prettyLine(line)) }
+}
+
+/** `2026-11-21 09:00:00.123Z web-1 info  a mail was filed message=msg_…`, with the stack of an error below it. */
+export function prettyLine(line: string): string {
+  const { level, time, node, msg, err, ...rest } = JSON.parse(line)
+  const fields = Object.entries(rest).map(
+    ([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  const stack = err?.stack ? `\n${err.stack}` : ''
+  const label = (labels[level] ?? String(level)).padEnd(5)
+  return `${time.replace('T', ' ')} ${node} ${label} ${msg ?? ''}${fields.join('')}${stack}\n`
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseDomain } from '../mail/address.ts'
 import type { ListChange, ListChanges } from '../mail/address-lists/address-lists.ts'
 import { foldRole } from '../mail/address-lists/roles.ts'
-import { SettingError } from './setting-reader.ts'
+import { quoted, SettingError } from './setting-reader.ts'
 
 /** Reads `address-lists/` in the data folder; a file that is not there changes nothing, a line that is none stops the start. */
 export async function readAddressListFiles(dataDir: string): Promise<ListChanges> {
@@ -20,7 +20,9 @@ export async function readAddressListFiles(dataDir: string): Promise<ListChanges
 async function readChange(file: string, readName: (text: string) => string | null): Promise<ListChange> {
   const text = await readFile(file, 'utf8').catch((error) => {
     if (error.code === 'ENOENT') return '' // no changes
-    throw error
+    throw new SettingError(
+      `${file} cannot be read (${error.code}): let this user read it, with one name a line, or take it away`,
+    )
   })
   const added = new Set<string>()
   const removed = new Set<string>()
@@ -30,7 +32,7 @@ async function readChange(file: string, readName: (text: string) => string | nul
     const name = readName(entry.replace(/^! */, ''))
     if (name === null)
       throw new SettingError(
-        `${file}:${index + 1} "${entry}" is no name: write one a line, or !name to take one out`,
+        `${file}:${index + 1} ${quoted(entry)} is no name: write one a line, or !name to take one out`,
       )
     ;(entry.startsWith('!') ? removed : added).add(name)
   }

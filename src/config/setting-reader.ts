@@ -20,12 +20,17 @@ export class Reader {
     this.#asked.add(name)
     const text = this.#environment[name]?.trim()
     if (text === undefined || text === '') return fallback
-    const value = parse(text)
+    const value = isPlain(text) ? parse(text) : null
     if (value !== null) return value
     // Security: what may hold a password or a key is not repeated, for errors end up in journals and tickets.
     throw new SettingError(
-      `${name}${mayBeSecret(name, text) ? '' : `="${text}"`} cannot be used: write ${example}`,
+      `${name}${mayBeSecret(name, text) ? '' : `=${quoted(text)}`} cannot be used: write ${example}`,
     )
+  }
+
+  /** The settings that were asked for, in that order. */
+  get names(): string[] {
+    return [...this.#asked]
   }
 
   /** Whether it is set to anything. */
@@ -42,6 +47,21 @@ export class Reader {
       )
     }
   }
+}
+
+const maxLength = 64 * 1024
+const maxQuoted = 80
+
+/** Names, paths and addresses are one line of printable text; JSON, which begins with a brace, may have several. */
+function isPlain(text: string): boolean {
+  const line = text.startsWith('{') ? text.replaceAll(/[\t\r\n]/g, ' ') : text
+  return line.length <= maxLength && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(line)
+}
+
+/** The text between quotation marks, so that the line that repeats it stays one, and short. */
+export function quoted(text: string): string {
+  const start = text.length > maxQuoted ? `${text.slice(0, maxQuoted)}…` : text
+  return `"${start.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, '�')}"`
 }
 
 /** Settings with secrets in them, and values that look as though they were meant for one. */

@@ -1,10 +1,11 @@
 // The values that settings take, each read from text; null where the text is none.
-import { isIP } from 'node:net'
+import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { parseDuration } from '../base/duration.ts'
 import { defaultLimits, isLimit } from '../flow/accounts/organization.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
+import type { OutboundAddresses } from '../flow/delivering/outbound.ts'
 import { parseDomain, parseEmail } from '../mail/address.ts'
 import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
@@ -33,12 +34,22 @@ export function limits(text: string): Limits | null {
   return changed && { ...defaultLimits, ...changed }
 }
 
-export function string(text: string): string {
-  return text
+/** Words for people or a provider, of at most `most` characters. */
+export function words(most: number) {
+  return (text: string) => (text.length <= most ? text : null)
 }
 
-export function domain(text: string): string | null {
-  return parseDomain(text)
+/** Linux takes 4,095 bytes. */
+const maxPathBytes = 4_095
+
+export function path(text: string): string | null {
+  return Buffer.byteLength(text) <= maxPathBytes ? text : null
+}
+
+/** A name that the world can look up: no single label is. */
+export function hostName(text: string): string | null {
+  const name = parseDomain(text)
+  return name?.includes('.') ? name : null
 }
 
 /** In lower case, as inboxes have theirs. */
@@ -54,7 +65,7 @@ export function emailAddress(text: string): string | null {
 
 /** Only by https: what an authority says decides what is shown to the world. */
 export function acmeDirectory(text: string): string | null {
-  return text.startsWith('https://') && URL.canParse(text) ? text : null
+  return text.startsWith('https://') && text.length <= maxUrl && URL.canParse(text) ? text : null
 }
 
 export function boolean(text: string): boolean | null {
@@ -66,11 +77,20 @@ export function integer(min: number, max: number) {
     /^\d{1,12}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null
 }
 
-/** Idempotency keys answer for 30 days, so what they answer with is kept at least as long. */
-export function retention(text: string): number | null {
-  const ms = parseDuration(text)
-  return ms !== null && ms >= 30 * 86_400_000 ? ms : null
+const dayMs = 86_400_000
+
+/** A duration within bounds: past some, dates and timers are none any more. */
+export function duration(minMs: number, maxDays: number) {
+  return (text: string): number | null => {
+    const ms = parseDuration(text)
+    return ms !== null && ms >= minMs && ms <= maxDays * dayMs ? ms : null
+  }
 }
+
+/** Idempotency keys answer for 30 days, so what they answer with is kept at least as long. */
+export const retention = duration(30 * dayMs, 36_500)
+/** Between two attempts. */
+export const wait = duration(1, 7)
 
 export function port(text: string): number | null {
   return integer(0, 65_535)(text)
@@ -80,23 +100,51 @@ export function oneOf<Value extends string>(...values: Value[]) {
   return (text: string) => values.find((value) => value === text) ?? null
 }
 
-export function list<Value>(parse: (text: string) => Value | null) {
+/** Several, separated by commas; null where there are more than `most`. */
+export function list<Value>(parse: (text: string) => Value | null, most = 100) {
   return (text: string): Value[] | null => {
-    const values = text.split(',').map((item) => parse(item.trim()))
+    const items = text.split(',')
+    if (items.length > most) return null
+    const values = items.map((item) => parse(item.trim()))
     return values.includes(null) ? null : (values as Value[])
   }
 }
 
+/** Ranges of addresses; a provider's proxies may have hundreds. */
+export const cidrs = list(cidr, 1_000)
+
 export function address(text: string): ListenAddress | null {
-  const match = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+)):(\d{1,5})$/i.exec(text)
+  const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]{1,253})):(\d{1,5})$/i.exec(text)
   const host = match?.[1] ?? match?.[2]
   const number = port(match?.[3] ?? '')
+  if (match?.[1] && !isIPv6(match[1])) return null
   return host && number !== null ? { host, port: number } : null
 }
 
+/** An address that is spoken to: port 0 is none. */
+function peer(text: string): ListenAddress | null {
+  const found = address(text)
+  return found && found.port > 0 ? found : null
+}
+
+/** Socket paths end there on Linux. */
+const maxSocketPath = 107
+
 /** `host:port`, or the path of a socket. */
 export function clamdAddress(text: string): ClamdAddress | null {
-  return text.startsWith('/') ? { path: text } : address(text)
+  if (!text.startsWith('/')) return peer(text)
+  return Buffer.byteLength(text) <= maxSocketPath ? { path: text } : null
+}
+
+/** One address of this machine, or one of each family; null where a socket cannot be bound to it. */
+export function outboundAddresses(text: string): OutboundAddresses | null {
+  const addresses = list((item) => (isIP(item) && !item.includes('%') ? item : null), 2)(text)
+  if (!addresses) return null
+  const [ipv4, ipv6] = [addresses.filter(isIPv4), addresses.filter(isIPv6)]
+  const isBindable = (ip: string) =>
+    !['unspecified', 'multicast', 'broadcast', 'ipv4Mapped'].includes(ipaddr.parse(ip).range())
+  if (ipv4.length > 1 || ipv6.length > 1 || !addresses.every(isBindable)) return null
+  return { ipv4: ipv4[0] ?? null, ipv6: ipv6[0] ?? null }
 }
 
 /** Rspamd's scanner, or its controller with the password for it. */
@@ -105,14 +153,15 @@ export function rspamdUrl(text: string): RspamdAddress | null {
   // An unescaped `/`, `?` or `#` in a password ends the host before the real one: what comes behind it is no path.
   if (!url?.hostname || url.username !== '' || !/^\/?$/.test(url.pathname + url.search + url.hash))
     return null
+  if (url.port === '0') return null
   const password = decoded(url.password)
   return password === null ? null : { origin: url.origin, password: password || null }
 }
 
 export function resolver(text: string): string | null {
   if (isIP(text)) return text
-  const parsed = address(text)
-  return parsed && isIP(parsed.host) && parsed.port > 0 ? text : null
+  const parsed = peer(text)
+  return parsed && isIP(parsed.host) ? text : null
 }
 
 const maxLists = 8
@@ -127,7 +176,7 @@ export function blocklists(text: string): Blocklist[] | null {
 }
 
 function blocklist(text: string): Blocklist | null {
-  const zone = parseDomain(text.replace(/^tell:/, ''))
+  const zone = hostName(text.replace(/^tell:/, ''))
   if (zone === null || zone.length > maxZoneLength) return null
   return { zone, action: text.startsWith('tell:') ? 'tell' : 'refuse' }
 }
@@ -153,16 +202,20 @@ export function databaseUrl(text: string): string | null {
 
 /** A file's name, and not what it holds: 32 bytes in hex or Base64, or a PEM. */
 export function fileName(text: string): string | null {
-  return /^([0-9a-f]{64}|[A-Za-z0-9+/]{43}=)$|-----BEGIN|\n/i.test(text) ? null : text
+  return /^([0-9a-f]{64}|[A-Za-z0-9+/]{43}=)$|-----BEGIN|\n/i.test(text) ? null : path(text)
 }
 
+/** Paths are put behind it. */
 export function webUrl(text: string): string | null {
-  return /^https?:\/\//.test(text) && URL.canParse(text) ? text.replace(/\/+$/, '') : null
+  const url = /^https?:\/\//.test(text) && text.length <= maxUrl ? URL.parse(text) : null
+  return url && url.search + url.hash + url.username === '' ? text.replace(/\/+$/, '') : null
 }
+
+const maxUrl = 2_048
 
 /** Its tokens decide who gets in, so they do not cross a network in the clear. */
 export function oidcIssuer(text: string): string | null {
-  if (!URL.canParse(text)) return null
+  if (!URL.canParse(text) || text.length > maxUrl) return null
   const { protocol, hostname, search, hash, username } = new URL(text)
   if (search || hash || username) return null
   const isSafe =
@@ -170,8 +223,10 @@ export function oidcIssuer(text: string): string | null {
   return isSafe ? text : null
 }
 
+/** The folder; a host's, which two slashes begin, is none of this machine. */
 export function fileUrl(text: string): string | null {
-  return text.startsWith('file:') ? resolve(text.replace(/^file:(?:\/\/(?=\/))?/, '')) : null
+  const folder = /^file:(?:\/\/(?=\/))?(.+)$/.exec(text)?.[1]
+  return folder && !folder.startsWith('//') && path(folder) ? resolve(folder) : null
 }
 
 /** A smarthost; with a password its TLS is required and verified, but on this machine, where nobody is in between. */
@@ -182,7 +237,7 @@ export function relayUrl(text: string): RelayTarget | null {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const implicit = url.protocol === 'smtps:'
   const auth = credentialsIn(url)
-  if (auth === undefined) return null
+  if (auth === undefined || url.port === '0') return null
   const shared = { host, port: Number(url.port || (implicit ? 465 : 25)), auth }
   if (implicit) return { ...shared, tls: 'implicit', tlsVerify: 'host' }
   if (auth && !isLoopback(host)) return { ...shared, tls: 'required', tlsVerify: 'host' }

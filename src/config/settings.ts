@@ -2,45 +2,43 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
-import { parseDuration } from '../base/duration.ts'
 import type { LogFormat } from '../base/log.ts'
 import { defaultLimits } from '../flow/accounts/organization.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
+import type { OutboundAddresses } from '../flow/delivering/outbound.ts'
 import type { OidcSettings } from '../flow/people/oidc.ts'
 import type { DeliveryMode } from '../flow/route-policy.ts'
 import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
 import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/organizations.ts'
+import { percent, readAcme, readOidc, readRelay } from './linked-settings.ts'
 import { type Environment, Reader, SettingError } from './setting-reader.ts'
 import {
-  acmeDirectory,
   address,
   blocklists,
   boolean,
-  cidr,
+  cidrs,
   clamdAddress,
   databaseUrl,
-  domain,
-  emailAddress,
+  duration,
   fileName,
   fileUrl,
   formatAddress,
+  hostName,
   inboxAddress,
   integer,
   type ListenAddress,
   limits,
   list,
-  oidcIssuer,
   oneOf,
-  port,
-  relayUrl,
+  outboundAddresses,
+  path,
   resolver,
   retention,
   rspamdUrl,
-  string,
+  wait,
   webUrl,
-  withRelayTls,
 } from './setting-values.ts'
 
 export type Role = 'api' | 'mx' | 'delivery' | 'webhooks' | 'jobs' | 'dashboard'
@@ -69,6 +67,8 @@ export interface Settings {
   delivery: DeliveryMode
   relay: RelayTarget | null
   mxPort: number
+  /** From where mail leaves this machine. */
+  outbound: OutboundAddresses
   allowPrivateNetworks: boolean
   smtpTrusted: string[]
   /** Asked for each peer of the mail server, in this order. */
@@ -106,13 +106,36 @@ export interface Settings {
 /** The process's environment over `.env` in the current folder. */
 export function readEnvironment(folder: string, environment: Environment): Environment {
   const file = resolve(folder, '.env')
-  return existsSync(file) ? { ...parseEnv(readFileSync(file, 'utf8')), ...environment } : environment
+  return existsSync(file) ? { ...parseEnv(readEnvFile(file)), ...environment } : environment
+}
+
+function readEnvFile(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new SettingError(`${file} cannot be read (${code}): let this user read it, or take it away`)
+  }
+}
+
+/** The names of all settings that there are. */
+export function listSettings(): string[] {
+  const reader = new Reader({})
+  readWith(reader)
+  return reader.names
 }
 
 /** Reads every setting; throws a SettingError at the first that cannot be used, or that is none. */
 export function readSettings(environment: Environment): Settings {
   const reader = new Reader(environment)
-  const settings: Settings = {
+  const settings = readWith(reader)
+  reader.refuseOthers()
+  refuseSharedAddress(settings)
+  return withPublicUrl(settings)
+}
+
+function readWith(reader: Reader): Settings {
+  return {
     ...readFolders(reader),
     ...readListeners(reader),
     ...readMail(reader),
@@ -121,9 +144,6 @@ export function readSettings(environment: Environment): Settings {
     ...readAccess(reader),
     ...readRunning(reader),
   }
-  reader.refuseOthers()
-  refuseSharedAddress(settings)
-  return withPublicUrl(settings)
 }
 
 /** Two listeners on one address: the second to start would find the first there, and take it for another program. */
@@ -145,10 +165,8 @@ function withPublicUrl(settings: Settings): Settings {
   return { ...settings, publicUrl: `https://${mailHost}${https.port === 443 ? '' : `:${https.port}`}` }
 }
 
-const percent = 'with %23 for #, %2F for /, %3F for ?, %40 for @ and %25 for % in user and password'
-
 function readFolders(reader: Reader) {
-  const dataDir = resolve(reader.read('POSTHORN_DATA_DIR', './data', string, 'a folder, such as ./data'))
+  const dataDir = resolve(reader.read('POSTHORN_DATA_DIR', './data', path, 'a folder, such as ./data'))
   const secretKeyFile = reader.read(
     'POSTHORN_SECRET_KEY_FILE',
     null,
@@ -186,12 +204,12 @@ function readListeners(reader: Reader) {
   if ((certFile === null) !== (keyFile === null)) {
     throw new SettingError('POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY go together: write both')
   }
-  const ranges = '10.0.0.0/8, or several separated by commas'
+  const ranges = '10.0.0.0/8, or up to 1,000 of them separated by commas'
   return {
     http: reader.read('POSTHORN_HTTP', { host: '127.0.0.1', port: 8025 }, address, '127.0.0.1:8025'),
     https: reader.read('POSTHORN_HTTPS', null, address, '0.0.0.0:443'),
     publicUrl: reader.read('POSTHORN_PUBLIC_URL', null, webUrl, 'https://mail.example.com'),
-    trustedProxies: reader.read('POSTHORN_TRUSTED_PROXIES', [], list(cidr), ranges),
+    trustedProxies: reader.read('POSTHORN_TRUSTED_PROXIES', [], cidrs, ranges),
     httpMemoryBytes: reader.read(
       'POSTHORN_HTTP_MEMORY',
       256 << 20,
@@ -201,7 +219,7 @@ function readListeners(reader: Reader) {
     operator: reader.read('POSTHORN_OPERATOR', { host: '127.0.0.1', port: 8026 }, address, '127.0.0.1:8026'),
     smtp: reader.read('POSTHORN_SMTP', { host: '127.0.0.1', port: 2525 }, address, '127.0.0.1:2525'),
     smtpTls: certFile && keyFile ? { certFile: resolve(certFile), keyFile: resolve(keyFile) } : null,
-    smtpTrusted: reader.read('POSTHORN_SMTP_TRUSTED', [], list(cidr), ranges),
+    smtpTrusted: reader.read('POSTHORN_SMTP_TRUSTED', [], cidrs, ranges),
     blocklists: reader.read(
       'POSTHORN_DNSBL',
       [],
@@ -218,7 +236,7 @@ function readListeners(reader: Reader) {
 }
 
 function readMail(reader: Reader) {
-  const mailHost = reader.read('POSTHORN_MAIL_HOST', null, domain, 'a host name, such as mx.example.com')
+  const mailHost = reader.read('POSTHORN_MAIL_HOST', null, hostName, 'a host name, such as mx.example.com')
   const modes = oneOf<DeliveryMode>('direct', 'relay', 'capture')
   const delivery = reader.read(
     'POSTHORN_DELIVERY',
@@ -234,7 +252,7 @@ function readMail(reader: Reader) {
   return {
     mailHost: mailHost ?? 'localhost',
     isDevelopment: mailHost === null,
-    managedDomain: reader.read('POSTHORN_MANAGED_DOMAIN', 'inbox.localhost', domain, inbox),
+    managedDomain: reader.read('POSTHORN_MANAGED_DOMAIN', 'inbox.localhost', hostName, inbox),
     dnsServers: reader.read(
       'POSTHORN_DNS',
       [],
@@ -243,7 +261,13 @@ function readMail(reader: Reader) {
     ),
     delivery,
     relay,
-    mxPort: reader.read('POSTHORN_MX_PORT', 25, port, 'a port, such as 25'),
+    mxPort: reader.read('POSTHORN_MX_PORT', 25, integer(1, 65_535), 'a port, such as 25'),
+    outbound: reader.read(
+      'POSTHORN_OUTBOUND_IP',
+      { ipv4: null, ipv6: null },
+      outboundAddresses,
+      'an address of this machine, such as 192.0.2.5, or one of each family: 192.0.2.5,2001:db8::5',
+    ),
     allowPrivateNetworks: reader.read('POSTHORN_ALLOW_PRIVATE_NETWORKS', false, boolean, 'true or false'),
     clamd: reader.read(
       'POSTHORN_CLAMD',
@@ -260,16 +284,21 @@ function readMail(reader: Reader) {
     retryScheduleMs: reader.read(
       'POSTHORN_RETRY_SCHEDULE',
       defaultRetryMs,
-      list(parseDuration),
-      '1m,5m,15m,30m,1h',
+      list(wait),
+      '1m,5m,15m,30m,1h, each up to 7d',
     ),
-    retryLifetimeMs: reader.read('POSTHORN_RETRY_LIFETIME', 72 * hour, parseDuration, '72h'),
+    retryLifetimeMs: reader.read(
+      'POSTHORN_RETRY_LIFETIME',
+      72 * hour,
+      duration(1_000, 365),
+      '72h, or up to 365d',
+    ),
     retentionMs: reader.read('POSTHORN_RETENTION', null, retention, '30d or more, such as 365d'),
     webhookRetryScheduleMs: reader.read(
       'POSTHORN_WEBHOOK_RETRY_SCHEDULE',
       defaultWebhookRetryMs,
-      list(parseDuration),
-      '5s,5m,30m,2h,5h,10h,14h,20h,24h',
+      list(wait),
+      '5s,5m,30m,2h,5h,10h,14h,20h,24h, each up to 7d',
     ),
   }
 }
@@ -281,7 +310,7 @@ function readSenderChecks(reader: Reader) {
     arcTrusted: reader.read(
       'POSTHORN_ARC_TRUSTED',
       [],
-      list(domain),
+      list(hostName),
       'a domain that seals, such as lists.example.org, or several separated by commas',
     ),
     rspamd: reader.read(
@@ -299,25 +328,6 @@ function readSenderChecks(reader: Reader) {
   }
 }
 
-function readAcme(reader: Reader): Settings['acme'] {
-  const email = reader.read('POSTHORN_ACME', null, emailAddress, 'your mail address, such as ops@example.com')
-  const production = 'https://acme-v02.api.letsencrypt.org/directory'
-  const directory = reader.read('POSTHORN_ACME_DIRECTORY', production, acmeDirectory, production)
-  if (email === null) {
-    if (!reader.has('POSTHORN_ACME_DIRECTORY')) return null
-    throw new SettingError('POSTHORN_ACME_DIRECTORY needs POSTHORN_ACME: write your mail address')
-  }
-  if (reader.has('POSTHORN_SMTP_TLS_CERT'))
-    throw new SettingError(
-      'POSTHORN_ACME and POSTHORN_SMTP_TLS_CERT are two ways to a certificate: write one of them',
-    )
-  if (!reader.has('POSTHORN_MAIL_HOST'))
-    throw new SettingError(
-      'POSTHORN_ACME needs POSTHORN_MAIL_HOST: write the name that the world knows us by',
-    )
-  return { directory, email }
-}
-
 /** Who gets in. */
 function readAccess(reader: Reader): Pick<Settings, 'isSignUpOpen' | 'oidc'> {
   const kinds = oneOf('open', 'invited')
@@ -325,34 +335,6 @@ function readAccess(reader: Reader): Pick<Settings, 'isSignUpOpen' | 'oidc'> {
     isSignUpOpen: reader.read('POSTHORN_SIGN_UP', 'open', kinds, 'open or invited') === 'open',
     oidc: readOidc(reader),
   }
-}
-
-function readOidc(reader: Reader): OidcSettings | null {
-  const example = 'https://id.example.com, or http:// on a loopback address'
-  const issuer = reader.read('POSTHORN_OIDC_ISSUER', null, oidcIssuer, example)
-  const clientId = reader.read('POSTHORN_OIDC_CLIENT_ID', null, string, 'the id that the provider gave out')
-  const clientSecret = reader.read(
-    'POSTHORN_OIDC_CLIENT_SECRET',
-    null,
-    string,
-    'the secret that goes with it',
-  )
-  const name = reader.read('POSTHORN_OIDC_NAME', null, string, 'what people know the provider by')
-  if (issuer && clientId && clientSecret)
-    return { issuer, clientId, clientSecret, name: name ?? new URL(issuer).hostname }
-  if (issuer || clientId || clientSecret || name)
-    throw new SettingError(
-      'POSTHORN_OIDC_ISSUER, POSTHORN_OIDC_CLIENT_ID and POSTHORN_OIDC_CLIENT_SECRET go together: write all three',
-    )
-  return null
-}
-
-function readRelay(reader: Reader): RelayTarget | null {
-  const url = `smtp://user:password@host:port, or smtps://…, ${percent}`
-  const relay = reader.read('POSTHORN_RELAY_URL', null, relayUrl, url)
-  const kinds = oneOf('verified', 'unverified')
-  const certificate = reader.read('POSTHORN_RELAY_TLS', null, kinds, 'verified or unverified')
-  return relay && certificate ? withRelayTls(relay, certificate) : relay
 }
 
 function readRunning(reader: Reader) {

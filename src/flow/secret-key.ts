@@ -1,6 +1,6 @@
 // The key that seals secrets at rest: read or made, and held against the check value that the database keeps of it.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
+import { link, mkdir, open, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { StartRefused } from '../base/errors.ts'
 import { SecretBox } from '../base/secret-box.ts'
@@ -10,16 +10,37 @@ import { findSealed, lockKeyCheck, readKeyCheck, writeKeyCheck } from '../store/
 import { openDkimKey } from './dkim-secret.ts'
 import { openSigningSecret } from './signing-secret.ts'
 
+/** Room for 64 hex characters and white space around them. */
+const maxFileBytes = 1_024
+
 /** The key in `file`, 32 bytes or 64 hex characters; null where there is no such file. */
 export async function readSecretKey(file: string): Promise<Buffer | null> {
-  const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null
-    throw refused(`the secret key cannot be read (${error.message})`, 'let this user read the file')
+  const bytes = await readStart(file, maxFileBytes).catch(({ code }: NodeJS.ErrnoException) => {
+    if (code === 'ENOENT') return null
+    const mend = 'let this user read it, or set POSTHORN_SECRET_KEY_FILE to another file'
+    throw refused(`${file} cannot be read (${code})`, mend)
   })
   if (bytes === null || bytes.length === 32) return bytes
   const text = bytes.toString('latin1').trim()
   if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, 'hex')
-  throw refused(`${file} must hold 32 bytes, or 64 hex characters`, `put the secret key there, ${fromWhere}`)
+  throw refused(
+    `${file}, the POSTHORN_SECRET_KEY_FILE, must hold 32 bytes, or 64 hex characters`,
+    `put the secret key there, ${fromWhere}`,
+  )
+}
+
+/** The file's first bytes: a device has no end. */
+async function readStart(file: string, maxBytes: number): Promise<Buffer> {
+  const opened = await open(file)
+  try {
+    const buffer = Buffer.alloc(maxBytes)
+    let length = 0
+    for (let read = -1; read !== 0 && length < maxBytes; length += read)
+      read = (await opened.read(buffer, length, maxBytes - length, null)).bytesRead
+    return buffer.subarray(0, length)
+  } finally {
+    await opened.close()
+  }
 }
 
 interface KeyFile {
@@ -69,14 +90,17 @@ function checkOf(box: SecretBox): Buffer {
  * makes one at the same moment the first is the key of both.
  */
 async function makeSecretKey(file: string): Promise<Buffer> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   const draft = `${file}.${randomUUID()}`
   try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
     await writeFlushed(draft, randomBytes(32).toString('hex'))
     // A rename would take the place of a key that another process has made.
     await link(draft, file).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error
     })
+  } catch (error) {
+    const mend = 'let this user write the folder, or name a key by POSTHORN_SECRET_KEY_FILE'
+    throw refused(`${file} cannot be written (${(error as NodeJS.ErrnoException).code})`, mend)
   } finally {
     await rm(draft, { force: true })
   }
@@ -97,11 +121,17 @@ async function writeFlushed(file: string, text: string): Promise<void> {
 const fromWhere = 'copied from a node of this database (<data>/secret-key), or from a backup'
 
 function missing(file: string): StartRefused {
-  return refused(`the secret key of this database is not there (${file})`, `put it there, ${fromWhere}`)
+  return refused(
+    `the secret key of this database is not there (${file})`,
+    `put it there, or name it by POSTHORN_SECRET_KEY_FILE, ${fromWhere}`,
+  )
 }
 
 function another(file: string): StartRefused {
-  return refused(`${file} is not the secret key of this database`, `put its own there, ${fromWhere}`)
+  return refused(
+    `${file} is not the secret key of this database`,
+    `put its own there, or name it by POSTHORN_SECRET_KEY_FILE, ${fromWhere}`,
+  )
 }
 
 function refused(reason: string, mend: string): StartRefused {

@@ -133,6 +133,10 @@ declare module 'fastify' {
     /** What was made of its body beside the main thread, where that is large. */
     large?: LargeBody
   }
+  interface FastifyReply {
+    /** What it refuses the request by; absent where it does not. */
+    errorCode?: ErrorCode
+  }
   interface FastifyContextConfig {
     /** Of an operation of the dashboard's own: who may ask for it. */
     session?: Admitted

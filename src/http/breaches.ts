@@ -1,9 +1,13 @@
-// Says what breaks a schema as a person would: which value, as a JSON pointer, and what was expected of it.
+// Says what breaks a schema as a person would: which values, as JSON pointers, and what was expected of them.
 import type { FastifyError } from 'fastify'
 import { describePattern } from './schemas/patterns.ts'
 
 /** What the validator says of a breach; it is made with `verbose`, so that the schema that was broken is there. */
-type Breach = NonNullable<FastifyError['validation']>[number] & { parentSchema?: Broken }
+export type Breach = NonNullable<FastifyError['validation']>[number] & {
+  parentSchema?: Broken
+  /** Of a breach of `propertyNames`: the name that is none. */
+  propertyName?: string
+}
 
 interface Broken {
   type?: string | readonly string[]
@@ -18,36 +22,91 @@ interface Broken {
   maxItems?: number
   maxProperties?: number
   properties?: Readonly<Record<string, unknown>>
+  required?: readonly string[]
+  examples?: readonly unknown[]
 }
 
 const maxPointer = 200
 
-/** The first breach, in words. */
-export function describeBreach(breaches: readonly Breach[]): string {
-  const breach = cause(breaches)
+const maxDescribed = 3
+const maxExample = 100
+
+/** A value that is wrong, what was expected of it, and what there is to choose from. */
+interface Description {
+  pointer: string
+  expectation: string
+  known: string
+}
+
+/** The first three values that are wrong, each by its first breach, in words. */
+export function describeBreaches(breaches: readonly Breach[]): string {
+  const described = new Map<string, Description>()
+  for (const found of causes(breaches).map((breach) => describe(breach, breaches)))
+    if (!described.has(found.pointer)) described.set(found.pointer, found)
+  const first = [...described.values()].slice(0, maxDescribed)
+  const sentences = first.map(({ pointer, expectation, known }, index) => {
+    const isSaidLater = first.slice(index + 1).some((later) => later.known === known)
+    return `${pointer || 'the body'} ${expectation}${isSaidLater ? '' : known}`
+  })
+  return `${sentences.join('; ')}${described.size > maxDescribed ? '; and more' : ''}`
+}
+
+function describe(breach: Breach, breaches: readonly Breach[]): Description {
   const { keyword, instancePath, params, parentSchema: broken = {} } = breach
   const at = (name?: unknown) =>
     shorten(name === undefined ? instancePath : `${instancePath}/${escapePointer(String(name))}`)
-  if (keyword === 'required') return `${at(params['missingProperty'])} is required`
-  if (keyword === 'additionalProperties')
-    return `${at(params['additionalProperty'])} is not known here${known(broken)}`
-  if (keyword === 'propertyNames') {
-    const pattern = String(breaches.at(-2)?.params['pattern'])
-    return `${at(params['propertyName'])} ${describePattern(pattern)}`
+  const wrong = (pointer: string, expectation: string, known = ''): Description => ({
+    pointer,
+    expectation,
+    known,
+  })
+  switch (keyword) {
+    case 'required':
+      return wrong(at(params['missingProperty']), 'is required')
+    case 'additionalProperties':
+      return wrong(at(params['additionalProperty']), 'is not known here', knownTo(broken))
+    case 'propertyNames': {
+      const pattern = String(breaches[breaches.indexOf(breach) - 1]?.params['pattern'])
+      return wrong(at(params['propertyName']), describePattern(pattern))
+    }
+    case 'oneOf':
+      return wrong('/text', 'is required, or /html')
+    default: {
+      const words = expectation(keyword, broken) ?? breach.message ?? ''
+      return wrong(at(), keyword === 'type' && instancePath !== '' ? words + suchAs(broken) : words)
+    }
   }
-  if (keyword === 'oneOf') return '/text is required, or /html'
-  return `${at() || 'the body'} ${expectation(keyword, broken) ?? breach.message}`
 }
 
-/** The last is what failed; of a choice that failed, a branch says it better where its value was there but wrong. */
-function cause(breaches: readonly Breach[]): Breach {
-  const last = breaches.at(-1)!
-  if (last.keyword !== 'oneOf') return last
-  return breaches.find(({ instancePath }) => instancePath.length > last.instancePath.length) ?? last
+/**
+ * What failed by itself: a choice stands for its branches, but where one of them has a value that was there and wrong; and a
+ * name for its pattern.
+ */
+function causes(breaches: readonly Breach[]): Breach[] {
+  const choices = breaches.filter(({ keyword }) => keyword === 'oneOf')
+  const isBranchOf = ({ schemaPath }: Breach, choice: Breach) =>
+    schemaPath.startsWith(`${choice.schemaPath}/`)
+  return breaches
+    .filter(({ propertyName }) => propertyName === undefined)
+    .filter((breach) => !choices.some((choice) => isBranchOf(breach, choice)))
+    .map((breach) => {
+      if (breach.keyword !== 'oneOf') return breach
+      const isDeeper = ({ instancePath }: Breach) => instancePath.length > breach.instancePath.length
+      return breaches.find((branch) => isBranchOf(branch, breach) && isDeeper(branch)) ?? breach
+    })
+}
+
+/** An object as it may be, with no more than it needs. */
+function suchAs({ type, required = [], examples = [] }: Broken): string {
+  const [example] = examples
+  if (type !== 'object' || typeof example !== 'object' || example === null) return ''
+  const members = Object.entries(example).filter(([name]) => required.includes(name))
+  const text = members.map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`).join(', ')
+  return text === '' || text.length > maxExample ? '' : `, such as {${text}}`
 }
 
 /** The names there are, where there are any: a typo is most often one of them. */
-function known({ properties = {} }: Broken): string {
+function knownTo({ properties = {} }: Broken): string {
   const names = Object.keys(properties)
   return names.length === 0 ? '' : `: known are ${names.join(', ')}`
 }

@@ -5,8 +5,9 @@ import { BatchFull } from '../base/batch.ts'
 import { type RefusalCode, ServiceError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { isOwnFault } from '../flow/own-fault.ts'
+import type { BreachFinder } from './all-breaches.ts'
 import { type RequestCode, RequestFault } from './body/request-fault.ts'
-import { describeBreach } from './breaches.ts'
+import { type Breach, describeBreaches } from './breaches.ts'
 
 export type ErrorCode = RefusalCode | RequestCode | 'internal_error'
 
@@ -110,20 +111,27 @@ export function errorAnswer(error: ErrorCode, detail = '', retryAfterSeconds?: n
   return { status, error, message, retryAfterSeconds }
 }
 
+type AllBreaches = (first: readonly Breach[], context: string | undefined) => readonly Breach[]
+
 /** What a failure is to the caller; whatever is not known to be the caller's fault, the database's or the disk's is our bug. */
-export function answerOf(failure: unknown, request: Pick<FastifyRequest, 'is404' | 'body'>): ErrorAnswer {
+export function answerOf(
+  failure: unknown,
+  request: Pick<FastifyRequest, 'is404' | 'body'>,
+  allBreaches: AllBreaches = (first) => first,
+): ErrorAnswer {
   if (request.is404) return errorAnswer('route_not_found')
   if (failure instanceof ServiceError)
     return errorAnswer(failure.code, failure.message, failure.retryAfterSeconds)
   if (failure instanceof RequestFault) return errorAnswer(failure.code, failure.message)
   if (failure instanceof BatchFull) return errorAnswer('unavailable')
   if (isOwnFault(failure)) return errorAnswer('unavailable')
-  return frameworkAnswer(failure as Partial<FastifyError>, request.body)
+  return frameworkAnswer(failure as Partial<FastifyError>, request.body, allBreaches)
 }
 
 function frameworkAnswer(
   { code, validation, validationContext }: Partial<FastifyError>,
   body: unknown,
+  allBreaches: AllBreaches,
 ): ErrorAnswer {
   if (validation) {
     if (validationContext === 'headers') return errorAnswer('invalid_idempotency_key')
@@ -131,7 +139,7 @@ function frameworkAnswer(
     // No list has issued an empty one.
     if (validation.some(({ instancePath, keyword }) => instancePath === '/cursor' && keyword === 'minLength'))
       return errorAnswer('invalid_cursor')
-    return errorAnswer('invalid_request', describeBreach(validation))
+    return errorAnswer('invalid_request', describeBreaches(allBreaches(validation, validationContext)))
   }
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errorAnswer('invalid_json')
   if (code === 'FST_ERR_BAD_URL') return errorAnswer('route_not_found')
@@ -139,9 +147,13 @@ function frameworkAnswer(
 }
 
 /** Answers every failure by the table; our own faults are logged here, once, and nowhere else. */
-export function answerFailures(log: Log) {
+export function answerFailures(log: Log, breachFinder?: BreachFinder) {
   return (failure: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const answer = answerOf(failure, request)
+    const answer = answerOf(
+      failure,
+      request,
+      (first, context) => breachFinder?.find(request, context, first) ?? first,
+    )
     if (answer.status === 500)
       log.error(
         { err: failure, requestId: request.id, method: request.method, path: pathOf(request) },
@@ -177,6 +189,7 @@ export function sendError(
 ): FastifyReply {
   if (retryAfterSeconds !== undefined)
     reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
+  reply.errorCode = error
   reply.header('content-type', 'application/json; charset=utf-8')
   return reply.code(status).send(JSON.stringify({ error, message }))
 }

@@ -4,9 +4,11 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply } from 'fastify'
+import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import type { KeyRing } from '../flow/accounts/authenticate.ts'
 import { isWrittenAsEmail, readEmail } from '../mail/address.ts'
+import { BreachFinder } from './all-breaches.ts'
 import type { Api, AppDeps, HttpDeps } from './api.ts'
 import { serveApp } from './app/app.ts'
 import { ByteBudget } from './body/byte-budget.ts'
@@ -18,6 +20,7 @@ import { addOpenApi, serveOpenApi } from './document/openapi.ts'
 import { answerFailures, answerOf, errorAnswer, logBrokenAnswers, sendError } from './errors.ts'
 import { refusePlain, requireHttpsLater } from './https.ts'
 import { Cursors } from './lists.ts'
+import { logRequests, logUnread } from './request-log.ts'
 import { accountRoutes } from './routes/account.ts'
 import { attachmentRoutes } from './routes/attachments.ts'
 import { complaintRoutes } from './routes/complaints.ts'
@@ -75,8 +78,10 @@ export interface ServerDeps extends Omit<HttpDeps, 'authenticate'> {
  */
 export function createHttpServer(deps: ServerDeps): Api {
   const { trustedProxies, isHttpsOn } = deps.settings
-  const api = createApi(trustedProxies)
-  api.setErrorHandler(answerFailures(deps.log))
+  const breachFinder = new BreachFinder()
+  const api = createApi(trustedProxies, deps.log, breachFinder)
+  api.setErrorHandler(answerFailures(deps.log, breachFinder))
+  api.addHook('onResponse', logRequests(deps.log))
   api.addHook('onSend', logBrokenAnswers(deps.log))
   if (!deps.dashboard)
     api.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
@@ -136,7 +141,7 @@ function addRoutes(api: Api, deps: HttpDeps, budget: ByteBudget): void {
   eventRoutes(api, deps)
 }
 
-function createApi(trustedProxies: string[]): Api {
+function createApi(trustedProxies: string[], log: Log, breachFinder: BreachFinder): Api {
   const { timeoutMs, keepAliveMs, requestTimeout, ...checked } = connectionLimits
   const api = Fastify({
     logger: false,
@@ -164,13 +169,18 @@ function createApi(trustedProxies: string[]): Api {
         formats: { 'idn-email': (text: string) => readEmail(text) !== null },
       },
       // Fastify's own formats come after those above. An address to validate may be longer than one to send to.
-      onCreate: (ajv) => void ajv.addFormat('email', isWrittenAsEmail),
+      onCreate: (ajv) => {
+        ajv.addFormat('email', isWrittenAsEmail)
+        breachFinder.takeAfter(ajv)
+      },
     },
     frameworkErrors: (failure, request, reply) => {
       setCommonHeaders(reply)
-      sendError(reply, answerOf(failure, request))
+      const answer = answerOf(failure, request)
+      logUnread(log, request.id, answer.status, answer.error)
+      sendError(reply, answer)
     },
-    clientErrorHandler: answerBrokenRequest,
+    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, log),
   }).withTypeProvider<TypeBoxTypeProvider>()
   return api
 }
@@ -192,13 +202,15 @@ function setCommonHeaders(reply: FastifyReply): void {
 }
 
 /** What is not HTTP has no route, so it is told so in HTTP and nothing more is read from it. */
-function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket, log: Log): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
   const { status, error: code, message } = errorAnswer('invalid_request')
   const body = JSON.stringify({ error: code, message })
+  const requestId = `${requestIdPrefix}${(++requestCount).toString(36)}`
+  logUnread(log, requestId, status, code)
   const head = [
     ...[
       `HTTP/1.1 ${status} Bad Request`,
@@ -210,7 +222,7 @@ function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void
       'cache-control: no-store',
       'x-content-type-options: nosniff',
     ],
-    `x-request-id: ${requestIdPrefix}${(++requestCount).toString(36)}`,
+    `x-request-id: ${requestId}`,
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }

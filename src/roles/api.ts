@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
 import { readAddressListFiles } from '../config/address-list-files.ts'
+import { listenAs } from '../config/listener.ts'
 import { formatAddress, type ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
 import { HopsInTime } from '../dns/hops-in-time.ts'
@@ -117,12 +118,12 @@ async function listenWith(
 ): Promise<Listeners> {
   const connections = new OpenConnections(trustedProxies)
   connections.bound(api.server)
-  await api.listen(http)
+  await listenAs('POSTHORN_HTTP', http, () => api.listen(http))
   const safe = https && createHttpsServer(api, certificate.pair)
   if (safe) {
     connections.bound(safe)
     safe.listen(https.port, https.host)
-    await once(safe, 'listening').catch(async (error) => {
+    await listenAs('POSTHORN_HTTPS', https, () => once(safe, 'listening')).catch(async (error) => {
       await api.close()
       throw error
     })

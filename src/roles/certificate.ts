@@ -1,5 +1,9 @@
 // The certificate that a node's listeners show, from files, from an authority by ACME, or made on the spot; and its orders.
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
 import type { SecureContext } from 'node:tls'
+import { StartRefused } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
 import { isPublicFor } from '../base/public-chain.ts'
 import { Signal } from '../base/signal.ts'
 import { within } from '../base/within.ts'
@@ -49,11 +53,52 @@ async function openPair(
   parts: Part[],
 ): Promise<() => PemPair> {
   const { settings, log } = foundation
-  if (settings.smtpTls) return readFilesAgain(settings.smtpTls, log)
+  if (settings.smtpTls) return openFiles(settings.smtpTls, log)
   const shows = roles.includes('mx') || (roles.includes('api') && settings.https !== null)
   const selfSigned = shows ? await makeSelfSigned(settings.mailHost) : none
   if (!settings.acme) return () => selfSigned
   return await followStored(foundation, { directory: settings.acme.directory, selfSigned, changed }, parts)
+}
+
+type PairFiles = NonNullable<Settings['smtpTls']>
+
+/** Refuses the start over files that do not hold a certificate and its key, and says which setting names the wrong one. */
+function openFiles(files: PairFiles, log: Log): () => PemPair {
+  const [certSetting, keySetting] = ['POSTHORN_SMTP_TLS_CERT', 'POSTHORN_SMTP_TLS_KEY']
+  const chain = 'write the name of a PEM file with the certificate and its chain'
+  const pem = 'write the name of a PEM file with the key of the certificate, without a passphrase'
+  const certificate = readAs(certSetting, files.certFile, chain, (bytes) => new X509Certificate(bytes))
+  const key = readAs(keySetting, files.keyFile, pem, (bytes) => createPrivateKey(bytes))
+  if (!certificate.checkPrivateKey(key))
+    throw unusable(`${keySetting}=${files.keyFile} is not the key of the certificate in ${certSetting}`, pem)
+  try {
+    return readFilesAgain(files, log)
+  } catch (error) {
+    throw unusable(`${certSetting} and ${keySetting} cannot be used (${lineOf(error)})`, chain)
+  }
+}
+
+const maxPemBytes = 1 << 20
+
+/** What `read` makes of the file; anything that is none, a folder or a device among it, is refused. */
+function readAs<Found>(setting: string, file: string, mend: string, read: (bytes: Buffer) => Found): Found {
+  try {
+    const stats = statSync(file)
+    if (!stats.isFile() || stats.size > maxPemBytes) throw new Error('it is no PEM file')
+    return read(readFileSync(file))
+  } catch (error) {
+    throw unusable(`${setting}=${file} cannot be used (${lineOf(error)})`, mend)
+  }
+}
+
+/** What went wrong, without the paths that the system puts behind its code. */
+function lineOf(error: unknown): string {
+  const { code, syscall, message } = error as NodeJS.ErrnoException
+  return syscall !== undefined && code !== undefined ? code : message.split('\n', 1)[0]!
+}
+
+function unusable(reason: string, mend: string): StartRefused {
+  return new StartRefused('TLS certificate', reason, mend)
 }
 
 /** Of a node without a listener that shows one. */

@@ -1,6 +1,9 @@
 // Puts together what sends mail: the delivery role of a node, and the capture server of development.
 
+import { StartRefused } from '../base/errors.ts'
+import { tryListening } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
+import type { Settings } from '../config/settings.ts'
 import { HopFinder } from '../dns/mx.ts'
 import { OwnHost } from '../dns/own-host.ts'
 import { Resolver } from '../dns/resolver.ts'
@@ -28,6 +31,7 @@ export async function startDelivery(
   membership: Membership,
 ): Promise<{ wake(routes: string[]): void; stop(): Promise<void> }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
+  await requireOutbound(settings)
   const courier = new Courier({
     db,
     clock,
@@ -43,6 +47,7 @@ export async function startDelivery(
       mode: settings.delivery,
       relay: settings.relay,
       mxPort: settings.mxPort,
+      outbound: settings.outbound,
       ehloName: settings.mailHost,
       ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
       listAddresses: (kind) => listNodeAddresses(db, kind),
@@ -69,6 +74,19 @@ export async function startDelivery(
       await moving.stop()
       await engine.stop(graceMs)
     },
+  }
+}
+
+/** Mail that cannot leave by the address that was chosen must not leave by another. */
+async function requireOutbound({ outbound: { ipv4, ipv6 } }: Settings): Promise<void> {
+  for (const host of [ipv4, ipv6]) {
+    const code = host === null ? null : await tryListening({ host, port: 0 })
+    if (code !== null)
+      throw new StartRefused(
+        'outbound address',
+        `POSTHORN_OUTBOUND_IP: ${host} is no address of this machine (${code})`,
+        'write one that this machine has',
+      )
   }
 }
 

@@ -2,6 +2,7 @@
 import ipaddr from 'ipaddr.js'
 import { DiskReserve } from '../base/disk-reserve.ts'
 import { RecentlyUsed } from '../base/recently-used.ts'
+import { listenAs } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
@@ -83,7 +84,7 @@ export async function startMx(
     log,
     backend: receiver,
   })
-  const address = await server.listen()
+  const address = await listenAs('POSTHORN_SMTP', settings.smtp, () => server.listen())
   parts.push({
     stop: async () => {
       await server.close(graceMs)

@@ -79,7 +79,10 @@ export class Membership {
       if (this.#node !== node) return
       this.#node = null
       void node.leave()
-      log.warn({ node: node.id, reason: error.message }, 'the connection that stands for this node was lost')
+      log.warn(
+        { number: node.id, reason: error.message },
+        'the connection that stands for this node was lost',
+      )
       for (const listener of this.#lostListeners) listener()
       this.#joining.wake()
     })

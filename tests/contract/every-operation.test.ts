@@ -221,12 +221,18 @@ proveEach('not_found', 404, 'each id of the request in turn is nobody’s', asyn
   const request = await sound(operation)
   const other = nothings[operation.id]
   if (other) return await askInVain([other(request)])
-  return await askInVain(
+  const answers = await askInVain(
     operation.pathParameters.map((name) => ({
       ...request,
       path: pathWith(operation, { ...property.ids, [name]: nobodys[name]! }),
     })),
   )
+  // F27: which of several ids it was.
+  for (const [index, name] of operation.pathParameters.entries()) {
+    const kind = name === 'deliveryId' ? 'webhook delivery' : name.replace('Id', '')
+    assert.equal(answers[index]!.body?.['message'], `There is no such ${kind}.`)
+  }
+  return answers
 })
 
 test('a retry of what was refused with an idempotency key is not a replay', async () => {

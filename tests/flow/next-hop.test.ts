@@ -28,6 +28,7 @@ function depsFor(dns: DnsServer, mxPort: number): NextHopDeps {
       mode: 'direct',
       relay: null,
       mxPort,
+      outbound: { ipv4: null, ipv6: null },
       ehloName: 'me.test',
       ownEhloName: () => 'me.test',
       listAddresses: async () => [],

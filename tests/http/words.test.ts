@@ -52,6 +52,55 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [messages, { ...mail, to: to(1001) }, '/to must have 1 to 1000 entries'],
   [messages, { ...mail, cc: to(1001) }, '/cc must have at most 1000 entries'],
   [messages, { ...mail, to: [{ name: 'Ada' }] }, '/to/0/email is required'],
+  // F26: what other services take.
+  [
+    messages,
+    { ...mail, to: ['ada@far.test'] },
+    '/to/0 must be an object, such as {"email": "ada@example.com"}',
+  ],
+  [
+    messages,
+    { ...mail, replyTo: 'ada@far.test' },
+    '/replyTo must be an object, such as {"email": "ada@example.com"}',
+  ],
+  // F28: up to three at once.
+  [
+    messages,
+    { to: ['ada@far.test'], subject: 5, text: 'There' },
+    '/to/0 must be an object, such as {"email": "ada@example.com"}; /subject must be one line without control characters and with at least one visible character',
+  ],
+  [messages, {}, '/text is required, or /html; /to is required; /subject is required'],
+  [
+    messages,
+    { ...mail, from: 'me', reply_to: 'you', text: undefined, html: 7 },
+    '/html must be a string; /from is not known here; /reply_to is not known here: known are to, cc, bcc, replyTo, subject, text, html, attachments, metadata, purpose',
+  ],
+  [
+    messages,
+    { ...mail, to: [1, { email: 'ada' }, {}, 'b'], purpose: 'spam' },
+    '/to/0 must be an object, such as {"email": "ada@example.com"}; /to/1/email must be an e-mail address; /to/2/email is required; and more',
+  ],
+  [
+    messages,
+    { ...mail, metadata: { 'a b': 1, 'c d': {}, e: [] } },
+    '/metadata/a b must have a name of 1 to 40 characters A-Z, a-z, 0-9, _ . : -; /metadata/c d must have a name of 1 to 40 characters A-Z, a-z, 0-9, _ . : -; /metadata/e must be a string, a number from -9007199254740991 to 9007199254740991, true or false or null',
+  ],
+  [
+    'GET /v1/inboxes?limit=0&limits=1',
+    undefined,
+    '/limits is not known here: known are limit, cursor, domainId, q; /limit must be a whole number from 1 to 100',
+  ],
+  // Of a body with very many values the first alone is told.
+  [
+    messages,
+    { ...mail, to: Array.from({ length: 900 }, () => ({ email: 'x' })), subject: 5 },
+    '/to/0/email must be an e-mail address',
+  ],
+  [
+    messages,
+    { ...mail, cc: ['a'], text: 'x'.repeat(300_000) },
+    '/cc/0 must be an object, such as {"email": "ada@example.com"}',
+  ],
   [messages, { ...mail, to: [{ email: 'ada' }] }, '/to/0/email must be an e-mail address'],
   [messages, { ...mail, purpose: 'spam' }, '/purpose must be one of transactional, marketing'],
   [

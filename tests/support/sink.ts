@@ -34,6 +34,8 @@ export interface Sink {
   /** Connections ever taken, and those open now. */
   connections: number
   open: number
+  /** Where each of them came from. */
+  peers: string[]
   /** How the next commands are answered. */
   rule: Rule
   copiesOf(messageId: string): Copy[]
@@ -66,12 +68,14 @@ export async function startSink(scope: Scope, options: Options = {}): Promise<Si
     copies: [],
     connections: 0,
     open: 0,
+    peers: [],
     rule,
     copiesOf: (messageId) => sink.copies.filter((copy) => copy.messageId === messageId),
   }
   const server = createServer({ noDelay: true }, (socket) => {
     sink.connections++
     sink.open++
+    sink.peers.push(socket.remoteAddress ?? '')
     sockets.add(socket)
     socket.on('close', () => {
       sink.open--

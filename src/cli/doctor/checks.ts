@@ -4,11 +4,12 @@ import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
 import { get } from 'node:https'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { dirname } from 'node:path'
 import { readDiskRoom } from '../../base/disk-reserve.ts'
 import { StartRefused } from '../../base/errors.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
+import { listenerFault, tryListening } from '../../config/listener.ts'
 import type { ListenAddress } from '../../config/setting-values.ts'
 import { formatAddress, reachable } from '../../config/setting-values.ts'
 import { formerMend, type Settings } from '../../config/settings.ts'
@@ -215,32 +216,8 @@ async function checkListener(
     const isOurs = await isPosthorn(formatAddress(reachable(listen))).catch(() => false)
     if (isOurs) return ok(name, `${address}: a running Posthorn answers`)
   }
-  if (code === 'EADDRINUSE')
-    return failed(
-      name,
-      `${address} is taken by another program`,
-      `stop it, or set ${setting} to another port`,
-    )
-  if (code === 'EACCES')
-    return failed(
-      name,
-      `${address} is not for this user`,
-      `give node CAP_NET_BIND_SERVICE, or set ${setting} to a port above 1023`,
-    )
-  return failed(
-    name,
-    `${address} cannot be listened on (${code})`,
-    `set ${setting} to an address of this machine`,
-  )
-}
-
-/** Listens for a moment; returns the error code, or null where it worked. */
-function tryListening({ host, port }: ListenAddress): Promise<string | null> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
-    server.listen(port, host, () => server.close(() => resolve(null)))
-  })
+  const { reason, mend } = listenerFault(setting, listen, code)
+  return failed(name, reason, mend)
 }
 
 const maxGreetingBytes = 1024
@@ -262,21 +239,6 @@ export function readGreeting({ host, port }: ListenAddress, limitMs = answerLimi
       clearTimeout(timer)
       resolve(greeting)
     })
-  })
-}
-
-/** Connects and says nothing; returns why it could not, or null where it could. */
-export function tryConnecting({ host, port }: ListenAddress, limitMs: number): Promise<string | null> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port })
-    const settle = (reason: string | null) => {
-      clearTimeout(timer)
-      socket.destroy()
-      resolve(reason)
-    }
-    const timer = setTimeout(() => settle(`no answer within ${limitMs / 1000} s`), limitMs)
-    socket.on('connect', () => settle(null))
-    socket.on('error', (error) => settle(error.message))
   })
 }
 

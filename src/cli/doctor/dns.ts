@@ -1,4 +1,5 @@
 // What the doctor asks DNS: whether the world finds the managed domain's mail server, keys and policies.
+import { networkInterfaces } from 'node:os'
 import type { Settings } from '../../config/settings.ts'
 import type { DnsAnswer, Resolver } from '../../dns/resolver.ts'
 import { type Check, failed, ok, warning } from './checks.ts'
@@ -55,11 +56,19 @@ type Addresses = DnsAnswer<{ address: string }>
 function evaluateAddresses(host: string, four: Addresses, six: Addresses): Check {
   const name = 'DNS: mail host'
   const found = [...foundIn(four), ...foundIn(six)].map(({ address }) => address)
-  if (found.length > 0) return ok(name, `${host} is ${found.join(', ')}`)
+  if (found.length > 0) return ok(name, `${host} is ${found.join(', ')}, ${whereIs(found)}`)
   return (
     unanswered(name, four) ??
     failed(name, `${host} has no address`, `publish: ${host} A <this machine's address>`)
   )
+}
+
+/** That it leads elsewhere is as it should be behind a NAT, or with several nodes. */
+function whereIs(published: readonly string[]): string {
+  const own = Object.values(networkInterfaces()).flatMap((found = []) => found.map(({ address }) => address))
+  return published.some((address) => own.includes(address))
+    ? 'which this machine has'
+    : 'which this machine has not: right behind a NAT, or where another node takes the mail'
 }
 
 /** Whether mail for the domain is led to our host. */

@@ -2,7 +2,6 @@
 import { StartRefused } from '../../base/errors.ts'
 import { silentLog } from '../../base/log.ts'
 import { SettingError } from '../../config/setting-reader.ts'
-import type { ListenAddress } from '../../config/setting-values.ts'
 import type { Settings } from '../../config/settings.ts'
 import { Resolver } from '../../dns/resolver.ts'
 import { listSigningRecords, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
@@ -22,14 +21,12 @@ import {
   noteClaim,
   ok,
   skipped,
-  tryConnecting,
-  warning,
 } from './checks.ts'
 import { checkClamd } from './clamd.ts'
 import { checkDmarcReports } from './dmarc-reports.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
 import { checkOperatorMail } from './operator-mail.ts'
-import { checkRelay } from './relay.ts'
+import { checkNames, checkOutbound, checkWayOut } from './outbound.ts'
 import { checkRspamd } from './rspamd.ts'
 
 interface Findings {
@@ -45,7 +42,7 @@ export async function examine(): Promise<Findings> {
   const settings = readable()
   if (settings instanceof SettingError)
     return {
-      checks: [failed('settings', settings.message, 'in the environment or in .env, then ask again')],
+      checks: [failed('settings', settings.message, 'write it so in the environment or in .env')],
       managedDomain: null,
     }
   const { checks: local, managedDomain } = await examineStore(settings)
@@ -107,7 +104,7 @@ async function examineStore(settings: Settings): Promise<Findings> {
     // Whatever hinders the database hinders the service: its own words say more than ours could.
     const mend = settings.databaseUrl
       ? 'see that POSTHORN_DATABASE_URL is right and the server runs'
-      : 'see the message, then ask again'
+      : `do what the message says; PostgreSQL's own words are in ${settings.dataDir}/postgres/log`
     return { checks: [folder, failed('database', (error as Error).message, mend)], managedDomain: null }
   }
   try {
@@ -169,38 +166,9 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
 async function examineWorld(settings: Settings, managedDomain: ManagedDomain | null): Promise<Check[]> {
   const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 2_000, tries: 2 })
   const lists = await checkBlocklists(settings, (type, name) => resolver.resolve(type, name))
-  const around = [await checkWayOut(settings, resolver), ...lists]
+  const around = [...(await checkOutbound(settings)), ...(await checkWayOut(settings, resolver)), ...lists]
   if (settings.isDevelopment) return [skipped('DNS', 'no records are published in development'), ...around]
   if (!managedDomain) return [skipped('DNS', 'cannot be compared without the database'), ...around]
-  return [...(await checkRecords(managedDomain, resolver)), ...around]
-}
-
-const wayOutLimitMs = 3_000
-const wellKnownDomain = 'gmail.com'
-
-/** Whether mail can leave: by the smarthost, or to a well-known mail server. */
-async function checkWayOut(settings: Settings, resolver: Resolver): Promise<Check> {
-  const { delivery, isDevelopment, mxPort, allowPrivateNetworks } = settings
-  if (delivery === 'relay') return checkRelay(settings)
-  const name = 'port 25 out'
-  if (delivery === 'capture') return skipped(name, 'not needed: nothing leaves this machine (capture)')
-  if (isDevelopment || mxPort !== 25 || allowPrivateNetworks)
-    return skipped(name, 'not tried: this is a test or a development set-up')
-  const answer = await resolver.resolve('MX', wellKnownDomain)
-  if (answer.status !== 'ok' || !answer.records[0]?.exchange) {
-    return warning(
-      name,
-      `could not be tried: DNS has no mail server of ${wellKnownDomain}`,
-      'see that POSTHORN_DNS is right',
-    )
-  }
-  const mend = 'ask your network provider to open it, or set POSTHORN_DELIVERY=relay and POSTHORN_RELAY_URL'
-  return checkConnection(name, { host: answer.records[0].exchange, port: 25 }, mend)
-}
-
-async function checkConnection(name: string, { host, port }: ListenAddress, mend: string): Promise<Check> {
-  const reason = await tryConnecting({ host, port }, wayOutLimitMs)
-  return reason === null
-    ? ok(name, `${host}:${port} answers`)
-    : failed(name, `${host}:${port}: ${reason}`, mend)
+  const names = settings.delivery === 'direct' ? await checkNames(settings, resolver) : []
+  return [...(await checkRecords(managedDomain, resolver)), ...names, ...around]
 }

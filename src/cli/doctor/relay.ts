@@ -10,10 +10,10 @@ const name = 'relay'
 const stepMs = 5_000
 
 /** Whether the smarthost takes our connection, with the TLS and the password that are asked for. */
-export async function checkRelay({ relay, mailHost, mxPort }: Settings): Promise<Check> {
+export async function checkRelay({ relay, mailHost, mxPort, outbound }: Settings): Promise<Check> {
   const hopFinder = new HopFinder({ resolver: new Resolver({ servers: [] }), isAllowed: () => false })
   const timeouts = { connectMs: stepMs, bannerMs: stepMs, ehloMs: stepMs }
-  const hop = { hopFinder, mode: 'relay' as const, relay, mxPort, ehloName: mailHost, timeouts }
+  const hop = { hopFinder, mode: 'relay' as const, relay, mxPort, outbound, ehloName: mailHost, timeouts }
   const own = { ownEhloName: () => mailHost, listAddresses: async () => [] }
   const deps = { ...hop, ...own }
   const opened = await openRoute(deps, specialRoutes.relay, new AbortController().signal)

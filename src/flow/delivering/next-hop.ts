@@ -10,6 +10,7 @@ import {
 } from '../../smtp/client/client.ts'
 import type { RouteFault } from '../../store/routes.ts'
 import { type DeliveryMode, specialRoutes } from '../route-policy.ts'
+import { type OutboundAddresses, sourceFor } from './outbound.ts'
 
 export interface RelayTarget {
   host: string
@@ -24,6 +25,8 @@ export interface NextHopDeps {
   mode: DeliveryMode
   relay: RelayTarget | null
   mxPort: number
+  /** From where mail leaves for others; what goes to our own nodes is not bound to it. */
+  outbound: OutboundAddresses
   ehloName: string
   /** The name that proves to our own mail server who speaks. */
   ownEhloName(): string
@@ -41,9 +44,10 @@ export type Opened =
   | { fault: RouteFault }
   | { refusal: 'domain_not_found' | 'null_mx' }
 
-type Target = Pick<ConnectOptions, 'host' | 'address' | 'port' | 'tls' | 'tlsVerify' | 'auth'> & {
-  ehloName?: string
-}
+type Target = Pick<
+  ConnectOptions,
+  'host' | 'address' | 'port' | 'localAddress' | 'tls' | 'tlsVerify' | 'auth'
+> & { ehloName?: string }
 
 // RFC 5321 5.1: the addresses tried may be limited. Stops the destination that has a silent server behind each of many.
 const maxAddresses = 5
@@ -114,9 +118,10 @@ async function findTargets(
   switch (hops.status) {
     case 'ok':
       return hops.hosts.flatMap(({ name, addresses }) =>
-        addresses.map(
-          (address): Target => ({ host: name, address, port: deps.mxPort, tls: 'opportunistic' }),
-        ),
+        addresses.map((address): Target => {
+          const target = { host: name, address, port: deps.mxPort, tls: 'opportunistic' as const }
+          return { ...target, ...leavingBy(deps, address) }
+        }),
       )
     case 'null_mx':
     case 'domain_not_found':
@@ -147,14 +152,21 @@ async function ownTargets(
   })
 }
 
-async function relayTargets({ relay }: NextHopDeps): Promise<Target[] | { fault: RouteFault }> {
+/** What binds a connection to `address` to the address that mail leaves by. */
+function leavingBy({ outbound }: NextHopDeps, address: string): Pick<Target, 'localAddress'> {
+  const localAddress = sourceFor(outbound, address)
+  return localAddress === undefined ? {} : { localAddress }
+}
+
+async function relayTargets(deps: NextHopDeps): Promise<Target[] | { fault: RouteFault }> {
+  const { relay } = deps
   if (!relay) return { fault: faultOf('network', 'POSTHORN_RELAY_URL is not set') }
   const { host, port, tls, tlsVerify, auth } = relay
   const shared = { host, port, tls, tlsVerify, ...(auth && { auth }) }
-  if (isIP(host)) return [{ ...shared, address: host }]
+  if (isIP(host)) return [{ ...shared, address: host, ...leavingBy(deps, host) }]
   try {
     const found = await lookup(host, { all: true })
-    return found.map(({ address }) => ({ ...shared, address }))
+    return found.map(({ address }) => ({ ...shared, address, ...leavingBy(deps, address) }))
   } catch (error) {
     return { fault: faultOf('dns', `the relay ${host} has no address: ${(error as Error).message}`) }
   }

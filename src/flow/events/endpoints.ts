@@ -78,7 +78,7 @@ function requireUrl(guard: GuardDeps['guard'], url: string): void {
 
 export async function readWebhook(db: Db, caller: Caller, id: string): Promise<WebhookRow> {
   const webhook = await findWebhook(db, caller.organizationId, id)
-  if (!webhook) throw new ServiceError('not_found')
+  if (!webhook) throw new ServiceError('not_found', 'There is no such webhook.')
   requireWholeOrganization(caller)
   return webhook
 }
@@ -139,7 +139,7 @@ export async function replayCall(
   return await db.transaction(async (tx) => {
     const webhook = await lockOwn(tx, caller, id)
     const delivery = await replayDelivery(tx, webhook.id, deliveryId, clock.now())
-    if (!delivery) throw new ServiceError('not_found')
+    if (!delivery) throw new ServiceError('not_found', 'There is no such webhook delivery.')
     return delivery
   })
 }
@@ -174,7 +174,7 @@ async function record(
 
 async function lockOwn(tx: Tx, caller: Caller, id: string): Promise<WebhookRow> {
   const webhook = await lockWebhook(tx, caller.organizationId, id)
-  if (!webhook) throw new ServiceError('not_found')
+  if (!webhook) throw new ServiceError('not_found', 'There is no such webhook.')
   requireWholeOrganization(caller)
   return webhook
 }

@@ -29,10 +29,10 @@ export async function readAttachment(
   { messageId, attachmentId }: { messageId: string; attachmentId: string },
 ): Promise<OpenAttachment> {
   const message = await findMessage(db, caller.organizationId, messageId)
-  if (!message) throw new ServiceError('not_found')
+  if (!message) throw new ServiceError('not_found', 'There is no such message.')
   requireInbox(caller, message.inboxId)
   const entry = findAttachment(message, attachmentId)
-  if (!entry) throw new ServiceError('not_found')
+  if (!entry) throw new ServiceError('not_found', 'There is no such attachment.')
   // Before its state: no scan makes it smaller.
   if (entry.size > maxDownloadBytes) throw new ServiceError('attachment_too_large')
   if (entry.scanState === 'unscanned') throw new ServiceError('attachment_not_scanned')
@@ -41,7 +41,7 @@ export async function readAttachment(
   const { span } = entry
   const stored = rawId && span ? await openStored({ db, blobs }, rawId, span) : null
   // Deleted since its message was read.
-  if (!stored || !span) throw new ServiceError('not_found')
+  if (!stored || !span) throw new ServiceError('not_found', 'There is no such attachment.')
   const pieces = exactly(decodeStream(stored.stream, span.encoding), entry.size)
   return { filename: entry.filename, sizeBytes: entry.size, stream: streamFrom(stored.stream, pieces) }
 }

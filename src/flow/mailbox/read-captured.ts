@@ -51,7 +51,7 @@ export async function openCaptured(
 ): Promise<{ row: CapturedRow; sizeBytes: number; stream: Readable }> {
   const row = await findCaptured(deps.db, id)
   const stored = row && (await openStored(deps, row.rawId))
-  if (!row || !stored) throw new ServiceError('not_found')
+  if (!row || !stored) throw new ServiceError('not_found', 'There is no such captured mail.')
   return { row, ...stored }
 }
 

@@ -18,7 +18,7 @@ const tombstoneMs = 30 * 86_400_000
 
 export async function readInbox(db: Db, caller: Caller, id: string): Promise<InboxRow> {
   const inbox = await findInbox(db, caller.organizationId, id)
-  if (inbox?.status !== 'active') throw new ServiceError('not_found')
+  if (inbox?.status !== 'active') throw new ServiceError('not_found', 'There is no such inbox.')
   requireInbox(caller, inbox.id)
   return inbox
 }
@@ -33,14 +33,14 @@ export function readWords(query: string): string {
 
 export async function readThread(db: Db, caller: Caller, id: string): Promise<ThreadRow> {
   const thread = await findThread(db, caller.organizationId, id)
-  if (!thread) throw new ServiceError('not_found')
+  if (!thread) throw new ServiceError('not_found', 'There is no such thread.')
   requireInbox(caller, thread.inboxId)
   return thread
 }
 
 export async function readMessage(db: Db, caller: Caller, id: string): Promise<MessageRow> {
   const message = await findMessage(db, caller.organizationId, id)
-  if (!message) throw new ServiceError('not_found')
+  if (!message) throw new ServiceError('not_found', 'There is no such message.')
   requireInbox(caller, message.inboxId)
   return message
 }
@@ -88,7 +88,7 @@ export async function exportPage(
 ): Promise<ExportPage> {
   const inbox = await findInbox(db, caller.organizationId, inboxId)
   if (!inbox || (inbox.deletedAt && clock.nowMs() - inbox.deletedAt.getTime() > tombstoneMs))
-    throw new ServiceError('not_found')
+    throw new ServiceError('not_found', 'There is no such inbox.')
   requireInbox(caller, inbox.id)
   if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
   const { page, last } = await listFollowing(db, { inboxId: inbox.id, direction: null }, afterSeq, size)

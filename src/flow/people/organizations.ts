@@ -48,7 +48,7 @@ export async function rename({ db, clock }: Deps, by: MemberActing, givenName: s
   await db.transaction(async (tx) => {
     const at = clock.now()
     const row = await renameOrganization(tx, by.organizationId, name, at)
-    if (!row) throw new ServiceError('not_found')
+    if (!row) throw new ServiceError('not_found', 'There is no such organization.')
     const deed = {
       action: 'organization.renamed',
       subject: name,

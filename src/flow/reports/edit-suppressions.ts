@@ -40,7 +40,8 @@ export async function addSuppression(
 export async function removeSuppression({ db, clock }: Deps, caller: Caller, email: string): Promise<void> {
   const key = sameAddressKey(email)
   await db.transaction(async (tx) => {
-    if (!(await deleteSuppression(tx, caller.organizationId, key))) throw new ServiceError('not_found')
+    if (!(await deleteSuppression(tx, caller.organizationId, key)))
+      throw new ServiceError('not_found', 'The address is not suppressed.')
     // Order of checks: the resource, then what the key is restricted to.
     requireWholeOrganization(caller)
     const deed = { action: 'suppression.removed', subject: email, at: clock.now() } as const

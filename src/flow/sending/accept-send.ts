@@ -43,6 +43,7 @@ import {
   type Sender,
 } from './send-draft.ts'
 import { requireSendable } from './send-policy.ts'
+import { refuseSend } from './send-refusal.ts'
 
 /** The answer to an accepted send, or to one that was accepted before. */
 export interface Accepted {
@@ -173,7 +174,9 @@ export class Acceptance {
     const { db } = this.#deps
     const thread = await findThread(db, caller.organizationId, threadId)
     const target = thread && (await findMessage(db, caller.organizationId, body.targetMessageId))
-    if (!thread || target?.threadId !== thread.id) throw new ServiceError('not_found')
+    if (!thread) throw new ServiceError('not_found', 'There is no such thread.')
+    if (target?.threadId !== thread.id)
+      throw new ServiceError('not_found', 'There is no such message in this thread.')
     const sender = await this.#sender(caller, thread.inboxId)
     return {
       operation: 'reply',
@@ -275,7 +278,8 @@ export class Acceptance {
     if (raw?.blob) await this.#deps.blobs.delete(raw.blob)
     // Another node was faster.
     if (verdict.verdict === 'replayed') return await this.#resultOf(caller, verdict.submissionId)
-    throw new ServiceError(verdict.verdict as RefusalCode, undefined, verdict.retryAfterSeconds ?? undefined)
+    const { verdict: code, retryAfterSeconds } = verdict
+    throw refuseSend(send, { code: code as RefusalCode, retryAfterSeconds })
   }
 
   #logAccepted({ id, inboxId, messageId, recipients }: SubmissionRow): void {
@@ -354,7 +358,7 @@ export class Acceptance {
 
   async #findSender(caller: SendingCaller, inboxId: string): Promise<Sender> {
     const inbox = await findInbox(this.#deps.db, caller.organizationId, inboxId)
-    if (inbox?.status !== 'active') throw new ServiceError('not_found')
+    if (inbox?.status !== 'active') throw new ServiceError('not_found', 'There is no such inbox.')
     const email = `${inbox.localPart}@${inbox.domain}`
     return {
       id: inbox.id,

@@ -15,7 +15,7 @@ export async function cancelSubmission(
   id: string,
 ): Promise<SubmissionRow> {
   const submission = await findSubmission(db, caller.organizationId, id)
-  if (!submission) throw new ServiceError('not_found')
+  if (!submission) throw new ServiceError('not_found', 'There is no such submission.')
   if (submission.inboxId) requireInbox(caller, submission.inboxId)
   else requireWholeOrganization(caller)
   await db.transaction(async (tx) => {

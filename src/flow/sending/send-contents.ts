@@ -1,7 +1,6 @@
 // Makes what is stored out of a send's body, once nothing stands against it, and what is large beside the main thread.
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
-import { ServiceError } from '../../base/errors.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
 import { newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
@@ -13,6 +12,7 @@ import { foreseeRefusal } from '../../store/sends.ts'
 import type { SendingCaller } from '../caller.ts'
 import { type AttachmentBody, contentBytes, type SendBody, type SendDraft } from './send-draft.ts'
 import { requireSize } from './send-policy.ts'
+import { refuseSend } from './send-refusal.ts'
 
 /** What is made out of a body before it is stored. */
 export interface SendContent {
@@ -48,11 +48,11 @@ export class SendContents {
 
   async #requireForeseen(
     { organizationId }: SendingCaller,
-    { sender, recipients }: SendDraft,
+    { operation, sender, recipients }: SendDraft,
   ): Promise<void> {
     const asked = { organizationId, inboxId: sender.id, recipients: recipients.map(({ key }) => key) }
     const refusal = await foreseeRefusal(this.#deps.db, asked, this.#deps.clock.now())
-    if (refusal) throw new ServiceError(refusal.code, undefined, refusal.retryAfterSeconds)
+    if (refusal) throw refuseSend({ operation }, refusal)
   }
 
   async #textOf(organizationId: OrganizationId, html: string): Promise<string> {

@@ -76,7 +76,7 @@ function addTraffic(api: Api, deps: HttpDeps): void {
     async ({ caller, params }) => {
       // Order of checks: the resource, then what the key is restricted to.
       const domain = await findDomain(deps.db, caller.organizationId, params.domainId)
-      if (!domain) throw new ServiceError('not_found')
+      if (!domain) throw new ServiceError('not_found', 'There is no such domain.')
       requireWholeOrganization(caller)
       const { messagesPerMinute, messagesPerDay, recipientsPerDay } = caller.limits
       return {

@@ -98,7 +98,7 @@ function addShow(api: Api, { db }: HttpDeps): void {
 /** A submission that the caller may see. */
 export async function readSubmission(db: Db, caller: Caller, id: string): Promise<SubmissionRow> {
   const submission = await findSubmission(db, caller.organizationId, id)
-  if (!submission) throw new ServiceError('not_found')
+  if (!submission) throw new ServiceError('not_found', 'There is no such submission.')
   if (submission.inboxId) requireInbox(caller, submission.inboxId)
   else requireWholeOrganization(caller)
   return submission

@@ -12,7 +12,7 @@ export const Refusal = component(
     {
       additionalProperties: false,
       description: 'Why the request was refused.',
-      examples: [{ error: 'not_found', message: 'There is no such resource.' }],
+      examples: [{ error: 'not_found', message: 'There is no such thread.' }],
     },
   ),
 )

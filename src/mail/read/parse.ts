@@ -75,12 +75,13 @@ export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
   const reading = new Reading()
   if (isTruncated) reading.note('too many parts, levels or header fields')
   if (bodies.attachments.length > maxAttachments) reading.note(`more than ${maxAttachments} attachments`)
+  const fields = readFields(root.header, reading)
   const text = readText(bodies.text, reading)
   return {
-    ...readFields(root.header, reading),
+    ...fields,
     text,
     html: readHtml(bodies.html, reading),
-    extractedText: extractNewText(text),
+    extractedText: extractNewText(text, fields.subject),
     attachments: bodies.attachments.slice(0, maxAttachments).map(describeAttachment),
     note: reading.toNote(),
   }

@@ -1,6 +1,7 @@
 // What of a reply is new: the headings of many mail programs, quotes between answers, signatures.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { htmlToText } from './html-text.ts'
 import { extractNewText } from './quote.ts'
 
 const headings = [
@@ -47,6 +48,58 @@ const texts: [name: string, text: string, extracted: string][] = [
     'See below.\n\n---------- Forwarded message ---------\nold',
   ],
 ]
+
+const forwarded =
+  'From: Jane <jane@a.example>\nDate: Tue, 1 Jul 2003 10:52\nSubject: Hello\nTo: Joe\n\nThe old text.\n> older'
+
+for (const marker of [
+  '---------- Forwarded message ---------',
+  '-------- Forwarded Message --------',
+  '-------- Weitergeleitete Nachricht --------',
+  '-------- Message transféré --------',
+  'Begin forwarded message:',
+  'Anfang der weitergeleiteten Nachricht:',
+  'Début du message réexpédié :',
+])
+  test(`F31: a mail that is forwarded below ${JSON.stringify(marker)} is kept, below a signature too`, () => {
+    const text = `FYI\n\n${marker}\n${forwarded}`
+    assert.equal(extractNewText(text), text)
+    assert.equal(extractNewText(text.replaceAll('\n', '\r\n')), text)
+    const signed = text.replace('FYI', 'FYI\n-- \nAda')
+    assert.equal(extractNewText(signed), text.replace('FYI\n\n', 'FYI\n'))
+    assert.equal(extractNewText(`Yes.\n\nOn 1 Jul 2003, Jane wrote:\n\n${text}`), 'Yes.')
+  })
+
+const outlook =
+  'From: Jane <jane@a.example>\nSent: Tuesday, July 1, 2003 10:52 AM\nTo: Joe\nSubject: Hello\n\nThe old text.'
+
+for (const [subject, answer] of [
+  ['Re: Hello', 'See below.'],
+  ['Re: Fwd: Hello', 'See below.'],
+  ['FW: Hello', `See below.\n\n${outlook}`],
+  ['WG: Hello', `See below.\n\n${outlook}`],
+] as const)
+  test(`F31: below "${subject}" the header that Outlook copies begins ${subject.startsWith('Re') ? 'history' : 'a mail that is forwarded'}`, () => {
+    assert.equal(extractNewText(`See below.\n\n${outlook}`, subject), answer)
+  })
+
+for (const rule of ['--------', '________________________________', '-----'])
+  test(`F31: the rule ${rule} above a header that was copied goes with it`, () => {
+    assert.equal(extractNewText(`The answer.\n\n${rule}\n${outlook}`), 'The answer.')
+    assert.equal(extractNewText(`The answer.\n${rule}\n\n${outlook}`), 'The answer.')
+    assert.equal(
+      extractNewText(
+        htmlToText(
+          `<p>The answer.</p><hr><div><b>From:</b> Jane &lt;jane@a.example&gt;<br><b>Sent:</b> Tuesday<br><b>To:</b> Joe<br></div><p>The old text.</p>`,
+        ),
+      ),
+      'The answer.',
+    )
+  })
+
+test('a rule of the writer’s own stays', () => {
+  assert.equal(extractNewText('One.\n--------\nTwo.'), 'One.\n--------\nTwo.')
+})
 
 for (const [name, text, extracted] of texts) test(name, () => assert.equal(extractNewText(text), extracted))
 

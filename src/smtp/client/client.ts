@@ -19,6 +19,8 @@ export interface ConnectOptions {
   /** IP address to connect to; no name is looked up here. */
   address: string
   port: number
+  /** The address of this machine to connect from, of the same family; the system chooses where it is not given. */
+  localAddress?: string
   /** What we call ourselves in EHLO. */
   ehloName: string
   /** `opportunistic` upgrades where STARTTLS is offered; `required` fails where it is not; `implicit` is TLS from the start. */
@@ -72,6 +74,7 @@ export async function connect(
       host: options.host,
       address: options.address,
       port: options.port,
+      localAddress: options.localAddress,
       tlsVerify: options.tlsVerify ?? (verifying ? 'host' : 'none'),
       tlsAuthorities: options.tlsAuthorities,
       connectMs: timeouts.connectMs,

@@ -18,6 +18,8 @@ export interface WireOptions {
   /** IP address to connect to. */
   address: string
   port: number
+  /** The address of this machine to connect from; the system chooses where it is not given. */
+  localAddress?: string | undefined
   /** `host`: the certificate must be valid for `host`; `none`: encryption without knowing with whom. */
   tlsVerify: 'host' | 'none'
   /** Certificate authorities (PEM) to trust instead of the system's. */
@@ -60,7 +62,9 @@ export class Wire {
   /** Connects, with TLS from the first byte where asked; resolves with the wire or with the fault. */
   static async open(options: WireOptions, tls: 'plain' | 'implicit'): Promise<Wire | { fault: Fault }> {
     if (options.signal?.aborted) return { fault: fault('closed', 'aborted') }
-    const socket = connectTcp({ host: options.address, port: options.port, noDelay: true })
+    const { address: host, port, localAddress } = options
+    const from = localAddress === undefined ? {} : { localAddress }
+    const socket = connectTcp({ host, port, noDelay: true, ...from })
     const wire = new Wire(socket, options)
     options.signal?.addEventListener('abort', wire.#abort)
     socket.once('close', () => options.signal?.removeEventListener('abort', wire.#abort))

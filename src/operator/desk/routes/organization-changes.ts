@@ -108,7 +108,7 @@ function addDeletion(desk: Desk, deps: DeskDeps, deletions: Deletions): void {
 
 async function findNamed({ db }: DeskDeps, given: string): Promise<OrganizationRow> {
   const row = await findOrganization(db, given)
-  if (!row) throw new ServiceError('not_found')
+  if (!row) throw new ServiceError('not_found', 'There is no such organization.')
   return row
 }
 
@@ -120,7 +120,7 @@ const nothing = {
 async function presentDeletion(deps: DeskDeps, given: string, deletions: Deletions): Promise<Deletion> {
   const work = deletions.find(given.toLowerCase())
   const row = await findOrganization(deps.db, given)
-  if (!row && !work) throw new ServiceError('not_found')
+  if (!row && !work) throw new ServiceError('not_found', 'There is no such organization.')
   const holdings = row ? await previewDeletion(deps, row.id) : nothing
   return {
     holdings,

@@ -67,7 +67,7 @@ function addShow(desk: Desk, deps: DeskDeps): void {
     { schema: { params: OrganizationParams, response: { 200: Organization } } },
     async ({ params: { organizationId } }) => {
       const row = await findOrganization(deps.db, organizationId)
-      if (!row) throw new ServiceError('not_found')
+      if (!row) throw new ServiceError('not_found', 'There is no such organization.')
       return await present(deps, row)
     },
   )

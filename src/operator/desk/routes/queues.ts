@@ -41,7 +41,7 @@ function addShow(desk: Desk, { db }: DeskDeps): void {
       const offset = Number(query.offset ?? 0)
       const key = params.queue.toLowerCase()
       const [row] = await listQueues(db, key)
-      if (!row) throw new ServiceError('not_found')
+      if (!row) throw new ServiceError('not_found', 'There is no such queue.')
       const waiting = await listWaiting(db, key, offset, pageLength + 1)
       return {
         ...present(row),

@@ -1,0 +1,137 @@
+// What the doctor finds out of the way out: from which addresses mail leaves, whether it gets out, and what they are called.
+import { connect } from 'node:net'
+import { listenerFault, tryListening } from '../../config/listener.ts'
+import type { Settings } from '../../config/settings.ts'
+import { isPublicUnicast } from '../../dns/public-address.ts'
+import type { Resolver } from '../../dns/resolver.ts'
+import { clientIp } from '../../mailauth/ip-network.ts'
+import { confirmNames } from '../../mailauth/reverse-dns.ts'
+import { type Check, failed, ok, skipped, warning } from './checks.ts'
+import { checkRelay } from './relay.ts'
+
+type Dns = Pick<Resolver, 'resolve'>
+type Leaving = Pick<Settings, 'outbound' | 'mailHost'>
+
+const wayOutLimitMs = 3_000
+const wellKnownDomain = 'gmail.com'
+
+/** Whether mail can leave: by the smarthost, or to a well-known mail server, from each address that was chosen for it. */
+export async function checkWayOut(settings: Settings, resolver: Dns): Promise<Check[]> {
+  const { delivery, isDevelopment, mxPort, allowPrivateNetworks, outbound } = settings
+  if (delivery === 'relay') return [await checkRelay(settings)]
+  const name = 'port 25 out'
+  if (delivery === 'capture') return [skipped(name, 'not needed: nothing leaves this machine (capture)')]
+  if (isDevelopment || mxPort !== 25 || allowPrivateNetworks)
+    return [skipped(name, 'not tried: this is a test or a development set-up')]
+  const answer = await resolver.resolve('MX', wellKnownDomain)
+  const host = answer.status === 'ok' ? answer.records[0]?.exchange : undefined
+  if (!host) {
+    const reason = `could not be tried: DNS has no mail server of ${wellKnownDomain}`
+    return [warning(name, reason, 'see that POSTHORN_DNS is right')]
+  }
+  const sources = [outbound.ipv4, outbound.ipv6].filter((source) => source !== null)
+  return await Promise.all((sources.length > 0 ? sources : [null]).map((source) => checkPort25(host, source)))
+}
+
+async function checkPort25(host: string, source: string | null): Promise<Check> {
+  const name = 'port 25 out'
+  const from = source === null ? '' : ` from ${source}`
+  const reason = await tryConnecting(host, source)
+  if (reason === null) return ok(name, `${host}:25 answers${from}`)
+  const mend = 'ask your network provider to open it, or set POSTHORN_DELIVERY=relay and POSTHORN_RELAY_URL'
+  return failed(name, `${host}:25${from}: ${reason}`, mend)
+}
+
+/** Connects to port 25 and says nothing; returns why it could not, or null where it could. */
+function tryConnecting(host: string, source: string | null): Promise<string | null> {
+  return new Promise((resolve) => {
+    const from = source === null ? {} : { localAddress: source, family: source.includes(':') ? 6 : 4 }
+    const socket = connect({ host, port: 25, ...from })
+    const settle = (reason: string | null) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(reason)
+    }
+    const timer = setTimeout(() => settle(`no answer within ${wayOutLimitMs / 1000} s`), wayOutLimitMs)
+    socket.on('connect', () => settle(null))
+    socket.on('error', (error) => settle(error.message))
+  })
+}
+
+/** Whether this machine has the addresses that mail is to leave by; no check where none was chosen. */
+export async function checkOutbound({ outbound: { ipv4, ipv6 } }: Leaving): Promise<Check[]> {
+  const name = 'outbound address'
+  const checks: Check[] = []
+  for (const host of [ipv4, ipv6]) {
+    if (host === null) continue
+    const listen = { host, port: 0 }
+    const code = await tryListening(listen)
+    if (code === null) checks.push(ok(name, `mail leaves by ${host}`))
+    else checks.push(failed(name, `${host} is no address of this machine (${code})`, mendOf(listen, code)))
+  }
+  return checks
+}
+
+function mendOf(listen: { host: string; port: number }, code: string): string {
+  return listenerFault('POSTHORN_OUTBOUND_IP', listen, code).mend
+}
+
+/**
+ * Whether the addresses that others see our mail come from have the mail host's name, and it has them: many receivers
+ * refuse mail from an address without a name.
+ */
+export async function checkNames({ outbound, mailHost }: Leaving, resolver: Dns): Promise<Check[]> {
+  const [four, six] = await Promise.all([
+    publishedOf(resolver, 'A', mailHost),
+    publishedOf(resolver, 'AAAA', mailHost),
+  ])
+  const seen = [...seenFrom(outbound.ipv4, four), ...seenFrom(outbound.ipv6, six)]
+  return [
+    ...uncovered(outbound.ipv4, four, mailHost),
+    ...uncovered(outbound.ipv6, six, mailHost),
+    ...(await Promise.all(seen.map((ip) => checkName(ip, mailHost, resolver)))),
+  ]
+}
+
+/** None too where DNS does not say: the check of the mail host's records tells that. */
+async function publishedOf(resolver: Dns, type: 'A' | 'AAAA', host: string): Promise<string[]> {
+  const answer = await resolver.resolve(type, host)
+  return answer.status === 'ok' ? answer.records.map(({ address }) => address) : []
+}
+
+/** What others see of one family: behind a NAT no private address, but the mail host's. */
+function seenFrom(source: string | null, published: readonly string[]): readonly string[] {
+  const isHidden = source !== null && !isPublicUnicast(source) && !published.includes(source)
+  return source === null || (isHidden && published.length > 0) ? published : [source]
+}
+
+/** The records that customers publish name the mail host, and cover the addresses that it has. */
+function uncovered(source: string | null, published: readonly string[], mailHost: string): Check[] {
+  if (source === null || !isPublicUnicast(source) || published.includes(source)) return []
+  const type = source.includes(':') ? 'AAAA' : 'A'
+  const reason = `mail leaves by ${source}, which ${mailHost} does not have: SPF with a:${mailHost} fails for it`
+  return [failed('outbound address', reason, `publish: ${mailHost} ${type} ${source}`)]
+}
+
+async function checkName(ip: string, mailHost: string, resolver: Dns): Promise<Check> {
+  const name = 'reverse DNS'
+  const lookup = resolver.resolve.bind(resolver) as Resolver['resolve']
+  const { reverse, names, hasUnknown } = await confirmNames(lookup, clientIp(ip), 10)
+  if (reverse === 'temporary' || (hasUnknown && names.length === 0))
+    return warning(
+      name,
+      `the name of ${ip} is not known now`,
+      'look again later, or set POSTHORN_DNS to other resolvers',
+    )
+  const mend = `have whoever gave you the address set its PTR record to ${mailHost}`
+  if (reverse !== 'ok') return failed(name, `${ip} has no name, so large receivers refuse its mail`, mend)
+  if (names.includes(mailHost)) return ok(name, `${ip} is ${mailHost}, and that has the address`)
+  if (names[0] !== undefined)
+    return warning(name, `${ip} is ${names[0]}, and says in EHLO that it is ${mailHost}`, mend)
+  const type = ip.includes(':') ? 'AAAA' : 'A'
+  return failed(
+    name,
+    `no name of ${ip} has that address, so large receivers refuse its mail`,
+    `${mend}, and publish: ${mailHost} ${type} ${ip}`,
+  )
+}

@@ -1,0 +1,71 @@
+// Settings that are read together: a certificate authority, an identity provider, a smarthost.
+import type { RelayTarget } from '../flow/delivering/next-hop.ts'
+import type { OidcSettings } from '../flow/people/oidc.ts'
+import { type Reader, SettingError } from './setting-reader.ts'
+import {
+  acmeDirectory,
+  emailAddress,
+  oidcIssuer,
+  oneOf,
+  relayUrl,
+  withRelayTls,
+  words,
+} from './setting-values.ts'
+
+/** How what is part of a URL is written there. */
+export const percent = 'with %23 for #, %2F for /, %3F for ?, %40 for @ and %25 for % in user and password'
+
+/** The authority that certificates are ordered of, and whom it may write to. */
+export function readAcme(reader: Reader): { directory: string; email: string } | null {
+  const email = reader.read('POSTHORN_ACME', null, emailAddress, 'your mail address, such as ops@example.com')
+  const production = 'https://acme-v02.api.letsencrypt.org/directory'
+  const directory = reader.read('POSTHORN_ACME_DIRECTORY', production, acmeDirectory, production)
+  if (email === null) {
+    if (!reader.has('POSTHORN_ACME_DIRECTORY')) return null
+    throw new SettingError('POSTHORN_ACME_DIRECTORY needs POSTHORN_ACME: write your mail address')
+  }
+  if (reader.has('POSTHORN_SMTP_TLS_CERT'))
+    throw new SettingError(
+      'POSTHORN_ACME and POSTHORN_SMTP_TLS_CERT are two ways to a certificate: write one of them',
+    )
+  if (!reader.has('POSTHORN_MAIL_HOST'))
+    throw new SettingError(
+      'POSTHORN_ACME needs POSTHORN_MAIL_HOST: write the name that the world knows us by',
+    )
+  return { directory, email }
+}
+
+/** The identity provider that people may sign in by. */
+export function readOidc(reader: Reader): OidcSettings | null {
+  const example = 'https://id.example.com, or http:// on a loopback address'
+  const issuer = reader.read('POSTHORN_OIDC_ISSUER', null, oidcIssuer, example)
+  const clientId = reader.read(
+    'POSTHORN_OIDC_CLIENT_ID',
+    null,
+    words(1_000),
+    'the id that the provider gave out',
+  )
+  const clientSecret = reader.read(
+    'POSTHORN_OIDC_CLIENT_SECRET',
+    null,
+    words(4_000),
+    'the secret that goes with it',
+  )
+  const name = reader.read('POSTHORN_OIDC_NAME', null, words(100), 'what people know the provider by')
+  if (issuer && clientId && clientSecret)
+    return { issuer, clientId, clientSecret, name: name ?? new URL(issuer).hostname }
+  if (issuer || clientId || clientSecret || name)
+    throw new SettingError(
+      'POSTHORN_OIDC_ISSUER, POSTHORN_OIDC_CLIENT_ID and POSTHORN_OIDC_CLIENT_SECRET go together: write all three',
+    )
+  return null
+}
+
+/** The smarthost, with what its TLS must be. */
+export function readRelay(reader: Reader): RelayTarget | null {
+  const url = `smtp://user:password@host:port, or smtps://…, ${percent}`
+  const relay = reader.read('POSTHORN_RELAY_URL', null, relayUrl, url)
+  const kinds = oneOf('verified', 'unverified')
+  const certificate = reader.read('POSTHORN_RELAY_TLS', null, kinds, 'verified or unverified')
+  return relay && certificate ? withRelayTls(relay, certificate) : relay
+}
