@@ -66,10 +66,42 @@ export function integer(min: number, max: number) {
     /^\d{1,12}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null
 }
 
-/** Idempotency keys answer for 30 days, so what they answer with is kept at least as long. */
-export function retention(text: string): number | null {
-  const ms = parseDuration(text)
-  return ms !== null && ms >= 30 * 86_400_000 ? ms : null
+const dayMs = 86_400_000
+
+/** How long things are kept, in milliseconds; null: for good. */
+export interface Retention {
+  submissions: number | null
+  messages: number | null
+  audit: number | null
+  'operator-mail': number
+}
+
+export const defaultRetention: Retention = {
+  ...{ submissions: null, messages: null, audit: null, 'operator-mail': 30 * dayMs },
+}
+
+/**
+ * The least that may be set. Idempotency keys answer for 30 days, so what they answer with is kept at least as long; calls
+ * of webhooks are repeated for days, and read the message that they tell of.
+ */
+const leastKept: Record<keyof Retention, number> = {
+  ...{ submissions: 30 * dayMs, messages: 7 * dayMs, audit: 30 * dayMs, 'operator-mail': dayMs },
+}
+
+/** `365d`, for submissions and messages, or `submissions=90d,messages=365d`, or both, of which what is named counts. */
+export function retention(text: string): Retention | null {
+  const given = new Map<string, number>()
+  for (const item of text.split(',')) {
+    const [, kind = '', duration = ''] = /^\s*(?:([a-z-]+)\s*=)?(.*)$/.exec(item) ?? []
+    const ms = parseDuration(duration)
+    if (ms === null || given.has(kind) || (kind !== '' && !Object.hasOwn(leastKept, kind))) return null
+    given.set(kind, ms)
+  }
+  const all = given.get('')
+  const { '': _, ...named } = Object.fromEntries(given)
+  const periods = { ...(all !== undefined && { submissions: all, messages: all }), ...named }
+  const isEnough = ([kind, ms]: [string, number]) => ms >= leastKept[kind as keyof Retention]
+  return Object.entries(periods).every(isEnough) ? { ...defaultRetention, ...periods } : null
 }
 
 export function port(text: string): number | null {
