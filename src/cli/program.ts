@@ -3,11 +3,13 @@ import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { addCertificateCommands } from './certificate.ts'
 import { addDemoCommand } from './demo/demo.ts'
+import { addDkimCommands } from './dkim.ts'
 import { addDoctorCommand } from './doctor/doctor.ts'
 import { addKeyCommands } from './keys.ts'
 import { addOperatorCommands } from './operator.ts'
 import { addOrganizationCommands } from './organizations.ts'
 import { addQueueCommands } from './queues.ts'
+import { addSecretCommands } from './secret.ts'
 import { addServeCommands } from './serve.ts'
 
 const { version } = packageJson
@@ -40,6 +42,8 @@ export function createProgram(): Command {
   addQueueCommands(program)
   addOperatorCommands(program)
   addCertificateCommands(program)
+  addDkimCommands(program)
+  addSecretCommands(program)
   nameOwnHelp(program, 'posthorn')
   return program
 }

@@ -20,7 +20,7 @@ function emptyFolder(scope: Scope): string {
   return folder
 }
 
-const commands = ['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'operator']
+const commands = ['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'operator', 'dkim', 'secret']
 
 test('help names every command, and every command has help of its own', async (t) => {
   const folder = emptyFolder(t)
@@ -65,6 +65,7 @@ const wrongSettings: [string, string, RegExp][] = [
   ['POSTHORN_DEFAULT_LIMITS', '{"inboxes":-1}', /messagesPerMinute/],
   ['POSTHORN_HTPP', '127.0.0.1:1', /POSTHORN_HTPP/],
   ['POSTHORN_CLAMD', 'localhost', /127\.0\.0\.1:3310/],
+  ['POSTHORN_RETENTION', 'events=90d', /submissions=90d,messages=365d,audit=365d,operator-mail=14d/],
   ['POSTHORN_MAX_DOWNLOAD_SIZE', '25M', /26214400/],
   ['POSTHORN_DNSBL', 'reject:x.test', /zen\.example\.org, tell:list\.example\.net/],
 ]
