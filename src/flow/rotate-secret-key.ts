@@ -47,6 +47,7 @@ const batchSize = 200
 /** A node reads its file again each second. */
 const nodesWaitMs = 15_000
 const nodesPollMs = 200
+const lockWaitMs = 5_000
 
 /** What each kind is sealed for. */
 export const purposes: Record<SecretKind, string> = {
@@ -64,8 +65,7 @@ export const purposes: Record<SecretKind, string> = {
  * living node does not have the next key.
  */
 export async function rotateSecretKey(deps: Deps): Promise<Rotation> {
-  const lock = await lockRotation(deps.db)
-  if (!lock) throw new ServiceError('unavailable', 'the secret key is being changed by another command')
+  const lock = await takeLock(deps.db)
   try {
     const state = await readKeyState(deps.db)
     const keys = await requireKeys(deps, state)
@@ -77,6 +77,18 @@ export async function rotateSecretKey(deps: Deps): Promise<Rotation> {
     return await resealAll(deps)
   } finally {
     lock.release()
+  }
+}
+
+/** The lock of a command that was killed falls once the server has seen its connection end. */
+async function takeLock(db: Db): Promise<{ release(): void }> {
+  const untilMs = performance.now() + lockWaitMs
+  for (;;) {
+    const lock = await lockRotation(db)
+    if (lock) return lock
+    if (performance.now() > untilMs)
+      throw new ServiceError('unavailable', 'the secret key is being changed by another command')
+    await pause(nodesPollMs)
   }
 }
 
