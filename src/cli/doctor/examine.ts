@@ -28,6 +28,7 @@ import {
 import { checkClamd } from './clamd.ts'
 import { checkDmarcReports } from './dmarc-reports.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
+import { checkOperatorMail } from './operator-mail.ts'
 import { checkRelay } from './relay.ts'
 import { checkRspamd } from './rspamd.ts'
 import { checkSecretKey } from './secret-key.ts'
@@ -137,6 +138,7 @@ async function examineFoundation(
   found(await checkBlobs(blobs, db, settings), await checkSecretKey(foundation), signing)
   found(await checkInboxes(db, settings))
   found(...(await checkDmarcReports(foundation)))
+  found(await checkOperatorMail(db))
   if (settings.acme) found(await checkOrdered(foundation))
   return recordsOf(settings, await listManagedKeys(db, settings.managedDomain))
 }
