@@ -21,6 +21,7 @@ import { startCapture, startDelivery } from './roles/delivery.ts'
 import { startJobs } from './roles/jobs.ts'
 import { createMx, startMx } from './roles/mx.ts'
 import type { Part, Signals } from './roles/part.ts'
+import { startFollowing } from './roles/secret-key.ts'
 import { startWebhooks } from './roles/webhooks.ts'
 import { listFormerDomains } from './store/inboxes.ts'
 import { Membership } from './worker/membership.ts'
@@ -71,6 +72,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push({ stop: () => operator.close() })
     const membership = await startMembership(foundation, number, roles, listening.operator)
     parts.push(membership)
+    parts.push(await startFollowing(foundation, membership))
     // Once more, for those that start together: the later one of two finds the other before it has taken anything.
     await requireSharedBlobs(db, settings.blobFolder, number)
     const certificate = await startCertificate(foundation, roles, parts)

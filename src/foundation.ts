@@ -12,7 +12,8 @@ import type { Settings } from './config/settings.ts'
 import { DnsCache } from './dns/cache.ts'
 import { Resolver } from './dns/resolver.ts'
 import { knowingLocalhost } from './flow/domains/localhost-records.ts'
-import { readSecretKey, settleSecretKey } from './flow/secret-key.ts'
+import { readKeyFile } from './flow/key-file.ts'
+import { settleSecretKey } from './flow/secret-key.ts'
 import { Db, DbFault, requireDurable } from './postgres/db.ts'
 import { useEmbedded } from './postgres/embedded/use-embedded.ts'
 import { hasSchema, migrate } from './postgres/migrate.ts'
@@ -92,6 +93,33 @@ async function makeBelow(folder: string): Promise<string | null> {
   return first ?? folder
 }
 
+/** What there is without the secret key: the database with its schema and its clock. */
+export type Unopened = Pick<Foundation, 'settings' | 'db' | 'clock' | 'close'>
+
+/** Opens no more than that, for who has lost the key. */
+export async function openWithoutKey(settings: Settings, log: Log, progress: Progress): Promise<Unopened> {
+  await requireFolder({ ...settings, mayMakeSecretKey: true })
+  const { db, release } = await openDatabase(settings, log, progress)
+  const leave = async () => {
+    await db.close()
+    await release()
+  }
+  try {
+    await requireDurable(db)
+    await requireSchema(db)
+    await migrate(db, log)
+    const { clock, stop } = await startClock(db)
+    const close = async () => {
+      stop()
+      await leave()
+    }
+    return { settings, db, clock, close }
+  } catch (error) {
+    await leave()
+    throw error
+  }
+}
+
 /** With a database and a key from elsewhere, nothing is needed of the folder. */
 async function requireFolder({ dataDir, databaseUrl, mayMakeSecretKey }: Settings): Promise<void> {
   const needed = databaseUrl ? dataDir : join(dataDir, 'postgres/cluster')
@@ -110,7 +138,7 @@ async function open(
   progress: Progress,
   missing: 'made' | 'found',
 ): Promise<Foundation> {
-  const key = await readKey(settings)
+  const keys = await readKeys(settings)
   const { db, release } = await openDatabase(settings, log, progress)
   const leave = async () => {
     await db.close()
@@ -120,7 +148,7 @@ async function open(
     await prepareDatabase(db, settings, log, missing)
     const { secretKeyFile: file, mayMakeSecretKey } = settings
     const mayMake = mayMakeSecretKey && missing === 'made'
-    const secretBox = await settleSecretKey({ db }, { file, key, mayMake })
+    const secretBox = await settleSecretKey({ db }, { file, keys, mayMake })
     const { clock, stop } = await startClock(db)
     const close = async () => {
       stop()
@@ -171,9 +199,9 @@ function createDnsCache({ dnsServers: servers, managedDomain }: Settings, db: Db
 }
 
 /** A file that was named is never made: where it is missing, a secret was not mounted. */
-async function readKey({ secretKeyFile, mayMakeSecretKey }: Settings): Promise<Buffer | null> {
-  const key = await readSecretKey(secretKeyFile)
-  if (key || mayMakeSecretKey) return key
+async function readKeys({ secretKeyFile, mayMakeSecretKey }: Settings): Promise<Buffer[] | null> {
+  const keys = await readKeyFile(secretKeyFile)
+  if (keys || mayMakeSecretKey) return keys
   const mend = `put the secret key there; for a database that has none yet: openssl rand -hex 32 > ${secretKeyFile}`
   throw new StartRefused('secret key', `POSTHORN_SECRET_KEY_FILE=${secretKeyFile} is not there`, mend)
 }

@@ -4,12 +4,14 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { addCertificateCommands } from './certificate.ts'
 import { addCompletionCommand } from './completion.ts'
 import { addDemoCommand } from './demo/demo.ts'
+import { addDkimCommands } from './dkim.ts'
 import { addDoctorCommand } from './doctor/doctor.ts'
 import { addKeyCommands } from './keys.ts'
 import { addOperatorCommands } from './operator.ts'
 import { addMailCommands } from './operator-mail.ts'
 import { addOrganizationCommands } from './organizations.ts'
 import { addQueueCommands } from './queues.ts'
+import { addSecretCommands } from './secret.ts'
 import { addServeCommands } from './serve.ts'
 
 const { version } = packageJson
@@ -44,6 +46,8 @@ export function createProgram(): Command {
   addMailCommands(program)
   addOperatorCommands(program)
   addCertificateCommands(program)
+  addDkimCommands(program)
+  addSecretCommands(program)
   addCompletionCommand(program)
   nameOwnHelp(program, 'posthorn')
   return program

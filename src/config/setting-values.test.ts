@@ -1,10 +1,10 @@
-// Settings that are more than a word: the smarthost's URL, what its TLS must be, where a listener is reached, block lists.
+// Settings that are more than a word: the smarthost's URL, what its TLS must be, where a listener is reached, block lists, periods.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import type { Blocklist } from '../mailauth/blocklists.ts'
 import { SettingError } from './setting-reader.ts'
-import { blocklists, reachable, relayUrl, rspamdUrl } from './setting-values.ts'
+import { blocklists, type Retention, reachable, relayUrl, retention, rspamdUrl } from './setting-values.ts'
 import { readSettings } from './settings.ts'
 
 function judged(url: string, tls?: string): string {
@@ -51,6 +51,31 @@ for (const [host, own] of [
 ] as const)
   test(`a listener on ${host} is reached at ${own}`, () =>
     assert.deepEqual(reachable({ host, port: 1 }), { host: own, port: 1 }))
+
+const day = 86_400_000
+const forGood = { submissions: null, messages: null, audit: null, 'operator-mail': 30 * day }
+const periods: [string, Partial<Retention> | null][] = [
+  ['90d', { submissions: 90 * day, messages: 90 * day }],
+  ['messages=7d', { messages: 7 * day }],
+  ['submissions=90d, messages=365d', { submissions: 90 * day, messages: 365 * day }],
+  [
+    '60d,messages=8d,audit=400d,operator-mail=24h',
+    { submissions: 60 * day, messages: 8 * day, audit: 400 * day, 'operator-mail': day },
+  ],
+  ...[
+    '29d',
+    'messages=6d',
+    'submissions=29d',
+    '',
+    '90',
+    '90d,30d',
+    'events=30d',
+    'messages=8d,messages=9d',
+    'toString=90d',
+  ].map((text): [string, null] => [text, null]),
+]
+for (const [text, want] of periods)
+  test(`POSTHORN_RETENTION=${text}`, () => assert.deepEqual(retention(text), want && { ...forGood, ...want }))
 
 const lists: [string, Blocklist[] | null][] = [
   [

@@ -87,10 +87,47 @@ export function duration(minMs: number, maxDays: number) {
   }
 }
 
-/** Idempotency keys answer for 30 days, so what they answer with is kept at least as long. */
-export const retention = duration(30 * dayMs, 36_500)
 /** Between two attempts. */
 export const wait = duration(1, 7)
+
+const maxKeptMs = 36_500 * dayMs
+
+/** How long things are kept, in milliseconds; null: for good. */
+export interface Retention {
+  submissions: number | null
+  messages: number | null
+  audit: number | null
+  'operator-mail': number
+}
+
+export const defaultRetention: Retention = {
+  ...{ submissions: null, messages: null, audit: null, 'operator-mail': 30 * dayMs },
+}
+
+/**
+ * The least that may be set. Idempotency keys answer for 30 days, so what they answer with is kept at least as long; calls
+ * of webhooks are repeated for days, and read the message that they tell of.
+ */
+const leastKept: Record<keyof Retention, number> = {
+  ...{ submissions: 30 * dayMs, messages: 7 * dayMs, audit: 30 * dayMs, 'operator-mail': dayMs },
+}
+
+/** `365d`, for submissions and messages, or `submissions=90d,messages=365d`, or both, of which what is named counts. */
+export function retention(text: string): Retention | null {
+  const given = new Map<string, number>()
+  for (const item of text.split(',')) {
+    const [, kind = '', duration = ''] = /^\s*(?:([a-z-]+)\s*=)?(.*)$/.exec(item) ?? []
+    const ms = parseDuration(duration)
+    if (ms === null || given.has(kind) || (kind !== '' && !Object.hasOwn(leastKept, kind))) return null
+    given.set(kind, ms)
+  }
+  const all = given.get('')
+  const { '': _, ...named } = Object.fromEntries(given)
+  const periods = { ...(all !== undefined && { submissions: all, messages: all }), ...named }
+  const isEnough = ([kind, ms]: [string, number]) =>
+    ms >= leastKept[kind as keyof Retention] && ms <= maxKeptMs
+  return Object.entries(periods).every(isEnough) ? { ...defaultRetention, ...periods } : null
+}
 
 export function port(text: string): number | null {
   return integer(0, 65_535)(text)

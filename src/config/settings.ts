@@ -21,6 +21,7 @@ import {
   cidrs,
   clamdAddress,
   databaseUrl,
+  defaultRetention,
   duration,
   fileName,
   fileUrl,
@@ -34,6 +35,7 @@ import {
   oneOf,
   outboundAddresses,
   path,
+  type Retention,
   resolver,
   retention,
   rspamdUrl,
@@ -87,8 +89,8 @@ export interface Settings {
   maxDownloadBytes: number
   retryScheduleMs: number[]
   retryLifetimeMs: number
-  /** How long submissions are kept once they are settled; null: for good. */
-  retentionMs: number | null
+  /** How long things are kept. */
+  retention: Retention
   webhookRetryScheduleMs: number[]
   defaultLimits: Limits
   /** Whether anyone may sign up; else only who is invited. */
@@ -293,7 +295,12 @@ function readMail(reader: Reader) {
       duration(1_000, 365),
       '72h, or up to 365d',
     ),
-    retentionMs: reader.read('POSTHORN_RETENTION', null, retention, '30d or more, such as 365d'),
+    retention: reader.read(
+      'POSTHORN_RETENTION',
+      defaultRetention,
+      retention,
+      '365d, or submissions=90d,messages=365d,audit=365d,operator-mail=14d; 30d or more, messages 7d, operator-mail 1d',
+    ),
     webhookRetryScheduleMs: reader.read(
       'POSTHORN_WEBHOOK_RETRY_SCHEDULE',
       defaultWebhookRetryMs,

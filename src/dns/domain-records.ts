@@ -50,7 +50,7 @@ export function listDomainRecords({
     ...keys.map(({ selector, publicRecord, state }) => {
       // Retired keys stay for the mail that they signed; nobody has to publish them.
       const required = state !== 'retired'
-      return { ...text('dkim', `${selector}._domainkey.${name}`, publicRecord), required }
+      return { ...dkimRecordOf({ domain: name, selector, publicRecord }), required }
     }),
     mx('mx', name, mailHost),
     mx('return_path', bounce, mailHost),
@@ -60,6 +60,11 @@ export function listDomainRecords({
     // RFC 8460 3: reports go to the host that takes the mail, which keeps them for the operator.
     recommended('tls_rpt', `_smtp._tls.${name}`, `v=TLSRPTv1; rua=mailto:tls-reports@${mailHost}`),
   ]
+}
+
+/** What is published of a signing key. */
+export function dkimRecordOf(key: { domain: string; selector: string; publicRecord: string }): DomainRecord {
+  return text('dkim', `${key.selector}._domainkey.${key.domain}`, key.publicRecord)
 }
 
 /** The host that bounces of the domain's mail come back to. */
@@ -138,8 +143,13 @@ export function writeZone(
 }
 
 function writeRecord(record: DomainRecord): string {
-  const line = `${record.name}. 3600 IN ${record.type} ${writeValue(record)}`
+  const line = writeZoneLine(record)
   return fitsDns(record.name) ? line : `; too long a name for DNS: ${line}`
+}
+
+/** One record as a line of a zone file, its name absolute, a long TXT split. */
+export function writeZoneLine(record: DomainRecord): string {
+  return `${record.name}. 3600 IN ${record.type} ${writeValue(record)}`
 }
 
 function writeValue({ type, priority, value }: DomainRecord): string {

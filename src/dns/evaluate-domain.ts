@@ -1,5 +1,5 @@
 // Judges what DNS showed of a domain against what it must publish; pure, so that a check and its repetition agree.
-import { type DomainRecord, fitsDns, questionOf } from './domain-records.ts'
+import { type DomainRecord, dkimRecordOf, fitsDns, questionOf } from './domain-records.ts'
 import type { Answer, Found } from './lookup-domain.ts'
 
 export interface RecordVerdict {
@@ -53,6 +53,16 @@ export function evaluate(
     outbound: all([ownership, any(of('dkim')), any(of('return_path'))]),
     inbound: all([ownership, any(of('mx'))]),
   }
+}
+
+/** The selectors of those keys that DNS shows as they are. */
+export function selectorsSeen(
+  keys: readonly { domain: string; selector: string; publicRecord: string }[],
+  { records }: Pick<Evaluation, 'records'>,
+): string[] {
+  return keys
+    .filter((key) => records.get(questionOf(dkimRecordOf(key)))?.status === 'valid')
+    .map(({ selector }) => selector)
 }
 
 /** One valid record is enough. Where none is known to be valid, one that could not be looked up may be. */

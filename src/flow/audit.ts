@@ -48,6 +48,8 @@ export type Action =
   | 'queue.resumed'
   | 'queue.flushed'
   | 'queue.cancelled'
+  | 'secret.rotated'
+  | 'secret.replaced'
 
 /** What was done: `subject` is what it was done to, as people know it. */
 export interface Deed {

@@ -2,39 +2,64 @@
 import { createPrivateKey, type KeyObject, randomBytes } from 'node:crypto'
 import type { SecretBox } from '../base/secret-box.ts'
 import { type DkimAlgorithm, generateDkimKey } from '../mailauth/dkim-sign.ts'
-import type { DkimKeyRow } from '../store/dkim-keys.ts'
+import type { DkimKeyRow, KeyInLifeRow } from '../store/dkim-keys.ts'
 
-const purpose = 'dkim-key'
+export const dkimPurpose = 'dkim-key'
 
-/** What a customer's domain signs with: RSA for everybody, Ed25519 for those who know it. */
+/** What a domain signs with: RSA for everybody, Ed25519 for those who know it. */
 export const domainAlgorithms: readonly DkimAlgorithm[] = ['rsa-sha256', 'ed25519-sha256']
 
-/** A new key as its row. */
-export async function makeDkimKey(
-  secretBox: SecretBox,
-  name: { domain: string; selector: string; algorithm: DkimAlgorithm },
-): Promise<DkimKeyRow> {
-  const { privatePem, publicRecord } = await generateDkimKey(name.algorithm)
-  return { ...name, publicRecord, sealedKey: secretBox.seal(purpose, privatePem, contextOf(name)) }
+/** Whoever rotates again and again within the days that retired keys stay listed meets an end to the list. */
+export const maxRetiredKeys = 8
+
+/** For how long a key stays listed, and is to stay published, once another signs in its place. */
+export const listedRetiredMs = 7 * 86_400_000
+
+interface KeyName {
+  domain: string
+  selector: string
+  algorithm: DkimAlgorithm
 }
 
-/** New keys for a customer's domain, under selectors that no other claim on the name has. */
+/** A new key that is nowhere yet. */
+export interface UnsealedKey extends KeyName {
+  privatePem: string
+  publicRecord: string
+}
+
+export async function makeDkimKey(name: KeyName): Promise<UnsealedKey> {
+  return { ...name, ...(await generateDkimKey(name.algorithm)) }
+}
+
+/** The key as its row, to be stored in the transaction that has `requireSealingKey`. */
+export function sealDkimKey(secretBox: SecretBox, { privatePem, ...key }: UnsealedKey): DkimKeyRow {
+  return { ...key, sealedKey: secretBox.seal(dkimPurpose, privatePem, contextOf(key)) }
+}
+
+/** The algorithms of which no key waits to be published: what a rotation makes new keys of. */
+export function algorithmsToRotate(
+  keys: readonly Pick<KeyInLifeRow, 'state' | 'algorithm'>[],
+): DkimAlgorithm[] {
+  const waiting = keys.filter(({ state }) => state === 'pending')
+  return domainAlgorithms.filter((algorithm) => waiting.every((key) => key.algorithm !== algorithm))
+}
+
+/** New keys for a domain, under selectors that no other claim on the name has. */
 export async function makeDomainKeys(
-  secretBox: SecretBox,
   domain: string,
   algorithms: readonly DkimAlgorithm[],
-): Promise<DkimKeyRow[]> {
+): Promise<UnsealedKey[]> {
   const suffix = randomBytes(5).toString('hex')
   return await Promise.all(
     algorithms.map((algorithm) => {
       const selector = `ph${algorithm === 'rsa-sha256' ? 'r' : 'e'}-${suffix}`
-      return makeDkimKey(secretBox, { domain, selector, algorithm })
+      return makeDkimKey({ domain, selector, algorithm })
     }),
   )
 }
 
 export function openDkimKey(secretBox: SecretBox, row: DkimKeyRow): KeyObject {
-  return createPrivateKey(secretBox.open(purpose, row.sealedKey, contextOf(row)).toString())
+  return createPrivateKey(secretBox.open(dkimPurpose, row.sealedKey, contextOf(row)).toString())
 }
 
 function contextOf({ domain, selector }: { domain: string; selector: string }): string {

@@ -2,12 +2,12 @@
 import type { WebhookId } from '../base/ids.ts'
 import type { SecretBox } from '../base/secret-box.ts'
 
-const purpose = 'webhook-secret'
+export const signingPurpose = 'webhook-secret'
 
 export function sealSigningSecret(secretBox: SecretBox, webhook: WebhookId, secret: string): Buffer {
-  return secretBox.seal(purpose, secret, webhook)
+  return secretBox.seal(signingPurpose, secret, webhook)
 }
 
 export function openSigningSecret(secretBox: SecretBox, webhook: WebhookId, sealed: Buffer): string {
-  return secretBox.open(purpose, sealed, webhook).toString()
+  return secretBox.open(signingPurpose, sealed, webhook).toString()
 }

@@ -4,6 +4,7 @@
 import type { SubmissionId } from '../base/ids.ts'
 import type { SecretBox } from '../base/secret-box.ts'
 
+const purpose = 'return-path'
 const prefix = 'bounce-'
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
 const dayMs = 86_400_000
@@ -23,7 +24,8 @@ export function returnPathOf(secretBox: SecretBox, token: ReturnPathToken, host:
   body.write(token.submissionId.replaceAll('-', ''), 0, 'hex')
   body.writeUInt16BE(token.position, 16)
   body.writeUInt16BE((Math.floor(at.getTime() / dayMs) + lifetimeDays) & 0xffff, 18)
-  return `${prefix}${toBase32(Buffer.concat([body, mac(secretBox, body, host)]))}@${host}`
+  const mac = secretBox.digest(purpose, textOf(body, host), macBytes)
+  return `${prefix}${toBase32(Buffer.concat([body, mac]))}@${host}`
 }
 
 /** What the local part of a return path says, or null where it is forged, expired, or another host's. */
@@ -38,15 +40,16 @@ export function readReturnPath(
   const bytes = fromBase32(text.slice(prefix.length))
   if (bytes?.length !== 20 + macBytes) return null
   const body = bytes.subarray(0, 20)
-  if (!mac(secretBox, body, host).equals(bytes.subarray(20))) return null
+  if (!secretBox.isDigest(purpose, textOf(body, host), bytes.subarray(20))) return null
   if (body.readUInt16BE(18) < Math.floor(at.getTime() / dayMs)) return null
   const hex = body.toString('hex', 0, 16)
   const submissionId = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5') as SubmissionId
   return { submissionId, position: body.readUInt16BE(16) }
 }
 
-function mac(secretBox: SecretBox, body: Buffer, host: string): Buffer {
-  return secretBox.digest('return-path', `${host}\n${body.toString('hex')}`, macBytes)
+/** What is signed. */
+function textOf(body: Buffer, host: string): string {
+  return `${host}\n${body.toString('hex')}`
 }
 
 function toBase32(bytes: Buffer): string {

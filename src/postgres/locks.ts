@@ -22,6 +22,8 @@ export const lockClasses = {
   words: numberOf('wrds'),
   /** Who orders a certificate. */
   certificate: numberOf('cert'),
+  /** Who changes the secret key. */
+  secret: numberOf('keys'),
   /** Who folds metrics. */
   metrics: numberOf('metric'),
   /** Who counts evaluations of DMARC. */

@@ -92,10 +92,11 @@ async function requireOutbound({ outbound: { ipv4, ipv6 } }: Settings): Promise<
 
 async function createIdentities(foundation: Foundation): Promise<SendingIdentities> {
   const { settings, db, clock, log, secretBox } = foundation
-  const domain = settings.managedDomain
-  const managed = { domain, keys: await loadSigningKeys(foundation, domain) }
+  const { managedDomain } = settings
+  // Made at the first start, and opened: without it nothing of the managed domain could be sent.
+  await loadSigningKeys(foundation, managedDomain)
   const domains = new ProvedDomains({ db, clock })
-  return new SendingIdentities({ db, clock, log, secretBox, domains, managed })
+  return new SendingIdentities({ db, clock, log, secretBox, domains, managedDomain })
 }
 
 function createHopFinder({ settings, db, clock }: Foundation): HopFinder {

@@ -7,9 +7,11 @@ import { UnderWay } from '../base/under-way.ts'
 import { partCount } from '../blobs/disk.ts'
 import { Resolver } from '../dns/resolver.ts'
 import { expireDeliveries } from '../flow/delivering/end-deliveries.ts'
+import { switchManagedKeys } from '../flow/domains/managed-keys.ts'
 import { recheckDomains } from '../flow/domains/verify-domain.ts'
 import { purgeDeleted } from '../flow/mailbox/delete-inbox.ts'
 import { makeSearchableAtEase } from '../flow/mailbox/make-searchable.ts'
+import { OldMessages } from '../flow/mailbox/old-messages.ts'
 import { Scanner } from '../flow/mailbox/scan.ts'
 import { type FilingDeps, fileSlow, fileSpooled } from '../flow/receiving/file.ts'
 import { dropOldMail, readReports } from '../flow/reports/read-report.ts'
@@ -18,6 +20,7 @@ import { foldMetrics } from '../flow/upkeep/fold-metrics.ts'
 import { purgeContents } from '../flow/upkeep/purge-contents.ts'
 import { purgeStale } from '../flow/upkeep/purge-stale.ts'
 import { purgeTombstones } from '../flow/upkeep/purge-tombstones.ts'
+import { removeOldAudit } from '../flow/upkeep/remove-old-audit.ts'
 import { removeSettled } from '../flow/upkeep/remove-settled.ts'
 import { BlobSweeper } from '../flow/upkeep/sweep-blobs.ts'
 import type { Foundation } from '../foundation.ts'
@@ -45,9 +48,13 @@ const searchPollMs = 100
 /** A node whose main thread rests half of the time can do what can wait. */
 const busyShare = 0.5
 const purgeBatch = 500
+/** Messages that go in one commit, which holds the locks of their inboxes. */
+const oldMessageBatch = 100
 const reportBatch = 64
 const domainBatch = 20
 const sweepBatch = 500
+/** How often DNS is asked for keys of the managed domain that wait to be published. */
+const ownKeysMs = 5_000
 /** Each part of the blob store once a day. */
 const sweepMs = 86_400_000 / partCount
 /** Messages that are scanned at once; each holds its message and a database connection meanwhile. */
@@ -94,11 +101,12 @@ export function startJobs(
     underWay: underWay('reports-being-read'),
   }
   const readReport = () => readReports(reporting, reportBatch)
-  const dropOld = () => dropOldMail(reporting, purgeBatch)
+  const dropOld = () => dropOldMail(reporting, settings.retention['operator-mail'], purgeBatch)
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
   const resolver = new Resolver({ servers: settings.dnsServers })
   const checking = { db, clock, log, resolver, mailHost: settings.mailHost, mtaStsMode }
   const recheck = () => recheckDomains(checking, domainBatch)
+  const switchKeys = () => switchManagedKeys(checking, settings.managedDomain).then(() => false)
   const indexing = { db, log, parsePool, rotation: new Rotation(), olderRotation: new Rotation() }
   const sweeper = new BlobSweeper({ db, clock, log, blobs })
   const loops = [
@@ -112,6 +120,7 @@ export function startJobs(
     ...purgeLoops(foundation),
     new Loop({ name: 'sweep blobs', run: () => sweeper.sweepNext(sweepBatch), intervalMs: sweepMs, log }),
     new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
+    new Loop({ name: 'check own keys', run: switchKeys, intervalMs: ownKeysMs, log }),
     searchLoop(() => makeSearchableAtEase(indexing), log),
     dmarcReportLoop(foundation, { resolver, parsePool, signals }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
@@ -132,22 +141,37 @@ export function startJobs(
 
 /** What is kept no longer goes, a little at a time. */
 function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
-  const { retentionMs, retryLifetimeMs } = settings
+  const { retryLifetimeMs } = settings
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
   const purgeOld = () => purgeContents({ db, clock }, retryLifetimeMs, purgeBatch)
   const purgeStones = () => purgeTombstones({ db, clock }, purgeBatch)
   const endUnused = () => endSearches({ db, clock }, purgeBatch)
   const purgePeople = () => purgeStale({ db, clock }, purgeBatch)
-  const loops = [
+  return [
+    ...retentionLoops({ settings, db, clock, log, blobs }),
     new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
     new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
     new Loop({ name: 'purge tombstones', run: purgeStones, intervalMs: 60_000, log }),
     new Loop({ name: 'end searches', run: endUnused, intervalMs: 60_000, log }),
     new Loop({ name: 'purge stale', run: purgePeople, intervalMs: 600_000, log }),
   ]
-  if (retentionMs === null) return loops
-  const remove = () => removeSettled({ db, clock }, retentionMs, purgeBatch)
-  return [...loops, new Loop({ name: 'remove settled', run: remove, intervalMs: 60_000, log })]
+}
+
+type Retaining = Pick<Foundation, 'settings' | 'db' | 'clock' | 'log' | 'blobs'>
+
+/** What the operator set a time for. */
+function retentionLoops({ settings, db, clock, log, blobs }: Retaining): Loop[] {
+  const { submissions, messages, audit } = settings.retention
+  const loops: Loop[] = []
+  const add = (name: string, run: () => Promise<boolean>) =>
+    void loops.push(new Loop({ name, run, intervalMs: 60_000, log }))
+  if (submissions !== null) add('remove settled', () => removeSettled({ db, clock }, submissions, purgeBatch))
+  if (messages !== null) {
+    const remover = new OldMessages({ db, clock, blobs }, messages)
+    add('remove old messages', () => remover.removeNext(oldMessageBatch))
+  }
+  if (audit !== null) add('remove old audit entries', () => removeOldAudit({ db, clock }, audit, purgeBatch))
+  return loops
 }
 
 function searchLoop(run: () => Promise<boolean>, log: Log): Loop {

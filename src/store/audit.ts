@@ -1,6 +1,6 @@
 // The audit log: who did what, when, from where.
 import type { OrganizationId, PersonId } from '../base/ids.ts'
-import { newUuid } from '../base/ids.ts'
+import { firstUuidAt, newUuid } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 
 export interface AuditEntry {
@@ -66,6 +66,16 @@ export async function listAllAuditEntries(
     where $1::uuid is null or e.id < $1 order by e.id desc limit $2`,
     [beforeId, limit],
   )
+}
+
+/** Deletes up to `limit` entries from before `before`, the oldest first: their ids begin with their time. Returns how many. */
+export async function deleteAuditEntries(tx: Tx, before: Date, limit: number): Promise<number> {
+  const rows = await tx.query(
+    `delete from audit_entry where id = any(array(
+      select id from audit_entry where id < $1::uuid order by id limit $2)) returning id`,
+    [firstUuidAt(before.getTime()), limit],
+  )
+  return rows.length
 }
 
 /** The organization's entries, newest first, after `beforeId`. */

@@ -141,6 +141,11 @@ export async function deleteCertificate(db: Writer, directory: string, issuedAt:
   )
 }
 
+/** Forgets an account with its certificate, by its directory or by the certificate's chain; the next order opens another. */
+export async function deleteAcmeAccount(db: Writer, directoryOrChain: string): Promise<void> {
+  await db.query('delete from acme_account where directory = $1 or chain = $1', [directoryOrChain])
+}
+
 /** Holds the lock of who orders certificates; null while another node has it. It falls with the process. */
 export async function lockOrders(db: Db): Promise<{ release(): void } | null> {
   const client = await db.dedicated()

@@ -147,6 +147,15 @@ export async function listInboxes(
   )
 }
 
+/** Locks those of the inboxes that are living, in their order, as `lockInbox` does. */
+export async function lockInboxes(tx: Tx, ids: readonly InboxId[]): Promise<Set<InboxId>> {
+  const rows = await tx.query<{ id: InboxId }>(
+    `select id from inbox where id = any($1) and status = 'active' order by id for no key update`,
+    [[...new Set(ids)]],
+  )
+  return new Set(rows.map(({ id }) => id))
+}
+
 /**
  * Locks the inbox against filing and acceptance; null when it is not there or not living. Receiving never waits for it:
  * what it takes for an inbox that is being deleted goes when it is filed.

@@ -237,34 +237,35 @@ export async function deleteTombstones(tx: Tx, before: Date, limit: number): Pro
 }
 
 /**
- * Removes the message's row, and keeps where it stood. Its thread goes with the last one, and else knows no more than what
- * is left of it. The inbox is locked.
+ * Removes messages, and keeps where they stood. Their threads go with the last one, and else know no more than what is left
+ * of them. The inboxes are locked.
  */
-export async function deleteMessageRow(
+export async function deleteMessageRows(
   tx: Tx,
-  message: { id: MessageId; threadId: ThreadId },
+  messages: readonly { id: MessageId; threadId: ThreadId }[],
   at: Date,
 ): Promise<void> {
+  const threads = [...new Set(messages.map(({ threadId }) => threadId))]
   await tx.query(
-    `with gone as (delete from message where id = $1 returning id, organization_id, inbox_id, seq)
+    `with gone as (delete from message where id = any($1) returning id, organization_id, inbox_id, seq)
     insert into message_tombstone (message_id, organization_id, inbox_id, seq, deleted_at) select g.*, $2 from gone g`,
-    [message.id, at],
+    [messages.map(({ id }) => id), at],
   )
   await tx.query(
     `update thread t set message_count = n.messages, last_message_at = coalesce(n.last, t.last_message_at),
       subject = coalesce(n.subject, ''), participants = join_participants('{}', n.participants)
-    from (
+    from unnest($1::text[]) w(id) cross join lateral (
       select count(distinct m.id) as messages, max(m.created_at) as last, (array_agg(m.subject order by m.seq))[1] as subject,
         array_agg(a.mailbox->>'email' order by m.seq, a.ordinal) as participants
       from message m
       left join lateral jsonb_array_elements(
         jsonb_build_array(m.sender) || (m.recipients->'to') || coalesce(m.recipients->'cc', '[]')
       ) with ordinality a(mailbox, ordinal) on a.mailbox->>'email' <> ''
-      where m.thread_id = $1
-    ) n where t.id = $1`,
-    [message.threadId],
+      where m.thread_id = w.id
+    ) n where t.id = w.id`,
+    [threads],
   )
-  await tx.query('delete from thread where id = $1 and message_count = 0', [message.threadId])
+  await tx.query('delete from thread where id = any($1) and message_count = 0', [threads])
 }
 
 /** A received mail as it becomes a message. */

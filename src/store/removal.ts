@@ -1,5 +1,12 @@
 // Removes what has been kept for long enough, or belongs to an organization that goes, with all that hangs on it.
-import { firstUuidAt, type InboxId, type OrganizationId, type SubmissionId } from '../base/ids.ts'
+import {
+  firstUuidAt,
+  type InboxId,
+  type MessageId,
+  type OrganizationId,
+  type SubmissionId,
+  type ThreadId,
+} from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 
 /** Settled submissions that were accepted before `before`, the oldest first: their ids begin with their time. */
@@ -9,6 +16,31 @@ export async function findSettledBefore(tx: Tx, before: Date, limit: number): Pr
     [firstUuidAt(before.getTime()), limit],
   )
   return rows.map(({ id }) => id)
+}
+
+export interface MessageOfAge {
+  id: MessageId
+  inboxId: InboxId
+  threadId: ThreadId
+  rawId: string | null
+  submissionId: SubmissionId | null
+  /** Whether it is still to be delivered to somebody. */
+  isWaiting: boolean
+}
+
+/** The oldest messages between two ids, which begin with their time. */
+export async function findMessagesOfAge(
+  tx: Tx,
+  { afterId, beforeId }: { afterId: string; beforeId: string },
+  limit: number,
+): Promise<MessageOfAge[]> {
+  return await tx.query<MessageOfAge>(
+    `select m.id, m.inbox_id as "inboxId", m.thread_id as "threadId", m.raw_id as "rawId",
+      m.submission_id as "submissionId", coalesce(s.status = 'pending', false) as "isWaiting"
+    from message m left join submission s on s.id = m.submission_id
+    where m.id > $1 and m.id < $2 order by m.id limit $3`,
+    [afterId, beforeId, limit],
+  )
 }
 
 /** Submissions of the organization; what is on the wire ends by itself before it is one of them. */

@@ -111,6 +111,19 @@ export async function buryWebhooks(tx: Tx, ids: readonly WebhookId[], at: Date):
   )
 }
 
+/**
+ * What cannot be opened any more is no secret: the endpoint is not called until it has another, and that stands beside each
+ * call that would have been made. Null where it is deleted.
+ */
+export async function loseSecret(tx: Tx, id: string, at: Date): Promise<WebhookRow | null> {
+  const [row] = await tx.query<WebhookRow>(
+    `update webhook w set sealed_secret = '', sealed_previous_secret = null, previous_until = null, updated_at = $2
+    where w.id = $1 and w.status <> 'deleted' returning ${columns}`,
+    [id, at],
+  )
+  return row ?? null
+}
+
 /** The secret that signed so far signs beside the new one until `previousUntil`. */
 export async function replaceSecret(
   tx: Tx,

@@ -24,7 +24,7 @@ function emptyFolder(scope: Scope): string {
 
 const commands = [
   ...['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'captured', 'mail', 'operator'],
-  ...['certificate', 'completion'],
+  ...['certificate', 'dkim', 'secret', 'completion'],
 ]
 
 test('help names every command, and every command has help of its own', async (t) => {
@@ -122,6 +122,7 @@ const wrongSettings: [string, string, RegExp][] = [
   ['POSTHORN_HTPP', '127.0.0.1:1', /POSTHORN_HTPP is not a setting: did you mean POSTHORN_HTTP\?/],
   ['POSTHORN_COLOUR', 'red', /POSTHORN_COLOUR is not a setting: docs\/settings\.md has those/],
   ['POSTHORN_CLAMD', 'localhost', /127\.0\.0\.1:3310/],
+  ['POSTHORN_RETENTION', 'events=90d', /submissions=90d,messages=365d,audit=365d,operator-mail=14d/],
   ['POSTHORN_MAX_DOWNLOAD_SIZE', '25M', /26214400/],
   ['POSTHORN_DNSBL', 'reject:x.test', /zen\.example\.org, tell:list\.example\.net/],
 ]

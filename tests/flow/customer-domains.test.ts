@@ -507,8 +507,14 @@ test('a key that cannot be opened is the trouble of its own domain alone', async
   const { db, clock, log, secretBox } = node.foundation
   await db.query(`update dkim_key set sealed_key = 'broken' where domain_id = $1`, [broken!.id])
   const domains = new ProvedDomains({ db, clock })
-  const managed = { domain: 'inbox.test', keys: [] }
-  const identities = new SendingIdentities({ db, clock, log, secretBox, domains, managed })
+  const identities = new SendingIdentities({
+    db,
+    clock,
+    log,
+    secretBox,
+    domains,
+    managedDomain: 'inbox.test',
+  })
   // Asked together, they are looked up together.
   const ask = () =>
     Promise.all(names.map((name) => identities.of(organizationId as OrganizationId, name, 'domain')))

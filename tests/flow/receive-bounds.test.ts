@@ -117,7 +117,7 @@ test('hostile 12: what anybody may write to is bounded by bytes, each purpose by
   assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 500), taken)
   // Large ones make room after a day.
   clock.advance(86_500_000)
-  await dropOldMail(node.foundation, 10)
+  await dropOldMail(node.foundation, 30 * 86_400_000, 10)
   assert.equal((await db.query(`select from kept_mail where purpose = 'operator'`)).length, 1)
   forget(node)
   assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 2_000), taken)

@@ -569,12 +569,12 @@ test('operators’ mail is kept for 30 days, and the newest 1,000', async (t) =>
     node,
     Array.from({ length: 1_010 }, () => ({ purpose: 'operator' as const, blob: null })),
   )
-  assert.equal(await dropOldMail(node.foundation, 500), false)
+  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), false)
   assert.equal(await count(), 1_000)
   clock.advance(31 * dayMs)
-  assert.equal(await dropOldMail(node.foundation, 500), true)
-  assert.equal(await dropOldMail(node.foundation, 500), true)
-  assert.equal(await dropOldMail(node.foundation, 500), false)
+  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), true)
+  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), true)
+  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), false)
   assert.equal(await count(), 0)
   assert.deepEqual(await db.query('select from raw where id is not null'), [])
 })

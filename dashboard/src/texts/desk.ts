@@ -344,6 +344,8 @@ export const desk = {
       'queue.resumed': 'Queue resumed',
       'queue.flushed': 'Queue flushed',
       'queue.cancelled': 'Queue cancelled',
+      'secret.rotated': 'Secret key rotated',
+      'secret.replaced': 'Lost secret key replaced',
       'member.invited': 'Member invited',
       'member.invitation_withdrawn': 'Invitation withdrawn',
       'member.joined': 'Member joined',

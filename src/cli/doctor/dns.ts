@@ -2,6 +2,7 @@
 import { networkInterfaces } from 'node:os'
 import type { Settings } from '../../config/settings.ts'
 import type { DnsAnswer, Resolver } from '../../dns/resolver.ts'
+import type { ManagedKey } from '../../flow/domains/managed-keys.ts'
 import { type Check, failed, ok, warning } from './checks.ts'
 
 interface TextRecord {
@@ -14,12 +15,12 @@ export interface ManagedDomain {
   domain: string
   mailHost: string
   mx: { name: string; preference: number; value: string }
-  dkim: TextRecord[]
+  dkim: ManagedKey[]
   spf: TextRecord
   dmarc: TextRecord
 }
 
-export function recordsOf({ managedDomain: domain, mailHost }: Settings, dkim: TextRecord[]): ManagedDomain {
+export function recordsOf({ managedDomain: domain, mailHost }: Settings, dkim: ManagedKey[]): ManagedDomain {
   return {
     domain,
     mailHost,
@@ -90,17 +91,29 @@ export function evaluateMx(
   )
 }
 
-/** Whether the key that is published is the one that signs. */
-export function evaluateDkim(wanted: TextRecord, answer: DnsAnswer<string>): Check {
+type PublishedKey = Pick<ManagedKey, 'name' | 'value' | 'zoneLine' | 'state' | 'publishedUntil'>
+
+/** Whether the key is published: the one that signs, one that is to, and one whose mail may still be on its way. */
+export function evaluateDkim(wanted: PublishedKey, answer: DnsAnswer<string>): Check {
+  const { state, zoneLine } = wanted
   const name = `DNS: DKIM ${wanted.name.split('.', 1)[0]}`
   const found = foundIn(answer)
+  const until = wanted.publishedUntil?.slice(0, 10)
+  const uses = {
+    active: 'the key that signs',
+    pending: 'the new key, which signs within seconds where a node runs the role jobs',
+    retired: `a key that signs no more; take it away after ${until}`,
+  }
   if (found.some((text) => keyIn(text) === keyIn(wanted.value)))
-    return ok(name, `${wanted.name} has the key that signs`)
-  const detail =
-    found.length > 0
-      ? `${wanted.name} has another key than the one that signs`
-      : `${wanted.name} is not there`
-  return unanswered(name, answer) ?? failed(name, detail, `publish: ${wanted.name} TXT "${wanted.value}"`)
+    return ok(name, `${wanted.name} has ${uses[state]}`)
+  const detail = found.length > 0 ? `${wanted.name} has another key` : `${wanted.name} is not there`
+  const losses = {
+    active: found.length > 0 ? ' than the one that signs' : '',
+    pending: ': it waits to be published, and the one before it signs until then',
+    retired: `: mail that it signed may be on its way until ${until}`,
+  }
+  const grade = state === 'active' ? failed : warning
+  return unanswered(name, answer) ?? grade(name, `${detail}${losses[state]}`, `publish: ${zoneLine}`)
 }
 
 /** The `p=` tag; white space in it means nothing. */

@@ -1,6 +1,7 @@
 // What the doctor makes of certificates and DNS answers, and how it says so.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { ManagedKey } from '../../flow/domains/managed-keys.ts'
 import { type Check, evaluateCertificate, failed, ok, skipped, warning } from './checks.ts'
 import { checkRecords, evaluateDkim, evaluateMx, evaluateSpf, type ManagedDomain } from './dns.ts'
 import { formatCheck } from './doctor.ts'
@@ -26,7 +27,17 @@ for (const [what, validTo, isForHost, status, word] of [
   })
 
 const mx = { name: 'example.com', preference: 10, value: 'mx.example.com' }
-const dkim = { name: 'ph1._domainkey.example.com', value: 'v=DKIM1; k=rsa; p=ABCD' }
+const value = 'v=DKIM1; k=rsa; p=ABCD'
+const dkim: ManagedKey = {
+  ...{ selector: 'ph1', algorithm: 'rsa-sha256', state: 'active', publishedUntil: null },
+  ...{
+    name: 'ph1._domainkey.example.com',
+    value,
+    zoneLine: `ph1._domainkey.example.com. 3600 IN TXT "${value}"`,
+  },
+}
+const pending: ManagedKey = { ...dkim, state: 'pending' }
+const retired: ManagedKey = { ...dkim, state: 'retired', publishedUntil: '2026-11-28T10:00:00.000Z' }
 const spf = { name: 'example.com', value: 'v=spf1 a:mx.example.com -all' }
 const found = <Found>(...records: Found[]) => ({ status: 'ok' as const, records })
 const missing = { status: 'nxdomain' as const }
@@ -50,6 +61,10 @@ const answers: [string, Check, Check['status'], RegExp][] = [
   ['DKIM, spaced', evaluateDkim(dkim, found('v=DKIM1; p = AB CD ; k=rsa')), 'ok', /the key that signs/],
   ['DKIM of another key', evaluateDkim(dkim, found('v=DKIM1; p=WXYZ')), 'failed', /another key/],
   ['no DKIM', evaluateDkim(dkim, { status: 'nodata' }), 'failed', /not there/],
+  ['a new key in DNS', evaluateDkim(pending, found(value)), 'ok', /the new key, which signs within seconds/],
+  ['a new key not in DNS', evaluateDkim(pending, missing), 'warning', /waits to be published/],
+  ['a former key in DNS', evaluateDkim(retired, found(value)), 'ok', /take it away after 2026-11-28/],
+  ['a former key not in DNS', evaluateDkim(retired, missing), 'warning', /on its way until 2026-11-28/],
   ['SPF among others', evaluateSpf(spf, found('something=else', 'v=spf1 mx -all')), 'ok', /v=spf1 mx -all/],
   ['two SPF', evaluateSpf(spf, found('v=spf1 -all', 'v=spf1 mx -all')), 'failed', /2 policies/],
   ['what only begins like SPF', evaluateSpf(spf, found('v=spf10 -all')), 'failed', /no policy/],

@@ -4,7 +4,7 @@ import { silentLog } from '../../base/log.ts'
 import { SettingError } from '../../config/setting-reader.ts'
 import type { Settings } from '../../config/settings.ts'
 import { Resolver } from '../../dns/resolver.ts'
-import { listSigningRecords, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
+import { listManagedKeys, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
 import { type Foundation, openExisting } from '../../foundation.ts'
 import { loadSettings } from '../context.ts'
 import { checkOrdered } from './acme.ts'
@@ -28,6 +28,7 @@ import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
 import { checkOperatorMail } from './operator-mail.ts'
 import { checkNames, checkOutbound, checkWayOut } from './outbound.ts'
 import { checkRspamd } from './rspamd.ts'
+import { checkSecretKey } from './secret-key.ts'
 
 interface Findings {
   checks: Check[]
@@ -131,12 +132,12 @@ async function examineFoundation(
   const signing = await checkSigning(foundation)
   found(await noteClaim(folder, db, settings))
   found(await checkDatabase(db, settings))
-  found(await checkBlobs(blobs, db, settings), signing)
+  found(await checkBlobs(blobs, db, settings), await checkSecretKey(foundation), signing)
   found(await checkInboxes(db, settings))
   found(...(await checkDmarcReports(foundation)))
   found(await checkOperatorMail(db))
   if (settings.acme) found(await checkOrdered(foundation))
-  return recordsOf(settings, await listSigningRecords(db, settings.managedDomain))
+  return recordsOf(settings, await listManagedKeys(db, settings.managedDomain))
 }
 
 /** What the service would refuse to start over; without a data folder nothing was looked at that matters. */
@@ -151,7 +152,10 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
   const { managedDomain, secretKeyFile } = foundation.settings
   try {
     const keys = await loadSigningKeys(foundation, managedDomain)
-    return ok(name, `${keys.map(({ selector }) => selector).join(', ')} of ${managedDomain} can be opened`)
+    const known = await listManagedKeys(foundation.db, managedDomain)
+    const waiting = known.filter(({ state }) => state === 'pending').map(({ selector }) => selector)
+    const signs = `${keys.map(({ selector }) => selector).join(', ')} of ${managedDomain} can be opened`
+    return ok(name, waiting.length > 0 ? `${signs}; ${waiting.join(', ')} wait to be published` : signs)
   } catch (error) {
     // A key that does not open was sealed with another secret key; the database's own faults come the same way.
     return failed(

@@ -18,8 +18,9 @@ import {
   recordOrderFailed,
   type StoredCertificate,
 } from '../../store/certificates.ts'
+import { openAccountKey, sealAccountKey, sealCertificateKey } from '../certificate-secret.ts'
+import { requireSealingKey } from '../secret-key.ts'
 import { afterEnd, afterFailure, decideOrder, followRefusals, isWorthOrdering } from './decide-order.ts'
-import { openAccountKey, sealAccountKey, sealCertificateKey } from './sealed-keys.ts'
 import type { WantedNames } from './wanted-names.ts'
 
 export interface CertificateOrdersDeps {
@@ -81,8 +82,11 @@ async function openAccount({
   if (known) return known
   const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-  const row = { directory, sealedKey: sealAccountKey(secretBox, directory, key) }
-  await insertAcmeAccount(db.writer, row, clock.now())
+  await db.transaction(async (tx) => {
+    await requireSealingKey(tx, secretBox)
+    const row = { directory, sealedKey: sealAccountKey(secretBox, directory, key) }
+    await insertAcmeAccount(tx, row, clock.now())
+  })
   return (await findAcmeAccount(db, directory))!
 }
 
@@ -131,8 +135,12 @@ async function record(
   for (const { name, reason } of ordered.refused)
     log.warn({ directory, name, reason }, 'a name is left out of the certificate')
   const refusals = followRefusals(account.refusals, names, ordered.refused, now)
-  const certificate = ordered.status === 'issued' ? storedOf(deps, ordered) : null
-  await recordOrderEnded(db.writer, directory, { certificate, refusals, retryAt: afterEnd(now) })
+  const certificate = await db.transaction(async (tx) => {
+    await requireSealingKey(tx, deps.secretBox)
+    const certificate = ordered.status === 'issued' ? storedOf(deps, ordered) : null
+    await recordOrderEnded(tx, directory, { certificate, refusals, retryAt: afterEnd(now) })
+    return certificate
+  })
   if (!certificate) return
   const { names: issuedNames, expiresAt } = certificate
   log.info({ directory, names: issuedNames, expiresAt }, 'a certificate was issued')

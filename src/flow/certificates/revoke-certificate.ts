@@ -10,7 +10,7 @@ import {
   findAcmeAccount,
   type StoredCertificate,
 } from '../../store/certificates.ts'
-import { openAccountKey } from './sealed-keys.ts'
+import { openAccountKey } from '../certificate-secret.ts'
 
 /** Has the certificate revoked and takes it away; nodes then order another, with a new key. Returns what it was. */
 export async function revokeStored(

@@ -9,7 +9,7 @@ import type { SecretBox } from '../../base/secret-box.ts'
 import { returnPathHostOf } from '../../dns/domain-records.ts'
 import type { DkimKey } from '../../mailauth/dkim-sign.ts'
 import type { Db } from '../../postgres/db.ts'
-import { type DomainKeyRow, listDomainKeys } from '../../store/dkim-keys.ts'
+import { type KeyInLifeRow, listDkimKeys, listDomainKeys } from '../../store/dkim-keys.ts'
 import { findClaim } from '../../store/domains.ts'
 import { openDkimKey } from '../dkim-secret.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
@@ -25,8 +25,8 @@ interface Deps {
   log: Log
   secretBox: SecretBox
   domains: ProvedDomains
-  /** The deployment's own domain. */
-  managed: { domain: string; keys: DkimKey[] }
+  /** The deployment's own. */
+  managedDomain: string
 }
 
 const maxKnown = 10_000
@@ -34,16 +34,20 @@ const maxKnown = 10_000
 /** The identities of a node; a key is parsed once, and which ones sign is known for a second. */
 export class SendingIdentities {
   readonly #deps: Deps
-  readonly #managed: SendingIdentity
   readonly #keys: KnownFor<DomainId, DkimKey[]>
+  readonly #managedKeys: KnownFor<string, DkimKey[]>
   readonly #parsed = new BoundedMap<string, KeyObject | null>(maxKnown)
 
   constructor(deps: Deps) {
     this.#deps = deps
-    this.#managed = { keys: deps.managed.keys, returnPathHost: deps.managed.domain }
+    const { clock } = deps
     this.#keys = new KnownFor({
-      ...{ name: 'read keys', clock: deps.clock, ms: 1_000, max: maxKnown },
+      ...{ name: 'read keys', clock, ms: 1_000, max: maxKnown },
       load: (ids) => this.#readKeys(ids),
+    })
+    this.#managedKeys = new KnownFor({
+      ...{ name: 'read managed keys', clock, ms: 1_000, max: 1 },
+      load: ([domain]) => this.#readManaged(domain!),
     })
   }
 
@@ -53,8 +57,11 @@ export class SendingIdentities {
     domain: string,
     origin: 'inbox' | 'domain',
   ): Promise<SendingIdentity | 'unproved' | 'gone'> {
-    const { managed, domains, db } = this.#deps
-    if (domain === managed.domain) return this.#managed
+    const { managedDomain, domains, db } = this.#deps
+    if (domain === managedDomain) {
+      const keys = await this.#managedKeys.find(domain)
+      return keys ? { keys, returnPathHost: domain } : 'unproved'
+    }
     const proved = await domains.findSending(organizationId, domain)
     if (!proved) {
       // A domain with inboxes cannot be deleted. Without a claim this one is a managed domain that the deployment had
@@ -70,25 +77,32 @@ export class SendingIdentities {
   /** The active ones that can be opened: one that cannot is its own domain's trouble alone. */
   async #readKeys(ids: DomainId[]): Promise<Map<DomainId, DkimKey[]>> {
     const rows = await listDomainKeys(this.#deps.db, ids)
-    const keys = rows.flatMap((row) => {
-      const key = row.state === 'active' && this.#parse(row)
-      return key ? [{ domainId: row.domainId, key }] : []
-    })
+    const keys = rows.flatMap((row) =>
+      this.#parseActive(row, row.domainId).map((key) => ({ domainId: row.domainId, key })),
+    )
     const byDomain = Map.groupBy(keys, ({ domainId }) => domainId)
     return new Map([...byDomain].map(([id, found]) => [id, found.map(({ key }) => key)]))
   }
 
-  #parse(row: DomainKeyRow): DkimKey | null {
-    const { domain, selector, algorithm, domainId } = row
-    const name = `${domainId} ${selector}`
+  async #readManaged(domain: string): Promise<Map<string, DkimKey[]>> {
+    const rows = await listDkimKeys(this.#deps.db, domain)
+    const keys = rows.flatMap((row) => this.#parseActive(row, 'managed'))
+    return new Map(keys.length > 0 ? [[domain, keys]] : [])
+  }
+
+  /** The key, where it signs and can be opened. */
+  #parseActive(row: KeyInLifeRow, owner: string): DkimKey[] {
+    const { domain, selector, algorithm, state } = row
+    if (state !== 'active') return []
+    const name = `${owner} ${selector}`
     const known = this.#parsed.get(name)
     const privateKey = known === undefined ? this.#open(row) : known
     if (known === undefined) this.#parsed.set(name, privateKey)
-    return privateKey && { domain, selector, algorithm, privateKey }
+    return privateKey ? [{ domain, selector, algorithm, privateKey }] : []
   }
 
   /** Null where it was sealed with another key, or altered: told once, and the domain's mail waits for a key that opens. */
-  #open(row: DomainKeyRow): KeyObject | null {
+  #open(row: KeyInLifeRow): KeyObject | null {
     const { secretBox, log } = this.#deps
     try {
       return openDkimKey(secretBox, row)

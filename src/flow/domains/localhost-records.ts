@@ -1,7 +1,7 @@
 // What DNS would say of names below localhost, which it is never asked: the keys of a managed domain there, and nothing else.
 import type { DnsAnswer, DnsRecords, DnsType, Resolver } from '../../dns/resolver.ts'
 import type { Db } from '../../postgres/db.ts'
-import { listSigningRecords } from './managed-keys.ts'
+import { listManagedKeys } from './managed-keys.ts'
 
 /** As with the short TTLs of names that people are at work on. */
 const ttlSeconds = 60
@@ -17,7 +17,7 @@ export function knowingLocalhost(
       if (!/(^|\.)localhost\.?$/i.test(name)) return await resolver.resolve(type, name)
       const isKey = type === 'TXT' && name.toLowerCase().endsWith(`._domainkey.${managedDomain}`)
       // What is asked of DNS is never rejected: a database out of reach is a server that does not answer.
-      const published = isKey ? await listSigningRecords(db, managedDomain).catch(() => null) : []
+      const published = isKey ? await listManagedKeys(db, managedDomain).catch(() => null) : []
       if (published === null) return { status: 'temporary', reason: 'the keys cannot be read now' }
       const records = published
         .filter((record) => record.name === name.toLowerCase())

@@ -1,41 +1,135 @@
-// The keys that sign: the deployment's own domain's, made at the first start, sealed at rest, parsed once.
+// The keys of the deployment's own domain: made at the first start, rotated when the operator asks, used once DNS shows them.
 import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
-import type { DkimKey } from '../../mailauth/dkim-sign.ts'
-import type { Db } from '../../postgres/db.ts'
-import { insertDkimKey, listDkimKeys } from '../../store/dkim-keys.ts'
-import { makeDkimKey, openDkimKey } from '../dkim-secret.ts'
+import { dkimRecordOf, writeZoneLine } from '../../dns/domain-records.ts'
+import { evaluate, selectorsSeen } from '../../dns/evaluate-domain.ts'
+import { lookupRecords } from '../../dns/lookup-domain.ts'
+import type { Resolver } from '../../dns/resolver.ts'
+import type { DkimAlgorithm, DkimKey } from '../../mailauth/dkim-sign.ts'
+import type { Db, Queryable } from '../../postgres/db.ts'
+import {
+  activateFoundKeys,
+  insertDkimKey,
+  type KeyInLifeRow,
+  listDkimKeys,
+  trimRetiredKeys,
+} from '../../store/dkim-keys.ts'
+import { lockProof } from '../../store/domains.ts'
+import { operator, recordDeed } from '../audit.ts'
+import {
+  algorithmsToRotate,
+  listedRetiredMs,
+  makeDkimKey,
+  makeDomainKeys,
+  maxRetiredKeys,
+  openDkimKey,
+  sealDkimKey,
+} from '../dkim-secret.ts'
+import { requireSealingKey } from '../secret-key.ts'
 
-/** The domain's signing keys; the first to ask makes one. */
-export async function loadSigningKeys(
-  deps: { db: Db; clock: Clock; secretBox: SecretBox },
-  domain: string,
-): Promise<DkimKey[]> {
-  const { db, secretBox } = deps
+type Deps = { db: Db; clock: Clock; secretBox: SecretBox }
+
+/** A key as operators see it. */
+export interface ManagedKey {
+  selector: string
+  algorithm: DkimAlgorithm
+  state: KeyInLifeRow['state']
+  /** What is to be published. */
+  name: string
+  value: string
+  /** The same as a line of a zone file, its text in strings that DNS can hold. */
+  zoneLine: string
+  /** ISO 8601: until when the key of one that signs no more is to stay published; null for the others. */
+  publishedUntil: string | null
+}
+
+/** The domain's signing keys; the first to ask makes one. Throws where one does not open. */
+export async function loadSigningKeys(deps: Deps, domain: string): Promise<DkimKey[]> {
+  const { db, clock, secretBox } = deps
   let rows = await listDkimKeys(db, domain)
   if (rows.length === 0) {
-    await makeKey(deps, domain)
+    const made = await makeDkimKey({ domain, selector: 'ph1', algorithm: 'rsa-sha256' })
+    await db.transaction(async (tx) => {
+      await requireSealingKey(tx, secretBox)
+      await insertDkimKey(tx, { ...sealDkimKey(secretBox, made), state: 'active' }, clock.now())
+    })
     rows = await listDkimKeys(db, domain)
   }
-  return rows.map((row) => {
-    const { selector, algorithm } = row
-    return { domain, selector, algorithm, privateKey: openDkimKey(secretBox, row) }
+  return rows
+    .filter(({ state }) => state === 'active')
+    .map((row) => {
+      const { selector, algorithm } = row
+      return { domain, selector, algorithm, privateKey: openDkimKey(secretBox, row) }
+    })
+}
+
+/** All keys of the domain with what is to be published of them, in the order in which they were made. */
+export async function listManagedKeys(db: Queryable, domain: string): Promise<ManagedKey[]> {
+  return (await listDkimKeys(db, domain)).map((row) => {
+    const { selector, algorithm, state, retiredAt } = row
+    const record = dkimRecordOf(row)
+    const until = retiredAt && new Date(retiredAt.getTime() + listedRetiredMs)
+    return {
+      ...{ selector, algorithm, state, name: record.name, value: record.value },
+      ...{ zoneLine: writeZoneLine(record), publishedUntil: until?.toISOString() ?? null },
+    }
   })
 }
 
-async function makeKey(
-  { db, clock, secretBox }: { db: Db; clock: Clock; secretBox: SecretBox },
+/**
+ * Adds a new key of each algorithm, unless one waits to be published already. They sign once DNS shows them, or at once where
+ * nothing is published (`publication: 'none'`), in place of those of their algorithm. Returns how many were made.
+ */
+export async function rotateManagedKeys(
+  { db, clock, secretBox }: Deps,
   domain: string,
-): Promise<void> {
-  const row = await makeDkimKey(secretBox, { domain, selector: 'ph1', algorithm: 'rsa-sha256' })
-  await db.transaction((tx) => insertDkimKey(tx, row, clock.now()))
+  publication: 'dns' | 'none',
+): Promise<number> {
+  // Made before the lock is taken, which costs a tenth of a second; what is not needed is dropped.
+  const made = await makeDomainKeys(domain, algorithmsToRotate(await listDkimKeys(db, domain)))
+  return await db.transaction(async (tx) => {
+    await requireSealingKey(tx, secretBox)
+    await lockProof(tx, domain)
+    const algorithms = algorithmsToRotate(await listDkimKeys(tx, domain))
+    const wanted = made.filter(({ algorithm }) => algorithms.includes(algorithm))
+    const at = clock.now()
+    for (const key of wanted)
+      await insertDkimKey(tx, { ...sealDkimKey(secretBox, key), state: 'pending' }, at)
+    const owner = { domain, domainId: null }
+    if (publication === 'none') {
+      const all = (await listDkimKeys(tx, domain)).map(({ selector }) => selector)
+      await activateFoundKeys(tx, owner, all, at)
+    }
+    await trimRetiredKeys(tx, owner, maxRetiredKeys)
+    if (wanted.length > 0)
+      await recordDeed(tx, null, operator, { action: 'domain.keys_rotated', subject: domain, at })
+    return wanted.length
+  })
 }
 
-/** What is to be published for the domain: the names and values of its TXT records. */
-export async function listSigningRecords(db: Db, domain: string): Promise<{ name: string; value: string }[]> {
-  const rows = await listDkimKeys(db, domain)
-  return rows.map(({ selector, publicRecord }) => ({
-    name: `${selector}._domainkey.${domain}`,
-    value: publicRecord,
-  }))
+interface CheckDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  resolver: Pick<Resolver, 'resolve'>
+}
+
+/** Lets those keys sign that waited to be published, and that DNS shows by now; does nothing while none waits. */
+export async function switchManagedKeys(
+  { db, clock, log, resolver }: CheckDeps,
+  domain: string,
+): Promise<void> {
+  const waiting = (await listDkimKeys(db, domain)).filter(({ state }) => state === 'pending')
+  if (waiting.length === 0) return
+  const records = waiting.map(dkimRecordOf)
+  const seen = selectorsSeen(waiting, evaluate(records, await lookupRecords(resolver, records), 'nobody'))
+  if (seen.length === 0) return
+  const at = clock.now()
+  const owner = { domain, domainId: null }
+  if (await db.transaction((tx) => activateFoundKeys(tx, owner, seen, at)))
+    log.info(
+      { domain, selectors: seen },
+      'DNS shows new DKIM keys of the managed domain, which sign from now on',
+    )
 }

@@ -6,7 +6,7 @@ import { type DomainId, newUuid } from '../../base/ids.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import { normalizeDomain } from '../../mail/domain-name.ts'
 import type { Db, Queryable, Tx } from '../../postgres/db.ts'
-import { type DkimKeyRow, insertDomainKey } from '../../store/dkim-keys.ts'
+import { insertDomainKey } from '../../store/dkim-keys.ts'
 import {
   countDomains,
   type DomainRow,
@@ -18,7 +18,8 @@ import {
 import { lockOrganization } from '../../store/organizations.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
-import { domainAlgorithms, makeDomainKeys } from '../dkim-secret.ts'
+import { domainAlgorithms, makeDomainKeys, sealDkimKey, type UnsealedKey } from '../dkim-secret.ts'
+import { requireSealingKey } from '../secret-key.ts'
 import { type DomainView, type ViewDeps, viewOneDomain } from './domain-view.ts'
 
 type Deps = ViewDeps & { db: Db; clock: Clock; secretBox: SecretBox; managedDomain: string }
@@ -39,8 +40,9 @@ export async function registerDomain(deps: Deps, caller: Caller, given: string):
   // Asked before keys are made, which costs a tenth of a second, and again under the lock.
   const known = await admit(db, caller.limits.domains)
   if (known) return await viewOneDomain(db, deps, known)
-  const keys = await makeDomainKeys(secretBox, name, domainAlgorithms)
+  const keys = await makeDomainKeys(name, domainAlgorithms)
   return await db.transaction(async (tx) => {
+    await requireSealingKey(tx, secretBox)
     const organization = await lockOrganization(tx, caller.organizationId)
     const row =
       (await admit(tx, organization!.limits.domains)) ?? (await insert(tx, deps, caller, name, keys))
@@ -64,10 +66,10 @@ const untouched: Standing = { reasons: [], checkedAt: null, failures: 0, failing
 
 async function insert(
   tx: Tx,
-  { clock }: Deps,
+  { clock, secretBox }: Deps,
   caller: Caller,
   name: string,
-  keys: DkimKeyRow[],
+  keys: UnsealedKey[],
 ): Promise<DomainRow> {
   const at = clock.now()
   const { organizationId } = caller
@@ -88,7 +90,8 @@ async function insert(
     updatedAt: at,
   }
   await insertDomain(tx, row)
-  for (const key of keys) await insertDomainKey(tx, { ...key, domainId: row.id, organizationId }, at)
+  for (const key of keys)
+    await insertDomainKey(tx, { ...sealDkimKey(secretBox, key), domainId: row.id, organizationId }, at)
   await recordDeed(tx, organizationId, actorOf(caller), { action: 'domain.registered', subject: name, at })
   return row
 }

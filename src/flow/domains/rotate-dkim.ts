@@ -9,13 +9,11 @@ import { insertDomainKey, listDomainKeys, trimRetiredKeys } from '../../store/dk
 import { findDomain, lockDomain, touchDomain } from '../../store/domains.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
-import { domainAlgorithms, makeDomainKeys } from '../dkim-secret.ts'
+import { algorithmsToRotate, makeDomainKeys, maxRetiredKeys, sealDkimKey } from '../dkim-secret.ts'
+import { requireSealingKey } from '../secret-key.ts'
 import { type DomainView, type ViewDeps, viewOneDomain } from './domain-view.ts'
 
 type Deps = ViewDeps & { db: Db; clock: Clock; secretBox: SecretBox }
-
-/** Whoever rotates again and again within the days that retired keys stay listed meets an end to the list. */
-const maxRetired = 8
 
 /** Adds a new key of each algorithm, unless one waits to be published already. */
 export async function rotateDkim(deps: Deps, caller: Caller, id: string): Promise<DomainView> {
@@ -24,18 +22,20 @@ export async function rotateDkim(deps: Deps, caller: Caller, id: string): Promis
   if (!known) throw gone()
   requireWholeOrganization(caller)
   // Asked before keys are made, which costs a tenth of a second, and again under the lock.
-  const keys = await makeDomainKeys(secretBox, known.name, await algorithmsToRotate(db, known.id))
+  const keys = await makeDomainKeys(known.name, await askAlgorithms(db, known.id))
   return await db.transaction(async (tx) => {
+    await requireSealingKey(tx, secretBox)
     const row = await lockDomain(tx, caller.organizationId, id)
     if (!row) throw gone()
-    const algorithms = await algorithmsToRotate(tx, row.id)
+    const algorithms = await askAlgorithms(tx, row.id)
     const wanted = keys.filter(({ algorithm }) => algorithms.includes(algorithm))
     if (wanted.length === 0) return await viewOneDomain(tx, deps, row)
     const at = clock.now()
     for (const key of wanted) {
-      await insertDomainKey(tx, { ...key, domainId: row.id, organizationId: row.organizationId }, at)
+      const sealed = sealDkimKey(secretBox, key)
+      await insertDomainKey(tx, { ...sealed, domainId: row.id, organizationId: row.organizationId }, at)
     }
-    await trimRetiredKeys(tx, row.id, maxRetired)
+    await trimRetiredKeys(tx, { domain: row.name, domainId: row.id }, maxRetiredKeys)
     await touchDomain(tx, row.id, at)
     const deed = { action: 'domain.keys_rotated', subject: row.name, at } as const
     await recordDeed(tx, row.organizationId, actorOf(caller), deed)
@@ -43,10 +43,8 @@ export async function rotateDkim(deps: Deps, caller: Caller, id: string): Promis
   })
 }
 
-/** Those of which no key waits to be published. */
-async function algorithmsToRotate(db: Queryable, id: DomainId): Promise<DkimAlgorithm[]> {
-  const waiting = (await listDomainKeys(db, [id])).filter(({ state }) => state === 'pending')
-  return domainAlgorithms.filter((algorithm) => waiting.every((key) => key.algorithm !== algorithm))
+async function askAlgorithms(db: Queryable, id: DomainId): Promise<DkimAlgorithm[]> {
+  return algorithmsToRotate(await listDomainKeys(db, [id]))
 }
 
 function gone(): ServiceError {

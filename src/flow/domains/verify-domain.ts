@@ -3,17 +3,11 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
-import { type DomainRecord, questionOf } from '../../dns/domain-records.ts'
-import { type Evaluation, evaluate } from '../../dns/evaluate-domain.ts'
+import { type Evaluation, evaluate, selectorsSeen } from '../../dns/evaluate-domain.ts'
 import { type Found, lookupRecords } from '../../dns/lookup-domain.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import {
-  activateFoundKeys,
-  type DomainKeyRow,
-  deleteRetiredKeys,
-  listDomainKeys,
-} from '../../store/dkim-keys.ts'
+import { activateFoundKeys, deleteRetiredKeys, listDomainKeys } from '../../store/dkim-keys.ts'
 import {
   claimDueDomains,
   type DomainRow,
@@ -25,6 +19,7 @@ import {
 } from '../../store/domains.ts'
 import { announce } from '../../store/outbox.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
+import { listedRetiredMs } from '../dkim-secret.ts'
 import { nextStanding } from '../states.ts'
 import { type DomainView, recordsOf, type ViewDeps, viewOneDomain } from './domain-view.ts'
 
@@ -32,7 +27,6 @@ type Deps = ViewDeps & { db: Db; clock: Clock; resolver: Pick<Resolver, 'resolve
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-const listedRetiredMs = 7 * dayMs
 /** A node that dies over a check leaves it to others after this. */
 const leaseMs = 10 * 60_000
 const clockDifferenceMs = 60_000
@@ -105,24 +99,18 @@ async function record(
   const records = recordsOf(row, keys, deps)
   const isTaken = await isProvedByAnother(tx, row.organizationId, row.name)
   const evaluation = evaluate(records, found, isTaken ? 'another' : 'nobody')
-  const haveKeysChanged = await activateFoundKeys(tx, row.id, selectorsFound(keys, records, evaluation), at)
+  const haveKeysChanged = await activateFoundKeys(
+    tx,
+    { domain: row.name, domainId: row.id },
+    selectorsSeen(keys, evaluation),
+    at,
+  )
   const next = follow(row, evaluation, at)
   const moves = movesBetween(row, next)
   if (moves.size > 0 || haveKeysChanged) next.updatedAt = at
   await updateChecked(tx, next)
   await announceMoves(tx, next, moves, at)
   return next
-}
-
-function selectorsFound(keys: DomainKeyRow[], records: DomainRecord[], evaluation: Evaluation): string[] {
-  const found = new Set(
-    records
-      .filter((record) => evaluation.records.get(questionOf(record))?.status === 'valid')
-      .map(({ name }) => name),
-  )
-  return keys
-    .filter(({ selector, domain }) => found.has(`${selector}._domainkey.${domain}`))
-    .map(({ selector }) => selector)
 }
 
 /** The row after a check. */

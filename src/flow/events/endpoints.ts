@@ -22,6 +22,7 @@ import type { AddressGuard } from '../../webhook/address-guard.ts'
 import { newSigningSecret } from '../../webhook/sign.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
+import { requireSealingKey } from '../secret-key.ts'
 import { sealSigningSecret } from '../signing-secret.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -58,6 +59,7 @@ export async function openWebhook(
   }
   const secret = newSigningSecret()
   await db.transaction(async (tx) => {
+    await requireSealingKey(tx, secretBox)
     const organization = await lockOrganization(tx, caller.organizationId)
     const count = await countWebhooks(tx, caller.organizationId)
     if (count >= organization!.limits.webhookEndpoints)
@@ -109,6 +111,7 @@ export async function rotateSecret(
   id: string,
 ): Promise<{ webhook: WebhookRow; secret: string }> {
   return await db.transaction(async (tx) => {
+    await requireSealingKey(tx, secretBox)
     const webhook = await lockOwn(tx, caller, id)
     const at = clock.now()
     const secret = newSigningSecret()

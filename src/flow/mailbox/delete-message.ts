@@ -5,7 +5,7 @@ import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { Db } from '../../postgres/db.ts'
 import { endWaiting, lockSubmissionDeliveries } from '../../store/deliveries.ts'
 import { lockInbox } from '../../store/inboxes.ts'
-import { deleteMessageRow, findMessage } from '../../store/messages.ts'
+import { deleteMessageRows, findMessage } from '../../store/messages.ts'
 import { deleteUnusedRaws } from '../../store/raws.ts'
 import { eraseResults } from '../../store/submissions.ts'
 import { actorOf, recordDeed } from '../audit.ts'
@@ -32,7 +32,7 @@ export async function deleteMessage(
       await endWaiting(tx, waiting, end, clock.now())
       await eraseResults(tx, [message.submissionId])
     }
-    await deleteMessageRow(tx, message, clock.now())
+    await deleteMessageRows(tx, [message], clock.now())
     const deed = {
       action: 'message.deleted',
       subject: message.id,

@@ -49,8 +49,7 @@ const readingMs = 1_000
 /** What takes longer has failed, and has twice as long the next time, three times as long after that. */
 const timeLimitMs = 1_000
 
-/** Operators' mail goes after this time, and sooner when more than that many have come since. */
-const keptMs = 30 * 86_400_000
+/** Operators' mail goes before its time where more than that many have come since. */
 const maxKept = 1_000
 /** Large ones go sooner, but not on their first day, so that there is room again for new ones: past 256 MiB none are taken. */
 const keptBytes = 192 << 20
@@ -212,6 +211,7 @@ function proofOf(secretBox: SecretBox, kept: Kept, report: Report): ReturnPathTo
 /** Deletes a chunk of what has been kept for operators long enough; returns whether there may be more. */
 export async function dropOldMail(
   { db, clock, blobs }: Pick<ReportDeps, 'db' | 'clock' | 'blobs'>,
+  keptMs: number,
   limit: number,
 ): Promise<boolean> {
   const before = new Date(clock.nowMs() - keptMs)

@@ -1,9 +1,16 @@
-// Forgets what was kept about people for a time: links, invitations, attempts, sessions, addresses that nobody proved.
+// Forgets what was kept for a time: links, invitations, attempts, sessions, addresses nobody proved, digests of former keys.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
+import { deleteVerifiers } from '../../store/secret-keys.ts'
 import { deleteStale } from '../../store/stale-people.ts'
+
+/** A day longer than a return path is believed. */
+const verifiersMs = 31 * 86_400_000
 
 /** Forgets up to `limit` of each; returns whether there may be more. */
 export async function purgeStale({ db, clock }: { db: Db; clock: Clock }, limit: number): Promise<boolean> {
-  return await db.transaction((tx) => deleteStale(tx, clock.now(), limit))
+  return await db.transaction(async (tx) => {
+    await deleteVerifiers(tx, new Date(clock.nowMs() - verifiersMs))
+    return await deleteStale(tx, clock.now(), limit)
+  })
 }

@@ -1,9 +1,9 @@
 // The private keys of the account at an authority and of the certificate, at rest: sealed together with what they belong to.
-import type { SecretBox } from '../../base/secret-box.ts'
-import type { AcmeAccountRow, StoredCertificate } from '../../store/certificates.ts'
+import type { SecretBox } from '../base/secret-box.ts'
+import type { AcmeAccountRow, StoredCertificate } from '../store/certificates.ts'
 
-const accountPurpose = 'acme-account-key'
-const certificatePurpose = 'certificate-key'
+export const accountPurpose = 'acme-account-key'
+export const certificatePurpose = 'certificate-key'
 
 /** Seals the account's key (PEM). */
 export function sealAccountKey(secretBox: SecretBox, directory: string, key: string): Buffer {

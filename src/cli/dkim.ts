@@ -1,0 +1,80 @@
+// `posthorn dkim …`: the keys that mail of the managed domain is signed with.
+import type { Command } from 'commander'
+import {
+  listManagedKeys,
+  loadSigningKeys,
+  type ManagedKey,
+  rotateManagedKeys,
+} from '../flow/domains/managed-keys.ts'
+import type { Foundation } from '../foundation.ts'
+import { type OutputOptions, print, table, withFoundation } from './context.ts'
+
+const rotateHelp = `
+New keys, RSA and Ed25519, wait beside the former ones. Publish their records, which are printed as lines of a zone file:
+once DNS shows one, a running service (role jobs) signs with it, within seconds, in place of the former key of its
+kind. Run again meanwhile, it prints the same records. A former key stays published for seven days more, for mail that
+is on its way; posthorn doctor says when each may go. In development, where nothing is published, new keys sign at once.
+Customers rotate the keys of their own domains by POST /v1/domains/{domainId}/rotate-dkim.`
+
+export function addDkimCommands(program: Command): void {
+  const dkim = program.command('dkim').description('the keys that sign mail of the managed domain')
+  dkim
+    .command('show')
+    .description('which keys sign, which wait to be published, which may be taken out of DNS')
+    .option('--json', 'print JSON')
+    .action(show)
+  dkim
+    .command('rotate')
+    .description('make new keys, which sign once their records are in DNS')
+    .addHelpText('after', rotateHelp)
+    .option('--json', 'print JSON')
+    .action(rotate)
+}
+
+async function show(options: OutputOptions): Promise<void> {
+  await withFoundation(async (foundation) => {
+    const view = await readKeys(foundation)
+    const cells = view.keys.map(({ selector, algorithm, state, publishedUntil }) => [
+      ...[selector, algorithm, state, publishedUntil ?? ''],
+    ])
+    const keys = table(['SELECTOR', 'ALGORITHM', 'STATE', 'PUBLISHED UNTIL'], cells)
+    print(options, view, [keys, ...describeWaiting(view.keys)].join('\n'))
+  })
+}
+
+async function rotate(options: OutputOptions): Promise<void> {
+  await withFoundation(async (foundation) => {
+    const { settings } = foundation
+    // The first keys, where no service has made them yet: what is rotated has to be there.
+    await loadSigningKeys(foundation, settings.managedDomain)
+    const publication = settings.isDevelopment ? 'none' : 'dns'
+    const made = await rotateManagedKeys(foundation, settings.managedDomain, publication)
+    const view = await readKeys(foundation)
+    const text = publication === 'none' ? describeAtOnce(view.keys) : describeWaiting(view.keys).join('\n')
+    print(options, { ...view, made }, text)
+  })
+}
+
+async function readKeys({ db, settings }: Foundation): Promise<{ domain: string; keys: ManagedKey[] }> {
+  const domain = settings.managedDomain
+  return { domain, keys: await listManagedKeys(db, domain) }
+}
+
+function describeAtOnce(keys: ManagedKey[]): string {
+  const signing = keys.filter(({ state }) => state === 'active').map(({ selector }) => selector)
+  return `${signing.join(', ')} sign from now on: in development nothing is published.`
+}
+
+/** What is to be done for those that wait; nothing where none does. */
+function describeWaiting(keys: ManagedKey[]): string[] {
+  const waiting = keys.filter(({ state }) => state === 'pending')
+  if (waiting.length === 0) return []
+  const former = keys.filter(({ state }) => state === 'active').map(({ selector }) => selector)
+  return [
+    '; publish these, whole lines, beside what is there:',
+    ...waiting.map(({ zoneLine }) => zoneLine),
+    '',
+    `; Until DNS shows them, ${former.join(', ')} goes on signing. A running service looks every few seconds, and signs`,
+    '; with each new key from then on. Leave the former record published for seven days more: posthorn doctor says until when.',
+  ]
+}

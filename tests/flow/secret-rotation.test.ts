@@ -1,0 +1,312 @@
+// The secret key is changed while nodes run, is broken off at every step, and is lost: nothing that can be kept is lost.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { copyFileSync, mkdirSync, rmSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type TestContext, test } from 'node:test'
+import { checkOf, SecretBox } from '../../src/base/secret-box.ts'
+import { rotateManagedKeys } from '../../src/flow/domains/managed-keys.ts'
+import { readKeyFile } from '../../src/flow/key-file.ts'
+import { purposes, type Rotation, rotateSecretKey } from '../../src/flow/rotate-secret-key.ts'
+import { readReturnPath, returnPathOf } from '../../src/mail/return-path.ts'
+import { listSealed, secretKinds } from '../../src/store/sealed-secrets.ts'
+import type { Api } from '../support/api.ts'
+import { registerDomain } from '../support/customer-domain.ts'
+import { makePlace, type Place, send, startNode, type TestNode, untilStates, urlOf } from '../support/node.ts'
+import { createCaller, type Posthorn, run, startPosthorn } from '../support/service.ts'
+import { startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
+import { startReceiver, verifyCall } from '../support/webhook-receiver.ts'
+
+const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
+const quiet = () => {}
+
+interface Webhook {
+  id: string
+  secret: string
+}
+
+async function openEndpoint(api: Api, url: string): Promise<Webhook> {
+  return await api.want('/v1/webhooks', { method: 'POST', status: 201, body: { url } })
+}
+
+/** Everything that is sealed, opened with these keys alone; answers how much that was. */
+async function openAll(
+  { db }: TestNode['foundation'],
+  keys: readonly [Buffer, ...Buffer[]],
+): Promise<number> {
+  const box = new SecretBox(keys[0])
+  box.use(keys, [])
+  let count = 0
+  for (const kind of secretKinds)
+    for (const { sealed, context } of await listSealed(db, kind, '', 1_000)) {
+      box.open(purposes[kind], sealed, context)
+      count++
+    }
+  return count
+}
+
+async function setStage(t: TestContext) {
+  const [sink, receiver] = [await startSink(t), await startReceiver(t)]
+  const place = await makePlace(t)
+  const env = {
+    ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' },
+  }
+  const node = await startNode(place, { env })
+  const { api } = await node.createCaller()
+  const webhook = await openEndpoint(api, receiver.url('/hook'))
+  await api.want(`/v1/webhooks/${webhook.id}/rotate-secret`, { method: 'POST' })
+  await registerDomain(api, 'customer.example')
+  const { db, secretBox } = node.foundation
+  await db.query(
+    `insert into acme_account (directory, sealed_key, chain, sealed_certificate_key, created_at)
+    values ('https://ca.test/', $1, 'a chain', $2, now())`,
+    [
+      secretBox.seal(purposes['account key'], 'a key', 'https://ca.test/'),
+      secretBox.seal(purposes['certificate key'], 'another', 'a chain'),
+    ],
+  )
+  return { place, node, api, receiver, sink, file: join(place.folder, 'secret-key') }
+}
+
+/** Mail goes out and its webhook comes. */
+async function prove(api: Api, calls: () => number): Promise<void> {
+  const inbox = await api.createInbox()
+  const before = calls()
+  const { submission } = await send(api, inbox, ['someone@far.test'])
+  await untilStates(api, submission.id, 'delivered')
+  await until('its webhook', () => calls() > before)
+}
+
+test('broken off after any of its steps, a rotation goes on, and nothing is lost on the way', async (t) => {
+  const { node, api, receiver, file } = await setStage(t)
+  const { db, clock, secretBox } = node.foundation
+  const token = { submissionId: '01890000-0000-7000-8000-000000000001' as never, position: 3 }
+  const [localPart] = returnPathOf(secretBox, token, 'inbox.test', clock.now()).split('@') as [string]
+  const calls = () => receiver.callsOf('/hook').length
+  const stop = new Error('broken off')
+  const rotate = (progress: (words: string) => void) => rotateSecretKey({ db, clock, file, progress })
+  const first = (await readKeyFile(file))!
+  const sealed = await openAll(node.foundation, first)
+  assert.ok(sealed >= 7, `${sealed}`)
+  const steps: string[] = []
+  for (let last = 0; ; last++) {
+    const [former] = (await readKeyFile(file))!
+    let left = last
+    const breakOff = (words: string) => {
+      if (left-- > 0) return
+      steps.push(words)
+      throw stop
+    }
+    const done = await rotate(breakOff).catch((error) => {
+      assert.equal(error, stop)
+      return null
+    })
+    // Whatever was done by then: the file opens everything, and the node works.
+    await openAll(node.foundation, (await readKeyFile(file))!)
+    if (!done) {
+      await prove(api, calls)
+      assert.match((await rotate(quiet)).status, /^(rotated|tidied)$/)
+    }
+    const [key, ...others] = (await readKeyFile(file))!
+    assert.deepEqual([key.equals(former), others], [false, []])
+    await openAll(node.foundation, [key])
+    if (done) break
+  }
+  assert.ok(steps.length >= 6, steps.join('; '))
+  await prove(api, calls)
+  // Reports about mail that was sent under the first key are still believed, and a list goes on; the key itself is no good.
+  await until('the node to follow', () => secretBox.checks.length === 1)
+  assert.deepEqual(readReturnPath(secretBox, localPart, 'inbox.test', clock.now()), token)
+  assert.equal(readReturnPath(secretBox, localPart, 'other.test', clock.now()), null)
+  await assert.rejects(openAll(node.foundation, first))
+  await assert.rejects(
+    loadStale(node, new SecretBox(first[0])),
+    (error: { code?: string }) => error.code === 'unavailable',
+  )
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  const deeds = await db.query(`select from audit_entry where action = 'secret.rotated'`)
+  assert.ok(deeds.length > 6)
+})
+
+/** A node that has missed the change makes keys. */
+async function loadStale({ foundation: { db, clock } }: TestNode, secretBox: SecretBox): Promise<void> {
+  await rotateManagedKeys({ db, clock, secretBox }, 'inbox.test', 'none')
+}
+
+/** Settings of a command over the place. */
+function settingsOf(place: Place, file: string): Record<string, string> {
+  return {
+    ...{ ...process.env, POSTHORN_DATABASE_URL: urlOf(place.connection) },
+    ...{ POSTHORN_DATA_DIR: join(place.folder, 'commands'), POSTHORN_SECRET_KEY_FILE: file },
+    ...{ POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`, POSTHORN_MANAGED_DOMAIN: 'inbox.test' },
+  } as Record<string, string>
+}
+
+test('nothing is sealed with a key that a living node does not have: the command names the node and what to copy', async (t) => {
+  const { place, node, api, receiver, file } = await setStage(t)
+  const [former] = (await readKeyFile(file))!
+  const copy = join(place.folder, 'copied-key')
+  copyFileSync(file, copy)
+  const apart = await startNode(place, { env: { POSTHORN_SECRET_KEY_FILE: copy } })
+  mkdirSync(join(place.folder, 'commands'))
+  const rotate = () => run(program, ['secret', 'rotate'], settingsOf(place, file), place.folder)
+  const refused = await rotate()
+  assert.equal(refused.status, 1)
+  const [row] = await node.foundation.db.query<{ id: number }>('select max(id) as id from node')
+  assert.match(refused.stderr, new RegExp(`not known yet to node ${row!.id} .*: copy \\S+secret-key over`))
+  assert.ok(!refused.stderr.includes(former.toString('hex')))
+  await openAll(node.foundation, [former])
+  const doctor = () => run(program, ['doctor'], settingsOf(place, file), place.folder)
+  assert.match((await doctor()).stdout, /! secret key .*the next one waits until every node has it/)
+  copyFileSync(file, copy)
+  const done = await rotate()
+  assert.deepEqual([done.status, done.stderr.includes('seals from now on')], [0, true], done.stderr)
+  assert.match(done.stdout, /The secret key is a new one.*\d+ secrets were sealed anew/)
+  await until('both nodes to follow', () =>
+    [node, apart].every(({ foundation }) => !foundation.secretBox.checks[0]!.equals(checkOf(former))),
+  )
+  await prove(api, () => receiver.callsOf('/hook').length)
+  // What is left over in the copy is no harm, and no key to go back to.
+  const tidied = await run(program, ['secret', 'rotate'], settingsOf(place, copy), place.folder)
+  assert.match(tidied.stdout, /An earlier change is complete/)
+  assert.deepEqual(await readKeyFile(copy), await readKeyFile(file))
+})
+
+/** Ends the command by SIGKILL once it has told of so many steps; resolves with them once it is gone. */
+async function killAfter(posthorn: Posthorn, steps: number): Promise<string[]> {
+  const options = { cwd: posthorn.folder, env: posthorn.env }
+  const child: ChildProcess = spawn(program, ['secret', 'rotate'], {
+    ...options,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const told: string[] = []
+  for await (const line of createInterface({ input: child.stderr! }))
+    if (told.push(line) === steps) child.kill('SIGKILL')
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  return told
+}
+
+async function sendOne(api: Api, inboxId: string): Promise<void> {
+  const body = { to: [{ email: 'someone@far.test' }], subject: 'Test', text: 'Hello.' }
+  const call = { method: 'POST', status: 202, idempotencyKey: randomUUID(), body }
+  await api.want(`/v1/inboxes/${inboxId}/messages`, call)
+}
+
+test('kill -9 of the command, and of the service, while the key is being changed: both go on', async (t) => {
+  const receiver = await startReceiver(t)
+  const posthorn = await startPosthorn(t, {})
+  const { api } = await createCaller(posthorn)
+  const inbox = await api.createInbox()
+  await openEndpoint(api, receiver.url('/hook'))
+  const file = join(posthorn.folder, 'secret-key')
+  const works = async () => {
+    const before = receiver.calls.length
+    await sendOne(api, inbox.id)
+    await until('its webhook', () => receiver.calls.length > before)
+  }
+  await works()
+  const [first] = (await readKeyFile(file))!
+  for (const steps of [1, 2, 3, 4]) {
+    await killAfter(posthorn, steps)
+    if (steps % 2 === 0) {
+      await posthorn.kill9()
+      await posthorn.start()
+    }
+    await works()
+  }
+  const last = await posthorn.cli<Rotation>(['secret', 'rotate'])
+  assert.match(last.status, /^(rotated|tidied)$/)
+  const [key, ...others] = (await readKeyFile(file))!
+  assert.deepEqual([key.equals(first), others], [false, []])
+  await works()
+  assert.equal(await posthorn.stop(), 0)
+  await posthorn.start()
+  await works()
+})
+
+interface Replaced {
+  isNewKey: boolean
+  domains: string[]
+  webhooks: { id: string }[]
+  keys: { selector: string; state: string }[]
+}
+
+test('without its secret key, and without a copy, a service comes back: it sends, and webhooks fail visibly until rotated', async (t) => {
+  const [sink, receiver] = [await startSink(t), await startReceiver(t)]
+  const posthorn = await startPosthorn(t, {
+    env: {
+      ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url },
+      POSTHORN_WEBHOOK_RETRY_SCHEDULE: Array(20).fill('1s').join(),
+    },
+  })
+  const { api } = await createCaller(posthorn)
+  const inbox = await api.createInbox()
+  const webhook = await openEndpoint(api, receiver.url('/hook'))
+  const domain = await registerDomain(api, 'customer.example')
+  await sendOne(api, inbox.id)
+  await until('it to arrive', () => sink.copies.length === 1)
+  await until('its webhook', () => receiver.calls.length > 0)
+  const command = (...words: string[]) =>
+    run(program, ['secret', 'replace', ...words], posthorn.env, posthorn.folder)
+  const intact = await command()
+  assert.match(intact.stderr, /everything opens with the key/)
+  const running = await command('--yes')
+  assert.deepEqual(
+    [running.status, /nodes run and have the key/.test(running.stderr)],
+    [1, true],
+    running.stderr,
+  )
+  await posthorn.stop()
+  rmSync(join(posthorn.folder, 'secret-key'))
+  await assert.rejects(
+    posthorn.start(),
+    /secret key of this database is not there .*if it is lost: posthorn secret replace/s,
+  )
+  const asked = await command()
+  assert.equal(asked.status, 1)
+  assert.match(asked.stderr, /gives up what cannot be opened \(DKIM key 3, webhook secret 1\): add --yes/)
+  const replaced = await posthorn.cli<Replaced>(['secret', 'replace', '--yes'])
+  assert.equal(replaced.isNewKey, true)
+  assert.deepEqual(
+    replaced.webhooks.map(({ id }) => id),
+    [webhook.id],
+  )
+  assert.ok(replaced.domains.includes('customer.example'))
+  const [signing, ...others] = replaced.keys
+  assert.deepEqual([signing!.state, others], ['active', []])
+  assert.notEqual(signing!.selector, 'ph1')
+  await posthorn.start()
+  // It sends at once, signed by the new key.
+  receiver.calls.length = 0
+  await sendOne(api, inbox.id)
+  const mail = await until('it to arrive', () => sink.copies[1])
+  assert.ok(
+    mail.raw
+      .toString('latin1')
+      .replaceAll(/\r\n\s+/g, ' ')
+      .includes(`s=${signing!.selector}`),
+  )
+  // The customer's own keys are new ones, which wait to be published.
+  const known = await api.want<typeof domain>(`/v1/domains/${domain.id}`)
+  const selectors = ({ records }: typeof domain) =>
+    records.filter(({ purpose }) => purpose === 'dkim').map(({ name }) => name)
+  assert.equal(selectors(known).length, 2)
+  assert.ok(selectors(known).every((name) => !selectors(domain).includes(name)))
+  // The webhook fails, says why, and works again with a new secret.
+  const deliveries = async () =>
+    (await api.want<{ deliveries: { error: string | null }[] }>(`/v1/webhooks/${webhook.id}/deliveries`))
+      .deliveries
+  await until('a failure that says what to do', async () =>
+    (await deliveries()).some(({ error }) => error?.includes('cannot be opened: rotate it')),
+  )
+  assert.equal(receiver.calls.length, 0)
+  const path = `/v1/webhooks/${webhook.id}/rotate-secret`
+  const { secret } = await api.want<{ secret: string }>(path, { method: 'POST' })
+  const call = await until('it to be called', () => receiver.calls[0])
+  verifyCall(secret, call)
+  assert.match((await command()).stderr, /everything opens/)
+})
