@@ -1,6 +1,7 @@
 // The commands and their help.
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
+import { addBackupCommands } from './backup.ts'
 import { addCertificateCommands } from './certificate.ts'
 import { addDemoCommand } from './demo/demo.ts'
 import { addDoctorCommand } from './doctor/doctor.ts'
@@ -40,6 +41,7 @@ export function createProgram(): Command {
   addQueueCommands(program)
   addOperatorCommands(program)
   addCertificateCommands(program)
+  addBackupCommands(program)
   nameOwnHelp(program, 'posthorn')
   return program
 }

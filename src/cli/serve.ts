@@ -7,7 +7,14 @@ import type { App, Listening } from '../app.ts'
 import type { OrganizationId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
 import { formatAddress } from '../config/setting-values.ts'
-import { roles as allRoles, parseRoles, type Role, type Settings } from '../config/settings.ts'
+import {
+  roles as allRoles,
+  holdWords,
+  parseRoles,
+  type Role,
+  releaseMend,
+  type Settings,
+} from '../config/settings.ts'
 import { createKey } from '../flow/accounts/key.ts'
 import { createOrganization } from '../flow/accounts/organization.ts'
 import { linkDeveloper } from '../flow/people/sign-in-link.ts'
@@ -54,7 +61,7 @@ async function serve(options: ServeOptions): Promise<void> {
   }
   const development = settings.isDevelopment ? await openDevelopment(foundation) : null
   const ended = stopOnSignal(app, foundation)
-  console.log(asJson ? readyLine(app.listening) : banner(settings, app.listening, development))
+  console.log(asJson ? readyLine(app.listening) : banner(foundation, app.listening, development))
   flushCompileCache() // now, for a service that is killed never gets to it at its end
   await ended
 }
@@ -133,7 +140,11 @@ function readyLine({ http, https, operator, smtp }: Listening): string {
   })
 }
 
-function banner(settings: Settings, listening: Listening, development: Development | null): string {
+function banner(
+  { settings, hold }: Pick<Foundation, 'settings' | 'hold'>,
+  listening: Listening,
+  development: Development | null,
+): string {
   const { http, https, operator, smtp } = listening
   const lines = ['', 'Posthorn is ready.', '']
   if (http)
@@ -145,6 +156,11 @@ function banner(settings: Settings, listening: Listening, development: Developme
     `  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics; the desk: posthorn operator link`,
   )
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
+  if (hold)
+    lines.push(
+      `  HELD      a copy restored from ${hold.takenAt.toISOString()}: ${holdWords};`,
+      `            ${releaseMend}`,
+    )
   if (development && http) lines.push('', ...firstSteps(settings, formatAddress(http), development))
   return `${lines.join('\n')}\n`
 }

@@ -48,6 +48,7 @@ export type Action =
   | 'queue.resumed'
   | 'queue.flushed'
   | 'queue.cancelled'
+  | 'copy.released'
 
 /** What was done: `subject` is what it was done to, as people know it. */
 export interface Deed {

@@ -32,13 +32,13 @@ interface KeyFile {
 /** Under another key nothing of the database opens, and what it seals nobody else can open: that stops every start. */
 export async function settleSecretKey({ db }: { db: Db }, keyFile: KeyFile): Promise<SecretBox> {
   const check = await readKeyCheck(db)
-  return check ? matching(check, keyFile) : await db.transaction((tx) => settleFirst(tx, keyFile))
+  return check ? requireMatching(check, keyFile) : await db.transaction((tx) => settleFirst(tx, keyFile))
 }
 
 /** Under the lock: of nodes that start together one makes the key, and the others see that it is not theirs. */
 async function settleFirst(tx: Tx, keyFile: KeyFile): Promise<SecretBox> {
   const check = await lockKeyCheck(tx)
-  if (check) return matching(check, keyFile)
+  if (check) return requireMatching(check, keyFile)
   const { file, key, mayMake } = keyFile
   const sealed = await findSealed(tx)
   if (!key && (!mayMake || sealed.dkimKey || sealed.webhook)) throw missing(file)
@@ -53,7 +53,8 @@ async function settleFirst(tx: Tx, keyFile: KeyFile): Promise<SecretBox> {
   return box
 }
 
-function matching(check: Buffer, { file, key }: KeyFile): SecretBox {
+/** The box of the key; refused where that is not the one which `check` was made with. */
+export function requireMatching(check: Buffer, { file, key }: Pick<KeyFile, 'file' | 'key'>): SecretBox {
   if (!key) throw missing(file)
   const box = new SecretBox(key)
   if (!checkOf(box).equals(check)) throw another(file)

@@ -22,6 +22,8 @@ export const lockClasses = {
   words: numberOf('wrds'),
   /** Who orders a certificate. */
   certificate: numberOf('cert'),
+  /** Who makes a backup: while it is held, blobs that no row names any more stay. */
+  backup: numberOf('save'),
   /** Who folds metrics. */
   metrics: numberOf('metric'),
   /** Who counts evaluations of DMARC. */

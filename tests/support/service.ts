@@ -175,7 +175,12 @@ class BlackBox implements Posthorn {
   }
 
   async cli<Answer>(args: string[]): Promise<Answer> {
-    const { status, stdout, stderr } = await run(this.#program, [...args, '--json'], this.env, this.#temporary)
+    const { status, stdout, stderr } = await run(
+      this.#program,
+      [...args, '--json'],
+      this.env,
+      this.#temporary,
+    )
     if (status !== 0) throw new Error(`posthorn ${args.join(' ')} ended with ${status}: ${stderr || stdout}`)
     return JSON.parse(stdout)
   }

@@ -28,6 +28,7 @@ import {
 import { checkClamd } from './clamd.ts'
 import { checkDmarcReports } from './dmarc-reports.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
+import { checkHold } from './hold.ts'
 import { checkRelay } from './relay.ts'
 import { checkRspamd } from './rspamd.ts'
 
@@ -133,6 +134,7 @@ async function examineFoundation(
   const signing = await checkSigning(foundation)
   found(await noteClaim(folder, db, settings))
   found(await checkDatabase(db, settings))
+  found(...(await checkHold(foundation)))
   found(await checkBlobs(blobs, db, settings), signing)
   found(await checkInboxes(db, settings))
   found(...(await checkDmarcReports(foundation)))

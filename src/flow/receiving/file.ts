@@ -18,6 +18,7 @@ import { type FiledMessage, fileMessages } from '../../store/messages.ts'
 import { deleteUnusedRaws, type RawRow } from '../../store/raws.ts'
 import { claimSpool, noteFailedSpool, postponeSpool, type SpoolRow } from '../../store/spool.ts'
 import { keepClaims } from '../../store/work.ts'
+import { deleteBlobs } from '../delete-blobs.ts'
 import { areBytesLost, mayPass, ownFaultWaitMs } from '../own-fault.ts'
 
 export interface FilingDeps {
@@ -139,7 +140,7 @@ async function fileSome(deps: FilingDeps, limit: number, onClaimed: OnClaimed): 
   deps.onFiled?.(messages)
   for (const { id, inboxId: inbox, threadId: thread } of messages)
     log.info({ message: id, inbox, thread }, 'a mail was filed')
-  for (const blob of unused) await blobs.delete(blob)
+  await deleteBlobs({ db: deps.db, blobs }, unused)
   return more
 }
 
