@@ -112,8 +112,12 @@ async function restoreAll(name: string, options: BackupOptions): Promise<void> {
   }
   const input = { folder: resolve(name), askPassphrase: () => askPassphrase(options, settings) }
   const manifest = await restoreBackup({ ...deps, openDatabase: openDurable }, input)
-  const words = `${describe(`Restored into ${dataDir}`, manifest)}\nIt is held: ${holdWords}.\nFor it ${releaseMend}.`
-  print(options, { folder: input.folder, dataDir, held: true, ...summaryOf(manifest) }, words)
+  const words = [
+    describe(`Restored into ${dataDir}`, manifest),
+    `It is held: ${holdWords}.`,
+    `For it ${releaseMend}.`,
+  ]
+  print(options, { folder: input.folder, dataDir, held: true, ...summaryOf(manifest) }, words.join('\n'))
 }
 
 async function release(options: OutputOptions): Promise<void> {
@@ -144,7 +148,7 @@ function describe(what: string, manifest: Manifest): string {
     ...(lost > 0
       ? [`  ${lost} large messages had no file, and are not in it: ${blobs.missing.slice(0, 5)}`]
       : []),
-    `  the secret key ${key === 'sealed' ? 'is in it, sealed by the passphrase' : 'is NOT in it: keep it yourself'}`,
+    `  the secret key ${key === 'sealed' ? 'is in it, sealed by the passphrase' : 'is not in it'}`,
   ]
   return lines.join('\n')
 }

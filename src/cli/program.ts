@@ -32,6 +32,8 @@ export function createProgram(): Command {
     .addHelpText('after', outro)
     .helpCommand('help [command]', 'the help of a command')
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false })
+    // An option behind a command is that command's, though the one above it has one of the same name.
+    .enablePositionalOptions()
     .exitOverride()
   addServeCommands(program)
   addDemoCommand(program)

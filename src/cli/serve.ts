@@ -1,5 +1,6 @@
 // `posthorn serve` and `posthorn migrate`.
 
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError } from 'commander'
@@ -181,13 +182,20 @@ function firstSteps({ dataDir }: Settings, http: string, { secret, signInToken }
   const signIn = signInToken ? ['  The dashboard, signed in by this link once:', `  ${page}`, ''] : []
   const key = secret
     ? [`  Your key, kept in ${dataDir}/development-key:`, `  ${secret}`]
-    : [`  Your key is in ${dataDir}/development-key`]
+    : [keptKeyWords(`${dataDir}/development-key`)]
   const call = [
     `  curl -X POST http://${http}/v1/inboxes \\`,
     `    -H "x-api-key: $(cat ${dataDir}/development-key)" \\`,
     `    -H 'content-type: application/json' -d '{"localPart":"hello"}'`,
   ]
   return [...signIn, ...key, '', '  The first call, an inbox:', '', ...call]
+}
+
+/** A copy that was restored from a backup does not have the file. */
+function keptKeyWords(file: string): string {
+  return existsSync(file)
+    ? `  Your key is in ${file}`
+    : `  ${file} is not there; posthorn key create makes another key, for a file of that name`
 }
 
 /** The first signal drains; a second one, or a drain that hangs, ends it at once. */

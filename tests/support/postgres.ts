@@ -34,6 +34,18 @@ export async function testDatabase(scope: Scope): Promise<Connection> {
   return toDatabase(server.connection, name)
 }
 
+/** A fresh database without anything in it, on the same server; dropped when the scope ends. */
+export async function emptyDatabase(scope: Scope): Promise<Connection> {
+  const server = await shareServer()
+  const name = `posthorn_test_${randomBytes(6).toString('hex')}`
+  scope.after(async () => {
+    await ask(server.connection, `drop database if exists ${name} with (force)`)
+    await server.release()
+  })
+  await ask(server.connection, `create database ${name}`)
+  return toDatabase(server.connection, name)
+}
+
 async function shareServer(): Promise<{ connection: Connection; release(): Promise<void> }> {
   const url = process.env['POSTHORN_TEST_DATABASE_URL']
   if (url) return { connection: { connectionString: url }, release: async () => {} }

@@ -36,9 +36,10 @@ export async function verifyBackup(folder: string, { passphrase, progress }: Opt
     const fault = await compare(join(folder, name), name, expected)
     if (fault && faults.length < maxFaults) faults.push(fault)
   }
+  const pace = new Pace(progress)
   for (const table of manifest.tables) {
     await check(tableFile(table.name), table)
-    progress(`table ${table.name}: ${formatBytes(table.sizeBytes)}`)
+    pace.say(() => `table ${table.name}: ${formatBytes(table.sizeBytes)}`)
   }
   if (manifest.key) await check(names.key, manifest.key)
   await check(names.blobList, manifest.blobs.list)
