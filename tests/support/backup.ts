@@ -5,7 +5,8 @@ import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import pg from 'pg'
+import type { Queryable } from '../../src/postgres/db.ts'
+import { listTables } from '../../src/postgres/tables.ts'
 import { urlOf } from './node.ts'
 import { emptyDatabase } from './postgres.ts'
 import { type Posthorn, run } from './service.ts'
@@ -89,24 +90,16 @@ export function heavyMail(to: string, messageId: string, bytes: number): Buffer 
 }
 
 /** Every table's rows in one digest. */
-export async function digestTables(config: pg.ClientConfig): Promise<Record<string, string>> {
-  const client = new pg.Client(config)
-  await client.connect()
-  try {
-    const { rows } = await client.query<{ name: string }>(
-      `select relname::text as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace order by 1`,
+export async function digestTables(db: Queryable): Promise<Record<string, string>> {
+  const digests: Record<string, string> = {}
+  for (const { name } of await listTables(db)) {
+    const [row] = await db.query<{ digest: string }>(
+      `select count(*) || ' ' || coalesce(md5(string_agg(md5(t::text), '' order by md5(t::text))), '') as digest
+      from ${name} t`,
     )
-    const digests: Record<string, string> = {}
-    for (const { name } of rows) {
-      const found = await client.query(
-        `select count(*) || ' ' || coalesce(md5(string_agg(md5(t::text), '' order by md5(t::text))), '') as d from ${name} t`,
-      )
-      digests[name] = found.rows[0].d
-    }
-    return digests
-  } finally {
-    await client.end()
+    digests[name] = row!.digest
   }
+  return digests
 }
 
 /** The most memory that the command's process had at a time, in MiB. */
