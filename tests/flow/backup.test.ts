@@ -133,13 +133,13 @@ test('while a backup is under way blobs stay, the sweep rests, no other backup b
   const inbox = await api.createInbox()
   const raw = heavyMail(inbox.address, '<large@sender.test>', largeBytes)
   await sendMail(node.smtp, { from: 's@sender.test', to: inbox.address, raw })
-  const [{ message }] = (await filedIn(api, inbox, 1)) as [{ message: Message }]
+  const [filed] = await filedIn(api, inbox, 1)
   const [row] = await db.query<{ blob: string }>('select blob from raw where blob is not null')
   const { blob } = row!
 
   const lock = (await lockBackup(db))!
   assert.equal(await lockBackup(db), null)
-  assert.equal((await api.call(`/v1/messages/${message.id}`, { method: 'DELETE' })).status, 204)
+  assert.equal((await api.call(`/v1/messages/${filed!.message.id}`, { method: 'DELETE' })).status, 204)
   assert.deepEqual(await db.query('select from raw where blob is not null'), [])
   assert.ok(await blobs.has(blob))
   clock.advance(72 * 3_600_000)

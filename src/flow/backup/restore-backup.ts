@@ -26,11 +26,11 @@ import {
   truncateTables,
 } from '../../postgres/tables.ts'
 import { readDatabaseId, readKeyCheck } from '../../store/database-identity.ts'
+import { renumberOutbox } from '../../store/outbox.ts'
 import { findRestoration, insertRestoration } from '../../store/restorations.ts'
-import { mendOutbox } from '../../store/webhook-deliveries.ts'
 import { readSecretKey, requireMatching } from '../secret-key.ts'
 import { blobFile, names, readManifest, tableFile, writeFlushed } from './backup-folder.ts'
-import { checkFile, damaged, readChecked, writeChecked } from './checked-files.ts'
+import { checkFile, damaged, readChecked, readFileBytes, writeChecked } from './checked-files.ts'
 import { inGroups, readRecords } from './copy-blobs.ts'
 import type { BlobRecord, CheckedFile, Manifest, TableFile } from './manifest.ts'
 import { formatBytes, Pace } from './pace.ts'
@@ -71,7 +71,8 @@ export async function restoreBackup(
   await leaveMark(deps.dataDir, manifest.id)
   const { db, release } = await deps.openDatabase()
   try {
-    if (!(await isLoaded(db, manifest))) {
+    // All of it is there where only the end of the restore was missing.
+    if (mark === null || !(await isLoaded(db, manifest))) {
       await requireEmpty(db).catch(async (refusal) => {
         if (mark === null) await removeMark(deps.dataDir)
         throw refusal
@@ -161,7 +162,7 @@ async function storeKey(file: string, { bytes, isStored }: Key): Promise<void> {
   await syncFolder(dirname(file))
 }
 
-/** Whether all of this backup stands in the database already: only the end of the restore was missing. */
+/** Whether all of this backup stands in the database already. */
 async function isLoaded(db: Db, { id }: Manifest): Promise<boolean> {
   return (await hasSchema(db)) && (await findRestorationOf(db)) === id
 }
@@ -192,7 +193,10 @@ async function restoreBlobs(
     await writeChecked(target, readNamed(folder, name, record))
   }
   await mkdir(blobFolder, { recursive: true, mode: 0o700 })
-  for await (const group of inGroups(readRecords(readNamed(folder, names.blobList, list)), atOnce)) {
+  const path = join(folder, names.blobList)
+  // Of a damaged list no line can be believed.
+  if ((await checkFile(path))?.sha256 !== list.sha256) throw damaged(names.blobList)
+  for await (const group of inGroups(readRecords(readFileBytes(path)), atOnce)) {
     for (const { key } of group) if (!isUuid.test(key)) throw damaged(names.blobList)
     await Promise.all(group.map(restore))
     restored += group.length
@@ -236,7 +240,7 @@ async function restoreTables(
     await insertRestoration(tx, {
       ...{ backupId: manifest.id, takenAt: new Date(manifest.takenAt), restoredAt: new Date() },
     })
-    await mendOutbox(tx)
+    await renumberOutbox(tx)
   })
 }
 
