@@ -20,7 +20,18 @@ function emptyFolder(scope: Scope): string {
   return folder
 }
 
-const commands = ['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'operator']
+const commands = [
+  'serve',
+  'migrate',
+  'doctor',
+  'demo',
+  'org',
+  'key',
+  'queue',
+  'operator',
+  'backup',
+  'restore',
+]
 
 test('help names every command, and every command has help of its own', async (t) => {
   const folder = emptyFolder(t)
@@ -45,6 +56,9 @@ const wrongUses: [string[], RegExp][] = [
   [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', 'mailbox:eat'], /mailbox:read/],
   [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', '*', '--expires-in', 'soon'], /30d/],
   [['queue', 'show'], /domain/],
+  [['backup'], /folder/],
+  [['backup', 'verify'], /folder/],
+  [['restore', 'a', '--passphrase', 'words'], /--passphrase/],
   [['key', 'list'], /posthorn key list --help/],
 ]
 

@@ -341,6 +341,7 @@ export const desk = {
       'queue.resumed': 'Queue resumed',
       'queue.flushed': 'Queue flushed',
       'queue.cancelled': 'Queue cancelled',
+      'copy.released': 'Restored copy released',
       'member.invited': 'Member invited',
       'member.invitation_withdrawn': 'Invitation withdrawn',
       'member.joined': 'Member joined',
