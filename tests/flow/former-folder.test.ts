@@ -6,6 +6,7 @@ import { Api } from '../support/api.ts'
 import { extractFormerProgram } from '../support/former-program.ts'
 import { send, untilStates } from '../support/node.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 test('a data folder of the program before the newest migration starts, and goes on', async (t) => {
   const former = await extractFormerProgram(t)
@@ -17,8 +18,10 @@ test('a data folder of the program before the newest migration starts, and goes 
   const key = randomUUID()
   const sent = await send(api, inbox, [inbox.address], { key, text: 'From before.' })
   await untilStates(api, sent.submission.id, 'delivered')
-  const kept = await api.exported(inbox.id)
-  assert.equal(kept.length, 2)
+  const kept = await until('it to be filed', async () => {
+    const messages = await api.exported(inbox.id)
+    return messages.length === 2 && messages
+  })
   assert.equal(await before.stop(), 0)
 
   const after = await startPosthorn(t, { env: before.env })
