@@ -11,7 +11,7 @@ import { useEmbedded } from '../src/postgres/embedded/use-embedded.ts'
 const root = resolve(import.meta.dirname, '..')
 const patterns = ['src/**/*.test.ts', 'tests/**/*.test.ts', 'bench/**/*.test.ts']
 const testLimitMs = 10 * 60_000
-const filesAtOnce = 3
+const filesAtOnce = 4
 
 /** Runs a program to its end with our own output; answers whether it exited 0. */
 async function run(program: string, args: string[], env: NodeJS.ProcessEnv = process.env): Promise<boolean> {

@@ -18,7 +18,7 @@ import { startApi } from './roles/api.ts'
 import { startCertificate, startOrders } from './roles/certificate.ts'
 import { startCapture, startDelivery } from './roles/delivery.ts'
 import { startJobs } from './roles/jobs.ts'
-import { type Mx, startMx } from './roles/mx.ts'
+import { createMx, startMx } from './roles/mx.ts'
 import type { Part, Signals } from './roles/part.ts'
 import { startWebhooks } from './roles/webhooks.ts'
 import { listFormerDomains } from './store/inboxes.ts'
@@ -47,7 +47,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     announced: new Signal(),
     grown: new KeyedSignal(),
   }
-  const mx: Mx = { isSaturated: () => false }
+  const mx = createMx(roles)
   let draining = false
   const stop = async () => {
     draining = true

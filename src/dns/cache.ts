@@ -11,7 +11,7 @@ export interface DnsCacheOptions {
   clock: Clock
   maxEntries?: number
   maxBytes?: number
-  /** Questions under way at the same time. */
+  /** Questions under way at the same time: as many as unbound takes on in one thread. */
   maxAsking?: number
   /** Questions that wait for their turn. */
   maxWaiting?: number
@@ -63,7 +63,7 @@ export class DnsCache {
 
   constructor(options: DnsCacheOptions) {
     this.#options = {
-      ...{ maxEntries: 20_000, maxBytes: 16 << 20, maxAsking: 256, maxWaiting: 4_096, deadlineMs: 10_000 },
+      ...{ maxEntries: 20_000, maxBytes: 16 << 20, maxAsking: 1_024, maxWaiting: 4_096, deadlineMs: 10_000 },
       ...options,
     }
     const { maxEntries, maxBytes, maxAsking, maxWaiting } = this.#options

@@ -47,7 +47,7 @@ export class Resolver {
   readonly #limit: FairLimit
 
   constructor({ servers, ...options }: ResolverOptions) {
-    this.#options = { timeoutMs: 3_000, tries: 2, deadlineMs: 30_000, maxAtOnce: 500, ...options }
+    this.#options = { timeoutMs: 3_000, tries: 2, deadlineMs: 30_000, maxAtOnce: 1_024, ...options }
     this.#servers = new NameServers(servers)
     this.#limit = new FairLimit(this.#options.maxAtOnce)
   }

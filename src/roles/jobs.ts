@@ -26,6 +26,7 @@ import { Clamd } from '../scan/clamd.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Certificate } from './certificate.ts'
 import { dmarcReportLoop } from './dmarc-reports.ts'
+import type { Mx } from './mx.ts'
 import type { Signals } from './part.ts'
 
 const filingBatch = 128
@@ -56,7 +57,7 @@ export function startJobs(
   foundation: Foundation,
   { mtaStsMode }: Pick<Certificate, 'mtaStsMode'>,
   signals: Signals,
-  mx: { isSaturated(): boolean },
+  mx: Mx,
 ): { stop(): Promise<void> } {
   const { settings, db, clock, log, blobs, secretBox } = foundation
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
@@ -65,7 +66,16 @@ export function startJobs(
   const underWay = (work: string) => new UnderWay(join(settings.dataDir, work))
   const onFiled: FilingDeps['onFiled'] = (messages) =>
     signals.grown.wake(messages.map(({ inboxId }) => inboxId))
-  const shared = { db, clock, log, blobs, parsePool: filingPool, rotation: new Rotation(), onFiled }
+  const shared = {
+    db,
+    clock,
+    log,
+    blobs,
+    parsePool: filingPool,
+    rotation: new Rotation(),
+    onFiled,
+    atHand: mx.atHand,
+  }
   const filers = { ...shared, underWay: underWay('being-filed'), tickets: new Tickets() }
   const secondFiler = {
     ...{ ...filers, rotation: new Rotation(shared.rotation.slow) },
@@ -157,7 +167,7 @@ function filingLoops(
   first: FilingDeps,
   second: FilingDeps,
   { filing, announced }: Signals,
-  mx: { isSaturated(): boolean },
+  mx: Pick<Mx, 'isSaturated'>,
 ): { filing: Loop; secondFiling: Loop } {
   const { log } = first
   const file = (deps: FilingDeps) => fileSpooled(deps, filingBatch).finally(() => announced.wake())

@@ -52,6 +52,16 @@ export async function findRaw(db: Queryable, id: string): Promise<RawRow | null>
   return row ?? null
 }
 
+/** The bytes of raw rows that have them, by id. */
+export async function findBytes(db: Queryable, ids: readonly string[]): Promise<Map<string, Buffer>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db.query<{ id: string; bytes: Buffer }>(
+    'select id, bytes from raw where id = any($1::uuid[]) and bytes is not null',
+    [ids],
+  )
+  return new Map(rows.map(({ id, bytes }) => [id, bytes]))
+}
+
 /** Which of the ids are those of raw rows. */
 export async function findRawIds(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
   const rows = await db.query<{ id: string }>('select id from raw where id = any($1::uuid[])', [ids])

@@ -29,6 +29,9 @@ export interface SpoolRow {
   failures: number
 }
 
+/** A mail to be filed; its bytes stand in the raw row, or in the blob that this names. */
+export type SpooledMail = SpoolRow & Pick<RawRow, 'sizeBytes' | 'blob'>
+
 export interface KeptRow {
   id: string
   purpose: 'operator' | 'feedback' | 'return_path'
@@ -79,17 +82,17 @@ export async function insertReceived(
   return mails.map((_, i) => verdicts.get(i) ?? 'gone')
 }
 
-/** Takes due mails with their bytes, as `claimWork` claims them. */
+/** Takes due mails, as `claimWork` claims them. */
 export async function claimSpool(
   tx: Tx,
   at: Date,
   wanted: WorkClaim,
-): Promise<{ taken: (SpoolRow & RawRow)[]; last: OrganizationId | null; isMore: boolean }> {
+): Promise<{ taken: SpooledMail[]; last: OrganizationId | null; isMore: boolean }> {
   const { claimed, last, isMore } = await claimWork(tx, 'mail', at, wanted)
   if (claimed.length === 0) return { taken: [], last, isMore }
-  const taken = await tx.query<SpoolRow & RawRow>(
+  const taken = await tx.query<SpooledMail>(
     `select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
-      s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.bytes, r.blob
+      s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.blob
     from spool s join raw r on r.id = s.raw_id where s.id = any($1) and s.due_at <= $2 order by s.due_at, s.id`,
     [claimed, at],
   )

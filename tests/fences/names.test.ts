@@ -22,7 +22,13 @@ const ownWords =
 const granted = new Set([
   ...['ServiceError', 'dataDir', 'fresh'],
   // What `pg` calls on a statement that is not its own.
-  ...['handleError', 'handleReadyForQuery', 'handleCommandComplete', 'handleCopyInResponse', 'handleCopyData'],
+  ...[
+    'handleError',
+    'handleReadyForQuery',
+    'handleCommandComplete',
+    'handleCopyInResponse',
+    'handleCopyData',
+  ],
 ])
 
 /** Names that a file gives: of functions, classes, types, variables, parameters and members. */

@@ -232,7 +232,9 @@ async function assertOthersGoOn(t: TestContext, { dns, posthorn, to }: Stage): P
   assert.ok(replies.every(({ reply }) => /^(250|451) /.test(reply)))
   t.diagnostic(`a sender whom nobody knows yet waited ${newcomer.tookMs.toFixed(0)} ms meanwhile`)
   assert.match(newcomer.reply, /^250 /)
-  for (const ms of [longestMs, newcomer.tookMs]) assert.ok(ms < deadlineMs + 1_000, `${ms} ms`)
+  assert.ok(longestMs < deadlineMs + 1_000, `${longestMs} ms`)
+  // It waits for no answer that others wait for in vain.
+  assert.ok(newcomer.tookMs < 2_000, `${newcomer.tookMs} ms`)
   // The aim is a tenth; machines that do other things at the same time are given more.
   assert.ok(pressed < calm * 1.5 + 10, `${pressed} ms against ${calm} ms`)
   assert.ok(grownMb < 150, `${grownMb} MB`)

@@ -4,6 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import { newId, type OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
+import type { RecentlyUsed } from '../../base/recently-used.ts'
 import { Rotation } from '../../base/rotation.ts'
 import type { TimeLimit } from '../../base/thread-pool.ts'
 import { type Ticket, Tickets } from '../../base/tickets.ts'
@@ -15,8 +16,8 @@ import type { MailBytes, ReadMail } from '../../mail/parse-worker.ts'
 import type { ParsedMail } from '../../mail/read/parse.ts'
 import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
 import { type FiledMessage, fileMessages } from '../../store/messages.ts'
-import { deleteUnusedRaws, type RawRow } from '../../store/raws.ts'
-import { claimSpool, noteFailedSpool, postponeSpool, type SpoolRow } from '../../store/spool.ts'
+import { deleteUnusedRaws, findBytes } from '../../store/raws.ts'
+import { claimSpool, noteFailedSpool, postponeSpool, type SpooledMail } from '../../store/spool.ts'
 import { keepClaims } from '../../store/work.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
 import { areBytesLost, mayPass, ownFaultWaitMs } from '../own-fault.ts'
@@ -34,13 +35,15 @@ export interface FilingDeps {
   tickets?: Tickets
   /** Which organizations come next. The workers of a node share its `slow`. */
   rotation?: Rotation
+  /** Received here and not filed yet, by the id of the raw row; what is not there is read back. */
+  atHand?: RecentlyUsed<Buffer> | undefined
   /** Called with what became messages, once that is committed. */
   onFiled?(messages: readonly FiledMessage[]): void
   /** The one organization whose mail this worker takes, however long it takes to read. */
   only?: OrganizationId
 }
 
-type Spooled = SpoolRow & RawRow
+type Spooled = SpooledMail & { bytes: Buffer | null }
 
 /** After so many failures a mail is filed as plain text, without asking the parser; without any, where its bytes are lost. */
 const maxFailures = 5
@@ -140,6 +143,7 @@ async function fileSome(deps: FilingDeps, limit: number, onClaimed: OnClaimed): 
   deps.onFiled?.(messages)
   for (const { id, inboxId: inbox, threadId: thread } of messages)
     log.info({ message: id, inbox, thread }, 'a mail was filed')
+  for (const { rawId } of messages) deps.atHand?.delete(rawId)
   await deleteBlobs({ db: deps.db, blobs }, unused)
   return more
 }
@@ -172,11 +176,19 @@ async function fileWithTicket(
   })
 }
 
-async function claim({ clock, rotation, only, maxFailures }: FilingDeps, tx: Tx, limit: number) {
+async function claim(deps: FilingDeps, tx: Tx, limit: number) {
+  const { clock, rotation, only, maxFailures, atHand } = deps
   const whose = only ? { only } : { behind: rotation?.last ?? null, passedOver: [...(rotation?.slow ?? [])] }
   const claimed = await claimSpool(tx, clock.now(), { limit, maxBytes, maxFailures, ...whose })
   if (rotation && !only) rotation.last = claimed.last
-  return claimed
+  return { ...claimed, taken: await withBytes(tx, claimed.taken, atHand) }
+}
+
+async function withBytes(tx: Tx, mails: SpooledMail[], atHand: FilingDeps['atHand']): Promise<Spooled[]> {
+  const here = mails.map(({ rawId }) => atHand?.use(rawId))
+  const missing = mails.flatMap(({ rawId, blob }, i) => (here[i] || blob ? [] : rawId))
+  const read = await findBytes(tx, missing)
+  return mails.map((mail, i) => ({ ...mail, bytes: here[i] ?? read.get(mail.rawId) ?? null }))
 }
 
 /**

@@ -7,6 +7,7 @@ import { newId, type OrganizationId, type SubmissionId } from '../../base/ids.ts
 import { KnownFor } from '../../base/known-for.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
+import type { RecentlyUsed } from '../../base/recently-used.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
@@ -32,6 +33,7 @@ import {
 import type { ProvedDomains } from '../proved-domains.ts'
 import type { Verdicts } from './evaluation.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
+import { Saturation } from './saturation.ts'
 import type { Decision, SenderChecks } from './sender-checks.ts'
 
 export interface ReceiverDeps {
@@ -49,6 +51,8 @@ export interface ReceiverDeps {
   senderChecks: SenderChecks
   /** Mail waits to be filed. */
   wake(): void
+  /** Where this node keeps what it is going to file, by the id of the raw row. */
+  atHand?: RecentlyUsed<Buffer> | undefined
 }
 
 type EvaluatedMessage = TakenMessage & { verdicts: Verdicts | null; endedMs: number }
@@ -76,10 +80,6 @@ const keptBounds: KeptBounds = {
 }
 /** Senders whose mail turned out to be too large, and for whom, are remembered so many at a time. */
 const maxTooLarge = 10_000
-/** With so many mails in a commit, several senders wait at once. One sender alone can keep a slow disk busy. */
-const saturatedRows = 2
-/** The share of the time during which such commits are in flight from which on the server is saturated. */
-const saturatedShare = 0.5
 
 const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
 const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here')
@@ -100,13 +100,7 @@ export class Receiver implements Backend {
   readonly #kept: KnownFor<KeptRow['purpose'], { mails: number; bytes: number }>
   /** What the last mail was long that was found too large at its end, by `tooLargeKey`. */
   readonly #tooLarge = new BoundedMap<string, number>(maxTooLarge)
-  /** For which share of the time commits of several mails were in flight, lately. */
-  #share = 0
-  /** Since when one is under way; there is one commit at a time. */
-  #saturatedSinceMs: number | null = null
-  /** How long they were in flight since `isSaturated` was asked. */
-  #saturatedMs = 0
-  #askedMs = performance.now()
+  readonly #saturation = new Saturation()
 
   constructor(deps: ReceiverDeps) {
     this.#deps = deps
@@ -179,15 +173,9 @@ export class Receiver implements Backend {
     await this.#commits.drained()
   }
 
-  /** Whether commits of several mails were in flight for most of the time since this was asked last: more comes than is taken. */
+  /** Whether more comes than is taken. */
   isSaturated(): boolean {
-    const nowMs = performance.now()
-    this.#countSaturated(nowMs)
-    this.#share = (this.#share + this.#saturatedMs / Math.max(1, nowMs - this.#askedMs)) / 2
-    this.#saturatedMs = 0
-    this.#askedMs = nowMs
-    if (this.#saturatedSinceMs !== null) this.#saturatedSinceMs = nowMs
-    return this.#share > saturatedShare
+    return this.#saturation.isSaturated()
   }
 
   async #receive(envelope: Envelope, { start, verdicts, ...message }: EvaluatedMessage): Promise<Reply> {
@@ -202,7 +190,7 @@ export class Receiver implements Backend {
     const { findings, refusal } = await this.#deps.senderChecks.decide(envelope, evaluated)
     if (refusal) return this.#refuse(envelope, refusal, findings)
     for (const row of [...mail.inboxes, ...mail.kept]) row.envelope.findings = findings
-    const stored = await this.#commits.add(mail).catch(busyReply)
+    const stored = await this.#store(mail)
     if (stored instanceof DbFault) throw stored
     if (typeof stored === 'object') return stored
     if (stored === 'gone') return unknownMailbox
@@ -214,6 +202,16 @@ export class Receiver implements Backend {
     this.#deps.wake()
     this.#logReceived(mail, envelope)
     return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
+  }
+
+  /** Its bytes are at hand before it can be claimed. */
+  async #store(mail: ReceivedMail): Promise<Received | DbFault | Reply> {
+    const { id, bytes } = mail.raw
+    const { atHand } = this.#deps
+    if (bytes && mail.inboxes.length > 0) atHand?.set(id, bytes, bytes.length)
+    const stored = await this.#commits.add(mail).catch(busyReply)
+    if (stored !== 'stored') atHand?.delete(id)
+    return stored
   }
 
   #refuse({ peer, from }: Envelope, refusal: Reply, { spam }: Decision['findings']): Reply {
@@ -335,19 +333,10 @@ export class Receiver implements Backend {
     return { messages: bound.mails - mails, bytes: bound.bytes - bytes }
   }
 
-  #countSaturated(untilMs: number): void {
-    if (this.#saturatedSinceMs !== null) this.#saturatedMs += untilMs - this.#saturatedSinceMs
-  }
-
   async #commit(mails: ReceivedMail[]): Promise<(Received | DbFault)[]> {
     const { db, clock } = this.#deps
-    if (mails.length >= saturatedRows) this.#saturatedSinceMs = performance.now()
-    try {
-      return await commitRows(mails, (rows) => insertReceived(db.writer, rows, keptBounds, clock.now()))
-    } finally {
-      this.#countSaturated(performance.now())
-      this.#saturatedSinceMs = null
-    }
+    const insert = (rows: ReceivedMail[]) => insertReceived(db.writer, rows, keptBounds, clock.now())
+    return await this.#saturation.during(mails.length, () => commitRows(mails, insert))
   }
 }
 
