@@ -46,8 +46,9 @@ export async function givenPassphrase(
 async function typePassphrase(prompt: string): Promise<string | null> {
   const { stdin, stderr } = process
   if (!stdin.isTTY) return null
-  stderr.write(prompt)
+  // Before it is asked for: whoever types at once is not shown either.
   stdin.setRawMode(true).setEncoding('utf8')
+  stderr.write(prompt)
   let line = ''
   try {
     for (;;) {
