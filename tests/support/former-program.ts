@@ -8,6 +8,7 @@ import type { Scope } from './until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const execute = promisify(execFile)
+const migrations = 'src/store/migrations/'
 
 export interface FormerProgram {
   /** Its `bin/posthorn`. */
@@ -16,7 +17,7 @@ export interface FormerProgram {
 }
 
 /**
- * The program of the commit before the newest migration came, in a folder that is gone when the scope ends. Null in a
+ * The program of a commit before the newest migration came, in a folder that is gone when the scope ends. Null in a
  * copy of the project that has no history, or not enough of it.
  */
 export async function extractFormerProgram(scope: Scope): Promise<FormerProgram | null> {
@@ -32,16 +33,23 @@ export async function extractFormerProgram(scope: Scope): Promise<FormerProgram 
   return { program: join(folder, 'bin/posthorn'), commit }
 }
 
-/** A migration that is not committed yet came after everything that is. */
+/**
+ * The newest commit whose migrations are the first ones of today's, and not all of them: where branches were merged, one may
+ * have had a later migration without an earlier one, and no release ever had.
+ */
 async function findFormerCommit(): Promise<string | null> {
   if (!existsSync(join(root, '.git'))) return null
-  const migrations = 'src/store/migrations'
-  const newest = readdirSync(join(root, migrations)).sort().at(-1)!
-  const file = `${migrations}/${newest}`
+  const now = readdirSync(join(root, migrations)).sort()
   try {
-    const added = (await git(['log', '-1', '--diff-filter=A', '--format=%H', '--', file])).trim()
-    const former = await git(['rev-parse', '--verify', added ? `${added}^` : 'HEAD'])
-    return former.trim()
+    // A migration that is not committed yet came after everything that is.
+    const changes = await git(['log', '--format=%H %P', '--', migrations])
+    for (const commit of ['HEAD', ...changes.split(/\s+/).filter(Boolean)]) {
+      const then = (await git(['ls-tree', '--name-only', commit, migrations])).split('\n').filter(Boolean)
+      const isBeginning = then.every((name, index) => name === migrations + now[index])
+      if (then.length > 0 && then.length < now.length && isBeginning)
+        return (await git(['rev-parse', '--verify', commit])).trim()
+    }
+    return null
   } catch {
     // A shallow clone ends before the commit in question, and not every machine has git.
     return null

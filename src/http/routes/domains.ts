@@ -167,6 +167,8 @@ function addZone(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps)
         operationId: 'getDomainZone',
         tags,
         summary: 'Download the records of a domain as a zone fragment',
+        description:
+          'Each kind of record stands behind a comment that says what it does to mail of the domain.',
         params: DomainParams,
         querystring: Nothing,
       },

@@ -125,7 +125,11 @@ export const DomainCheck = component(
 )
 
 export const zoneExample = `; example.com
+
+; to prove that example.com is yours: it changes nothing for your mail
 _posthorn-challenge.example.com. 3600 IN TXT "${recordExample.value}"
+
+; to receive: all mail to example.com comes here from then on; leave it out if you only send
 example.com. 3600 IN MX 10 mx.example.net.
 `
 
