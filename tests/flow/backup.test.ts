@@ -3,10 +3,11 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { silentLog } from '../../src/base/log.ts'
 import { leftOut } from '../../src/flow/backup/left-out.ts'
 import { BlobSweeper } from '../../src/flow/upkeep/sweep-blobs.ts'
 import { Db } from '../../src/postgres/db.ts'
-import { migrate } from '../../src/postgres/migrate.ts'
+import { listPending, lockSchema, migrate, repeatMigrations } from '../../src/postgres/migrate.ts'
 import { listTables } from '../../src/postgres/tables.ts'
 import { isBackupUnderWay, lockBackup } from '../../src/store/backups.ts'
 import { Api, type Inbox, type Message } from '../support/api.ts'
@@ -32,7 +33,7 @@ import {
   sourceOf,
 } from '../support/backup-stage.ts'
 import { makePlace, send, startNode } from '../support/node.ts'
-import { testDatabase } from '../support/postgres.ts'
+import { emptyDatabase, testDatabase } from '../support/postgres.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
@@ -125,7 +126,7 @@ test('a backup of 50 MB needs no more memory than one of nothing', async (t) => 
   assert.equal(await posthorn.stop(), 0)
 })
 
-test('while a backup is under way blobs stay, the sweep rests, no other backup begins and no schema changes', async (t) => {
+test('while a backup is under way blobs stay, the sweep rests and no other backup begins', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place, { roles: ['api', 'mx', 'jobs'] })
   const { api } = await node.createCaller()
@@ -149,18 +150,25 @@ test('while a backup is under way blobs stay, the sweep rests, no other backup b
   }
   await sweepAll()
   assert.ok(await blobs.has(blob), 'the sweep took it while the backup was under way')
-  await db.query(
-    `with gone as (delete from schema_migration where name like '0004%' returning 1) select from gone`,
-  )
-  await db.query('drop table restoration')
-  await assert.rejects(migrate(db, log), /a backup is under way/)
-
   assert.ok(await lock.isHeld())
   lock.release()
   await until('the lock to be gone', async () => !(await isBackupUnderWay(db)))
-  await migrate(db, log)
   await sweepAll()
   assert.ok(!(await blobs.has(blob)))
+})
+
+test('while a backup is under way no schema is brought up to date', async (t) => {
+  const db = new Db({ connection: await emptyDatabase(t) })
+  t.after(() => db.close())
+  await db.longTransaction('begin', async (_, client) => {
+    await lockSchema(client)
+    await repeatMigrations(client, listPending([]).slice(0, 3))
+  })
+  const lock = (await lockBackup(db))!
+  await assert.rejects(migrate(db, silentLog), /a backup is under way/)
+  lock.release()
+  await until('the lock to be gone', async () => !(await isBackupUnderWay(db)))
+  assert.ok((await migrate(db, silentLog)).includes('0004_backup.sql'))
 })
 
 test('every table is in a backup, or is left out for a reason', async (t) => {
