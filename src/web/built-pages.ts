@@ -1,6 +1,6 @@
 // Pages as the build has made them: their files by name for good, and each page under a policy with a nonce of its own.
 import { randomBytes } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Asset, forGood, makeAsset, sendAsset } from './asset.ts'
@@ -16,9 +16,13 @@ const types: Readonly<Record<string, string>> = {
 /** What the build has written where a nonce belongs. */
 const nonceMark = '__NONCE__'
 
+/** A file of a folder, and no way out of it. */
+const fileName = /^[\w-][\w.-]*$/
+
 export class BuiltPages {
   readonly #folder: string
-  readonly #assets = new Map<string, Promise<Asset>>()
+  readonly #assets = new Map<string, Promise<Asset | null>>()
+  readonly #pages = new Map<string, { html: string; mtimeMs: number }>()
 
   /** The folder need not be there. */
   constructor(folder: string) {
@@ -27,12 +31,8 @@ export class BuiltPages {
 
   /** Sends a file that bears its digest in its name; null where the build has none of that name. */
   async sendFile(request: FastifyRequest, reply: FastifyReply, name: string): Promise<FastifyReply | null> {
-    const folder = join(this.#folder, 'assets')
-    const names = await readdir(folder).catch(() => [] as string[])
-    if (!names.includes(name)) return null
-    const asset = this.#assets.get(name) ?? readAsset(join(folder, name))
-    this.#assets.set(name, asset)
-    return sendAsset(request, reply, await asset, forGood)
+    const asset = fileName.test(name) ? await this.#findAsset(name) : null
+    return asset && sendAsset(request, reply, asset, forGood)
   }
 
   /** Sends a page, which may do what `directives` say beside running what this origin serves; `notBuilt` where it is missing. */
@@ -41,7 +41,7 @@ export class BuiltPages {
     name: string,
     { directives, notBuilt }: { directives: readonly string[]; notBuilt: string },
   ): Promise<FastifyReply> {
-    const html = await readFile(join(this.#folder, name), 'utf8').catch(() => null)
+    const html = await this.#findPage(name)
     if (html === null)
       return reply.code(503).header('content-type', 'text/plain; charset=utf-8').send(notBuilt)
     const nonce = randomBytes(18).toString('base64')
@@ -53,6 +53,39 @@ export class BuiltPages {
     })
     return reply.code(200).send(html.replaceAll(nonceMark, nonce))
   }
+
+  /** Read once, for its name stands for its bytes; what could not be read is tried again. */
+  async #findAsset(name: string): Promise<Asset | null> {
+    const known = this.#assets.get(name)
+    if (known) return await known
+    const reading = readAsset(join(this.#folder, 'assets', name)).catch((error: unknown) => {
+      this.#assets.delete(name)
+      if (isMissing(error)) return null
+      throw error
+    })
+    this.#assets.set(name, reading)
+    return await reading
+  }
+
+  /** Read again only after another build: its name stays, and the files that it names do not. */
+  async #findPage(name: string): Promise<string | null> {
+    const path = join(this.#folder, name)
+    try {
+      const { mtimeMs } = await stat(path)
+      const known = this.#pages.get(name)
+      if (known?.mtimeMs === mtimeMs) return known.html
+      const html = await readFile(path, 'utf8')
+      this.#pages.set(name, { html, mtimeMs })
+      return html
+    } catch (error) {
+      if (isMissing(error)) return null
+      throw error
+    }
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
 async function readAsset(path: string): Promise<Asset> {

@@ -1,5 +1,7 @@
 // Every page of the operator's desk, narrow and wide, in both themes: nothing for axe, no complaint, nothing wider than the window.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { chromiumMissing } from '../support/chromium.ts'
 import { type DeskWindow, deskLink, openWindow, startWithQueue } from '../support/desk-window.ts'
@@ -12,8 +14,15 @@ before(() =>
   assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
 )
 
+/** The routes of the desk that are looked at here; the rest of the list are states of theirs. */
+function readRoutes(): string[] {
+  const text = readFileSync(join(import.meta.dirname, '../../dashboard/src/desk/router.tsx'), 'utf8')
+  return [...text.matchAll(/\bpage\('([^']+)'/g)].map(([, path]) => path!)
+}
+
 /** What leads to each page, and the name that it bears. */
 const pages: [name: string, hash: string, title: string][] = [
+  ['home', '/', 'Approvals'],
   ['approvals', '/approvals', 'Approvals'],
   ['organizations', '/organizations', 'Organizations'],
   ['queues', '/queues', 'Queues'],
@@ -26,14 +35,9 @@ const pages: [name: string, hash: string, title: string][] = [
   ['nothing', '/nothing', 'There is no such page'],
 ]
 
-async function judgePages({ page, judge }: DeskWindow, organizationId: string): Promise<string[]> {
+async function judgePages({ page, judge }: DeskWindow, ids: Ids): Promise<string[]> {
   const found: string[] = []
-  const organization = [['organization', `/organizations/${organizationId}`, 'Test']] as [
-    string,
-    string,
-    string,
-  ][]
-  for (const [name, hash, title] of [...pages, ...organization]) {
+  for (const [name, hash, title] of pagesWith(ids)) {
     await page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
     await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor()
     await page.locator('[role=status][aria-label="Loading…"]').waitFor({ state: 'detached' })
@@ -42,8 +46,32 @@ async function judgePages({ page, judge }: DeskWindow, organizationId: string): 
     const isWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth')
     if (isWide) found.push(`${name} is wider than the window`)
   }
-  return found
+  await page.getByRole('button', { name: /^Theme, keys and the way out/ }).press('Enter')
+  await page.getByRole('menu').waitFor()
+  return [...found, ...(await judge('menu'))]
 }
+
+interface Ids {
+  organizationId: string
+  mailId: string
+}
+
+function pagesWith({ organizationId, mailId }: Ids): typeof pages {
+  return [
+    ...pages,
+    ['organization', `/organizations/${organizationId}`, 'Test'],
+    ['one mail', `/mail/captured/${mailId}`, 'Your order is on its way'],
+  ]
+}
+
+test('every route of the desk is among the pages that are looked at', () => {
+  const hashes = pagesWith({ organizationId: 'x', mailId: 'x' }).map(([, hash]) => hash)
+  const unseen = readRoutes().filter((path) => {
+    const pattern = new RegExp(`^${path.replaceAll(/\$\w+/g, '[^/]+')}$`)
+    return !hashes.some((hash) => pattern.test(hash))
+  })
+  assert.deepEqual(unseen, [])
+})
 
 async function examine(page: DeskWindow['page']): Promise<void> {
   await page.getByRole('button', { name: 'Examine' }).click()
@@ -68,7 +96,10 @@ test('axe finds nothing on any page of the desk, narrow and wide, in both themes
     )
     const window = await openWindow(t, await deskLink(posthorn), widthPx)
     await window.page.getByRole('heading', { level: 1, name: 'Approvals' }).waitFor()
-    assert.deepEqual(await judgePages(window, id), [])
+    const mailId = await window.page.evaluate<string>(
+      "fetch('/desk/v1/mail/captured').then((answer) => answer.json()).then(({ mails }) => mails[0].id)",
+    )
+    assert.deepEqual(await judgePages(window, { organizationId: id, mailId }), [])
     assert.deepEqual(window.complaints, [])
   }
 })

@@ -9,11 +9,11 @@ import { newToken } from '../../src/flow/people/tokens.ts'
 import { insertPerson, type MemberRole } from '../../src/store/people.ts'
 import { insertToken } from '../../src/store/person-tokens.ts'
 import { Browser as Client } from './browser-session.ts'
+import { chromiumPath } from './chromium.ts'
 import type { TestNode } from './node.ts'
 import type { Scope } from './until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
-const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path))
 const axe = join(root, 'node_modules/axe-core/axe.min.js')
 
 export interface Pages {
@@ -59,6 +59,24 @@ async function addPerson(
   return id
 }
 
+/** Builds the pages where they are not, and starts a browser that ends with the scope. */
+export async function launchBrowser(scope: Scope): Promise<Browser> {
+  if (!existsSync(join(root, 'dashboard/dist/index.html')))
+    execFileSync(join(root, 'node_modules/.bin/vite'), ['build', 'dashboard'], { cwd: root, stdio: 'ignore' })
+  const browser = await chromium.launch({ executablePath: chromiumPath!, args: ['--no-sandbox'] })
+  scope.after(() => browser.close())
+  return browser
+}
+
+/** The address that signs a new person in, once. */
+export async function signInAddress(
+  node: Pick<TestNode, 'foundation'>,
+  organizationId: string,
+  role: MemberRole = 'owner',
+): Promise<string> {
+  return `/sign-in#${await linkOf(node, organizationId, role)}`
+}
+
 /** What a link for a new person would have behind its #. */
 async function linkOf(
   node: Pick<TestNode, 'foundation'>,
@@ -83,12 +101,9 @@ export async function openPages(
   viewport = { width: 1280, height: 900 },
   role: MemberRole = 'owner',
 ): Promise<Pages> {
-  if (!existsSync(join(root, 'dashboard/dist/index.html')))
-    execFileSync(join(root, 'node_modules/.bin/vite'), ['build', 'dashboard'], { cwd: root, stdio: 'ignore' })
+  const browser = await launchBrowser(scope)
   const base = urlOfListener(node)
   const link = await linkOf(node, organizationId, role)
-  const browser: Browser = await chromium.launch({ executablePath: program!, args: ['--no-sandbox'] })
-  scope.after(() => browser.close())
   const context = await browser.newContext({ viewport, baseURL: base, reducedMotion: 'reduce' })
   const page = await context.newPage()
   await page.goto('/sign-in')
@@ -109,21 +124,30 @@ export async function openPages(
   return { page, context, base, complaints, open, audit: () => audit(page) }
 }
 
-async function audit(page: Page): Promise<string[]> {
+/** What axe finds. A theme changes colours and nothing else, so in the second one it looks at these alone. */
+export async function violationsOf(page: Page, theme: 'light' | 'dark'): Promise<string[]> {
+  const options = {
+    resultTypes: ['violations'],
+    ...(theme === 'dark' && {
+      runOnly: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] },
+    }),
+  }
+  return await page.evaluate(`axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
+    violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 200)).join(' | ')))`)
+}
+
+/** What axe finds on the page as it stands, in both themes. */
+export async function audit(page: Page): Promise<string[]> {
   await page.evaluate(readFileSync(axe, 'utf8'))
   const found: string[] = []
-  for (const theme of ['light', 'dark']) {
+  for (const theme of ['light', 'dark'] as const) {
     await page.evaluate(`document.documentElement.dataset.theme = '${theme}'`)
     // Colours change over a frame or two.
     await page.evaluate('new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))')
     await page.evaluate(
       'Promise.allSettled(document.getAnimations().map(({ finished }) => finished)).then(() => {})',
     )
-    const violations = await page.evaluate<{ id: string; nodes: { html: string }[] }[]>(
-      `axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => ({ html })) })))`,
-    )
-    for (const { id, nodes } of violations)
-      found.push(`${theme} ${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`)
+    for (const violation of await violationsOf(page, theme)) found.push(`${theme} ${violation}`)
   }
   await page.evaluate('delete document.documentElement.dataset.theme')
   return found

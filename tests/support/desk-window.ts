@@ -1,10 +1,9 @@
 // The operator's desk in a real browser: its pages built where they are not, every complaint of theirs kept.
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { chromium, type Page } from 'playwright-core'
-import { chromiumPath } from './chromium.ts'
+import type { Page } from 'playwright-core'
+import { launchBrowser, violationsOf } from './dashboard.ts'
 import { createCaller, type Posthorn, startPosthorn } from './service.ts'
 import { type Scope, until } from './until.ts'
 
@@ -26,9 +25,7 @@ export interface DeskWindow {
  * test.
  */
 export async function openWindow(scope: Scope, url: string, widthPx: number): Promise<DeskWindow> {
-  buildPages()
-  const browser = await chromium.launch({ executablePath: chromiumPath!, args: ['--no-sandbox'] })
-  scope.after(() => browser.close())
+  const browser = await launchBrowser(scope)
   const page = await browser.newPage({ viewport: { width: widthPx, height: widthPx < 600 ? 844 : 900 } })
   page.setDefaultTimeout(15_000)
   const [complaints, outside]: string[][] = [[], []]
@@ -49,16 +46,12 @@ export async function openWindow(scope: Scope, url: string, widthPx: number): Pr
       await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' })
       await page.evaluate('new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))')
       await page.screenshot({ path: join(folder, `${name}-${widthPx}-${theme}.png`) })
-      found.push(...(await violationsOf(page)).map((violation) => `${name} ${theme}: ${violation}`))
+      await page.evaluate(axe)
+      found.push(...(await violationsOf(page, theme)).map((violation) => `${name} ${theme}: ${violation}`))
     }
     return found
   }
   return { page, complaints: complaints!, outside: outside!, judge }
-}
-
-function buildPages(): void {
-  if (existsSync(join(root, 'dashboard/dist/desk.html'))) return
-  execFileSync(join(root, 'node_modules/.bin/vite'), ['build', 'dashboard'], { cwd: root, stdio: 'ignore' })
 }
 
 function picturesFolder(scope: Scope): string {
@@ -67,12 +60,6 @@ function picturesFolder(scope: Scope): string {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-pictures-'))
   scope.after(() => rmSync(folder, { recursive: true, force: true }))
   return folder
-}
-
-async function violationsOf(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return await page.evaluate(`axe.run().then(({ violations }) =>
-    violations.map(({ id, nodes }) => id + ' ' + nodes.map(({ html }) => html.slice(0, 200)).join(' | ')))`)
 }
 
 /** A link to the desk, as the command prints it. */

@@ -19,7 +19,7 @@ const sizes: Record<Size, string> = {
   medium: 'h-9 px-3.5 text-base gap-2',
 }
 const shape =
-  'inline-flex shrink-0 items-center justify-center rounded-md whitespace-nowrap select-none disabled:opacity-55 disabled:pointer-events-none aria-disabled:opacity-55 aria-disabled:cursor-not-allowed'
+  'inline-flex shrink-0 items-center justify-center rounded-md whitespace-nowrap select-none aria-disabled:opacity-55 aria-disabled:cursor-not-allowed'
 
 interface Look {
   variant?: Variant | undefined
@@ -35,12 +35,13 @@ export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement>, Lo
   ref?: Ref<HTMLButtonElement>
 }
 
-/** A button; `type` is `button` unless it says `submit`. */
+/** A button; `type` is `button` unless it says `submit`. One that cannot be pressed keeps the focus that it has. */
 export function Button({
   variant = 'plain',
   size = 'medium',
   icon: Icon,
   busy,
+  disabled,
   refusal,
   children,
   ...rest
@@ -50,8 +51,7 @@ export function Button({
       type="button"
       aria-busy={busy || undefined}
       {...rest}
-      {...refused(refusal)}
-      disabled={rest.disabled || busy}
+      {...(disabled || busy ? unpressed(null) : refusal && unpressed(refusal))}
       className={classes(shape, styles[variant], sizes[size], rest.className)}
     >
       {busy ? (
@@ -64,13 +64,13 @@ export function Button({
   )
 }
 
-function refused(reason: string | undefined): ButtonHTMLAttributes<HTMLButtonElement> {
-  if (reason === undefined) return {}
-  const say = (event: MouseEvent) => {
+/** Not `disabled`, which would take the focus away from whoever has just pressed it. */
+function unpressed(reason: string | null): ButtonHTMLAttributes<HTMLButtonElement> {
+  const refuse = (event: MouseEvent) => {
     event.preventDefault()
-    toast(reason)
+    if (reason) toast(reason)
   }
-  return { 'aria-disabled': true, title: reason, onClick: say }
+  return { 'aria-disabled': true, onClick: refuse, ...(reason && { title: reason }) }
 }
 
 /** A link to another page that styles like a button. */
@@ -94,6 +94,7 @@ export function IconButton({
   label,
   icon: Icon,
   size = 'medium',
+  disabled,
   refusal,
   ...rest
 }: Omit<ButtonProps, 'variant' | 'icon' | 'children' | 'busy'> & { label: string; icon: LucideIcon }) {
@@ -103,7 +104,7 @@ export function IconButton({
       aria-label={label}
       title={label}
       {...rest}
-      {...refused(refusal)}
+      {...(disabled ? unpressed(null) : refusal && unpressed(refusal))}
       className={classes(shape, styles.quiet, size === 'small' ? 'size-7' : 'size-9', rest.className)}
     >
       <Icon size={size === 'small' ? 15 : 17} aria-hidden />

@@ -1,7 +1,7 @@
 // A question or a form above the page: it takes the focus, gives it back, and closes with Escape.
 import { X } from 'lucide-react'
 import { Dialog as Primitive } from 'radix-ui'
-import type { ReactNode } from 'react'
+import { type ReactNode, useRef } from 'react'
 import { parts } from '../texts/parts.ts'
 import { IconButton } from './button.tsx'
 import { classes } from './classes.ts'
@@ -16,6 +16,26 @@ function focusFirstField(event: Event): void {
   first.focus()
 }
 
+/** What opened the dialog. Of one that follows another it is what opened the first: the button in that is gone by then. */
+let opener: HTMLElement | null = null
+
+function findOpener(): void {
+  const { activeElement } = document
+  if (document.querySelector('[role=dialog]')) return
+  // Of a menu its button: the item goes with the menu.
+  const menu = activeElement?.closest('[role=menu]')
+  const found = menu ? document.getElementById(menu.getAttribute('aria-labelledby') ?? '') : activeElement
+  opener = found instanceof HTMLElement && found !== document.body ? found : null
+}
+
+/** Where that has gone, as the row of what was deleted, the page has the focus as if it had just been opened. */
+function focusOpener(event: Event): void {
+  const place = opener?.isConnected ? opener : document.querySelector<HTMLElement>('main h1')
+  if (!place) return
+  event.preventDefault()
+  place.focus()
+}
+
 interface DialogProps {
   open: boolean
   onClose: () => void
@@ -28,6 +48,10 @@ interface DialogProps {
 }
 
 export function Dialog({ open, onClose, title, lead, width = 'medium', children, footer }: DialogProps) {
+  const wasOpen = useRef(false)
+  // Before what it holds takes the focus.
+  if (open && !wasOpen.current) findOpener()
+  wasOpen.current = open
   return (
     <Primitive.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Primitive.Portal>
@@ -35,6 +59,7 @@ export function Dialog({ open, onClose, title, lead, width = 'medium', children,
         <Primitive.Content
           {...(lead ? {} : { 'aria-describedby': undefined })}
           onOpenAutoFocus={focusFirstField}
+          onCloseAutoFocus={focusOpener}
           className={classes(
             'fixed inset-x-0 bottom-0 z-50 mx-auto flex max-h-[88dvh] animate-rise flex-col rounded-t-lg bg-surface shadow-overlay',
             'sm:top-[12vh] sm:bottom-auto sm:max-h-[76vh] sm:rounded-lg',

@@ -4,6 +4,8 @@ import { useEffect, useState } from 'react'
 import { parts } from '../texts/parts.ts'
 import { IconButton } from './button.tsx'
 import { classes } from './classes.ts'
+import { Kbd } from './kbd.tsx'
+import { useShortcut } from './shortcut.ts'
 import { dismiss, type Toast, undo, undoMs, useToasts } from './toasts.ts'
 
 export function Toaster() {
@@ -42,8 +44,10 @@ function ToastNote({ toast: { id, text, tone, undoUntilMs } }: { toast: Toast })
   )
 }
 
+/** The button is far away by Tab, and there are ten seconds: so there is a key. */
 function Undo({ id, untilMs }: { id: number; untilMs: number }) {
   const [leftMs, setLeftMs] = useState(undoMs)
+  useShortcut({ keys: 'z', label: parts.undoLast, group: parts.general }, () => undo(id))
   useEffect(() => {
     const timer = setInterval(() => setLeftMs(Math.max(0, untilMs - Date.now())), 250)
     return () => clearInterval(timer)
@@ -52,11 +56,13 @@ function Undo({ id, untilMs }: { id: number; untilMs: number }) {
     <>
       <button
         type="button"
+        aria-keyshortcuts="z"
         onClick={() => undo(id)}
         className="rounded-sm px-2 py-1 text-sm font-semibold underline underline-offset-3"
       >
         {parts.undo}
       </button>
+      <Kbd keys="z" />
       <span aria-hidden className="numbers w-7 text-right text-xs opacity-75">
         {parts.secondsLeft(Math.ceil(leftMs / 1000))}
       </span>

@@ -32,7 +32,8 @@ export function Frame() {
       <main
         id="main"
         tabIndex={-1}
-        className="min-w-0 pb-[calc(56px+env(safe-area-inset-bottom))] md:h-dvh md:overflow-y-auto md:pb-0 md:not-has-[[data-fills-window]]:[scrollbar-gutter:stable]"
+        // What only who hears the page gets stands somewhere in it, not below the window, which would scroll as well.
+        className="relative min-w-0 pb-[calc(56px+env(safe-area-inset-bottom))] md:h-dvh md:overflow-y-auto md:pb-0 md:not-has-[[data-fills-window]]:[scrollbar-gutter:stable]"
       >
         <Outlet key={organization?.id} />
       </main>

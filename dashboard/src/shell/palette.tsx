@@ -132,7 +132,7 @@ function Result({ id, one, heading, isActive, onOpen }: ResultProps) {
         onClick={() => onOpen(one)}
         className={classes(
           'flex h-9 cursor-pointer items-center gap-3 rounded-md px-3 hover:bg-hover',
-          isActive && 'bg-hover',
+          isActive && 'bg-hover outline-2 -outline-offset-2 outline-accent',
         )}
       >
         <span className="truncate">{one.label}</span>

@@ -26,7 +26,7 @@ export function useSession(): Session {
   return session
 }
 
-/** `change`: not a viewer; `own`: an owner. `useRefusal` has the reason for a button that would be refused. */
+/** `change`: not a viewer; `own`: an owner. What a member may not do is not shown; the service refuses it all the same. */
 export function useMay(what: 'change' | 'own'): boolean {
   const role = useSession().organization?.role
   return what === 'own' ? role === 'owner' : role === 'owner' || role === 'member'

@@ -4,7 +4,6 @@ export const overview = {
   firstTitle: 'From nothing to a first mail',
   firstLead:
     'Three steps, done here with buttons or by a program with the code below each. Together they take less than a minute.',
-  firstViewer: 'Nothing has been sent or received yet. A member or an owner begins here.',
   step: (number: number) => `Step ${number}`,
   done: 'Done',
   asCode: 'The same by a program',

@@ -1,4 +1,6 @@
 // The words around every page.
+import { parts } from './parts.ts'
+
 export const shell = {
   name: 'Posthorn',
   skip: 'Skip to the content',
@@ -22,7 +24,7 @@ export const shell = {
   more: 'More',
   theme: 'Theme',
   themes: { system: 'As the system', light: 'Light', dark: 'Dark' },
-  general: 'Everywhere',
+  general: parts.general,
   goTo: 'Go to',
   viewer: 'You can look at everything here and change nothing.',
   development: 'Development',

@@ -73,7 +73,7 @@ function Text({ mail: { text, hasHtml, note } }: { mail: Mail }) {
       {text.trim() === '' ? (
         <p className="text-muted">{words.textNone}</p>
       ) : (
-        <Scrolled label={words.text}>
+        <Scrolled label={words.textOf}>
           <pre className="font-sans whitespace-pre-wrap break-words">{text}</pre>
         </Scrolled>
       )}
@@ -116,7 +116,7 @@ function Attachments({ attachments }: Pick<Mail, 'attachments'>) {
 function Header({ mail: { headers, isHeaderCut } }: { mail: Mail }) {
   return (
     <Card title={words.headers} lead={isHeaderCut ? words.headersCut : null}>
-      <Scrolled label={words.headers}>
+      <Scrolled label={words.headersOf}>
         <dl className="grid gap-x-4 gap-y-1.5 text-sm sm:grid-cols-[180px_minmax(0,1fr)]">
           {headers.map(({ name, value }, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: fields stand in their order, and some of them twice

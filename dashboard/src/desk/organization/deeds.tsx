@@ -10,6 +10,7 @@ import { TextField } from '../../parts/field.tsx'
 import { Menu } from '../../parts/menu.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { desk } from '../../texts/desk.ts'
+import { CancelWaiting } from '../cancel-waiting.tsx'
 import { ask } from '../client.ts'
 import { useDeed } from '../deed.ts'
 import { Delete } from './delete.tsx'
@@ -23,6 +24,7 @@ interface DeedProps {
 }
 
 export function Deeds({ organization }: { organization: Organization }) {
+  const { id, name } = organization
   const [open, setOpen] = useState<Open>(null)
   const deed = { organization, onClose: () => setOpen(null) }
   return (
@@ -45,7 +47,17 @@ export function Deeds({ organization }: { organization: Organization }) {
       />
       {open === 'suspend' && <Suspend {...deed} />}
       {open === 'rename' && <Rename {...deed} />}
-      {open === 'cancel' && <Cancel {...deed} />}
+      {open === 'cancel' && (
+        <CancelWaiting
+          name={name}
+          waiting={organization.waiting}
+          words={words}
+          onCancel={() =>
+            ask(`/organizations/${id}/cancel-queue`, { method: 'POST', body: { confirm: name } })
+          }
+          onClose={deed.onClose}
+        />
+      )}
       {open === 'delete' && <Delete {...deed} />}
     </>
   )
@@ -133,30 +145,5 @@ function Rename({ organization, onClose }: DeedProps) {
         <ErrorNote error={rename.error} />
       </form>
     </Dialog>
-  )
-}
-
-function Cancel({ organization: { id, name, waiting }, onClose }: DeedProps) {
-  const cancel = useDeed(
-    () =>
-      ask<{ cancelled: number }>(`/organizations/${id}/cancel-queue`, {
-        ...{ method: 'POST', body: { confirm: name } },
-      }),
-    ({ cancelled }) => words.cancelled(cancelled),
-    onClose,
-  )
-  return (
-    <Confirm
-      open
-      onClose={onClose}
-      title={words.cancelTitle(name)}
-      deed={words.cancel}
-      word={name}
-      busy={cancel.isPending}
-      error={cancel.error}
-      onConfirm={() => cancel.mutate(undefined)}
-    >
-      {words.cancelWhat(waiting)}
-    </Confirm>
   )
 }

@@ -8,16 +8,14 @@ import { wordsOf } from '../../parts/error-note.tsx'
 import { Menu } from '../../parts/menu.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { desk } from '../../texts/desk.ts'
+import { CancelWaiting } from '../cancel-waiting.tsx'
 import { ask } from '../client.ts'
 import { useDeed } from '../deed.ts'
 
 const { queue: words } = desk
 
-function pathOf(key: string, verb: string): string {
-  return `/queues/${encodeURIComponent(key)}/${verb}`
-}
-
 export function QueueDeeds({ queue }: { queue: Queue }) {
+  const { key } = queue
   const [open, setOpen] = useState<'flush' | 'cancel' | null>(null)
   const close = () => setOpen(null)
   return (
@@ -31,25 +29,40 @@ export function QueueDeeds({ queue }: { queue: Queue }) {
         ]}
       />
       {open === 'flush' && <Flush queue={queue} onClose={close} />}
-      {open === 'cancel' && <Cancel queue={queue} onClose={close} />}
+      {open === 'cancel' && (
+        <CancelWaiting
+          name={key}
+          waiting={queue.waiting}
+          words={words}
+          onCancel={() =>
+            ask(`/queues/${encodeURIComponent(key)}/cancel`, { method: 'POST', body: { confirm: key } })
+          }
+          onClose={close}
+        />
+      )}
     </>
   )
 }
 
 function PauseOrResume({ queue: { key, state } }: { queue: Queue }) {
-  const verb = state === 'paused' ? 'resume' : 'pause'
+  const isPaused = state === 'paused'
+  const id = encodeURIComponent(key)
   const deed = useDeed(
-    () => ask(pathOf(key, verb), { method: 'POST' }),
-    () => (verb === 'pause' ? words.paused(key) : words.resumed(key)),
+    () =>
+      isPaused
+        ? ask(`/queues/${id}/resume`, { method: 'POST' })
+        : ask(`/queues/${id}/pause`, { method: 'POST' }),
+    () => (isPaused ? words.resumed(key) : words.paused(key)),
   )
   const press = () => deed.mutate(undefined, { onError: (error) => toast(wordsOf(error).title, 'bad') })
-  return verb === 'pause' ? (
-    <Button icon={CirclePause} busy={deed.isPending} onClick={press}>
-      {words.pause}
-    </Button>
-  ) : (
-    <Button variant="primary" icon={CirclePlay} busy={deed.isPending} onClick={press}>
-      {words.resume}
+  return (
+    <Button
+      variant={isPaused ? 'primary' : 'plain'}
+      icon={isPaused ? CirclePlay : CirclePause}
+      busy={deed.isPending}
+      onClick={press}
+    >
+      {isPaused ? words.resume : words.pause}
     </Button>
   )
 }
@@ -61,7 +74,7 @@ interface DeedProps {
 
 function Flush({ queue: { key }, onClose }: DeedProps) {
   const flush = useDeed(
-    () => ask<{ moved: number }>(pathOf(key, 'flush'), { method: 'POST' }),
+    () => ask<{ moved: number }>(`/queues/${encodeURIComponent(key)}/flush`, { method: 'POST' }),
     ({ moved }) => words.flushed(moved),
     onClose,
   )
@@ -76,28 +89,6 @@ function Flush({ queue: { key }, onClose }: DeedProps) {
       onConfirm={() => flush.mutate(undefined)}
     >
       {words.flushWhat}
-    </Confirm>
-  )
-}
-
-function Cancel({ queue: { key, waiting }, onClose }: DeedProps) {
-  const cancel = useDeed(
-    () => ask<{ cancelled: number }>(pathOf(key, 'cancel'), { method: 'POST', body: { confirm: key } }),
-    ({ cancelled }) => words.cancelled(cancelled),
-    onClose,
-  )
-  return (
-    <Confirm
-      open
-      onClose={onClose}
-      title={words.cancelTitle(key)}
-      deed={words.cancel}
-      word={key}
-      busy={cancel.isPending}
-      error={cancel.error}
-      onConfirm={() => cancel.mutate(undefined)}
-    >
-      {words.cancelWhat(waiting)}
     </Confirm>
   )
 }

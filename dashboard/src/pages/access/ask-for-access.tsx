@@ -1,13 +1,13 @@
 // Asking for access: the name of an organization, which the operator approves.
 import { useMutation } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { api, read } from '../../api/client.ts'
-import { Button, ButtonLink } from '../../parts/button.tsx'
-import { ErrorNote } from '../../parts/error-note.tsx'
+import { ButtonLink } from '../../parts/button.tsx'
 import { TextField } from '../../parts/field.tsx'
 import { useSession, useTakeSession } from '../../shell/session.ts'
 import { access } from '../../texts/access.ts'
+import { AccessForm } from './access-form.tsx'
 import { AccessFrame } from './access-frame.tsx'
 
 const texts = access.pending
@@ -17,20 +17,21 @@ export function AskForAccess({ footer }: { footer: ReactNode }) {
   const [name, setName] = useState('')
   const navigate = useNavigate()
   const takeSession = useTakeSession()
-  const { mutate, isPending, error } = useMutation({
+  const sending = useMutation({
     mutationFn: () => read(api.POST('/v1/organizations', { body: { name } })),
     onSuccess: async (session) => {
       takeSession(session)
       await navigate({ to: session.organization?.status === 'active' ? '/' : '/pending' })
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    mutate()
-  }
+  const back = organization && (
+    <ButtonLink to="/" variant="quiet">
+      {texts.back}
+    </ButtonLink>
+  )
   return (
     <AccessFrame title={texts.askTitle} lead={texts.askLead} footer={footer}>
-      <form onSubmit={submit} className="grid gap-4">
+      <AccessForm submit={texts.ask} sending={sending} below={back}>
         <TextField
           label={access.organizationName}
           name="organization"
@@ -40,16 +41,7 @@ export function AskForAccess({ footer }: { footer: ReactNode }) {
           value={name}
           onChange={(event) => setName(event.target.value)}
         />
-        <ErrorNote error={error} />
-        <Button type="submit" variant="primary" busy={isPending}>
-          {texts.ask}
-        </Button>
-        {organization && (
-          <ButtonLink to="/" variant="quiet">
-            {texts.back}
-          </ButtonLink>
-        )}
-      </form>
+      </AccessForm>
     </AccessFrame>
   )
 }

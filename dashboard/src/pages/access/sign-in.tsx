@@ -1,17 +1,18 @@
 // The sign-in: by password, passkey, identity provider, or a link that is good once.
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link, useSearch } from '@tanstack/react-router'
-import { type FormEvent, useEffect, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { Button } from '../../parts/button.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
-import { TextField } from '../../parts/field.tsx'
 import { access } from '../../texts/access.ts'
+import { AccessForm } from './access-form.tsx'
 import { AccessFrame } from './access-frame.tsx'
 import { accessQuery } from './access-query.ts'
 import { useEnter } from './enter.ts'
 import { useLinkToken } from './link-token.ts'
 import { OtherWays } from './other-ways.tsx'
+import { EmailField, PasswordField } from './person-fields.tsx'
 
 const texts = access.signIn
 const refusals: Record<string, string> = texts.oidcRefused
@@ -63,39 +64,15 @@ function PasswordForm() {
   const enter = useEnter()
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
-  const { mutate, isPending, error } = useMutation({
+  const sending = useMutation({
     mutationFn: () => read(api.POST('/v1/session', { body: { email, password } })),
     onSuccess: enter,
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    mutate()
-  }
   return (
-    <form onSubmit={submit} className="grid gap-4">
-      <TextField
-        label={access.email}
-        type="email"
-        name="email"
-        autoComplete="username webauthn"
-        required
-        value={email}
-        onChange={(event) => setEmail(event.target.value)}
-      />
-      <TextField
-        label={access.password}
-        type="password"
-        name="password"
-        autoComplete="current-password"
-        required
-        value={password}
-        onChange={(event) => setPassword(event.target.value)}
-      />
-      <ErrorNote error={error} />
-      <Button type="submit" variant="primary" busy={isPending}>
-        {texts.submit}
-      </Button>
-    </form>
+    <AccessForm submit={texts.submit} sending={sending}>
+      <EmailField value={email} onChange={setEmail} offers="passkeys" />
+      <PasswordField value={password} onChange={setPassword} />
+    </AccessForm>
   )
 }
 

@@ -1,15 +1,15 @@
 // The sign-up: an account, whose address is confirmed by mail.
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
-import { Button, ButtonLink } from '../../parts/button.tsx'
-import { ErrorNote } from '../../parts/error-note.tsx'
-import { TextField } from '../../parts/field.tsx'
+import { ButtonLink } from '../../parts/button.tsx'
 import { access } from '../../texts/access.ts'
+import { AccessForm } from './access-form.tsx'
 import { AccessFrame } from './access-frame.tsx'
 import { accessQuery } from './access-query.ts'
 import { NewPasswordField } from './new-password-field.tsx'
+import { EmailField, NameField } from './person-fields.tsx'
 
 const texts = access.signUp
 
@@ -40,40 +40,16 @@ function SignUpForm({ onSent }: { onSent: (email: string) => void }) {
   const [name, setName] = useState('')
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
-  const { mutate, isPending, error } = useMutation({
+  const sending = useMutation({
     mutationFn: () => read(api.POST('/v1/sign-up', { body: { email, password, name } })),
     onSuccess: () => onSent(email),
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    mutate()
-  }
   return (
-    <form onSubmit={submit} className="grid gap-4">
-      <TextField
-        label={access.name}
-        name="name"
-        autoComplete="name"
-        required
-        maxLength={100}
-        value={name}
-        onChange={(event) => setName(event.target.value)}
-      />
-      <TextField
-        label={access.email}
-        type="email"
-        name="email"
-        autoComplete="username"
-        required
-        value={email}
-        onChange={(event) => setEmail(event.target.value)}
-      />
+    <AccessForm submit={texts.submit} sending={sending}>
+      <NameField value={name} onChange={setName} />
+      <EmailField value={email} onChange={setEmail} />
       <NewPasswordField label={access.password} value={password} onChange={setPassword} />
-      <ErrorNote error={error} />
-      <Button type="submit" variant="primary" busy={isPending}>
-        {texts.submit}
-      </Button>
-    </form>
+    </AccessForm>
   )
 }
 

@@ -1,5 +1,6 @@
 // Whether the domain may send and receive, what is still missing, and the check of its records.
 import { CircleCheck, CircleDashed, CircleX, RefreshCw } from 'lucide-react'
+import { useRef } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Button } from '../../parts/button.tsx'
 import { Card } from '../../parts/card.tsx'
@@ -17,12 +18,19 @@ const colors = { verified: 'text-good', pending: 'text-faint', failed: 'text-bad
 export function VerifyCard({ domain }: { domain: Domain }) {
   const verification = useVerification(domain.id)
   const mayChange = useMay('change')
+  const checkButton = useRef<HTMLButtonElement>(null)
+  /** Its own button goes away. */
+  const stop = () => {
+    verification.stop()
+    checkButton.current?.focus()
+  }
   return (
     <Card
       title={domains.capabilities}
       actions={
         mayChange && (
           <Button
+            ref={checkButton}
             variant="primary"
             size="small"
             icon={RefreshCw}
@@ -39,7 +47,7 @@ export function VerifyCard({ domain }: { domain: Domain }) {
           <Capability key={use} domain={domain} use={use} />
         ))}
       </div>
-      <Progress verification={verification} />
+      <Progress verification={{ ...verification, stop }} />
     </Card>
   )
 }

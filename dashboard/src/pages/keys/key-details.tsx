@@ -9,7 +9,7 @@ import { DefinitionList } from '../../parts/definition-list.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { count } from '../../parts/numbers.ts'
 import { Time } from '../../parts/time.tsx'
-import { useRefusal } from '../../shell/may.ts'
+import { useMay } from '../../shell/session.ts'
 import { keys, scopeWords } from '../../texts/keys.ts'
 import { canRotate, keyTones, stateOf } from './key-state.ts'
 import type { Key } from './queries.ts'
@@ -23,18 +23,14 @@ interface KeyDetailsProps {
 }
 
 export function KeyDetails({ row, onClose, onRotate, onRevoke }: KeyDetailsProps) {
-  const viewer = useRefusal('change')
+  const mayChange = useMay('change')
   const state = stateOf(row, Date.now())
-  const footer = state !== 'revoked' && (
+  const footer = mayChange && state !== 'revoked' && (
     <>
-      <Button variant="danger" icon={Ban} refusal={viewer} onClick={onRevoke}>
+      <Button variant="danger" icon={Ban} onClick={onRevoke}>
         {keys.revoke}
       </Button>
-      <Button
-        icon={RefreshCw}
-        refusal={viewer ?? (canRotate(row) ? undefined : keys.operatorOnly)}
-        onClick={onRotate}
-      >
+      <Button icon={RefreshCw} refusal={canRotate(row) ? undefined : keys.operatorOnly} onClick={onRotate}>
         {keys.rotate}
       </Button>
     </>

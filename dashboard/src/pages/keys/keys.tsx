@@ -13,7 +13,7 @@ import { Segments } from '../../parts/segments.tsx'
 import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
-import { useRefusal } from '../../shell/may.ts'
+import { useMay } from '../../shell/session.ts'
 import { keys, scopeWords } from '../../texts/keys.ts'
 import { CreateKey } from './create-key.tsx'
 import { KeyDetails } from './key-details.tsx'
@@ -51,9 +51,9 @@ export function Keys() {
 }
 
 function CreateButton({ onCreate }: { onCreate: () => void }) {
-  const refusal = useRefusal('change')
+  if (!useMay('change')) return null
   return (
-    <Button variant="primary" icon={Plus} refusal={refusal} onClick={onCreate}>
+    <Button variant="primary" icon={Plus} onClick={onCreate}>
       {keys.create}
     </Button>
   )

@@ -9,24 +9,29 @@ import { Confirm } from '../../parts/confirm.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { toast } from '../../parts/toasts.ts'
-import { useRefusal } from '../../shell/may.ts'
+import { useMay } from '../../shell/session.ts'
 import { members as words } from '../../texts/members.ts'
 import type { Invitation } from './queries.ts'
 
 export function InvitationList({ invitations }: { invitations: readonly Invitation[] }) {
   const [leaving, setLeaving] = useState<Invitation | null>(null)
+  const mayOwn = useMay('own')
   const actions: Column<Invitation> = {
     id: 'actions',
     header: words.columns.actions,
     headerHidden: true,
     align: 'right',
-    cell: (invitation) => <WithdrawButton onPress={() => setLeaving(invitation)} />,
+    cell: (invitation) => (
+      <Button size="small" onClick={() => setLeaving(invitation)}>
+        {words.withdraw}
+      </Button>
+    ),
   }
   return (
     <Card title={words.invitations} lead={words.invitationsLead} flush>
       <Table
         label={words.invitations}
-        columns={[...columns, actions]}
+        columns={mayOwn ? [...columns, actions] : columns}
         rows={invitations}
         keyOf={({ id }) => id}
       />
@@ -51,15 +56,6 @@ const columns: Column<Invitation>[] = [
     cell: ({ expiresAt }) => <Time value={expiresAt} />,
   },
 ]
-
-function WithdrawButton({ onPress }: { onPress: () => void }) {
-  const refusal = useRefusal('own')
-  return (
-    <Button size="small" refusal={refusal} onClick={onPress}>
-      {words.withdraw}
-    </Button>
-  )
-}
 
 function Withdraw({ invitation: { id, email }, onClose }: { invitation: Invitation; onClose: () => void }) {
   const queries = useQueryClient()

@@ -7,8 +7,7 @@ import { Card } from '../../parts/card.tsx'
 import { Menu, type MenuItem } from '../../parts/menu.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
-import { useRefusal } from '../../shell/may.ts'
-import { useSession } from '../../shell/session.ts'
+import { useMay, useSession } from '../../shell/session.ts'
 import { members as words } from '../../texts/members.ts'
 import { ChangeRole } from './change-role.tsx'
 import type { Member } from './queries.ts'
@@ -90,20 +89,20 @@ interface ActionsProps {
 
 function Actions({ member, isLastOwner, onOpen }: ActionsProps) {
   const { person } = useSession()
-  const notOwner = useRefusal('own')
+  const mayOwn = useMay('own')
   const isSelf = member.personId === person.id
   const label = words.actionsOf(member.name || member.email)
-  const refusal = isLastOwner ? words.lastOwner : isSelf ? undefined : notOwner
-  const button = <IconButton size="small" icon={Ellipsis} label={label} refusal={refusal} />
-  if (refusal) return button
-  const change: MenuItem[] = notOwner
-    ? []
-    : [{ label: words.changeRole, icon: UserCog, onSelect: () => onOpen({ what: 'role', member }) }]
+  if (!mayOwn && !isSelf) return null
+  if (isLastOwner) return <IconButton size="small" icon={Ellipsis} label={label} refusal={words.lastOwner} />
+  const change: MenuItem[] = mayOwn
+    ? [{ label: words.changeRole, icon: UserCog, onSelect: () => onOpen({ what: 'role', member }) }]
+    : []
   const remove: MenuItem = {
     label: isSelf ? words.leave : words.remove,
     icon: isSelf ? LogOut : UserMinus,
     danger: true,
     onSelect: () => onOpen({ what: 'remove', member }),
   }
-  return <Menu trigger={button} groups={[change, [remove]].filter((group) => group.length > 0)} />
+  const groups = [change, [remove]].filter((group) => group.length > 0)
+  return <Menu trigger={<IconButton size="small" icon={Ellipsis} label={label} />} groups={groups} />
 }

@@ -5,8 +5,7 @@ import { useState } from 'react'
 import { Button } from '../../parts/button.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
-import { useRefusal } from '../../shell/may.ts'
-import { useSession } from '../../shell/session.ts'
+import { useMay, useSession } from '../../shell/session.ts'
 import { members as words } from '../../texts/members.ts'
 import { InvitationList } from './invitation-list.tsx'
 import { Invite } from './invite.tsx'
@@ -15,10 +14,10 @@ import { type Member, membersQuery } from './queries.ts'
 
 export function Members() {
   const [isInviting, setIsInviting] = useState(false)
-  const refusal = useRefusal('own')
+  const mayOwn = useMay('own')
   const query = useQuery(membersQuery)
-  const invite = (
-    <Button variant="primary" icon={UserPlus} refusal={refusal} onClick={() => setIsInviting(true)}>
+  const invite = mayOwn && (
+    <Button variant="primary" icon={UserPlus} onClick={() => setIsInviting(true)}>
       {words.invite}
     </Button>
   )

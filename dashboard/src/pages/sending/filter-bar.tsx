@@ -1,5 +1,5 @@
 // What narrows the list of what was sent. Every filter stands in the page's address, so that a view can be kept and passed on.
-import { useQuery } from '@tanstack/react-query'
+import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
 import { X } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import { ApiError, api, read } from '../../api/client.ts'
@@ -109,13 +109,13 @@ function RecipientField({ filters, onChange }: FilterBarProps) {
 }
 
 function InboxField({ filters, onChange }: FilterBarProps) {
+  const queries = useQueryClient()
   const { data: known } = useInbox(filters.inbox)
   const [typed, setTyped] = useState<string | null>(null)
   const text = typed ?? known?.address ?? ''
+  const named = namedQuery(text)
   const { data: found = [], isFetched } = useQuery({
-    queryKey: ['inboxes', 'named', text],
-    queryFn: async () =>
-      (await read(api.GET('/v1/inboxes', { params: { query: { q: text, limit: 8 } } }))).inboxes,
+    ...named,
     enabled: typed !== null && text.trim() !== '',
   })
   const choose = (value: string, inboxes: typeof found) => {
@@ -123,14 +123,15 @@ function InboxField({ filters, onChange }: FilterBarProps) {
     if (inbox) onChange({ ...filters, inbox: inbox.id })
     else if (value.trim() === '' && filters.inbox) onChange({ ...filters, inbox: undefined })
   }
+  /** Enter may be quicker than the answer to what was typed. */
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    const inboxes = text.trim() === '' ? [] : await queries.ensureQueryData(named)
+    choose(inboxes.length === 1 ? inboxes[0]!.address : text, inboxes)
+  }
   const isUnknown = typed !== null && isFetched && text.trim() !== '' && found.length === 0
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        choose(found.length === 1 ? found[0]!.address : text, found)
-      }}
-    >
+    <form onSubmit={(event) => void submit(event)}>
       <TextField
         label={sending.inbox}
         type="search"
@@ -151,6 +152,13 @@ function InboxField({ filters, onChange }: FilterBarProps) {
     </form>
   )
 }
+
+const namedQuery = (text: string) =>
+  queryOptions({
+    queryKey: ['inboxes', 'named', text],
+    queryFn: async () =>
+      (await read(api.GET('/v1/inboxes', { params: { query: { q: text, limit: 8 } } }))).inboxes,
+  })
 
 function useInbox(inboxId: string | undefined) {
   return useQuery({

@@ -12,7 +12,7 @@ import { Dialog } from '../../parts/dialog.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { Time } from '../../parts/time.tsx'
 import { toast } from '../../parts/toasts.ts'
-import { useRefusal } from '../../shell/may.ts'
+import { useMay } from '../../shell/session.ts'
 import { eventKinds, webhooks } from '../../texts/webhooks.ts'
 import { DeliveryBadge, toneOfDelivery } from './delivery-badge.tsx'
 import { meaningOf } from './meaning.ts'
@@ -28,13 +28,15 @@ interface DeliveryDialogProps {
 
 export function DeliveryDialog({ delivery, rows, onMove, onClose }: DeliveryDialogProps) {
   const replay = useReplay(delivery)
-  const refusal = useRefusal('change')
+  const mayChange = useMay('change')
   const footer = (
     <>
       <Neighbours at={rows.indexOf(delivery)} rows={rows} onMove={onMove} />
-      <Button icon={RotateCcw} refusal={refusal} busy={replay.isPending} onClick={() => replay.mutate()}>
-        {webhooks.replay}
-      </Button>
+      {mayChange && (
+        <Button icon={RotateCcw} busy={replay.isPending} onClick={() => replay.mutate()}>
+          {webhooks.replay}
+        </Button>
+      )}
     </>
   )
   return (

@@ -9,7 +9,7 @@ import { Confirm } from '../../parts/confirm.tsx'
 import { wordsOf } from '../../parts/error-note.tsx'
 import { Menu } from '../../parts/menu.tsx'
 import { toast } from '../../parts/toasts.ts'
-import { useRefusal } from '../../shell/may.ts'
+import { useMay } from '../../shell/session.ts'
 import { webhooks } from '../../texts/webhooks.ts'
 import { ChangeWebhook } from './change-webhook.tsx'
 import { type Webhook, webhookQuery } from './queries.ts'
@@ -20,6 +20,7 @@ type Open = 'change' | 'rotate' | 'delete' | null
 export function WebhookActions({ webhook }: { webhook: Webhook }) {
   const [open, setOpen] = useState<Open>(null)
   const close = () => setOpen(null)
+  if (!useMay('change')) return null
   return (
     <>
       <TestButton webhook={webhook} />
@@ -33,7 +34,6 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
 
 function TestButton({ webhook: { id, status } }: { webhook: Webhook }) {
   const queries = useQueryClient()
-  const viewer = useRefusal('change')
   const test = useMutation({
     mutationFn: () =>
       read(api.POST('/v1/webhooks/{webhookId}/test', { params: { path: { webhookId: id } } })),
@@ -43,7 +43,7 @@ function TestButton({ webhook: { id, status } }: { webhook: Webhook }) {
     },
     onError: (error) => toast(wordsOf(error).title, 'bad'),
   })
-  const refusal = viewer ?? (status === 'disabled' ? webhooks.testDisabled : undefined)
+  const refusal = status === 'disabled' ? webhooks.testDisabled : undefined
   return (
     <Button icon={Send} refusal={refusal} busy={test.isPending} onClick={() => test.mutate()}>
       {webhooks.test}
@@ -52,14 +52,11 @@ function TestButton({ webhook: { id, status } }: { webhook: Webhook }) {
 }
 
 function MoreActions({ webhook, onOpen }: { webhook: Webhook; onOpen: (open: Open) => void }) {
-  const refusal = useRefusal('change')
   const switchOver = useSwitch(webhook)
   const isOn = webhook.status === 'active'
-  const button = <IconButton icon={Ellipsis} label={webhooks.more} refusal={refusal} />
-  if (refusal) return button
   return (
     <Menu
-      trigger={button}
+      trigger={<IconButton icon={Ellipsis} label={webhooks.more} />}
       groups={[
         [
           { label: webhooks.change, icon: Pencil, onSelect: () => onOpen('change') },

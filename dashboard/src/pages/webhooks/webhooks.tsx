@@ -13,7 +13,7 @@ import { Page } from '../../parts/page.tsx'
 import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
-import { useRefusal } from '../../shell/may.ts'
+import { useMay } from '../../shell/session.ts'
 import { webhooks } from '../../texts/webhooks.ts'
 import { CreateWebhook } from './create-webhook.tsx'
 import { DeliveryBadge } from './delivery-badge.tsx'
@@ -21,9 +21,9 @@ import { lastDeliveryQuery, type Webhook, webhooksQuery } from './queries.ts'
 
 export function Webhooks() {
   const [isCreating, setIsCreating] = useState(false)
-  const refusal = useRefusal('change')
-  const create = (
-    <Button variant="primary" icon={Plus} refusal={refusal} onClick={() => setIsCreating(true)}>
+  const mayChange = useMay('change')
+  const create = mayChange && (
+    <Button variant="primary" icon={Plus} onClick={() => setIsCreating(true)}>
       {webhooks.create}
     </Button>
   )
@@ -105,7 +105,7 @@ function LastCall({ webhookId }: { webhookId: string }) {
 }
 
 function FirstEndpoint({ onCreate }: { onCreate: () => void }) {
-  const refusal = useRefusal('change')
+  const mayChange = useMay('change')
   const example = `curl -X POST "${location.origin}/v1/webhooks" \\
   -H "x-api-key: $POSTHORN_KEY" -H 'content-type: application/json' \\
   -d '{"url": "https://app.example.com/hooks/mail", "eventTypes": ["message.received"]}'`
@@ -114,9 +114,11 @@ function FirstEndpoint({ onCreate }: { onCreate: () => void }) {
       icon={WebhookIcon}
       title={webhooks.empty}
       action={
-        <Button icon={Plus} refusal={refusal} onClick={onCreate}>
-          {webhooks.create}
-        </Button>
+        mayChange && (
+          <Button icon={Plus} onClick={onCreate}>
+            {webhooks.create}
+          </Button>
+        )
       }
       code={<CodeBlock code={example} label={webhooks.asProgram} />}
     >

@@ -1,0 +1,128 @@
+// The way in by keys alone: sign-up, proof, asking, signing in and out, a lost password, an invitation, another organization.
+import assert from 'node:assert/strict'
+import { before, type TestContext, test } from 'node:test'
+import type { OrganizationId } from '../../src/base/ids.ts'
+import { changeOrganizationStatus } from '../../src/flow/accounts/organization.ts'
+import type { Inbox } from '../support/api.ts'
+import { chromiumMissing } from '../support/chromium.ts'
+import { launchBrowser, signInAddress, urlOfListener } from '../support/dashboard.ts'
+import { Keyboard } from '../support/keyboard.ts'
+import { assertAllDone } from '../support/keyboard-deeds.ts'
+import { makePlace, startNode, type TestCaller, type TestNode } from '../support/node.ts'
+import { until } from '../support/until.ts'
+
+before(() =>
+  assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
+)
+const skip = chromiumMissing ?? false
+const [first, second] = ['correct horse battery staple', 'another horse battery']
+
+interface Stage {
+  node: TestNode
+  caller: TestCaller
+  open: () => Promise<Keyboard>
+  /** The address of the latest link of the kind that was mailed. */
+  mailedLink: (path: string) => Promise<string>
+}
+
+async function setStage(t: TestContext): Promise<Stage> {
+  const node = await startNode(await makePlace(t), { env: { POSTHORN_SIGN_UP: 'open' } })
+  const caller = await node.createCaller()
+  const inbox = await caller.api.createInbox('ben')
+  const browser = await launchBrowser(t)
+  return {
+    ...{ node, caller },
+    open: () => Keyboard.open(browser, urlOfListener(node)),
+    mailedLink: (path) => until(`the mail with ${path}`, () => linkIn(caller, inbox, path)),
+  }
+}
+
+async function linkIn({ api }: TestCaller, { id }: Inbox, path: string): Promise<string | undefined> {
+  const { messages } = await api.want<{ messages: { text: string }[] }>(
+    `/v1/inboxes/${id}/messages?direction=inbound`,
+  )
+  return messages.map(({ text }) => new RegExp(`${path}#\\S+`).exec(text)?.[0]).find(Boolean)
+}
+
+const sessionOf = (keys: Keyboard) =>
+  keys.look<{ organization: { id: OrganizationId; name: string } }>(
+    "fetch('/app/v1/session').then((answer) => answer.json())",
+  )
+
+async function signUp({ node, mailedLink }: Stage, keys: Keyboard): Promise<void> {
+  await keys.open('/sign-in', 'Sign in')
+  await keys.use('link', 'Sign up')
+  await keys.title('Create an account')
+  await keys.fill('Your name', 'Ben')
+  await keys.fill('Email address', 'ben@inbox.test')
+  await keys.fill('Password', first)
+  await keys.press('Enter')
+  await keys.title('Look into your mail')
+  await keys.open(await mailedLink('/confirm'))
+  await keys.use('button', 'Confirm and sign in')
+  await keys.fill('Name of the organization', 'Harbour Hotel')
+  await keys.use('button', 'Ask for access')
+  await keys.title('Harbour Hotel waits for approval')
+  const { organization } = await sessionOf(keys)
+  await changeOrganizationStatus(node.foundation, organization.id, 'active')
+  await keys.title('From nothing to a first mail')
+}
+
+async function leaveAndReturn({ mailedLink }: Stage, keys: Keyboard): Promise<void> {
+  await keys.take(/^Your account/, 'Sign out')
+  await keys.title('Sign in')
+  assert.equal(await keys.look("fetch('/app/v1/session').then(({ status }) => status)"), 204)
+  await keys.fill('Email address', 'ben@inbox.test')
+  await keys.fill('Password', first)
+  await keys.press('Enter')
+  await keys.title('From nothing to a first mail')
+  await keys.take(/^Your account/, 'Sign out')
+  await keys.use('link', 'Forgot the password?')
+  await keys.fill('Email address', 'ben@inbox.test')
+  await keys.use('button', 'Send the link')
+  await keys.title('Look into your mail')
+  await keys.open(await mailedLink('/reset'))
+  await keys.fill('New password', second)
+  await keys.use('button', 'Set the password')
+  await keys.title('From nothing to a first mail')
+}
+
+/** An owner of another organization invites the person, who then works for both. */
+async function joinAnother({ node, caller, open, mailedLink }: Stage, keys: Keyboard): Promise<Keyboard> {
+  const owner = await open()
+  await owner.open(await signInAddress(node, caller.organizationId))
+  await owner.title(/Overview|From nothing/)
+  await owner.press('g', 'p')
+  await owner.use('button', 'Invite')
+  await owner.stands('textbox', 'E-mail address')
+  await owner.type('ben@inbox.test')
+  await owner.press('Enter')
+  await owner.sees('Open invitations')
+  await keys.open(await mailedLink('/invitation'))
+  await keys.title('Join Test')
+  await keys.use('button', 'Join')
+  await until('the other organization', async () => (await sessionOf(keys)).organization.name === 'Test')
+  await keys.title(/Overview|From nothing/)
+  await keys.take(/^Switch organization/, 'Harbour Hotel')
+  await until('the first one', async () => (await sessionOf(keys)).organization.name === 'Harbour Hotel')
+  await keys.has('button', /Switch organization: Harbour Hotel/)
+  await keys.title('From nothing to a first mail')
+  await keys.take(/^Switch organization/, 'Ask for another organization')
+  await keys.title('Name your organization')
+  await keys.fill('Name of the organization', 'Boat House')
+  await keys.press('Enter')
+  await keys.title('Boat House waits for approval')
+  await keys.use('button', 'Harbour Hotel')
+  await keys.title('From nothing to a first mail')
+  return owner
+}
+
+test('people come in, leave and join by keys alone', { skip }, async (t) => {
+  const stage = await setStage(t)
+  const keys = await stage.open()
+  await signUp(stage, keys)
+  await leaveAndReturn(stage, keys)
+  const owner = await joinAnother(stage, keys)
+  assertAllDone('access', keys, owner)
+  for (const one of [keys, owner]) one.assertClean()
+})

@@ -1,0 +1,150 @@
+// Every page of the dashboard as router.tsx has them: nothing for axe in either theme, and nothing that Tab does not reach or show.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { before, type TestContext, test } from 'node:test'
+import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
+import { chromiumMissing } from '../support/chromium.ts'
+import { registerDomain } from '../support/customer-domain.ts'
+import { launchBrowser, signInAddress, urlOfListener } from '../support/dashboard.ts'
+import { Keyboard } from '../support/keyboard.ts'
+import { makePlace, send, startNode, type TestCaller, untilStates } from '../support/node.ts'
+import { until } from '../support/until.ts'
+
+before(() =>
+  assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
+)
+const skip = chromiumMissing ?? false
+const root = resolve(import.meta.dirname, '../..')
+
+/** The paths of the routes, as they stand in the file. */
+function readRoutes(): string[] {
+  const text = readFileSync(join(root, 'dashboard/src/router.tsx'), 'utf8')
+  const own = [...text.matchAll(/\b(?:page|open)\(\s*'([^']*)'/g)].map(([, path]) => path!)
+  const below = [...text.matchAll(/getParentRoute: \(\) => (\w+)Root, path: '([^']*)'/g)]
+  return [...own, ...below.map(([, parent, path]) => `/${parent}${path}`)].sort()
+}
+
+/** An address of each route, and the name of the page there. */
+type Pages = Record<string, [address: string, title: string | RegExp]>
+
+const outside: Pages = {
+  '/sign-in': ['/sign-in', 'Sign in'],
+  '/sign-up': ['/sign-up', 'Create an account'],
+  '/confirm': ['/confirm#token', 'Confirm your address'],
+  '/reset': ['/reset#token', 'Choose a new password'],
+  '/invitation': ['/invitation', 'Your invitation'],
+}
+
+const lists: Pages = {
+  $: ['/nowhere', 'There is no such page'],
+  '/': ['/', 'Overview'],
+  '/mail': ['/mail', 'Mail'],
+  '/mail/': ['/mail', 'Mail'],
+  '/sending': ['/sending', 'Sending'],
+  '/domains': ['/domains', 'Domains'],
+  '/suppressions': ['/suppressions', 'Suppressions'],
+  '/complaints': ['/complaints', 'Complaints'],
+  '/validation': ['/validation', 'Validation'],
+  '/webhooks': ['/webhooks', 'Webhooks'],
+  '/numbers': ['/numbers', 'Numbers'],
+  '/captured': ['/captured', 'Captured mail'],
+  '/captured/': ['/captured', 'Captured mail'],
+  '/keys': ['/keys', 'Keys'],
+  '/members': ['/members', 'Members'],
+  '/audit': ['/audit', 'Audit'],
+  '/settings': ['/settings', 'Settings'],
+}
+
+/** Something of everything, and where each of it is shown. */
+async function fill({ api }: TestCaller): Promise<Pages> {
+  const inbox = await api.createInbox('ada')
+  const sent = await send(api, inbox, ['ada@far.test'])
+  await untilStates(api, sent.submission.id, 'delivered')
+  await send(api, inbox, [inbox.address])
+  const domain = await registerDomain(api, 'shop.example')
+  const body = { url: 'http://127.0.0.1:9999/hooks', description: 'Production' }
+  const { id } = await api.want<{ id: string }>('/v1/webhooks', { method: 'POST', status: 201, body })
+  await api.want('/v1/suppressions', { method: 'POST', status: 201, body: { email: 'joe@far.test' } })
+  const thread = `/mail/${inbox.id}/${sent.message.threadId}`
+  return {
+    '/mail/$inboxId': [`/mail/${inbox.id}`, 'Mail'],
+    '/mail/$inboxId/$threadId': [thread, 'Mail'],
+    '/messages/$messageId': [`/messages/${sent.message.id}`, 'Mail'],
+    '/sending/$submissionId': [`/sending/${sent.submission.id}`, 'Test'],
+    '/domains/$domainId': [`/domains/${domain.id}`, 'shop.example'],
+    '/webhooks/$webhookId': [`/webhooks/${id}`, 'Production'],
+  }
+}
+
+async function setStage(t: TestContext) {
+  const node = await startNode(await makePlace(t), { env: { POSTHORN_SIGN_UP: 'open' } })
+  const caller = await node.createCaller()
+  const pages = { ...lists, ...(await fill(caller)) }
+  const browser = await launchBrowser(t)
+  const open = () => Keyboard.open(browser, urlOfListener(node))
+  return { node, caller, pages, open }
+}
+
+/** What is wrong with the pages that are opened one after the other. */
+async function judge(keys: Keyboard, pages: Pages): Promise<string[]> {
+  const found: string[] = []
+  const seen = new Set<string>()
+  for (const [address, title] of Object.values(pages)) {
+    if (seen.has(address)) continue
+    seen.add(address)
+    // Another address of the same page, behind its #, would not open anew.
+    await keys.open('about:blank')
+    await keys.open(address, title)
+    await keys.settle()
+    found.push(...(await keys.audit()).map((violation) => `${address} ${violation}`))
+    if (
+      await keys.look(
+        "document.getElementById('main') && document.documentElement.scrollHeight > innerHeight",
+      )
+    )
+      found.push(`${address} scrolls twice: the window, too`)
+    found.push(...(await keys.walk()).map((control) => `${address} Tab does not reach ${control}`))
+  }
+  return found
+}
+
+test('axe finds nothing on any page in either theme, and Tab reaches all of each and shows where it is', {
+  skip,
+}, async (t) => {
+  const { node, caller, pages, open } = await setStage(t)
+  const nobody = await open()
+  assert.deepEqual(await judge(nobody, outside), [])
+  nobody.assertClean()
+
+  const asking = await open()
+  const pending = await createOrganization(node.foundation, {
+    ...{ name: 'Harbour', status: 'pending', limits: defaultLimits },
+  })
+  await asking.open(await signInAddress(node, pending.id))
+  const waiting: Pages = { '/pending': ['/pending', 'Harbour waits for approval'] }
+  await asking.title('Harbour waits for approval')
+  assert.deepEqual(await judge(asking, waiting), [])
+  asking.assertClean()
+
+  const keys = await open()
+  await keys.open(await signInAddress(node, caller.organizationId))
+  await keys.title('Overview')
+  const captured = await until('the captured mail', async () => {
+    const listed = await keys.look<{ captured: { id: string }[] }>(
+      "fetch('/app/v1/captured').then((answer) => answer.json())",
+    )
+    return listed.captured[0]
+  })
+  const all: Pages = { ...pages, '/captured/$capturedId': [`/captured/${captured.id}`, 'Captured mail'] }
+  assert.deepEqual(await judge(keys, all), [])
+  for (const menu of [/^Your account/, /^Switch organization/]) {
+    await keys.use('button', menu)
+    await keys.has('menu', menu)
+    assert.deepEqual(await keys.audit(), [], String(menu))
+    await keys.press('Escape')
+  }
+  keys.assertClean()
+  const judged = [outside, waiting, all].flatMap((some) => Object.keys(some))
+  assert.deepEqual(judged.sort(), readRoutes(), 'each route has an address here, at which it is looked at')
+})
