@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path'
 import { silentLog } from '../src/base/log.ts'
 import { noTool } from '../src/postgres/embedded/owner.ts'
 import { useEmbedded } from '../src/postgres/embedded/use-embedded.ts'
+import { runChecks } from './checks.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const patterns = ['src/**/*.test.ts', 'tests/**/*.test.ts', 'bench/**/*.test.ts']
@@ -26,29 +27,6 @@ async function run(program: string, args: string[], env: NodeJS.ProcessEnv = pro
   } finally {
     process.off('SIGINT', passOn).off('SIGTERM', passOn)
   }
-}
-
-async function check(name: string, args: string[]): Promise<boolean> {
-  const startedMs = performance.now()
-  const passed = await run(join(root, 'node_modules/.bin', name), args)
-  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
-  console.log(`${passed ? '✔' : '✖ FAILED:'} ${[name, ...args].join(' ')} (${seconds} s)`)
-  return passed
-}
-
-async function runChecks(): Promise<boolean> {
-  const types = await checkTypes()
-  const lint = await check('biome', ['check', '--error-on-warnings'])
-  const unused = await check('knip', [])
-  return types && lint && unused
-}
-
-/** Pages, and the tests of their parts, are checked against what the server says of itself now. */
-async function checkTypes(): Promise<boolean> {
-  if (await run(process.execPath, [join(import.meta.dirname, 'api-types.ts')]))
-    return (await check('tsc', [])) && check('tsc', ['-p', 'dashboard'])
-  console.log('✖ FAILED: scripts/api-types.ts')
-  return false
 }
 
 /** In a root's container without useradd the account of PostgreSQL is a line in `/etc/passwd`. */

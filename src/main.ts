@@ -1,6 +1,7 @@
 // The command line: reads the arguments, runs one command, and turns what went wrong into one line and an exit status.
 import { CommanderError } from 'commander'
 import { ServiceError, StartRefused } from './base/errors.ts'
+import { inertText } from './cli/inert-text.ts'
 import { createProgram } from './cli/program.ts'
 import { SettingError } from './config/setting-reader.ts'
 import { DbFault } from './postgres/db.ts'
@@ -25,7 +26,8 @@ try {
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usage
   const expected = [ServiceError, SettingError, StartRefused, MigrationError, EmbeddedError]
-  if (expected.some((kind) => error instanceof kind)) console.error(`posthorn: ${(error as Error).message}`)
+  if (expected.some((kind) => error instanceof kind))
+    console.error(`posthorn: ${inertText((error as Error).message)}`)
   else if (error instanceof DbFault) console.error(`posthorn: the database: ${error.message}`)
   else if (isAddressInUse(error))
     console.error(

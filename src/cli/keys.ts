@@ -4,14 +4,14 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { parseDuration } from '../base/duration.ts'
 import { ServiceError } from '../base/errors.ts'
 import type { InboxId, OrganizationId } from '../base/ids.ts'
-import { createKey, endKey } from '../flow/accounts/key.ts'
+import { createKey, endKey, findNamedKeys, requireNamedKey } from '../flow/accounts/key.ts'
 import { type Scope, scopes } from '../flow/caller.ts'
 import { parseDomain } from '../mail/address.ts'
 import { trimDomain } from '../mail/domain-name.ts'
 import type { Db } from '../postgres/db.ts'
 import { findInbox } from '../store/inboxes.ts'
 import { type KeyRow, listKeys } from '../store/keys.ts'
-import { type OutputOptions, print, table, withFoundation } from './context.ts'
+import { type OutputOptions, parseName, print, table, withFoundation } from './context.ts'
 import { requireUuid } from './organizations.ts'
 
 interface CreateOptions extends OutputOptions {
@@ -33,7 +33,7 @@ export function addKeyCommands(program: Command): void {
     .command('create')
     .description('make a key; its secret is printed once and cannot be had again')
     .requiredOption('--org <id>', 'the organization', requireUuid)
-    .requiredOption('--name <name>', 'what people call it')
+    .requiredOption('--name <name>', 'what people call it', parseName)
     .requiredOption('--scopes <a,b>', `out of ${scopes.join(', ')}`, parseScopes)
     .option('--kind <kind>', 'agent, server or dashboard', oneOf('agent', 'server', 'dashboard'), 'agent')
     .option('--inbox <id...>', 'restrict it to these inboxes', each(/^inb_[a-f0-9]{24}$/, 'an inbox id'))
@@ -57,16 +57,19 @@ export function addKeyCommands(program: Command): void {
     .action(list)
   key
     .command('revoke')
-    .argument('<id>', 'its id', requireUuid)
+    .argument('[id]', 'its id', requireUuid)
     .description('end a key; no node takes it any more once this has returned')
+    .option('--org <id>', 'in place of its id: the organization whose it is,', requireUuid)
+    .option('--name <name>', 'and its name', parseName)
     .option('--json', 'print JSON')
     .action(revoke)
 }
 
 async function create(options: CreateOptions): Promise<void> {
-  const { key, secret } = await withFoundation(async (foundation) => {
+  const { key, secret, others } = await withFoundation(async (foundation) => {
     await requireInboxes(foundation.db, options)
-    return createKey(foundation, {
+    const others = await findNamedKeys(foundation, options.org, options.name)
+    const made = await createKey(foundation, {
       organizationId: options.org,
       name: options.name,
       kind: options.kind,
@@ -78,7 +81,12 @@ async function create(options: CreateOptions): Promise<void> {
       expiresInMs: options.expiresIn ?? null,
       requestsPerMinute: options.requestsPerMinute ?? null,
     })
+    return { ...made, others }
   })
+  if (others.length > 0)
+    console.error(
+      `posthorn: another key of this name is good too (${others.map(({ id }) => id).join(', ')}): "key revoke --name" cannot tell them apart`,
+    )
   print(
     options,
     { ...key, secret },
@@ -114,8 +122,17 @@ function only({ inboxIds, allowedIps, allowedRecipientDomains, sendMode }: KeyRo
   return lists.join(', ') || '-'
 }
 
-async function revoke(id: string, options: OutputOptions): Promise<void> {
-  const key = await withFoundation((foundation) => endKey(foundation, id))
+async function revoke(
+  id: string | undefined,
+  { org, name, ...options }: OutputOptions & { org?: string; name?: string },
+  command: Command,
+): Promise<void> {
+  const isNamed = org !== undefined && name !== undefined
+  if (isNamed ? id !== undefined : id === undefined || org !== undefined || name !== undefined)
+    return command.error('error: name either the id of a key or, with --org and --name, what it is called')
+  const key = await withFoundation(async (foundation) =>
+    endKey(foundation, isNamed ? (await requireNamedKey(foundation, org, name)).id : id!),
+  )
   print(options, key, `${key.id}  ${key.name}  revoked`)
 }
 

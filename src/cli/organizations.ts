@@ -8,6 +8,7 @@ import {
   createOrganization,
   defaultLimits,
   isLimit,
+  nameOrganization,
 } from '../flow/accounts/organization.ts'
 import {
   findOrganization,
@@ -15,7 +16,7 @@ import {
   listOrganizations,
   type OrganizationRow,
 } from '../store/organizations.ts'
-import { type OutputOptions, print, table, withFoundation } from './context.ts'
+import { type OutputOptions, parseName, print, table, withFoundation } from './context.ts'
 
 const suspendHelp = `
 What waits to be sent is held: it goes on once the organization is approved, and expires in its time all the same.
@@ -26,7 +27,7 @@ export function addOrganizationCommands(program: Command): void {
   org
     .command('create')
     .description('make an organization; it waits for approval unless --active')
-    .requiredOption('--name <name>', 'what people call it')
+    .requiredOption('--name <name>', 'what people call it', parseName)
     .option('--active', 'approve it at once')
     .option('--json', 'print JSON')
     .action(create)
@@ -50,6 +51,13 @@ export function addOrganizationCommands(program: Command): void {
     .addHelpText('after', suspendHelp)
     .option('--json', 'print JSON')
     .action((id, options) => changeStatus(id, 'suspended', options))
+  org
+    .command('rename')
+    .argument('<id>', 'its id', requireUuid)
+    .argument('<name>', 'what people call it from now on', parseName)
+    .description('give it another name; its members see it too')
+    .option('--json', 'print JSON')
+    .action(rename)
   org
     .command('delete')
     .argument('<id>', 'its id', requireUuid)
@@ -95,6 +103,11 @@ async function changeStatus(
   options: OutputOptions,
 ): Promise<void> {
   const row = await withFoundation((foundation) => changeOrganizationStatus(foundation, id, status))
+  print(options, row, `${row.id}  ${row.name}  ${row.status}`)
+}
+
+async function rename(id: string, name: string, options: OutputOptions): Promise<void> {
+  const row = await withFoundation((foundation) => nameOrganization(foundation, id, name))
   print(options, row, `${row.id}  ${row.name}  ${row.status}`)
 }
 

@@ -2,10 +2,12 @@
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { addCertificateCommands } from './certificate.ts'
+import { addCompletionCommand } from './completion.ts'
 import { addDemoCommand } from './demo/demo.ts'
 import { addDoctorCommand } from './doctor/doctor.ts'
 import { addKeyCommands } from './keys.ts'
 import { addOperatorCommands } from './operator.ts'
+import { addMailCommands } from './operator-mail.ts'
 import { addOrganizationCommands } from './organizations.ts'
 import { addQueueCommands } from './queues.ts'
 import { addServeCommands } from './serve.ts'
@@ -21,7 +23,8 @@ Start here:
   posthorn doctor           what is set up, what is not, and how to mend it
 
 Settings come from the environment and from .env; docs/settings.md lists them.
-Every command takes --json and then prints one JSON document and nothing else.
+Every command takes --json and then prints one JSON document and nothing else. "posthorn completion --help" says how
+your shell completes them.
 Exit status: 0 done, 1 failed, 2 used wrongly.`
 
 export function createProgram(): Command {
@@ -38,8 +41,10 @@ export function createProgram(): Command {
   addOrganizationCommands(program)
   addKeyCommands(program)
   addQueueCommands(program)
+  addMailCommands(program)
   addOperatorCommands(program)
   addCertificateCommands(program)
+  addCompletionCommand(program)
   nameOwnHelp(program, 'posthorn')
   return program
 }

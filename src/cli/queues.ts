@@ -2,6 +2,10 @@
 import type { Command } from 'commander'
 import { ServiceError } from '../base/errors.ts'
 import { cancelOrganization, cancelQueue, flushQueue, pauseQueue } from '../flow/delivering/end-deliveries.ts'
+import { specialRoutes } from '../flow/route-policy.ts'
+import type { Foundation } from '../foundation.ts'
+import { parseDomain } from '../mail/address.ts'
+import { trimDomain } from '../mail/domain-name.ts'
 import { listQueues, type QueueRow } from '../store/routes.ts'
 import { type OutputOptions, print, table, withFoundation } from './context.ts'
 import { requireUuid } from './organizations.ts'
@@ -23,7 +27,7 @@ export function addQueueCommands(program: Command): void {
   queue.command('show <domain>').description('one queue').option('--json', 'print JSON').action(show)
   queue
     .command('pause <domain>')
-    .description('put nothing more of it on the wire')
+    .description('put nothing more of it on the wire, what comes later included')
     .option('--json', 'print JSON')
     .action((domain, options) => pause(domain, 'paused', options))
   queue
@@ -51,7 +55,7 @@ async function list(options: OutputOptions): Promise<void> {
 }
 
 async function show(domain: string, options: OutputOptions): Promise<void> {
-  const [queue] = await withFoundation(({ db }) => listQueues(db, domain.toLowerCase()))
+  const [queue] = await withFoundation(({ db }) => listQueues(db, keyOf(domain)))
   if (!queue)
     throw new ServiceError(
       'not_found',
@@ -78,13 +82,32 @@ function cells(row: QueueRow): string[] {
 }
 
 async function pause(domain: string, state: 'paused' | 'running', options: OutputOptions): Promise<void> {
-  const key = domain.toLowerCase()
-  await withFoundation((foundation) => pauseQueue(foundation, key, state))
+  const key = keyOf(domain)
+  await withFoundation(async (foundation) => {
+    await pauseQueue(foundation, key, state)
+    if (state === 'paused') await warnOfOtherQueue(foundation, key)
+  })
   print(options, { queue: key, state }, `${key} is ${state}`)
 }
 
+/** The name that the queue of the domain has. */
+function keyOf(given: string): string {
+  return parseDomain(trimDomain(given)) ?? given.toLowerCase()
+}
+
+/** Where mail does not go to its domain's own queue, pausing that one holds nothing up. */
+async function warnOfOtherQueue({ db, settings }: Foundation, key: string): Promise<void> {
+  const { delivery } = settings
+  if (delivery === 'direct' || key.startsWith('@')) return
+  const [queue] = await listQueues(db, key)
+  if (queue && queue.waiting > 0) return
+  console.error(
+    `posthorn: with POSTHORN_DELIVERY=${delivery} mail for ${key} waits in ${specialRoutes[delivery]}: pause that to hold it up`,
+  )
+}
+
 async function flush(domain: string, options: OutputOptions): Promise<void> {
-  const key = domain.toLowerCase()
+  const key = keyOf(domain)
   const moved = await withFoundation((foundation) => flushQueue(foundation, key))
   print(options, { queue: key, moved }, `${key}: ${moved} deliveries made due`)
 }
@@ -98,7 +121,7 @@ async function cancel(
   if ((domain === undefined) === (org === undefined))
     return command.error('error: name either a queue or, with --org, an organization')
   if (org !== undefined) return await cancelOf(org, options)
-  const key = domain!.toLowerCase()
+  const key = keyOf(domain!)
   const cancelled = await withFoundation((foundation) => cancelQueue(foundation, key))
   print(options, { queue: key, cancelled }, `${key}: ${cancelled} deliveries cancelled`)
 }

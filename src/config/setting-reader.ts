@@ -1,4 +1,5 @@
 // Reads single settings out of the environment, and knows those that nobody asked for.
+import { nearest } from '../base/nearest.ts'
 
 /** A setting that cannot be used; the message is the one line to print. */
 export class SettingError extends Error {}
@@ -35,7 +36,10 @@ export class Reader {
   refuseOthers(): void {
     for (const name of Object.keys(this.#environment)) {
       if (!name.startsWith('POSTHORN_') || foreign.test(name) || this.#asked.has(name)) continue
-      throw new SettingError(`${name} is not a setting: see docs/settings.md for those there are`)
+      const meant = nearest(name, this.#asked)
+      throw new SettingError(
+        `${name} is not a setting${meant ? `: did you mean ${meant}?` : ':'} docs/settings.md has those there are`,
+      )
     }
   }
 }

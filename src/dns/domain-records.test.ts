@@ -15,6 +15,9 @@ const records = listDomainRecords({
   ],
 })
 
+/** What is to be published. */
+const linesOf = (zone: string) => zone.split('\n').filter((line) => line !== '' && !line.startsWith(';'))
+
 test('every record has its place', () => {
   assert.deepEqual(
     records.map(({ purpose, type, name, priority, required }) =>
@@ -35,25 +38,50 @@ test('every record has its place', () => {
 })
 
 test('the zone fragment has absolute names and strings of at most 255 octets', () => {
-  const lines = writeZone(domain, records).trimEnd().split('\n')
-  assert.equal(lines.length, 1 + records.length + 1)
-  assert.equal(lines[1], '_posthorn-challenge.life.example. 3600 IN TXT "posthorn-challenge=abc"')
-  assert.equal(lines[4], 'life.example. 3600 IN MX 10 mx.host.example.')
-  const strings = [...lines[2]!.matchAll(/"([^"]*)"/g)].map(([, string]) => string!)
+  const lines = linesOf(writeZone(domain, records))
+  assert.equal(lines.length, records.length)
+  assert.equal(lines[0], '_posthorn-challenge.life.example. 3600 IN TXT "posthorn-challenge=abc"')
+  assert.ok(lines.includes('life.example. 3600 IN MX 10 mx.host.example.'))
+  const strings = [...lines[1]!.matchAll(/"([^"]*)"/g)].map(([, string]) => string!)
   assert.deepEqual(
     strings.map(({ length }) => length),
     [255, 410 - 255],
   )
   assert.equal(strings.join(''), records[1]!.value)
-  assert.match(lines.at(-1)!, /^; .*: mta-sts\.life\.example\. 3600 IN CNAME mx\.host\.example\.$/)
+  const hint = writeZone(domain, records).trimEnd().split('\n').at(-1)!
+  assert.match(hint, /^; .*: mta-sts\.life\.example\. 3600 IN CNAME mx\.host\.example\.$/)
+})
+
+test('each kind of record stands behind what it does to mail, so that who only sends leaves the MX out', () => {
+  const kinds = writeZone(domain, records).split('\n\n').slice(1, -1)
+  assert.deepEqual(
+    kinds.map((kind) => [
+      kind.split('\n')[0]!.split(':')[0],
+      linesOf(kind).map((line) => line.split(' ')[0]),
+    ]),
+    [
+      ['; to prove that life.example is yours', ['_posthorn-challenge.life.example.']],
+      [
+        '; to send from life.example',
+        ['s1._domainkey.life.example.', 'bounce.life.example.', 'bounce.life.example.'],
+      ],
+      ['; to receive', ['life.example.']],
+      [
+        '; recommended; what you have published already under these names may stay instead',
+        ['_dmarc.life.example.', '_mta-sts.life.example.', '_smtp._tls.life.example.'],
+      ],
+      ['; old DKIM keys', ['s0._domainkey.life.example.']],
+    ],
+  )
+  assert.match(kinds[2]!, /^; to receive: all mail to life\.example comes here from then on; leave it out/)
 })
 
 test('quotes and backslashes are escaped, and any text comes back', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1, maxLength: 900, unit: 'grapheme-ascii' }), (value) => {
       const record = { ...records[0]!, value } satisfies DomainRecord
-      const line = writeZone({ name: 'x', mailHost: 'm.example' }, [record]).split('\n')[1]!
-      const strings = [...line.slice(line.indexOf('"')).matchAll(/"((?:[^"\\]|\\.)*)"/g)]
+      const [line] = linesOf(writeZone({ name: 'x', mailHost: 'm.example' }, [record]))
+      const strings = [...line!.slice(line!.indexOf('"')).matchAll(/"((?:[^"\\]|\\.)*)"/g)]
       const read = strings.map(([, string]) => string!.replaceAll(/\\(.)/g, '$1'))
       assert.equal(read.join(''), value)
       assert.ok(read.every((string) => string.length <= 255))
@@ -64,12 +92,12 @@ test('quotes and backslashes are escaped, and any text comes back', () => {
 test('a name that DNS cannot hold is a comment', () => {
   const name = `${`${'a'.repeat(62)}.`.repeat(3)}${'b'.repeat(45)}.example`
   assert.ok(fitsDns(name) && !fitsDns(`_posthorn-challenge.${name}`))
-  const lines = writeZone(
+  const zone = writeZone(
     { name, mailHost: 'm.example' },
     listDomainRecords({ name, challenge: 'c', mailHost: 'm.example', mtaStsMode: 'testing', keys: [] }),
-  ).split('\n')
-  assert.match(lines[1]!, /^; too long a name for DNS: _posthorn-challenge\./)
-  assert.match(lines[2]!, /^a.* IN MX /)
+  )
+  assert.match(zone, /^; too long a name for DNS: _posthorn-challenge\./m)
+  assert.ok(linesOf(zone).some((line) => line.startsWith(`${name}. 3600 IN MX `)))
 })
 
 test('the id of the policy changes with the policy, and reports about TLS go to the mail host', () => {

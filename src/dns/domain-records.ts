@@ -95,20 +95,51 @@ function mx(purpose: RecordPurpose, name: string, value: string): DomainRecord {
   return { purpose, type: 'MX', name, value, priority: mxPriority, required: true }
 }
 
+/** What the records of one kind do to the domain's mail, for who pastes them: some would take over more than is wanted. */
+const zoneGroups: readonly { says: (name: string) => string; has: (record: DomainRecord) => boolean }[] = [
+  {
+    says: (name) => `to prove that ${name} is yours: it changes nothing for your mail`,
+    has: ({ purpose }) => purpose === 'ownership',
+  },
+  {
+    says: (name) => `to send from ${name}: mail that comes to ${name} goes on arriving where it does`,
+    has: ({ purpose, required }) =>
+      purpose === 'return_path' || purpose === 'spf' || (purpose === 'dkim' && required),
+  },
+  {
+    says: (name) => `to receive: all mail to ${name} comes here from then on; leave it out if you only send`,
+    has: ({ purpose }) => purpose === 'mx',
+  },
+  {
+    says: () => 'recommended; what you have published already under these names may stay instead',
+    has: ({ purpose }) => purpose === 'dmarc' || purpose === 'mta_sts' || purpose === 'tls_rpt',
+  },
+  {
+    says: () => 'old DKIM keys: leave them for seven days, for mail that is still on its way',
+    has: ({ purpose, required }) => purpose === 'dkim' && !required,
+  },
+]
+
 /**
- * The records as a fragment of a zone file, one line a record; names are absolute, so any $ORIGIN will do. The host of the
- * MTA-STS policy is a comment: where it leads is the domain's own choice, which nobody checks.
+ * The records as a fragment of a zone file, one line a record, each kind behind a comment that says what it does; names are
+ * absolute, so any $ORIGIN will do. The host of the MTA-STS policy is a comment: where it leads is the domain's own choice,
+ * which nobody checks.
  */
 export function writeZone(
   { name, mailHost }: Pick<DomainFacts, 'name' | 'mailHost'>,
   records: readonly DomainRecord[],
 ): string {
-  const lines = records.map((record) => {
-    const line = `${record.name}. 3600 IN ${record.type} ${writeValue(record)}`
-    return fitsDns(record.name) ? line : `; too long a name for DNS: ${line}`
+  const groups = zoneGroups.flatMap(({ says, has }) => {
+    const lines = records.filter(has).map(writeRecord)
+    return lines.length > 0 ? ['', `; ${says(name)}`, ...lines] : []
   })
   const hint = `; so that its MTA-STS policy is found here: ${policyHostOf(name)}. 3600 IN CNAME ${mailHost}.`
-  return [`; ${name}`, ...lines, hint, ''].join('\n')
+  return [`; ${name}`, ...groups, '', hint, ''].join('\n')
+}
+
+function writeRecord(record: DomainRecord): string {
+  const line = `${record.name}. 3600 IN ${record.type} ${writeValue(record)}`
+  return fitsDns(record.name) ? line : `; too long a name for DNS: ${line}`
 }
 
 function writeValue({ type, priority, value }: DomainRecord): string {

@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest, RawServerDefault } from 'fastify'
+import type { TSchema } from 'typebox'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { SecretBox } from '../base/secret-box.ts'
@@ -109,6 +110,8 @@ export type Admitted = 'none' | 'person' | 'member' | 'writer' | 'owner'
 export interface OtherResponse {
   description: string
   contentType: string | null
+  /** What it carries; text or bytes of any kind where it does not say. */
+  schema?: TSchema
   /** The headers of its own, each with what it holds. */
   headers?: Record<string, string>
 }
@@ -143,5 +146,7 @@ declare module 'fastify' {
     otherResponses?: Record<number, OtherResponse>
     /** Examples of its request and of its success, where those of their schemas do not fit; for its documentation. */
     examples?: OperationNotes['examples']
+    /** Calls that the service makes because of it; for its documentation. */
+    callbacks?: OperationNotes['callbacks']
   }
 }

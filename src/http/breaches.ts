@@ -1,6 +1,6 @@
 // Says what breaks a schema as a person would: which value, as a JSON pointer, and what was expected of it.
 import type { FastifyError } from 'fastify'
-import { describePattern } from './schemas/scalars.ts'
+import { describePattern } from './schemas/patterns.ts'
 
 /** What the validator says of a breach; it is made with `verbose`, so that the schema that was broken is there. */
 type Breach = NonNullable<FastifyError['validation']>[number] & { parentSchema?: Broken }
@@ -35,14 +35,14 @@ export function describeBreach(breaches: readonly Breach[]): string {
     const pattern = String(breaches.at(-2)?.params['pattern'])
     return `${at(params['propertyName'])} ${describePattern(pattern)}`
   }
-  if (keyword === 'anyOf') return '/text is required, or /html'
+  if (keyword === 'oneOf') return '/text is required, or /html'
   return `${at() || 'the body'} ${expectation(keyword, broken) ?? breach.message}`
 }
 
 /** The last is what failed; of a choice that failed, a branch says it better where its value was there but wrong. */
 function cause(breaches: readonly Breach[]): Breach {
   const last = breaches.at(-1)!
-  if (last.keyword !== 'anyOf') return last
+  if (last.keyword !== 'oneOf') return last
   return breaches.find(({ instancePath }) => instancePath.length > last.instancePath.length) ?? last
 }
 

@@ -128,6 +128,9 @@ function frameworkAnswer(
   if (validation) {
     if (validationContext === 'headers') return errorAnswer('invalid_idempotency_key')
     if (validationContext === 'body' && body === undefined) return errorAnswer('invalid_json')
+    // No list has issued an empty one.
+    if (validation.some(({ instancePath, keyword }) => instancePath === '/cursor' && keyword === 'minLength'))
+      return errorAnswer('invalid_cursor')
     return errorAnswer('invalid_request', describeBreach(validation))
   }
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errorAnswer('invalid_json')

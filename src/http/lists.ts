@@ -15,7 +15,12 @@ export const pageQuery = {
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 100, default: defaultLimit, description: 'How many a page holds.' }),
   ),
-  cursor: Type.Optional(Type.String({ description: 'The `nextCursor` of the page before.' })),
+  cursor: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'The `nextCursor` of the page before; omitted: the first page.',
+    }),
+  ),
 }
 
 /** Those of lists of messages. */

@@ -111,18 +111,24 @@ export interface KeptMail {
   rawId: string
   sizeBytes: number
   receivedAt: Date
+  /** When an operator first read it. */
+  readAt: Date | null
 }
 
-const columns =
-  'id, address, envelope, raw_id as "rawId", size_bytes as "sizeBytes", received_at as "receivedAt"'
+const columns = `id, address, envelope, raw_id as "rawId", size_bytes as "sizeBytes", received_at as "receivedAt",
+  read_at as "readAt"`
 
-/** Newest first, after the one with `beforeId`. */
-export async function listKept(db: Queryable, beforeId: string | null, limit: number): Promise<KeptMail[]> {
+/** Newest first, after the one with `beforeId`; all, or those that nobody has read. */
+export async function listKept(
+  db: Queryable,
+  { beforeId, limit, isUnread }: { beforeId: string | null; limit: number; isUnread: boolean },
+): Promise<KeptMail[]> {
   return await db.query<KeptMail>(
     `select ${columns} from kept_mail where purpose = 'operator' and ($1::text is null
       or (received_at, id) < (select received_at, id from kept_mail where id = $1))
+      and (not $3 or read_at is null)
     order by received_at desc, id desc limit $2`,
-    [beforeId, limit],
+    [beforeId, limit, isUnread],
   )
 }
 
@@ -132,4 +138,20 @@ export async function findKept(db: Queryable, id: string): Promise<KeptMail | nu
     [id],
   )
   return row ?? null
+}
+
+/** Notes that an operator has read it; the first time counts. */
+export async function markKeptRead(db: Writer, id: string, at: Date): Promise<void> {
+  await db.query(
+    `update kept_mail set read_at = $2 where id = $1 and purpose = 'operator' and read_at is null`,
+    [id, at],
+  )
+}
+
+/** How much of it nobody has read, by the address that it came to, the most first. */
+export async function countUnreadKept(db: Queryable): Promise<{ address: string; count: number }[]> {
+  return await db.query<{ address: string; count: number }>(
+    `select address, count(*)::integer as count from kept_mail where purpose = 'operator' and read_at is null
+    group by address order by count desc, address`,
+  )
 }

@@ -101,6 +101,21 @@ export async function listKeys(db: Queryable, organizationId: string): Promise<K
   )
 }
 
+/** The keys with a secret that have this name and can be used at this time, oldest first. */
+export async function findKeysNamed(
+  db: Queryable,
+  organizationId: string,
+  name: string,
+  at: Date,
+): Promise<KeyRow[]> {
+  return await db.query<KeyRow>(
+    `select ${columns} from api_key k join organization o on o.id = k.organization_id
+    where k.organization_id = $1 and k.person_id is null and k.name = $2 and k.revoked_at is null
+      and (k.expires_at is null or k.expires_at > $3) order by k.id`,
+    [organizationId, name, at],
+  )
+}
+
 /** A key with its last use, and its rate as it was given: null for the organization's. */
 export interface UsedKeyRow extends KeyRow {
   ownRequestsPerMinute: number | null

@@ -300,11 +300,17 @@ export async function listWaiting(
   )
 }
 
-export async function setPaused(tx: Tx, key: string, paused: 'paused' | 'running'): Promise<boolean> {
-  const rows = await tx.query('update route set paused = $2 where key = $1 returning key', [
-    key,
-    paused === 'paused',
-  ])
+/** Pauses the queue, which need not be there yet: mail that comes for it later waits. */
+export async function pauseRoute(tx: Tx, key: string, at: Date): Promise<void> {
+  await tx.query(
+    `insert into route (key, paused, created_at) values ($1, true, $2) on conflict (key) do update set paused = true`,
+    [key, at],
+  )
+}
+
+/** False: there is no such queue. */
+export async function resumeRoute(tx: Tx, key: string): Promise<boolean> {
+  const rows = await tx.query('update route set paused = false where key = $1 returning key', [key])
   return rows.length > 0
 }
 

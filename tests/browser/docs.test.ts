@@ -33,3 +33,59 @@ test('check 65: /docs shows every part of the API in a browser', {
   assert.deepEqual(outside, [])
   assert.deepEqual(page.complaints, [])
 })
+
+test('check 65: /docs shows the fields and the scope of a send at once, and its script comes compressed and once', {
+  skip: chromiumMissing ?? false,
+}, async (t) => {
+  const stage = await setStage(t)
+  const fromMs = performance.now()
+  const page = await openPage(t, `${stage.base}/docs#tag/messages/POST/v1/inboxes/{inboxId}/messages`)
+  const body = `(() => {
+    const section = [...document.querySelectorAll('section')].find(({ id }) => id.endsWith('/POST/v1/inboxes/{inboxId}/messages'))
+    return section?.innerText.split('\\nBody\\n') ?? []
+  })()`
+  const shown = () =>
+    until('the page to show a send', async () => {
+      const [head, fields] = (await page.evaluate<string[] | undefined>(body)) ?? []
+      return head && fields?.includes('\nResponses\n') ? { head, fields } : undefined
+    })
+  const { head, fields } = await shown()
+  t.diagnostic(`shown after ${Math.round(performance.now() - fromMs)} ms`)
+  assert.match(head, /\nScope: mailbox:send\.\n/)
+  const lines = fields.split('\nResponses\n')[0]!.split('\n')
+  const names = [
+    'to',
+    'cc',
+    'bcc',
+    'replyTo',
+    'subject',
+    'text',
+    'html',
+    'attachments',
+    'metadata',
+    'purpose',
+  ]
+  assert.deepEqual(
+    names.filter((name) => !lines.includes(name)),
+    [],
+  )
+  const loaded = async () =>
+    await page.evaluate<{ encodedBodySize: number; decodedBodySize: number; transferSize: number }>(`(() => {
+      const [{ encodedBodySize, decodedBodySize, transferSize }] =
+        performance.getEntriesByType('resource').filter(({ name }) => name.includes('/docs/script.js'))
+      return { encodedBodySize, decodedBodySize, transferSize }
+    })()`)
+  const first = await loaded()
+  assert.ok(first.decodedBodySize > 1_000_000 && first.encodedBodySize < first.decodedBodySize / 2.5)
+  assert.ok(first.transferSize >= first.encodedBodySize)
+  t.diagnostic(`script: ${first.encodedBodySize} of ${first.decodedBodySize} bytes`)
+  await page.evaluate('void (window.isOld = true, location.reload())')
+  await until('the page anew', () => page.evaluate<boolean>('window.isOld === undefined'))
+  await shown()
+  // What stands in the cache is not transferred.
+  assert.equal((await loaded()).transferSize, 0)
+  assert.deepEqual(
+    page.requests.filter((url) => !url.startsWith(`${stage.base}/`) && !/^(?:data|blob):/.test(url)),
+    [],
+  )
+})

@@ -62,7 +62,11 @@ test('a key is made, works as it stands, is not shown again, is rotated and revo
   await text('mailbox:send')
   assert.deepEqual(await pages.audit(), [])
   await press('Rotate')
-  await page.getByLabel('Name of the new key').fill('Booking agent 2')
+  const newName = page.getByLabel('Name of the new key')
+  assert.equal(await newName.inputValue(), 'Booking agent 2')
+  await newName.fill(' Booking agent')
+  await text('A key of this name is in use')
+  await newName.fill('Booking agent 2')
   await press('Make the new key')
   await text('This is shown once')
   const [second, call] = [await secretOf(), await callOf()]

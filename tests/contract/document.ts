@@ -20,17 +20,26 @@ interface Response {
   content?: Record<string, Media>
 }
 
+interface Parameter {
+  name: string
+  in: 'path' | 'query' | 'header'
+}
+
 interface WrittenOperation {
   operationId: string
   security: { apiKey: string[] }[]
-  parameters?: { name: string; in: 'path' | 'query' | 'header'; required?: boolean; schema: Schema }[]
+  parameters?: (Parameter | { $ref: string })[]
   requestBody?: { content: Record<string, Media> }
-  responses: Record<string, Response>
+  responses: Record<string, Response | { $ref: string }>
 }
 
 export interface WrittenDocument {
   paths: Record<string, Record<string, WrittenOperation>>
-  components: { schemas: Record<string, Schema> }
+  components: {
+    schemas: Record<string, Schema>
+    responses: Record<string, Response>
+    parameters: Record<string, Parameter>
+  }
 }
 
 /** One operation, by the name that proofs call it: `POST /v1/send`. */
@@ -55,9 +64,13 @@ export interface Operation {
 export class ApiDocument {
   readonly operations: readonly Operation[]
   readonly #schemas: Record<string, Schema>
+  readonly #answers: Record<string, Response>
+  readonly #parameters: Record<string, Parameter>
 
   constructor({ paths, components }: WrittenDocument) {
     this.#schemas = components.schemas
+    this.#answers = components.responses
+    this.#parameters = components.parameters
     this.operations = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, written]) => this.#read(method.toUpperCase(), path, written)),
     )
@@ -74,7 +87,11 @@ export class ApiDocument {
   }
 
   #read(method: string, path: string, written: WrittenOperation): Operation {
-    const { operationId: id, security, parameters = [], requestBody, responses } = written
+    const { operationId: id, security, requestBody } = written
+    const parameters = (written.parameters ?? []).map((one) =>
+      '$ref' in one ? this.#parameters[one.$ref.split('/').at(-1)!]! : one,
+    )
+    const responses = this.#answersOf(written)
     const named = (place: string) => parameters.filter((one) => one.in === place).map(({ name }) => name)
     const body = requestBody?.content['application/json']
     return {
@@ -90,6 +107,16 @@ export class ApiDocument {
       ),
       success: this.#successOf(`${method} ${path}`, responses),
     }
+  }
+
+  /** Answers that operations share stand by reference. */
+  #answersOf({ responses }: WrittenOperation): Record<string, Response> {
+    return Object.fromEntries(
+      Object.entries(responses).map(([status, response]) => [
+        status,
+        '$ref' in response ? this.#answers[response.$ref.split('/').at(-1)!]! : response,
+      ]),
+    )
   }
 
   #refusalsOf(status: number, { description, content }: Response): Operation['refusals'] {

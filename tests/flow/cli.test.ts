@@ -1,5 +1,6 @@
 // The command line as an operator meets it: help, exit statuses, one JSON document a command, one line for what is wrong.
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -7,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
+import { inertLine } from '../../src/cli/inert-text.ts'
 import { inherited, run, startPosthorn } from '../support/service.ts'
 import type { Scope } from '../support/until.ts'
 
@@ -20,7 +22,10 @@ function emptyFolder(scope: Scope): string {
   return folder
 }
 
-const commands = ['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'operator']
+const commands = [
+  ...['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'captured', 'mail', 'operator'],
+  ...['certificate', 'completion'],
+]
 
 test('help names every command, and every command has help of its own', async (t) => {
   const folder = emptyFolder(t)
@@ -32,6 +37,49 @@ test('help names every command, and every command has help of its own', async (t
     assert.equal(status, 0, command)
     assert.match(stdout, new RegExp(`^Usage: posthorn ${command}`), command)
   }
+})
+
+/** What each shell says of the words, when it is asked with a TAB behind them. */
+const completers: [shell: string, needs: string, ask: (script: string, words: string[]) => string[]][] = [
+  [
+    ...(['bash', 'bash'] as const),
+    (script, words) => {
+      const line = words.map((word) => `'${word}'`).join(' ')
+      const asking = `COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _posthorn; printf '%s\\n' "\${COMPREPLY[@]}"`
+      return ['-c', `${script}\n${asking}`]
+    },
+  ],
+  [...(['fish', 'fish'] as const), (script, words) => ['-c', `${script}\ncomplete -C '${words.join(' ')}'`]],
+]
+
+for (const [shell, needs, ask] of completers)
+  test(`${shell} completes the commands by what completion prints`, {
+    skip: spawnSync(needs, ['--version']).error ? `${needs} is not installed` : false,
+  }, async (t) => {
+    const folder = emptyFolder(t)
+    const { status, stdout: script } = await run(program, ['completion', shell], inherited(), folder)
+    assert.equal(status, 0)
+    const complete = async (...words: string[]) => {
+      const { stdout, stderr } = await run(needs, ask(script, words), inherited(), folder)
+      assert.equal(stderr, '')
+      return stdout.split('\n').flatMap((line) => line.split('\t')[0] || [])
+    }
+    assert.deepEqual((await complete('posthorn', 'ca')).sort(), ['captured'])
+    for (const command of commands) assert.ok((await complete('posthorn', '')).includes(command), command)
+    const below = (await complete('posthorn', 'captured', '')).filter((word) => !word.startsWith('-'))
+    assert.deepEqual(below.sort(), ['help', 'list', 'show'])
+    assert.deepEqual(await complete('posthorn', 'key', 'create', '--sc'), ['--scopes'])
+    assert.deepEqual((await complete('posthorn', 'completion', 'z')).sort(), ['zsh'])
+  })
+
+test('zsh reads what completion prints for it', {
+  skip: spawnSync('zsh', ['--version']).error ? 'zsh is not installed' : false,
+}, async (t) => {
+  const folder = emptyFolder(t)
+  const { stdout: script } = await run(program, ['completion', 'zsh'], inherited(), folder)
+  const asked = `autoload -U compinit; compinit -D; ${script}\nprint -r -- $_comps[posthorn]`
+  const { status, stdout, stderr } = await run('zsh', ['-fc', asked], inherited(), folder)
+  assert.deepEqual([status, stdout.trim(), stderr], [0, '_posthorn', ''])
 })
 
 const wrongUses: [string[], RegExp][] = [
@@ -46,10 +94,18 @@ const wrongUses: [string[], RegExp][] = [
   [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', '*', '--expires-in', 'soon'], /30d/],
   [['queue', 'show'], /domain/],
   [['key', 'list'], /posthorn key list --help/],
+  [['org', 'create', '--name', '\x1b[31mAcme'], /1 to 200 characters in one line/],
+  [['org', 'create', '--name', ' '], /1 to 200 characters in one line/],
+  [['org', 'rename', nowhere, 'Ac\nme'], /1 to 200 characters in one line/],
+  [['key', 'create', '--org', nowhere, '--scopes', '*', '--name', 'a'.repeat(201)], /1 to 200 characters/],
+  [['key', 'revoke'], /either the id of a key or, with --org and --name/],
+  [['key', 'revoke', '--org', nowhere], /either the id of a key or, with --org and --name/],
+  [['key', 'revoke', nowhere, '--org', nowhere, '--name', 'x'], /either the id of a key/],
+  [['completion', 'tcsh'], /bash, zsh, fish/],
 ]
 
 for (const [words, complaint] of wrongUses)
-  test(`posthorn ${words.join(' ')} is wrong use: 2`, async (t) => {
+  test(`posthorn ${inertLine(words.join(' ')).slice(0, 100)} is wrong use: 2`, async (t) => {
     const { status, stdout, stderr } = await run(program, words, inherited(), emptyFolder(t))
     assert.equal(status, 2, stderr)
     assert.equal(stdout, '')
@@ -63,7 +119,8 @@ const wrongSettings: [string, string, RegExp][] = [
   ['POSTHORN_DELIVERY', 'relay', /POSTHORN_RELAY_URL/],
   ['POSTHORN_RETRY_SCHEDULE', '1m,later', /1m,5m/],
   ['POSTHORN_DEFAULT_LIMITS', '{"inboxes":-1}', /messagesPerMinute/],
-  ['POSTHORN_HTPP', '127.0.0.1:1', /POSTHORN_HTPP/],
+  ['POSTHORN_HTPP', '127.0.0.1:1', /POSTHORN_HTPP is not a setting: did you mean POSTHORN_HTTP\?/],
+  ['POSTHORN_COLOUR', 'red', /POSTHORN_COLOUR is not a setting: docs\/settings\.md has those/],
   ['POSTHORN_CLAMD', 'localhost', /127\.0\.0\.1:3310/],
   ['POSTHORN_MAX_DOWNLOAD_SIZE', '25M', /26214400/],
   ['POSTHORN_DNSBL', 'reject:x.test', /zen\.example\.org, tell:list\.example\.net/],
@@ -100,7 +157,9 @@ test('a running service', async (t) => {
     ])
     assert.deepEqual([limited.limits['inboxes'], limited.limits['managedStarter']], [7, 9])
     assert.equal((await posthorn.cli(['org', 'suspend', organization.id]))['status'], 'suspended')
-    assert.equal((await posthorn.cli(['org', 'show', organization.id]))['name'], 'Acme')
+    const renamed = await posthorn.cli(['org', 'rename', organization.id, '  Ada & Söhne '])
+    assert.equal(renamed['name'], 'Ada & Söhne')
+    assert.equal((await posthorn.cli(['org', 'show', organization.id]))['name'], 'Ada & Söhne')
   })
 
   await t.test(
@@ -135,9 +194,29 @@ test('a running service', async (t) => {
     assert.notEqual((await posthorn.cli(['key', 'revoke', String(made['id'])]))['revokedAt'], null)
   })
 
+  await t.test(
+    'a key is revoked by its name; of two with one name the second is made with a warning',
+    async () => {
+      const named = ['--org', organization.id, '--name', 'booking']
+      const create = () => attempt(['key', 'create', ...named, '--scopes', '*', '--json'])
+      const first = await create()
+      assert.equal(first.stderr, '')
+      const second = await create()
+      const [one, two] = [JSON.parse(first.stdout).id, JSON.parse(second.stdout).id] as [string, string]
+      assert.match(second.stderr, new RegExp(`another key of this name is good too \\(${one}\\)`))
+      const unclear = await attempt(['key', 'revoke', ...named])
+      assert.equal(unclear.status, 1)
+      assert.match(unclear.stderr, new RegExp(`several keys are called "booking".*${one}, ${two}`))
+      await posthorn.cli(['key', 'revoke', two])
+      assert.equal((await posthorn.cli(['key', 'revoke', ...named]))['id'], one)
+      const none = await attempt(['key', 'revoke', ...named])
+      assert.deepEqual([none.status, /there is no key "booking"/.test(none.stderr)], [1, true])
+    },
+  )
+
   await t.test('queues: nothing waits, and what is not there is said in one line', async () => {
     assert.deepEqual(await posthorn.cli(['queue', 'list']), { queues: [] })
-    for (const verb of ['show', 'pause', 'resume', 'flush', 'cancel']) {
+    for (const verb of ['show', 'resume', 'flush', 'cancel']) {
       const { status, stdout, stderr } = await attempt(['queue', verb, 'example.com'])
       assert.equal(status, 1, verb)
       assert.equal(stdout, '')

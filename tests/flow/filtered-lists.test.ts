@@ -6,6 +6,7 @@ import { Db, type Tx } from '../../src/postgres/db.ts'
 import { listMessages, type MessageFilter } from '../../src/store/message-pages.ts'
 import { submissionStatuses } from '../../src/store/status.ts'
 import { listSubmissions, type SubmissionFilter } from '../../src/store/submissions.ts'
+import { findSuppression } from '../../src/store/suppressions.ts'
 import { fetchedRows } from '../support/fetched-rows.ts'
 import { testDatabase } from '../support/postgres.ts'
 
@@ -54,6 +55,12 @@ async function fill(): Promise<void> {
     select id, 0, $1, 'a@far.test', 'a@far.test', 'far.test', '@relay', 'delivered', now(), now(), now() from submission`,
     [organizationId],
   )
+  await db.query(
+    `insert into suppression (organization_id, address_key, id, email, reason, created_at)
+    select $1, 'a' || i || '@far.test', gen_random_uuid(), 'a' || i || '@far.test', 'manual', now()
+    from generate_series(1, $2::integer) i`,
+    [organizationId, rows],
+  )
 }
 
 const everything: MessageFilter = {
@@ -97,6 +104,11 @@ const submissionFilters: [name: string, change: Partial<SubmissionFilter>, found
   ['to a recipient, until the oldest', { recipientKey: 'a@far.test', untilId: firstUuidAt(startMs) }, 0],
 ]
 
+const suppressed: [key: string, found: string | null][] = [
+  [`a${rows}@far.test`, `a${rows}@far.test`],
+  ['nobody@far.test', null],
+]
+
 /** How the statements are planned, and what comes between one way and the next. */
 const plans = [
   ['as planned over empty tables', 'analyze'],
@@ -105,7 +117,7 @@ const plans = [
 ] as const
 const size = { limit: 50, orFewer: true }
 
-test('hostile 14: filters of 20,000 messages and submissions read a page, with no hit next to nothing', async (t) => {
+test('hostile 14: filters of 20,000 messages, submissions and suppressions read a page, with no hit next to nothing', async (t) => {
   const messages = async (tx: Tx, change: Partial<MessageFilter>) => {
     const { page } = await listMessages(tx, { ...everything, ...change }, null, size)
     assert.ok(Array.isArray(page), 'a light page is read at once')
@@ -116,6 +128,7 @@ test('hostile 14: filters of 20,000 messages and submissions read a page, with n
   // Planned over empty tables, as a new deployment does.
   for (const [, change] of messageFilters) await rowsRead((tx) => messages(tx, change))
   for (const [, change] of submissionFilters) await rowsRead((tx) => submissions(tx, change))
+  for (const [key] of suppressed) await rowsRead((tx) => findSuppression(tx, organizationId, key))
   await fill()
   for (const [when, next] of plans) {
     for (const [name, change, found] of messageFilters)
@@ -129,6 +142,13 @@ test('hostile 14: filters of 20,000 messages and submissions read a page, with n
           assert.equal(Math.min(50, (await submissions(tx, change)).length), found),
         )
         assert.ok(read <= (found === 0 ? 10 : 400), `${read} rows`)
+      })
+    for (const [key, found] of suppressed)
+      await t.test(`suppressions: of ${key}, ${when}`, async () => {
+        const read = await rowsRead(async (tx) =>
+          assert.equal((await findSuppression(tx, organizationId, key))?.email ?? null, found),
+        )
+        assert.ok(read <= 2, `${read} rows`)
       })
     if (next !== null) await db.query(next)
   }

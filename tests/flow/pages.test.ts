@@ -1,10 +1,14 @@
-// The commands of README and docs, run as they stand but for places and ids; their answers are what the pages show.
+// The commands of README and docs, pasted word by word into one shell; their answers are what the pages show.
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
 import { before, test } from 'node:test'
 import { DnsServer } from '../support/dns-server.ts'
-import { inherited, type Posthorn, run, startPosthorn } from '../support/service.ts'
+import { type Posthorn, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const curlMissing = existsSync('/usr/bin/curl') ? null : 'curl is not installed'
@@ -12,21 +16,21 @@ const root = resolve(import.meta.dirname, '../..')
 
 interface Step {
   commands: string[]
-  /** The JSON that the page shows for the last of them. */
+  /** The JSON that the page shows for the last of them that prints any. */
   answer: unknown
 }
 
-/** The page's commands that call the API, each with the answer below it. */
+/** The page's commands but those of npm, block by block, each with the answer below it. */
 function readSteps(path: string): Step[] {
   const steps: Step[] = []
   for (const [, language, text] of readFileSync(join(root, path), 'utf8').matchAll(
     /^```(\w+)\n([\s\S]*?)^```$/gm,
   )) {
     if (language === 'json') steps.at(-1)!.answer ??= JSON.parse(text!)
-    if (language !== 'sh') continue
-    const lines = text!.replaceAll('\\\n', ' ').split('\n')
-    const commands = lines.filter((line) => line.startsWith('curl '))
-    if (commands.length > 0) steps.push({ commands, answer: undefined })
+    if (language !== 'sh' || /^npm /m.test(text!)) continue
+    // A line goes on behind a backslash or a pipe.
+    const commands = text!.trim().split(/(?<![\\|])\n/)
+    steps.push({ commands, answer: undefined })
   }
   return steps
 }
@@ -54,22 +58,46 @@ function compare(shown: unknown, live: unknown, ids: Map<string, string>, at = '
   } else assert.equal(live, shown, at)
 }
 
-/** Runs a command in a shell as its reader would; a stream is followed for a moment. */
-async function play(posthorn: Posthorn, command: string, ids: Map<string, string>): Promise<string> {
-  let line = command
-    .replaceAll('http://127.0.0.1:8025', posthorn.http)
-    .replaceAll('data/development-key', join(posthorn.folder, 'development-key'))
-  for (const [shown, live] of ids) line = line.replaceAll(shown, live)
-  const isStream = line.includes(' -N ')
-  const env = {
-    ...{ ...inherited(), API: posthorn.http },
-    KEY: readFileSync(join(posthorn.folder, 'development-key'), 'utf8').trim(),
+/** One shell, into which commands are pasted one after the other as they stand, but for where the service listens. */
+class Shell {
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>
+  readonly #posthorn: Posthorn
+  #said = ''
+  #complaints = ''
+
+  constructor(posthorn: Posthorn, folder: string) {
+    this.#posthorn = posthorn
+    symlinkSync(posthorn.folder, join(folder, 'data'))
+    symlinkSync(join(root, 'bin'), join(folder, 'bin'))
+    this.#child = spawn('/bin/sh', [], { cwd: folder, env: posthorn.env, stdio: ['pipe', 'pipe', 'pipe'] })
+    this.#child.stdout.on('data', (text) => (this.#said += text))
+    this.#child.stderr.on('data', (text) => (this.#complaints += text))
+    // The stream has no end: it is followed for a moment. curl 28: the time is up, as it was to be.
+    this.#child.stdin.write(`set -u
+      curl() { case "$*" in "-N "*) command curl --max-time 1 "$@"; [ $? = 28 ] ;; *) command curl "$@" ;; esac; }\n`)
   }
-  const curl = isStream ? 'curl -sS --max-time 1 ' : 'curl -sS '
-  const { status, stdout, stderr } = await run('/bin/sh', ['-c', line.replace(/^curl /, curl)], env, root)
-  // curl 28: the time is up, as it was to be.
-  assert.ok(status === 0 || (isStream && status === 28), `${line}\n${stderr}`)
-  return stdout
+
+  /** What the command prints; it must succeed. */
+  async run(command: string): Promise<string> {
+    const { http, smtp } = this.#posthorn
+    const line = command
+      .replaceAll('http://127.0.0.1:8025', http)
+      .replaceAll('smtp://127.0.0.1:2525', `smtp://${smtp.host}:${smtp.port}`)
+    this.#said = this.#complaints = ''
+    const end = /\nended with (\d+)\n$/
+    this.#child.stdin.write(`${line}\nprintf '\\nended with %s\\n' $?\n`)
+    const status = await until(command, () => end.exec(this.#said)?.[1], { timeoutMs: 60_000 }).catch(
+      (error) => assert.fail(`${error}\n${this.#said}\n${this.#complaints}`),
+    )
+    assert.equal(status, '0', `${command}\n${this.#said}\n${this.#complaints}`)
+    return this.#said.replace(end, '')
+  }
+
+  async end(): Promise<void> {
+    const ended = once(this.#child, 'close')
+    this.#child.stdin.end()
+    await ended
+  }
 }
 
 before(() => assert.ok(!process.env['CI'] || !curlMissing, `in CI nothing is skipped: ${curlMissing}`))
@@ -79,31 +107,23 @@ for (const page of ['README.md', 'docs/api.md'])
     const dns = await DnsServer.start()
     t.after(() => dns.close())
     const posthorn = await startPosthorn(t, { env: { POSTHORN_DNS: dns.address } })
+    const folder = mkdtempSync(join(tmpdir(), 'posthorn-page-'))
+    const shell = new Shell(posthorn, folder)
+    t.after(async () => {
+      await shell.end()
+      rmSync(folder, { recursive: true, force: true })
+    })
     const ids = new Map<string, string>()
     const steps = readSteps(page)
-    assert.ok(steps.length > 0)
-    for (const { commands, answer } of steps)
-      for (const [index, command] of commands.entries()) {
-        const shown = index === commands.length - 1 ? answer : undefined
-        if (shown === undefined) {
-          const text = await play(posthorn, command, ids)
-          assert.ok(!text.includes('"error"'), `${command}\n${text}`)
-          continue
-        }
-        let [difference, text] = [null as unknown, '']
-        const matches = async () => {
-          text = await play(posthorn, command, ids)
-          try {
-            compare(shown, JSON.parse(text), ids)
-            return true
-          } catch (error) {
-            difference = error
-            // Mail is on its way for a moment; what changes something is asked for once.
-            return / -X /.test(command) ? assert.fail(`${command}\n${text}\n${error}`) : null
-          }
-        }
-        await until(command, matches, { timeoutMs: 20_000, everyMs: 200 }).catch((error) =>
-          assert.fail(`${error}\n${text}\n${difference}`),
-        )
+    assert.ok(steps.length > 3)
+    for (const { commands, answer } of steps) {
+      const printed: string[] = []
+      for (const command of commands) {
+        const text = await shell.run(command)
+        if (text !== '') printed.push(text)
       }
+      if (answer !== undefined) compare(answer, JSON.parse(printed.at(-1)!), ids, commands.join('\n'))
+      for (const text of answer === undefined ? printed : printed.slice(0, -1))
+        assert.ok(!text.includes('"error"'), `${commands.join('\n')}\n${text}`)
+    }
   })

@@ -163,6 +163,8 @@ const inboxBodies: [name: string, body: object, status: number, error?: string][
   ['a display name of 200', { displayName: 'd'.repeat(200) }, 201],
   ['a display name of 201', { displayName: 'd'.repeat(201) }, 400, 'invalid_request'],
   ['an empty display name', { displayName: '' }, 400, 'invalid_request'],
+  ['a display name of white space', { displayName: ' \u00a0' }, 400, 'invalid_request'],
+  ['a display name with an escape sequence', { displayName: 'A\u001b[2J' }, 400, 'invalid_request'],
   ['a display name of two lines', { displayName: 'a\r\nb' }, 400, 'invalid_request'],
   ['a domain that is no UUID', { domainId: 'x' }, 400, 'invalid_request'],
   ['an unknown domain', { domainId: '0199a1b2-3c4d-7e5f-8a6b-1c2d3e4f5a6b' }, 404, 'not_found'],

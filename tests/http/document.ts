@@ -23,28 +23,49 @@ export interface Media {
   schema: Schema
   examples?: Record<string, { value: unknown }>
 }
+interface Answer {
+  description: string
+  headers?: Record<string, object>
+  content?: Record<string, Media>
+}
 export interface Operation {
   operationId: string
   summary: string
+  description: string
   tags: string[]
   security: object[]
   parameters?: Parameter[]
   requestBody?: { content: Record<string, Media> }
-  responses: Record<
-    string,
-    { description: string; headers?: Record<string, object>; content?: Record<string, Media> }
-  >
+  responses: Record<string, Answer>
 }
 export interface Document {
   openapi: string
   info: { version: string }
   paths: Record<string, Record<string, Operation>>
   webhooks: Record<string, { post: Operation }>
-  components: { schemas: Record<string, Schema>; headers: Record<string, object> }
+  components: {
+    schemas: Record<string, Schema>
+    headers: Record<string, object>
+    responses: Record<string, Answer>
+    parameters: Record<string, Parameter>
+  }
 }
 
-export async function readDocument(base: string): Promise<Document> {
-  return (await (await fetch(`${base}/openapi.json`)).json()) as Document
+/** The document that stands at `base`, with every operation's parameters and answers in the place of references to them. */
+export async function readDocument(base: string, path = '/openapi.json'): Promise<Document> {
+  return withAnswers((await (await fetch(base + path)).json()) as Document)
+}
+
+function withAnswers(document: Document): Document {
+  const { parameters, responses } = document.components
+  const find = <Part>(shared: Record<string, Part>, part: Part | { $ref: string }): Part =>
+    '$ref' in (part as object) ? shared[(part as { $ref: string }).$ref.split('/').at(-1)!]! : (part as Part)
+  for (const { operation } of operationsOf(document)) {
+    if (operation.parameters) operation.parameters = operation.parameters.map((one) => find(parameters, one))
+    for (const [status, answer] of Object.entries(operation.responses))
+      operation.responses[status] = find(responses, answer)
+  }
+  return document
 }
 
 export interface PlacedOperation {

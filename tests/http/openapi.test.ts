@@ -2,11 +2,25 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
-import { judgeOf, type Media, type Operation, operationsOf, readDocument, type Schema } from './document.ts'
+import {
+  type Document,
+  judgeOf,
+  type Media,
+  type Operation,
+  operationsOf,
+  readDocument,
+  type Schema,
+} from './document.ts'
 import { setStage } from './stage.ts'
 
 const stage = await setStage({ after })
 const document = await readDocument(stage.base)
+const written = await Promise.all(
+  ['/openapi.json', '/app/openapi.json'].map(async (path) => {
+    const text = await (await fetch(stage.base + path)).text()
+    return { path, text, document: JSON.parse(text) as Document }
+  }),
+)
 const operations = operationsOf(document)
 const judge = (schema: Schema) => judgeOf(document, schema)
 
@@ -90,22 +104,36 @@ function everySchema(value: unknown, found: Schema[] = []): Schema[] {
   return found
 }
 
-test('every reference leads somewhere, and no two operations share a name', () => {
-  for (const { $ref } of everySchema(document)) {
-    if ($ref === undefined) continue
-    const [, kind, name] = /^#\/components\/(schemas|headers)\/([\w-]+)$/.exec($ref) ?? []
-    assert.ok(kind && name && document.components[kind as 'schemas' | 'headers'][name], $ref)
+test('every reference leads somewhere, what is shared is referred to, and no two operations share a name', () => {
+  for (const { document } of written) {
+    const used = new Set<string>()
+    for (const { $ref } of everySchema(document)) {
+      if ($ref === undefined) continue
+      const [, kind, name] =
+        /^#\/components\/(schemas|headers|responses|parameters)\/([\w-]+)$/.exec($ref) ?? []
+      assert.ok(kind && name && document.components[kind as 'schemas'][name], $ref)
+      used.add(`${kind} ${name}`)
+    }
+    for (const kind of ['responses', 'parameters', 'headers'] as const)
+      for (const name of Object.keys(document.components[kind])) assert.ok(used.has(`${kind} ${name}`), name)
   }
   const names = operations.map(({ operation }) => operation.operationId)
   assert.equal(new Set(names).size, names.length)
 })
 
+/** What has its example where it is asked for, or told. */
+const shown = new Set(
+  everySchema([document.paths, document.webhooks]).flatMap(({ schema, examples }) =>
+    examples ? [(schema as Schema | undefined)?.$ref?.split('/').at(-1)] : [],
+  ),
+)
+
 for (const [name, schema] of Object.entries(document.components.schemas))
   test(`the examples of ${name} are what it describes`, () => {
     assert.ok(schema.description)
-    assert.ok(schema.examples?.length)
+    assert.ok(shown.has(name) || schema.examples?.length || name === 'NextCursor')
     const judged = judge(schema)
-    for (const example of schema.examples) {
+    for (const example of schema.examples ?? []) {
       const [isRight, errors] = judged.Errors(example)
       assert.ok(isRight, JSON.stringify(errors))
     }
@@ -134,7 +162,10 @@ for (const { method, path, operation } of operations)
     for (const { name, description, example, schema } of operation.parameters ?? [])
       assert.ok(
         description &&
-          (example !== undefined || schema.enum || 'default' in schema || /^(q|cursor|after)$/.test(name)),
+          (example !== undefined ||
+            schema.enum ||
+            'default' in schema ||
+            /^(q|cursor|after|idempotency-key)$/.test(name)),
         name,
       )
     assert.equal(operation.tags.length, 1)
@@ -162,11 +193,60 @@ test('a common linter finds nothing in the document', async () => {
     // The linter closes each branch of a choice, which no validator does.
     rules: { 'no-invalid-media-type-examples': { severity: 'error', allowAdditionalProperties: true } },
   })
-  const problems = await lintFromString({ source: JSON.stringify(document), config })
+  const problems = await lintFromString({ source: written[0]!.text, config })
   assert.deepEqual(
     problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer]),
     [],
   )
+})
+
+// Programs are given it whole, and models pay for it at every run: 3.35 bytes are a token.
+const mostBytes = 240_000
+const mostTokens = 70_000
+for (const { path, text, document } of written)
+  test(`${path} is no larger than it need be, and writes no error twice`, () => {
+    const size = Buffer.byteLength(text)
+    assert.ok(size <= mostBytes && (path.startsWith('/app') || size / 3.35 <= mostTokens), `${size} bytes`)
+    const refusals = Object.values(document.components.responses).map((response) => JSON.stringify(response))
+    assert.equal(new Set(refusals).size, refusals.length)
+    for (const { operation } of operationsOf(document))
+      for (const [status, response] of Object.entries(operation.responses))
+        assert.equal('$ref' in response, status >= '400', `${operation.operationId} ${status}`)
+  })
+
+test('the description of every operation begins with the scope that it needs', () => {
+  for (const { operation } of operations) {
+    const scopes = operation.security.flatMap((one) => (one as { apiKey: string[] }).apiKey)
+    const [head] = operation.description.split('\n\n')
+    const words = scopes.map((scope) => `\`${scope}\``).join(' or ')
+    assert.equal(head, `Scope: ${words || 'none, any key will do'}.`)
+  }
+})
+
+test('what the stream and the webhooks tell is a choice by type, of bodies that are told apart', () => {
+  const types = (name: string) => {
+    const { oneOf, discriminator } = document.components.schemas[name] as {
+      oneOf: { $ref: string }[]
+      discriminator: { propertyName: string; mapping: Record<string, string> }
+    }
+    assert.equal(discriminator.propertyName, 'type')
+    assert.deepEqual(
+      Object.values(discriminator.mapping),
+      oneOf.map(({ $ref }) => $ref),
+    )
+    for (const [type, $ref] of Object.entries(discriminator.mapping)) {
+      const { properties, required } = document.components.schemas[$ref.split('/').at(-1)!]!
+      assert.deepEqual(properties!['type']!.enum, [type])
+      assert.ok(required!.includes('type'))
+    }
+    return Object.keys(discriminator.mapping).sort()
+  }
+  const called = Object.keys(document.webhooks)
+  assert.deepEqual(types('WebhookEvent'), called.toSorted())
+  const streamed = called.filter((type) => type !== 'webhook.test')
+  assert.deepEqual(types('StreamEvent'), [...streamed, 'stream.reset'].sort())
+  const stream = document.paths['/v1/events']!['get']!.responses['200']!.content!['text/event-stream']!
+  assert.deepEqual(stream.schema, { $ref: '#/components/schemas/StreamEvent' })
 })
 
 test('RFC 9110 9.3.2: what anybody can GET answers HEAD, without a body', async () => {

@@ -48,6 +48,15 @@ test('GET /v1/me is the profile and nothing of the secret', async () => {
   assert.doesNotMatch(JSON.stringify(me), new RegExp(secret.slice(3, 12)))
 })
 
+test('names are kept without the white space around them', async () => {
+  const { api } = await stage.createCaller()
+  const body = { displayName: ' Ada & Söhne\u00a0' }
+  const { displayName } = await api.want<{ displayName: string }>('/v1/inboxes', {
+    ...{ method: 'POST', body, status: 201 },
+  })
+  assert.equal(displayName, 'Ada & Söhne')
+})
+
 test('a conversation: sent, received, threaded, answered, deleted', async (t) => {
   const { api } = await stage.createCaller()
   const inbox = await api.createInbox('us')

@@ -202,10 +202,13 @@ test('check 73: the body of POST /v1/send is that of the specification, and no m
   for (const value of Object.values(headers!.properties!))
     assert.deepEqual([value['maxLength'], value['pattern']], [998, '^[^\\r\\n]*$'])
   assert.deepEqual(purpose!.enum, ['transactional', 'marketing'])
-  const [choice] = body['allOf'] as [{ anyOf: Schema[] }]
+  const choice = body['oneOf'] as Schema[]
   assert.deepEqual(
-    choice.anyOf.map(({ required }) => required),
-    [['text'], ['html']],
+    choice.map(({ required, not }) => [required, (not as Schema | undefined)?.required]),
+    [
+      [['text'], undefined],
+      [['html'], ['text']],
+    ],
   )
 })
 
@@ -242,7 +245,11 @@ for (const [heading, component, place = 0] of resources)
         const [whole, ...members] = says.split(/(?<=^array of objects): /)
         judge(where, found.schema, whole!.replace(/restricting.*or null/, 'or null'))
         for (const [member, rules] of members.flatMap(remarks).filter(([, rules]) => rules))
-          judge(`${where}.${member}`, resolveSchema(found.schema.items!).properties![member]!, rules)
+          judge(
+            `${where}.${member}`,
+            resolveSchema(resolveSchema(found.schema.items!).properties![member]!),
+            rules,
+          )
         const isOptional = /\bpresent (?:on|when)|\(optional\)/.test(says)
         assert.equal(found.isRequired, !isOptional, where)
         const values = /values? `|^(?:`|string: `)|occurs?\)/.test(says) ? quoted(says) : []
@@ -463,7 +470,7 @@ const queries: [operation: string, parameters: string][] = [
   ['GET /v1/inboxes/{inboxId}/messages', 'limit cursor direction from since until q after wait'],
   ['GET /v1/submissions', 'limit cursor status recipient since until inboxId'],
   ['GET /v1/submissions/{submissionId}/events', 'limit cursor'],
-  ['GET /v1/suppressions', 'limit cursor'],
+  ['GET /v1/suppressions', 'limit cursor email'],
   ['GET /v1/complaints', 'limit cursor'],
   ['GET /v1/domains', 'limit cursor'],
   ['GET /v1/webhooks', 'limit cursor'],

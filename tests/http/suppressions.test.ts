@@ -34,6 +34,33 @@ test('an address is suppressed, shown, and let go of, whatever its spelling', as
   assert.deepEqual(await caller.api.want(path), { suppressions: [], nextCursor: null })
 })
 
+test('the list tells of one address alone, in whatever spelling, and of another organization’s never', async () => {
+  const caller = await stage.createCaller()
+  const stranger = await stage.createCaller()
+  for (const email of ['first@far.test', 'Jürgen@BÜCHER.example', 'last@far.test'])
+    await change(caller, 'POST', { email })
+  await change(stranger, 'POST', { email: 'other@far.test' })
+  type Page = { suppressions: { email: string; reason: string }[]; nextCursor: string | null }
+  const find = async ({ api }: Pick<Caller, 'api'>, email: string, query = '') => {
+    const page = await api.want<Page>(`${path}?email=${encodeURIComponent(email)}${query}`)
+    assert.equal(page.nextCursor, null)
+    return page.suppressions.map((one) => one.email)
+  }
+  for (const email of ['Jürgen@bücher.example', 'jürgen@xn--bcher-kva.EXAMPLE', 'JÜRGEN@Bücher.example'])
+    assert.deepEqual(await find(caller, email, '&limit=1'), ['Jürgen@xn--bcher-kva.example'])
+  for (const email of ['other@far.test', 'nobody@far.test', 'irst@far.test', '%@far.test'])
+    assert.deepEqual(await find(caller, email), [], email)
+  assert.deepEqual(await find(stranger, 'first@far.test'), [])
+  // The whole list goes on behind what it has shown.
+  const { nextCursor } = await caller.api.want<Page>(`${path}?limit=2`)
+  assert.deepEqual(await find(caller, 'last@far.test', `&cursor=${nextCursor}`), [])
+  assert.deepEqual(await find(caller, 'first@far.test', `&cursor=${nextCursor}`), ['first@far.test'])
+  const confined = await caller.createKey({ inboxIds: [(await caller.api.createInbox()).id as never] })
+  assert.equal((await confined.api.call(`${path}?email=first@far.test`)).status, 403)
+  for (const query of ['?email=', '?email=first', '?email=a@far.test&email=b@far.test', '?emails=a@far.test'])
+    assert.equal((await caller.api.call(path + query)).status, 400, query)
+})
+
 test('check 73: what is no address, too long, or more than an address is refused', async () => {
   const caller = await stage.createCaller()
   const bodies: unknown[] = [

@@ -114,7 +114,7 @@ test('what there is not is not found', async (t) => {
     assert.equal((await desk.ask(path)).body['error'], 'not_found', path)
   for (const verb of ['approve', 'suspend'])
     assert.equal((await desk.ask(`${nobody}/${verb}`, { method: 'POST' })).status, 404, verb)
-  for (const verb of ['pause', 'resume', 'flush'])
+  for (const verb of ['resume', 'flush'])
     assert.equal((await desk.ask(`/queues/nowhere.test/${verb}`, { method: 'POST' })).status, 404, verb)
   const body = { confirm: 'nowhere.test' }
   assert.equal((await desk.ask('/queues/nowhere.test/cancel', { method: 'POST', body })).status, 404)

@@ -74,7 +74,7 @@ test('mail for the service itself, and captured mail, are listed, read and downl
   const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
   const desk = await openedDesk(node)
   type List = {
-    mails: { id: string; subject: string; from: string; recipients: string[] }[]
+    mails: { id: string; subject: string; from: string; recipients: string[]; isUnread: boolean }[]
     isFilled: boolean
   }
   assert.deepEqual(await desk.get('/mail/kept'), { mails: [], nextCursor: null, isFilled: true })
@@ -93,6 +93,7 @@ test('mail for the service itself, and captured mail, are listed, read and downl
     return list.mails.length > 0 ? list : null
   })
   const [mail] = mails
+  assert.equal(mail!.isUnread, true)
   assert.deepEqual(
     [mail!.from, mail!.subject, mail!.recipients],
     ['Grüße <abuse@isp.test>', 'Beschwerde über 192.0.2.7', ['postmaster@inbox.test']],
@@ -105,6 +106,7 @@ test('mail for the service itself, and captured mail, are listed, read and downl
   assert.equal(shown.text.trim(), 'Hello operator')
   assert.equal(shown.hasHtml, true)
   assert.deepEqual(shown.headers[1], { name: 'To', value: 'postmaster@inbox.test' })
+  assert.equal((await desk.get<List>('/mail/kept')).mails[0]!.isUnread, false)
   const source = await fetch(`${desk.base}/desk/v1/mail/kept/${mail!.id}/source`, {
     headers: { cookie: desk.cookie },
   })

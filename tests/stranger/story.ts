@@ -10,6 +10,7 @@ import { walkTour } from './tour/tour.ts'
 type Inbox = components['schemas']['Inbox']
 type Message = components['schemas']['Message']
 type Refusal = components['schemas']['Error']
+type StreamEvent = components['schemas']['StreamEvent']
 
 const [baseUrl, key, sendingDomain, receiver] = process.argv.slice(2)
 if (!baseUrl || !key || !sendingDomain || !receiver)
@@ -90,6 +91,56 @@ async function registerDomain(): Promise<void> {
   const zone = await client.GET('/v1/domains/{domainId}/zone', { params: { path }, parseAs: 'text' })
   check('its zone can be printed', want(200, zone).includes(' IN TXT '))
   done(204, await client.DELETE('/v1/domains/{domainId}', { params: { path } }))
+}
+
+async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of body) {
+    const lines = (text + decoder.decode(chunk, { stream: true })).split('\n')
+    text = lines.pop()!
+    for (const line of lines)
+      if (line.startsWith('data: ')) yield JSON.parse(line.slice('data: '.length)) as StreamEvent
+  }
+}
+
+/** Whom an event is about: its type says what its data holds. */
+function addressOf(event: StreamEvent): string | null {
+  switch (event.type) {
+    case 'suppression.created':
+      return event.data.suppression.email
+    case 'message.received':
+      return event.data.message.from.email
+    case 'message.sent':
+    case 'message.delivered':
+      return event.data.event.recipient
+    case 'domain.verified':
+    case 'stream.reset':
+      return null
+    default:
+      return event.timestamp === '' ? null : event.type
+  }
+}
+
+async function followStream(): Promise<void> {
+  const ending = new AbortController()
+  const stream = await client.GET('/v1/events', { parseAs: 'stream', signal: ending.signal })
+  const body = { email: 'told@far.test' }
+  want(201, await client.POST('/v1/suppressions', { body }))
+  const events = want(200, stream)
+  if (!events) throw new Error('the stream has no body')
+  for await (const event of readEvents(events))
+    if (addressOf(event) === body.email) {
+      check('the stream tells of it', event.type === 'suppression.created')
+      break
+    }
+  ending.abort()
+  const { suppressions } = want(
+    200,
+    await client.GET('/v1/suppressions', { params: { query: { email: 'TOLD@far.test' } } }),
+  )
+  check('an address is found among the suppressed', suppressions[0]?.reason === 'manual')
+  done(204, await client.DELETE('/v1/suppressions', { body }))
 }
 
 async function suppress(ada: Inbox): Promise<void> {
@@ -203,6 +254,7 @@ async function tell(): Promise<void> {
   await download(arrived)
   await sendThroughDomain(sendingDomain!)
   await registerDomain()
+  await followStream()
   await suppress(ada)
   await validate()
   await hook(receiver!)

@@ -23,13 +23,25 @@ let ownFolder: string | null = null
  * this file's own.
  */
 export async function testDatabase(scope: Scope): Promise<Connection> {
+  return await cloneDatabase(scope, makeTemplate)
+}
+
+/** The same without a table in it, for who watches it being migrated. */
+export async function emptyDatabase(scope: Scope): Promise<Connection> {
+  return await cloneDatabase(scope, async () => 'template0')
+}
+
+async function cloneDatabase(
+  scope: Scope,
+  findTemplate: (server: Connection) => Promise<string>,
+): Promise<Connection> {
   const server = await shareServer()
   const name = `posthorn_test_${randomBytes(6).toString('hex')}`
   scope.after(async () => {
     await ask(server.connection, `drop database if exists ${name} with (force)`)
     await server.release()
   })
-  const template = await makeTemplate(server.connection)
+  const template = await findTemplate(server.connection)
   await ask(server.connection, `create database ${name} template ${template}`)
   return toDatabase(server.connection, name)
 }

@@ -21,7 +21,7 @@ import { type Scope, until } from './until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 // Another build, an installed package say, can be put before the same judges.
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? join(root, 'bin/posthorn')
+const ownProgram = process.env['POSTHORN_TEST_PROGRAM'] ?? join(root, 'bin/posthorn')
 
 export interface Posthorn {
   /** Base URLs without a trailing slash, and where SMTP listens; they change with every start. */
@@ -52,10 +52,15 @@ export interface Posthorn {
 interface Options {
   env?: Record<string, string>
   roles?: string
+  /** Another `bin/posthorn`. */
+  program?: string
 }
 
 /** Starts a service on a fresh data folder; it, its PostgreSQL and its folder end with the scope. */
-export async function startPosthorn(scope: Scope, { env = {}, roles }: Options = {}): Promise<Posthorn> {
+export async function startPosthorn(
+  scope: Scope,
+  { env = {}, roles, program = ownProgram }: Options = {},
+): Promise<Posthorn> {
   const temporary = mkdtempSync(join(tmpdir(), 'posthorn-test-'))
   // The embedded PostgreSQL of a service run by root belongs to another user, who must be able to pass through.
   chmodSync(temporary, 0o755)
@@ -73,7 +78,7 @@ export async function startPosthorn(scope: Scope, { env = {}, roles }: Options =
     ...(database ? { POSTHORN_DATABASE_URL: database.url } : {}),
     ...env,
   }
-  const posthorn = new BlackBox(temporary, settings, roles ? ['--roles', roles] : [])
+  const posthorn = new BlackBox(temporary, settings, { program, args: roles ? ['--roles', roles] : [] })
   scope.after(async () => {
     if (posthorn.isRunning()) await posthorn.stop()
     const postgres = endPostgres(posthorn.folder, 'SIGINT')
@@ -93,11 +98,17 @@ class BlackBox implements Posthorn {
   readonly folder: string
   readonly env: Record<string, string>
   readonly #temporary: string
+  readonly #program: string
   readonly #args: string[]
   #child: ChildProcess | null = null
 
-  constructor(temporary: string, env: Record<string, string>, args: string[]) {
+  constructor(
+    temporary: string,
+    env: Record<string, string>,
+    { program, args }: { program: string; args: string[] },
+  ) {
     this.#temporary = temporary
+    this.#program = program
     this.#args = args
     this.env = env
     this.folder = env['POSTHORN_DATA_DIR']!
@@ -105,7 +116,7 @@ class BlackBox implements Posthorn {
 
   async start(): Promise<void> {
     const logFile = openSync(join(this.#temporary, 'log'), 'a')
-    const child = spawn(program, ['serve', '--json', ...this.#args], {
+    const child = spawn(this.#program, ['serve', '--json', ...this.#args], {
       cwd: this.#temporary,
       env: this.env,
       stdio: ['ignore', 'pipe', logFile],
@@ -164,7 +175,12 @@ class BlackBox implements Posthorn {
   }
 
   async cli<Answer>(args: string[]): Promise<Answer> {
-    const { status, stdout, stderr } = await run(program, [...args, '--json'], this.env, this.#temporary)
+    const { status, stdout, stderr } = await run(
+      this.#program,
+      [...args, '--json'],
+      this.env,
+      this.#temporary,
+    )
     if (status !== 0) throw new Error(`posthorn ${args.join(' ')} ended with ${status}: ${stderr || stdout}`)
     return JSON.parse(stdout)
   }

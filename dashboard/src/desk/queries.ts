@@ -1,5 +1,5 @@
 // What the pages of the desk read, each under its key.
-import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { AuditList } from '../../../src/operator/desk/schemas/audit.ts'
 import type { Health } from '../../../src/operator/desk/schemas/health.ts'
 import type { Mail, MailList } from '../../../src/operator/desk/schemas/mail.ts'
@@ -93,7 +93,16 @@ export function useMails(kind: string) {
 }
 
 export function useMail(kind: string, id: string) {
-  return useQuery({ queryKey: ['mail', kind, id], queryFn: () => ask<Mail>(`/mail/${kind}/${id}`) })
+  const queries = useQueryClient()
+  return useQuery({
+    queryKey: ['mail', kind, id],
+    queryFn: async () => {
+      const mail = await ask<Mail>(`/mail/${kind}/${id}`)
+      // It is read now, and the list says so.
+      void queries.invalidateQueries({ queryKey: ['mails', kind] })
+      return mail
+    },
+  })
 }
 
 export function useAudit() {

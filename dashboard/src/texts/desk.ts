@@ -304,6 +304,7 @@ export const desk = {
     to: 'To',
     subject: 'Subject',
     noSubject: '(no subject)',
+    unread: 'New',
     size: 'Size',
     at: 'Came',
     envelope: 'Envelope',

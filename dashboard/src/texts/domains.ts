@@ -102,7 +102,8 @@ export const domains = {
   namesShort: 'Without the domain',
   namesHint: 'Most DNS providers want names without the domain; some want them whole.',
   zone: 'As a zone file',
-  zoneWhat: 'All records at once, for DNS providers that import zone files.',
+  zoneWhat:
+    'All records at once, for DNS providers that import zone files. Comments in it say what each kind does: leave out the MX if mail arrives elsewhere.',
   zoneDownload: 'Download',
   zoneShow: 'Show it',
   dkim: 'DKIM keys',

@@ -22,6 +22,7 @@ export const keys = {
   createTitle: 'New key',
   name: 'Name',
   nameHint: 'What uses it, as “Booking server”.',
+  nameTaken: 'A key of this name is in use: another name tells them apart.',
   nameMissing: 'Give it a name, so that you know later what it is for.',
   presets: 'What is it for?',
   preset: {

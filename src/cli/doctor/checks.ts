@@ -209,16 +209,18 @@ async function checkListener(
   if (listen.port === 0) return ok(name, `${address}: a free one at each start`)
   const code = await tryListening(listen)
   if (code === null) return ok(name, `${address} is free`)
-  if (code === 'EADDRINUSE') {
+  // Who may not listen there hears of that first: the service may have a right that a command has not.
+  if (code === 'EADDRINUSE' || code === 'EACCES') {
     // Whatever is there and does not answer as ours does is another program.
     const isOurs = await isPosthorn(formatAddress(reachable(listen))).catch(() => false)
     if (isOurs) return ok(name, `${address}: a running Posthorn answers`)
+  }
+  if (code === 'EADDRINUSE')
     return failed(
       name,
       `${address} is taken by another program`,
       `stop it, or set ${setting} to another port`,
     )
-  }
   if (code === 'EACCES')
     return failed(
       name,

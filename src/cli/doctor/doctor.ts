@@ -1,7 +1,8 @@
 // `posthorn doctor`: what is set up, what is not, and how to mend it, one line each.
 import { styleText } from 'node:util'
 import type { Command } from 'commander'
-import { type OutputOptions, print } from '../context.ts'
+import { type OutputOptions, printPainted } from '../context.ts'
+import { inertText } from '../inert-text.ts'
 import type { Check } from './checks.ts'
 import { examine } from './examine.ts'
 
@@ -22,7 +23,7 @@ export function addDoctorCommand(program: Command): void {
 async function doctor(options: OutputOptions): Promise<void> {
   const { checks, managedDomain } = await examine()
   const isWell = checks.every(({ status }) => status !== 'failed')
-  print(
+  printPainted(
     options,
     { status: isWell ? 'ok' : 'failed', checks, managedDomain },
     checks.map((check) => formatCheck(check, paint)).join('\n'),
@@ -47,5 +48,5 @@ const nameWidth = 16
 /** `✓ database          PostgreSQL 18.4, …`, with what to do on the same line. */
 export function formatCheck({ name, status, detail, mend }: Check, paint: Paint): string {
   const [style, sign] = signs[status]
-  return `${paint(style, sign)} ${name.padEnd(nameWidth)}  ${detail}${mend ? `. Mend: ${mend}` : ''}`
+  return `${paint(style, sign)} ${name.padEnd(nameWidth)}  ${inertText(`${detail}${mend ? `. Mend: ${mend}` : ''}`)}`
 }

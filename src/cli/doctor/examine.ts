@@ -28,6 +28,7 @@ import {
 import { checkClamd } from './clamd.ts'
 import { checkDmarcReports } from './dmarc-reports.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
+import { checkOperatorMail } from './operator-mail.ts'
 import { checkRelay } from './relay.ts'
 import { checkRspamd } from './rspamd.ts'
 
@@ -136,6 +137,7 @@ async function examineFoundation(
   found(await checkBlobs(blobs, db, settings), signing)
   found(await checkInboxes(db, settings))
   found(...(await checkDmarcReports(foundation)))
+  found(await checkOperatorMail(db))
   if (settings.acme) found(await checkOrdered(foundation))
   return recordsOf(settings, await listSigningRecords(db, settings.managedDomain))
 }

@@ -8,10 +8,11 @@ import { writtenAddress } from '../../base/ip-address.ts'
 import { parseDomain } from '../../mail/address.ts'
 import { trimDomain } from '../../mail/domain-name.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { insertKey, type KeyRow, revokeKey } from '../../store/keys.ts'
+import { findKeysNamed, insertKey, type KeyRow, revokeKey } from '../../store/keys.ts'
 import { findOrganization, type OrganizationRow } from '../../store/organizations.ts'
 import { type Actor, operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
+import { requireName } from '../require-name.ts'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const secretPattern = /^ph_[0-9A-Za-z]{49}$/
@@ -80,6 +81,7 @@ export async function addKey(
   const secret = newSecret()
   const row = {
     ...input,
+    name: requireName(input.name),
     allowedIps: input.allowedIps?.map(writtenAddress) ?? null,
     allowedRecipientDomains: input.allowedRecipientDomains?.map(writtenDomain) ?? null,
     ...{ id: newUuid<KeyId>(), organizationId, createdAt: at },
@@ -98,6 +100,31 @@ function writtenDomain(given: string): string {
   const domain = parseDomain(trimDomain(given))
   if (!domain) throw new ServiceError('invalid_request', `${given} is not a domain`)
   return domain
+}
+
+/** The organization's keys of this name that can be used. */
+export async function findNamedKeys(
+  { db, clock }: { db: Db; clock: Clock },
+  organizationId: string,
+  name: string,
+): Promise<KeyRow[]> {
+  return await findKeysNamed(db, organizationId, name, clock.now())
+}
+
+/** The one key of this name that can be used; `not_found` where there is none, `invalid_request` where there are several. */
+export async function requireNamedKey(
+  deps: { db: Db; clock: Clock },
+  organizationId: string,
+  name: string,
+): Promise<KeyRow> {
+  const [key, ...others] = await findNamedKeys(deps, organizationId, name)
+  if (!key) throw new ServiceError('not_found', `there is no key "${name}" that is good in ${organizationId}`)
+  if (others.length === 0) return key
+  const ids = [key, ...others].map(({ id }) => id).join(', ')
+  throw new ServiceError(
+    'invalid_request',
+    `several keys are called "${name}": revoke one by its id (${ids})`,
+  )
 }
 
 /** Revokes the key; once it returns, no node accepts it any more. */

@@ -14,6 +14,7 @@ import {
 } from '../../store/organizations.ts'
 import { type Actor, operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
+import { requireName } from '../require-name.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -50,7 +51,8 @@ export async function createOrganization(
   input: { name: string; status: 'pending' | 'active'; limits: Limits },
 ): Promise<OrganizationRow> {
   const at = clock.now()
-  const row = { ...input, id: newUuid<OrganizationId>(), createdAt: at, updatedAt: at }
+  const name = requireName(input.name)
+  const row = { ...input, name, id: newUuid<OrganizationId>(), createdAt: at, updatedAt: at }
   await db.transaction(async (tx) => {
     await insertOrganization(tx, row)
     await recordDeed(tx, row.id, operator, { action: 'organization.created', subject: row.name, at })
@@ -103,9 +105,10 @@ export async function changeLimits(
 export async function nameOrganization(
   { db, clock }: Deps,
   id: string,
-  name: string,
-  actor: Actor,
+  given: string,
+  actor: Actor = operator,
 ): Promise<OrganizationRow> {
+  const name = requireName(given)
   return await db.transaction(async (tx) => {
     const at = clock.now()
     const before = found(await findOrganization(tx, id), id)

@@ -2,7 +2,8 @@
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { firstUuidAt, type OrganizationId } from '../../base/ids.ts'
-import type { Db } from '../../postgres/db.ts'
+import { parseDomain } from '../../mail/address.ts'
+import type { Db, Tx } from '../../postgres/db.ts'
 import {
   type DeliveryKey,
   endWaiting,
@@ -11,8 +12,9 @@ import {
   findWaitingOfRoute,
 } from '../../store/deliveries.ts'
 import { findOrganization } from '../../store/organizations.ts'
-import { flushRoute, listQueues, type QueueRow, setPaused } from '../../store/routes.ts'
+import { flushRoute, listQueues, pauseRoute, type QueueRow, resumeRoute } from '../../store/routes.ts'
 import { type Actor, type Deed, operator, recordDeed } from '../audit.ts'
+import { specialRoutes } from '../route-policy.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -91,20 +93,30 @@ async function endAll(
   }
 }
 
-/** A paused queue takes no new work onto the wire; what is there ends. */
+/** A paused queue takes no new work onto the wire; what is there ends. It may be paused ahead of its first mail. */
 export async function pauseQueue(
   { db, clock }: Deps,
   route: string,
   state: 'paused' | 'running',
   actor = operator,
 ): Promise<void> {
-  const action = state === 'paused' ? 'queue.paused' : 'queue.resumed'
-  const isThere = await db.transaction(async (tx) => {
-    if (!(await setPaused(tx, route, state))) return false
-    await recordDeed(tx, null, actor, { action, subject: route, at: clock.now() })
-    return true
+  const at = clock.now()
+  await db.transaction(async (tx) => {
+    if (state === 'paused') await pause(tx, route, at)
+    else if (!(await resumeRoute(tx, route))) throw noQueue(route)
+    const action = state === 'paused' ? 'queue.paused' : 'queue.resumed'
+    await recordDeed(tx, null, actor, { action, subject: route, at })
   })
-  if (!isThere) throw noQueue(route)
+}
+
+async function pause(tx: Tx, route: string, at: Date): Promise<void> {
+  const special = Object.values<string>(specialRoutes)
+  if (parseDomain(route) !== route && !special.includes(route))
+    throw new ServiceError(
+      'not_found',
+      `there is no queue "${route}": name a domain, or ${special.join(', ')}`,
+    )
+  await pauseRoute(tx, route, at)
 }
 
 /** Makes everything that waits due at once, whatever its back-off; returns how much was moved. */

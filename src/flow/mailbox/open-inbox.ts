@@ -16,6 +16,7 @@ import {
 import { lockOrganization, type OrganizationRow, takeManagedAllowance } from '../../store/organizations.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'
+import { requireName } from '../require-name.ts'
 
 export interface InboxInput {
   localPart?: string
@@ -121,7 +122,7 @@ async function insert(
     localPart,
     domain: domain.name,
     domainId: domain.id,
-    displayName: input.displayName ?? localPart,
+    displayName: input.displayName === undefined ? localPart : requireName(input.displayName, '/displayName'),
     status: 'active',
     createdAt: at,
     updatedAt: at,

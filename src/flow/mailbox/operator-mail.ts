@@ -1,5 +1,6 @@
-// Mail that is for the operator: what was captured, and what came for the service's own addresses. Read, never changed.
+// Mail that is for the operator: what was captured, and what came for the service's own addresses. Read, and marked as read.
 import type { Readable } from 'node:stream'
+import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
@@ -7,7 +8,7 @@ import type { ParsedAttachment } from '../../mail/read/parse.ts'
 import { findFields, readField } from '../../mail/read/raw-fields.ts'
 import type { Db } from '../../postgres/db.ts'
 import { type CapturedRow, findCaptured, listCaptured } from '../../store/captured.ts'
-import { findKept, type KeptMail, listKept } from '../../store/kept-mail.ts'
+import { findKept, type KeptMail, listKept, markKeptRead } from '../../store/kept-mail.ts'
 import { openStored } from './stored-bytes.ts'
 
 /** `kept`: for postmaster@, abuse@ and others of the service's own, and reports that could not be read. */
@@ -24,6 +25,8 @@ export interface OperatorMail {
   /** What its header says, decoded; null where it does not. */
   from: string | null
   subject: string | null
+  /** Nobody has read it yet; of captured mail nobody keeps that. */
+  isUnread: boolean
 }
 
 interface Deps {
@@ -31,7 +34,11 @@ interface Deps {
   blobs: DiskBlobs
 }
 
-interface ReadDeps extends Deps {
+interface OpenDeps extends Deps {
+  clock: Clock
+}
+
+interface ReadDeps extends OpenDeps {
   parsePool: Pick<ParsePool, 'parse'>
 }
 
@@ -44,18 +51,25 @@ const maxText = 500_000
 /** Larger mail is to be downloaded. */
 const maxReadBytes = 32 << 20
 
-/** Newest first, after the one with `beforeId`. */
+export interface MailPage {
+  /** The list goes on behind the one with this id. */
+  beforeId: string | null
+  limit: number
+  /** Only those that nobody has read. */
+  isUnread?: boolean
+}
+
+/** Newest first. */
 export async function listOperatorMail(
   deps: Deps,
   kind: MailKind,
-  beforeId: string | null,
-  limit: number,
+  { beforeId, limit, isUnread = false }: MailPage,
 ): Promise<OperatorMail[]> {
   const { db } = deps
   const mails =
     kind === 'captured'
-      ? (await listCaptured(db, requireUuid(beforeId), limit, 0)).map(ofCaptured)
-      : (await listKept(db, beforeId, limit)).map(ofKept)
+      ? (await listCaptured(db, beforeId === null ? null : requireUuid(beforeId), limit, 0)).map(ofCaptured)
+      : (await listKept(db, { beforeId, limit, isUnread })).map(ofKept)
   return await Promise.all(mails.map((mail) => withStart(deps, mail)))
 }
 
@@ -72,7 +86,7 @@ export interface ReadOperatorMail {
   }
 }
 
-/** One mail with its header and what it says; `not_found` where it has gone. */
+/** One mail with its header and what it says, which is read then; `not_found` where it has gone. */
 export async function readOperatorMail(
   deps: ReadDeps,
   kind: MailKind,
@@ -81,11 +95,13 @@ export async function readOperatorMail(
   const mail = await findMail(deps, kind, id)
   const length = Math.min(mail.sizeBytes, maxReadBytes)
   const bytes = await readBytes(deps, mail.rawId, length)
-  if (!bytes) throw new ServiceError('not_found')
+  if (!bytes) throw gone(id)
+  const content = await readContent(deps, bytes)
+  await markRead(deps, mail)
   return {
-    mail: { ...mail, ...authorOf(bytes) },
+    mail: { ...mail, ...authorOf(bytes), isUnread: false },
     header: readFields(bytes.subarray(0, headerBytes)),
-    content: await readContent(deps, bytes),
+    content,
   }
 }
 
@@ -98,39 +114,48 @@ async function readContent({ parsePool }: ReadDeps, bytes: Buffer): Promise<Read
   }
 }
 
-/** Its bytes, as they came. */
+/** Its bytes, as they came; it is read then. */
 export async function openOperatorMail(
-  deps: Deps,
+  deps: OpenDeps,
   kind: MailKind,
   id: string,
 ): Promise<{ sizeBytes: number; stream: Readable }> {
-  const { rawId } = await findMail(deps, kind, id)
-  const stored = await openStored(deps, rawId)
-  if (!stored) throw new ServiceError('not_found')
+  const mail = await findMail(deps, kind, id)
+  const stored = await openStored(deps, mail.rawId)
+  if (!stored) throw gone(id)
+  await markRead(deps, mail)
   return stored
 }
 
+async function markRead({ db, clock }: OpenDeps, { id, isUnread }: OperatorMail): Promise<void> {
+  if (isUnread) await markKeptRead(db.writer, id, clock.now())
+}
+
 async function findMail({ db }: Deps, kind: MailKind, id: string): Promise<OperatorMail> {
-  if (kind === 'kept') return ofKept((await findKept(db, id)) ?? gone())
-  return ofCaptured((await findCaptured(db, requireUuid(id) ?? gone())) ?? gone())
+  const mail = kind === 'kept' ? await findKept(db, id) : await findCaptured(db, requireUuid(id))
+  if (!mail) throw gone(id)
+  return 'capturedAt' in mail ? ofCaptured(mail) : ofKept(mail)
 }
 
-function gone(): never {
-  throw new ServiceError('not_found')
+function gone(id: string): ServiceError {
+  return new ServiceError('not_found', `there is no mail ${id}, or no longer: the newest 1,000 are kept`)
 }
 
-function requireUuid(id: string | null): string | null {
-  if (id !== null && !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) gone()
+function requireUuid(given: string): string {
+  const id = given.toLowerCase()
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) throw gone(given)
   return id
 }
 
 function ofCaptured({ id, sender, recipients, capturedAt, rawId, sizeBytes }: CapturedRow): OperatorMail {
-  return { id, sender, recipients, at: capturedAt, rawId, sizeBytes, from: null, subject: null }
+  const unopened = { from: null, subject: null, isUnread: false }
+  return { id, sender, recipients, at: capturedAt, rawId, sizeBytes, ...unopened }
 }
 
-function ofKept({ id, address, envelope, rawId, sizeBytes, receivedAt }: KeptMail): OperatorMail {
+function ofKept({ id, address, envelope, rawId, sizeBytes, receivedAt, readAt }: KeptMail): OperatorMail {
   const { from: sender } = envelope
-  return { id, sender, recipients: [address], at: receivedAt, rawId, sizeBytes, from: null, subject: null }
+  const unopened = { from: null, subject: null, isUnread: readAt === null }
+  return { id, sender, recipients: [address], at: receivedAt, rawId, sizeBytes, ...unopened }
 }
 
 /** One that has gone meanwhile is listed without its author. */

@@ -22,6 +22,7 @@ import {
   updatePersonName,
 } from '../../store/person-credentials.ts'
 import { recordDeed } from '../audit.ts'
+import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'
 import { invitationLetter } from './letters.ts'
 import { networkOf } from './network.ts'
@@ -148,10 +149,11 @@ export async function acceptInvitation(
     if (known.id !== signedInAs) await requirePassword(deps, known, given.password, ip)
     return await db.transaction((tx) => join(tx, { hash, person: known, ip, at: clock.now() }))
   }
-  const { name, password } = given
-  if (!name || !password) throw new ServiceError('invalid_request', '/name and /password are required')
+  const { password } = given
+  if (!given.name || !password) throw new ServiceError('invalid_request', '/name and /password are required')
   if (password.length < minPassword)
     throw new ServiceError('invalid_request', `/password must be ${minPassword} to 200 characters long`)
+  const name = requireName(given.name)
   const passwordHash = await passwords.hash(networkOf(ip), password)
   return await db.transaction(async (tx) => {
     const at = clock.now()

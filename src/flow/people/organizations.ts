@@ -9,6 +9,7 @@ import { lockPerson } from '../../store/person-credentials.ts'
 import { chooseOrganization } from '../../store/sessions.ts'
 import { recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
+import { requireName } from '../require-name.ts'
 import type { MemberActing } from './invitations.ts'
 import { addMember } from './sessions.ts'
 
@@ -21,8 +22,9 @@ const maxPending = 3
 export async function askAccess(
   { db, clock, defaultLimits: limits }: Deps & { defaultLimits: Limits },
   by: { personId: PersonId; sessionId: SessionId; email: string; ip: string },
-  name: string,
+  givenName: string,
 ): Promise<void> {
+  const name = requireName(givenName)
   const { personId, email, ip } = by
   await db.transaction(async (tx) => {
     // Held, so that requests at the same time are counted one by one.
@@ -41,7 +43,8 @@ export async function askAccess(
 }
 
 /** Once it returns, every node knows. */
-export async function rename({ db, clock }: Deps, by: MemberActing, name: string): Promise<void> {
+export async function rename({ db, clock }: Deps, by: MemberActing, givenName: string): Promise<void> {
+  const name = requireName(givenName)
   await db.transaction(async (tx) => {
     const at = clock.now()
     const row = await renameOrganization(tx, by.organizationId, name, at)

@@ -8,6 +8,7 @@ import { lockPerson, updatePassword, updatePersonName } from '../../store/person
 import { endSessions } from '../../store/sessions.ts'
 import { recordOwnDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
+import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'
 import { networkOf } from './network.ts'
 import type { Passwords } from './passwords.ts'
@@ -20,7 +21,7 @@ export async function renamePerson(
   personId: PersonId,
   name: string,
 ): Promise<void> {
-  await db.transaction((tx) => updatePersonName(tx, personId, name))
+  await db.transaction((tx) => updatePersonName(tx, personId, requireName(name)))
   await untilKnownEverywhere()
 }
 

@@ -21,6 +21,7 @@ import {
 } from '../../store/passkeys.ts'
 import { lockPerson } from '../../store/person-credentials.ts'
 import { recordOwnDeed } from '../audit.ts'
+import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -64,9 +65,10 @@ export async function offerRegistration(
 export async function addPasskey(
   { db, clock }: Deps,
   person: Person,
-  { name, response, challenge }: { name: string; response: object; challenge: string },
+  { name: givenName, response, challenge }: { name: string; response: object; challenge: string },
   { site, ip }: { site: Site; ip: string },
 ): Promise<PasskeyRow> {
+  const name = requireName(givenName)
   const made = await readMade(response, challenge, site)
   const createdAt = clock.now()
   const row = { ...made, id: newUuid(), personId: person.id, name, createdAt }

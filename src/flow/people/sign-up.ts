@@ -7,6 +7,7 @@ import type { Db, Tx } from '../../postgres/db.ts'
 import { findPersonByEmail } from '../../store/people.ts'
 import { confirmPerson, deleteTokens, putUnconfirmed } from '../../store/person-credentials.ts'
 import { insertToken, takeToken } from '../../store/person-tokens.ts'
+import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'
 import { confirmationLetter, knownLetter } from './letters.ts'
 import { networkOf } from './network.ts'
@@ -43,7 +44,13 @@ export async function signUp(
   const mayWrite = await guard.mayWrite('confirm', email)
   // Without a mail nobody could confirm it, and the password of a former mail must stay that mail's.
   if (!mayWrite) return
-  const row = { id: newUuid<PersonId>(), email, name, passwordHash, createdAt: clock.now() }
+  const row = {
+    id: newUuid<PersonId>(),
+    email,
+    name: requireName(name),
+    passwordHash,
+    createdAt: clock.now(),
+  }
   const { token, isKnown } = await db.transaction((tx) => noteSignUp(tx, row))
   const letter = isKnown ? knownLetter(`${pages}/sign-in`) : confirmationLetter(`${pages}/confirm#${token}`)
   await deps.post.send(email, letter)

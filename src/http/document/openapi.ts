@@ -1,12 +1,14 @@
 // The OpenAPI document, out of the same schemas that validate and serialize; at /openapi.json.
 import swagger from '@fastify/swagger'
 import type { FastifyContextConfig, FastifySchema } from 'fastify'
+import type { Scope } from '../../flow/caller.ts'
 import { type Asset, makeAsset, sendAsset, untilChanged } from '../../web/asset.ts'
 import type { Api, OtherResponse } from '../api.ts'
 import { scopesOf } from '../caller.ts'
 import type { ErrorCode } from '../errors.ts'
-import { finishDocument, type OpenApiDocument, type OperationNotes } from './document.ts'
+import { abridge, finishDocument, type OpenApiDocument, type OperationNotes } from './document.ts'
 import { appIntroduction, introduction, keyDescription, sessionDescription, tags } from './introduction.ts'
+import { shareAlike } from './share.ts'
 
 // Every operation can answer with these.
 const commonCodes: ErrorCode[] = [
@@ -34,9 +36,12 @@ export function addOpenApi(api: Api, publicUrl: string, schemaNames: readonly st
     decorator: 'swagger',
     about: { title: 'Posthorn', description: introduction, publicUrl },
     security: { apiKey: key },
+    finish: (document) => document,
     // What the dashboard adds has a document of its own.
     isPublished: (url) => !url.startsWith('/app/'),
     isSchema: (name) => schemaNames.includes(name),
+    headOf: ({ scope = null }) => writeScopes(scopesOf(scope)),
+    usualCodes: commonCodes,
     codesOf: ({ scope }) =>
       scope ? commonCodes : commonCodes.filter((code) => code !== 'insufficient_scope'),
   })
@@ -54,8 +59,11 @@ export function addAppDocument(api: Api, publicUrl: string): void {
     decorator: 'appDocument' as 'swagger',
     about: { title: 'Posthorn, as its dashboard calls it', description: appIntroduction, publicUrl },
     security: { session },
+    finish: abridge,
     isPublished: () => true,
     isSchema: () => true,
+    headOf: () => '',
+    usualCodes: appCodes,
     codesOf: ({ session }) => appCodes.filter((code) => session !== 'none' || !sessionCodes.includes(code)),
   })
 }
@@ -64,14 +72,29 @@ interface Collected {
   decorator: 'swagger'
   about: { title: string; description: string; publicUrl: string }
   security: Record<string, { type: 'apiKey'; in: 'header' | 'cookie'; name: string; description: string }>
+  /** What is left of it for its readers. */
+  finish(document: OpenApiDocument): OpenApiDocument
   isPublished(url: string): boolean
   isSchema(name: string): boolean
+  /** What the description of an operation begins with. */
+  headOf(config: FastifyContextConfig): string
+  /** What nearly every operation can answer with. */
+  usualCodes: readonly ErrorCode[]
   /** What every operation of this kind can answer with. */
   codesOf(config: FastifyContextConfig): ErrorCode[]
 }
 
 function collect(api: Api, collected: Collected): void {
-  const { decorator, about, security: schemes, isPublished, isSchema, codesOf } = collected
+  const {
+    decorator,
+    about,
+    security: schemes,
+    isPublished,
+    isSchema,
+    headOf,
+    usualCodes,
+    codesOf,
+  } = collected
   const notes = new Map<string, OperationNotes>()
   const { title, description, publicUrl } = about
   const [scheme] = Object.keys(schemes)
@@ -90,37 +113,45 @@ function collect(api: Api, collected: Collected): void {
     refResolver: { buildLocalReference: ({ $id }, _base, _fragment, index) => String($id ?? `def-${index}`) },
     transform: ({ schema, url, route }) => {
       const config: FastifyContextConfig = route.config ?? {}
-      const { scope, refusals = [], otherResponses = {}, examples = {} } = config
+      const { scope, refusals = [], otherResponses = {}, examples = {}, callbacks } = config
       if (schema.hide || !isPublished(url)) return { schema: { ...schema, hide: true }, url }
       const headers = Object.assign({}, ...Object.values(otherResponses).map((other) => other.headers))
       notes.set(String(schema.operationId), {
         codes: [...codesOf(config), ...(schema.body ? bodyCodes : []), ...refusals],
-        examples,
-        headers,
+        ...{ examples, headers, callbacks },
       })
       const response = { ...(schema.response as object), ...describeOthers(otherResponses) }
       // OpenAPI 3.1 names the scope beside the key.
       const scopes = scopesOf(scope ?? null)
+      const description = [headOf(config), schema.description].filter(Boolean).join('\n\n')
+      const described = { ...schema, ...(description !== '' && { description }) }
       const security =
         scopes.length > 0 ? scopes.map((one) => ({ [scheme!]: [one] })) : [{ [scheme!]: [] as string[] }]
-      return { schema: { ...schema, response, security } as FastifySchema, url }
+      return { schema: { ...described, response, security } as FastifySchema, url }
     },
     transformObject: (made) => {
       const written = ('openapiObject' in made ? made.openapiObject : made.swaggerObject) as unknown
       const document = written as OpenApiDocument
       const schemas = Object.entries(document.components.schemas ?? {})
       document.components.schemas = Object.fromEntries(schemas.filter(([name]) => isSchema(name)))
-      return finishDocument(document, notes) as object
+      return shareAlike(collected.finish(finishDocument(document, notes, usualCodes))) as object
     },
   })
 }
 
+/** What an operation asks of a key, in words: who reads the page looks for it there, not beside the key. */
+function writeScopes(scopes: readonly Scope[]): string {
+  if (scopes.length === 0) return 'Scope: none, any key will do.'
+  return `Scope: ${scopes.map((scope) => `\`${scope}\``).join(' or ')}.`
+}
+
 function describeOthers(responses: Record<number, OtherResponse>): Record<string, object> {
   return Object.fromEntries(
-    Object.entries(responses).map(([status, { description, contentType }]) => {
+    Object.entries(responses).map(([status, { description, contentType, schema }]) => {
       if (contentType === null) return [status, { description, type: 'null' }]
       const format = contentType.startsWith('text/') ? {} : { format: 'binary' }
-      return [status, { description, content: { [contentType]: { schema: { type: 'string', ...format } } } }]
+      const described = schema ?? { type: 'string', ...format }
+      return [status, { description, content: { [contentType]: { schema: described } } }]
     }),
   )
 }

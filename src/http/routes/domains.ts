@@ -5,8 +5,9 @@ import { readDomain, readDomainPage, readZone } from '../../flow/domains/read-do
 import { registerDomain } from '../../flow/domains/register-domain.ts'
 import { rotateDkim } from '../../flow/domains/rotate-dkim.ts'
 import { verifyDomain } from '../../flow/domains/verify-domain.ts'
-import { trimDomain } from '../../mail/domain-name.ts'
+import { normalizeDomain, trimDomain } from '../../mail/domain-name.ts'
 import type { Api, HttpDeps } from '../api.ts'
+import { RequestFault } from '../body/request-fault.ts'
 import type { ErrorCode } from '../errors.ts'
 import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
 import { Domain, DomainCheck, DomainList, DomainParams, NewDomain, zoneExample } from '../schemas/domain.ts'
@@ -36,7 +37,12 @@ function addRegister(api: Api, { db, clock, secretBox, mtaStsMode, settings }: H
       // The length that counts is that of the name, not of what stands around it.
       preValidation: async ({ body }) => {
         const asked = body as { domain?: unknown } | null | undefined
-        if (typeof asked?.domain === 'string') asked.domain = trimDomain(asked.domain)
+        if (typeof asked?.domain !== 'string') return
+        const trimmed = trimDomain(asked.domain)
+        asked.domain = trimmed
+        // What is wrong with a name has better words than the pattern.
+        const name = normalizeDomain(trimmed)
+        if (name.status === 'refused') throw new RequestFault('invalid_request', `/domain ${name.expected}`)
       },
       config: {
         scope: 'domain:manage',
@@ -167,6 +173,8 @@ function addZone(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps)
         operationId: 'getDomainZone',
         tags,
         summary: 'Download the records of a domain as a zone fragment',
+        description:
+          'Each kind of record stands behind a comment that says what it does to mail of the domain.',
         params: DomainParams,
         querystring: Nothing,
       },

@@ -1,7 +1,7 @@
 // The live stream of events, as server-sent events.
 import Type from 'typebox'
 import type { Api, HttpDeps } from '../api.ts'
-import { streamEventId, streamExample } from '../schemas/announcement.ts'
+import { StreamEvent, streamEventId, streamExample } from '../schemas/announcement.ts'
 import { Nothing } from '../schemas/scalars.ts'
 
 const Headers = Type.Object({
@@ -22,12 +22,14 @@ export function eventRoutes(api: Api, { eventStreams }: HttpDeps): void {
         refusals: ['limit_reached'],
         otherResponses: {
           200: {
-            description:
-              'Events as they happen, each with `id`, `event` (its type) and `data` (a webhook’s body).',
+            description: [
+              'Events as they happen, each with `id`, `event` (its type) and `data` in one line, JSON that the schema describes:',
+              `\`\`\`\n${streamExample}\`\`\``,
+            ].join('\n\n'),
             contentType: 'text/event-stream',
+            schema: StreamEvent.ref,
           },
         },
-        examples: { response: { stream: streamExample } },
       },
       schema: {
         operationId: 'streamEvents',

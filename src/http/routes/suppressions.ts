@@ -2,11 +2,12 @@
 import Type from 'typebox'
 import { requireWholeOrganization } from '../../flow/caller.ts'
 import { addSuppression, removeSuppression } from '../../flow/reports/edit-suppressions.ts'
-import { listSuppressions } from '../../store/suppressions.ts'
+import { sameAddressKey } from '../../mail/address.ts'
+import { findSuppression, listSuppressions } from '../../store/suppressions.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
 import { presentSuppression } from '../present.ts'
-import { Nothing } from '../schemas/scalars.ts'
+import { Email, Nothing } from '../schemas/scalars.ts'
 import { SuppressedAddress, Suppression, SuppressionList } from '../schemas/suppression.ts'
 
 export function suppressionRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
@@ -14,6 +15,17 @@ export function suppressionRoutes(api: Api, deps: HttpDeps, cursors: Cursors): v
   addCreate(api, deps)
   addRemove(api, deps)
 }
+
+const ListQuery = Type.Object(
+  {
+    ...pageQuery,
+    email: Type.Optional({
+      ...Email,
+      description: 'Only that of this address, in whatever spelling: one or none.',
+    }),
+  },
+  { additionalProperties: false },
+)
 
 function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
   api.get(
@@ -25,8 +37,8 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         operationId: 'listSuppressions',
         tags: ['Suppressions'],
         summary: 'List suppressions',
-        description: 'Newest first.',
-        querystring: Type.Object(pageQuery, { additionalProperties: false }),
+        description: 'Newest first. With `email` it answers whether that address is suppressed, and why.',
+        querystring: ListQuery,
         response: { 200: SuppressionList.ref },
       },
     },
@@ -35,7 +47,9 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
       const name = { list: 'suppressions', organizationId }
       const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
         requireWholeOrganization(caller)
-        return await listSuppressions(db, organizationId, before, limit)
+        if (query.email === undefined) return await listSuppressions(db, organizationId, before, limit)
+        const found = await findSuppression(db, organizationId, sameAddressKey(query.email))
+        return found && (before === null || found.id < before) ? [found] : []
       })
       return { suppressions: page.map(presentSuppression), nextCursor }
     },

@@ -1,4 +1,5 @@
 // Webhooks: make, list, show, change, rotate, test, delete; their deliveries, and replaying one.
+import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { requireWholeOrganization } from '../../flow/caller.ts'
 import {
@@ -13,7 +14,9 @@ import {
 import { listWebhookDeliveries, type WebhookDeliveryRow } from '../../store/webhook-deliveries.ts'
 import { listWebhooks, type WebhookRow } from '../../store/webhooks.ts'
 import type { Api, HttpDeps } from '../api.ts'
+import { RequestFault } from '../body/request-fault.ts'
 import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
+import { endpointCalls } from '../schemas/announcement.ts'
 import { Nothing } from '../schemas/scalars.ts'
 import {
   NewWebhook,
@@ -44,11 +47,21 @@ export function webhookRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void 
   addReplay(api, deps)
 }
 
+/** What is wrong with a URL has better words than the pattern. */
+function refuseUrl(guard: HttpDeps['addressGuard']) {
+  return async ({ body }: FastifyRequest): Promise<void> => {
+    const url = (body as { url?: unknown } | null | undefined)?.url
+    const refusal = typeof url === 'string' ? guard.refusalOf(url) : null
+    if (refusal) throw new RequestFault('invalid_request', `/url ${refusal}`)
+  }
+}
+
 function addCreate(api: Api, { db, clock, secretBox, addressGuard }: HttpDeps): void {
   api.post(
     '/v1/webhooks',
     {
-      config: { scope, refusals: ['inbox_not_allowed', 'limit_reached'] },
+      preValidation: refuseUrl(addressGuard),
+      config: { scope, refusals: ['inbox_not_allowed', 'limit_reached'], callbacks: endpointCalls },
       schema: {
         operationId: 'createWebhook',
         tags,
@@ -116,6 +129,7 @@ function addChange(api: Api, { db, clock, addressGuard }: HttpDeps): void {
   api.patch(
     '/v1/webhooks/:webhookId',
     {
+      preValidation: refuseUrl(addressGuard),
       config: { scope, refusals: [...refusals] },
       schema: {
         operationId: 'changeWebhook',

@@ -3,7 +3,7 @@ import Type, { type TSchema } from 'typebox'
 import type { EventType } from '../../store/outbox.ts'
 import { Domain } from './domain.ts'
 import { Attachment, Message, messageExample } from './message.ts'
-import { component, InboxIdText, MessageIdText, Time, WebhookIdText } from './scalars.ts'
+import { type Component, component, InboxIdText, MessageIdText, Time, WebhookIdText } from './scalars.ts'
 import { Event, eventExample, Submission, submissionExample } from './submission.ts'
 import { Suppression } from './suppression.ts'
 
@@ -13,25 +13,33 @@ const truncated = Type.Optional(
 const firstExample = ({ definition }: { definition: object }) =>
   (definition as { examples: [object] }).examples[0]
 
+const news = { description: 'What it tells of.' }
+const Delivery = component(
+  'DeliveryNews',
+  Type.Object(
+    {
+      message: Type.Unsafe<object | null>({
+        anyOf: [Message.ref, { type: 'null' }],
+        description: 'Null for a send without an inbox, and where the message was deleted.',
+      }),
+      submission: Submission.ref,
+      event: Event.ref,
+      truncated,
+    },
+    { ...news, examples: [{ message: null, submission: submissionExample, event: eventExample }] },
+  ),
+)
 /** Of a submission; a send without an inbox has no message. */
-const delivery = {
-  members: {
-    message: Type.Unsafe<object | null>({
-      anyOf: [Message.ref, { type: 'null' }],
-      description: 'Null for a send without an inbox, and where the message was deleted.',
-    }),
-    submission: Submission.ref,
-    event: Event.ref,
-    truncated,
-  },
-  example: { message: messageExample, submission: submissionExample, event: eventExample },
+const delivery = { about: Delivery.ref, example: firstExample(Delivery) }
+const domain = {
+  about: Type.Object({ domain: Domain.ref }, news),
+  example: { domain: firstExample(Domain) },
 }
-const domain = { members: { domain: Domain.ref }, example: { domain: firstExample(Domain) } }
 
 interface Announcement {
   name: string
   summary: string
-  members: Record<string, TSchema>
+  about: TSchema
   example: object
 }
 
@@ -39,7 +47,7 @@ const announcements: Readonly<Record<EventType, Announcement>> = {
   'message.received': {
     name: 'MessageReceived',
     summary: 'A message has arrived and stands in its thread',
-    members: { message: Message.ref, truncated },
+    about: Type.Object({ message: Message.ref, truncated }, news),
     example: { message: messageExample },
   },
   'message.sent': { name: 'MessageSent', summary: 'A send was accepted', ...delivery },
@@ -55,7 +63,7 @@ const announcements: Readonly<Record<EventType, Announcement>> = {
   'attachment.scanned': {
     name: 'AttachmentScanned',
     summary: 'It is known whether a received attachment is clean',
-    members: { messageId: MessageIdText, inboxId: InboxIdText, attachment: Attachment.ref },
+    about: Type.Object({ messageId: MessageIdText, inboxId: InboxIdText, attachment: Attachment.ref }, news),
     example: {
       messageId: messageExample.id,
       inboxId: messageExample.inboxId,
@@ -65,7 +73,7 @@ const announcements: Readonly<Record<EventType, Announcement>> = {
   'suppression.created': {
     name: 'SuppressionCreated',
     summary: 'Nothing is sent to an address from now on',
-    members: { suppression: Suppression.ref },
+    about: Type.Object({ suppression: Suppression.ref }, news),
     example: { suppression: firstExample(Suppression) },
   },
   'domain.verified': {
@@ -81,19 +89,19 @@ const announcements: Readonly<Record<EventType, Announcement>> = {
   'webhook.test': {
     name: 'WebhookTest',
     summary: 'You asked for it',
-    members: { webhookId: WebhookIdText },
+    about: Type.Object({ webhookId: WebhookIdText }, news),
     example: { webhookId: 'whk_0199a1b23c4d5e6f708192a3' },
   },
 }
 
-const bodies = Object.entries(announcements).map(([type, { name, summary, members, example }]) => {
+const bodies = Object.entries(announcements).map(([type, { name, summary, about, example }]) => {
   const body = component(
     `${name}Event`,
     Type.Object(
       {
         type: Type.Unsafe<string>({ type: 'string', enum: [type], description: 'What happened.' }),
-        timestamp: { ...Time, description: 'When it happened.' },
-        data: Type.Object(members, { description: 'What it tells of.' }),
+        timestamp: Time,
+        data: about,
       },
       {
         description: `${summary}.`,
@@ -104,7 +112,53 @@ const bodies = Object.entries(announcements).map(([type, { name, summary, member
   return { type, name, summary, body }
 })
 
-export const announcementComponents = bodies.map(({ body }) => body)
+const Reset = component(
+  'StreamResetEvent',
+  Type.Object(
+    {
+      type: Type.Unsafe<string>({ type: 'string', enum: ['stream.reset'], description: 'What happened.' }),
+      timestamp: Time,
+      data: Type.Object({}, { description: 'Nothing.' }),
+    },
+    {
+      description: 'Events may have been missed: what the stream was to go on after is not known any more.',
+      examples: [{ type: 'stream.reset', timestamp: '2026-11-21T09:00:00.000Z', data: {} }],
+    },
+  ),
+)
+
+const shortest = firstExample(bodies.find(({ type }) => type === 'suppression.created')!.body)
+
+/** One of several bodies, which its `type` tells apart. */
+function unionOf(name: string, members: { type: string; body: Component<TSchema> }[], description: string) {
+  const referenceTo = ({ definition }: Component<TSchema>) => `#/components/schemas/${definition.$id}`
+  return component(
+    name,
+    Type.Unsafe<object>({
+      description,
+      oneOf: members.map(({ body }) => body.ref),
+      discriminator: {
+        propertyName: 'type',
+        mapping: Object.fromEntries(members.map(({ type, body }) => [type, referenceTo(body)])),
+      },
+      examples: [shortest],
+    }),
+  )
+}
+
+const WebhookEvent = unionOf('WebhookEvent', bodies, 'The body of a call of an endpoint.')
+const streamed = bodies.filter(({ type }) => type !== 'webhook.test')
+/** The `data` of an event of the stream. */
+export const StreamEvent = unionOf(
+  'StreamEvent',
+  [...streamed, { type: 'stream.reset', body: Reset }],
+  'What an event of the stream tells, its `data`.',
+)
+
+export const announcementComponents = [
+  ...[Delivery, ...bodies.map(({ body }) => body), Reset],
+  ...[WebhookEvent, StreamEvent],
+]
 
 const header = (name: string, description: string) => ({
   ...{ in: 'header', name, required: true, description },
@@ -122,38 +176,41 @@ const callHeaders = [
   ),
 ]
 
-const suppressed = JSON.stringify(
-  firstExample(bodies.find(({ type }) => type === 'suppression.created')!.body),
-)
 export const streamEventId = '0199a1b2-6f70-7192-a3b4-4f5a6b7c8d9e.1234-1-0'
+/** An event on the wire. */
 export const streamExample = `id: ${streamEventId}
 event: suppression.created
-data: ${suppressed}
-
+data: ${JSON.stringify(shortest)}
 `
+
+/** A call, as the document has it; `name` is the schema of its body. */
+const call = (operationId: string, summary: string, name: string) => ({
+  operationId,
+  tags: ['Webhooks'],
+  summary,
+  parameters: callHeaders,
+  requestBody: {
+    required: true,
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } },
+  },
+  responses: {
+    '2XX': { description: 'Taken. Anything else, or nothing within 15 seconds, is tried again.' },
+    410: { description: 'The endpoint is disabled.' },
+  },
+  security: [],
+})
 
 /** The document's `webhooks`: the calls that an endpoint gets. */
 export const webhooks = Object.fromEntries(
   bodies.map(({ type, name, summary, body }) => [
     type,
-    {
-      post: {
-        operationId: `on${name}`,
-        tags: ['Webhooks'],
-        summary,
-        parameters: callHeaders,
-        requestBody: {
-          required: true,
-          content: {
-            'application/json': { schema: { $ref: `#/components/schemas/${body.definition.$id}` } },
-          },
-        },
-        responses: {
-          '2XX': { description: 'Taken. Anything else, or nothing within 15 seconds, is tried again.' },
-          410: { description: 'The endpoint is disabled.' },
-        },
-        security: [],
-      },
-    },
+    { post: call(`on${name}`, summary, body.definition.$id) },
   ]),
 )
+
+/** The calls that follow from an endpoint: all of them, in one. */
+export const endpointCalls = {
+  event: {
+    '{$request.body#/url}': { post: call('onEvent', 'Something happened', WebhookEvent.definition.$id) },
+  },
+}

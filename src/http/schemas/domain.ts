@@ -1,6 +1,6 @@
 // Domains: as they are shown, as they are registered, and what a check answers.
 import Type from 'typebox'
-import { component, NextCursor, nullable, oneOf, Time, Uuid } from './scalars.ts'
+import { component, NextCursor, nullable, oneOf, patterned, Time, Uuid } from './scalars.ts'
 
 export const DomainParams = Type.Object({ domainId: Uuid })
 
@@ -79,7 +79,10 @@ export const Domain = component(
   Type.Object(
     {
       id: Uuid,
-      domain: Type.String({ description: 'The name, in ASCII and lower case.' }),
+      domain: patterned('writtenDomain', {
+        ...{ format: 'hostname', maxLength: 253 },
+        description: 'The name, in ASCII and lower case.',
+      }),
       status: oneOf(['pending', 'verified', 'failed'], 'Of its ownership. `failed`: proved once, gone now.'),
       records: Type.Array(DomainRecord.ref, { description: 'What to publish in DNS.' }),
       capabilities: Capabilities,
@@ -95,10 +98,10 @@ export const NewDomain = component(
   'NewDomain',
   Type.Object(
     {
-      domain: Type.String({
-        minLength: 1,
-        maxLength: 253,
-        description: 'Fully qualified. Trimmed, one dot at the end removed, made ASCII and lower case.',
+      domain: patterned('domain', {
+        ...{ minLength: 1, maxLength: 253 },
+        description:
+          'Fully qualified, and below a public suffix. Trimmed, one dot at the end removed, made ASCII (IDNA 2008) and lower case.',
       }),
     },
     { additionalProperties: false, description: 'The name.', examples: [{ domain: 'example.com' }] },
@@ -125,7 +128,11 @@ export const DomainCheck = component(
 )
 
 export const zoneExample = `; example.com
+
+; to prove that example.com is yours: it changes nothing for your mail
 _posthorn-challenge.example.com. 3600 IN TXT "${recordExample.value}"
+
+; to receive: all mail to example.com comes here from then on; leave it out if you only send
 example.com. 3600 IN MX 10 mx.example.net.
 `
 

@@ -47,7 +47,10 @@ export const NewInbox = component(
         patterned('localPart', { description: 'Capitals are made small. Omitted: a readable random one.' }),
       ),
       displayName: Type.Optional(
-        patterned('oneLine', { minLength: 1, maxLength: 200, description: 'Omitted: the local part.' }),
+        patterned('subject', {
+          ...{ minLength: 1, maxLength: 200 },
+          description: 'White space around it is left out. Omitted: the local part.',
+        }),
       ),
       domainId: Type.Optional(
         patterned('uuid', {

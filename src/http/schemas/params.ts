@@ -11,8 +11,9 @@ export const SubmissionParams = Type.Object({ submissionId: Uuid })
 const idempotencyKey = patterned('idempotencyKey', {
   minLength: 8,
   maxLength: 200,
-  description: 'One for each logical action, the same for every retry of it.',
-  examples: ['booking-4711:confirmation'],
+  // Without an example: a page that fills it in would have everybody send under the same one.
+  description:
+    'One for each logical action, the same for every retry of it, such as a UUID or `booking-4711:confirmation`.',
 })
 
 export const IdempotencyHeaders = Type.Object({ 'idempotency-key': idempotencyKey })

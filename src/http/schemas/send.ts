@@ -32,9 +32,11 @@ const GivenAttachment = component(
 )
 
 const recipients = { maxItems: 1000 }
+const text = Type.String({ description: 'Plain text. Made from `html` where it is omitted.' })
+const html = Type.String({ description: 'The same as HTML.' })
 const bodies = {
-  text: Type.Optional(Type.String({ description: 'Plain text. Made from `html` where it is omitted.' })),
-  html: Type.Optional(Type.String({ description: 'The same as HTML.' })),
+  text: Type.Optional(text),
+  html: Type.Optional(html),
   attachments: Type.Optional(
     Type.Array(GivenAttachment.ref, { maxItems: 100, description: 'Files to send with it.' }),
   ),
@@ -43,15 +45,14 @@ const bodies = {
     oneOf(['transactional', 'marketing'], 'Marketing is refused until consent controls exist.'),
   ),
 }
-/** Within `allOf`, so that generated types are both, and not either, the object and what it requires. */
+/**
+ * At least one, as a choice of exactly one: types that are generated from `oneOf` are the object and what it requires, from
+ * `anyOf` either of them; and pages that show it show all fields.
+ */
 const textOrHtml = {
-  allOf: [
-    {
-      anyOf: [
-        { required: ['text'], properties: { text: { type: 'string' } } },
-        { required: ['html'], properties: { html: { type: 'string' } } },
-      ],
-    },
+  oneOf: [
+    { required: ['text'], properties: { text } },
+    { required: ['html'], properties: { html }, not: { required: ['text'] } },
   ],
 }
 

@@ -25,7 +25,7 @@ const webhookExample = {
 
 const visible = {
   id: WebhookIdText,
-  url: Type.String({ description: 'What is called.' }),
+  url: Type.String({ format: 'uri', description: 'What is called.' }),
   eventTypes: Type.Unsafe<string[] | null>({
     type: ['array', 'null'],
     items: { type: 'string', enum: [...eventTypes] },
@@ -69,10 +69,10 @@ export const WebhookList = component(
 )
 
 const given = {
-  url: Type.String({
-    minLength: 1,
-    maxLength: 2048,
-    description: 'https, and a host on the public Internet. In development also http on a loopback address.',
+  url: patterned('url', {
+    ...{ format: 'uri', minLength: 1, maxLength: 2048 },
+    description:
+      'https, and a host on the public Internet, at no port of another protocol. In development also http on a loopback address. Names are in ASCII: internationalized ones as A-labels.',
   }),
   eventTypes: Type.Unsafe<string[] | null>({
     type: ['array', 'null'],

@@ -151,7 +151,8 @@ function requestAt({ what, change, isTaken }: Boundary, draft: Draft): Request {
     const code = codeOf(answer)
     if (callerCodes.has(code)) return 'the caller may ask for this'
     if (isTaken) return shapeCodes.has(code) ? 'what is at the bound is refused' : null
-    return shapeCodes.has(code) ? null : 'what is past the bound is taken'
+    // An empty cursor is none that a list has issued.
+    return shapeCodes.has(code) || code === 'invalid_cursor' ? null : 'what is past the bound is taken'
   }
   return { draft, breach, judge }
 }

@@ -6,8 +6,7 @@ export interface Schema {
   enum?: unknown[]
   properties?: Record<string, Schema>
   required?: string[]
-  anyOf?: Schema[]
-  allOf?: Schema[]
+  oneOf?: Schema[]
   items?: Schema
   additionalProperties?: boolean | Schema
   propertyNames?: Schema
@@ -56,7 +55,7 @@ interface Written {
 }
 interface Document {
   paths: Record<string, Record<string, Written>>
-  components: { schemas: Record<string, unknown> }
+  components: Record<string, Record<string, unknown>>
 }
 
 /** Every operation that the service at `base` documents. */
@@ -82,15 +81,12 @@ function writeInPlace(value: unknown, document: Document): unknown {
   if (value === null || typeof value !== 'object') return value
   if (Array.isArray(value)) return value.map((member) => writeInPlace(member, document))
   const { $ref } = value as { $ref?: string }
-  if (typeof $ref === 'string')
-    return writeInPlace(document.components.schemas[$ref.split('/').at(-1)!], document)
+  if (typeof $ref === 'string') {
+    const [kind, name] = $ref.split('/').slice(-2)
+    return writeInPlace(document.components[kind!]![name!], document)
+  }
   const members = Object.entries(value).filter(([name]) => !['example', 'examples', '$id'].includes(name))
-  const written: Schema = Object.fromEntries(
-    members.map(([name, member]) => [name, writeInPlace(member, document)]),
-  )
-  // A choice of what is required stands within `allOf`, for the sake of generated types.
-  const choice = written.allOf?.find(({ anyOf }) => anyOf)
-  return choice?.anyOf ? { ...written, anyOf: choice.anyOf } : written
+  return Object.fromEntries(members.map(([name, member]) => [name, writeInPlace(member, document)]))
 }
 
 export function typesOf(schema: Schema): string[] {
@@ -99,9 +95,8 @@ export function typesOf(schema: Schema): string[] {
 }
 
 /** Sets of properties of which one must be there. */
-export function alternativesOf({ anyOf, allOf = [] }: Schema): string[][] {
-  const alternatives = anyOf ?? allOf.flatMap((part) => part.anyOf ?? [])
-  return alternatives.map(({ required = [] }) => required)
+export function alternativesOf({ oneOf = [] }: Schema): string[][] {
+  return oneOf.map(({ required = [] }) => required)
 }
 
 export interface Answer {

@@ -1,5 +1,6 @@
 // Strings of each kind that the document names, by format or pattern: some that are right, right ones of a length, wrong ones.
 import fc from 'fast-check'
+import { patterns as written } from '../../../src/http/schemas/patterns.ts'
 import type { Schema } from './document.ts'
 
 export interface TextKind {
@@ -37,9 +38,12 @@ const label = fc
   .stringMatching(/^[a-z]([a-z0-9-]{0,10}[a-z0-9])?$/)
   .filter((text) => text.slice(2, 4) !== '--')
 const idnLabel = fc.constantFrom('bücher', 'пример', 'παράδειγμα', '例え', '測試', 'xn--bcher-kva')
-const host = fc
-  .tuple(fc.array(fc.oneof({ weight: 5, arbitrary: label }, idnLabel), { minLength: 1, maxLength: 3 }), label)
-  .map(([labels, last]) => [...labels, last, 'example'].join('.'))
+const hostOf = (some: fc.Arbitrary<string>) =>
+  fc
+    .tuple(fc.array(some, { minLength: 1, maxLength: 3 }), label)
+    .map(([labels, last]) => [...labels, last, 'example'].join('.'))
+const host = hostOf(fc.oneof({ weight: 5, arbitrary: label }, idnLabel))
+const asciiHost = hostOf(fc.oneof({ weight: 5, arbitrary: label }, fc.constant('xn--bcher-kva')))
 const atom = fc.stringMatching(/^[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]{1,12}$/)
 const localPart = fc.oneof(
   { weight: 6, arbitrary: fc.array(atom, { minLength: 1, maxLength: 3 }).map((atoms) => atoms.join('.')) },
@@ -114,23 +118,23 @@ const subject = {
 
 /** Those that no expression can be turned into texts for; the others are. */
 const patterns: Record<string, TextKind> = {
-  '^\\P{Cc}*$': {
+  [written.oneLine[0]]: {
     some: oneLine,
     ofLength: fromAstral,
     wrong: ['a\r\nX: y', 'a\nb', 'a\tb', 'a\u0085b', 'a\u007f', '\u0001'],
   },
-  '^[^\\r\\n]*$': {
+  [written.headerValue[0]]: {
     some: oneLine,
     ofLength: fromAstral,
     wrong: ['a\r\nBcc: b@far.test', 'a\rb', 'a\n', '\n'],
   },
-  '^[\\p{Z}\\p{Cf}]*[^\\p{Z}\\p{Cf}\\p{Cc}]\\P{Cc}*$': subject,
-  '^[^\\p{Cc}/\\\\]+$': {
+  [written.subject[0]]: subject,
+  [written.filename[0]]: {
     some: oneLine.map((text) => text.replace(/[/\\]/g, '_')).map((text) => text || '.'),
     ofLength: fromAstral,
     wrong: ['../a', 'a\\b', '/etc/passwd', 'a\u0002b', 'a\r\nb'],
   },
-  '^(?!.*\\.\\.)[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$': {
+  [written.localPart[0]]: {
     some: fc
       .stringMatching(/^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,62}[a-zA-Z0-9])?$/)
       .map((text) => text.replace(/\.{2,}/g, '-'))
@@ -206,8 +210,8 @@ const named: Record<string, Omit<TextKind, 'ofLength'> & { ofLength?: TextKind['
   },
   url: {
     some: fc
-      .tuple(host, fc.webPath(), fc.constantFrom('', ':8443', ':443'))
-      .map(([name, path, port]) => `https://${name}${port}${path}`),
+      .tuple(asciiHost, fc.webPath(), fc.webQueryParameters(), fc.constantFrom('', ':8443', ':443', ':65535'))
+      .map(([name, path, query, port]) => `https://${name}${port}${path}${query && `?${query}`}`),
     ofLength: (length) => (length < 30 ? null : 'https://app.example.com/'.padEnd(length, 'p')),
     wrong: [
       ...[
@@ -230,6 +234,16 @@ const named: Record<string, Omit<TextKind, 'ofLength'> & { ofLength?: TextKind['
         'https://',
         'https://a.example/#x',
         'https://a b/',
+      ],
+      ...[
+        'https://app.example.com:65536/',
+        'https://app.example.com:0443/',
+        'https://a_b.example.com/',
+        'https://bücher.example/',
+        'HTTPS://app.example.com/',
+        'https://app.example.com/ü',
+        'https://app.example.com/a|b',
+        'https://app.example.com/%zz',
       ],
       ...[
         'https://169.254.169.254/latest',

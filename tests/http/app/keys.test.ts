@@ -91,6 +91,8 @@ test('a key has scopes of the dashboard alone', async () => {
     undefined,
   ])
     assert.equal((await owner.post('/keys', { name: 'K', scopes })).status, 400, JSON.stringify(scopes))
+  for (const name of ['', ' ', 'K\n', 'K\u001b[2J'])
+    assert.equal((await owner.post('/keys', { name, scopes: ['mailbox:read'] })).status, 400, name)
 })
 
 test('what a key is restricted to holds, and is of this organization', async () => {

@@ -2,15 +2,14 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Authenticator } from '../../support/authenticator.ts'
-import { type Document, operationsOf, type PlacedOperation } from '../document.ts'
+import { operationsOf, type PlacedOperation, readDocument } from '../document.ts'
 import { type Caller, setStage } from '../stage.ts'
 import { enterAs, join, type Session, Visitor } from './visitor.ts'
 
 const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
-const read = async (path: string) => (await (await fetch(stage.base + path)).json()) as Document
-const document = await read('/app/openapi.json')
+const document = await readDocument(stage.base, '/app/openapi.json')
 const shared = new Set(
-  operationsOf(await read('/openapi.json')).map(({ path, method }) => `${method} /app${path}`),
+  operationsOf(await readDocument(stage.base)).map(({ path, method }) => `${method} /app${path}`),
 )
 const nameOf = ({ method, path }: PlacedOperation) => `${method} ${path}`
 const all = operationsOf(document)

@@ -2,7 +2,9 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { MailQuestion, PackageOpen } from 'lucide-react'
 import type { MailList } from '../../../../src/operator/desk/schemas/mail.ts'
+import { Badge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
+import { classes } from '../../parts/classes.ts'
 import { Empty } from '../../parts/empty.tsx'
 import { LoadMore } from '../../parts/load-more.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
@@ -21,9 +23,11 @@ export type Kind = 'kept' | 'captured'
 const columns: readonly Column<Row>[] = [
   {
     ...{ id: 'subject', header: words.subject },
-    cell: ({ subject, from, sender }) => (
+    cell: ({ subject, from, sender, isUnread }) => (
       <span className="block min-w-0">
-        <span className="block font-medium wrap-anywhere">{subject || words.noSubject}</span>
+        <span className={classes('block wrap-anywhere', isUnread ? 'font-bold' : 'font-medium')}>
+          {isUnread && <Badge tone="accent">{words.unread}</Badge>} {subject || words.noSubject}
+        </span>
         <span className="line-clamp-2 text-xs wrap-anywhere text-faint">
           {from || sender || words.noSender}
         </span>

@@ -5,6 +5,7 @@ import { keys, scopeWords } from '../../texts/keys.ts'
 import { InboxPicker } from './inbox-picker.tsx'
 import { type KeyDraft, type KeyFaults, type Preset, presetOf, withPreset } from './key-draft.ts'
 import { memberScopes } from './key-state.ts'
+import { useNameHint } from './taken-name.ts'
 
 interface PartProps {
   draft: KeyDraft
@@ -20,11 +21,12 @@ const sendModes = Object.entries(keys.sendModes).map(([value, words]) => ({
 }))
 
 export function KeyForm({ draft, onChange, faults }: PartProps) {
+  const hint = useNameHint(draft.name, keys.nameHint)
   return (
     <div className="grid gap-5">
       <TextField
         label={keys.name}
-        hint={keys.nameHint}
+        hint={hint}
         error={faults.name}
         value={draft.name}
         maxLength={100}

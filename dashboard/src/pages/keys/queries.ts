@@ -14,6 +14,12 @@ export const keysQuery = infiniteQueryOptions({
   getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
 })
 
+/** The newest keys. */
+export const newestKeysQuery = queryOptions({
+  queryKey: ['keys', 'list', 'newest'],
+  queryFn: async () => (await readKeys(undefined)).keys,
+})
+
 /** The newest keys, asked again and again while somebody waits for the first use of one. */
 export const watchedKeysQuery = queryOptions({
   queryKey: ['keys', 'watched'],

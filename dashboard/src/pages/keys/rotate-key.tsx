@@ -16,6 +16,7 @@ import { parts } from '../../texts/parts.ts'
 import { useFirstCall } from './create-key.tsx'
 import { type Key, watchedKeysQuery } from './queries.ts'
 import { useRevoke } from './revoke-key.tsx'
+import { nextName, useNameHint } from './taken-name.ts'
 
 type Made = Schemas['KeyWithSecret']
 
@@ -78,7 +79,8 @@ interface MakingProps extends StepProps {
 }
 
 function Making({ at, old, onClose, onMake, isBusy, error }: MakingProps) {
-  const [name, setName] = useState(old.name)
+  const [name, setName] = useState(() => nextName(old.name))
+  const hint = useNameHint(name, keys.newNameHint)
   const make = (event: FormEvent) => {
     event.preventDefault()
     if (name.trim()) onMake(name.trim())
@@ -96,7 +98,7 @@ function Making({ at, old, onClose, onMake, isBusy, error }: MakingProps) {
       <form id="rotate-key" onSubmit={make} className="grid gap-4">
         <TextField
           label={keys.newName}
-          hint={keys.newNameHint}
+          hint={hint}
           value={name}
           maxLength={100}
           autoComplete="off"

@@ -1,14 +1,9 @@
 // Mail at the desk: what was captured, and what came for the service's own addresses.
-
-import {
-  listOperatorMail,
-  type OperatorMail,
-  openOperatorMail,
-  readOperatorMail,
-} from '../../../flow/mailbox/operator-mail.ts'
+import { listOperatorMail, openOperatorMail, readOperatorMail } from '../../../flow/mailbox/operator-mail.ts'
 import { attachmentDisposition } from '../../../web/download-name.ts'
 import { sendStream } from '../../../web/send-stream.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
+import { presentHead, presentWhole } from '../present-mail.ts'
 import { Mail, MailKindParams, MailList, MailParams, MailQuery } from '../schemas/mail.ts'
 
 const pageLength = 50
@@ -24,10 +19,10 @@ function addList(desk: Desk, deps: DeskDeps): void {
     '/desk/v1/mail/:kind',
     { schema: { params: MailKindParams, querystring: MailQuery, response: { 200: MailList } } },
     async ({ params: { kind }, query: { cursor } }) => {
-      const rows = await listOperatorMail(deps, kind, cursor ?? null, pageLength + 1)
+      const rows = await listOperatorMail(deps, kind, { beforeId: cursor ?? null, limit: pageLength + 1 })
       const page = rows.slice(0, pageLength)
       return {
-        mails: page.map(present),
+        mails: page.map(presentHead),
         nextCursor: rows.length > pageLength ? page.at(-1)!.id : null,
         isFilled: kind === 'kept' || deps.settings.delivery === 'capture',
       }
@@ -39,17 +34,7 @@ function addShow(desk: Desk, deps: DeskDeps): void {
   desk.get(
     '/desk/v1/mail/:kind/:mailId',
     { schema: { params: MailParams, response: { 200: Mail } } },
-    async ({ params: { kind, mailId } }) => {
-      const { mail, header, content } = await readOperatorMail(deps, kind, mailId)
-      return {
-        ...present(mail),
-        ...{ headers: header.fields, isHeaderCut: header.isCut },
-        ...{ text: content.text, hasHtml: content.html === 'beside', note: content.note },
-        attachments: content.attachments.map(({ filename, contentType, sizeBytes }) => ({
-          ...{ filename, contentType, sizeBytes },
-        })),
-      }
-    },
+    async ({ params: { kind, mailId } }) => presentWhole(await readOperatorMail(deps, kind, mailId)),
   )
 }
 
@@ -68,8 +53,4 @@ function addSource(desk: Desk, deps: DeskDeps): void {
       return sendStream(reply, stream)
     },
   )
-}
-
-function present({ at, rawId: _, ...mail }: OperatorMail) {
-  return { ...mail, at: at.toISOString() }
 }

@@ -56,9 +56,8 @@ function addName(desk: Desk, deps: DeskDeps): void {
     path,
     { schema: { params, body: NewName, response: { 200: OrganizationState } } },
     async (request) => {
-      const name = request.body.name.trim()
-      if (name === '') throw new ServiceError('invalid_request', '/name must be a name')
-      return present(await nameOrganization(deps, request.params.organizationId, name, operatorOf(request)))
+      const { params, body } = request
+      return present(await nameOrganization(deps, params.organizationId, body.name, operatorOf(request)))
     },
   )
 }

@@ -12,6 +12,8 @@ export const MailQuery = exactly({ cursor: Type.Optional(Id) })
 const entry = {
   ...{ id: Type.String(), sender: Type.String(), recipients: Type.Array(Type.String()), at: Time },
   ...{ sizeBytes: Type.Integer(), from: orNull(Type.String()), subject: orNull(Type.String()) },
+  /** Nobody has opened it yet, here or at the command line. */
+  isUnread: Type.Boolean(),
 }
 
 export const MailList = Type.Object({

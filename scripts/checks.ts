@@ -1,0 +1,56 @@
+// What is said of the code without running the service: types, lint, unused code, and the fences of the house.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { globSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const root = resolve(import.meta.dirname, '..')
+
+/** Programs one after the other; the first that fails ends the check. */
+type Check = [program: string, ...args: string[]][]
+
+const tool = (name: string) => join(root, 'node_modules/.bin', name)
+
+/** Pages, and the tests of their parts, are checked against what the server says of itself now. */
+const types: Check = [
+  [process.execPath, join(import.meta.dirname, 'api-types.ts')],
+  [tool('tsc')],
+  [tool('tsc'), '-p', 'dashboard'],
+]
+const lint: Check = [[tool('biome'), 'check', '--error-on-warnings']]
+const unused: Check = [[tool('knip')]]
+
+/** Types, lint and unused code, side by side; what one says comes once it is done. */
+export async function runChecks(): Promise<boolean> {
+  return await runAll([types, lint, unused])
+}
+
+/** The same, and the fences. */
+export async function runChecksAndFences(): Promise<boolean> {
+  const files = globSync('tests/fences/*.test.ts', { cwd: root }).sort()
+  return await runAll([types, lint, unused, [[process.execPath, '--test', ...files]]])
+}
+
+async function runAll(checks: Check[]): Promise<boolean> {
+  const passed = await Promise.all(checks.map(runInOrder))
+  return passed.every(Boolean)
+}
+
+async function runInOrder(check: Check): Promise<boolean> {
+  for (const [program, ...args] of check) if (!(await run(program, args))) return false
+  return true
+}
+
+/** One line where all is well, and what the program says where it is not. */
+async function run(program: string, args: string[]): Promise<boolean> {
+  const startedMs = performance.now()
+  const child = spawn(program, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
+  const said: Buffer[] = []
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (piece) => said.push(piece))
+  const [code] = await once(child, 'close')
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
+  const words = [program, ...args].slice(0, 3).map((word) => word.replace(/.*\//, ''))
+  if (code !== 0) process.stdout.write(Buffer.concat(said))
+  console.log(`${code === 0 ? '✔' : '✖ FAILED:'} ${words.join(' ')} (${seconds} s)`)
+  return code === 0
+}

@@ -1,0 +1,23 @@
+// Which texts are names.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readName } from './name.ts'
+
+const cases: [what: string, given: string, name: string | null][] = [
+  ['a word', 'Acme', 'Acme'],
+  ['white space around it', ' \tAcme Ltd \n', 'Acme Ltd'],
+  ['other scripts', 'Müller & 株式会社 👩‍💻', 'Müller & 株式会社 👩‍💻'],
+  ['200 characters of two code units each', '😀'.repeat(200), '😀'.repeat(200)],
+  ['201 characters', 'a'.repeat(201), null],
+  ['nothing', '', null],
+  ['white space', ' \u00a0\u3000', null],
+  ['what cannot be seen', '\u200b\u202e', null],
+  ['an escape sequence', 'Ac\u001b[31mme', null],
+  ['the same in one character', 'Ac\u009b31mme', null],
+  ['a line end within', 'Ac\nme', null],
+  ['a tab within', 'Ac\tme', null],
+  ['DEL', 'Acme\u007f', null],
+]
+
+for (const [what, given, name] of cases)
+  test(`${what} is ${name === null ? 'no name' : 'a name'}`, () => assert.equal(readName(given), name))

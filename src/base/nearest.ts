@@ -1,0 +1,32 @@
+// Which known word somebody may have meant.
+
+/** A word further away than this was meant for nothing that is known. */
+const maxDistance = 3
+
+/** The known word that the fewest slips lead to, the first of several; null where none is near. */
+export function nearest(given: string, known: Iterable<string>): string | null {
+  let [best, bestDistance] = [null as string | null, maxDistance + 1]
+  for (const word of known) {
+    const distance = Math.abs(word.length - given.length) < bestDistance ? distanceOf(given, word) : Infinity
+    if (distance < bestDistance) [best, bestDistance] = [word, distance]
+  }
+  return best
+}
+
+/** How many letters are to be added, left out, exchanged or swapped with their neighbour (Damerau and Levenshtein). */
+function distanceOf(a: string, b: string): number {
+  let before: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let row = 1; row <= a.length; row++) {
+    const next = [row]
+    for (let column = 1; column <= b.length; column++) {
+      const isSame = a[row - 1] === b[column - 1]
+      const steps = [last[column]! + 1, next[column - 1]! + 1, last[column - 1]! + (isSame ? 0 : 1)]
+      const isSwapped = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]
+      if (row > 1 && column > 1 && isSwapped) steps.push(before[column - 2]! + 1)
+      next.push(Math.min(...steps))
+    }
+    ;[before, last] = [last, next]
+  }
+  return last[b.length]!
+}

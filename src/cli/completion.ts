@@ -1,0 +1,158 @@
+// `posthorn completion SHELL`: what a shell completes after `posthorn`, made from the commands themselves.
+import { Argument, type Command, type Option } from 'commander'
+import { type OutputOptions, print } from './context.ts'
+
+const completionHelp = `
+  bash    source <(posthorn completion bash)           in ~/.bashrc
+  zsh     source <(posthorn completion zsh)            in ~/.zshrc, after compinit
+  fish    posthorn completion fish | source            in ~/.config/fish/config.fish
+
+With bin/posthorn in place of posthorn where it is not on the PATH: either is completed then.`
+
+const shells = { bash: writeBash, zsh: writeZsh, fish: writeFish }
+type Shell = keyof typeof shells
+
+export function addCompletionCommand(program: Command): void {
+  program
+    .command('completion')
+    .addArgument(new Argument('<shell>', 'which one').choices(Object.keys(shells)))
+    .description('print what completes the commands in your shell')
+    .addHelpText('after', completionHelp)
+    .option('--json', 'print JSON')
+    .action((shell: Shell, options: OutputOptions) => {
+      const script = shells[shell](listWords(program))
+      print(options, { shell, script }, script.trimEnd())
+    })
+}
+
+interface Word {
+  text: string
+  description: string
+  /** An option that takes a value. */
+  takesValue: boolean
+}
+
+/** What may follow a command. */
+interface CommandWords {
+  /** Its words behind `posthorn`: `org create`; '' is the program itself. */
+  command: string
+  below: Word[]
+  options: Word[]
+}
+
+function listWords(command: Command, words = ''): CommandWords[] {
+  const help = command.createHelp()
+  const below = help.visibleCommands(command)
+  const choices = command.registeredArguments.flatMap(({ argChoices = [] }) => argChoices)
+  const own: CommandWords = {
+    command: words,
+    below: [
+      ...below.map((one) => ({ text: one.name(), description: help.subcommandDescription(one) })),
+      ...choices.map((text) => ({ text, description: '' })),
+    ].map((word) => ({ ...word, takesValue: false })),
+    options: help.visibleOptions(command).map(wordOf),
+  }
+  const deeper = command.commands.flatMap((one) => listWords(one, `${words} ${one.name()}`.trim()))
+  return [own, ...deeper]
+}
+
+function wordOf({ long, short, description, required, optional }: Option): Word {
+  return { text: long ?? short!, description, takesValue: required || optional }
+}
+
+/** All commands but the program, as `$before $word` has them: ` org`, `org create`. */
+function steps(all: CommandWords[]): string[] {
+  return all.flatMap(({ command }) =>
+    command === '' ? [] : [command.includes(' ') ? command : ` ${command}`],
+  )
+}
+
+function valued(all: CommandWords[]): string[] {
+  const words = all.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue))
+  return [...new Set(words.map(({ text }) => text))].sort()
+}
+
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+
+function writeBash(all: CommandWords[]): string {
+  const cases = all.map(({ command, below, options }) => {
+    const words = [...below, ...options].map(({ text }) => text).join(' ')
+    return `    ${quoted(command)}) words=${quoted(words)} ;;`
+  })
+  return `# Completion of posthorn in bash: source <(posthorn completion bash)
+_posthorn() {
+  local word words='' before='' at
+  case "\${COMP_WORDS[COMP_CWORD - 1]}" in
+    ${valued(all).join('|')}) return ;;
+  esac
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    word=\${COMP_WORDS[at]}
+    case "$before $word" in
+      ${steps(all).map(quoted).join('|')}) before=\${before:+$before }$word ;;
+    esac
+  done
+  case $before in
+${cases.join('\n')}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _posthorn posthorn
+`
+}
+
+function writeZsh(all: CommandWords[]): string {
+  const entry = ({ text, description }: Word) =>
+    quoted(description ? `${text}:${description.replaceAll(':', '\\:')}` : text)
+  const cases = all.map(
+    ({ command, below, options }) =>
+      `    (${quoted(command)}) entries=(${[...below, ...options].map(entry).join(' ')}) ;;`,
+  )
+  return `#compdef posthorn
+# Completion of posthorn in zsh: source <(posthorn completion zsh)
+_posthorn() {
+  local word before='' at
+  local -a entries
+  case "$words[CURRENT - 1]" in
+    (${valued(all).join('|')}) _files; return ;;
+  esac
+  for ((at = 2; at < CURRENT; at++)); do
+    word=$words[at]
+    case "$before $word" in
+      (${steps(all).map(quoted).join('|')}) before=\${before:+$before }$word ;;
+    esac
+  done
+  case $before in
+${cases.join('\n')}
+  esac
+  _describe 'posthorn' entries || _files
+}
+if [ "$funcstack[1]" = _posthorn ]; then _posthorn "$@"; else compdef _posthorn posthorn; fi
+`
+}
+
+function writeFish(all: CommandWords[]): string {
+  const inFish = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+  const lines = all.flatMap(({ command, below, options }) => {
+    const start = `complete -c posthorn -n ${inFish(`__posthorn_at "${command}"`)}`
+    const named = ({ description }: Word) => (description ? ` -d ${inFish(description)}` : '')
+    return [
+      ...below.map((word) => `${start} -f -a ${inFish(word.text)}${named(word)}`),
+      ...options.map(
+        (word) => `${start} -l ${word.text.replace(/^--/, '')}${word.takesValue ? ' -r' : ''}${named(word)}`,
+      ),
+    ]
+  })
+  return `# Completion of posthorn in fish: posthorn completion fish | source
+function __posthorn_at
+    set -l before ''
+    for word in (commandline -opc)[2..-1]
+        switch "$before $word"
+            case ${steps(all).map(inFish).join(' ')}
+                set before (string trim "$before $word")
+        end
+    end
+    test "$before" = "$argv[1]"
+end
+${lines.join('\n')}
+`
+}

@@ -1,0 +1,34 @@
+// What the doctor says of the mail for postmaster@, abuse@ and the like: somebody is to read it.
+import type { Db } from '../../postgres/db.ts'
+import { countUnreadKept } from '../../store/kept-mail.ts'
+import { type Check, ok, warning } from './checks.ts'
+
+/** RFC 5321 4.5.1: somebody reads postmaster's mail. RFC 2142 4: and that of abuse. */
+export async function checkOperatorMail(db: Db): Promise<Check> {
+  const name = 'operator mail'
+  const counts = new Map<string, number>()
+  for (const { address, count } of await countUnreadKept(db)) {
+    const reader = readerOf(address)
+    counts.set(reader, (counts.get(reader) ?? 0) + count)
+  }
+  if (counts.size === 0) return ok(name, 'nothing is unread')
+  return warning(name, describeUnread([...counts]), 'posthorn mail list')
+}
+
+/** Return paths are of one name each: what could not be read of their mail is counted together. */
+function readerOf(address: string): string {
+  const localPart = address.slice(0, address.lastIndexOf('@')).toLowerCase().replace(/\+.*/, '')
+  return /^bounces?-/.test(localPart) ? 'return paths' : `${localPart}@`
+}
+
+/** `3 mails to abuse@ and 1 to postmaster@ are unread` */
+function describeUnread(counts: [name: string, count: number][]): string {
+  const [first, ...others] = counts.toSorted(([, a], [, b]) => b - a)
+  const [name, count] = first!
+  const parts = [
+    `${count} ${count === 1 ? 'mail' : 'mails'} to ${name}`,
+    ...others.map(([other, number]) => `${number} to ${other}`),
+  ]
+  const isOne = counts.length === 1 && count === 1
+  return `${parts.join(' and ')} ${isOne ? 'is' : 'are'} unread`
+}

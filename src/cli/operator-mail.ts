@@ -1,0 +1,158 @@
+// `posthorn mail …` and `posthorn captured …`: the operator's mail, and the mail that would have left.
+import { isUtf8 } from 'node:buffer'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { StringDecoder } from 'node:string_decoder'
+import { type Command, InvalidArgumentError } from 'commander'
+import {
+  listOperatorMail,
+  type MailKind,
+  type OperatorMail,
+  openOperatorMail,
+  type ReadOperatorMail,
+  readOperatorMail,
+} from '../flow/mailbox/operator-mail.ts'
+import { ParsePool } from '../mail/parse-pool.ts'
+import { presentHead, presentWhole } from '../operator/desk/present-mail.ts'
+import {
+  addPageOptions,
+  type OutputOptions,
+  type PageOptions,
+  pageOf,
+  print,
+  table,
+  withFoundation,
+} from './context.ts'
+import { inertLine, inertText } from './inert-text.ts'
+
+const capturedHelp = `
+With POSTHORN_DELIVERY=capture, as in development, mail for other domains stays on this machine: the newest 1,000. The
+answer to each delivery has its id ("250 2.0.0 Ok: captured as ID").`
+
+const mailHelp = `
+What came for postmaster@, abuse@ and the other addresses of the service, with reports about TLS, and what nobody could
+read of bounces and complaints: the newest 1,000, for 30 days. Showing a mail marks it as read, as the operator's desk does.`
+
+const sourceHelp = 'the bytes as they came, and nothing else; a terminal gets signs for control characters'
+
+export function addMailCommands(program: Command): void {
+  const captured = program
+    .command('captured')
+    .description('mail that would have left, as capture keeps it')
+    .addHelpText('after', capturedHelp)
+  addPageOptions(captured.command('list').description('the newest first')).action((options) =>
+    list('captured', options),
+  )
+  addShow(captured, 'captured')
+  const mail = program
+    .command('mail')
+    .description('the operator’s mail: for postmaster@, abuse@ and the like')
+    .addHelpText('after', mailHelp)
+  addPageOptions(mail.command('list').description('the newest first; NEW is what nobody has read'))
+    .option('--unread', 'only what nobody has read')
+    .action((options) => list('kept', options))
+  addShow(mail, 'kept')
+}
+
+function addShow(command: Command, kind: MailKind): void {
+  command
+    .command('show')
+    .argument('<id>', 'its id', requireId)
+    .description('one mail: who, when, what it says')
+    .option('--source', sourceHelp)
+    .option('--json', 'print JSON')
+    .action((id, { source, ...options }) =>
+      source ? showSource(kind, id, options) : show(kind, id, options),
+    )
+}
+
+async function list(
+  kind: MailKind,
+  { limit, cursor, unread = false, ...options }: PageOptions & { unread?: boolean },
+): Promise<void> {
+  const wanted = { beforeId: cursor ?? null, limit: limit + 1, isUnread: unread }
+  const rows = await withFoundation((foundation) => listOperatorMail(foundation, kind, wanted))
+  const { page, nextCursor } = pageOf(rows, limit)
+  const name = kind === 'captured' ? 'captured' : 'mails'
+  print(options, { [name]: page.map(presentHead), nextCursor }, describeList(kind, page, nextCursor))
+}
+
+function describeList(kind: MailKind, page: OperatorMail[], nextCursor: string | null): string {
+  if (page.length === 0) return kind === 'captured' ? 'Nothing was captured.' : 'There is no such mail.'
+  const head = ['ID', kind === 'kept' ? 'NEW' : 'BYTES', 'CAME', 'TO', 'FROM', 'SUBJECT']
+  const rows = page.map((mail) => [
+    mail.id,
+    kind === 'kept' ? (mail.isUnread ? 'new' : '') : String(mail.sizeBytes),
+    mail.at.toISOString(),
+    cut(mail.recipients.join(', ')),
+    cut(mail.from ?? mail.sender),
+    cut(mail.subject ?? ''),
+  ])
+  const more = nextCursor ? [`\nThere is more: --cursor ${nextCursor}`] : []
+  return [table(head, rows), ...more].join('\n')
+}
+
+/** A stranger's subject must not make every line of the table long. */
+const maxCell = 60
+
+function cut(text: string): string {
+  const characters = Array.from(text)
+  return characters.length > maxCell ? `${characters.slice(0, maxCell - 1).join('')}…` : text
+}
+
+const readingMs = 10_000
+
+async function show(kind: MailKind, id: string, options: OutputOptions): Promise<void> {
+  const read = await withFoundation(async ({ db, blobs, clock }) => {
+    const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
+    try {
+      return await readOperatorMail({ db, blobs, clock, parsePool }, kind, id)
+    } finally {
+      await parsePool.close()
+    }
+  })
+  print(options, presentWhole(read), describe(read))
+}
+
+function describe({ mail, content }: ReadOperatorMail): string {
+  const { from, subject, sender, recipients, at, sizeBytes } = mail
+  const files = content.attachments.map(
+    ({ filename, contentType, sizeBytes }) => `${filename} (${contentType}, ${sizeBytes} bytes)`,
+  )
+  const facts: [string, string][] = [
+    ['from', from ?? ''],
+    ['subject', subject ?? ''],
+    ['envelope', `${sender || 'nobody (a bounce)'} → ${recipients.join(', ')}`],
+    ['came', `${at.toISOString()}, ${sizeBytes} bytes`],
+    ...files.map((file): [string, string] => ['file', file]),
+    ...(content.note === null ? [] : ([['note', content.note]] as [string, string][])),
+  ]
+  const lines = facts.map(([name, value]) => `${name.padEnd(8)}  ${inertLine(value)}`)
+  return [...lines, '', content.text.trimEnd() || '(no text)'].join('\n')
+}
+
+async function showSource(kind: MailKind, id: string, { json }: OutputOptions): Promise<void> {
+  await withFoundation(async (foundation) => {
+    const { stream } = await openOperatorMail(foundation, kind, id)
+    if (!json) return await pipeline([stream, ...inertHere(), process.stdout], { end: false })
+    const bytes = Buffer.concat(await stream.toArray())
+    const encoding = isUtf8(bytes) ? 'utf8' : 'base64'
+    print({ json }, { id, encoding, source: bytes.toString(encoding) }, '')
+  })
+}
+
+/** Nothing where the bytes go to a file or a program. */
+function inertHere(): Transform[] {
+  if (!process.stdout.isTTY) return []
+  const decoder = new StringDecoder('utf8')
+  // A line end that is cut in two between pieces is seen as one sign and one line end: nothing is obeyed.
+  const transform = (piece: Buffer, _encoding: string, done: (error: null, text: string) => void) =>
+    done(null, inertText(decoder.write(piece)))
+  return [new Transform({ transform })]
+}
+
+function requireId(text: string): string {
+  if (!/^[A-Za-z0-9_-]{1,60}$/.test(text))
+    throw new InvalidArgumentError('write an id out of the list, or out of the answer to a delivery')
+  return text
+}

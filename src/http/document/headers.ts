@@ -1,0 +1,36 @@
+// The headers of answers in the OpenAPI document.
+
+const header = (description: string, schema: object, example: unknown) => ({ description, schema, example })
+const text = { type: 'string' }
+
+/** The headers that many answers have. */
+export const commonHeaders: Readonly<Record<string, object>> = {
+  'x-request-id': header('The id of this request, as logs have it.', text, 'Qm3x8Zb1Yt0k1a'),
+  'RateLimit-Policy': header(
+    'How many requests the key has (q) in how many seconds (w).',
+    text,
+    '"requests";q=600;w=60',
+  ),
+  RateLimit: header(
+    'How many of them are left (r), and in how many seconds all are back (t).',
+    text,
+    '"requests";r=599;t=42',
+  ),
+  'retry-after': header('In how many seconds to try again.', { type: 'integer', minimum: 1 }, 2),
+}
+
+/** References to those that an answer of this status has. */
+export function headersOf(status: number): Record<string, object> {
+  const names = ['x-request-id']
+  // Who is not known has no rate; and a database that is away does not say.
+  if (status !== 401 && status !== 503) names.push('RateLimit-Policy', 'RateLimit')
+  if (status === 429 || status === 503) names.push('retry-after')
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+/** Those of an operation's own, each with what it holds. */
+export function describeHeaders(headers: Readonly<Record<string, string>>): Record<string, object> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, description]) => [name, { description, schema: text }]),
+  )
+}

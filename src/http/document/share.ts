@@ -1,0 +1,82 @@
+// What the OpenAPI document says in many places it says once: small schemas and parameters stand under a name.
+import {
+  AttachmentIdText,
+  Email,
+  InboxIdText,
+  MessageIdText,
+  NextCursor,
+  nullable,
+  ThreadIdText,
+  Time,
+  Uuid,
+  WebhookIdText,
+} from '../schemas/scalars.ts'
+import { type OpenApiDocument, operationsOf } from './document.ts'
+
+/** Schemas by the names that they get where they stand as they are. */
+const named: Readonly<Record<string, object>> = {
+  ...{ Timestamp: Time, TimestampOrNull: nullable(Time), NextCursor, Uuid, EmailAddress: Email },
+  ...{ InboxId: InboxIdText, ThreadId: ThreadIdText, MessageId: MessageIdText },
+  ...{ AttachmentId: AttachmentIdText, WebhookId: WebhookIdText },
+}
+const names = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]))
+
+/** Puts references in the place of what is alike. */
+export function shareAlike(document: OpenApiDocument): OpenApiDocument {
+  shareSchemas(document)
+  shareParameters(document)
+  return document
+}
+
+/** Only what is referred to gets its name. */
+function shareSchemas(document: OpenApiDocument): void {
+  const schemas = document.components.schemas ?? {}
+  const used = new Set<string>()
+  const share = (value: unknown): unknown => {
+    if (value === null || typeof value !== 'object') return value
+    if (Array.isArray(value)) return value.map(share)
+    const name = names.get(JSON.stringify(value))
+    if (name !== undefined) {
+      used.add(name)
+      return { $ref: `#/components/schemas/${name}` }
+    }
+    const members = Object.entries(value)
+    return Object.fromEntries(members.map(([key, member]) => [key, isValue(key) ? member : share(member)]))
+  }
+  const shared = share(schemas) as typeof schemas
+  document.paths = share(document.paths) as OpenApiDocument['paths']
+  const added = Object.entries(named).filter(([name]) => used.has(name))
+  document.components.schemas = { ...shared, ...Object.fromEntries(added) }
+}
+
+/** Holds a value, and no schema. */
+function isValue(key: string): boolean {
+  return key === 'example' || key === 'examples' || key === 'enum' || key === 'default'
+}
+
+/** Names every parameter that two operations have alike, by its own name. */
+function shareParameters(document: OpenApiDocument): void {
+  const operations = operationsOf(document.paths, document.webhooks ?? {})
+  const all = operations.flatMap(({ parameters = [] }) => parameters)
+  const alike = Map.groupBy(all, (parameter) => JSON.stringify(parameter))
+  const components = new Map<string, object>()
+  const references = new Map<string, { $ref: string }>()
+  for (const [written, [parameter, ...others]] of alike) {
+    const name = componentName(parameter!.name)
+    // Another one of this name stands where it is.
+    if (others.length === 0 || components.has(name)) continue
+    components.set(name, parameter!)
+    references.set(written, { $ref: `#/components/parameters/${name}` })
+  }
+  for (const operation of operations)
+    if (operation.parameters)
+      operation.parameters = operation.parameters.map(
+        (parameter) => (references.get(JSON.stringify(parameter)) as never) ?? parameter,
+      )
+  document.components.parameters = Object.fromEntries(components)
+}
+
+/** `idempotency-key` is `IdempotencyKey`, as a name of a type. */
+function componentName(name: string): string {
+  return name.replace(/(?:^|-)([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}

@@ -1,0 +1,125 @@
+// The composition: by the keys of the Compose Specification, whole in itself, without a password, and closed where it should be.
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { parse } from 'yaml'
+import { readSettings } from '../../src/config/settings.ts'
+import { environmentOf, readStages, root, textsOf } from './dockerfile.ts'
+
+interface Service {
+  image: string
+  build?: { context: string; dockerfile: string }
+  depends_on?: Record<string, { condition: string }>
+  environment?: Record<string, string>
+  secrets?: (string | { source: string; target: string })[]
+  volumes?: string[]
+  ports?: string[]
+  tmpfs?: string[]
+  healthcheck?: { test: string[] }
+  stop_grace_period?: string
+}
+
+interface Composition {
+  services: Record<string, Service>
+  secrets: Record<string, { file: string }>
+  volumes: Record<string, null>
+}
+
+const text = readFileSync(join(root, 'deploy/compose.yaml'), 'utf8')
+const composition = parse(text, { merge: true }) as Composition
+const { services, secrets, volumes } = composition
+const posthorn = services['posthorn']!
+const image = readStages().at(-1)!
+
+/** https://github.com/compose-spec/compose-spec/blob/main/spec.md, as far as it is used here. */
+const known = {
+  top: ['name', 'services', 'secrets', 'volumes'],
+  service: [
+    ...['image', 'build', 'restart', 'depends_on', 'environment', 'secrets', 'volumes', 'ports', 'init'],
+    ...['stop_grace_period', 'read_only', 'tmpfs', 'cap_drop', 'security_opt', 'logging', 'shm_size'],
+    'healthcheck',
+  ],
+  healthcheck: ['test', 'interval', 'timeout', 'retries', 'start_period'],
+}
+
+/** What a person writes before the first start, in the environment. */
+const written = {
+  POSTHORN_MAIL_HOST: 'mx.example.com',
+  POSTHORN_MANAGED_DOMAIN: 'inbox.example.com',
+  POSTHORN_ACME: 'you@example.com',
+}
+
+function fill(value: string): string {
+  return value.replace(/\$\{(\w+)(?::\?[^}]*)?\}/g, (_, name: keyof typeof written) => {
+    assert.ok(written[name], `${name} is asked for`)
+    return written[name]
+  })
+}
+
+test('it has the keys of the specification, and what it names is there', () => {
+  assert.deepEqual(Object.keys(composition).sort(), [...known.top].sort())
+  for (const [name, service] of Object.entries(services)) {
+    for (const key of Object.keys(service)) assert.ok(known.service.includes(key), `${name}.${key}`)
+    for (const key of Object.keys(service.healthcheck ?? {})) assert.ok(known.healthcheck.includes(key), key)
+    for (const [other, { condition }] of Object.entries(service.depends_on ?? {}))
+      assert.ok(condition === 'service_healthy' && services[other]?.healthcheck, `${name} waits for ${other}`)
+    for (const secret of service.secrets ?? [])
+      assert.ok(secrets[typeof secret === 'string' ? secret : secret.source], `${name}: ${secret}`)
+    for (const volume of service.volumes ?? []) {
+      const [source] = volume.split(':')
+      const isThere = source!.startsWith('.') ? existsSync(join(root, 'deploy', source!)) : source! in volumes
+      assert.ok(isThere, volume)
+    }
+  }
+  const { context, dockerfile } = posthorn.build!
+  assert.ok(existsSync(join(root, 'deploy', context, dockerfile)))
+})
+
+test('secrets are files that the repository does not have, and no value is one', () => {
+  const ignored = readFileSync(join(root, '.gitignore'), 'utf8').split('\n')
+  assert.ok(ignored.includes('/deploy/secrets/'))
+  for (const { file } of Object.values(secrets)) assert.match(file, /^\.\/secrets\/[\w.-]+$/)
+  for (const { environment = {} } of Object.values(services))
+    for (const [name, value] of Object.entries(environment)) {
+      if (/PASSWORD|SECRET|KEY|DATABASE_URL/.test(name)) assert.match(value, /^\/run\/secrets\//, name)
+      assert.doesNotMatch(String(value), /:-/, `${name} has no default that works`)
+    }
+})
+
+test('its settings are settings, over those of the image', () => {
+  const own = Object.entries(posthorn.environment!).map(([name, value]) => [name, fill(value)])
+  const set = { ...environmentOf(image), ...Object.fromEntries(own) }
+  const names = Object.keys(set).filter((name) => name.startsWith('POSTHORN_'))
+  const settings = readSettings(Object.fromEntries(names.map((name) => [name, set[name]])))
+  assert.ok(settings.acme && settings.clamd && !settings.isDevelopment)
+  assert.equal(settings.publicUrl, 'https://mx.example.com')
+  const target = (port: number) => `:${port}`
+  assert.deepEqual(posthorn.ports, [
+    `0.0.0.0:25${target(settings.smtp.port)}`,
+    `0.0.0.0:80${target(settings.http.port)}`,
+    `0.0.0.0:443${target(settings.https!.port)}`,
+    `127.0.0.1:8026${target(settings.operator.port)}`,
+  ])
+  assert.ok(posthorn.volumes!.some((volume) => volume.endsWith(`:${settings.dataDir}`)))
+})
+
+test('settings in a file are found where the image runs commands', () => {
+  const folder = textsOf(image, 'WORKDIR').at(-1)!
+  const mounted = posthorn.secrets!.flatMap((secret) => (typeof secret === 'string' ? [] : [secret.target]))
+  assert.deepEqual(mounted, [`${folder}/.env`])
+  const [, cache] = posthorn.tmpfs!
+  assert.ok(cache!.startsWith(`${environmentOf(image)['NODE_COMPILE_CACHE']}:uid=64990,gid=64990`))
+})
+
+test('a stop waits for the drain', () => {
+  assert.ok(Number.parseInt(posthorn.stop_grace_period!, 10) > 30)
+})
+
+test('its clamd has what attachments need to be judged', () => {
+  const page = readFileSync(join(root, 'docs/operating.md'), 'utf8')
+  const wanted = /`clamd\.conf` say:\n\n```\n([^`]+)```/.exec(page)![1]!.trim().split('\n')
+  const lines = readFileSync(join(root, 'deploy/clamav/clamd.conf'), 'utf8').split('\n')
+  assert.ok(wanted.length > 3)
+  for (const line of wanted) assert.ok(lines.includes(line), line)
+})

@@ -1,0 +1,62 @@
+// The program as it was at an earlier commit of this clone, with the packages of now.
+import { execFile } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import type { Scope } from './until.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const execute = promisify(execFile)
+const migrations = 'src/store/migrations/'
+
+export interface FormerProgram {
+  /** Its `bin/posthorn`. */
+  program: string
+  commit: string
+}
+
+/**
+ * The program of a commit before the newest migration came, in a folder that is gone when the scope ends. Null in a
+ * copy of the project that has no history, or not enough of it.
+ */
+export async function extractFormerProgram(scope: Scope): Promise<FormerProgram | null> {
+  const commit = await findFormerCommit()
+  if (!commit) return null
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-former-'))
+  scope.after(() => rmSync(folder, { recursive: true, force: true }))
+  const archive = join(folder, 'program.tar')
+  const parts = ['bin', 'src', 'package.json']
+  await git(['archive', '--format=tar', `--output=${archive}`, commit, ...parts])
+  await execute('tar', ['-xf', archive, '-C', folder])
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  return { program: join(folder, 'bin/posthorn'), commit }
+}
+
+/**
+ * The newest commit whose migrations are the first ones of today's, and not all of them: where branches were merged, one may
+ * have had a later migration without an earlier one, and no release ever had.
+ */
+async function findFormerCommit(): Promise<string | null> {
+  if (!existsSync(join(root, '.git'))) return null
+  const now = readdirSync(join(root, migrations)).sort()
+  try {
+    // A migration that is not committed yet came after everything that is.
+    const changes = await git(['log', '--format=%H %P', '--', migrations])
+    for (const commit of ['HEAD', ...changes.split(/\s+/).filter(Boolean)]) {
+      const then = (await git(['ls-tree', '--name-only', commit, migrations])).split('\n').filter(Boolean)
+      const isBeginning = then.every((name, index) => name === migrations + now[index])
+      if (then.length > 0 && then.length < now.length && isBeginning)
+        return (await git(['rev-parse', '--verify', commit])).trim()
+    }
+    return null
+  } catch {
+    // A shallow clone ends before the commit in question, and not every machine has git.
+    return null
+  }
+}
+
+async function git(words: string[]): Promise<string> {
+  const { stdout } = await execute('git', words, { cwd: root, maxBuffer: 1 << 20 })
+  return stdout
+}
