@@ -41,6 +41,7 @@ import {
   rspamdUrl,
   wait,
   webUrl,
+  words,
 } from './setting-values.ts'
 
 export type Role = 'api' | 'mx' | 'delivery' | 'webhooks' | 'jobs' | 'dashboard'
