@@ -10,7 +10,7 @@ import { leaveMark, type NodeMark } from './blobs/node-marks.ts'
 import { listenAs } from './config/listener.ts'
 import type { ListenAddress } from './config/setting-values.ts'
 import { formatAddress } from './config/setting-values.ts'
-import { formerMend, type Role } from './config/settings.ts'
+import { formerMend, holdWords, type Role, releaseMend } from './config/settings.ts'
 import { claimFolder, requireSharedBlobs } from './data-folder.ts'
 import type { Foundation } from './foundation.ts'
 import { ParsePool } from './mail/parse-pool.ts'
@@ -60,6 +60,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push({ stop: release })
     await requireSharedBlobs(db, settings.blobFolder, number)
     await warnOfFormerDomains(foundation)
+    warnOfHold(foundation)
     const operator = startOperator(foundation, () => draining)
     const listening: Listening = {
       http: null,
@@ -94,7 +95,8 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     if (roles.includes('api') || roles.includes('dashboard'))
       Object.assign(listening, await startApi(foundation, certificate, { ...signals, wake }, roles, parts))
     const { acme } = settings
-    if (acme && roles.includes('jobs')) parts.push(startOrders(foundation, acme, certificate.changed))
+    if (acme && !foundation.hold && roles.includes('jobs'))
+      parts.push(startOrders(foundation, acme, certificate.changed))
     return { listening, stop }
   } catch (error) {
     await stop()
@@ -121,6 +123,10 @@ async function warnOfFormerDomains({ settings: { managedDomain }, db, log }: Fou
       { domain, inboxes },
       `${inboxes} inboxes are on ${domain}, which is not received for: ${formerMend}`,
     )
+}
+
+function warnOfHold({ hold, log }: Foundation): void {
+  if (hold) log.warn({ takenAt: hold.takenAt }, `this is a restored copy: ${holdWords}; ${releaseMend}`)
 }
 
 /** Where `npm run build` leaves the pages. */

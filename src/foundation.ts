@@ -11,12 +11,15 @@ import { DiskBlobs } from './blobs/disk.ts'
 import type { Settings } from './config/settings.ts'
 import { DnsCache } from './dns/cache.ts'
 import { Resolver } from './dns/resolver.ts'
+import { findHold } from './flow/backup/release-copy.ts'
+import { requireNoMark } from './flow/backup/restore-mark.ts'
 import { knowingLocalhost } from './flow/domains/localhost-records.ts'
 import { readKeyFile } from './flow/key-file.ts'
 import { settleSecretKey } from './flow/secret-key.ts'
 import { Db, DbFault, requireDurable } from './postgres/db.ts'
 import { useEmbedded } from './postgres/embedded/use-embedded.ts'
 import { hasSchema, migrate } from './postgres/migrate.ts'
+import type { RestorationRow } from './store/restorations.ts'
 
 export interface Foundation {
   settings: Settings
@@ -30,6 +33,11 @@ export interface Foundation {
    * by resolvers of their own, which keep nothing.
    */
   dnsCache: DnsCache
+  /**
+   * Null but in a restored copy that was not released when this was opened: from there nothing goes out into the world. The
+   * settings say `capture` then; what waited for the world and for endpoints goes on waiting.
+   */
+  hold: RestorationRow | null
   close(): Promise<void>
 }
 
@@ -138,6 +146,7 @@ async function open(
   progress: Progress,
   missing: 'made' | 'found',
 ): Promise<Foundation> {
+  await requireNoMark(settings.dataDir)
   const keys = await readKeys(settings)
   const { db, release } = await openDatabase(settings, log, progress)
   const leave = async () => {
@@ -155,8 +164,10 @@ async function open(
       await leave()
     }
     const blobs = new DiskBlobs(settings.blobFolder)
+    const hold = await findHold(db)
     return {
-      settings,
+      settings: hold ? { ...settings, delivery: 'capture' } : settings,
+      hold,
       log,
       db,
       clock,
@@ -215,7 +226,8 @@ async function requireSchema(db: Db): Promise<void> {
   )
 }
 
-async function openDatabase(settings: Settings, log: Log, progress: Progress) {
+/** Our own PostgreSQL, made where it is missing, or the one that the settings name; its schema is as it was left. */
+export async function openDatabase(settings: Settings, log: Log, progress: Progress) {
   if (settings.databaseUrl) {
     const db = new Db({ connection: { connectionString: settings.databaseUrl } })
     return { db, release: async () => {} }

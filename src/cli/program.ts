@@ -1,6 +1,7 @@
 // The commands and their help.
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
+import { addBackupCommands } from './backup.ts'
 import { addCertificateCommands } from './certificate.ts'
 import { addCompletionCommand } from './completion.ts'
 import { addDemoCommand } from './demo/demo.ts'
@@ -36,6 +37,8 @@ export function createProgram(): Command {
     .addHelpText('after', outro)
     .helpCommand('help [command]', 'the help of a command')
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false })
+    // An option behind a command is that command's, though the one above it has one of the same name.
+    .enablePositionalOptions()
     .exitOverride()
   addServeCommands(program)
   addDemoCommand(program)
@@ -48,6 +51,7 @@ export function createProgram(): Command {
   addCertificateCommands(program)
   addDkimCommands(program)
   addSecretCommands(program)
+  addBackupCommands(program)
   addCompletionCommand(program)
   nameOwnHelp(program, 'posthorn')
   return program

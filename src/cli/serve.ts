@@ -1,5 +1,6 @@
 // `posthorn serve` and `posthorn migrate`.
 
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError } from 'commander'
@@ -7,7 +8,14 @@ import type { App, Listening } from '../app.ts'
 import type { OrganizationId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
 import { formatAddress } from '../config/setting-values.ts'
-import { roles as allRoles, parseRoles, type Role, type Settings } from '../config/settings.ts'
+import {
+  roles as allRoles,
+  holdWords,
+  parseRoles,
+  type Role,
+  releaseMend,
+  type Settings,
+} from '../config/settings.ts'
 import { createKey } from '../flow/accounts/key.ts'
 import { createOrganization } from '../flow/accounts/organization.ts'
 import { linkDeveloper } from '../flow/people/sign-in-link.ts'
@@ -54,7 +62,7 @@ async function serve(options: ServeOptions): Promise<void> {
   }
   const development = settings.isDevelopment ? await openDevelopment(foundation) : null
   const ended = stopOnSignal(app, foundation)
-  console.log(asJson ? readyLine(app.listening) : banner(settings, app.listening, development))
+  console.log(asJson ? readyLine(app.listening) : banner(foundation, app.listening, development))
   flushCompileCache() // now, for a service that is killed never gets to it at its end
   await ended
 }
@@ -133,7 +141,11 @@ function readyLine({ http, https, operator, smtp }: Listening): string {
   })
 }
 
-function banner(settings: Settings, listening: Listening, development: Development | null): string {
+function banner(
+  { settings, hold }: Pick<Foundation, 'settings' | 'hold'>,
+  listening: Listening,
+  development: Development | null,
+): string {
   const { http, https, operator, smtp } = listening
   const lines = ['', 'Posthorn is ready.', '']
   if (http)
@@ -145,6 +157,11 @@ function banner(settings: Settings, listening: Listening, development: Developme
     `  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics; the desk: posthorn operator link`,
   )
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
+  if (hold)
+    lines.push(
+      `  HELD      a copy restored from ${hold.takenAt.toISOString()}: ${holdWords};`,
+      `            ${releaseMend}`,
+    )
   if (development && http) lines.push('', ...firstSteps(settings, formatAddress(http), development))
   return `${lines.join('\n')}\n`
 }
@@ -165,13 +182,20 @@ function firstSteps({ dataDir }: Settings, http: string, { secret, signInToken }
   const signIn = signInToken ? ['  The dashboard, signed in by this link once:', `  ${page}`, ''] : []
   const key = secret
     ? [`  Your key, kept in ${dataDir}/development-key:`, `  ${secret}`]
-    : [`  Your key is in ${dataDir}/development-key`]
+    : [keptKeyWords(`${dataDir}/development-key`)]
   const call = [
     `  curl -X POST http://${http}/v1/inboxes \\`,
     `    -H "x-api-key: $(cat ${dataDir}/development-key)" \\`,
     `    -H 'content-type: application/json' -d '{"localPart":"hello"}'`,
   ]
   return [...signIn, ...key, '', '  The first call, an inbox:', '', ...call]
+}
+
+/** A copy that was restored from a backup does not have the file. */
+function keptKeyWords(file: string): string {
+  return existsSync(file)
+    ? `  Your key is in ${file}`
+    : `  ${file} is not there; posthorn key create makes another key, for a file of that name`
 }
 
 /** The first signal drains; a second one, or a drain that hangs, ends it at once. */

@@ -41,6 +41,7 @@ import {
   rspamdUrl,
   wait,
   webUrl,
+  words,
 } from './setting-values.ts'
 
 export type Role = 'api' | 'mx' | 'delivery' | 'webhooks' | 'jobs' | 'dashboard'
@@ -98,6 +99,8 @@ export interface Settings {
   /** The identity provider that people may sign in by; null: none. */
   oidc: OidcSettings | null
   secretKeyFile: string
+  /** Seals the key in backups; null: it is given in another way, or none is. */
+  backupPassphrase: string | null
   /** A key is made in the data folder alone: where a file was named, one that is missing is a mount that failed. */
   mayMakeSecretKey: boolean
   roles: Role[]
@@ -197,6 +200,7 @@ function readFolders(reader: Reader) {
     ),
     secretKeyFile: resolve(secretKeyFile ?? join(dataDir, 'secret-key')),
     mayMakeSecretKey: secretKeyFile === null,
+    backupPassphrase: reader.read('POSTHORN_BACKUP_PASSPHRASE', null, words(1_024), 'a passphrase'),
   }
 }
 
@@ -371,6 +375,11 @@ const defaultWebhookRetryMs = [
 export function parseRoles(text: string): Role[] | null {
   return list((name) => roles.find((role) => role === name) ?? null)(text)
 }
+
+/** What a restored copy does until it is released, and how that is done. */
+export const holdWords =
+  'mail to other domains is captured, what waited goes on waiting, no webhook is called'
+export const releaseMend = 'to take the place of the original: posthorn restore release, then start again'
 
 /** What to do about inboxes on a managed domain of before. */
 export const formerMend = 'set POSTHORN_MANAGED_DOMAIN back to it, or have them deleted'

@@ -50,6 +50,7 @@ export type Action =
   | 'queue.cancelled'
   | 'secret.rotated'
   | 'secret.replaced'
+  | 'copy.released'
 
 /** What was done: `subject` is what it was done to, as people know it. */
 export interface Deed {

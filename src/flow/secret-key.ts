@@ -25,13 +25,15 @@ interface KeyFile {
 /** Under another key nothing of the database opens, and what it seals nobody else can open: that stops every start. */
 export async function settleSecretKey({ db }: { db: Db }, keyFile: KeyFile): Promise<SecretBox> {
   const state = await readKeyState(db)
-  return state.current ? matching(state, keyFile) : await db.transaction((tx) => settleFirst(tx, keyFile))
+  return state.current
+    ? requireMatching(state, keyFile)
+    : await db.transaction((tx) => settleFirst(tx, keyFile))
 }
 
 /** Under the lock: of nodes that start together one makes the key, and the others see that it is not theirs. */
 async function settleFirst(tx: Tx, keyFile: KeyFile): Promise<SecretBox> {
   const state = await lockKeyState(tx)
-  if (state.current) return matching(state, keyFile)
+  if (state.current) return requireMatching(state, keyFile)
   const { file, keys, mayMake } = keyFile
   const sealed = await findSealed(tx)
   if (!keys && (!mayMake || sealed.dkimKey || sealed.webhook)) throw missing(file)
@@ -46,7 +48,8 @@ async function settleFirst(tx: Tx, keyFile: KeyFile): Promise<SecretBox> {
   return box
 }
 
-function matching(state: KeyState, { file, keys }: KeyFile): SecretBox {
+/** The box of the keys; refused where these are not the ones of the database. */
+export function requireMatching(state: KeyState, { file, keys }: Pick<KeyFile, 'file' | 'keys'>): SecretBox {
   if (!keys) throw missing(file)
   const ring = chooseKeys(state, keys)
   if (ring.status === 'another') throw another(file)

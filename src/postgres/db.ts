@@ -73,6 +73,11 @@ const planning = ['jit', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin'
   .concat('-c plan_cache_mode=force_generic_plan')
   .join(' ')
 
+/** Whole tables are read and written: neither the limits nor the plans of short statements, and one form of every value. */
+const unlimited = `set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set enable_seqscan = on;
+  set enable_hashjoin = on; set enable_mergejoin = on; set client_encoding = 'UTF8'; set bytea_output = 'hex';
+  set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 1; set timezone = 'UTC'`
+
 /** A pool of connections to one database. */
 export class Db implements Queryable {
   readonly #pool: pg.Pool
@@ -139,6 +144,31 @@ export class Db implements Queryable {
     }
   }
 
+  /**
+   * A transaction that may take hours, on a connection of its own: `begin` opens it, what `client` is asked has no limit in
+   * time, and whoever is not done when it ends has all of it undone.
+   */
+  async longTransaction<Result>(
+    begin: 'begin' | 'begin isolation level repeatable read read only',
+    work: (tx: Tx, client: pg.PoolClient) => Promise<Result>,
+  ): Promise<Result> {
+    const client = await this.dedicated()
+    const tx = {
+      query: (text, values = []) => client.query(text, [...values]).then(({ rows }) => rows),
+    } as Tx
+    try {
+      await client.query(unlimited)
+      await client.query(begin)
+      const result = await work(tx, client)
+      await client.query('commit')
+      return result
+    } catch (error) {
+      throw error instanceof pg.DatabaseError || isConnectionLost(error) ? new DbFault(error as Error) : error
+    } finally {
+      client.release(true)
+    }
+  }
+
   /** A connection of one's own, for session locks; the caller ends it. */
   async dedicated(): Promise<pg.PoolClient> {
     return await this.#pool.connect().catch((error) => {
@@ -202,6 +232,10 @@ export function statement(
   values: readonly unknown[],
 ): pg.QueryConfig & { query_timeout: number } {
   return { name: statementName(text), text, values: [...values], query_timeout: unansweredMs }
+}
+
+function isConnectionLost(error: unknown): boolean {
+  return error instanceof Error && /^Connection terminated|not queryable/.test(error.message)
 }
 
 function isUnanswered(error: unknown): boolean {

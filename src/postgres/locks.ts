@@ -24,6 +24,8 @@ export const lockClasses = {
   certificate: numberOf('cert'),
   /** Who changes the secret key. */
   secret: numberOf('keys'),
+  /** Who makes a backup: while it is held, blobs that no row names any more stay. */
+  backup: numberOf('save'),
   /** Who folds metrics. */
   metrics: numberOf('metric'),
   /** Who counts evaluations of DMARC. */

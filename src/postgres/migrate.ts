@@ -1,10 +1,11 @@
 // Forward-only, checksummed migrations of tables, and the functions over them, applied under an advisory lock so that nodes may start together.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
+import type pg from 'pg'
 import type { Log } from '../base/log.ts'
 import type { Db, Queryable } from './db.ts'
 import { applyFunctions } from './functions.ts'
-import { lockClasses } from './locks.ts'
+import { isLockOf, lockClasses } from './locks.ts'
 
 const folder = new URL('../store/migrations/', import.meta.url)
 
@@ -15,40 +16,88 @@ interface Migration {
   sql: string
 }
 
+export interface AppliedMigration {
+  name: string
+  checksum: string
+}
+
 /** A schema this program cannot work with; the message says what to do. */
 export class MigrationError extends Error {}
 
 /** Brings the schema up to date; returns the names of what it applied. Safe when several nodes do it at once. */
 export async function migrate(db: Db, log: Log): Promise<string[]> {
-  const migrations = readMigrations()
   const client = await db.dedicated()
   try {
-    await client.query(`begin; set local lock_timeout = '60s'; select pg_advisory_xact_lock(${lockClasses.migration});
-      create table if not exists schema_migration (version integer primary key, name text not null, checksum text not null,
-        applied_at timestamptz not null default now())`)
-    const { rows } = await client.query(
-      'select version, name, checksum from schema_migration order by version',
-    )
-    checkApplied(rows, migrations)
-    const pending = migrations.slice(rows.length)
-    for (const { version, name, checksum, sql } of pending) {
-      await client.query(sql)
-      await client.query('insert into schema_migration (version, name, checksum) values ($1, $2, $3)', [
-        version,
-        name,
-        checksum,
-      ])
-      log.info({ migration: name }, 'schema migrated')
-    }
-    const functions = await applyFunctions(client)
-    if (functions.length > 0) log.info({ functions: functions.length }, 'functions of the database replaced')
+    await client.query('begin')
+    await lockSchema(client)
+    const applied = await readApplied(client)
+    const pending = listPending(applied)
+    if (pending.length > 0) await refuseDuringBackup(client)
+    const names = await finishMigrations(client, applied, log)
     await client.query('commit')
     client.release()
-    return pending.map(({ name }) => name)
+    return names
   } catch (error) {
     client.release(true)
     throw error
   }
+}
+
+/** Nobody else changes the schema until the transaction ends. */
+export async function lockSchema(client: pg.PoolClient): Promise<void> {
+  await client.query(`set local lock_timeout = '60s'; select pg_advisory_xact_lock(${lockClasses.migration});
+    create table if not exists schema_migration (version integer primary key, name text not null, checksum text not null,
+      applied_at timestamptz not null default now())`)
+}
+
+/** What a schema consists of, in the order in which it was applied. */
+export async function readApplied(client: pg.ClientBase): Promise<AppliedMigration[]> {
+  const { rows } = await client.query('select name, checksum from schema_migration order by version')
+  return rows
+}
+
+/** Makes the tables that `applied` had made, in an empty database; throws where this program does not know them all. */
+export async function repeatMigrations(client: pg.PoolClient, applied: AppliedMigration[]): Promise<void> {
+  listPending(applied)
+  for (const migration of readMigrations().slice(0, applied.length)) await apply(client, migration)
+}
+
+/** Applies what is not in `applied`, and the functions; returns the names of the former. */
+export async function finishMigrations(
+  client: pg.PoolClient,
+  applied: AppliedMigration[],
+  log: Log,
+): Promise<string[]> {
+  const pending = listPending(applied)
+  for (const migration of pending) {
+    await apply(client, migration)
+    log.info({ migration: migration.name }, 'schema migrated')
+  }
+  const functions = await applyFunctions(client)
+  if (functions.length > 0) log.info({ functions: functions.length }, 'functions of the database replaced')
+  return pending.map(({ name }) => name)
+}
+
+/** What this program has beyond what was applied; throws a MigrationError where it does not know that, or not so. */
+export function listPending(applied: AppliedMigration[]): Migration[] {
+  const migrations = readMigrations()
+  checkApplied(applied, migrations)
+  return migrations.slice(applied.length)
+}
+
+async function apply(client: pg.PoolClient, { version, name, checksum, sql }: Migration): Promise<void> {
+  await client.query(sql)
+  await client.query('insert into schema_migration (version, name, checksum) values ($1, $2, $3)', [
+    version,
+    name,
+    checksum,
+  ])
+}
+
+/** It would wait for the backup to have read all tables, and everybody else for it. */
+async function refuseDuringBackup(client: pg.PoolClient): Promise<void> {
+  const { rowCount } = await client.query(`select from pg_locks l where ${isLockOf(lockClasses.backup)}`)
+  if (rowCount) throw new MigrationError('a backup is under way: bring the schema up to date once it is made')
 }
 
 /** Whether any migration has been applied. */
@@ -67,7 +116,7 @@ function readMigrations(): Migration[] {
   })
 }
 
-function checkApplied(applied: { name: string; checksum: string }[], migrations: Migration[]): void {
+function checkApplied(applied: AppliedMigration[], migrations: Migration[]): void {
   for (const [index, { name, checksum }] of applied.entries()) {
     const ours = migrations[index]
     if (!ours)

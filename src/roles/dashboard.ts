@@ -28,7 +28,7 @@ export function createDashboard(
     clock,
     log,
     secretBox,
-  }: Omit<Foundation, 'close' | 'dnsCache' | 'blobs' | 'settings'> & {
+  }: Omit<Foundation, 'close' | 'dnsCache' | 'blobs' | 'settings' | 'hold'> & {
     settings: Pick<
       Foundation['settings'],
       'isDevelopment' | 'delivery' | 'isSignUpOpen' | 'oidc' | 'defaultLimits' | 'managedDomain'

@@ -30,7 +30,7 @@ export async function startDelivery(
   { announced }: Signals,
   membership: Membership,
 ): Promise<{ wake(routes: string[]): void; stop(): Promise<void> }> {
-  const { settings, db, clock, log, blobs, secretBox } = foundation
+  const { settings, db, clock, log, blobs, secretBox, hold } = foundation
   await requireOutbound(settings)
   const courier = new Courier({
     db,
@@ -62,12 +62,14 @@ export async function startDelivery(
     verbsFor: (lease, mayFinish) => courier.verbsFor(lease, mayFinish),
     maxConnectionsOf: (route) => (special.includes(route) ? maxConnections.special : maxConnections.domain),
     ownRoutes: special,
+    // In a restored copy what waited stays where it is: it is not lost when the copy takes the original's place.
+    isHeldBack: (route) => hold !== null && !inside.includes(route),
   })
   const move = async () =>
     (await moveDeliveries({ db, clock }, settings.delivery, settings.managedDomain)) > 0
   const moving = new Loop({ name: 'move to routes', run: move, intervalMs: 60_000, log })
   engine.start()
-  moving.start()
+  if (!hold) moving.start()
   return {
     wake: (routes) => engine.wake(routes),
     stop: async () => {
@@ -112,6 +114,8 @@ function createHopFinder({ settings, db, clock }: Foundation): HopFinder {
 }
 
 const special: string[] = Object.values(specialRoutes)
+/** Where mail goes that does not leave this deployment. */
+const inside: string[] = [specialRoutes.local, specialRoutes.capture]
 
 /** Takes what would leave this machine, and keeps it. */
 export async function startCapture(

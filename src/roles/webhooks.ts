@@ -55,7 +55,7 @@ export async function startWebhooks(
   { announced }: Pick<Signals, 'announced'>,
   membership: Membership,
 ): Promise<{ stop(): Promise<void> }> {
-  const { settings, db, clock, log, secretBox } = foundation
+  const { settings, db, clock, log, secretBox, hold } = foundation
   if (await restoreOutbox({ db })) log.info('the outbox was numbered anew after a restore')
   const poster = createPoster(settings)
   const notifier = new Notifier({
@@ -74,7 +74,8 @@ export async function startWebhooks(
   const fanOut = createFanOut({ db, clock, log, signal: announced, onDeliveries })
   const purge = () => purgeAnnounced({ db, clock })
   const purging = new Loop({ name: 'purge announced', run: purge, intervalMs: 2_000, log })
-  engine.start()
+  // In a restored copy calls wait until it is released.
+  if (!hold) engine.start()
   fanOut.start()
   purging.start()
   const stop = async () => {

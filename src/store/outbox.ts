@@ -134,3 +134,21 @@ export async function newestEventOf(
   )
   return row ? toEvent(row) : null
 }
+
+/**
+ * Numbers all rows anew, in their order, below every transaction to come, and moves the readers along: they came from
+ * another server, whose transactions say nothing here.
+ */
+export async function renumberOutbox(tx: Tx): Promise<void> {
+  await tx.query(
+    `update outbox_cursor c set xact = '3', seq = (select count(*) from outbox o where (o.xact, o.seq) <= (c.xact, c.seq))`,
+  )
+  // By way of a transaction that no other row names, for none may have the number of another meanwhile.
+  await tx.query(
+    `update outbox o set xact = (select greatest(max(xact)::text::numeric, pg_current_xact_id()::text::numeric) + 1
+        from outbox)::text::xid8, seq = n.ordinal
+    from (select xact, seq, row_number() over (order by xact, seq) as ordinal from outbox) n
+    where o.xact = n.xact and o.seq = n.seq`,
+  )
+  await tx.query(`update outbox set xact = '3'`)
+}

@@ -30,6 +30,8 @@ export interface DeliveryEngineOptions<Job> {
   maxConnectionsOf(route: string): number
   /** Routes that are always taken over: those that do not depend on what strangers run. */
   ownRoutes: readonly string[]
+  /** Routes that are left alone, whatever waits in them. */
+  isHeldBack(route: string): boolean
   retryScheduleMs: number[]
 }
 
@@ -117,11 +119,11 @@ export class DeliveryEngine<Job> {
 
   /** Takes over what it finds and has a slot for; our own queues need none. */
   async #acquire(): Promise<boolean> {
-    const { db, clock, membership, ownRoutes } = this.#options
+    const { db, clock, membership, ownRoutes, isHeldBack } = this.#options
     const { nodeId } = membership
     if (nodeId === null) return false
     const owner = { nodeId, leaseMs }
-    const candidates = await this.#find(owner)
+    const candidates = (await this.#find(owner)).filter(({ key }) => !isHeldBack(key))
     if (candidates.length === 0) return this.#hinted.size > 0
     const [own, others] = partition(candidates, ({ key }) => ownRoutes.includes(key))
     const chosen = chooseRoutes(others, this.#holdings(), acquireAtOnce)

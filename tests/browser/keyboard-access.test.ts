@@ -78,6 +78,7 @@ async function leaveAndReturn({ mailedLink }: Stage, keys: Keyboard): Promise<vo
   await keys.title('From nothing to a first mail')
   await keys.take(/^Your account/, 'Sign out')
   await keys.use('link', 'Forgot the password?')
+  await keys.title('Reset your password')
   await keys.fill('Email address', 'ben@inbox.test')
   await keys.use('button', 'Send the link')
   await keys.title('Look into your mail')

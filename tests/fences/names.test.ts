@@ -19,7 +19,17 @@ const empty =
 const ownWords =
   /^(tell(s|ing)?|told|look(s|ed|ing)?|places?|placed|turns?|judg(e|es|ed|ing|ement)|crowd(s|ed|ing)?|gather(s|ed|ing)?|rouse[rs]?|heed(s|ed)?|muted|shown|fresh|beside)$/
 /** The error of the house, the setting POSTHORN_DATA_DIR, the option `demo --fresh`. `managed` is the specification's word for our own domain. */
-const granted = new Set(['ServiceError', 'dataDir', 'fresh'])
+const granted = new Set([
+  ...['ServiceError', 'dataDir', 'fresh'],
+  // What `pg` calls on a statement that is not its own.
+  ...[
+    'handleError',
+    'handleReadyForQuery',
+    'handleCommandComplete',
+    'handleCopyInResponse',
+    'handleCopyData',
+  ],
+])
 
 /** Names that a file gives: of functions, classes, types, variables, parameters and members. */
 function declaredNames(file: SourceFile): { name: string; at: string }[] {

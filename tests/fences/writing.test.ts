@@ -78,3 +78,22 @@ test('fences: a row file writes with a Tx or a Writer, never with something to r
     )
   assert.deepEqual(wrong, [])
 })
+
+/** What they delete has never been in a commit, so that no snapshot names it. */
+const uncommitted = [
+  'src/flow/sending/accept-send.ts',
+  'src/flow/receiving/receive.ts',
+  'src/cli/doctor/checks.ts',
+]
+
+test('fences: a blob that a row has named is deleted where a backup under way is asked for', () => {
+  const wrong = readProduct().filter(
+    ({ path, text }) =>
+      /\bblobs\.delete\(/i.test(text) && !uncommitted.includes(path) && path !== 'src/flow/delete-blobs.ts',
+  )
+  assert.deepEqual(
+    wrong.map(({ path }) => path),
+    [],
+    'flow/delete-blobs does it',
+  )
+})

@@ -24,7 +24,7 @@ function emptyFolder(scope: Scope): string {
 
 const commands = [
   ...['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'captured', 'mail', 'operator'],
-  ...['certificate', 'dkim', 'secret', 'completion'],
+  ...['certificate', 'dkim', 'secret', 'backup', 'restore', 'completion'],
 ]
 
 test('help names every command, and every command has help of its own', async (t) => {
@@ -93,6 +93,9 @@ const wrongUses: [string[], RegExp][] = [
   [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', 'mailbox:eat'], /mailbox:read/],
   [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', '*', '--expires-in', 'soon'], /30d/],
   [['queue', 'show'], /domain/],
+  [['backup'], /folder/],
+  [['backup', 'verify'], /folder/],
+  [['restore', 'a', '--passphrase', 'words'], /--passphrase/],
   [['key', 'list'], /posthorn key list --help/],
   [['org', 'create', '--name', '\x1b[31mAcme'], /1 to 200 characters in one line/],
   [['org', 'create', '--name', ' '], /1 to 200 characters in one line/],

@@ -124,6 +124,13 @@ export async function openPages(
   return { page, context, base, complaints, open, audit: () => audit(page) }
 }
 
+/** Colours are what they are, and not on their way there. */
+const standStill = `(() => {
+  const still = new CSSStyleSheet()
+  still.replaceSync('*, ::before, ::after { transition: none !important; animation: none !important }')
+  document.adoptedStyleSheets.push(still)
+})()`
+
 /** What axe finds. A theme changes colours and nothing else, so in the second one it looks at these alone. */
 export async function violationsOf(page: Page, theme: 'light' | 'dark'): Promise<string[]> {
   const options = {
@@ -139,14 +146,11 @@ export async function violationsOf(page: Page, theme: 'light' | 'dark'): Promise
 /** What axe finds on the page as it stands, in both themes. */
 export async function audit(page: Page): Promise<string[]> {
   await page.evaluate(readFileSync(axe, 'utf8'))
+  await page.evaluate(standStill)
   const found: string[] = []
   for (const theme of ['light', 'dark'] as const) {
     await page.evaluate(`document.documentElement.dataset.theme = '${theme}'`)
-    // Colours change over a frame or two.
     await page.evaluate('new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))')
-    await page.evaluate(
-      'Promise.allSettled(document.getAnimations().map(({ finished }) => finished)).then(() => {})',
-    )
     for (const violation of await violationsOf(page, theme)) found.push(`${theme} ${violation}`)
   }
   await page.evaluate('delete document.documentElement.dataset.theme')

@@ -346,6 +346,7 @@ export const desk = {
       'queue.cancelled': 'Queue cancelled',
       'secret.rotated': 'Secret key rotated',
       'secret.replaced': 'Lost secret key replaced',
+      'copy.released': 'Restored copy released',
       'member.invited': 'Member invited',
       'member.invitation_withdrawn': 'Invitation withdrawn',
       'member.joined': 'Member joined',

@@ -25,6 +25,7 @@ import {
 import { checkClamd } from './clamd.ts'
 import { checkDmarcReports } from './dmarc-reports.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
+import { checkHold } from './hold.ts'
 import { checkOperatorMail } from './operator-mail.ts'
 import { checkNames, checkOutbound, checkWayOut } from './outbound.ts'
 import { checkRspamd } from './rspamd.ts'
@@ -132,6 +133,7 @@ async function examineFoundation(
   const signing = await checkSigning(foundation)
   found(await noteClaim(folder, db, settings))
   found(await checkDatabase(db, settings))
+  found(...(await checkHold(foundation)))
   found(await checkBlobs(blobs, db, settings), await checkSecretKey(foundation), signing)
   found(await checkInboxes(db, settings))
   found(...(await checkDmarcReports(foundation)))

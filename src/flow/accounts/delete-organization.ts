@@ -25,6 +25,7 @@ import {
 import { purgeDeletedWebhook } from '../../store/webhook-deliveries.ts'
 import { buryWebhooks, listWebhooks } from '../../store/webhooks.ts'
 import { type Actor, operator, recordDeed } from '../audit.ts'
+import { deleteBlobs } from '../delete-blobs.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { purgeDeleted } from '../mailbox/delete-inbox.ts'
 import { ownOrganizationId } from '../own-organization.ts'
@@ -123,7 +124,7 @@ async function removeSomeReceived(
     const rawIds = await removeReceived(tx, table, id, chunk)
     return { removed: rawIds.length, unused: await deleteUnusedRaws(tx, rawIds) }
   })
-  for (const blob of unused) await blobs.delete(blob)
+  await deleteBlobs({ db, blobs }, unused)
   return removed
 }
 

@@ -10,6 +10,7 @@ import { purgeMessages } from '../../store/removal.ts'
 import { eraseResults } from '../../store/submissions.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
+import { deleteBlobs } from '../delete-blobs.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -42,6 +43,6 @@ export async function purgeDeleted(
     await eraseResults(tx, purged.submissionIds)
     return await deleteUnusedRaws(tx, purged.rawIds)
   })
-  for (const blob of unused ?? []) await blobs.delete(blob)
+  await deleteBlobs({ db, blobs }, unused ?? [])
   return unused !== null
 }

@@ -10,6 +10,7 @@ import { deleteUnusedRaws } from '../../store/raws.ts'
 import { eraseResults } from '../../store/submissions.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
+import { deleteBlobs } from '../delete-blobs.ts'
 
 type Deps = { db: Db; clock: Clock; blobs: DiskBlobs }
 
@@ -41,5 +42,5 @@ export async function deleteMessage(
     await recordDeed(tx, caller.organizationId, actorOf(caller), { ...deed, at: clock.now() })
     return message.rawId ? await deleteUnusedRaws(tx, [message.rawId]) : []
   })
-  for (const blob of unused) await blobs.delete(blob)
+  await deleteBlobs({ db, blobs }, unused)
 }

@@ -8,6 +8,7 @@ import { deleteMessageRows } from '../../store/messages.ts'
 import { deleteUnusedRaws } from '../../store/raws.ts'
 import { findMessagesOfAge, type MessageOfAge } from '../../store/removal.ts'
 import { eraseResults } from '../../store/submissions.ts'
+import { deleteBlobs } from '../delete-blobs.ts'
 
 type Deps = { db: Db; clock: Clock; blobs: DiskBlobs }
 
@@ -33,7 +34,7 @@ export class OldMessages {
       const found = await findMessagesOfAge(tx, { afterId: this.#afterId, beforeId }, limit)
       return { found, unused: await this.#remove(tx, found) }
     })
-    for (const blob of unused) await blobs.delete(blob)
+    await deleteBlobs({ db, blobs }, unused)
     this.#afterId = found.length === limit ? found.at(-1)!.id : ''
     return this.#afterId !== ''
   }

@@ -6,6 +6,7 @@ import type { Db } from '../../postgres/db.ts'
 import { reply } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming } from '../../smtp/server/backend.ts'
 import { type CapturedMail, insertCaptured } from '../../store/captured.ts'
+import { deleteBlobs } from '../delete-blobs.ts'
 import { MessageSink } from './message-sink.ts'
 
 /** Older captured mail makes room. */
@@ -24,7 +25,7 @@ export class Capture implements Backend {
       maxInFlight: 1,
       flush: async (mails) => {
         const unused = await db.transaction((tx) => insertCaptured(tx, mails, keep, clock.now()))
-        for (const blob of unused) await blobs.delete(blob)
+        await deleteBlobs({ db, blobs }, unused)
         return mails.map(() => null)
       },
     })

@@ -19,6 +19,7 @@ import { type FiledMessage, fileMessages } from '../../store/messages.ts'
 import { deleteUnusedRaws, findBytes } from '../../store/raws.ts'
 import { claimSpool, noteFailedSpool, postponeSpool, type SpooledMail } from '../../store/spool.ts'
 import { keepClaims } from '../../store/work.ts'
+import { deleteBlobs } from '../delete-blobs.ts'
 import { areBytesLost, mayPass, ownFaultWaitMs } from '../own-fault.ts'
 
 export interface FilingDeps {
@@ -143,7 +144,7 @@ async function fileSome(deps: FilingDeps, limit: number, onClaimed: OnClaimed): 
   for (const { id, inboxId: inbox, threadId: thread } of messages)
     log.info({ message: id, inbox, thread }, 'a mail was filed')
   for (const { rawId } of messages) deps.atHand?.delete(rawId)
-  for (const blob of unused) await blobs.delete(blob)
+  await deleteBlobs({ db: deps.db, blobs }, unused)
   return more
 }
 

@@ -21,6 +21,7 @@ import {
 } from '../../store/kept-mail.ts'
 import type { RawRow } from '../../store/raws.ts'
 import { keepClaims } from '../../store/work.ts'
+import { deleteBlobs } from '../delete-blobs.ts'
 import { mayPass, ownFaultWaitMs } from '../own-fault.ts'
 import { applyReports, type ProvedReport } from './apply-report.ts'
 
@@ -128,7 +129,7 @@ async function readSome(
     for (const { id, failures } of late) await noteFailure({ ...deps, db: tx }, [id], failures + 1)
     return { more: isMore || read.length < taken.length, unused }
   })
-  for (const blob of unused) await blobs.delete(blob)
+  await deleteBlobs({ db, blobs }, unused)
   return more
 }
 
@@ -218,6 +219,6 @@ export async function dropOldMail(
   const heavyBefore = new Date(clock.nowMs() - heavyKeptMs)
   const keeping = { before, keep: maxKept, heavyBefore, keepBytes: keptBytes }
   const gone = await db.transaction((tx) => dropOldKept(tx, keeping, limit))
-  for (const blob of gone.blobs) await blobs.delete(blob)
+  await deleteBlobs({ db, blobs }, gone.blobs)
   return gone.dropped === limit
 }

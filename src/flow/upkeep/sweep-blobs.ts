@@ -5,6 +5,7 @@ import { uuidTimeMs } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { type DiskBlobs, partCount, type StoredFile } from '../../blobs/disk.ts'
 import type { Db } from '../../postgres/db.ts'
+import { isBackupUnderWay } from '../../store/backups.ts'
 import { readDatabaseId } from '../../store/database-identity.ts'
 import { findNewestBlobs, findRawIds } from '../../store/raws.ts'
 
@@ -78,6 +79,8 @@ export class BlobSweeper {
       db,
       files.map(({ key }) => key),
     )
+    // Asked after the rows: a snapshot that is taken later does not name what has none now.
+    if (await isBackupUnderWay(db)) return []
     const orphans: StoredFile[] = []
     for (const file of files) {
       if (file.isFinished && owned.has(file.key)) continue

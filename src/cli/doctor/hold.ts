@@ -1,0 +1,17 @@
+// What the doctor says of a restored copy: whether anything leaves it.
+import { holdWords, releaseMend } from '../../config/settings.ts'
+import type { Foundation } from '../../foundation.ts'
+import { findRestoration } from '../../store/restorations.ts'
+import { type Check, ok, warning } from './checks.ts'
+
+const name = 'restored copy'
+
+/** None where the database did not come from a backup. */
+export async function checkHold({ db, hold }: Pick<Foundation, 'db' | 'hold'>): Promise<Check[]> {
+  const found = await findRestoration(db)
+  if (!found) return []
+  const from = `of ${found.takenAt.toISOString()}`
+  if (!found.releasedAt) return [warning(name, `${from}, held: ${holdWords}`, releaseMend)]
+  if (hold) return [warning(name, `${from}, released, but this node still holds it`, 'start it again')]
+  return [ok(name, `${from}, released ${found.releasedAt.toISOString()}`)]
+}

@@ -1,0 +1,74 @@
+// The blobs of a backup: each under a second name or copied, with its checksum in a list, a few at a time.
+import { mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import { blobFile, names } from './backup-folder.ts'
+import { checkFile, readFileBytes, splitLines, tryLinking, writeChecked } from './checked-files.ts'
+import type { BlobRecord, Manifest } from './manifest.ts'
+import { formatBytes, Pace } from './pace.ts'
+
+interface Deps {
+  blobs: DiskBlobs
+  progress(line: string): void
+}
+
+const atOnce = 4
+
+/** Copies what the snapshot names; what the store had lost before is named in the answer, and is no fault of the backup. */
+export async function copyBlobs({ blobs, progress }: Deps, folder: string): Promise<Manifest['blobs']> {
+  const found = { count: 0, totalBytes: 0, missing: [] as string[] }
+  const pace = new Pace(progress)
+  const copy = createCopier(blobs, folder)
+  const wanted = readFileBytes(join(folder, names.wantedBlobs))
+  async function* records(): AsyncGenerator<Buffer> {
+    for await (const keys of inGroups(splitLines(wanted), atOnce)) {
+      for (const [index, record] of (await Promise.all(keys.map(copy))).entries()) {
+        if (!record) {
+          found.missing.push(keys[index]!)
+          continue
+        }
+        found.count++
+        found.totalBytes += record.sizeBytes
+        yield Buffer.from(`${JSON.stringify(record)}\n`)
+      }
+      pace.say(() => `blobs: ${found.count}, ${formatBytes(found.totalBytes)}`)
+    }
+  }
+  const list = await writeChecked(join(folder, names.blobList), records())
+  return { ...found, list }
+}
+
+/** Null where the store does not have the blob. */
+function createCopier(blobs: DiskBlobs, folder: string): (key: string) => Promise<BlobRecord | null> {
+  let mayLink = true
+  const made = new Set<string>()
+  return async (key) => {
+    const [source, target] = [blobs.pathOf(key), join(folder, blobFile(key))]
+    if (!(await blobs.has(key))) return null
+    if (!made.has(dirname(target))) {
+      await mkdir(dirname(target), { recursive: true, mode: 0o700 })
+      made.add(dirname(target))
+    }
+    // A blob never changes, so two names for one file are as good as two files.
+    mayLink = mayLink && (await tryLinking(source, target))
+    const file = mayLink ? (await checkFile(target))! : await writeChecked(target, readFileBytes(source))
+    return { key, ...file }
+  }
+}
+
+/** The records of a backup's list, one at a time. */
+export async function* readRecords(pieces: AsyncIterable<Buffer>): AsyncGenerator<BlobRecord> {
+  for await (const line of splitLines(pieces)) yield JSON.parse(line)
+}
+
+/** Items, so many at a time. */
+export async function* inGroups<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[]> {
+  let group: Item[] = []
+  for await (const item of items) {
+    group.push(item)
+    if (group.length < size) continue
+    yield group
+    group = []
+  }
+  if (group.length > 0) yield group
+}

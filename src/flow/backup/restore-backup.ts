@@ -1,0 +1,274 @@
+// Restores a backup into an empty data folder and an empty database: whole or nothing, and held until it is released.
+import { mkdir, readdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { pipeline } from 'node:stream'
+import { createZstdDecompress } from 'node:zlib'
+import type { PoolClient } from 'pg'
+import { StartRefused } from '../../base/errors.ts'
+import type { Log } from '../../base/log.ts'
+import { syncFolder } from '../../base/sync-folder.ts'
+import type { DiskBlobs } from '../../blobs/disk.ts'
+import { copyIn } from '../../postgres/copy.ts'
+import type { Db, Queryable } from '../../postgres/db.ts'
+import {
+  finishMigrations,
+  hasSchema,
+  listPending,
+  lockSchema,
+  MigrationError,
+  repeatMigrations,
+} from '../../postgres/migrate.ts'
+import {
+  copyText,
+  dropForeignKeys,
+  isEmptyDatabase,
+  setSequence,
+  truncateTables,
+} from '../../postgres/tables.ts'
+import { readDatabaseId } from '../../store/database-identity.ts'
+import { renumberOutbox } from '../../store/outbox.ts'
+import { findRestoration, insertRestoration } from '../../store/restorations.ts'
+import { readKeyState } from '../../store/secret-keys.ts'
+import { readKeyFile } from '../key-file.ts'
+import { requireMatching } from '../secret-key.ts'
+import { blobFile, names, readManifest, tableFile, writeFlushed } from './backup-folder.ts'
+import { checkFile, damaged, readChecked, readFileBytes, writeChecked } from './checked-files.ts'
+import { inGroups, readRecords } from './copy-blobs.ts'
+import type { BlobRecord, CheckedFile, Manifest, TableFile } from './manifest.ts'
+import { formatBytes, Pace } from './pace.ts'
+import { findMark, leaveMark, removeMark } from './restore-mark.ts'
+import { openKeys } from './sealed-key.ts'
+
+export interface RestoreDeps {
+  dataDir: string
+  blobFolder: string
+  secretKeyFile: string
+  blobs: DiskBlobs
+  log: Log
+  progress(line: string): void
+  /** Opens the database; where it is our own, makes it. */
+  openDatabase(): Promise<{ db: Db; release(): Promise<void> }>
+}
+
+export interface RestoreInput {
+  folder: string
+  /** Asked only where the key of the backup is needed. */
+  askPassphrase(): Promise<string>
+}
+
+/**
+ * Restores all of the backup, reading each file against its checksum, and refuses to touch what is there already. Blobs and
+ * key come first and the tables last, in one transaction: without its end there is no database. One that was broken off
+ * starts no service, and goes on when it is run again.
+ */
+export async function restoreBackup(
+  deps: RestoreDeps,
+  { folder, askPassphrase }: RestoreInput,
+): Promise<Manifest> {
+  const manifest = await requireManifest(folder)
+  requireKnown(manifest)
+  const mark = await findMark(deps.dataDir)
+  if (mark !== manifest.id) await requireEmptyFolders(deps, mark)
+  const key = await findKey(deps, { folder, manifest, askPassphrase })
+  await leaveMark(deps.dataDir, manifest.id)
+  const { db, release } = await deps.openDatabase()
+  try {
+    // All of it is there where only the end of the restore was missing.
+    if (mark === null || !(await isLoaded(db, manifest))) {
+      await requireEmpty(db).catch(async (refusal) => {
+        if (mark === null) await removeMark(deps.dataDir)
+        throw refusal
+      })
+      await restoreBlobs(deps, folder, manifest)
+      await storeKey(deps.secretKeyFile, key)
+      await restoreTables({ ...deps, db }, folder, { manifest, key })
+    }
+    await deps.blobs.claim(await readDatabaseId(db))
+    await db.longTransaction('begin', (tx) => tx.query('analyze'))
+  } finally {
+    await release()
+  }
+  await removeMark(deps.dataDir)
+  return manifest
+}
+
+async function requireManifest(folder: string): Promise<Manifest> {
+  const read = await readManifest(folder)
+  if ('fault' in read) throw refused(read.fault, 'nothing of it is restored')
+  return read.manifest
+}
+
+/** A backup of an older release is brought up to date; one of a newer release has what this one does not know. */
+function requireKnown({ migrations, posthorn }: Manifest): void {
+  try {
+    listPending(migrations)
+  } catch (error) {
+    if (!(error instanceof MigrationError)) throw error
+    throw refused(`its schema is not known here (Posthorn ${posthorn} made it)`, 'restore it by that release')
+  }
+}
+
+/** The key alone may be there, for a backup without it. */
+const mayBeThere = new Set(['lost+found', 'folder-id'])
+
+async function requireEmptyFolders(
+  { dataDir, blobFolder, secretKeyFile }: RestoreDeps,
+  mark: string | null,
+): Promise<void> {
+  if (mark !== null)
+    throw refused(`the restore of another backup was broken off in ${dataDir}`, 'empty the folder first')
+  for (const folder of [dataDir, blobFolder]) {
+    const found = await readdir(folder).catch((error) => {
+      if (error.code === 'ENOENT') return []
+      throw error
+    })
+    const own = found.filter((name) => !mayBeThere.has(name) && join(folder, name) !== secretKeyFile)
+    // An empty folder for blobs within the other is looked into as such.
+    const filled = own.filter((name) => join(folder, name) !== blobFolder)
+    if (filled.length > 0)
+      throw refused(
+        `${folder} is not empty (${filled[0]})`,
+        'restore into an empty folder: nothing is overwritten',
+      )
+  }
+}
+
+interface Key {
+  /** One, but for a backup that was made while the key was being changed. */
+  keys: readonly Buffer[]
+  /** Whether it was there already. */
+  isStored: boolean
+}
+
+/** The key that is there, or else that of the backup. */
+async function findKey(
+  { secretKeyFile }: RestoreDeps,
+  { folder, manifest, askPassphrase }: RestoreInput & { manifest: Manifest },
+): Promise<Key> {
+  const own = await readKeyFile(secretKeyFile)
+  if (own) return { keys: own, isStored: true }
+  if (!manifest.key)
+    throw refused(
+      'it was made without the secret key',
+      `put that of the original there first (${secretKeyFile})`,
+    )
+  const pieces: Buffer[] = []
+  for await (const piece of readChecked(join(folder, names.key), names.key, manifest.key)) pieces.push(piece)
+  const text = Buffer.concat(pieces).toString('utf8')
+  return { keys: await openKeys(text, await askPassphrase(), manifest.id), isStored: false }
+}
+
+async function storeKey(file: string, { keys, isStored }: Key): Promise<void> {
+  if (isStored) return
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  await writeFlushed(file, keys.map((key) => `${key.toString('hex')}\n`).join(''))
+  await syncFolder(dirname(file))
+}
+
+/** Whether all of this backup stands in the database already. */
+async function isLoaded(db: Db, { id }: Manifest): Promise<boolean> {
+  return (await hasSchema(db)) && (await findRestorationOf(db)) === id
+}
+
+async function findRestorationOf(db: Db): Promise<string | null> {
+  // An older schema has no such table.
+  const [row] = await db.query<{ has: boolean }>(`select to_regclass('restoration') is not null as has`)
+  return row!.has ? ((await findRestoration(db))?.backupId ?? null) : null
+}
+
+async function requireEmpty(db: Queryable): Promise<void> {
+  if (await isEmptyDatabase(db)) return
+  throw refused('the database is not empty', 'restore into an empty one: nothing is overwritten')
+}
+
+async function restoreBlobs(
+  { blobs, blobFolder, progress }: RestoreDeps,
+  folder: string,
+  { blobs: { list, count } }: Manifest,
+): Promise<void> {
+  const parts = new Set<string>([blobFolder])
+  const pace = new Pace(progress)
+  let restored = 0
+  const restore = async (record: BlobRecord) => {
+    const [name, target] = [blobFile(record.key), blobs.pathOf(record.key)]
+    if (!parts.has(dirname(target))) await mkdir(dirname(target), { recursive: true, mode: 0o700 })
+    parts.add(dirname(target))
+    await writeChecked(target, readNamed(folder, name, record))
+  }
+  await mkdir(blobFolder, { recursive: true, mode: 0o700 })
+  const path = join(folder, names.blobList)
+  // Of a damaged list no line can be believed.
+  if ((await checkFile(path))?.sha256 !== list.sha256) throw damaged(names.blobList)
+  for await (const group of inGroups(readRecords(readFileBytes(path)), atOnce)) {
+    for (const { key } of group) if (!isUuid.test(key)) throw damaged(names.blobList)
+    await Promise.all(group.map(restore))
+    restored += group.length
+    pace.say(() => `blobs: ${restored} of ${count}`)
+  }
+  for (const part of parts) await syncFolder(part)
+}
+
+const isUuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const atOnce = 4
+
+async function* readNamed(folder: string, name: string, expected: CheckedFile): AsyncGenerator<Buffer> {
+  try {
+    yield* readChecked(join(folder, name), name, expected)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw damaged(name)
+    throw error
+  }
+}
+
+/** In one transaction: the tables as they were, what later releases did to them, and that nothing leaves this copy. */
+async function restoreTables(
+  deps: RestoreDeps & { db: Db },
+  folder: string,
+  { manifest, key }: { manifest: Manifest; key: Key },
+): Promise<void> {
+  const { db, log, secretKeyFile: file } = deps
+  await db.longTransaction('begin', async (tx, client) => {
+    await lockSchema(client)
+    await requireEmpty(tx)
+    await repeatMigrations(client, manifest.migrations)
+    const constraints = await dropForeignKeys(client)
+    await truncateTables(tx, manifest.tables)
+    for (const table of manifest.tables)
+      await restoreTable(client, table, { folder, progress: deps.progress })
+    for (const sequence of manifest.sequences) await setSequence(tx, sequence)
+    for (const constraint of constraints) await tx.query(constraint)
+    await finishMigrations(client, manifest.migrations, log)
+    const state = await readKeyState(tx)
+    if (state.current) requireMatching(state, { file, keys: key.keys })
+    await insertRestoration(tx, {
+      ...{ backupId: manifest.id, takenAt: new Date(manifest.takenAt), restoredAt: new Date() },
+    })
+    await renumberOutbox(tx)
+  })
+}
+
+async function restoreTable(
+  client: PoolClient,
+  table: TableFile,
+  { folder, progress }: { folder: string } & Pick<RestoreDeps, 'progress'>,
+): Promise<void> {
+  const name = tableFile(table.name)
+  const pace = new Pace(progress)
+  const packed = pace.through(
+    readNamed(folder, name, table),
+    (read) => `table ${table.name}: ${read} of ${formatBytes(table.sizeBytes)}`,
+  )
+  // Its errors come to who reads the end of it.
+  const rows = pipeline(packed, createZstdDecompress(), () => {})
+  try {
+    if ((await copyIn(client, copyText(table, 'from stdin'), rows)) !== table.rows) throw damaged(name)
+  } catch (error) {
+    // What is damaged may be found so by whoever unpacks it, or by PostgreSQL, before the last byte is read.
+    const found = await checkFile(join(folder, name))
+    throw found?.sha256 === table.sha256 ? error : damaged(name)
+  }
+}
+
+function refused(reason: string, mend: string): StartRefused {
+  return new StartRefused('backup', reason, mend)
+}

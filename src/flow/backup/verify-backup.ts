@@ -1,0 +1,73 @@
+// Looks through a finished backup: every file against its checksum, and the key against a passphrase.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { blobFile, names, readManifest, tableFile } from './backup-folder.ts'
+import { checkFile, readFileBytes } from './checked-files.ts'
+import { inGroups, readRecords } from './copy-blobs.ts'
+import type { BlobRecord, CheckedFile, Manifest } from './manifest.ts'
+import { formatBytes, Pace } from './pace.ts'
+import { openKeys } from './sealed-key.ts'
+
+export interface Verified {
+  status: 'ok' | 'damaged' | 'unfinished'
+  /** Null where there is none to be read. */
+  manifest: Manifest | null
+  /** What is wrong, up to a hundred lines. */
+  faults: string[]
+}
+
+interface Options {
+  /** Null: whether the key can be opened is left open. */
+  passphrase: string | null
+  progress(line: string): void
+}
+
+const maxFaults = 100
+const atOnce = 4
+
+/** Reads all of it. What is wrong is the answer and no error, but for a passphrase that is not the one. */
+export async function verifyBackup(folder: string, { passphrase, progress }: Options): Promise<Verified> {
+  const read = await readManifest(folder)
+  if ('fault' in read)
+    return { status: read.isUnfinished ? 'unfinished' : 'damaged', manifest: null, faults: [read.fault] }
+  const { manifest } = read
+  const faults: string[] = []
+  const check = async (name: string, expected: CheckedFile) => {
+    const fault = await compare(join(folder, name), name, expected)
+    if (fault && faults.length < maxFaults) faults.push(fault)
+  }
+  const pace = new Pace(progress)
+  for (const table of manifest.tables) {
+    await check(tableFile(table.name), table)
+    pace.say(() => `table ${table.name}: ${formatBytes(table.sizeBytes)}`)
+  }
+  if (manifest.key) await check(names.key, manifest.key)
+  await check(names.blobList, manifest.blobs.list)
+  // Of a damaged list no line can be believed.
+  if (!faults.some((fault) => fault.startsWith(names.blobList))) await checkBlobs(folder, { check, progress })
+  if (faults.length === 0 && manifest.key && passphrase !== null)
+    await openKeys(await readFile(join(folder, names.key), 'utf8'), passphrase, manifest.id)
+  return { status: faults.length > 0 ? 'damaged' : 'ok', manifest, faults }
+}
+
+async function checkBlobs(
+  folder: string,
+  { check, progress }: { check(name: string, file: BlobRecord): Promise<void> } & Pick<Options, 'progress'>,
+): Promise<void> {
+  const pace = new Pace(progress)
+  let count = 0
+  const records = readRecords(readFileBytes(join(folder, names.blobList)))
+  for await (const group of inGroups(records, atOnce)) {
+    await Promise.all(group.map((record) => check(blobFile(record.key), record)))
+    count += group.length
+    pace.say(() => `blobs: ${count}`)
+  }
+}
+
+async function compare(path: string, name: string, expected: CheckedFile): Promise<string | null> {
+  const found = await checkFile(path)
+  if (!found) return `${name} is missing`
+  if (found.sizeBytes !== expected.sizeBytes)
+    return `${name} has ${found.sizeBytes} bytes instead of ${expected.sizeBytes}`
+  return found.sha256 === expected.sha256 ? null : `${name} is damaged`
+}

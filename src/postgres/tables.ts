@@ -1,0 +1,84 @@
+// The tables of a database as a copy of them needs them: columns that can be written, sequences, foreign keys.
+import type pg from 'pg'
+import type { Queryable } from './db.ts'
+
+export interface CopiedTable {
+  name: string
+  /** Those that are stored as they are given: generated ones make themselves. */
+  columns: string[]
+}
+
+export interface CopiedSequence {
+  name: string
+  lastValue: number
+  /** Whether `lastValue` was given out. */
+  isCalled: boolean
+}
+
+const ours = 'c.relnamespace = current_schema()::regnamespace'
+
+/** Every ordinary table, by name. */
+export async function listTables(db: Queryable): Promise<CopiedTable[]> {
+  return await db.query<CopiedTable>(
+    `select c.relname::text as name, array_agg(a.attname::text order by a.attnum) as columns
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      and a.attgenerated = ''
+    where ${ours} and c.relkind = 'r' group by c.relname order by c.relname`,
+  )
+}
+
+/** Every sequence, by name, where it stands now: no transaction holds it back. */
+export async function listSequences(db: Queryable): Promise<CopiedSequence[]> {
+  return await db.query<CopiedSequence>(
+    `select s.sequencename::text as name, coalesce(s.last_value, s.start_value)::int8 as "lastValue",
+      s.last_value is not null as "isCalled"
+    from pg_sequences s where s.schemaname = current_schema() order by s.sequencename`,
+  )
+}
+
+export async function setSequence(
+  db: Queryable,
+  { name, lastValue, isCalled }: CopiedSequence,
+): Promise<void> {
+  await db.query('select setval($1::regclass, $2, $3)', [quoted(name), lastValue, isCalled])
+}
+
+/** Drops the foreign keys, so that tables are filled in any order; who runs what is returned has them, and checked. */
+export async function dropForeignKeys(client: pg.ClientBase): Promise<string[]> {
+  const { rows } = await client.query<{ name: string; table: string; definition: string }>(
+    `select k.conname as name, c.relname as table, pg_get_constraintdef(k.oid) as definition
+    from pg_constraint k join pg_class c on c.oid = k.conrelid where ${ours} and k.contype = 'f' order by 2, 1`,
+  )
+  for (const { name, table } of rows)
+    await client.query(`alter table ${quoted(table)} drop constraint ${quoted(name)}`)
+  return rows.map(
+    ({ name, table, definition }) =>
+      `alter table ${quoted(table)} add constraint ${quoted(name)} ${definition}`,
+  )
+}
+
+/** Whether nothing of ours, nor of anybody else, stands in the schema. */
+export async function isEmptyDatabase(db: Queryable): Promise<boolean> {
+  const [row] = await db.query<{ isEmpty: boolean }>(
+    `select not exists (select from pg_class c where ${ours} and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+      and c.relname <> 'schema_migration') as "isEmpty"`,
+  )
+  return row!.isEmpty
+}
+
+/** Takes away the rows that migrations bring: those of the backup come in their place. */
+export async function truncateTables(db: Queryable, tables: CopiedTable[]): Promise<void> {
+  await db.query(`truncate ${tables.map(({ name }) => quoted(name)).join(', ')}`)
+}
+
+export function lockText(tables: CopiedTable[]): string {
+  return `lock table ${tables.map(({ name }) => quoted(name)).join(', ')} in access share mode`
+}
+
+export function copyText({ name, columns }: CopiedTable, direction: 'to stdout' | 'from stdin'): string {
+  return `copy ${quoted(name)} (${columns.map(quoted).join(', ')}) ${direction}`
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
