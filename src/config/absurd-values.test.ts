@@ -33,10 +33,11 @@ const beside: Record<string, Record<string, string>> = {
   ),
 }
 
-/** These take any words: names of files and folders, and what a provider gave out. */
+/** These take any words: names of files and folders, what a provider gave out, a passphrase. */
 const words = new Set([
   ...['POSTHORN_DATA_DIR', 'POSTHORN_SMTP_TLS_CERT', 'POSTHORN_SMTP_TLS_KEY', 'POSTHORN_SECRET_KEY_FILE'],
   ...['POSTHORN_OIDC_CLIENT_ID', 'POSTHORN_OIDC_CLIENT_SECRET', 'POSTHORN_OIDC_NAME'],
+  'POSTHORN_BACKUP_PASSPHRASE',
 ])
 
 const many = (item: string) => Array.from({ length: 10_000 }, () => item).join()
