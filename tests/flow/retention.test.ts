@@ -140,8 +140,11 @@ test('10,000 messages and 10,000 audit entries go in steps of a bounded size', a
   const node = await startNode(await makePlace(t), { roles: ['api', 'mx', 'jobs'] })
   const { db, clock, blobs } = node.foundation
   const { api, organizationId } = await node.createCaller()
-  for (const { address: to } of [await api.createInbox(), await api.createInbox()])
+  for (const { id, address: to } of [await api.createInbox(), await api.createInbox()]) {
+    // What is searched is indexed.
+    await api.want(`/v1/inboxes/${id}/messages?q=model`)
     await sendMail(node.smtp, { from: 'a@far.test', to, raw: raw('model') })
+  }
   const rows = async (table: string) => (await db.query(`select from ${table}`)).length
   await until('both to be filed and searchable', async () => (await rows('message_search')) === 2)
   const start = firstMessageIdAt(Math.floor(clock.nowMs() - 60 * dayMs)).slice(4)

@@ -419,7 +419,11 @@ describe('F10, F2, F13: what is wrong is told in one line', { concurrency: 2 }, 
   for (const one of cases)
     test(`${one.setting} ${one.what}`, async (t) => {
       const { folder, env } = makeGround(one)
-      t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
+      t.after(() => {
+        // An ordinary user does not look into what it has locked.
+        if (existsSync(join(folder, 'locked'))) chmodSync(join(folder, 'locked'), 0o700)
+        rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
+      })
       const { status, stdout, stderr } = await serve(folder, { ...env, ...one.env }, one.as)
       // What the first start of an embedded database makes is told before.
       const lines = stderr.split('\n').filter((line) => !/^(?:creating the|starting) PostgreSQL/.test(line))

@@ -60,7 +60,9 @@ function withAnswers(document: Document): Document {
   const { parameters, responses } = document.components
   const find = <Part>(shared: Record<string, Part>, part: Part | { $ref: string }): Part =>
     '$ref' in (part as object) ? shared[(part as { $ref: string }).$ref.split('/').at(-1)!]! : (part as Part)
-  for (const { operation } of operationsOf(document)) {
+  const calls = Object.values(document.webhooks ?? {}).map(({ post }) => post)
+  const operations = operationsOf(document).map(({ operation }) => operation)
+  for (const operation of [...operations, ...calls]) {
     if (operation.parameters) operation.parameters = operation.parameters.map((one) => find(parameters, one))
     for (const [status, answer] of Object.entries(operation.responses))
       operation.responses[status] = find(responses, answer)

@@ -102,9 +102,9 @@ test('the operator’s desk', async (t) => {
 
   await t.test('a change comes from a page of the desk, which shows its token', async () => {
     const desk = await openedDesk(node)
-    const pause = (headers: Record<string, string | null>) =>
-      desk.ask('/queues/@capture/pause', { method: 'POST', headers })
-    assert.equal((await pause({})).status, 404)
+    const flush = (headers: Record<string, string | null>) =>
+      desk.ask('/queues/@capture/flush', { method: 'POST', headers })
+    assert.equal((await flush({})).status, 404)
     const wrong: Record<string, string | null>[] = [
       { origin: null },
       { origin: 'http://evil.test' },
@@ -116,7 +116,7 @@ test('the operator’s desk', async (t) => {
       { 'x-posthorn-token': '' },
     ]
     for (const headers of wrong)
-      assert.equal((await pause(headers)).body['error'], 'wrong_origin', JSON.stringify(headers))
+      assert.equal((await flush(headers)).body['error'], 'wrong_origin', JSON.stringify(headers))
     const { token } = await createDeskLink(node.foundation)
     const stolen = await deskOf(node).ask('/session', {
       ...{ method: 'POST', body: { token }, headers: { origin: 'http://evil.test' } },
