@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import {
   chmodSync,
   chownSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
