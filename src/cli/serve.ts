@@ -179,7 +179,9 @@ const deliveryWords = {
 
 function firstSteps({ dataDir }: Settings, http: string, { secret, signInToken }: Development): string[] {
   const page = `http://${http}/sign-in#${signInToken}`
-  const signIn = signInToken ? ['  The dashboard, signed in by this link once:', `  ${page}`, ''] : []
+  const signIn = signInToken
+    ? ['  The dashboard, signed in by this link once; each start prints another:', `  ${page}`, '']
+    : []
   const key = secret
     ? [`  Your key, kept in ${dataDir}/development-key:`, `  ${secret}`]
     : [keptKeyWords(`${dataDir}/development-key`)]

@@ -35,7 +35,10 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   marketing_not_available: [403, 'Marketing mail is not available on this deployment.'],
   insufficient_scope: [403, 'The API key does not have the scope that this operation needs.'],
   organization_inactive: [403, 'The organization is not active: the operator has to approve it.'],
-  inbox_not_allowed: [403, 'The API key is restricted to other inboxes.'],
+  inbox_not_allowed: [
+    403,
+    'The API key is restricted to some inboxes: this is about another one, or about the whole organization.',
+  ],
   recipient_domain_not_allowed: [403, 'The API key may not send to this domain.'],
   send_mode_reply_only: [403, 'The API key may only reply to messages in a thread.'],
   sender_not_allowed: [403, 'The sender is not on a domain of the organization that is proved for sending.'],
