@@ -27,7 +27,8 @@ export async function claimFolder(db: Db, dataDir: string): Promise<ClaimedFolde
     throw new StartRefused(
       'data folder',
       `another posthorn serves ${dataDir}`,
-      `stop it first, or set POSTHORN_DATA_DIR to another folder, or, if this folder is a copy of another node's, delete its folder-id`,
+      `stop it first, or set POSTHORN_DATA_DIR to another folder, or, if this folder is a copy of another ` +
+        "node's, delete its folder-id and set POSTHORN_BLOB_URL to the folder of the other nodes",
     )
   }
   client.on('error', () => {}) // the claim falls with the database; so does everything else that could be done
