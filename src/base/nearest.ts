@@ -3,10 +3,14 @@
 /** A word further away than this was meant for nothing that is known. */
 const maxDistance = 3
 
-/** The known word that the fewest slips lead to, the first of several; null where none is near. */
+/**
+ * The known word that goes on where this one ends, or else the one that the fewest slips lead to, the first of several; null
+ * where none is near.
+ */
 export function nearest(given: string, known: Iterable<string>): string | null {
   let [best, bestDistance] = [null as string | null, maxDistance + 1]
   for (const word of known) {
+    if (given && word.startsWith(`${given}_`)) return word
     const distance = Math.abs(word.length - given.length) < bestDistance ? distanceOf(given, word) : Infinity
     if (distance < bestDistance) [best, bestDistance] = [word, distance]
   }

@@ -58,7 +58,9 @@ test('check 52: who has used up the questions of his network is put off, and get
     `DKIM-Signature: v=1; a=rsa-sha256; d=evil.example; s=s${index}; h=from; bh=eA==; b=eA==\r\n`
   const signed = (first: number) => Array.from({ length: 8 }, (_, index) => signature(first + index)).join('')
   const flood = Array.from({ length: 50 }, (_, index) => send(`${signed(8 * index)}From: a@evil.example`))
-  await until('the questions to be used up', () => dns.asked.length > 80)
+  // A third of 1,024.
+  const asked = () => dns.asked.filter(({ name }) => name.includes('_domainkey')).length
+  await until('the questions to be used up', () => asked() >= 341)
   const forged = await Promise.all([
     send('From: ceo@bank.example'),
     send('From: ceo@bank.example\r\nFrom: a@evil.example'),

@@ -131,7 +131,7 @@ for (const text of oneLiners)
     const inbox = await api.want<{ id: string; address: string }>('/v1/inboxes', {
       ...{ method: 'POST', status: 201, body: { displayName: text.slice(0, 200) } },
     })
-    const name = text.slice(0, 200)
+    const name = text.slice(0, 200).trim()
     const filename = `${text.replaceAll(/[/\\]|=\?/g, '_').slice(0, 200)}.txt`
     const mailbox = (email: string) => ({ email, name: text })
     const message = await post(`/v1/inboxes/${inbox.id}/messages`, {
