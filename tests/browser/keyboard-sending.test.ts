@@ -94,6 +94,7 @@ async function suppress({ keys, api }: Stage): Promise<void> {
   await keys.press('Escape')
   await keys.closed()
   await keys.stands('button', 'Import')
+  await until('three to be suppressed', async () => (await suppressed(api)).length === 3)
   assert.deepEqual(await suppressed(api), ['ada@far.test', 'grace@far.test', 'joe@far.test'])
   const file = await keys.download('button', 'Export')
   assert.match(file.text, /^joe@far\.test,manual,/m)

@@ -186,7 +186,7 @@ test('search: a database that has an index keeps it when it is updated', async (
   await file([{ n: 51, text: 'word' }])
   const client = await db.dedicated()
   await client.query('drop table searched_inbox')
-  await client.query(readFileSync('src/store/migrations/0008_search.sql', 'utf8'))
+  await client.query(readFileSync('src/store/migrations/0007_search.sql', 'utf8'))
   client.release()
   assert.equal(await rows('searched_inbox'), 2)
   assert.deepEqual(await find('word', { limit: 500 }), range(0, 50).reverse())
