@@ -13,6 +13,8 @@ const root = resolve(import.meta.dirname, '..')
 const patterns = ['src/**/*.test.ts', 'tests/**/*.test.ts', 'bench/**/*.test.ts']
 const testLimitMs = 10 * 60_000
 const filesAtOnce = 4
+/** A browser keeps a core busy, and its tests wait for what people would see by then. */
+const browsersAtOnce = 2
 
 /** Runs a program to its end with our own output; answers whether it exited 0. */
 async function run(program: string, args: string[], env: NodeJS.ProcessEnv = process.env): Promise<boolean> {
@@ -48,14 +50,21 @@ async function runTests(files: string[]): Promise<boolean> {
     `--test-reporter=${reporter}`,
     '--test-reporter-destination=stdout',
   ])
-  const options = [...reporters, `--test-concurrency=${filesAtOnce}`, `--test-timeout=${testLimitMs}`]
+  const env = {
+    // Compiled once for all files, which takes half of what each of them starts with.
+    NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/posthorn'),
+    ...process.env,
+    POSTHORN_TEST_POSTGRES: directory,
+  }
+  const runSome = async (some: string[], atOnce: number) => {
+    const options = [...reporters, `--test-concurrency=${atOnce}`, `--test-timeout=${testLimitMs}`]
+    return some.length === 0 || (await run(process.execPath, ['--test', ...options, ...some], env))
+  }
+  const isBrowser = (file: string) => file.startsWith('tests/browser/')
   try {
-    return await run(process.execPath, ['--test', ...options, ...files], {
-      // Compiled once for all files, which takes half of what each of them starts with.
-      NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/posthorn'),
-      ...process.env,
-      POSTHORN_TEST_POSTGRES: directory,
-    })
+    const shown = await runSome(files.filter(isBrowser), browsersAtOnce)
+    const others = files.filter((file) => !isBrowser(file))
+    return (await runSome(others, filesAtOnce)) && shown
   } finally {
     await server.release()
     rmSync(folder, { recursive: true, force: true })

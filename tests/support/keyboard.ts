@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { audit } from './dashboard.ts'
 import { lastStops, ringFault, unreached } from './focus.ts'
+import { until } from './until.ts'
 
 export type Role = Parameters<Page['getByRole']>[0]
 type Name = string | RegExp
@@ -234,16 +235,18 @@ export class Keyboard {
   async #go(wanted: Locator, what: string, key: 'Tab' | 'Shift+Tab'): Promise<void> {
     await wanted.first().waitFor({ state: 'attached' })
     for (let stops = 0; stops < mostStops; stops++) {
-      if (await this.#isFocused(wanted)) return await this.#untilPressable()
+      if ((await this.#isFocused(wanted)) && (await this.#staysUntilPressable(wanted))) return
       await this.press(key)
       await this.#judgeStop()
     }
     assert.fail(`${what} is not reached by ${key}; the last stop was ${await this.look(lastStops)}`)
   }
 
-  /** What waits for an answer has the focus all the same. */
-  async #untilPressable(): Promise<void> {
-    await this.#page.locator(':focus:not([aria-disabled=true])').waitFor({ state: 'attached' })
+  /** What waits for an answer has the focus all the same; a dialog that closes may still take it elsewhere. */
+  async #staysUntilPressable(wanted: Locator): Promise<boolean> {
+    const waiting = this.#page.locator(':focus[aria-disabled=true]')
+    await until('it to be pressed', async () => (await waiting.count()) === 0)
+    return await this.#isFocused(wanted)
   }
 
   async #arrowTo(wanted: Locator, what: string): Promise<void> {
