@@ -100,6 +100,11 @@ export function startChild(
   }
 }
 
+/** How long a load may take: 20 messages a second, far fewer than any peer takes, and two minutes for the rest. */
+export function limitOf({ count = 0, durationMs = 0 }: { count?: number; durationMs?: number }): number {
+  return 120_000 + durationMs + 50 * count
+}
+
 /** Runs a program to its end, at most `timeoutMs` (120,000), and gives its standard output; throws unless it exits 0. */
 export async function runChild(
   command: string,

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Scope } from '../tests/support/until.ts'
 import { formatCase } from './report.ts'
-import { type Contender, interleave, type Outcome } from './rounds.ts'
+import { type Contender, interleave, type Outcome, type Sample } from './rounds.ts'
 import { cpuMsOf } from './usage.ts'
 
 export interface Plan {
@@ -10,9 +10,23 @@ export interface Plan {
   rounds: number
   /** How long one measurement should last. */
   targetMs: number
+  /** Part of the titles of the cases that run; null: all. */
+  caseName: string | null
+  /** How long a sustained load lasts: in its own suite, and before memory is looked at again. */
+  sustainedMs: number
+  soakMs: number
+  /** Messages a second that are taken as the most that can be had; null: it is found out. */
+  topRate: number | null
   /** `quick` only proves that everything runs: few cases, small loads. */
   extent: 'quick' | 'full'
   print(text: string): void
+}
+
+/** What a contender costs is read from its programs and, where it has one, from its database. */
+export interface Measured {
+  pids(): number[]
+  /** Bytes written to the write-ahead log so far. */
+  walBytes?(): Promise<number>
 }
 
 /** Runs to the end with whatever it started undone by `scope`. */
@@ -37,6 +51,7 @@ export async function runCase<Peer>(
   entrants: Entrant<Peer>[],
   contend: (peer: Peer, name: string) => Contender['measure'],
 ): Promise<void> {
+  if (!wantsCase(plan, title)) return
   const contenders = entrants.flatMap((entrant) =>
     'peer' in entrant ? [{ name: entrant.name, measure: contend(entrant.peer, entrant.name) }] : [],
   )
@@ -50,19 +65,38 @@ export async function runCase<Peer>(
   plan.print(formatCase(title, outcomes))
 }
 
+/** Whether a case of this title is asked for. */
+export function wantsCase({ caseName }: Plan, title: string): boolean {
+  return caseName === null || title.includes(caseName)
+}
+
+interface Cost {
+  loadCpuUs: number
+  cpuUs: number
+  /** Empty for who has no database. */
+  wal: Sample
+}
+
 /**
  * Runs `load` and gives the CPU that the programs used for each of its messages, in microseconds: until it was over, and
  * until they were quiet again, so that nothing put off is forgotten, and none of it falls into the next contender's turn.
  */
-export async function withCpu<Answer extends { messages: number }>(
-  pids: () => number[],
+export async function withCost<Answer extends { messages: number }>(
+  { pids, walBytes }: Measured,
   load: () => Promise<Answer>,
-): Promise<Answer & { loadCpuUs: number; cpuUs: number }> {
+): Promise<Answer & Cost> {
+  const walBefore = await walBytes?.()
   const beforeMs = cpuMsOf(pids())
   const answer = await load()
   const perMessage = (untilMs: number) => ((untilMs - beforeMs) * 1000) / answer.messages
   const loadCpuUs = perMessage(cpuMsOf(pids()))
-  return { ...answer, loadCpuUs, cpuUs: perMessage(await quietCpuMs(pids)) }
+  const cpuUs = perMessage(await quietCpuMs(pids))
+  const walAfter = await walBytes?.()
+  const wal: Sample =
+    walBefore === undefined || walAfter === undefined
+      ? {}
+      : { 'WAL bytes/message': (walAfter - walBefore) / answer.messages }
+  return { ...answer, loadCpuUs, cpuUs, wal }
 }
 
 /** The CPU used once it has hardly grown for 200 ms; after 5 s whatever it is by then. */

@@ -4,11 +4,12 @@ import { cpus, release, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { Endings, temporaryFolder } from './children.ts'
 import { fastifyVersion } from './peers/fastify.ts'
-import { harakaVersion } from './peers/haraka.ts'
+import { harakaVersions } from './peers/haraka.ts'
 import { pgbenchVersion } from './peers/pgbench.ts'
 import { postfixVersion } from './peers/postfix.ts'
 import { postgresVersion } from './peers/posthorn.ts'
-import { type Outcome, pairwiseRatio, spread } from './rounds.ts'
+import { opendkimVersion } from './peers/signing.ts'
+import { type Outcome, pairwiseRatio, type Sample, spread } from './rounds.ts'
 
 /** Machine, flush cost and versions, as lines of text. */
 export async function describeMachine(): Promise<string> {
@@ -18,7 +19,8 @@ export async function describeMachine(): Promise<string> {
     PostgreSQL: postgresVersion(),
     Fastify: fastifyVersion(),
     Postfix: await postfixVersion().catch(() => 'missing'),
-    Haraka: harakaVersion(),
+    opendkim: await opendkimVersion(),
+    ...harakaVersions(),
     pgbench: await pgbenchVersion(),
   }
   const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
@@ -29,11 +31,11 @@ export async function describeMachine(): Promise<string> {
   ].join('\n')
 }
 
-/** One case as a table: a block a figure, a line a contender; the last column divides the first contender by the other. */
+/** One case as a table: a block a figure, a line a contender; the first column divides the first contender by the other. */
 export function formatCase(title: string, outcomes: Outcome[]): string {
   const first = outcomes[0]
   const figures = new Set(outcomes.flatMap(({ samples }) => Object.keys(samples[0] ?? {})))
-  const rows: string[][] = [['', '', 'min', 'median', 'max', `${first?.name ?? ''} ÷ it`]]
+  const rows: string[][] = [['', '', `${first?.name ?? ''} ÷ it`, 'median', 'min', 'max']]
   for (const figure of figures) {
     for (const outcome of outcomes) {
       const values = outcome.samples.flatMap((sample) => sample[figure] ?? [])
@@ -43,13 +45,43 @@ export function formatCase(title: string, outcomes: Outcome[]): string {
       rows.push([
         figure,
         outcome.name,
-        ...[range.min, range.median, range.max].map(formatNumber),
         ratio === null ? '' : ratio.toFixed(2),
+        ...[range.median, range.min, range.max].map(formatNumber),
       ])
     }
   }
   const absences = outcomes.flatMap(({ name, absence }) => (absence ? [`  ${name}: ${absence}`] : []))
   return [title, ...(rows.length > 1 ? align(rows) : []), ...absences, ''].join('\n')
+}
+
+/** A table of figures that were measured once: a line a figure, a column each of those that have them. */
+export function formatFigures(title: string, columns: readonly { name: string; sample: Sample }[]): string {
+  const figures = Object.keys(columns[0]?.sample ?? {})
+  const rows = figures.map((figure) => [
+    figure,
+    ...columns.map(({ sample }) => formatNumber(sample[figure]!)),
+  ])
+  const widths = columns.map((_, column) => Math.max(8, ...rows.map((row) => row[column + 1]!.length)))
+  const label = Math.max(...figures.map(({ length }) => length))
+  const lines = rows.map(([figure, ...cells]) => {
+    return `  ${figure!.padEnd(label)}  ${cells.map((cell, column) => cell.padStart(widths[column]!)).join('  ')}`
+  })
+  return [title, ...lines].join('\n')
+}
+
+/** The course of a figure as one line of bars, each the highest of its part of the time; nothing of no values. */
+export function formatCourse(label: string, values: readonly number[], unit: string, width = 60): string {
+  if (values.length === 0) return ''
+  const bars = '▁▂▃▄▅▆▇█'
+  const columns = Math.min(width, values.length)
+  const highest = Math.max(...values)
+  const drawn = Array.from({ length: columns }, (_, column) => {
+    const from = Math.floor((column * values.length) / columns)
+    const until = Math.floor(((column + 1) * values.length) / columns)
+    const value = Math.max(...values.slice(from, until))
+    return bars[highest > 0 ? Math.round((value / highest) * (bars.length - 1)) : 0]
+  })
+  return `  ${drawn.join('')}  ${label}, up to ${formatNumber(highest)} ${unit}`
 }
 
 function align(rows: string[][]): string[] {

@@ -11,6 +11,7 @@ import { benchMemory } from './suites/memory.ts'
 import { benchMetrics } from './suites/metrics.ts'
 import { benchOutbound } from './suites/outbound.ts'
 import { benchSend } from './suites/send.ts'
+import { benchSustained } from './suites/sustained.ts'
 import { benchWebhooks } from './suites/webhooks.ts'
 
 const suites: Record<string, Suite> = {
@@ -18,6 +19,7 @@ const suites: Record<string, Suite> = {
   outbound: benchOutbound,
   accept: benchAccept,
   send: benchSend,
+  sustained: benchSustained,
   memory: benchMemory,
   growth: benchGrowth,
   metrics: benchMetrics,
@@ -25,17 +27,22 @@ const suites: Record<string, Suite> = {
   webhooks: benchWebhooks,
 }
 
-const usage = `npm run bench -- [${Object.keys(suites).join('] [')}] [--quick] [--rounds N] [--seconds S]
+const usage = `npm run bench -- [${Object.keys(suites).join('] [')}] [--case NAME] [--quick]
+    [--rounds N] [--seconds S] [--rate N] [--minutes M]
 
 Every contender of a case is started, then they are loaded in turn (A B C A B C …). The first round is discarded.
+  --case NAME  only the cases whose titles have these words in them, such as '5 KB, 10'
   --quick      few cases and small loads: shows that everything runs, measures nothing
   --rounds N   rounds that count (5; quick 2)
-  --seconds S  how long one measurement should last (3; quick 0.3)
+  --seconds S  how long one measurement should last (3; quick 0.3), and each sustained load (60; quick 3)
+  --rate N     sustained: messages a second at the most, found out by a burst where it is not said
+  --minutes M  memory: how long mail goes on after the load (5; quick 0.1)
 Peers are installed by bench/peers/install.sh; one that is missing is named in its table.`
 
 const { wanted, plan } = readCommand()
 const running = new Set<Endings>()
 let interrupted = false
+let hasPrinted = false
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop())
 
 console.log(`${await describeMachine()}\n`)
@@ -54,6 +61,16 @@ for (const name of wanted) {
   }
 }
 
+if (plan.caseName !== null && !hasPrinted) {
+  console.log(`no case of ${wanted.join(', ')} has '${plan.caseName}' in its title`)
+  process.exitCode ??= 1
+}
+
+function print(text: string): void {
+  hasPrinted = true
+  console.log(text)
+}
+
 async function stop(): Promise<void> {
   interrupted = true
   for (const scope of running) await scope.run()
@@ -64,17 +81,28 @@ function readCommand(): { wanted: string[]; plan: Plan } {
   try {
     const { values, positionals } = parseArgs({
       allowPositionals: true,
-      options: { quick: { type: 'boolean' }, rounds: { type: 'string' }, seconds: { type: 'string' } },
+      options: {
+        quick: { type: 'boolean' },
+        ...{ case: { type: 'string' }, rounds: { type: 'string' }, seconds: { type: 'string' } },
+        ...{ rate: { type: 'string' }, minutes: { type: 'string' } },
+      },
     })
     const unknown = positionals.find((name) => !(name in suites))
     if (unknown) throw new Error(`there is no suite '${unknown}'`)
     const extent = values.quick ? 'quick' : 'full'
-    const rounds = readNumber(values.rounds, extent === 'quick' ? 2 : 5)
-    const targetMs = readNumber(values.seconds, extent === 'quick' ? 0.3 : 3) * 1000
-    const print = (text: string) => console.log(text)
+    const [rounds, seconds, sustained, minutes] = extent === 'quick' ? [2, 0.3, 3, 0.1] : [5, 3, 60, 5]
     return {
       wanted: positionals.length > 0 ? positionals : Object.keys(suites),
-      plan: { rounds, targetMs, extent, print },
+      plan: {
+        rounds: readNumber(values.rounds, rounds),
+        targetMs: readNumber(values.seconds, seconds) * 1000,
+        sustainedMs: readNumber(values.seconds, sustained) * 1000,
+        soakMs: readNumber(values.minutes, minutes) * 60_000,
+        topRate: values.rate === undefined ? null : readNumber(values.rate, 1),
+        caseName: values.case ?? null,
+        extent,
+        print,
+      },
     }
   } catch (error) {
     console.error(`${(error as Error).message}\n\n${usage}`)

@@ -46,7 +46,7 @@ async function runTests(files: string[]): Promise<boolean> {
     addAccount(error)
     return start()
   })
-  const reporters = ['spec', join(import.meta.dirname, 'slowest-files.ts')].flatMap((reporter) => [
+  const reporters = ['spec', join(import.meta.dirname, 'test-summary.ts')].flatMap((reporter) => [
     `--test-reporter=${reporter}`,
     '--test-reporter-destination=stdout',
   ])

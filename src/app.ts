@@ -1,29 +1,30 @@
 // The composition root: builds the parts that the roles need, hands them to each other, starts, drains and stops them.
-import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import packageJson from '../package.json' with { type: 'json' }
+import { counted } from './base/counted.ts'
 import { KeyedSignal } from './base/keyed-signal.ts'
 import { Signal } from './base/signal.ts'
-import { leaveMark, type NodeMark } from './blobs/node-marks.ts'
+import { OwnMark } from './blobs/node-marks.ts'
 import { listenAs } from './config/listener.ts'
 import type { ListenAddress } from './config/setting-values.ts'
 import { formatAddress } from './config/setting-values.ts'
-import { formerMend, holdWords, type Role, releaseMend } from './config/settings.ts'
+import { describeNames, formerMend, holdWords, namesMend, type Role, releaseMend } from './config/settings.ts'
 import { claimFolder, requireSharedBlobs } from './data-folder.ts'
 import type { Foundation } from './foundation.ts'
 import { ParsePool } from './mail/parse-pool.ts'
 import { createOperatorServer, type OperatorServer } from './operator/server.ts'
 import { startApi } from './roles/api.ts'
 import { startCertificate, startOrders } from './roles/certificate.ts'
-import { startCapture, startDelivery } from './roles/delivery.ts'
+import { createSendsAtHand, startCapture, startDelivery } from './roles/delivery.ts'
 import { startJobs } from './roles/jobs.ts'
-import { createMx, startMx } from './roles/mx.ts'
+import { createAtHand, startMx } from './roles/mx.ts'
 import type { Part, Signals } from './roles/part.ts'
 import { startFollowing } from './roles/secret-key.ts'
 import { startWebhooks } from './roles/webhooks.ts'
 import { listFormerDomains } from './store/inboxes.ts'
+import { listOtherNames } from './store/nodes.ts'
 import { Membership } from './worker/membership.ts'
 
 /** Where the service listens; null where the role is not run here. */
@@ -49,7 +50,8 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     announced: new Signal(),
     grown: new KeyedSignal(),
   }
-  const mx = createMx(roles)
+  const atHand = createAtHand(roles)
+  const sendsAtHand = createSendsAtHand(roles)
   let draining = false
   const stop = async () => {
     draining = true
@@ -76,15 +78,17 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push(await startFollowing(foundation, membership))
     // Once more, for those that start together: the later one of two finds the other before it has taken anything.
     await requireSharedBlobs(db, settings.blobFolder, number)
+    await warnOfOtherNames(foundation)
     const certificate = await startCertificate(foundation, roles, parts)
-    if (roles.includes('jobs')) parts.push(startJobs(foundation, certificate, signals, mx))
-    if (roles.includes('mx')) listening.smtp = await startMx(foundation, certificate, signals, mx, parts)
+    if (roles.includes('mx')) listening.smtp = await startMx(foundation, certificate, signals, atHand, parts)
     const sends = roles.includes('delivery')
     const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
     await announce(membership, { smtp: listening.smtp, capture })
     // The others stop to find this node before it stops to listen.
     parts.push(membership)
-    const delivery = sends ? await startDelivery(foundation, signals, membership) : null
+    // What is stopped before is still this node's: nobody takes what jobs have claimed for lost.
+    if (roles.includes('jobs')) parts.push(startJobs(foundation, certificate, signals, membership, atHand))
+    const delivery = sends ? await startDelivery(foundation, signals, membership, sendsAtHand) : null
     if (delivery) parts.push(delivery)
     if (roles.includes('webhooks'))
       parts.push(await startWebhooks(foundation, certificate, signals, membership))
@@ -93,7 +97,10 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
       signals.announced.wake()
     }
     if (roles.includes('api') || roles.includes('dashboard'))
-      Object.assign(listening, await startApi(foundation, certificate, { ...signals, wake }, roles, parts))
+      Object.assign(
+        listening,
+        await startApi(foundation, certificate, { ...signals, wake }, roles, sendsAtHand, parts),
+      )
     const { acme } = settings
     if (acme && !foundation.hold && roles.includes('jobs'))
       parts.push(startOrders(foundation, acme, certificate.changed))
@@ -105,10 +112,11 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
 }
 
 /** Null where the folder takes no file, as on a full disk: that hinders no start, and others cannot look for it. */
-async function markBlobs({ settings, log }: Foundation, folder: number): Promise<NodeMark | null> {
-  const mark = { folder, word: randomUUID() }
+async function markBlobs({ settings, log }: Foundation, folder: number): Promise<OwnMark | null> {
+  const mark = new OwnMark(settings.blobFolder, folder)
   try {
-    await leaveMark(settings.blobFolder, mark)
+    await mark.leave()
+    mark.publish()
     return mark
   } catch (error) {
     log.warn({ err: error }, 'this node cannot mark the blob folder, by which others see that they share it')
@@ -121,8 +129,14 @@ async function warnOfFormerDomains({ settings: { managedDomain }, db, log }: Fou
   for (const { domain, inboxes } of await listFormerDomains(db, managedDomain))
     log.warn(
       { domain, inboxes },
-      `${inboxes} inboxes are on ${domain}, which is not received for: ${formerMend}`,
+      `${counted(inboxes, 'inbox is', 'inboxes are')} on ${domain}, which is not received for: ${formerMend}`,
     )
+}
+
+/** Only the later one of two nodes says it; the doctor says it of both. */
+async function warnOfOtherNames({ settings, db, log }: Foundation): Promise<void> {
+  for (const names of await listOtherNames(db, settings))
+    log.warn(names, `another node ${describeNames(names)}: ${namesMend(settings)}`)
 }
 
 function warnOfHold({ hold, log }: Foundation): void {
@@ -155,9 +169,11 @@ async function startMembership(
   roles: readonly Role[],
   operator: ListenAddress,
 ): Promise<Membership> {
-  const { db, clock, log } = foundation
+  const { db, clock, log, settings } = foundation
+  const { managedDomain, mailHost } = settings
   const mark = await markBlobs(foundation, folder)
-  const program = { version: packageJson.version, roles, operator: formatAddress(operator) }
+  const names = { managedDomain, mailHost }
+  const program = { version: packageJson.version, roles, operator: formatAddress(operator), ...names }
   const membership = new Membership({ db, clock, log, mark, program })
   await membership.start()
   return membership

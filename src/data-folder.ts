@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { StartRefused } from './base/errors.ts'
 import { hasMark } from './blobs/node-marks.ts'
 import type { Db } from './postgres/db.ts'
-import { isLockOf, lockClasses } from './postgres/locks.ts'
+import { holdLock, isLockOf, lockClasses } from './postgres/locks.ts'
 import { listNodeMarks } from './store/nodes.ts'
 
 /** A folder that is this service's until `release`; `number` is its own. */
@@ -17,22 +17,15 @@ export interface ClaimedFolder {
 /** Claims the folder; refuses when another service has it. */
 export async function claimFolder(db: Db, dataDir: string): Promise<ClaimedFolder> {
   const number = await folderNumber(`${dataDir}/folder-id`)
-  const client = await db.dedicated()
-  const { rows } = await client.query('select pg_try_advisory_lock($1, $2) as mine', [
-    lockClasses.folder,
-    number,
-  ])
-  if (!rows[0].mine) {
-    client.release()
+  const lock = await holdLock(db, lockClasses.folder, number)
+  if (!lock)
     throw new StartRefused(
       'data folder',
       `another posthorn serves ${dataDir}`,
       `stop it first, or set POSTHORN_DATA_DIR to another folder, or, if this folder is a copy of another ` +
         "node's, delete its folder-id and set POSTHORN_BLOB_URL to the folder of the other nodes",
     )
-  }
-  client.on('error', () => {}) // the claim falls with the database; so does everything else that could be done
-  return { number, release: async () => client.release(true) }
+  return { number, release: async () => lock.release() }
 }
 
 /** Whether a service has claimed the folder, or the one that it is a copy of. */

@@ -4,35 +4,35 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { HttpLoad, HttpResult } from './http.ts'
+import { readPool } from './pool.ts'
+import { latencyOf, type Turn, Turns } from './schedule.ts'
 
 // One request in flight a connection, over plain sockets: on two cores a heavier client would measure itself.
 
 const load = JSON.parse(await text(process.stdin)) as HttpLoad
 const url = new URL(load.url)
-const keyLength = 16
 const latenciesMs: number[] = []
 const refused = { count: 0, first: '' }
-let sent = 0
+
+const bodies = load.bodies ? readPool(load.bodies) : []
+const heads = load.paths.map(buildHead)
+const prefix = load.keys?.prefix ?? `bench-${randomBytes(6).toString('hex')}-`
+const keyCount = load.keys?.count ?? Number.POSITIVE_INFINITY
 
 const sockets = await Promise.all(Array.from({ length: load.connections }, open))
 const startedAtMs = performance.timeOrigin + performance.now()
-const beganMs = performance.now()
-const deadlineMs = beganMs + (load.durationMs ?? Number.POSITIVE_INFINITY)
-const prefix = load.keys?.prefix ?? `bench-${randomBytes(6).toString('hex')}-`
-const keyCount = load.keys?.count ?? Number.POSITIVE_INFINITY
-const paceMs = load.perSecond === undefined ? 0 : 1000 / load.perSecond
+const turns = new Turns(load)
 await Promise.all(sockets.map((socket) => exchange(socket)))
 const endedAtMs = performance.timeOrigin + performance.now()
 for (const socket of sockets) socket.destroy()
 
-latenciesMs.sort((a, b) => a - b)
 const result: HttpResult = {
   startedAtMs,
   endedAtMs,
   answered: latenciesMs.length,
   refused: refused.count,
   firstRefusal: refused.first,
-  latencyMs: { p50: percentile(0.5), p95: percentile(0.95), p99: percentile(0.99) },
+  latencyMs: latencyOf(latenciesMs),
 }
 process.stdout.write(JSON.stringify(result))
 
@@ -44,30 +44,20 @@ async function open(): Promise<Socket> {
 
 /** Sends requests one after the other until the load is used up. */
 function exchange(socket: Socket): Promise<void> {
-  const requests = load.paths.map(buildRequest)
   let left = 0
-  let sentAtMs = 0
+  let dueAtMs = 0
   let refusal = ''
   return new Promise((resolve, reject) => {
     const next = () => {
-      if (sent >= (load.requests ?? Number.POSITIVE_INFINITY) || performance.now() >= deadlineMs)
-        return resolve()
-      const number = sent++
-      if (paceMs === 0) return ask(number)
-      // What waits for a free connection has waited for its answer as well.
-      const dueAtMs = beganMs + number * paceMs
+      const turn = turns.take()
+      if (turn === null) return resolve()
+      dueAtMs = turn.dueAtMs
       const earlyMs = dueAtMs - performance.now()
-      if (earlyMs > 0) setTimeout(ask, earlyMs, number, dueAtMs)
-      else ask(number, dueAtMs)
-    }
-    const ask = (number: number, atMs = performance.now()) => {
-      const { bytes, keyAt } = requests[number % requests.length]!
-      if (keyAt >= 0) bytes.write((number % keyCount).toString(16).padStart(keyLength, '0'), keyAt, 'latin1')
-      sentAtMs = Math.min(atMs, performance.now())
-      socket.write(bytes)
+      if (earlyMs > 0) setTimeout(ask, earlyMs, socket, turn)
+      else ask(socket, turn)
     }
     const finish = () => {
-      latenciesMs.push(performance.now() - sentAtMs)
+      latenciesMs.push(performance.now() - dueAtMs)
       if (refusal && refused.count++ === 0) refused.first = refusal.slice(0, 300)
       refusal = ''
       next()
@@ -94,30 +84,33 @@ function exchange(socket: Socket): Promise<void> {
   })
 }
 
-function buildRequest(path: string): { bytes: Buffer; keyAt: number } {
-  const body = load.body ?? ''
-  const key = `idempotency-key: ${prefix}`
+function ask(socket: Socket, { number }: Turn): void {
+  const head = heads[number % heads.length]!
+  if (load.method === 'GET') return void socket.write(`${head}\r\n`, 'latin1')
+  const ordinal = number % keyCount
+  const body = bodies[ordinal % bodies.length]!
+  socket.cork()
+  socket.write(
+    `${head}content-length: ${body.length}\r\nidempotency-key: ${prefix}${ordinal.toString(16)}\r\n\r\n`,
+    'latin1',
+  )
+  socket.write(body)
+  socket.uncork()
+}
+
+/** Of each request to `path`, without what differs, and without the empty line. */
+function buildHead(path: string): string {
   const lines = [
     `${load.method} ${path} HTTP/1.1`,
     `host: ${url.host}`,
     ...Object.entries(load.headers).map(([name, value]) => `${name}: ${value}`),
-    ...(body ? ['content-type: application/json', `content-length: ${Buffer.byteLength(body)}`] : []),
-    ...(load.method === 'POST' ? [key + '0'.repeat(keyLength)] : []),
+    ...(load.method === 'POST' ? ['content-type: application/json'] : []),
   ]
-  const head = `${lines.join('\r\n')}\r\n\r\n`
-  const keyAt = head.indexOf(key)
-  return {
-    bytes: Buffer.from(head + body),
-    keyAt: keyAt < 0 ? -1 : Buffer.byteLength(head.slice(0, keyAt + key.length)),
-  }
+  return lines.map((line) => `${line}\r\n`).join('')
 }
 
 function contentLength(head: string): number {
   const length = /\r\ncontent-length: *(\d+)\r\n/i.exec(head)?.[1]
   if (length === undefined) throw new Error('an answer without content-length')
   return Number(length)
-}
-
-function percentile(share: number): number {
-  return latenciesMs[Math.min(latenciesMs.length - 1, Math.floor(latenciesMs.length * share))] ?? 0
 }

@@ -1,28 +1,43 @@
-// SMTP load and its far end: Postfix's smtp-source and a counting smtp-sink.
-import { closeSync, existsSync, fstatSync, openSync, readSync, writeFileSync } from 'node:fs'
+// SMTP load and its far end: what is asked of the program that sends, and Postfix's counting smtp-sink.
+import { randomUUID } from 'node:crypto'
+import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Scope } from '../../tests/support/until.ts'
-import { freePort, runChild, startChild, untilReady } from '../children.ts'
+import { stuff } from '../../tests/support/wire.ts'
+import { freePort, limitOf, runChild, startChild, untilReady } from '../children.ts'
+import { type SavedPool, savePool } from './pool.ts'
+import type { Latency, Schedule } from './schedule.ts'
 import type { PreparedMail } from './verified-mail.ts'
 
-export interface SmtpLoad {
+/** What the program that sends mail is given. */
+export interface SmtpRun extends Schedule {
   port: number
   sessions: number
-  messages: number
-  sizeBytes: number
-  /** What is sent in place of so many bytes, and from whom; see `saveMail`. */
-  mail?: SavedMail
   /** Whether each message takes a connection of its own, or sessions keep theirs. */
   connections: 'per-message' | 'kept'
-}
-
-/** A whole message in a file, its lines ending as smtp-source wants them. */
-export interface SavedMail {
-  path: string
+  /** The messages as they stand on the wire, the final dot with them. */
+  pool: SavedPool
   helo: string
   from: string
+  /** Taken in turn. */
+  recipients: readonly string[]
 }
+
+export interface SmtpResult {
+  /** First connection and last reply, milliseconds since the epoch. */
+  startedAtMs: number
+  endedAtMs: number
+  accepted: number
+  refused: number
+  firstRefusal: string
+  /** From when a message was due until its 250. */
+  latencyMs: Latency
+}
+
+/** Mails that are sent in turn, and how their client says that they come. */
+export type SavedMails = Pick<SmtpRun, 'pool' | 'helo' | 'from' | 'recipients'>
 
 export interface Sink {
   port: number
@@ -32,43 +47,50 @@ export interface Sink {
   reach(total: number): Promise<number>
 }
 
-/** The one sender and the one recipient of every benchmark. */
-export const sender = 'a@x.test'
+/** The one recipient of all inbound benchmarks. */
 export const recipient = 'u@bench.test'
 
-const sourcePath = '/usr/sbin/smtp-source'
+const client = fileURLToPath(new URL('smtp-client.ts', import.meta.url))
 const sinkPath = '/usr/sbin/smtp-sink'
 
-/** Sends the load and resolves with how long it took, in milliseconds, once every message has its 250. */
-export async function sendBySmtp(load: SmtpLoad): Promise<number> {
-  requireTool(sourcePath)
-  const { sessions, messages, sizeBytes, port, mail } = load
-  const content = mail
-    ? ['-F', mail.path, '-M', mail.helo, '-f', mail.from]
-    : ['-l', `${sizeBytes}`, '-f', sender]
-  const startedMs = performance.now()
-  await runChild(sourcePath, [
-    ...(load.connections === 'kept' ? ['-d'] : []),
-    ...['-s', `${sessions}`, '-m', `${messages}`, ...content, '-t', recipient],
-    `127.0.0.1:${port}`,
-  ])
-  return performance.now() - startedMs
+/** Runs the load in a program of its own; resolves once every message has its 250, and throws where one has not. */
+export async function sendBySmtp(run: SmtpRun): Promise<SmtpResult> {
+  const result = await offerBySmtp(run)
+  if (result.refused > 0)
+    throw new Error(
+      `${result.refused} of ${result.refused + result.accepted} messages were refused: ${result.firstRefusal}`,
+    )
+  return result
 }
 
-/** Writes a message, CRLF at each line end, to a file: smtp-source puts the CRs back, and doubles dots. */
-export function saveMail(folder: string, { bytes, helo, from }: PreparedMail): SavedMail {
-  const path = join(folder, `${from}-${bytes.length}.eml`)
-  writeFileSync(path, bytes.toString('latin1').replaceAll('\r\n', '\n'), 'latin1')
-  return { path, helo, from }
+/** The same, and what is refused is only counted. */
+export async function offerBySmtp(run: SmtpRun): Promise<SmtpResult> {
+  const options = { input: JSON.stringify(run), timeoutMs: limitOf(run) }
+  return JSON.parse(await runChild(process.execPath, [client], options))
 }
 
-/** Starts smtp-sink on `port` (a free one); it takes everything and counts at each final dot. */
-export async function startSink(scope: Scope, folder: string, port?: number): Promise<Sink> {
-  requireTool(sinkPath)
+/** Writes messages, CRLF at each line end, as they stand on the wire. */
+export function saveMails(
+  folder: string,
+  mails: readonly PreparedMail[],
+  recipients: readonly string[],
+): SavedMails {
+  const { helo, from } = mails[0]!
+  const onWire = mails.map(({ bytes }) => Buffer.from(stuff(bytes)))
+  return { pool: savePool(join(folder, `${randomUUID()}.mails`), onWire), helo, from, recipients }
+}
+
+/** Starts smtp-sink on 127.0.0.1 and a free port, or elsewhere; it takes everything and counts at each final dot. */
+export async function startSink(
+  scope: Scope,
+  folder: string,
+  { host = '127.0.0.1', port }: { host?: string; port?: number } = {},
+): Promise<Sink> {
+  if (!existsSync(sinkPath)) throw new Error(`missing: ${sinkPath}, run bench/peers/install.sh`)
   const listen = port ?? (await freePort())
   const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
-  const child = startChild(scope, folder, sinkPath, [...user, '-c', `127.0.0.1:${listen}`, '2000'])
-  await untilReady(child, 'smtp-sink listens', () => isListening(listen))
+  const child = startChild(scope, folder, sinkPath, [...user, '-c', `${host}:${listen}`, '2000'])
+  await untilReady(child, 'smtp-sink listens', () => isListening(listen, host))
   const count = (): number => {
     const descriptor = openSync(child.outputPath, 'r')
     try {
@@ -83,10 +105,10 @@ export async function startSink(scope: Scope, folder: string, port?: number): Pr
   return { port: listen, count, reach: (total) => reach(count, total) }
 }
 
-/** Whether something accepts connections on this port of 127.0.0.1. */
-export function isListening(port: number): Promise<boolean> {
+/** Whether something accepts connections there. */
+export function isListening(port: number, host = '127.0.0.1'): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
+    const socket = connect(port, host)
     socket.once('connect', () => resolve(true))
     socket.once('error', () => resolve(false))
     socket.once('connect', () => socket.destroy())
@@ -104,8 +126,4 @@ async function reach(count: () => number, total: number): Promise<number> {
       throw new Error(`only ${counted} of ${total} messages reached the sink`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
-}
-
-function requireTool(path: string): void {
-  if (!existsSync(path)) throw new Error(`missing: ${path}, run bench/peers/install.sh`)
 }

@@ -2,6 +2,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import type { ZoneRecords } from '../../tests/support/dns-server.ts'
 import { signMail } from '../../tests/support/sign-mail.ts'
+import { type MailShape, writeContent, writeMessage } from './mail-content.ts'
+import { poolSizeOf } from './pool.ts'
 
 /** A message as it stands on the wire, dots not doubled, and how its client says that it comes. */
 export interface PreparedMail {
@@ -10,10 +12,13 @@ export interface PreparedMail {
   from: string
 }
 
+/** Mail of this number and shape; each number says something else. */
+export type WriteMail = (to: string, number: number, shape: MailShape) => PreparedMail
+
 /** Someone whose mail can be verified, and what DNS says for that. */
 export interface VerifiedSender {
   zone: Record<string, ZoneRecords>
-  write(to: string, bodyBytes: number): PreparedMail
+  write: WriteMail
 }
 
 // Not below .test: libunbound, which opendkim asks DNS with, says by itself that nothing is there.
@@ -31,19 +36,27 @@ export function makeVerifiedSender(): VerifiedSender {
   const plan = { domain, selector, algorithm: 'rsa-sha256', privateKey, names, ...form } as const
   return {
     zone: zoneOf(publicKey.export({ type: 'spki', format: 'der' }).toString('base64')),
-    write: (to, bodyBytes) => ({
-      bytes: signMail(writeMail(domain, to, bodyBytes), [plan]),
+    write: (to, number, shape) => ({
+      bytes: signMail(writeMail(domain, to, number, shape), [plan]),
       helo,
       from: `bounce@mail.${domain}`,
     }),
   }
 }
 
-/** The same mail without a signature, of a domain that has no records: nothing of it can be verified. */
-export function writePlainMail(to: string, bodyBytes: number): PreparedMail {
-  const from = 'unsigned.example'
-  const bytes = Buffer.from(writeMail(from, to, bodyBytes), 'latin1')
-  return { bytes, helo, from: `bounce@mail.${from}` }
+/** The same mail of another domain, without a signature. */
+export function writeUnsigned(from: string): WriteMail {
+  return (to, number, shape) => {
+    const bytes = Buffer.from(writeMail(from, to, number, shape), 'latin1')
+    return { bytes, helo, from: `bounce@mail.${from}` }
+  }
+}
+
+/** All that are sent in turn, to these recipients in turn. */
+export function writeMails(write: WriteMail, shape: MailShape, to: readonly string[]): PreparedMail[] {
+  return Array.from({ length: poolSizeOf(shape.textBytes) }, (_, number) =>
+    write(to[number % to.length]!, number, shape),
+  )
 }
 
 function zoneOf(key: string): VerifiedSender['zone'] {
@@ -64,45 +77,14 @@ function zoneOf(key: string): VerifiedSender['zone'] {
   }
 }
 
-function writeMail(from: string, to: string, bodyBytes: number): string {
-  const fields = [
-    `Received: from app3.mailer.example (app3.mailer.example [192.0.2.44])\r\n\tby ${helo} (Mailer) with ESMTPS id 4cWq1J7d2nz9sRg\r\n\tfor <${to}>; Mon, 05 Jan 2026 09:14:07 +0000 (UTC)`,
-    `Date: Mon, 05 Jan 2026 09:14:05 +0000`,
+function writeMail(from: string, to: string, number: number, shape: MailShape): string {
+  const day = String(1 + (number % 28)).padStart(2, '0')
+  return writeMessage(writeContent(number, shape), [
+    `Received: from app3.mailer.example (app3.mailer.example [192.0.2.44])\n\tby ${helo} (Mailer) with ESMTPS id 4cWq1J7d2nz9sRg\n\tfor <${to}>; ${day} Jan 2026 09:14:07 +0000 (UTC)`,
+    `Date: ${day} Jan 2026 09:14:05 +0000`,
     `From: "Accounts, Sender Ltd" <accounts@${from}>`,
     `To: ${to}`,
-    `Message-ID: <01000194f3c2a1be-7d0c2f9e-4b57-4c8a-9a35-1f0de2c4b6a8-000000@${from}>`,
-    'Subject: Your invoice 2026-0107 is ready',
-    `List-Unsubscribe: <https://${from}/unsubscribe?u=3f8a90>,\r\n <mailto:unsubscribe@${from}?subject=3f8a90>`,
-    'MIME-Version: 1.0',
-    'Content-Type: text/plain; charset=utf-8',
-    'Content-Transfer-Encoding: 7bit',
-  ]
-  return `${fields.join('\r\n')}\r\n\r\n${writeBody(bodyBytes)}`
-}
-
-/** Lines of words, some often and most of them rarely, as in prose: 900 words in 5,000 bytes, a third of them different. */
-function writeBody(bytes: number): string {
-  const random = randomNumbers()
-  const vocabulary = Array.from({ length: 600 }, () => {
-    const letters = Array.from({ length: 1 + Math.floor(8 * random()) }, () => Math.floor(26 * random()))
-    return letters.map((letter) => String.fromCharCode(97 + letter)).join('')
-  })
-  let text = ''
-  for (let column = 0; text.length < bytes; ) {
-    const word = vocabulary[Math.floor(vocabulary.length * random() ** 3)]!
-    const isFull = column + word.length > 70
-    text += isFull ? `\r\n${word}` : column === 0 ? word : ` ${word}`
-    column = isFull ? word.length : column + word.length + 1
-  }
-  return `${text.slice(0, bytes - 2).trimEnd()}\r\n`
-}
-
-/** From 0 to 1; the same ones in every run. */
-function randomNumbers(): () => number {
-  let state = 1
-  return () => {
-    // A linear congruential generator.
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
+    `Message-ID: <01000194f3c2a1be-7d0c2f9e-4b57-4c8a-9a35-${number.toString(16).padStart(12, '0')}@${from}>`,
+    `List-Unsubscribe: <https://${from}/unsubscribe?u=3f8a90>,\n <mailto:unsubscribe@${from}?subject=3f8a90>`,
+  ])
 }

@@ -1,14 +1,15 @@
-// Haraka's part of the benchmarks: takes every recipient; keeps mail in files, or relays all of it to one sink.
+// Haraka's part of the benchmarks: takes every recipient; keeps mail in files, or passes it on: to one sink, or by MX.
 const { createWriteStream, rename } = require('node:fs')
 const { join } = require('node:path')
 
 exports.register = function () {
-  const { folder, relay_port: relayPort } = this.config.get('bench.ini').main
+  const { folder, onward } = this.config.get('bench.ini').main
   this.register_hook('rcpt', 'take')
-  if (relayPort) {
+  if (onward) {
     this.register_hook('connect', 'trust')
+    if (onward === 'mx') return
     this.register_hook('get_mx', 'relay')
-    this.relayPort = Number(relayPort)
+    this.relayPort = Number(onward)
   } else {
     this.register_hook('queue', 'keep')
     this.folder = folder

@@ -15,6 +15,8 @@ import { type Scope, until } from '../../tests/support/until.ts'
 import { freePort, startChild, temporaryFolder, untilReady } from '../children.ts'
 import { isListening } from '../load/smtp.ts'
 import { treeOf } from '../usage.ts'
+import type { Wrap } from './resolver.ts'
+import { type SigningKey, signedFields } from './signing.ts'
 
 export interface Haraka {
   port: number
@@ -29,13 +31,27 @@ const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache')
 const installed = join(cache, 'posthorn-bench/haraka/node_modules/Haraka')
 const plugin = fileURLToPath(new URL('haraka-plugin.cjs', import.meta.url))
 
-/** Starts a Haraka that keeps mail in files, flushed before the 250; with `relayPort`, one that relays it there. */
-export async function startHaraka(scope: Scope, options: { relayPort?: number } = {}): Promise<Haraka> {
+interface HarakaOptions {
+  /** Where everything goes, to a port, or to the mail servers of its domains; without it mail is kept. */
+  onward?: number | 'mx'
+  /** What leaves is signed. */
+  key?: SigningKey
+  /** How it is started, where it has to ask our DNS. */
+  wrap?: Wrap
+}
+
+/** Starts a Haraka that keeps mail in files, flushed before the 250, or one that passes it on. */
+export async function startHaraka(scope: Scope, options: HarakaOptions = {}): Promise<Haraka> {
   if (!existsSync(installed)) throw new Error('missing: run bench/peers/install.sh')
   const folder = temporaryFolder(scope, 'haraka')
   const port = await freePort()
-  configure(folder, port, options.relayPort)
-  const child = startChild(scope, folder, process.execPath, [join(installed, 'bin/haraka'), '-c', folder])
+  configure(folder, port, options)
+  const { wrap = (command, args) => [command, args] } = options
+  const child = startChild(
+    scope,
+    folder,
+    ...wrap(process.execPath, [join(installed, 'bin/haraka'), '-c', folder]),
+  )
   await untilReady(child, 'Haraka listens', () => isListening(port))
   const kept = join(folder, 'kept')
   const queue = join(folder, 'queue')
@@ -51,24 +67,43 @@ export async function startHaraka(scope: Scope, options: { relayPort?: number } 
   }
 }
 
-/** The version installed, or why there is none. */
-export function harakaVersion(): string {
-  const manifest = join(installed, 'package.json')
-  return existsSync(manifest) ? JSON.parse(readFileSync(manifest, 'utf8')).version : 'missing'
+/** The versions installed of it and of its plugin that signs, or that one is missing. */
+export function harakaVersions(): { Haraka: string; 'haraka-plugin-dkim': string } {
+  const versionIn = (folder: string) => {
+    const manifest = join(folder, 'package.json')
+    return existsSync(manifest) ? JSON.parse(readFileSync(manifest, 'utf8')).version : 'missing'
+  }
+  const beside = join(installed, '../haraka-plugin-dkim')
+  return { Haraka: versionIn(installed), 'haraka-plugin-dkim': versionIn(beside) }
 }
 
-function configure(folder: string, port: number, relayPort?: number): void {
+function configure(folder: string, port: number, { onward, key }: HarakaOptions): void {
   for (const name of ['config', 'plugins', 'kept', 'partial', 'queue']) mkdirSync(join(folder, name))
   copyFileSync(plugin, join(folder, 'plugins/bench.js'))
   copyFileSync(join(installed, 'config/connection.ini'), join(folder, 'config/connection.ini'))
   const files: Record<string, string[]> = {
     'smtp.ini': [`listen=127.0.0.1:${port}`, 'nodes=0'],
     'outbound.ini': ['enable_tls=false', 'concurrency_max=100', 'local_mx_ok=true'],
-    'bench.ini': [`folder=${folder}`, ...(relayPort ? [`relay_port=${relayPort}`] : [])],
-    plugins: ['bench'],
+    'bench.ini': [`folder=${folder}`, ...(onward ? [`onward=${onward}`] : [])],
+    plugins: key ? ['bench', 'dkim'] : ['bench'],
     loglevel: ['WARN'],
     me: ['mx.bench.invalid'],
+    ...(key ? signingFiles(key) : {}),
   }
   for (const [name, lines] of Object.entries(files))
     writeFileSync(join(folder, 'config', name), `${lines.join('\n')}\n`)
+}
+
+/** For haraka-plugin-dkim, which comes with Haraka. */
+function signingFiles({ domain, selector, privateKey }: SigningKey): Record<string, string[]> {
+  const sign = [
+    'enabled=true',
+    `domain=${domain}`,
+    `selector=${selector}`,
+    `headers=${signedFields.join(',')}`,
+  ]
+  return {
+    'dkim.ini': ['[sign]', ...sign, '[canon]', 'body=relaxed', '[verify]', 'enabled=false'],
+    'dkim.private.key': [privateKey.trim()],
+  }
 }

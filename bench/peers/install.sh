@@ -35,4 +35,8 @@ if [ "$installed" != "$haraka_version" ]; then
 JSON
   npm install --prefix "$cache/haraka" --ignore-scripts --omit=dev
 fi
+# It comes with Haraka, as an option: what leaves is signed by it.
+if [ ! -e "$cache/haraka/node_modules/haraka-plugin-dkim/package.json" ]; then
+  echo "missing: haraka-plugin-dkim, without which no Haraka signs" >&2
+fi
 echo "peers are installed; Haraka $haraka_version lies in $cache/haraka"

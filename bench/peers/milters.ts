@@ -1,18 +1,16 @@
 // What Postfix verifies senders with: opendkim, opendmarc and policyd-spf, as Debian has them, asking our DNS.
-import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Scope } from '../../tests/support/until.ts'
 import { freePort, startChild, temporaryFolder, untilReady } from '../children.ts'
 import { isListening } from '../load/smtp.ts'
 import { treeOf } from '../usage.ts'
+import { resolveBy, type Wrap } from './resolver.ts'
 
 export interface Milters {
   /** Lines for Postfix's main.cf and master.cf. */
   main: string[]
   master: string[]
-  /** A command as it is started where the resolver of the system is our DNS. */
-  wrap(command: string, args: string[]): [command: string, args: string[]]
   pids(): number[]
 }
 
@@ -22,20 +20,18 @@ const packages = {
   '/usr/sbin/opendkim': 'opendkim',
   '/usr/sbin/opendmarc': 'opendmarc',
   '/usr/bin/policyd-spf': 'postfix-policyd-spf-python',
-  '/usr/bin/unshare': 'util-linux',
 }
 const suffixList = '/usr/share/publicsuffix/public_suffix_list.dat'
 
-/** Starts the two milters; policyd-spf is Postfix's to start. `dns` has port 53, for they can ask no other. */
-export async function startMilters(scope: Scope, dns: string): Promise<Milters> {
+/** Starts the two milters; policyd-spf is Postfix's to start, which is therefore started with `wrap`. */
+export async function startMilters(scope: Scope, dns: string): Promise<Milters & { wrap: Wrap }> {
   for (const [path, name] of Object.entries(packages)) {
     if (!existsSync(path)) throw new Error(`missing: ${name}, run bench/peers/install.sh`)
   }
-  if (spawnSync('/usr/bin/unshare', ['-m', 'true']).status !== 0)
-    throw new Error('missing: mount namespaces, in which the milters are given our DNS, are not allowed here')
   const folder = temporaryFolder(scope, 'milters')
   chmodSync(folder, 0o755)
-  const wrap = writeSettings(folder, dns)
+  const wrap = resolveBy(dns, folder)
+  writeSettings(folder, dns)
   const start = async (name: string, words: string[]) => {
     const port = await freePort()
     const child = startChild(
@@ -63,10 +59,9 @@ export async function startMilters(scope: Scope, dns: string): Promise<Milters> 
 }
 
 /** Debian's settings, but that clients on loopback are verified like others, and that each trusts the one before it. */
-function writeSettings(folder: string, dns: string): Milters['wrap'] {
+function writeSettings(folder: string, dns: string): void {
   const nobody = '192.0.2.1'
   const files: Record<string, string[]> = {
-    'resolv.conf': [`nameserver ${dns}`],
     ignored: [nobody],
     'opendkim.conf': [
       ...['Mode v', 'AlwaysAddARHeader yes', `AuthservID ${authservId}`],
@@ -85,6 +80,4 @@ function writeSettings(folder: string, dns: string): Milters['wrap'] {
   }
   for (const [name, lines] of Object.entries(files))
     writeFileSync(join(folder, name), `${lines.join('\n')}\n`, { mode: 0o644 })
-  const script = `mount --bind ${folder}/resolv.conf /etc/resolv.conf && exec "$@"`
-  return (command, args) => ['/usr/bin/unshare', ['-m', '/bin/sh', '-c', script, 'sh', command, ...args]]
 }

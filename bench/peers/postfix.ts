@@ -6,6 +6,7 @@ import { freePort, runChild, startChild, temporaryFolder, untilReady } from '../
 import { isListening } from '../load/smtp.ts'
 import { treeOf } from '../usage.ts'
 import type { Milters } from './milters.ts'
+import type { Wrap } from './resolver.ts'
 
 export interface Postfix {
   port: number
@@ -24,21 +25,22 @@ export interface Postfix {
 const nobody = 65_534
 
 interface PostfixOptions {
-  /** Everything is relayed there. */
-  relayPort?: number
-  /** What mail is verified with. */
+  /** Where everything goes: to a port, or to the mail servers of its domains. */
+  onward?: number | 'mx'
+  /** What mail is verified or signed with. */
   milters?: Milters
+  /** How it is started, where it has to ask our DNS. */
+  wrap?: Wrap
 }
 
-/** Starts an instance that files mail for bench.test in a maildir, or relays it. */
+/** Starts an instance that files mail for bench.test in a maildir, or passes it on. */
 export async function startPostfix(scope: Scope, options: PostfixOptions = {}): Promise<Postfix> {
   if (!existsSync('/usr/sbin/postfix')) throw new Error('missing: run bench/peers/install.sh')
   if (process.getuid?.() !== 0) throw new Error('missing: Postfix starts only as root')
   const folder = temporaryFolder(scope, 'postfix')
   const port = await freePort()
   const config = await configure(folder, port, options)
-  const { milters } = options
-  const wrap: Milters['wrap'] = milters?.wrap ?? ((command, args) => [command, args])
+  const { milters, wrap = (command, args) => [command, args] } = options
   const child = startChild(scope, folder, ...wrap('/usr/sbin/postfix', ['-c', config, 'start-fg']), {
     stop: async () => void (await runChild('/usr/sbin/postfix', ['-c', config, 'stop'])),
   })
@@ -67,24 +69,11 @@ export async function postfixVersion(): Promise<string> {
   return (await runChild('/usr/sbin/postconf', ['-dh', 'mail_version'])).trim()
 }
 
-async function configure(
-  folder: string,
-  port: number,
-  { relayPort, milters }: PostfixOptions,
-): Promise<string> {
+async function configure(folder: string, port: number, { onward, milters }: PostfixOptions): Promise<string> {
   const config = join(folder, 'config')
   for (const name of ['config', 'queue', 'state', 'mail']) mkdirSync(join(folder, name), { mode: 0o755 })
   chownSync(join(folder, 'state'), Number(await runChild('id', ['-u', 'postfix'])), 0)
   chownSync(join(folder, 'mail'), nobody, nobody)
-  const onward = relayPort
-    ? [`relayhost = [127.0.0.1]:${relayPort}`, 'disable_dns_lookups = yes']
-    : [
-        'virtual_mailbox_domains = bench.test',
-        'virtual_mailbox_maps = static:u/',
-        `virtual_mailbox_base = ${folder}/mail`,
-        `virtual_uid_maps = static:${nobody}`,
-        `virtual_gid_maps = static:${nobody}`,
-      ]
   const main = [
     'compatibility_level = 3.6',
     `queue_directory = ${folder}/queue`,
@@ -98,12 +87,24 @@ async function configure(
     'mynetworks = 127.0.0.0/8',
     'alias_maps =',
     'alias_database =',
-    ...onward,
+    ...destinationOf(folder, onward),
     ...(milters?.main ?? []),
   ]
   writeFileSync(join(config, 'main.cf'), `${main.join('\n')}\n`)
   writeFileSync(join(config, 'master.cf'), masterTable(port, milters?.master ?? []))
   return config
+}
+
+function destinationOf(folder: string, onward: PostfixOptions['onward']): string[] {
+  if (onward === 'mx') return []
+  if (onward) return [`relayhost = [127.0.0.1]:${onward}`, 'disable_dns_lookups = yes']
+  return [
+    'virtual_mailbox_domains = bench.test',
+    'virtual_mailbox_maps = static:u/',
+    `virtual_mailbox_base = ${folder}/mail`,
+    `virtual_uid_maps = static:${nobody}`,
+    `virtual_gid_maps = static:${nobody}`,
+  ]
 }
 
 /** Debian's table of programs, listening on our port, without its chroot. */

@@ -4,6 +4,7 @@ import pg from 'pg'
 import { silentLog } from '../../src/base/log.ts'
 import { type EmbeddedConnection, useEmbedded } from '../../src/postgres/embedded/use-embedded.ts'
 import { type Scope, until } from '../../tests/support/until.ts'
+import type { Measured } from '../plan.ts'
 import { call, createInbox, type Posthorn } from './posthorn.ts'
 
 /** Shares the PostgreSQL of a data folder (started, if nobody runs it) until the scope ends. */
@@ -21,7 +22,20 @@ export async function openSession(scope: Scope, connection: EmbeddedConnection):
   return client
 }
 
+/** What a service costs: its programs, those of its PostgreSQL, and what that logs. */
+export async function measuredOf(scope: Scope, posthorn: Posthorn): Promise<Measured> {
+  const session = await openSession(scope, await shareDatabase(scope, posthorn.dataFolder))
+  return {
+    pids: () => [...posthorn.servicePids(), ...posthorn.databasePids()],
+    walBytes: async () => {
+      const { rows } = await session.query("select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as bytes")
+      return Number(rows[0].bytes)
+    },
+  }
+}
+
 export interface InboxCounter {
+  inboxId: string
   /** Resolves with the time (milliseconds since the epoch) at which `messages` more than at the last call were filed. */
   reach(messages: number): Promise<number>
   /** Throws unless the API shows every message that was counted. */
@@ -34,16 +48,23 @@ interface FiledMessage {
   inboundSecurity: { authentication: Record<'spf' | 'dkim' | 'dmarc', string> }
 }
 
+interface ExportPage {
+  messages: FiledMessage[]
+  nextCursor: string | null
+}
+
 /** Creates the inbox that every benchmark sends to and counts what is filed there: its rows are numbered in the store. */
 export async function countInbox(scope: Scope, posthorn: Posthorn): Promise<InboxCounter> {
   const inboxId = await createInbox(posthorn, 'u')
   const session = await openSession(scope, await shareDatabase(scope, posthorn.dataFolder))
   let total = 0
+  const exported = countExport(posthorn, inboxId)
   const filed = async () => {
     const { rows } = await session.query('select message_seq from inbox where id = $1', [inboxId])
     return Number(rows[0]?.message_seq)
   }
   return {
+    inboxId,
     reach: async (messages) => {
       total += messages
       const reached = async () => (await filed()) >= total
@@ -51,12 +72,12 @@ export async function countInbox(scope: Scope, posthorn: Posthorn): Promise<Inbo
       return Date.now()
     },
     verify: async () => {
-      const shown = await countExport(posthorn, inboxId)
+      const shown = await exported()
       if (shown !== total) throw new Error(`the API shows ${shown} of ${total} messages that were filed`)
     },
     authentication: async () => {
       const path = `/v1/inboxes/${inboxId}/export?limit=20`
-      const { messages } = await call<{ messages: FiledMessage[] }>(posthorn, { method: 'GET', path })
+      const { messages } = await call<ExportPage>(posthorn, { method: 'GET', path })
       return messages.map(({ inboundSecurity: { authentication } }) => {
         const { spf, dkim, dmarc } = authentication
         return `spf=${spf} dkim=${dkim} dmarc=${dmarc}`
@@ -65,18 +86,17 @@ export async function countInbox(scope: Scope, posthorn: Posthorn): Promise<Inbo
   }
 }
 
-async function countExport(posthorn: Posthorn, inboxId: string): Promise<number> {
-  let shown = 0
-  let cursor: string | null = null
-  do {
-    const from: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const path = `/v1/inboxes/${inboxId}/export?limit=20${from}`
-    const page = await call<{ messages: unknown[]; nextCursor: string | null }>(posthorn, {
-      method: 'GET',
-      path,
-    })
-    shown += page.messages.length
-    cursor = page.nextCursor
-  } while (cursor !== null)
-  return shown
+/** Counts what the export shows; each call begins with the last page of the one before. */
+function countExport(posthorn: Posthorn, inboxId: string): () => Promise<number> {
+  let known = { cursor: '', messages: 0 }
+  return async () => {
+    for (;;) {
+      const from = known.cursor && `&cursor=${encodeURIComponent(known.cursor)}`
+      const path = `/v1/inboxes/${inboxId}/export?limit=20${from}`
+      const page = await call<ExportPage>(posthorn, { method: 'GET', path })
+      const messages = known.messages + page.messages.length
+      if (page.nextCursor === null) return messages
+      known = { cursor: page.nextCursor, messages }
+    }
+  }
 }

@@ -17,11 +17,14 @@ export interface Posthorn {
   /** The service's own programs, and those of its PostgreSQL. */
   servicePids(): number[]
   databasePids(): number[]
+  /** What a command of its own prints with --json. */
+  // biome-ignore lint/suspicious/noExplicitAny: each command has its own answer.
+  command(...words: string[]): Promise<any>
 }
 
 interface StartOptions {
-  /** The smarthost that everything goes to; without it nothing leaves. */
-  relayPort?: number
+  /** Where everything goes: to a smarthost at a port, or to the mail servers of its domains. Without it nothing leaves. */
+  onward?: number | 'mx'
   roles?: string
   /** The resolver that it asks. */
   dns?: string
@@ -57,7 +60,9 @@ export async function startPosthorn(scope: Scope, options: StartOptions = {}): P
   const roles = options.roles ? ['--roles', options.roles] : []
   const child = startChild(scope, folder, launcher, ['serve', '--json', ...roles], { env })
   const ready = await untilReady(child, 'Posthorn is ready', () => readyLine(child))
-  const key = options.again?.key ?? (await createKey(env))
+  const command: Posthorn['command'] = async (...words) =>
+    JSON.parse(await runChild(launcher, [...words, '--json'], { env }))
+  const key = options.again?.key ?? (await createKey(command))
   const databasePids = () => programsIn(dataFolder, 'postgres')
   return {
     http: ready.http,
@@ -65,6 +70,7 @@ export async function startPosthorn(scope: Scope, options: StartOptions = {}): P
     key,
     dataFolder,
     databasePids,
+    command,
     servicePids: () => {
       const database = new Set(databasePids())
       return treeOf(child.pid).filter((pid) => !database.has(pid))
@@ -104,9 +110,6 @@ export function loadOf(posthorn: Posthorn): Pick<HttpLoad, 'url' | 'headers'> {
 }
 
 function settings(dataFolder: string, options: StartOptions): Record<string, string> {
-  const delivery: Record<string, string> = options.relayPort
-    ? { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: `smtp://127.0.0.1:${options.relayPort}` }
-    : { POSTHORN_DELIVERY: 'capture' }
   return {
     POSTHORN_DATA_DIR: dataFolder,
     POSTHORN_HTTP: '127.0.0.1:0',
@@ -116,8 +119,14 @@ function settings(dataFolder: string, options: StartOptions): Record<string, str
     POSTHORN_MANAGED_DOMAIN: 'bench.test',
     POSTHORN_LOG_LEVEL: 'warn',
     ...(options.dns && { POSTHORN_DNS: options.dns }),
-    ...delivery,
+    ...deliveryTo(options.onward),
   }
+}
+
+function deliveryTo(onward: StartOptions['onward']): Record<string, string> {
+  if (onward === undefined) return { POSTHORN_DELIVERY: 'capture' }
+  if (onward === 'mx') return { POSTHORN_DELIVERY: 'direct', POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' }
+  return { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: `smtp://127.0.0.1:${onward}` }
 }
 
 function readyLine(child: Child): { http: string; smtp: string | null } | null {
@@ -128,9 +137,7 @@ function readyLine(child: Child): { http: string; smtp: string | null } | null {
   return line ? JSON.parse(line) : null
 }
 
-async function createKey(env: Record<string, string>): Promise<string> {
-  const command = async (...args: string[]) =>
-    JSON.parse(await runChild(launcher, [...args, '--json'], { env }))
+async function createKey(command: Posthorn['command']): Promise<string> {
   const { id } = await command('org', 'create', '--name', 'Bench', '--active')
   await command(
     'org',

@@ -1,19 +1,26 @@
 // Acceptance: the send route alone, nothing delivered, against Fastify with less behind it and PostgreSQL's own ceiling.
 import type { Scope } from '../../tests/support/until.ts'
 import { temporaryFolder } from '../children.ts'
-import { type HttpLoad, perSecond, sendBody, sendByHttp } from '../load/http.ts'
+import { type HttpLoad, perSecond, saveSends, sendBody, sendByHttp } from '../load/http.ts'
+import type { SavedPool } from '../load/pool.ts'
 import { type FastifyPeer, startFastify } from '../peers/fastify.ts'
 import { type Database, preparePgbench, runPgbench } from '../peers/pgbench.ts'
 import { createInbox, loadOf, startPosthorn } from '../peers/posthorn.ts'
 import { shareDatabase } from '../peers/posthorn-store.ts'
-import { type Entrant, enter, type Plan, runCase, withCpu } from '../plan.ts'
+import { type Entrant, enter, type Plan, runCase, withCost } from '../plan.ts'
 import type { Sample } from '../rounds.ts'
 import { programsIn } from '../usage.ts'
 
 interface Acceptor {
   pids(): number[]
-  /** Takes sends of `body` for about `durationMs`; `messages` is how many it took. */
-  take(body: string, durationMs: number): Promise<Sample & { messages: number }>
+  /** Takes sends for about `durationMs`; `messages` is how many it took. */
+  take(sends: Sends, durationMs: number): Promise<{ messages: number; figures: Sample }>
+}
+
+interface Sends {
+  bodies: SavedPool
+  /** One of their size. */
+  body: string
 }
 
 const clients = 64
@@ -35,19 +42,16 @@ export async function benchAccept(scope: Scope, plan: Plan): Promise<void> {
     await enter('pgbench', async () => acceptByPgbench(needDatabase(), folder, databasePids)),
   ]
   for (const textBytes of plan.extent === 'quick' ? [1000] : [1000, 5000]) {
-    const body = sendBody('u@far.test', textBytes)
+    const send = { recipient: 'u@far.test', textBytes }
+    const sends = { bodies: saveSends(folder, send), body: sendBody(send) }
     const title = `accept, ${textBytes / 1000} KB of text, ${clients} clients`
-    await runCase(plan, title, entrants, (acceptor) => () => measure(acceptor, body, plan.targetMs))
+    await runCase(plan, title, entrants, (acceptor) => () => measure(acceptor, sends, plan.targetMs))
   }
 }
 
-async function measure(acceptor: Acceptor, body: string, durationMs: number): Promise<Sample> {
-  const {
-    messages: _,
-    cpuUs,
-    ...figures
-  } = await withCpu(acceptor.pids, () => acceptor.take(body, durationMs))
-  return { ...figures, 'CPU µs/message': cpuUs }
+async function measure(acceptor: Acceptor, sends: Sends, durationMs: number): Promise<Sample> {
+  const { cpuUs, figures } = await withCost(acceptor, () => acceptor.take(sends, durationMs))
+  return { 'CPU µs/message': cpuUs, ...figures }
 }
 
 async function acceptByPosthorn(scope: Scope): Promise<Acceptor> {
@@ -78,22 +82,22 @@ async function acceptByPgbench(
   await preparePgbench(database)
   return {
     pids: databasePids,
-    take: async (body, durationMs) => {
+    take: async ({ body }, durationMs) => {
       const { transactions, perSecond } = await runPgbench(database, { folder, body, clients, durationMs })
-      return { messages: transactions, 'accepted/s': perSecond }
+      return { messages: transactions, figures: { 'accepted/s': perSecond } }
     },
   }
 }
 
 function takeByHttp(target: Pick<HttpLoad, 'url' | 'headers' | 'paths'>): Acceptor['take'] {
-  return async (body, durationMs) => {
-    const load = { ...target, body, durationMs, connections: clients, expectStatus: '202' }
+  return async ({ bodies }, durationMs) => {
+    const load = { ...target, bodies, durationMs, connections: clients, expectStatus: '202' }
     const result = await sendByHttp({ ...load, method: 'POST' })
-    return {
-      messages: result.answered,
+    const figures = {
       'accepted/s': perSecond(result),
       'latency p50, ms': result.latencyMs.p50,
       'latency p99, ms': result.latencyMs.p99,
     }
+    return { messages: result.answered, figures }
   }
 }

@@ -2,8 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { type Scope, until } from '../../tests/support/until.ts'
 import { Endings, temporaryFolder } from '../children.ts'
-import { perSecond, sendBody, sendByHttp } from '../load/http.ts'
-import { sendBySmtp, startSink } from '../load/smtp.ts'
+import { perSecond, saveSends, sendBody, sendByHttp } from '../load/http.ts'
+import type { SavedPool } from '../load/pool.ts'
+import { recipient, saveMails, sendBySmtp, startSink } from '../load/smtp.ts'
+import { writeUnsigned } from '../load/verified-mail.ts'
 import { call, createInbox, loadOf, type Posthorn, startPosthorn } from '../peers/posthorn.ts'
 import { openSession, shareDatabase } from '../peers/posthorn-store.ts'
 import { enter, type Plan, runCase } from '../plan.ts'
@@ -13,6 +15,7 @@ interface Store {
   posthorn: Posthorn
   inboxId: string
   threadIds: string[]
+  bodies: SavedPool
 }
 
 const seed = readFileSync(new URL('growth-seed.sql', import.meta.url), 'utf8')
@@ -31,16 +34,15 @@ export async function benchGrowth(scope: Scope, plan: Plan): Promise<void> {
   await runCase(plan, 'growth, one client (accepted/s: 32)', entrants, (store) => () => measure(store, plan))
 }
 
-async function measure({ posthorn, inboxId, threadIds }: Store, plan: Plan): Promise<Sample> {
-  const requests = plan.extent === 'quick' ? 100 : 2000
+async function measure({ posthorn, inboxId, threadIds, bodies }: Store, plan: Plan): Promise<Sample> {
+  const count = plan.extent === 'quick' ? 100 : 2000
   const target = loadOf(posthorn)
-  const read = { ...target, method: 'GET', connections: 1, requests, expectStatus: '200' } as const
+  const read = { ...target, method: 'GET', connections: 1, count, expectStatus: '200' } as const
   const threads = await sendByHttp({ ...read, paths: threadIds.map((id) => `/v1/threads/${id}`) })
   const list = await sendByHttp({ ...read, paths: [`/v1/inboxes/${inboxId}/messages?limit=50`] })
-  const body = sendBody('u@far.test', textBytes)
   const path = `/v1/inboxes/${inboxId}/messages`
-  const send = { ...target, method: 'POST', paths: [path], body, expectStatus: '202' } as const
-  const single = await sendByHttp({ ...send, connections: 1, requests })
+  const send = { ...target, method: 'POST', paths: [path], bodies, expectStatus: '202' } as const
+  const single = await sendByHttp({ ...send, connections: 1, count })
   const many = await sendByHttp({ ...send, connections: 32, durationMs: plan.targetMs })
   return {
     'thread read p50, ms': threads.latencyMs.p50,
@@ -60,8 +62,8 @@ async function startStore(scope: Scope, messages: number): Promise<Store> {
   scope.after(() => first.run())
   try {
     const sink = await startSink(first, folder)
-    const again = await startPosthorn(first, { relayPort: sink.port, dataFolder: folder })
-    const inboxId = await makeTemplates(again)
+    const again = await startPosthorn(first, { onward: sink.port, dataFolder: folder })
+    const inboxId = await makeTemplates(again, folder)
     const elsewhere = await createInbox(again, 'elsewhere')
     const session = await openSession(first, await shareDatabase(first, again.dataFolder))
     const set = async (values: Record<string, unknown>) => {
@@ -82,27 +84,27 @@ async function startStore(scope: Scope, messages: number): Promise<Store> {
     )
     await first.run()
     const posthorn = await startPosthorn(scope, { roles: 'api', again })
-    return { posthorn, inboxId, threadIds: rows.map(({ id }) => id) }
+    const bodies = saveSends(folder, { recipient: 'u@far.test', textBytes })
+    return { posthorn, inboxId, bodies, threadIds: rows.map(({ id }) => id) }
   } finally {
     await first.run()
   }
 }
 
 /** One message received and one delivered, by way of the service itself; answers their inbox. */
-async function makeTemplates(posthorn: Posthorn): Promise<string> {
+async function makeTemplates(posthorn: Posthorn, folder: string): Promise<string> {
   const inboxId = await createInbox(posthorn, 'u')
+  const mail = writeUnsigned('unsigned.example')(recipient, 0, { textBytes, files: 'none' })
   await sendBySmtp({
     port: posthorn.smtpPort,
-    messages: 1,
-    sessions: 1,
-    sizeBytes: textBytes,
-    connections: 'kept',
+    ...saveMails(folder, [mail], [recipient]),
+    ...{ count: 1, sessions: 1, connections: 'kept' },
   })
   const path = `/v1/inboxes/${inboxId}/messages`
   await call(posthorn, {
     method: 'POST',
     path,
-    body: sendBody('u@far.test', textBytes),
+    body: sendBody({ recipient: 'u@far.test', textBytes }),
     key: 'bench-template',
   })
   await until('one message is filed and one delivered', async () => {

@@ -2,24 +2,34 @@
 import type { Scope } from '../../tests/support/until.ts'
 import { temporaryFolder } from '../children.ts'
 import { type BenchDns, startDns } from '../load/dns.ts'
-import { recipient, type SavedMail, type SmtpLoad, saveMail, sendBySmtp } from '../load/smtp.ts'
-import { makeVerifiedSender, type PreparedMail, writePlainMail } from '../load/verified-mail.ts'
+import { type MailShape, nameOf } from '../load/mail-content.ts'
+import { recipient, type SavedMails, type SmtpRun, saveMails, sendBySmtp } from '../load/smtp.ts'
+import {
+  makeVerifiedSender,
+  type PreparedMail,
+  type WriteMail,
+  writeMails,
+  writeUnsigned,
+} from '../load/verified-mail.ts'
 import { startHaraka } from '../peers/haraka.ts'
 import { startMilters } from '../peers/milters.ts'
 import { type Postfix, startPostfix } from '../peers/postfix.ts'
 import { startPosthorn } from '../peers/posthorn.ts'
-import { countInbox } from '../peers/posthorn-store.ts'
-import { type Entrant, enter, type Plan, runCase, withCpu } from '../plan.ts'
+import { countInbox, measuredOf } from '../peers/posthorn-store.ts'
+import { type Entrant, enter, type Measured, type Plan, runCase, wantsCase, withCost } from '../plan.ts'
 import { LoadSize, type Sample } from '../rounds.ts'
 import { benchVerdicts } from './verdicts.ts'
 
-type Shape = Pick<SmtpLoad, 'sessions' | 'sizeBytes' | 'connections'>
+interface Shape {
+  mail: MailShape
+  sessions: number
+  connections: SmtpRun['connections']
+}
 
-interface Receiver {
+interface Receiver extends Measured {
   port: number
-  pids(): number[]
   /** What it is sent. */
-  mail(sizeBytes: number): SavedMail
+  mails(shape: MailShape): SavedMails
   /** Resolves with the time (milliseconds since the epoch) at which `messages` of this load could be read; null: it has no mailbox. */
   filed(messages: number): Promise<number | null>
   /** Checks what was filed, waits until nothing is left to do, and tidies up. */
@@ -28,22 +38,30 @@ interface Receiver {
 
 interface Stage {
   dns: BenchDns
-  /** Mails by their sizes: of a sender that can be verified, and of one about which there is nothing to be found out. */
+  /** Of a sender that can be verified, and of one about which there is nothing to be found out. */
   verified: Mails
   plain: Mails
 }
 
-/** The same mail each time; as it is, or in a file. */
 interface Mails {
-  write(sizeBytes: number): PreparedMail
-  save(sizeBytes: number): SavedMail
+  /** One of them. */
+  write(): PreparedMail
+  /** Many, in a file. */
+  save(shape: MailShape): SavedMails
 }
 
-const usualBytes = 5_000
+const usual: MailShape = { textBytes: 5_000, files: 'none' }
 const allPass = 'spf=pass dkim=pass dmarc=pass'
 
 export async function benchInbound(scope: Scope, plan: Plan): Promise<void> {
+  const wanted = shapes(plan).filter((shape) => wantsCase(plan, titleOf(shape)))
   const stage = await setStage(scope)
+  if (wanted.length > 0) await benchReceivers(scope, plan, stage, wanted)
+  const mails = { signed: stage.verified.write(), unsigned: stage.plain.write() }
+  await benchVerdicts(plan, mails, stage.dns.address)
+}
+
+async function benchReceivers(scope: Scope, plan: Plan, stage: Stage, wanted: Shape[]): Promise<void> {
   const posthorn = await enter('Posthorn', () => receivePosthorn(scope, stage))
   const bare = await enter('Postfix', () => receivePostfix(scope, stage))
   const others = [
@@ -51,16 +69,14 @@ export async function benchInbound(scope: Scope, plan: Plan): Promise<void> {
     await enter('Haraka + fsync', () => receiveHaraka(scope, stage)),
   ]
   for (const entrant of [posthorn, bare, ...others]) if ('peer' in entrant) await warm(entrant.peer, plan)
-  for (const shape of shapes(plan)) {
+  for (const shape of wanted) {
     // Not next to itself: what it has put off would fall into its own next turn.
-    const plain = shape.sizeBytes === usualBytes ? [withPlainMail(posthorn, stage)] : []
+    const plain = shape.mail.textBytes === usual.textBytes ? [withPlainMail(posthorn, stage)] : []
     await runCase(plan, titleOf(shape), [posthorn, bare, ...plain, ...others], (receiver) => {
       const size = new LoadSize({ first: 200, targetMs: plan.targetMs, max: 40_000 })
       return () => measure(receiver, shape, size)
     })
   }
-  const mails = { signed: stage.verified.write(usualBytes), unsigned: stage.plain.write(usualBytes) }
-  await benchVerdicts(plan, mails, stage.dns.address)
 }
 
 async function setStage(scope: Scope): Promise<Stage> {
@@ -68,29 +84,32 @@ async function setStage(scope: Scope): Promise<Stage> {
   const folder = temporaryFolder(scope, 'mail')
   return {
     dns: await startDns(scope, sender.zone, 'example'),
-    verified: keepMails(folder, (sizeBytes) => sender.write(recipient, sizeBytes)),
-    plain: keepMails(folder, (sizeBytes) => writePlainMail(recipient, sizeBytes)),
+    verified: keepMails(folder, sender.write),
+    plain: keepMails(folder, writeUnsigned('unsigned.example')),
   }
 }
 
-function keepMails(folder: string, write: Mails['write']): Mails {
-  const saved = new Map<number, SavedMail>()
-  const save = (sizeBytes: number) => {
-    const mail = saved.get(sizeBytes) ?? saveMail(folder, write(sizeBytes))
-    saved.set(sizeBytes, mail)
-    return mail
+function keepMails(folder: string, write: WriteMail): Mails {
+  const saved = new Map<string, SavedMails>()
+  const save = (shape: MailShape) => {
+    const mails =
+      saved.get(nameOf(shape)) ?? saveMails(folder, writeMails(write, shape, [recipient]), [recipient])
+    saved.set(nameOf(shape), mails)
+    return mails
   }
-  return { write, save }
+  return { write: () => write(recipient, 0, usual), save }
 }
 
 async function measure(receiver: Receiver, shape: Shape, size: LoadSize): Promise<Sample> {
   const messages = size.count
-  const result = await withCpu(receiver.pids, async () => {
-    const startedMs = Date.now()
-    const mail = receiver.mail(shape.sizeBytes)
-    const elapsedMs = await sendBySmtp({ ...shape, mail, messages, port: receiver.port })
+  const { mail, sessions, connections } = shape
+  const mails = receiver.mails(mail)
+  const result = await withCost(receiver, async () => {
+    const load = { ...mails, sessions, connections, count: messages, port: receiver.port }
+    const { startedAtMs, endedAtMs } = await sendBySmtp(load)
     const filedAtMs = await receiver.filed(messages)
-    return { messages, elapsedMs, filedMs: filedAtMs === null ? null : filedAtMs - startedMs }
+    const filedMs = filedAtMs === null ? null : filedAtMs - startedAtMs
+    return { messages, elapsedMs: endedAtMs - startedAtMs, filedMs }
   })
   size.observe(result.elapsedMs)
   await receiver.settle()
@@ -99,6 +118,7 @@ async function measure(receiver: Receiver, shape: Shape, size: LoadSize): Promis
     'CPU µs until quiet': result.cpuUs,
     'accepted/s': (messages / result.elapsedMs) * 1000,
     ...(result.filedMs === null ? {} : { 'filed/s': (messages / result.filedMs) * 1000 }),
+    ...result.wal,
   }
 }
 
@@ -106,14 +126,14 @@ async function receivePosthorn(scope: Scope, { dns, verified, plain }: Stage): P
   const posthorn = await startPosthorn(scope, { dns: dns.address })
   const counter = await countInbox(scope, posthorn)
   const receiver: Receiver = {
+    ...(await measuredOf(scope, posthorn)),
     port: posthorn.smtpPort,
-    pids: () => [...posthorn.servicePids(), ...posthorn.databasePids()],
-    mail: verified.save,
+    mails: verified.save,
     filed: counter.reach,
     settle: counter.verify,
   }
   await sendOne(receiver)
-  await sendOne({ ...receiver, mail: plain.save })
+  await sendOne({ ...receiver, mails: plain.save })
   const found = await counter.authentication()
   if (found.join() !== [allPass, 'spf=none dkim=none dmarc=none'].join())
     throw new Error(`its verdicts are ${found.join(' and ')}`)
@@ -124,7 +144,7 @@ async function receivePosthorn(scope: Scope, { dns, verified, plain }: Stage): P
 function withPlainMail(posthorn: Entrant<Receiver>, { plain }: Stage): Entrant<Receiver> {
   const name = `${posthorn.name}, unsigned`
   if ('absence' in posthorn) return { ...posthorn, name }
-  return { name, peer: { ...posthorn.peer, mail: plain.save } }
+  return { name, peer: { ...posthorn.peer, mails: plain.save } }
 }
 
 async function receivePostfix(scope: Scope, stage: Stage): Promise<Receiver> {
@@ -134,7 +154,7 @@ async function receivePostfix(scope: Scope, stage: Stage): Promise<Receiver> {
 async function receiveVerifyingPostfix(scope: Scope, stage: Stage): Promise<Receiver> {
   if (stage.dns.host === null) throw new Error('missing: the milters ask port 53, which only root can have')
   const milters = await startMilters(scope, stage.dns.host)
-  return await receiveBy(await startPostfix(scope, { milters }), stage, allPass)
+  return await receiveBy(await startPostfix(scope, { milters, wrap: milters.wrap }), stage, allPass)
 }
 
 /** `expected`: what it says of a mail that it has received, or null where it says nothing. */
@@ -142,7 +162,7 @@ async function receiveBy(postfix: Postfix, stage: Stage, expected: string | null
   const receiver: Receiver = {
     port: postfix.port,
     pids: postfix.pids,
-    mail: stage.verified.save,
+    mails: stage.verified.save,
     filed: async (messages) => {
       await postfix.reach(messages)
       return Date.now()
@@ -174,14 +194,14 @@ async function receiveHaraka(scope: Scope, stage: Stage): Promise<Receiver> {
   return {
     port: haraka.port,
     pids: haraka.pids,
-    mail: stage.verified.save,
+    mails: stage.verified.save,
     filed: async () => null,
     settle: async () => haraka.clear(),
   }
 }
 
 async function sendOne(receiver: Receiver): Promise<void> {
-  await sendSome(receiver, { sessions: 1, messages: 1 })
+  await sendSome(receiver, { sessions: 1, count: 1 })
 }
 
 /** A program that has just started compiles what it runs; after so many mails, or this many measurements, it goes on alike. */
@@ -190,35 +210,31 @@ const warmUp = { messages: 3_000, rounds: 10 }
 async function warm(receiver: Receiver, { targetMs }: Plan): Promise<void> {
   const untilMs = performance.now() + warmUp.rounds * targetMs
   for (let sent = 0; sent < warmUp.messages && performance.now() < untilMs; sent += 200) {
-    await sendSome(receiver, { sessions: 10, messages: 200 })
+    await sendSome(receiver, { sessions: 10, count: 200 })
     await receiver.settle()
   }
 }
 
 async function sendSome(
-  { port, mail, filed }: Receiver,
-  load: Pick<SmtpLoad, 'sessions' | 'messages'>,
+  { port, mails, filed }: Receiver,
+  load: { sessions: number; count: number },
 ): Promise<void> {
-  const shape = { sizeBytes: usualBytes, connections: 'per-message' } as const
-  await sendBySmtp({ ...shape, ...load, port, mail: mail(usualBytes) })
-  await filed(load.messages)
+  await sendBySmtp({ ...mails(usual), ...load, port, connections: 'per-message' })
+  await filed(load.count)
 }
 
 function shapes(plan: Plan): Shape[] {
-  const shape = (sizeBytes: number, sessions: number): Shape => ({
-    sizeBytes,
-    sessions,
-    connections: 'per-message',
-  })
-  if (plan.extent === 'quick') return [shape(usualBytes, 10)]
+  const shape = (mail: MailShape, sessions: number): Shape => ({ mail, sessions, connections: 'per-message' })
+  if (plan.extent === 'quick' && plan.caseName === null) return [shape(usual, 10)]
   return [
-    ...[10, 1, 50].map((sessions) => shape(usualBytes, sessions)),
-    { ...shape(usualBytes, 10), connections: 'kept' },
-    ...[10, 1, 50].map((sessions) => shape(100_000, sessions)),
+    ...[10, 1, 50].map((sessions) => shape(usual, sessions)),
+    { ...shape(usual, 10), connections: 'kept' },
+    ...[10, 50].map((sessions) => shape({ ...usual, files: 'some' }, sessions)),
+    ...[10, 1, 50].map((sessions) => shape({ ...usual, textBytes: 100_000 }, sessions)),
   ]
 }
 
-function titleOf({ sizeBytes, sessions, connections }: Shape): string {
+function titleOf({ mail, sessions, connections }: Shape): string {
   const reuse = connections === 'kept' ? 'connections kept' : 'one message per connection'
-  return `inbound, ${sizeBytes / 1000} KB, ${sessions} session${sessions > 1 ? 's' : ''}, ${reuse}`
+  return `inbound, ${nameOf(mail)}, ${sessions} session${sessions > 1 ? 's' : ''}, ${reuse}`
 }

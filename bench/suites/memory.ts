@@ -1,16 +1,20 @@
-// Memory of whole program trees: at rest, and after mail has gone through in both directions.
+// Memory of whole program trees: at rest, after mail has gone through in both directions, and while it goes on.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Scope } from '../../tests/support/until.ts'
 import { temporaryFolder } from '../children.ts'
-import { sendBody, sendByHttp } from '../load/http.ts'
-import { type Sink, sendBySmtp, startSink } from '../load/smtp.ts'
+import { type BenchDns, startDns } from '../load/dns.ts'
+import { type HttpLoad, saveMailSends, sendByHttp } from '../load/http.ts'
+import type { MailShape } from '../load/mail-content.ts'
+import { repeat } from '../load/schedule.ts'
+import { recipient, type SavedMails, type Sink, saveMails, sendBySmtp, startSink } from '../load/smtp.ts'
+import { makeVerifiedSender, writeMails } from '../load/verified-mail.ts'
 import { startHaraka } from '../peers/haraka.ts'
 import { startPostfix } from '../peers/postfix.ts'
 import { createInbox, loadOf, startPosthorn } from '../peers/posthorn.ts'
 import { countInbox } from '../peers/posthorn-store.ts'
 import { enter, type Plan } from '../plan.ts'
-import { formatCase } from '../report.ts'
-import type { Outcome, Sample } from '../rounds.ts'
+import { formatCase, formatCourse } from '../report.ts'
+import { type Outcome, type Sample, spread } from '../rounds.ts'
 import { memoryOf } from '../usage.ts'
 
 interface Resident {
@@ -20,23 +24,62 @@ interface Resident {
   work(messages: number): Promise<void>
 }
 
-const sizeBytes = 5000
+/** One that is given mail at a steady rate, after the load. */
+interface Enduring extends Resident {
+  /** Takes mail each way at a quarter of the rates of `work`, for so long. */
+  endure(durationMs: number): Promise<void>
+}
+
+const shape: MailShape = { textBytes: 5_000, files: 'some' }
 const sessions = 10
 
 export async function benchMemory(scope: Scope, plan: Plan): Promise<void> {
   const messages = plan.extent === 'quick' ? 200 : 20_000
-  const sink = await startSink(scope, temporaryFolder(scope, 'memory'))
+  const folder = temporaryFolder(scope, 'memory')
+  const sink = await startSink(scope, folder)
+  const sender = makeVerifiedSender()
+  const dns = await startDns(scope, sender.zone, 'example')
+  const mails = saveMails(folder, writeMails(sender.write, shape, [recipient]), [recipient])
+  const posthorn = await enter('Posthorn', () => startBoth(scope, { dns, sink }, mails, folder))
   const entrants = [
-    await enter('Posthorn', () => startBoth(scope, sink)),
-    await enter('Postfix, receiving', () => receiveByPostfix(scope)),
-    await enter('Haraka, receiving', () => receiveByHaraka(scope)),
+    posthorn,
+    await enter('Postfix, receiving', () => receiveByPostfix(scope, mails)),
+    await enter('Haraka, receiving', () => receiveByHaraka(scope, mails)),
   ]
   const outcomes: Outcome[] = []
   for (const entrant of entrants) {
     if ('peer' in entrant) outcomes.push(...(await observe(entrant.peer, entrant.name, messages)))
     else outcomes.push({ name: entrant.name, samples: [], absence: entrant.absence })
   }
-  plan.print(formatCase(`memory, before and after ${messages} messages of 5 KB each way, MB, once`, outcomes))
+  const title = `memory, before and after ${messages} messages of 5 KB and some files each way, MB, once`
+  plan.print(formatCase(title, outcomes))
+  // Without the load there is no rate for what goes on after it.
+  if ('peer' in posthorn && outcomes[0]!.samples.length > 0) await observeCourse(posthorn.peer, plan)
+}
+
+/** Whether it grows while mail goes on: the second half of the time beside the first. */
+async function observeCourse({ parts, endure }: Enduring, { soakMs, print }: Plan): Promise<void> {
+  const course = Object.entries(parts).map(([part, pids]) => ({ part, pids, sizes: [] as number[] }))
+  const over = new AbortController()
+  const look = async () => {
+    for (const { pids, sizes } of course) sizes.push(memoryOf(pids()).pssBytes / 1e6)
+  }
+  const watched = repeat(look, soakMs / 60, over.signal)
+  try {
+    await endure(soakMs)
+  } finally {
+    over.abort()
+    await watched
+  }
+  print(`memory, ${soakMs / 60_000} minutes of mail each way, PSS in MB`)
+  for (const { part, sizes } of course) {
+    const half = sizes.length >> 1
+    const [early, late] = [sizes.slice(0, half), sizes.slice(half)].map((some) => spread(some)?.median ?? 0)
+    const [first, second] = [early!.toFixed(0), late!.toFixed(0)]
+    print(`  ${part}: ${first} in the first half, ${second} in the second`)
+    print(formatCourse(part, sizes, 'MB'))
+  }
+  print('')
 }
 
 async function observe(resident: Resident, name: string, messages: number): Promise<Outcome[]> {
@@ -52,8 +95,8 @@ async function observe(resident: Resident, name: string, messages: number): Prom
   return labelled.map(({ label, pids }, index): Outcome => {
     const after = memoryOf(pids())
     const sample: Sample = {
-      'RSS at rest': before[index]!.rssBytes / 1e6,
       'RSS after': after.rssBytes / 1e6,
+      'RSS at rest': before[index]!.rssBytes / 1e6,
       'PSS after': after.pssBytes / 1e6,
       'highest RSS': after.peakBytes / 1e6,
     }
@@ -61,41 +104,52 @@ async function observe(resident: Resident, name: string, messages: number): Prom
   })
 }
 
-async function startBoth(scope: Scope, sink: Sink): Promise<Resident> {
-  const posthorn = await startPosthorn(scope, { relayPort: sink.port })
+async function startBoth(
+  scope: Scope,
+  { dns, sink }: { dns: BenchDns; sink: Sink },
+  mails: SavedMails,
+  folder: string,
+): Promise<Enduring> {
+  const posthorn = await startPosthorn(scope, { dns: dns.address, onward: sink.port })
   const counter = await countInbox(scope, posthorn)
   const senderId = await createInbox(posthorn, 'sender')
-  const work = async (messages: number) => {
-    await sendBySmtp({ port: posthorn.smtpPort, messages, sizeBytes, sessions, connections: 'per-message' })
-    const before = sink.count()
-    await sendByHttp({
-      ...loadOf(posthorn),
-      method: 'POST',
-      paths: [`/v1/inboxes/${senderId}/messages`],
-      body: sendBody('u@far.test', sizeBytes),
-      connections: sessions,
-      requests: messages,
-      expectStatus: '202',
-    })
-    await sink.reach(before + messages)
-    await counter.reach(messages)
+  const inward = { ...mails, port: posthorn.smtpPort, sessions, connections: 'per-message' } as const
+  const outward: HttpLoad = {
+    ...{ ...loadOf(posthorn), method: 'POST', paths: [`/v1/inboxes/${senderId}/messages`] },
+    ...{ bodies: saveMailSends(folder, ['u@far.test'], shape), connections: sessions, expectStatus: '202' },
   }
-  return { parts: { service: posthorn.servicePids, PostgreSQL: posthorn.databasePids }, work }
+  const rates = { in: 0, out: 0 }
+  const work = async (messages: number) => {
+    const startedMs = Date.now()
+    await sendBySmtp({ ...inward, count: messages })
+    rates.in = (messages / ((await counter.reach(messages)) - startedMs)) * 1000
+    const before = sink.count()
+    const { startedAtMs } = await sendByHttp({ ...outward, count: messages })
+    rates.out = (messages / ((await sink.reach(before + messages)) - startedAtMs)) * 1000
+  }
+  // A quarter of each, for what comes in and what goes out have the machine together.
+  const endure = async (durationMs: number) => {
+    await Promise.all([
+      sendBySmtp({ ...inward, durationMs, perSecond: rates.in / 4 }),
+      sendByHttp({ ...outward, durationMs, perSecond: rates.out / 4 }),
+    ])
+  }
+  return { parts: { service: posthorn.servicePids, PostgreSQL: posthorn.databasePids }, work, endure }
 }
 
-async function receiveByPostfix(scope: Scope): Promise<Resident> {
+async function receiveByPostfix(scope: Scope, mails: SavedMails): Promise<Resident> {
   const postfix = await startPostfix(scope)
-  const work = async (messages: number) => {
-    await sendBySmtp({ port: postfix.port, messages, sizeBytes, sessions, connections: 'per-message' })
-    await postfix.reach(messages)
+  const work = async (count: number) => {
+    await sendBySmtp({ ...mails, port: postfix.port, count, sessions, connections: 'per-message' })
+    await postfix.reach(count)
   }
   return { parts: { '': postfix.pids }, work }
 }
 
-async function receiveByHaraka(scope: Scope): Promise<Resident> {
+async function receiveByHaraka(scope: Scope, mails: SavedMails): Promise<Resident> {
   const haraka = await startHaraka(scope)
-  const work = async (messages: number) => {
-    await sendBySmtp({ port: haraka.port, messages, sizeBytes, sessions, connections: 'per-message' })
+  const work = async (count: number) => {
+    await sendBySmtp({ ...mails, port: haraka.port, count, sessions, connections: 'per-message' })
   }
   return { parts: { '': haraka.pids }, work }
 }

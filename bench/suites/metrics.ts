@@ -19,10 +19,10 @@ export async function benchMetrics(scope: Scope, plan: Plan): Promise<void> {
 }
 
 async function measure(posthorn: Posthorn, plan: Plan): Promise<Sample> {
-  const requests = plan.extent === 'quick' ? 50 : 500
+  const count = plan.extent === 'quick' ? 50 : 500
   const read = async (hours: number) => {
     const paths = [`/v1/metrics/delivery?hours=${hours}`]
-    const load = { method: 'GET', paths, connections: 1, requests, expectStatus: '200' } as const
+    const load = { method: 'GET', paths, connections: 1, count, expectStatus: '200' } as const
     return (await sendByHttp({ ...loadOf(posthorn), ...load })).latencyMs
   }
   const [month, day] = [await read(720), await read(24)]

@@ -4,11 +4,12 @@ import { proveDomain } from '../../tests/support/customer-domain.ts'
 import { DnsServer } from '../../tests/support/dns-server.ts'
 import type { Scope } from '../../tests/support/until.ts'
 import { temporaryFolder } from '../children.ts'
-import { type HttpLoad, perSecond, sendBody, sendByHttp } from '../load/http.ts'
+import { type HttpLoad, perSecond, saveSends, sendByHttp } from '../load/http.ts'
+import type { SavedPool } from '../load/pool.ts'
 import { startFastify } from '../peers/fastify.ts'
 import { loadOf, type Posthorn, startPosthorn } from '../peers/posthorn.ts'
 import { shareDatabase } from '../peers/posthorn-store.ts'
-import { type Entrant, enter, type Plan, runCase, withCpu } from '../plan.ts'
+import { type Entrant, enter, type Plan, runCase, withCost } from '../plan.ts'
 import type { Sample } from '../rounds.ts'
 import { programsIn } from '../usage.ts'
 
@@ -25,12 +26,14 @@ const domain = 'sender.test'
 const replayed = 5_000
 
 export async function benchSend(scope: Scope, plan: Plan): Promise<void> {
+  const folder = temporaryFolder(scope, 'sends')
   const posthorn = await startSender(scope)
   const fastify = await enter('Fastify + one insert', () => startPeer(scope))
   for (const textBytes of plan.extent === 'quick' ? [1000] : [1000, 5000]) {
-    const body = sendBody('u@far.test', textBytes, `robot@${domain}`)
+    const from = `robot@${domain}`
+    const bodies = saveSends(folder, { recipient: 'u@far.test', textBytes, from })
     const keys = { prefix: `again-${textBytes}-`, count: plan.extent === 'quick' ? 100 : replayed }
-    await sendByHttp({ ...post({ ...posthorn.load, keys }, body), connections: 8, requests: keys.count })
+    await sendByHttp({ ...post({ ...posthorn.load, keys }, bodies), connections: 8, count: keys.count })
     const entrants: Entrant<Acceptor>[] = [
       { name: 'Posthorn', peer: posthorn },
       fastify,
@@ -39,7 +42,7 @@ export async function benchSend(scope: Scope, plan: Plan): Promise<void> {
     const title = `send through a domain, ${textBytes / 1000} KB of text, ${clients} clients`
     const rates: number[] = []
     await runCase(plan, title, entrants, (acceptor, name) => async () => {
-      const sample = await measureTop(acceptor, body, plan.targetMs)
+      const sample = await measureTop(acceptor, bodies, plan.targetMs)
       if (name === 'Posthorn') rates.push(sample['accepted/s']!)
       return sample
     })
@@ -49,39 +52,39 @@ export async function benchSend(scope: Scope, plan: Plan): Promise<void> {
       `the same at ${Math.round(half)} a second`,
       entrants.slice(0, 2),
       (acceptor) => () => {
-        return measurePaced(acceptor, body, plan.targetMs, half)
+        return measurePaced(acceptor, bodies, plan.targetMs, half)
       },
     )
   }
 }
 
-async function measureTop({ load, pids }: Acceptor, body: string, durationMs: number): Promise<Sample> {
+async function measureTop(acceptor: Acceptor, bodies: SavedPool, durationMs: number): Promise<Sample> {
   const take = async () => {
-    const result = await sendByHttp({ ...post(load, body), connections: clients, durationMs })
+    const result = await sendByHttp({ ...post(acceptor.load, bodies), connections: clients, durationMs })
     return { messages: result.answered, result }
   }
-  const { result, cpuUs } = await withCpu(pids, take)
+  const { result, cpuUs } = await withCost(acceptor, take)
   return {
+    'CPU µs/message': cpuUs,
     'accepted/s': perSecond(result),
     'latency p50, ms': result.latencyMs.p50,
     'latency p99, ms': result.latencyMs.p99,
-    'CPU µs/message': cpuUs,
   }
 }
 
 async function measurePaced(
   { load }: Acceptor,
-  body: string,
+  bodies: SavedPool,
   durationMs: number,
   rate: number,
 ): Promise<Sample> {
-  const paced = { ...post(load, body), connections: clients, durationMs, perSecond: rate }
+  const paced = { ...post(load, bodies), connections: clients, durationMs, perSecond: rate }
   const { latencyMs } = await sendByHttp(paced)
   return { 'latency p50, ms': latencyMs.p50, 'latency p99, ms': latencyMs.p99 }
 }
 
-function post(load: Load, body: string) {
-  return { ...load, body, method: 'POST', expectStatus: '202' } as const
+function post(load: Load, bodies: SavedPool) {
+  return { ...load, bodies, method: 'POST', expectStatus: '202' } as const
 }
 
 /** A service that only answers the API, with a domain that is proved for sending. */

@@ -8,7 +8,7 @@ import { startChild, temporaryFolder, untilReady } from '../children.ts'
 import { sendBody } from '../load/http.ts'
 import { call, createInbox, type Posthorn, startPosthorn } from '../peers/posthorn.ts'
 import { openSession, shareDatabase } from '../peers/posthorn-store.ts'
-import { enter, type Plan, runCase, withCpu } from '../plan.ts'
+import { enter, type Plan, runCase, withCost } from '../plan.ts'
 import { formatCase } from '../report.ts'
 import type { Outcome, Sample } from '../rounds.ts'
 import { memoryOf } from '../usage.ts'
@@ -76,20 +76,20 @@ async function startReceiver(scope: Scope): Promise<Receiver> {
 async function measureCalls({ posthorn, receiver, announce }: Caller, events: number): Promise<Sample> {
   const before = (await receiver.counts()).fast
   const pids = () => [...posthorn.servicePids(), ...posthorn.databasePids()]
-  const { seconds, cpuUs } = await withCpu(pids, async () => {
+  const { seconds, cpuUs } = await withCost({ pids }, async () => {
     const startedMs = performance.now()
     await announce(events)
     const have = async () => (await receiver.counts()).fast >= before + events
     await until(`${events} calls`, have, { timeoutMs: 120_000, everyMs: 10 })
     return { messages: events, seconds: (performance.now() - startedMs) / 1000 }
   })
-  return { 'calls/s': events / seconds, 'CPU µs/call': cpuUs }
+  return { 'CPU µs/call': cpuUs, 'calls/s': events / seconds }
 }
 
 async function makeAnnouncer(scope: Scope, posthorn: Posthorn): Promise<Announcer> {
   const inboxId = await createInbox(posthorn, 'sender')
   const submissions: string[] = []
-  const [path, body] = [`/v1/inboxes/${inboxId}/messages`, sendBody('u@far.test', textBytes)]
+  const [path, body] = [`/v1/inboxes/${inboxId}/messages`, sendBody({ recipient: 'u@far.test', textBytes })]
   for (let n = 0; n < messages; n++) {
     const key = randomUUIDv7()
     const accepted = await call<{ submission: { id: string } }>(posthorn, { method: 'POST', path, body, key })

@@ -1,18 +1,19 @@
 // Which known word somebody may have meant.
 
-/** A word further away than this was meant for nothing that is known. */
+/** Further away than this nothing was meant, nor than a third of the word. */
 const maxDistance = 3
 
 /**
  * The known word that goes on where this one ends, or else the one that the fewest slips lead to, the first of several; null
- * where none is near.
+ * where none is near. What all words begin with is left out of them: it would make short ones long.
  */
 export function nearest(given: string, known: Iterable<string>): string | null {
-  let [best, bestDistance] = [null as string | null, maxDistance + 1]
+  let [best, nextBest] = [null as string | null, maxDistance]
   for (const word of known) {
     if (given && word.startsWith(`${given}_`)) return word
-    const distance = Math.abs(word.length - given.length) < bestDistance ? distanceOf(given, word) : Infinity
-    if (distance < bestDistance) [best, bestDistance] = [word, distance]
+    const most = Math.min(nextBest, Math.floor(word.length / 3))
+    const distance = Math.abs(word.length - given.length) <= most ? distanceOf(given, word) : Infinity
+    if (distance <= most) [best, nextBest] = [word, distance - 1]
   }
   return best
 }

@@ -40,3 +40,15 @@ test('signal: what is cleared is forgotten', async () => {
   signal.clear()
   assert.equal(signal.isWoken, false)
 })
+
+test('signal: all who wait are woken, or some of them in the order in which they came', async () => {
+  const signal = new Signal()
+  const woken: number[] = []
+  const waiting = [1, 2, 3].map((n) => signal.wait(longMs, never).then(() => woken.push(n)))
+  signal.wakeSome(1)
+  await waiting[0]
+  assert.deepEqual([woken, signal.isWoken], [[1], false])
+  signal.wake()
+  await Promise.all(waiting)
+  assert.deepEqual(woken, [1, 2, 3])
+})

@@ -1,24 +1,58 @@
-// Marks that the nodes of one deployment leave among the blobs: who finds those of the others has their folder.
-import { readFile, writeFile } from 'node:fs/promises'
+// Marks that the nodes of one deployment leave among the blobs: who finds those of the others has their folder. Their words
+// change while the nodes run, so that a copy of the folder soon holds former ones.
+import { randomUUID } from 'node:crypto'
+import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A node's mark: whose it is, the number of its data folder, and a word that is new with each start. */
+/** A node's mark: whose it is, the number of its data folder, and the word that the others know it by. */
 export interface NodeMark {
   folder: number
   word: string
 }
 
-/** Writes the mark over that of the node's earlier start. */
-export async function leaveMark(blobFolder: string, { folder, word }: NodeMark): Promise<void> {
-  await writeFile(fileOf(blobFolder, folder), word, { mode: 0o600 })
+/** This node's mark: between `leave` and `publish` the file holds the word that the others know, and the next one. */
+export class OwnMark {
+  readonly #file: string
+  readonly #folder: number
+  #published: NodeMark | null = null
+  #next: NodeMark
+
+  constructor(blobFolder: string, folder: number) {
+    this.#file = fileOf(blobFolder, folder)
+    this.#folder = folder
+    this.#next = this.#newMark()
+  }
+
+  /** As the others know it; null before the first one. */
+  get published(): NodeMark | null {
+    return this.#published
+  }
+
+  /** Writes the next one, which is then to be made known; the same one until it is. */
+  async leave(): Promise<NodeMark> {
+    const words = [this.#next, this.#published].flatMap((mark) => mark?.word ?? [])
+    await writeFile(`${this.#file}.new`, words.join('\n'), { mode: 0o600 })
+    await rename(`${this.#file}.new`, this.#file)
+    return this.#next
+  }
+
+  /** The others know the one that was left last. */
+  publish(): void {
+    this.#published = this.#next
+    this.#next = this.#newMark()
+  }
+
+  #newMark(): NodeMark {
+    return { folder: this.#folder, word: randomUUID() }
+  }
 }
 
 export async function hasMark(blobFolder: string, { folder, word }: NodeMark): Promise<boolean> {
   const found = await readFile(fileOf(blobFolder, folder), 'utf8').catch((error) => {
     if (error.code !== 'ENOENT') throw error
-    return null
+    return ''
   })
-  return found === word
+  return found.split('\n').includes(word)
 }
 
 function fileOf(blobFolder: string, folder: number): string {

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
+import { counted } from '../base/counted.ts'
 import { createLog } from '../base/log.ts'
 import { DiskBlobs } from '../blobs/disk.ts'
 import { holdWords, releaseMend } from '../config/settings.ts'
@@ -143,10 +144,12 @@ function describe(what: string, manifest: Manifest): string {
   const lost = blobs.missing.length
   const lines = [
     `${what}, as of ${takenAt}:`,
-    `  ${tables} tables, ${rows} rows, ${formatBytes(tableBytes)} packed`,
-    `  ${blobs.count} large messages, ${formatBytes(blobs.bytes)}`,
+    `  ${counted(tables, 'table')}, ${counted(rows, 'row')}, ${formatBytes(tableBytes)} packed`,
+    `  ${counted(blobs.count, 'large message')}, ${formatBytes(blobs.bytes)}`,
     ...(lost > 0
-      ? [`  ${lost} large messages had no file, and are not in it: ${blobs.missing.slice(0, 5)}`]
+      ? [
+          `  ${counted(lost, 'large message had no file, and is', 'large messages had no file, and are')} not in it: ${blobs.missing.slice(0, 5)}`,
+        ]
       : []),
     `  the secret key ${key === 'sealed' ? 'is in it, sealed by the passphrase' : 'is not in it'}`,
   ]

@@ -1,6 +1,7 @@
 // `posthorn certificate …`: what was ordered by ACME, revoking it, and having what was refused tried again.
 import { X509Certificate } from 'node:crypto'
 import type { Command } from 'commander'
+import { counted } from '../base/counted.ts'
 import { ServiceError } from '../base/errors.ts'
 import { renewalOf } from '../flow/certificates/decide-order.ts'
 import { retryOrders, revokeStored } from '../flow/certificates/revoke-certificate.ts'
@@ -57,7 +58,8 @@ async function show(options: OutputOptions): Promise<void> {
         `ends      ${certificate.expiresAt}, renewed from ${certificate.renewalAt} on`,
       ]
     : ['There is no certificate yet.']
-  if (failures > 0) lines.push(`failing   ${failures} times, next try ${retryAt}${fault ? `: ${fault}` : ''}`)
+  if (failures > 0)
+    lines.push(`failing   ${counted(failures, 'time')}, next try ${retryAt}${fault ? `: ${fault}` : ''}`)
   for (const { name, reason, retryAt } of refusals)
     lines.push(`without   ${name}, next try ${retryAt}: ${reason}`)
   print(options, found, lines.join('\n'))

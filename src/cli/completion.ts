@@ -30,6 +30,10 @@ interface Word {
   description: string
   /** An option that takes a value. */
   takesValue: boolean
+  /** The values there are, where they are few. */
+  values: string[]
+  /** Several of them go, with commas between. */
+  isList: boolean
 }
 
 /** What may follow a command. */
@@ -44,20 +48,26 @@ function listWords(command: Command, words = ''): CommandWords[] {
   const help = command.createHelp()
   const below = help.visibleCommands(command)
   const choices = command.registeredArguments.flatMap(({ argChoices = [] }) => argChoices)
+  const options = help.visibleOptions(command).map(wordOf)
   const own: CommandWords = {
     command: words,
     below: [
       ...below.map((one) => ({ text: one.name(), description: help.subcommandDescription(one) })),
       ...choices.map((text) => ({ text, description: '' })),
-    ].map((word) => ({ ...word, takesValue: false })),
-    options: help.visibleOptions(command).map(wordOf),
+    ].map((word) => ({ ...word, takesValue: false, values: [], isList: false })),
+    options,
   }
   const deeper = command.commands.flatMap((one) => listWords(one, `${words} ${one.name()}`.trim()))
-  return [own, ...deeper]
+  // One that was chosen is not chosen again.
+  const chosen = choices.map((text) => ({ command: `${words} ${text}`, below: [], options }))
+  return [own, ...chosen, ...deeper]
 }
 
-function wordOf({ long, short, description, required, optional }: Option): Word {
-  return { text: long ?? short!, description, takesValue: required || optional }
+function wordOf({ long, short, description, required, optional, flags, argChoices = [] }: Option): Word {
+  // A shell would make names of files of `*`.
+  const values = argChoices.filter((choice) => choice !== '*')
+  const takesValue = required || optional
+  return { text: long ?? short!, description, takesValue, values, isList: /<\w+,/.test(flags) }
 }
 
 /** All commands but the program, as `$before $word` has them: ` org`, `org create`. */
@@ -67,9 +77,14 @@ function steps(all: CommandWords[]): string[] {
   )
 }
 
-function valued(all: CommandWords[]): string[] {
+/** The options with values, each once: those whose values are known, and the others' names. */
+function valued(all: CommandWords[]): { known: Word[]; others: string[] } {
   const words = all.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue))
-  return [...new Set(words.map(({ text }) => text))].sort()
+  const once = [...new Map(words.map((word) => [word.text, word])).values()]
+  const [known, others] = [true, false].map((isKnown) =>
+    once.filter(({ values }) => values.length > 0 === isKnown),
+  )
+  return { known: known!, others: others!.map(({ text }) => text).sort() }
 }
 
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
@@ -79,12 +94,18 @@ function writeBash(all: CommandWords[]): string {
     const words = [...below, ...options].map(({ text }) => text).join(' ')
     return `    ${quoted(command)}) words=${quoted(words)} ;;`
   })
+  const { known, others } = valued(all)
+  const values = known.map(({ text, values, isList }) => {
+    const list = isList ? `; list=\${current%"\${current##*,}"}; compopt -o nospace 2>/dev/null` : ''
+    return `    ${text}) words=${quoted(values.join(' '))}${list} ;;`
+  })
   return `# Completion of posthorn in bash: source <(posthorn completion bash)
 _posthorn() {
-  local word words='' before='' at
-  case "\${COMP_WORDS[COMP_CWORD - 1]}" in
-    ${valued(all).join('|')}) return ;;
-  esac
+  # Bash takes a word apart at its colons; the line has it whole.
+  local line=\${COMP_LINE:0:COMP_POINT} word words='' list='' before='' at
+  local current=\${line##*[[:space:]]}
+  local rest=\${line%"$current"}
+  rest=\${rest%"\${rest##*[![:space:]]}"}
   for ((at = 1; at < COMP_CWORD; at++)); do
     word=\${COMP_WORDS[at]}
     case "$before $word" in
@@ -94,7 +115,12 @@ _posthorn() {
   case $before in
 ${cases.join('\n')}
   esac
-  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+  case "\${rest##*[[:space:]]}" in
+${values.join('\n')}
+    ${others.join('|')}) return ;;
+  esac
+  COMPREPLY=($(compgen -P "$list" -W "$words" -- "\${current#"$list"}"))
+  if [[ $COMP_WORDBREAKS == *:* ]]; then COMPREPLY=("\${COMPREPLY[@]#"\${current%"\${current##*:}"}"}"); fi
 }
 complete -o default -F _posthorn posthorn
 `
@@ -107,13 +133,19 @@ function writeZsh(all: CommandWords[]): string {
     ({ command, below, options }) =>
       `    (${quoted(command)}) entries=(${[...below, ...options].map(entry).join(' ')}) ;;`,
   )
+  const { known, others } = valued(all)
+  const values = known.map(({ text, values, isList }) => {
+    const complete = isList ? '_sequence compadd -' : 'compadd -'
+    return `    (${text}) ${complete} ${values.join(' ')}; return ;;`
+  })
   return `#compdef posthorn
 # Completion of posthorn in zsh: source <(posthorn completion zsh)
 _posthorn() {
   local word before='' at
   local -a entries
   case "$words[CURRENT - 1]" in
-    (${valued(all).join('|')}) _files; return ;;
+${values.join('\n')}
+    (${others.join('|')}) _files; return ;;
   esac
   for ((at = 2; at < CURRENT; at++)); do
     word=$words[at]
@@ -132,13 +164,18 @@ if [ "$funcstack[1]" = _posthorn ]; then _posthorn "$@"; else compdef _posthorn 
 
 function writeFish(all: CommandWords[]): string {
   const inFish = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+  const valueFlagsOf = ({ takesValue, values, isList }: Word) => {
+    if (values.length === 0) return takesValue ? ' -r' : ''
+    const words = values.join(' ')
+    return ` -x -a ${inFish(isList ? `(__fish_append , ${words})` : words)}`
+  }
   const lines = all.flatMap(({ command, below, options }) => {
     const start = `complete -c posthorn -n ${inFish(`__posthorn_at "${command}"`)}`
     const named = ({ description }: Word) => (description ? ` -d ${inFish(description)}` : '')
     return [
       ...below.map((word) => `${start} -f -a ${inFish(word.text)}${named(word)}`),
       ...options.map(
-        (word) => `${start} -l ${word.text.replace(/^--/, '')}${word.takesValue ? ' -r' : ''}${named(word)}`,
+        (word) => `${start} -l ${word.text.replace(/^--/, '')}${valueFlagsOf(word)}${named(word)}`,
       ),
     ]
   })

@@ -1,6 +1,6 @@
 // `posthorn key …`: API keys.
 import { isIP } from 'node:net'
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { parseDuration } from '../base/duration.ts'
 import { ServiceError } from '../base/errors.ts'
 import type { InboxId, OrganizationId } from '../base/ids.ts'
@@ -34,15 +34,21 @@ export function addKeyCommands(program: Command): void {
     .description('make a key; its secret is printed once and cannot be had again')
     .requiredOption('--org <id>', 'the organization', requireUuid)
     .requiredOption('--name <name>', 'what people call it', parseName)
-    .requiredOption('--scopes <a,b>', `out of ${scopes.join(', ')}`, parseScopes)
-    .option('--kind <kind>', 'agent, server or dashboard', oneOf('agent', 'server', 'dashboard'), 'agent')
+    .addOption(
+      new Option('--scopes <a,b>', 'what it permits')
+        .choices(scopes)
+        .argParser(parseScopes)
+        .makeOptionMandatory(),
+    )
+    .addOption(
+      new Option('--kind <kind>', 'who uses it').choices(['agent', 'server', 'dashboard']).default('agent'),
+    )
     .option('--inbox <id...>', 'restrict it to these inboxes', each(/^inb_[a-f0-9]{24}$/, 'an inbox id'))
     .option('--ip <ip...>', 'take it only from these addresses', eachIp)
-    .option(
-      '--send-mode <mode>',
-      'new_and_reply or reply_only',
-      oneOf('new_and_reply', 'reply_only'),
-      'new_and_reply',
+    .addOption(
+      new Option('--send-mode <mode>', 'what it sends')
+        .choices(['new_and_reply', 'reply_only'])
+        .default('new_and_reply'),
     )
     .option('--recipient-domain <domain...>', 'let it send to these domains only', eachDomain)
     .option('--expires-in <duration>', '30d, 12h, 90m or 10s; without it, never', parseExpiry)
@@ -142,13 +148,6 @@ function parseScopes(text: string): string[] {
   if (wrong !== undefined)
     throw new InvalidArgumentError(`"${wrong}" is no scope: there are ${scopes.join(', ')}`)
   return [...new Set(names)]
-}
-
-function oneOf(...values: string[]) {
-  return (text: string) => {
-    if (!values.includes(text)) throw new InvalidArgumentError(`write ${values.join(' or ')}`)
-    return text
-  }
 }
 
 function each(pattern: RegExp, what: string) {

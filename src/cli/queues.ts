@@ -1,14 +1,20 @@
 // `posthorn queue …`: what waits for which destination, and what an operator can do about it.
 import type { Command } from 'commander'
+import { counted } from '../base/counted.ts'
 import { ServiceError } from '../base/errors.ts'
 import { cancelOrganization, cancelQueue, flushQueue, pauseQueue } from '../flow/delivering/end-deliveries.ts'
 import { specialRoutes } from '../flow/route-policy.ts'
 import type { Foundation } from '../foundation.ts'
 import { parseDomain } from '../mail/address.ts'
 import { trimDomain } from '../mail/domain-name.ts'
+import { type AttemptRow, listLastAttempts } from '../store/attempts.ts'
+import { readConversation } from '../store/conversation.ts'
 import { listQueues, type QueueRow } from '../store/routes.ts'
 import { type OutputOptions, print, table, withFoundation } from './context.ts'
+import { inertLine } from './inert-text.ts'
 import { requireUuid } from './organizations.ts'
+
+const maxAttempts = 5
 
 const queueHelp = `
 A queue bears the name of the domain that its mail goes to. Three are special: @local (our own domains),
@@ -24,7 +30,11 @@ export function addQueueCommands(program: Command): void {
     .description('queues with mail, paused ones, and those with a fault')
     .option('--json', 'print JSON')
     .action(list)
-  queue.command('show <domain>').description('one queue').option('--json', 'print JSON').action(show)
+  queue
+    .command('show <domain>')
+    .description('one queue, and what was said in the last attempts of some that wait')
+    .option('--json', 'print JSON')
+    .action(show)
   queue
     .command('pause <domain>')
     .description('put nothing more of it on the wire, what comes later included')
@@ -48,28 +58,49 @@ export function addQueueCommands(program: Command): void {
     .action(cancel)
 }
 
+const head = ['QUEUE', 'WAITING', 'ON THE WIRE', 'STATE', 'NEXT TRY', 'LAST FAULT']
+
 async function list(options: OutputOptions): Promise<void> {
   const queues = await withFoundation(({ db }) => listQueues(db, null))
-  const head = ['QUEUE', 'WAITING', 'ON THE WIRE', 'STATE', 'NEXT TRY', 'LAST FAULT']
   print(options, { queues }, queues.length > 0 ? table(head, queues.map(cells)) : 'Nothing waits.')
 }
 
 async function show(domain: string, options: OutputOptions): Promise<void> {
-  const [queue] = await withFoundation(({ db }) => listQueues(db, keyOf(domain)))
+  const key = keyOf(domain)
+  const [[queue], found] = await withFoundation(({ db }) =>
+    Promise.all([listQueues(db, key), listLastAttempts(db, key, maxAttempts)]),
+  )
   if (!queue)
     throw new ServiceError(
       'not_found',
       `there is no queue "${domain}"; "posthorn queue list" shows those there are`,
     )
+  const attempts = found.map((row) => ({ ...row, conversation: readConversation(row.conversation) }))
   print(
     options,
-    queue,
-    table(['QUEUE', 'WAITING', 'ON THE WIRE', 'STATE', 'NEXT TRY', 'LAST FAULT'], [cells(queue)]),
+    { ...queue, attempts },
+    [table(head, [cells(queue)]), ...attempts.map(describe)].join('\n\n'),
   )
 }
 
+type Attempt = Omit<AttemptRow, 'conversation'> & { conversation: ReturnType<typeof readConversation> }
+
+/** One attempt: whom it was for, with whom it was spoken, what was said. */
+function describe({ recipient, attempt, endedAt, remote, response, conversation }: Attempt): string {
+  const server = remote ? `${remote.host} [${remote.ip}] ${remote.tls ?? 'without TLS'}` : 'no server'
+  const first = `${recipient}: attempt ${attempt}, ${endedAt.toISOString()}, ${server}`
+  if (!conversation) return [first, ...(response ? [`  ${response}`] : [])].map(inertLine).join('\n')
+  const steps = conversation.steps.map(({ command, atMs, code, enhancedStatus, text }) => {
+    const reply = [code, enhancedStatus, text].filter((part) => part !== null).join(' ')
+    return `${String(atMs).padStart(8)} ms  ${command.padEnd(8)}  ${reply}`
+  })
+  const opening = conversation.isReused ? ['  over a connection that had carried mail before'] : []
+  return [first, ...opening, ...steps].map(inertLine).join('\n')
+}
+
 function cells(row: QueueRow): string[] {
-  const state = row.paused ? 'paused' : row.failures > 0 ? `blocked, ${row.failures} tries` : 'running'
+  const open = row.failures > 0 ? `blocked, ${counted(row.failures, 'try', 'tries')}` : 'running'
+  const state = row.paused ? 'paused' : open
   const next = row.notBefore ?? row.oldestDueAt
   return [
     row.key,
@@ -106,10 +137,12 @@ async function warnOfOtherQueue({ db, settings }: Foundation, key: string): Prom
   )
 }
 
+const deliveries = (count: number) => counted(count, 'delivery', 'deliveries')
+
 async function flush(domain: string, options: OutputOptions): Promise<void> {
   const key = keyOf(domain)
   const moved = await withFoundation((foundation) => flushQueue(foundation, key))
-  print(options, { queue: key, moved }, `${key}: ${moved} deliveries made due`)
+  print(options, { queue: key, moved }, `${key}: ${deliveries(moved)} made due`)
 }
 
 async function cancel(
@@ -123,10 +156,10 @@ async function cancel(
   if (org !== undefined) return await cancelOf(org, options)
   const key = keyOf(domain!)
   const cancelled = await withFoundation((foundation) => cancelQueue(foundation, key))
-  print(options, { queue: key, cancelled }, `${key}: ${cancelled} deliveries cancelled`)
+  print(options, { queue: key, cancelled }, `${key}: ${deliveries(cancelled)} cancelled`)
 }
 
 async function cancelOf(organization: string, options: OutputOptions): Promise<void> {
   const cancelled = await withFoundation((foundation) => cancelOrganization(foundation, organization))
-  print(options, { organization, cancelled }, `${organization}: ${cancelled} deliveries cancelled`)
+  print(options, { organization, cancelled }, `${organization}: ${deliveries(cancelled)} cancelled`)
 }

@@ -1,5 +1,6 @@
 // `posthorn secret …`: the key that seals what the database keeps secret, changed, and replaced where it is lost.
 import type { Command } from 'commander'
+import { counted } from '../base/counted.ts'
 import { ServiceError } from '../base/errors.ts'
 import { createLog } from '../base/log.ts'
 import { listManagedKeys, type ManagedKey } from '../flow/domains/managed-keys.ts'
@@ -45,7 +46,7 @@ async function rotate(options: OutputOptions): Promise<void> {
     const rotation = await rotateSecretKey({ db, clock, file, progress })
     const { status, resealed, unopened } = rotation
     const done = {
-      rotated: `The secret key is a new one, in ${file}; ${resealed} secrets were sealed anew.`,
+      rotated: `The secret key is a new one, in ${file}; ${counted(resealed, 'secret was', 'secrets were')} sealed anew.`,
       tidied: `An earlier change is complete: the former key is out of ${file}. For another one run this again.`,
     }
     const left = unopened.map((name) => `${name} opened with no key before, and stays as it is`)

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { App, Listening } from '../app.ts'
 import type { OrganizationId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
@@ -18,7 +18,7 @@ import {
 } from '../config/settings.ts'
 import { createKey } from '../flow/accounts/key.ts'
 import { createOrganization } from '../flow/accounts/organization.ts'
-import { linkDeveloper } from '../flow/people/sign-in-link.ts'
+import { findDevelopment, linkDeveloper } from '../flow/people/sign-in-link.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
 import { listOrganizations } from '../store/organizations.ts'
 import { loadSettings, type OutputOptions, print } from './context.ts'
@@ -36,7 +36,7 @@ export function addServeCommands(program: Command): void {
   program
     .command('serve', { isDefault: false })
     .description('run the service until it is told to stop')
-    .option('--roles <a,b>', `only these of ${allRoles.join(', ')}`, requireRoles)
+    .addOption(new Option('--roles <a,b>', 'only these').choices(allRoles).argParser<Role[]>(requireRoles))
     .option('--json', 'print one JSON line when ready, and nothing else')
     .action(serve)
   program
@@ -85,7 +85,6 @@ async function migrateOnly(options: OutputOptions): Promise<void> {
 
 /** Whoever tries things out opens more inboxes than a customer begins with. */
 const developmentInboxes = 1_000
-const developmentName = 'Development'
 
 /** What a development deployment tells whoever has started it. */
 interface Development {
@@ -99,7 +98,7 @@ interface Development {
 export async function openDevelopment(foundation: Foundation): Promise<Development> {
   const organizations = await listOrganizations(foundation.db)
   const made = organizations.length === 0 ? await makeDevelopment(foundation) : null
-  const own = made?.organizationId ?? organizations.find(({ name }) => name === developmentName)?.id
+  const own = made?.organizationId ?? (await findDevelopment(foundation))
   const signInToken = own ? await linkDeveloper(foundation, own) : null
   return { secret: made?.secret ?? null, signInToken }
 }
@@ -111,7 +110,7 @@ async function makeDevelopment(
   const managedStarter = Math.max(defaultLimits.managedStarter, developmentInboxes)
   const limits = { ...defaultLimits, managedStarter }
   const organization = await createOrganization(foundation, {
-    name: developmentName,
+    name: 'Development',
     status: 'active',
     limits,
   })

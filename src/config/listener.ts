@@ -1,7 +1,8 @@
 // A listener as a setting names it: what hinders it is told with the setting and what to write, in one line.
 import { createServer } from 'node:net'
 import { StartRefused } from '../base/errors.ts'
-import { formatAddress, type ListenAddress } from './setting-values.ts'
+import type { Reader } from './setting-reader.ts'
+import { address, formatAddress, type ListenAddress } from './setting-values.ts'
 
 export interface ListenerFault {
   reason: string
@@ -50,4 +51,9 @@ export function tryListening({ host, port }: ListenAddress): Promise<string | nu
     server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
     server.listen(port, host, () => server.close(() => resolve(null)))
   })
+}
+
+/** The setting of where a listener is, `usual` where it is not set. */
+export function readListener(reader: Reader, name: string, usual: string): ListenAddress {
+  return reader.read(name, address(usual)!, address, `one address, such as ${usual}`)
 }

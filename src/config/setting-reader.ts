@@ -40,10 +40,11 @@ export class Reader {
 
   refuseOthers(): void {
     for (const name of Object.keys(this.#environment)) {
-      if (!name.startsWith('POSTHORN_') || foreign.test(name) || this.#asked.has(name)) continue
-      const meant = nearest(name, this.#asked)
+      if (!name.startsWith(prefix) || foreign.test(name) || this.#asked.has(name)) continue
+      const known = this.names.map((one) => one.slice(prefix.length))
+      const meant = nearest(name.slice(prefix.length), known)
       throw new SettingError(
-        `${name} is not a setting${meant ? `: did you mean ${meant}?` : ':'} docs/settings.md has those there are`,
+        `${name} is not a setting${meant ? `: did you mean ${prefix}${meant}?` : ':'} docs/settings.md has those there are`,
       )
     }
   }
@@ -71,6 +72,8 @@ function mayBeSecret(name: string, text: string): boolean {
     /@|:\/|[^\s:,./]{40}/.test(text)
   )
 }
+
+const prefix = 'POSTHORN_'
 
 /** Not settings of the service: where tests find the published suites and their database. */
 const foreign = /^POSTHORN_TEST/

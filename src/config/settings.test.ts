@@ -93,7 +93,11 @@ for (const [what, environment, words] of [
     { ...oidc, POSTHORN_OIDC_ISSUER: 'https://id.example.com/?a=b' },
     /OIDC_ISSUER/,
   ],
-  ['no listener', { POSTHORN_HTTPS: '443' }, /POSTHORN_HTTPS="443" cannot be used: write 0\.0\.0\.0:443/],
+  [
+    'no listener',
+    { POSTHORN_HTTPS: '443' },
+    /POSTHORN_HTTPS="443" cannot be used: write one address, such as 0\.0\.0\.0:443/,
+  ],
 ] as const)
   test(`refused: ${what}`, () => {
     assert.throws(

@@ -13,6 +13,7 @@ import type { ClamdAddress } from '../scan/clamd.ts'
 import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/organizations.ts'
 import { percent, readAcme, readOidc, readRelay } from './linked-settings.ts'
+import { readListener } from './listener.ts'
 import { type Environment, Reader, SettingError } from './setting-reader.ts'
 import {
   address,
@@ -212,8 +213,8 @@ function readListeners(reader: Reader) {
   }
   const ranges = '10.0.0.0/8, or up to 1,000 of them separated by commas'
   return {
-    http: reader.read('POSTHORN_HTTP', { host: '127.0.0.1', port: 8025 }, address, '127.0.0.1:8025'),
-    https: reader.read('POSTHORN_HTTPS', null, address, '0.0.0.0:443'),
+    http: readListener(reader, 'POSTHORN_HTTP', '127.0.0.1:8025'),
+    https: reader.read('POSTHORN_HTTPS', null, address, 'one address, such as 0.0.0.0:443'),
     publicUrl: reader.read('POSTHORN_PUBLIC_URL', null, webUrl, 'https://mail.example.com'),
     trustedProxies: reader.read('POSTHORN_TRUSTED_PROXIES', [], cidrs, ranges),
     httpMemoryBytes: reader.read(
@@ -222,8 +223,8 @@ function readListeners(reader: Reader) {
       integer(16 << 20, 64 * 2 ** 30),
       'bytes, such as 268435456',
     ),
-    operator: reader.read('POSTHORN_OPERATOR', { host: '127.0.0.1', port: 8026 }, address, '127.0.0.1:8026'),
-    smtp: reader.read('POSTHORN_SMTP', { host: '127.0.0.1', port: 2525 }, address, '127.0.0.1:2525'),
+    operator: readListener(reader, 'POSTHORN_OPERATOR', '127.0.0.1:8026'),
+    smtp: readListener(reader, 'POSTHORN_SMTP', '127.0.0.1:2525'),
     smtpTls: certFile && keyFile ? { certFile: resolve(certFile), keyFile: resolve(keyFile) } : null,
     smtpTrusted: reader.read('POSTHORN_SMTP_TRUSTED', [], cidrs, ranges),
     blocklists: reader.read(
@@ -383,3 +384,14 @@ export const releaseMend = 'to take the place of the original: posthorn restore 
 
 /** What to do about inboxes on a managed domain of before. */
 export const formerMend = 'set POSTHORN_MANAGED_DOMAIN back to it, or have them deleted'
+
+type Names = Pick<Settings, 'managedDomain' | 'mailHost'>
+
+export function describeNames({ managedDomain, mailHost }: Names): string {
+  return `has POSTHORN_MANAGED_DOMAIN=${managedDomain} and POSTHORN_MAIL_HOST=${mailHost}`
+}
+
+/** What to do about nodes whose names differ: each refuses mail for the inboxes of the others. */
+export function namesMend(own: Names): string {
+  return `this one ${describeNames(own)}; write both alike on all nodes`
+}

@@ -15,6 +15,14 @@ export function isOwnFault(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | undefined)?.syscall !== undefined
 }
 
+/**
+ * For what fails within a batch and is no fault of the database: as one of it, so that the batch is halved until the row that
+ * it belongs to is alone, and the others do not wait for that.
+ */
+export function failAsFault(error: unknown): never {
+  throw error instanceof DbFault ? error : new DbFault(error as Error)
+}
+
 /** Whether no waiting brings the bytes of a mail back: their blob was changed, or is missing from a folder that is there. */
 export async function areBytesLost(error: unknown, blobs: Pick<DiskBlobs, 'isThere'>): Promise<boolean> {
   if (error instanceof ChangedFile) return true

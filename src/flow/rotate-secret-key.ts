@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import { checkOf, SecretBox } from '../base/secret-box.ts'
+import { othersPollMs } from '../base/signal.ts'
 import type { Db, Tx } from '../postgres/db.ts'
 import { listSealed, replaceSealed, type SecretKind, secretKinds } from '../store/sealed-secrets.ts'
 import {
@@ -46,7 +47,6 @@ export interface Rotation {
 const batchSize = 200
 /** A node reads its file again each second. */
 const nodesWaitMs = 15_000
-const nodesPollMs = 200
 const lockWaitMs = 5_000
 
 /** What each kind is sealed for. */
@@ -88,7 +88,7 @@ async function takeLock(db: Db): Promise<{ release(): void }> {
     if (lock) return lock
     if (performance.now() > untilMs)
       throw new ServiceError('unavailable', 'the secret key is being changed by another command')
-    await pause(nodesPollMs)
+    await pause(othersPollMs)
   }
 }
 
@@ -118,7 +118,7 @@ async function announceNext(
   if (!known) {
     await replaceKeyFile(file, [...keys, key]).catch((error: Error) => {
       const mend = 'add a second line yourself (openssl rand -hex 32), then run this again'
-      throw refused(`${file} cannot be written (${error.message})`, mend)
+      throw refused(`nothing is changed, for ${file} cannot be written (${error.message})`, mend)
     })
     progress(`the next key stands beside the present one in ${file}`)
   }
@@ -255,8 +255,9 @@ async function tidy({ file, progress }: Deps, { current }: KeyState): Promise<Ro
   const left = keys.filter((key) => checkOf(key).equals(current!))
   if (left.length < keys.length) {
     await replaceKeyFile(file, left).catch((error: Error) => {
-      const mend = 'take the other lines out of it yourself: the last one stays'
-      throw refused(`all is done, but ${file} cannot be written (${error.message})`, mend)
+      const line = keys.findIndex((key) => left.includes(key)) + 1
+      const mend = `leave line ${line} alone in it yourself; after that, running this again begins another change`
+      throw refused(`the change is complete, but ${file} cannot be written (${error.message})`, mend)
     })
     progress(`the former key is no longer in ${file}`)
   }
@@ -270,7 +271,7 @@ async function untilNodes(db: Db, isLate: (node: NodeKeys) => boolean, mend: str
     const late = (await listNodeKeys(db)).filter(isLate)
     if (late.length === 0) return
     if (performance.now() > untilMs) throw waiting(late, mend)
-    await pause(nodesPollMs)
+    await pause(othersPollMs)
   }
 }
 

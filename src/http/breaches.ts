@@ -96,13 +96,21 @@ function causes(breaches: readonly Breach[]): Breach[] {
     })
 }
 
-/** An object as it may be, with no more than it needs. */
-function suchAs({ type, required = [], examples = [] }: Broken): string {
+/** A list, or an object with no more than it needs, as it may be. */
+function suchAs({ required = [], examples = [] }: Broken): string {
   const [example] = examples
-  if (type !== 'object' || typeof example !== 'object' || example === null) return ''
-  const members = Object.entries(example).filter(([name]) => required.includes(name))
-  const text = members.map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`).join(', ')
-  return text === '' || text.length > maxExample ? '' : `, such as {${text}}`
+  if (typeof example !== 'object' || example === null) return ''
+  const needed = Object.entries(example).filter(([name]) => required.includes(name))
+  const text = written(Array.isArray(example) ? example : Object.fromEntries(needed))
+  return text === '{}' || text.length > maxExample ? '' : `, such as ${text}`
+}
+
+/** As JSON in one line, with spaces for who reads it. */
+function written(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(written).join(', ')}]`
+  const members = Object.entries(value).map(([name, member]) => `${JSON.stringify(name)}: ${written(member)}`)
+  return `{${members.join(', ')}}`
 }
 
 /** The names there are, where there are any: a typo is most often one of them. */

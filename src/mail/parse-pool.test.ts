@@ -15,6 +15,7 @@ import { NoBytes, ParsePool, ParseTimedOut, viewAsText } from './parse-pool.ts'
 import type { MailBytes, ReadMail } from './parse-worker.ts'
 import { ChangedFile } from './read/file-bytes.ts'
 import { parseMail } from './read/parse.ts'
+import { withoutMargins } from './read/quote.ts'
 
 function openPool(t: TestContext, timeoutMs = 10_000): ParsePool {
   const pool = new ParsePool({ threads: 1, timeoutMs })
@@ -33,10 +34,10 @@ const slowMail = Buffer.concat([
   Buffer.from('--bx\r\n'.repeat(4_000_000)),
 ])
 
-/** With long texts as strings. */
+/** With long texts as strings, and the new text where it is all of the text. */
 function asParsed(mail: ReadMail) {
-  const [text, html] = [mail.text, mail.html].map((one) => one && Buffer.from(one).toString())
-  return { ...mail, text, html }
+  const [text = '', html] = [mail.text, mail.html].map((one) => one && Buffer.from(one).toString())
+  return { ...mail, text, html, extractedText: mail.extractedText ?? withoutMargins(text ?? '') }
 }
 
 test('reads as without a thread, in order, and leaves the bytes to their owner', async (t) => {
@@ -44,11 +45,18 @@ test('reads as without a thread, in order, and leaves the bytes to their owner',
   const mails = Array.from({ length: 50 }, (_, index) =>
     Buffer.from(`Subject: ${index}\r\n\r\nbody ${index}`),
   )
-  const parsed = await Promise.all([...mails, withAttachment].map((raw) => pool.parse(raw)))
+  const long = 'ä few words\r\n'.repeat(2_000)
+  const reply = Buffer.from(`Subject: long\r\n\r\n${long}On 1 Jul 2003, Jane wrote:\r\n> old\r\n`)
+  const all = [...mails, withAttachment, reply, Buffer.from(`Content-Type: text/html\r\n\r\n${long}`)]
+  const parsed = await Promise.all(all.map((raw) => pool.parse(raw)))
   assert.deepEqual(
-    parsed,
-    [...mails, withAttachment].map((raw) => parseMail(raw)),
+    parsed.map(asParsed),
+    all.map((raw) => parseMail(raw)),
   )
+  const [short, answer, page] = [parsed[0]!, parsed.at(-2)!, parsed.at(-1)!]
+  assert.equal(short.extractedText, null)
+  assert.equal(answer.extractedText, long.replaceAll('\r', '').trim())
+  assert.ok(page.text instanceof Uint8Array && page.html instanceof Uint8Array)
   assert.equal(mails[0]?.toString(), 'Subject: 0\r\n\r\nbody 0')
 })
 
@@ -58,7 +66,10 @@ test('reads what stands in a file as what is in memory; a file that is not there
   t.after(() => rmSync(folder, { recursive: true }))
   const path = join(folder, 'mail')
   writeFileSync(path, withAttachment)
-  assert.deepEqual(await pool.parse({ path, sizeBytes: withAttachment.length }), parseMail(withAttachment))
+  assert.deepEqual(
+    asParsed(await pool.parse({ path, sizeBytes: withAttachment.length })),
+    parseMail(withAttachment),
+  )
   assert.equal(await pool.report({ path, sizeBytes: withAttachment.length }), null)
   const missing = { path: join(folder, 'none'), sizeBytes: 1 }
   const changed = { path, sizeBytes: withAttachment.length + 1 }
@@ -98,7 +109,7 @@ test('check 97: a mail that takes too long comes as plain text, its neighbours u
   ])
   assert.match(slow.note ?? '', /could not be read: it took more than 100 ms/)
   assert.ok(String(slow.text).startsWith('--bx\n'))
-  for (const neighbour of [first, last]) assert.deepEqual(neighbour, parseMail(withAttachment))
+  for (const neighbour of [first, last]) assert.deepEqual(asParsed(neighbour), parseMail(withAttachment))
 })
 
 test('hostile 17: who has no patience with a mail gets no text for it, and spares the thread those behind it', async (t) => {
@@ -112,7 +123,7 @@ test('hostile 17: who has no patience with a mail gets no text for it, and spare
   slow[0]!.catch(() => (isWanted = false))
   for (const mail of slow) await assert.rejects(mail, ParseTimedOut)
   t.diagnostic(`all were given up after ${Math.round(performance.now() - startMs)} ms`)
-  assert.deepEqual(await plain, parseMail(withAttachment))
+  assert.deepEqual(asParsed(await plain), parseMail(withAttachment))
 })
 
 test('hostile 2, 17: of a file as of what is in memory: patience, the address of a report, the bounds of text', async (t) => {

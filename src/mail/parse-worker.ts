@@ -5,6 +5,7 @@ import type { Bytes } from './read/bytes.ts'
 import { ChangedFile, FileBytes } from './read/file-bytes.ts'
 import { htmlToText } from './read/html-text.ts'
 import { type ParsedMail, parseMail } from './read/parse.ts'
+import { withoutMargins } from './read/quote.ts'
 import { type SafeHtml, safeHtml } from './read/safe-html.ts'
 import { type SearchedMail, writeVector } from './read/words.ts'
 
@@ -19,9 +20,11 @@ export type ParseRequest =
   | { kind: 'text'; html: string }
   | { kind: 'page'; html: string }
 /** A mail as it leaves the thread: a long text as its UTF-8, whose memory moves where a string is copied. */
-export type ReadMail = Omit<ParsedMail, 'text' | 'html'> & {
+export type ReadMail = Omit<ParsedMail, 'text' | 'html' | 'extractedText'> & {
   text: string | Uint8Array<ArrayBuffer>
   html: string | Uint8Array<ArrayBuffer> | null
+  /** Null where it is the text without the white space around it. */
+  extractedText: string | null
 }
 export type ParseAnswer =
   | { mail: ReadMail }
@@ -35,8 +38,8 @@ export type ParseAnswer =
   /** The mail's file could not be read, which says nothing of the mail; `code` is the system's. */
   | { unreadable: string; code: string | undefined }
 
-/** As long as the texts that have no new text apart. */
-const longText = 256 * 1024
+/** A string of this length, twice copied and then held by the heap until its mail is filed, costs more than to move its bytes. */
+const longText = 8 * 1024
 const encoder = new TextEncoder()
 
 const port = parentPort
@@ -86,8 +89,13 @@ function read(request: ReadRequest, bytes: Uint8Array | Bytes): ParseAnswer {
 }
 
 function packed(mail: ParsedMail): ReadMail {
-  const { text, html } = mail
-  return { ...mail, text: packedText(text), html: html === null ? null : packedText(html) }
+  const { text, html, extractedText } = mail
+  return {
+    ...mail,
+    text: packedText(text),
+    html: html === null ? null : packedText(html),
+    extractedText: extractedText === withoutMargins(text) ? null : extractedText,
+  }
 }
 
 function packedText(text: string): string | Uint8Array<ArrayBuffer> {

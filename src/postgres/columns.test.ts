@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { testDatabase } from '../../tests/support/postgres.ts'
-import { column, releaseColumns } from './columns.ts'
+import { column, releaseBytes } from './columns.ts'
 import { Db, DbFault } from './db.ts'
 
 const db = new Db({ connection: await testDatabase({ after }), maxConnections: 1 })
@@ -56,7 +56,7 @@ test('a text of megabytes is read as it was written, as a string and as UTF-8; i
     assert.deepEqual(row, { long, short: 'short', other: 'other' })
     const [, other] = columns
     const kept = Buffer.from(other!)
-    releaseColumns(columns)
+    releaseBytes(columns)
     assert.equal(columns[0]!.length, 0)
     assert.deepEqual(other, kept)
   }

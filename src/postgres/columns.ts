@@ -79,6 +79,7 @@ export function column<Type extends keyof Elements>(
   if (values.length === 0) return Buffer.from(scratch.subarray(0, 12))
   scratch.writeInt32BE(values.length, 12)
   scratch.writeInt32BE(first, 16)
+  reserve(headBytes, bytesIn(values))
   let end = headBytes
   for (const value of values) {
     // The length, and the largest element of a fixed size.
@@ -94,6 +95,11 @@ export function column<Type extends keyof Elements>(
   return written
 }
 
+/** What is given as bytes, so that there is room for all of it at once. */
+function bytesIn(values: readonly unknown[]): number {
+  return values.reduce<number>((sum, one) => sum + (one instanceof Uint8Array ? one.length + 4 : 0), 0)
+}
+
 /** One column of what each of the rows says. */
 export function columnOf<Type extends keyof Elements, Row>(
   type: Type,
@@ -103,13 +109,20 @@ export function columnOf<Type extends keyof Elements, Row>(
   return column(type, rows.map(read))
 }
 
+/** Below this it costs as much to give memory back as to leave it. */
+const releasedBytes = 16 << 10
+
 /**
- * Gives back the memory of large columns, which is their own, once their statement has passed: the collector would leave it
- * for long. After a failure the socket may still read them.
+ * Gives back the memory of what is large and its own, such as columns once their statement has passed: the collector would
+ * leave it for long, and go through all of the heap the sooner for it. After a failure the socket may still read them.
  */
-export function releaseColumns(columns: readonly unknown[]): void {
-  for (const one of columns)
-    if (Buffer.isBuffer(one) && one.buffer.byteLength > keptBytes) (one.buffer as ArrayBuffer).transfer(0)
+export function releaseBytes(values: readonly unknown[]): void {
+  for (const one of values) {
+    if (!(one instanceof Uint8Array)) continue
+    const { byteLength } = one.buffer
+    const isOwn = byteLength === one.length ? byteLength > releasedBytes : byteLength > keptBytes
+    if (isOwn) (one.buffer as ArrayBuffer).transfer(0)
+  }
 }
 
 /** One field of the rows of a batch. */

@@ -1,4 +1,5 @@
 // The advisory locks of a database, each class by the number that its word is: one table for TypeScript and SQL.
+import type { Db } from './db.ts'
 
 const numberOf = (word: string) => Number.parseInt(Buffer.from(word).toString('hex'), 16)
 
@@ -12,11 +13,13 @@ export const lockClasses = {
   node: numberOf('node'),
   /** A service in its data folder, by the folder's number. */
   folder: numberOf('fold'),
-  /** Received mail that is being filed. */
+  /** Who claims work, by its kind. */
+  work: numberOf('work'),
+  /** Received mail that a node of the release before files. */
   mail: numberOf('spol'),
-  /** A report that is being read; 0: who counts and adds mail that is kept for the service. */
+  /** 0: who counts and adds mail that is kept for the service; else a report that a node of the release before reads. */
   report: numberOf('kept'),
-  /** A message that is being scanned. */
+  /** A message that a node of the release before scans. */
   scan: numberOf('scan'),
   /** Who writes the index of words. */
   words: numberOf('wrds'),
@@ -38,4 +41,17 @@ export const lockClasses = {
 export function isLockOf(lockClass: number): string {
   return `l.locktype = 'advisory' and l.objsubid = 2 and l.classid = ${lockClass}
   and l.database = (select oid from pg_database where datname = current_database())`
+}
+
+/**
+ * Holds the lock of the class, of one of many where it has a number, on a connection of its own; null while somebody else
+ * has it. It falls with the process, and with the database, as everything else that could be done.
+ */
+export async function holdLock(db: Db, lockClass: number, number = 0): Promise<{ release(): void } | null> {
+  const client = await db.dedicated()
+  const { rows } = await client.query('select pg_try_advisory_lock($1, $2) as mine', [lockClass, number])
+  // A connection that is closed holds no lock.
+  if (rows[0].mine) return { release: () => client.release(true) }
+  client.release()
+  return null
 }

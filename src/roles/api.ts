@@ -13,6 +13,7 @@ import { KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
 import { InboxSearches } from '../flow/mailbox/search-inbox.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Acceptance } from '../flow/sending/accept-send.ts'
+import type { SendsAtHand } from '../flow/sending/at-hand.ts'
 import { SendContents } from '../flow/sending/send-contents.ts'
 import { Validation } from '../flow/validate.ts'
 import type { Foundation } from '../foundation.ts'
@@ -33,6 +34,7 @@ export async function startApi(
   certificate: Certificate,
   { grown, wake }: Pick<Signals, 'grown'> & { wake(routes: string[]): void },
   roles: readonly Role[],
+  atHand: SendsAtHand,
   parts: Part[],
 ): Promise<{ http: ListenAddress; https: ListenAddress | null }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
@@ -49,6 +51,7 @@ export async function startApi(
     domains,
     lifetimeMs: settings.retryLifetimeMs,
     contents: new SendContents({ db, clock, parsePool }),
+    atHand,
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
     accepted: ({ routes, inboxId }) => {
       wake(routes)

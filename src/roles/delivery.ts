@@ -1,9 +1,10 @@
 // Puts together what sends mail: the delivery role of a node, and the capture server of development.
 
 import { StartRefused } from '../base/errors.ts'
+import { RecentlyUsed } from '../base/recently-used.ts'
 import { tryListening } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
-import type { Settings } from '../config/settings.ts'
+import type { Role, Settings } from '../config/settings.ts'
 import { HopFinder } from '../dns/mx.ts'
 import { OwnHost } from '../dns/own-host.ts'
 import { Resolver } from '../dns/resolver.ts'
@@ -14,21 +15,32 @@ import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Capture } from '../flow/receiving/capture.ts'
 import { ownNameOf } from '../flow/receiving/own-name.ts'
 import { moveDeliveries, specialRoutes } from '../flow/route-policy.ts'
+import type { SendsAtHand } from '../flow/sending/at-hand.ts'
 import type { Foundation } from '../foundation.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
 import { listNodeAddresses } from '../store/nodes.ts'
-import { DeliveryEngine } from '../worker/delivery-engine.ts'
+import { DueRoutes } from '../worker/due-routes.ts'
+import { LeaseHolder } from '../worker/lease-holder.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
 import { allowsMailTo, graceMs, type Signals } from './part.ts'
 
 const maxConnections = { domain: 10, special: 20 }
 
+/** Measured: to read 100 KB back from the database takes 1 ms of CPU; what waits for longer than a moment is. */
+const maxAtHand = { maxEntries: 20_000, maxBytes: 16 << 20 }
+
+/** Where other nodes deliver what this one accepts nothing is kept for them. */
+export function createSendsAtHand(roles: readonly Role[]): SendsAtHand {
+  return roles.includes('delivery') ? new RecentlyUsed(maxAtHand) : undefined
+}
+
 /** Owns destination queues for this node; `wake` says that these routes have work. */
 export async function startDelivery(
   foundation: Foundation,
   { announced }: Signals,
   membership: Membership,
+  atHand: SendsAtHand,
 ): Promise<{ wake(routes: string[]): void; stop(): Promise<void> }> {
   const { settings, db, clock, log, blobs, secretBox, hold } = foundation
   await requireOutbound(settings)
@@ -40,6 +52,7 @@ export async function startDelivery(
     secretBox,
     hostname: settings.mailHost,
     wake: () => announced.wake(),
+    atHand,
     identities: await createIdentities(foundation),
     retryScheduleMs: settings.retryScheduleMs,
     nextHop: {
@@ -53,28 +66,25 @@ export async function startDelivery(
       listAddresses: (kind) => listNodeAddresses(db, kind),
     },
   })
-  const engine = new DeliveryEngine({
-    db,
-    clock,
-    log,
-    membership,
+  const due = new DueRoutes({
     retryScheduleMs: settings.retryScheduleMs,
-    verbsFor: (lease, mayFinish) => courier.verbsFor(lease, mayFinish),
+    verbsFor: courier.verbsFor.bind(courier),
     maxConnectionsOf: (route) => (special.includes(route) ? maxConnections.special : maxConnections.domain),
     ownRoutes: special,
     // In a restored copy what waited stays where it is: it is not lost when the copy takes the original's place.
     isHeldBack: (route) => hold !== null && !inside.includes(route),
   })
+  const routes = new LeaseHolder({ db, clock, log, membership, source: due })
   const move = async () =>
     (await moveDeliveries({ db, clock }, settings.delivery, settings.managedDomain)) > 0
   const moving = new Loop({ name: 'move to routes', run: move, intervalMs: 60_000, log })
-  engine.start()
+  routes.start()
   if (!hold) moving.start()
   return {
-    wake: (routes) => engine.wake(routes),
+    wake: (keys) => routes.wake(keys),
     stop: async () => {
       await moving.stop()
-      await engine.stop(graceMs)
+      await routes.stop(graceMs)
     },
   }
 }

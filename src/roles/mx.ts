@@ -18,20 +18,15 @@ import type { Certificate } from './certificate.ts'
 import { startDmarcNotes } from './dmarc-reports.ts'
 import { graceMs, isLocal, type Part, type Signals } from './part.ts'
 
-/** What the mail server of this node has to say of itself; nothing, where its role is not run here. */
-export interface Mx {
-  isSaturated(): boolean
-  /** The bytes of what it received, by the id of the raw row, until this node has filed it. */
-  atHand: RecentlyUsed<Buffer> | undefined
-}
-
 /** Measured: to read 100 KB back from the database, as hexadecimal digits, takes 4 ms of CPU. */
 const maxAtHand = { maxEntries: 20_000, maxBytes: 64 << 20 }
 
-/** Before its start. Where other nodes file what it receives nothing is kept for them. */
-export function createMx(roles: readonly Role[]): Mx {
-  const files = roles.includes('mx') && roles.includes('jobs')
-  return { isSaturated: () => false, atHand: files ? new RecentlyUsed(maxAtHand) : undefined }
+/** The bytes of what this node received, by the id of the raw row, until it has filed it. */
+export type AtHand = RecentlyUsed<Buffer> | undefined
+
+/** Where other nodes file what this one receives nothing is kept for them. */
+export function createAtHand(roles: readonly Role[]): AtHand {
+  return roles.includes('mx') && roles.includes('jobs') ? new RecentlyUsed(maxAtHand) : undefined
 }
 
 /** Returns where it listens. */
@@ -39,7 +34,7 @@ export async function startMx(
   foundation: Foundation,
   certificate: Certificate,
   { filing }: Signals,
-  mx: Mx,
+  atHand: AtHand,
   parts: Part[],
 ): Promise<ListenAddress> {
   const { settings, db, clock, log, blobs, secretBox, dnsCache } = foundation
@@ -68,9 +63,8 @@ export async function startMx(
       noteDmarc: startDmarcNotes(foundation, parts),
     }),
     wake: () => filing.wake(),
-    atHand: mx.atHand,
+    atHand,
   })
-  mx.isSaturated = () => receiver.isSaturated()
   const server = new SmtpServer({
     hostname,
     listen: settings.smtp,

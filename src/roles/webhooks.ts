@@ -14,10 +14,11 @@ import { findDomain } from '../store/domains.ts'
 import { AddressGuard } from '../webhook/address-guard.ts'
 import { CallFault } from '../webhook/connect.ts'
 import { Poster } from '../webhook/post.ts'
+import { DueEndpoints } from '../worker/due-endpoints.ts'
 import { createFanOut } from '../worker/fan-out.ts'
+import { LeaseHolder } from '../worker/lease-holder.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
-import { WebhookEngine } from '../worker/webhook-engine.ts'
 import type { Certificate } from './certificate.ts'
 import type { Signals } from './part.ts'
 
@@ -62,24 +63,18 @@ export async function startWebhooks(
     ...{ db, clock, log, secretBox, poster, present: presenters(foundation, certificate) },
     retryScheduleMs: settings.webhookRetryScheduleMs,
   })
-  const engine = new WebhookEngine({
-    db,
-    clock,
-    log,
-    membership,
-    verbsFor: (lease) => notifier.verbsFor(lease),
-  })
-  membership.onLost(() => engine.cut())
-  const onDeliveries = (webhooks: string[]) => engine.wake(webhooks)
+  const due = new DueEndpoints(notifier.verbsFor.bind(notifier))
+  const endpoints = new LeaseHolder({ db, clock, log, membership, source: due })
+  const onDeliveries = (webhooks: string[]) => endpoints.wake(webhooks)
   const fanOut = createFanOut({ db, clock, log, signal: announced, onDeliveries })
   const purge = () => purgeAnnounced({ db, clock })
   const purging = new Loop({ name: 'purge announced', run: purge, intervalMs: 2_000, log })
   // In a restored copy calls wait until it is released.
-  if (!hold) engine.start()
+  if (!hold) endpoints.start()
   fanOut.start()
   purging.start()
   const stop = async () => {
-    await Promise.all([fanOut.stop(), purging.stop(), engine.stop(graceMs)])
+    await Promise.all([fanOut.stop(), purging.stop(), endpoints.stop(graceMs)])
     await notifier.drained()
     await poster.close()
   }

@@ -46,14 +46,14 @@ export class Clamd {
   async scan(open: () => Pieces): Promise<ScanVerdict> {
     const first = await this.#stream(open())
     if (!('fault' in first)) return verdictOf(first)
-    if (!(await this.#isAlive()))
+    if (!(await this.isAlive()))
       return { state: first.isOpened ? 'lost' : 'unreachable', detail: first.fault }
     if (!first.isCut) return { state: 'later', detail: first.fault }
     // QUIRK: a stream over clamd's StreamMaxLength is reset, and its reply may be lost with that. A clamd that was killed
     // does so as well: only one that lives has cut it off by itself, and then it does so again.
     const second = await this.#stream(open())
     if (!('fault' in second)) return verdictOf(second)
-    if (!(await this.#isAlive())) return { state: 'lost', detail: second.fault }
+    if (!(await this.isAlive())) return { state: 'lost', detail: second.fault }
     return { state: second.isCut ? 'failed' : 'later', detail: second.fault }
   }
 
@@ -64,15 +64,16 @@ export class Clamd {
     return reply.text.slice(0, 100)
   }
 
+  /** Whether it answers. */
+  async isAlive(): Promise<boolean> {
+    const reply = await this.#converse([Buffer.from('zPING\0')], pingMs)
+    return 'text' in reply && reply.text === 'PONG'
+  }
+
   /** Ends what is under way; from then on it is unreachable. */
   close(): void {
     this.#isClosed = true
     for (const socket of this.#open) socket.destroy()
-  }
-
-  async #isAlive(): Promise<boolean> {
-    const reply = await this.#converse([Buffer.from('zPING\0')], pingMs)
-    return 'text' in reply && reply.text === 'PONG'
   }
 
   #stream(content: Pieces): Promise<Reply> {

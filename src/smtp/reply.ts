@@ -18,6 +18,11 @@ export function replyLine({ code, enhanced, text }: Reply): string {
   return [code, enhanced, text.replaceAll('\n', ' ')].filter((part) => part !== null).join(' ')
 }
 
+/** The reply without its words. */
+export function wordless(reply: Reply): Reply {
+  return { ...reply, text: '' }
+}
+
 /** A reply; shorter to write than the object. */
 export function reply(code: number, enhanced: string | null, text: string): Reply {
   return { code, enhanced, text }

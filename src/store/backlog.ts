@@ -1,5 +1,7 @@
 // How much waits, for operators: counted along indexes, and only up to a bound.
 import type { Queryable } from '../postgres/db.ts'
+import { countRows } from './rows.ts'
+import { skipScan } from './skip-scan.ts'
 
 export interface Backlog {
   /** Recipients that wait, by queue; the queues of single domains are one. */
@@ -17,6 +19,20 @@ export interface Backlog {
 }
 
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
+const firstAttempts = `webhook_delivery where status = 'pending' and next_attempt_at is null`
+const firstMails = skipScan(
+  'mails',
+  'organization_id, received_at',
+  'spool where true',
+  'organization_id, due_at',
+)
+const firstCalls = skipScan('calls', 'webhook_id, created_at', firstAttempts, 'webhook_id, id')
+const firstUnindexed = skipScan(
+  'unindexed',
+  'organization_id, announced_at',
+  'search_waiting where true',
+  'organization_id, ordinal',
+)
 
 /** No count goes beyond `max`, so that counting costs no more than that. */
 export async function readBacklog(db: Queryable, at: Date, max: number): Promise<Backlog> {
@@ -30,37 +46,17 @@ export async function readBacklog(db: Queryable, at: Date, max: number): Promise
         select submission_id from delivery where ${waiting} order by expires_at limit 1) w
         join submission s on s.id = w.submission_id) as "oldestAcceptedAt",
       (select count(*) from (select from spool limit $2) w) as spooled,
-      (with recursive first as (
-          (select organization_id, received_at from spool order by organization_id, due_at limit 1)
-          union all
-          select n.* from first f cross join lateral (
-            select organization_id, received_at from spool
-            where organization_id > f.organization_id order by organization_id, due_at limit 1) n
-        ) select min(received_at) from first) as "oldestReceivedAt",
+      (with recursive ${firstMails} select min(received_at) from mails) as "oldestReceivedAt",
       (select count(*) from (
-        (select from webhook_delivery where status = 'pending' and next_attempt_at is null limit $2)
+        (select from ${firstAttempts} limit $2)
         union all (select from webhook_delivery where status = 'pending' and next_attempt_at is not null limit $2)) w
       ) as "webhookCalls",
-      (with recursive first as (
-          (select webhook_id, created_at from webhook_delivery where status = 'pending' and next_attempt_at is null
-            order by webhook_id, id limit 1)
-          union all
-          select n.* from first f cross join lateral (
-            select webhook_id, created_at from webhook_delivery
-            where status = 'pending' and next_attempt_at is null and webhook_id > f.webhook_id
-            order by webhook_id, id limit 1) n
-        ) select min(created_at) from first) as "oldestWebhookCallAt",
+      (with recursive ${firstCalls} select min(created_at) from calls) as "oldestWebhookCallAt",
       (select count(*) from (select from metric_delta limit $2) w) as unfolded,
       least((select n.created_at from outbox_cursor c cross join lateral (
           select created_at from outbox where (xact, seq) > (c.xact, c.seq) order by xact, seq limit 1
         ) n where c.name = 'search' and exists (select from searched_inbox)),
-        (with recursive first as (
-          (select organization_id, announced_at from search_waiting order by organization_id, ordinal limit 1)
-          union all
-          select n.* from first f cross join lateral (
-            select organization_id, announced_at from search_waiting
-            where organization_id > f.organization_id order by organization_id, ordinal limit 1) n
-        ) select min(announced_at) from first)) as "oldestUnindexedAt"`,
+        (with recursive ${firstUnindexed} select min(announced_at) from unindexed)) as "oldestUnindexedAt"`,
     [at, max],
   )
   return row!
@@ -81,9 +77,5 @@ export async function readConnections(
 
 /** How many messages wait for their attachments to be scanned; no more are counted than `max`. */
 export async function countScans(db: Queryable, max: number): Promise<number> {
-  const [row] = await db.query<{ count: number }>(
-    'select count(*) as count from (select from scan limit $1) w',
-    [max],
-  )
-  return row!.count
+  return await countRows(db, '(select from scan limit $1) w', [max])
 }

@@ -1,7 +1,7 @@
 // Accounts at certificate authorities, each with the certificate that all nodes show, and the challenges of its orders.
 import { Arguments } from '../postgres/arguments.ts'
 import type { Db, Queryable, Writer } from '../postgres/db.ts'
-import { lockClasses } from '../postgres/locks.ts'
+import { holdLock, lockClasses } from '../postgres/locks.ts'
 
 /** A name that the certificate had to do without, and when it is tried again (ISO 8601). */
 export interface NameRefusal {
@@ -148,12 +148,7 @@ export async function deleteAcmeAccount(db: Writer, directoryOrChain: string): P
 
 /** Holds the lock of who orders certificates; null while another node has it. It falls with the process. */
 export async function lockOrders(db: Db): Promise<{ release(): void } | null> {
-  const client = await db.dedicated()
-  const { rows } = await client.query('select pg_try_advisory_lock($1, 0) as mine', [lockClasses.certificate])
-  // A connection that is closed holds no lock.
-  if (rows[0].mine) return { release: () => client.release(true) }
-  client.release()
-  return null
+  return await holdLock(db, lockClasses.certificate)
 }
 
 export async function insertChallenge(

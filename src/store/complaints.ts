@@ -1,7 +1,8 @@
 // Complaints: what feedback reports said of mail that was sent.
 import { type MessageId, newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Tx } from '../postgres/db.ts'
+import { newestFirst } from './rows.ts'
 
 export interface ComplaintRow {
   id: string
@@ -42,18 +43,9 @@ export async function insertComplaint(tx: Tx, complaint: NewComplaint, at: Date)
 }
 
 /** The organization's complaints, newest first, after `beforeId`. */
-export async function listComplaints(
-  db: Queryable,
-  organizationId: OrganizationId,
-  beforeId: string | null,
-  limit: number,
-): Promise<ComplaintRow[]> {
-  return await db.query<ComplaintRow>(
-    `select id, organization_id as "organizationId", submission_id as "submissionId", message_id as "messageId", email,
-      feedback_type as "feedbackType", user_agent as "userAgent", reported_by as "reportedBy",
-      arrived_at as "arrivedAt", created_at as "createdAt"
-    from complaint where organization_id = $1
-      and id < coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) order by id desc limit $3`,
-    [organizationId, beforeId, limit],
-  )
-}
+export const listComplaints = newestFirst<ComplaintRow>(
+  `id, organization_id as "organizationId", submission_id as "submissionId", message_id as "messageId", email,
+    feedback_type as "feedbackType", user_agent as "userAgent", reported_by as "reportedBy",
+    arrived_at as "arrivedAt", created_at as "createdAt"`,
+  'complaint where organization_id = $1',
+)

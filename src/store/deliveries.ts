@@ -7,6 +7,7 @@ import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { EventFact } from './events.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 import { dueOf, type RoundRobin, type RoundStates } from './round-robin.ts'
+import { skipScan } from './skip-scan.ts'
 import type { DeliveryStatus } from './status.ts'
 
 export interface ClaimedDelivery {
@@ -21,8 +22,6 @@ export interface ClaimedDelivery {
   expiresAt: Date
   /** Its address was suppressed since it was accepted. */
   isSuppressed: boolean
-  /** At the first of a submission's deliveries that were claimed together. */
-  content: OutboundContent | null
 }
 
 /** What a submission's message is composed of. */
@@ -40,28 +39,25 @@ export interface OutboundContent {
   html: string | null
   attachments: AttachmentEntry[]
   rawId: string | null
+  /** The bytes of the raw row, where they are at hand. */
+  attachedBytes?: Buffer | null
   /** Further header fields. */
   headers: Record<string, string>
   createdAt: Date
 }
 
-type ClaimedRow = Omit<ClaimedDelivery, 'content'> &
-  Omit<OutboundContent, 'messageId'> & { messageId: string | null; progress: RoundStates | null }
+type ClaimedRow = ClaimedDelivery & { progress: RoundStates | null }
 
 const claiming = `select c.submission_id as "submissionId", c.position, c.organization_id as "organizationId", c.email,
   c.attempts, c.own_faults as "ownFaults", c.queued_at as "queuedAt", c.expires_at as "expiresAt", c.suppressed as "isSuppressed",
-  case when c.has_inbox then 'inbox' else 'domain' end as origin, c.internet_message_id as "messageId",
-  c.in_reply_to as "inReplyTo", coalesce(c.reference_ids, '{}') as "referenceIds", c.sender, c.recipients, c.subject,
-  c.body as text, c.html, coalesce(c.attachments, '[]') as attachments, c.raw_id as "rawId",
-  coalesce(c.headers, '{}') as headers, c.created_at as "createdAt", c.progress
-  from claim_deliveries(`
+  c.progress from claim_due(`
 
 /** One look at a queue under a lease, and what it claimed; null where the lease has passed. */
 async function claimOnce(
   db: Queryable,
   { route, epoch, wanted, passedOver, rounds }: Claim,
   at: Date,
-): Promise<{ progress: RoundStates; claimed: ClaimedRow[] } | null> {
+): Promise<{ progress: RoundStates; claimed: ClaimedDelivery[] } | null> {
   const named = new Arguments({
     ...{ route_key: route, lease_epoch: epoch, at, wanted, passed_over: passedOver },
     ...rounds.bounds,
@@ -95,32 +91,28 @@ export async function claimDeliveries(db: Queryable, claim: Claim, at: Date): Pr
     const found = await claimOnce(db, claim, at)
     if (!found) return []
     rounds.see(found.progress, at)
-    if (found.claimed.length > 0) return found.claimed.map(toClaimed)
+    if (found.claimed.length > 0) return found.claimed
     // A round that an earlier claim began has passed those whose mail it left.
     if (rounds.areOver && round === 'new') return []
     if (rounds.areOver) round = rounds.begin(at)
   }
 }
 
-function toClaimed(row: ClaimedRow): ClaimedDelivery {
-  const {
-    position,
-    organizationId,
-    email,
-    attempts,
-    ownFaults,
-    queuedAt,
-    expiresAt,
-    isSuppressed,
-    progress: _,
-    ...rest
-  } = row
-  const { submissionId, messageId } = rest
-  const content = messageId === null ? null : { ...rest, messageId }
-  return {
-    ...{ submissionId, position, organizationId, email, attempts, ownFaults },
-    ...{ queuedAt, expiresAt, isSuppressed, content },
-  }
+/** What the submissions' messages are composed of, as far as it is still there. */
+export async function readContents(db: Queryable, ids: SubmissionId[]): Promise<OutboundContent[]> {
+  return await db.query<OutboundContent>(
+    `select s.id as "submissionId", case when m.id is null then 'domain' else 'inbox' end as origin,
+      coalesce(m.internet_message_id, x.internet_message_id) as "messageId", m.in_reply_to as "inReplyTo",
+      coalesce(m.reference_ids, '{}') as "referenceIds", s.sender, coalesce(m.recipients, x.recipients) as recipients,
+      s.subject, coalesce(m.text, x.text) as text, coalesce(m.html, x.html) as html,
+      coalesce(m.attachments, '[]') as attachments, m.raw_id as "rawId", coalesce(m.headers, x.headers, '{}') as headers,
+      coalesce(m.created_at, x.created_at) as "createdAt"
+    from submission s
+    left join message m on m.id = s.message_id
+    left join send_content x on x.submission_id = s.id and s.message_id is null
+    where s.id = any($1) and (m.id is not null or x.submission_id is not null)`,
+    [column('uuid', ids)],
+  )
 }
 
 /**
@@ -164,15 +156,23 @@ export interface DeliveryResult {
   ownFaults?: number
   /** The remote says that there is no such address: nothing more is sent to it. */
   suppresses?: boolean
-  facts: DeliveryFact[]
+  /** Null where it was not tried. */
+  outcome: Outcome | null
 }
 
-/** An event to come, told with the result that it belongs to. */
-export type DeliveryFact = EventFact & { recipient: string }
+/** What is told of a recipient's attempt, or of what came in its place: one row, of which its events are made. */
+export interface Outcome extends Omit<EventFact, 'recipient' | 'response'> {
+  /** When it was taken up, at its first attempt. */
+  queuedAt: Date | null
+  /** When the attempt began; null: there was none. */
+  beganAt: Date | null
+  /** As `writeConversation` has it. */
+  conversation: string | null
+}
 
 /** One call a batch; returns for each result whether it counted under the lease that claimed it. */
 export async function recordResults(db: Writer, results: DeliveryResult[], at: Date): Promise<boolean[]> {
-  const named = new Arguments({ at, ...columnsOf(results), ...factColumnsOf(results) })
+  const named = new Arguments({ at, ...columnsOf(results), ...outcomeColumnsOf(results) })
   const recording = `select ordinal from record_results(${named.of()}) ordinal`
   const suppressed = results.flatMap(({ submissionId, position, suppresses }, i) =>
     suppresses
@@ -201,21 +201,24 @@ function columnsOf(results: DeliveryResult[]): Record<string, Buffer> {
   }
 }
 
-function factColumnsOf(results: DeliveryResult[]): Record<string, Buffer> {
-  const facts = results.flatMap((result, i) =>
-    result.facts.map((fact) => ({ ...fact, result: i + 1, id: newUuid() })),
-  )
+const noOutcome = {
+  ...{ id: null, type: null, at: null, attempt: null, remote: null, enhancedStatus: null },
+  ...{ classification: null, queuedAt: null, beganAt: null, conversation: null },
+}
+
+function outcomeColumnsOf(results: DeliveryResult[]): Record<string, Buffer> {
+  const outcomes = results.map(({ outcome }) => (outcome ? { ...outcome, id: newUuid() } : noOutcome))
   return {
-    fact_results: column('integer', pick(facts, 'result')),
-    fact_ids: column('uuid', pick(facts, 'id')),
-    fact_types: column('text', pick(facts, 'type')),
-    fact_recipients: column('text', pick(facts, 'recipient')),
-    fact_times: column('timestamptz', pick(facts, 'at')),
-    fact_attempts: column('integer', pick(facts, 'attempt')),
-    fact_remotes: column('jsonb', pick(facts, 'remote')),
-    fact_responses: column('text', pick(facts, 'response')),
-    fact_enhanced: column('text', pick(facts, 'enhancedStatus')),
-    fact_classes: column('text', pick(facts, 'classification')),
+    ids: columnOf('uuid', outcomes, ({ id }) => id),
+    types: columnOf('text', outcomes, ({ type }) => type),
+    times: columnOf('timestamptz', outcomes, ({ at }) => at),
+    attempts: columnOf('integer', outcomes, ({ attempt }) => attempt),
+    remotes: columnOf('jsonb', outcomes, ({ remote }) => remote),
+    enhanced: columnOf('text', outcomes, ({ enhancedStatus }) => enhancedStatus),
+    classes: columnOf('text', outcomes, ({ classification }) => classification),
+    queued_times: columnOf('timestamptz', outcomes, ({ queuedAt }) => queuedAt),
+    began_times: columnOf('timestamptz', outcomes, ({ beganAt }) => beganAt),
+    conversations: columnOf('text', outcomes, ({ conversation }) => conversation),
   }
 }
 
@@ -243,6 +246,8 @@ export interface DeliveryKey {
 
 const keyColumns = `submission_id as "submissionId", position`
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
+/** Those with mail that waits. */
+const queues = skipScan('queues', 'route', `delivery where ${waiting}`)
 
 /** Deliveries past their lifetime that wait. */
 export async function findExpired(db: Queryable, at: Date, limit: number): Promise<DeliveryKey[]> {
@@ -274,12 +279,7 @@ export async function findWaitingOfOrganization(
   limit: number,
 ): Promise<DeliveryKey[]> {
   return await db.query<DeliveryKey>(
-    `with recursive queues as (
-      (select route from delivery where ${waiting} order by route limit 1)
-      union all
-      select next.route from queues cross join lateral (
-        select route from delivery where ${waiting} and route > queues.route order by route limit 1) next
-    )
+    `with recursive ${queues}
     select w.* from queues cross join unnest(array['pending', 'deferred']) lane cross join lateral (
       select ${keyColumns} from delivery
       where route = queues.route and status = lane and organization_id = $1 and ${waiting} and submission_id < $2 limit $3
@@ -303,14 +303,8 @@ export async function moveToRoutes(
     `(${name} = $2 or ${name} in (select name from domain where status = 'verified' and inbound = 'verified'))`
   const proper = `case when ${isLocal('domain')} then '@local' else coalesce($1, domain) end`
   const rows = await db.query<{ route: string }>(
-    // Each queue with mail that waits is found by one look at the index; those that are a domain's own, and may be, are
-    // not looked into.
-    `with recursive queues as (
-      (select route from delivery where ${waiting} order by route limit 1)
-      union all
-      select next.route from queues cross join lateral (
-        select route from delivery where ${waiting} and route > queues.route order by route limit 1) next
-    ), misplaced as materialized (
+    // Queues that are a domain's own, and may be, are not looked into.
+    `with recursive ${queues}, misplaced as materialized (
       select m.* from queues cross join lateral (
         select submission_id, position, ${proper} as route from delivery
         where route = queues.route and ${waiting} and route <> ${proper} limit 5000 for update skip locked
@@ -355,11 +349,20 @@ export async function lockInboxDeliveries(
   )
 }
 
-/** Ends deliveries that still wait, with one event each; returns how many. What is on the wire is left alone. */
-export async function endWaiting(
+/** Why deliveries end without an attempt. */
+export interface DeliveryEnd {
+  failureCode: string
+  eventType: 'failed' | 'cancelled' | 'suppressed'
+  classification: string | null
+  /** Those that were just claimed under it, which then have had no attempt; left out: those that wait. */
+  epoch?: number
+}
+
+/** Ends deliveries, with one event each; returns how many. What is on the wire is left alone. */
+export async function endDeliveries(
   db: Writer,
   ended: DeliveryKey[],
-  end: { failureCode: string; eventType: 'failed' | 'cancelled'; classification: string | null },
+  { failureCode, eventType, classification, epoch }: DeliveryEnd,
   at: Date,
 ): Promise<number> {
   if (ended.length === 0) return 0
@@ -368,8 +371,13 @@ export async function endWaiting(
     position,
     id: newUuid(),
   }))
-  const [row] = await db.query<{ count: number }>('select end_waiting($1, $2, $3, $4, $5) as count', [
-    ...[JSON.stringify(rows), end.failureCode, end.eventType, end.classification, at],
-  ])
+  const named = new Arguments({
+    ...{ ended: JSON.stringify(rows), lease_epoch: epoch ?? null, event_type: eventType },
+    ...{ code: failureCode, class: classification, at },
+  })
+  const [row] = await db.query<{ count: number }>(
+    `select end_deliveries(${named.of()}) as count`,
+    named.values,
+  )
   return row!.count
 }

@@ -2,6 +2,7 @@
 import type { DomainId, OrganizationId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
+import { countRows, newestFirst } from './rows.ts'
 
 export type DomainState = 'pending' | 'verified' | 'failed'
 
@@ -93,25 +94,10 @@ export async function isProvedByAnother(
 }
 
 /** Newest first, after `beforeId`. */
-export async function listDomains(
-  db: Queryable,
-  organizationId: OrganizationId,
-  beforeId: string | null,
-  limit: number,
-): Promise<DomainRow[]> {
-  return await db.query<DomainRow>(
-    `select ${columns} from domain where organization_id = $1 and ($2::uuid is null or id < $2)
-    order by id desc limit $3`,
-    [organizationId, beforeId, limit],
-  )
-}
+export const listDomains = newestFirst<DomainRow>(columns, 'domain where organization_id = $1')
 
 export async function countDomains(db: Queryable, organizationId: OrganizationId): Promise<number> {
-  const [row] = await db.query<{ count: number }>(
-    'select count(*) as count from domain where organization_id = $1',
-    [organizationId],
-  )
-  return row!.count
+  return await countRows(db, 'domain where organization_id = $1', [organizationId])
 }
 
 /** Holds the row; null when it is gone. */

@@ -36,17 +36,33 @@ const eventColumns = `e.id, e.seq, 0 as ordinal, e.type, e.recipient, e.at, e.at
   e.enhanced_status as "enhancedStatus", e.classification`
 
 /**
+ * The events of a row `e`, each with how many numbers it stands before the row's own: the one that it is, that an attempt
+ * began, that its recipient was taken up.
+ */
+const parts = `lateral (
+    select * from (values (0, e.type, e.at), (1, 'attempted', e.began_at), (1 + num_nonnulls(e.began_at), 'queued', e.queued_at))
+      made(back, type, at) where at is not null
+  ) part`
+
+const stored = `select e.id, e.seq - part.back as seq, 0 as ordinal, part.type, e.recipient, part.at,
+    case when part.type <> 'queued' then e.attempt end as attempt, case when part.type <> 'queued' then e.remote end as remote,
+    case when part.back = 0 then e.response end as response,
+    case when part.back = 0 then e.enhanced_status end as "enhancedStatus",
+    case when part.back = 0 then e.classification end as classification, part.back
+  from (select * from event where submission_id = $1 and seq >= $2 order by seq limit $4 + 1) e cross join ${parts}`
+
+/**
  * What a blocked queue means for each recipient that waits in it untried: an event made of the queue's own record, which
  * costs no write a message. It stands where it belongs by time, and is gone once the recipient was tried.
  */
 const waits = `select null::uuid as id, b.seq, d.position + 1 as ordinal, 'deferred' as type, d.email as recipient,
     greatest(r.last_fault_at, s.created_at) as at, null::integer as attempt, null::jsonb as remote,
-    r.last_fault as response, null as "enhancedStatus", r.last_fault_class as classification
+    r.last_fault as response, null as "enhancedStatus", r.last_fault_class as classification, 0 as back
   from submission s
   cross join lateral (select distinct route from delivery where submission_id = s.id and status = 'pending') q
   join route r on r.key = q.route and r.failures > 0 and r.last_fault is not null
-  cross join lateral (select coalesce((select e.seq from event e where e.submission_id = s.id and e.at <= r.last_fault_at
-    order by e.seq desc limit 1), 0) as seq) b
+  cross join lateral (select coalesce((select e.seq - part.back from event e cross join ${parts}
+    where e.submission_id = s.id and part.at <= r.last_fault_at order by e.seq desc, part.back limit 1), 0) as seq) b
   join delivery d on d.submission_id = s.id and d.route = r.key and d.status = 'pending'
   where s.id = $1 and s.status = 'pending'`
 
@@ -57,26 +73,28 @@ export async function listEvents(
   after: { seq: number; ordinal: number } | null,
   limit: number,
 ): Promise<EventRow[]> {
-  const rows = await db.query<EventRow>(
+  const rows = await db.query<EventRow & { back: number }>(
     `select * from (
       select id, 0 as seq, 0 as ordinal, 'accepted' as type, null as recipient, created_at as at, null::integer as attempt,
-        null::jsonb as remote, null as response, null as "enhancedStatus", null as classification
+        null::jsonb as remote, null as response, null as "enhancedStatus", null as classification, 0 as back
       from submission where id = $1
       union all
-      (select ${eventColumns} from event e where e.submission_id = $1 and e.seq >= $2 order by e.seq limit $4 + 1)
+      ${stored}
       union all
       ${waits}
     ) found where (seq, ordinal) > ($2, $3) order by seq, ordinal limit $4`,
     [submissionId, after?.seq ?? -1, after?.ordinal ?? 0, limit],
   )
-  return rows.map((row) =>
-    row.ordinal === 0
-      ? row
-      : { ...row, id: uuidFor(`${submissionId} ${row.ordinal} ${row.at.toISOString()}`) },
-  )
+  return rows.map(({ back, ...row }) => ({ ...row, id: idOf(submissionId, row, back) }))
 }
 
-/** Single events, but for the first of a submission, which is the submission itself. */
+/** What is made when it is read has an id that is made of what it is made of. */
+function idOf(submissionId: SubmissionId, { id, ordinal, type, at }: EventRow, back: number): string {
+  if (ordinal > 0) return uuidFor(`${submissionId} ${ordinal} ${at.toISOString()}`)
+  return back > 0 ? uuidFor(`${id} ${type}`) : id
+}
+
+/** Single events that are rows, which is all that the outbox names but for the first of a submission. */
 export async function findEvents(
   db: Queryable,
   wanted: readonly { submission: string; seq: number }[],

@@ -3,7 +3,7 @@ import type { OrganizationId } from '../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import { deleteUnusedRaws, type RawRow } from './raws.ts'
 import type { KeptRow } from './spool.ts'
-import { claimWork, type WorkClaim } from './work.ts'
+import { type Claim, isOfClaim } from './work.ts'
 
 export interface KeptReport extends KeptRow {
   organizationId: OrganizationId | null
@@ -13,23 +13,28 @@ export interface KeptReport extends KeptRow {
   failures: number
 }
 
-/** Takes due reports with their bytes, as `claimWork` claims them. */
-export async function claimReports(
-  tx: Tx,
-  at: Date,
-  wanted: WorkClaim,
-): Promise<{ taken: (KeptReport & RawRow)[]; last: OrganizationId | null; isMore: boolean }> {
-  const { claimed, last, isMore } = await claimWork(tx, 'report', at, wanted)
-  if (claimed.length === 0) return { taken: [], last, isMore }
-  const taken = await tx.query<KeptReport & RawRow>(
+/** The claimed reports with their bytes, in the order in which they came or are due again. */
+export async function readKept(db: Queryable, ids: readonly string[]): Promise<(KeptReport & RawRow)[]> {
+  return await db.query<KeptReport & RawRow>(
     `select k.id, k.purpose, k.address, k.envelope,
       k.organization_id as "organizationId", k.raw_id as "rawId", k.received_at as "receivedAt", k.failures,
       r.size_bytes as "sizeBytes", r.bytes, r.blob
-    from kept_mail k join raw r on r.id = k.raw_id
-    where k.id = any($1) and k.purpose <> 'operator' and k.due_at <= $2 order by k.due_at, k.id`,
-    [claimed, at],
+    from kept_mail k join raw r on r.id = k.raw_id where k.id = any($1) order by k.due_at, k.id`,
+    [ids],
   )
-  return { taken, last, isMore: isMore || taken.length < claimed.length }
+}
+
+/** Locks the reports that are still the claim's; returns their ids. */
+export async function lockReports(
+  tx: Tx,
+  { owner, until }: Claim,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const rows = await tx.query<{ id: string }>(
+    `select id from kept_mail where id = any($1) and ${isOfClaim('$2', '$3')} order by id for update`,
+    [ids, owner, until],
+  )
+  return new Set(rows.map(({ id }) => id))
 }
 
 /** How much of a purpose is kept; no more mails are counted than `maxMails`. */
@@ -58,21 +63,17 @@ export async function deleteKept(tx: Tx, ids: string[]): Promise<string[]> {
   )
 }
 
-/** Has reports looked at again later, without counting a failure. */
-export async function postponeReports(db: Writer, ids: string[], retryAt: Date): Promise<void> {
-  if (ids.length > 0) await db.query('update kept_mail set retry_at = $2 where id = any($1)', [ids, retryAt])
-}
-
-/** Notes that reading failed, and when it is tried again; at `maxFailures` the mail is set aside, for operators to see. */
-export async function noteFailedReports(
+/** Ends the claim of reports that are not read any more: they are left for operators to see. */
+export async function setAsideReports(
   db: Writer,
+  { owner, until }: Claim,
   ids: readonly string[],
-  { retryAt, maxFailures }: { retryAt: Date; maxFailures: number },
+  failures: number,
 ): Promise<void> {
   await db.query(
-    `update kept_mail set failures = failures + 1, retry_at = $2,
-      purpose = case when failures + 1 >= $3 then 'operator' else purpose end where id = any($1)`,
-    [ids, retryAt, maxFailures],
+    `update kept_mail set claimed_by = null, claimed_until = null, failures = $4, purpose = 'operator'
+    where id = any($1) and ${isOfClaim('$2', '$3')}`,
+    [ids, owner, until, failures],
   )
 }
 

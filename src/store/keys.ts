@@ -3,6 +3,7 @@ import type { InboxId, KeyId, OrganizationId, PersonId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { Limits } from './organizations.ts'
+import { countRows, newestFirst } from './rows.ts'
 
 export interface KeyRow {
   id: KeyId
@@ -127,19 +128,11 @@ const used = `${columns}, k.requests_per_minute as "ownRequestsPerMinute",
   (select max(w.started_at) from request_window w where w.key_id = k.id) as "lastUsedAt"`
 
 /** The organization's keys that have a secret, newest first, after `beforeId`. */
-export async function listUsedKeys(
-  db: Queryable,
-  organizationId: OrganizationId,
-  beforeId: string | null,
-  limit: number,
-): Promise<UsedKeyRow[]> {
-  return await db.query<UsedKeyRow>(
-    `select ${used} from api_key k join organization o on o.id = k.organization_id
-    where k.organization_id = $1 and k.person_id is null
-      and k.id < coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) order by k.id desc limit $3`,
-    [organizationId, beforeId, limit],
-  )
-}
+export const listUsedKeys = newestFirst<UsedKeyRow>(
+  used,
+  `api_key k join organization o on o.id = k.organization_id where k.organization_id = $1 and k.person_id is null`,
+  'k.id',
+)
 
 /** One of the organization's keys that have a secret. */
 export async function findUsedKey(
@@ -161,12 +154,9 @@ export async function countLiveKeys(
   organizationId: OrganizationId,
   at: Date,
 ): Promise<number> {
-  const [row] = await db.query<{ count: number }>(
-    `select count(*) as count from api_key where organization_id = $1 and person_id is null and revoked_at is null
-      and (expires_at is null or expires_at > $2)`,
-    [organizationId, at],
-  )
-  return row!.count
+  const valid = `api_key where organization_id = $1 and person_id is null and revoked_at is null
+      and (expires_at is null or expires_at > $2)`
+  return await countRows(db, valid, [organizationId, at])
 }
 
 export async function revokeKey(tx: Tx, id: string, at: Date): Promise<KeyRow | null> {

@@ -2,6 +2,7 @@
 import type { KeyId, OrganizationId, PersonId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import type { MemberRole } from './people.ts'
+import { countRows } from './rows.ts'
 
 export interface MemberRow {
   personId: PersonId
@@ -39,21 +40,14 @@ export async function findMember(
 }
 
 export async function countOwners(tx: Tx, organizationId: OrganizationId): Promise<number> {
-  const [row] = await tx.query<{ count: number }>(
-    `select count(*) as count from member where organization_id = $1 and role = 'owner'`,
-    [organizationId],
-  )
-  return row!.count
+  return await countRows(tx, `member where organization_id = $1 and role = 'owner'`, [organizationId])
 }
 
 /** How many organizations that wait for approval the person owns. */
 export async function countPending(tx: Tx, personId: PersonId): Promise<number> {
-  const [row] = await tx.query<{ count: number }>(
-    `select count(*) as count from member m join organization o on o.id = m.organization_id
-    where m.person_id = $1 and m.role = 'owner' and o.status = 'pending'`,
-    [personId],
-  )
-  return row!.count
+  const owned = `member m join organization o on o.id = m.organization_id
+    where m.person_id = $1 and m.role = 'owner' and o.status = 'pending'`
+  return await countRows(tx, owned, [personId])
 }
 
 export async function updateRole(

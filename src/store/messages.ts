@@ -9,11 +9,12 @@ import {
   type ThreadId,
 } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
-import { column, columnOf, lines, pick, releaseColumns } from '../postgres/columns.ts'
+import { column, columnOf, lines, pick, releaseBytes } from '../postgres/columns.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import { LongText, readLongText } from './long-text.ts'
 import { isCut, isLong, maxCutLength } from './message-weight.ts'
 import type { SubmissionStatus } from './status.ts'
+import type { Claim } from './work.ts'
 
 export interface MailboxValue {
   email: string
@@ -295,8 +296,13 @@ export interface FiledMessage
 
 const maxParticipants = 500
 
-/** Files the mails whose spool rows this transaction holds; returns the ids that became messages. */
-export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Promise<string[]> {
+/** Files the mails whose spool rows are still the claim's; returns the ids that became messages. */
+export async function fileMessages(
+  tx: Tx,
+  { owner, until }: Claim,
+  filed: FiledMessage[],
+  at: Date,
+): Promise<string[]> {
   const mails = filed.toSorted((one, other) => (one.id < other.id ? -1 : 1))
   const named = new Arguments({
     at,
@@ -323,12 +329,13 @@ export async function fileMessages(tx: Tx, filed: FiledMessage[], at: Date): Pro
     notes: column('text', pick(mails, 'note')),
     times: column('timestamptz', pick(mails, 'receivedAt')),
     announcements: columnOf('uuid', mails, () => newUuid()),
+    ...{ owner, until },
   })
   const rows = await tx.query<{ id: string }>(
     `select file_messages as id from file_messages(${named.of()})`,
     named.values,
   )
-  releaseColumns(named.values)
+  releaseBytes(named.values)
   return rows.map(({ id }) => id)
 }
 

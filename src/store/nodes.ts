@@ -29,16 +29,28 @@ export interface NodeAddresses {
   capture: string | null
 }
 
-/** What operators see of a node: its version, what it runs, and where its operator listener is. */
-export interface NodeProgram {
+/** What all nodes have to agree on. */
+export interface NodeNames {
+  managedDomain: string
+  mailHost: string
+}
+
+/** What operators see of a node: its version, what it runs, where its operator listener is, and its names. */
+export interface NodeProgram extends NodeNames {
   version: string
   roles: readonly string[]
   operator: string
 }
 
+/** What a node has left among the blobs: the number of its data folder, and a word. */
+export interface NodeMark {
+  folder: number
+  word: string
+}
+
 /** How the others know a node: by its addresses, and its mark among the blobs. */
 export interface NodeProfile extends NodeAddresses {
-  mark: { folder: number; word: string } | null
+  mark: NodeMark | null
   program: NodeProgram | null
 }
 
@@ -77,6 +89,7 @@ async function insertNode(
     ...{ mark_folder: mark?.folder ?? null, mark_word: mark?.word ?? null },
     ...{ version: program?.version ?? null, roles: program?.roles ?? null },
     ...{ operator_address: program?.operator ?? null, started_at: at },
+    ...{ managed_domain: program?.managedDomain ?? null, mail_host: program?.mailHost ?? null },
   })
   const { rows } = await client.query(`${named.insertInto('node')} returning id`, named.values)
   return Number(rows[0].id)
@@ -89,6 +102,12 @@ export async function writeNodeAddresses(
   { smtp, capture }: NodeAddresses,
 ): Promise<void> {
   await db.query('update node set smtp_address = $2, capture_address = $3 where id = $1', [id, smtp, capture])
+}
+
+/** From now on the others look for that mark; false where the node is not known any more. */
+export async function writeNodeMark(db: Writer, id: number, word: string): Promise<boolean> {
+  const rows = await db.query('update node set mark_word = $2 where id = $1 returning id', [id, word])
+  return rows.length > 0
 }
 
 /** One question at a time; silence is loss as late as for any other, for a slow server still holds the lock. */
@@ -118,10 +137,23 @@ export async function listNodeAddresses(db: Queryable, kind: 'smtp' | 'capture')
 }
 
 /** The marks of living nodes. */
-export async function listNodeMarks(db: Queryable): Promise<{ folder: number; word: string }[]> {
+export async function listNodeMarks(db: Queryable): Promise<NodeMark[]> {
   return await db.query(
     `select n.mark_folder as folder, n.mark_word as word from node n where n.mark_word is not null and exists (
       select from pg_locks l where ${isNodeLock} and l.objid = n.id)`,
+  )
+}
+
+/** The names of living nodes that are not these, each pair once. */
+export async function listOtherNames(
+  db: Queryable,
+  { managedDomain, mailHost }: NodeNames,
+): Promise<NodeNames[]> {
+  return await db.query(
+    `select distinct n.managed_domain as "managedDomain", n.mail_host as "mailHost" from node n
+    where (n.managed_domain <> $1 or n.mail_host <> $2) and exists (
+      select from pg_locks l where ${isNodeLock} and l.objid = n.id)`,
+    [managedDomain, mailHost],
   )
 }
 

@@ -2,6 +2,7 @@
 import type { OrganizationId } from '../base/ids.ts'
 import type { Queryable } from '../postgres/db.ts'
 import type { OrganizationRow } from './organizations.ts'
+import { countRows } from './rows.ts'
 
 export interface OverviewFilter {
   /** A part of the name, or an id; null: whatever it is called. */
@@ -120,10 +121,6 @@ export async function readHoldingsUse(
 
 /** How many recipients of the organization wait. */
 export async function countWaiting(db: Queryable, id: OrganizationId): Promise<number> {
-  const [row] = await db.query<{ count: number }>(
-    `select count(*) as count from (select organization_id from delivery where ${waiting} limit $2) w
-    where w.organization_id = $1`,
-    [id, maxCounted],
-  )
-  return row!.count
+  const first = `(select organization_id from delivery where ${waiting} limit $2) w where w.organization_id = $1`
+  return await countRows(db, first, [id, maxCounted])
 }

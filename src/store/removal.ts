@@ -8,6 +8,7 @@ import {
   type ThreadId,
 } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
+import { countRows } from './rows.ts'
 
 /** Settled submissions that were accepted before `before`, the oldest first: their ids begin with their time. */
 export async function findSettledBefore(tx: Tx, before: Date, limit: number): Promise<SubmissionId[]> {
@@ -130,11 +131,7 @@ export async function hasUnpurged(db: Queryable, id: OrganizationId): Promise<bo
 
 /** How many submissions the organization has. */
 export async function countSubmissions(db: Queryable, id: OrganizationId): Promise<number> {
-  const [row] = await db.query<{ count: number }>(
-    'select count(*) as count from submission where organization_id = $1',
-    [id],
-  )
-  return row!.count
+  return await countRows(db, 'submission where organization_id = $1', [id])
 }
 
 /** Where what was received for an organization waits until it is filed or read, each found by its index. */

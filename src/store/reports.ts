@@ -40,9 +40,8 @@ export interface ReportFact extends DeliveryKey {
 
 export async function recordReports(tx: Tx, facts: ReportFact[], at: Date): Promise<void> {
   if (facts.length === 0) return
-  const rows = facts.map(({ submissionId, enhancedStatus, failureCode, ...fact }, step) => ({
+  const rows = facts.map(({ submissionId, enhancedStatus, failureCode, ...fact }) => ({
     submission: submissionId,
-    step,
     id: newUuid(),
     at,
     enhanced: enhancedStatus,

@@ -1,7 +1,9 @@
 // Destination queues: the routes, who owns them, and what operators say about them.
 import type { OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../postgres/db.ts'
-import { isNodeLock } from './nodes.ts'
+import type { StoredStep } from './conversation.ts'
+import { isUnowned, type Lease, Leases, living } from './leases.ts'
+import { skipScan } from './skip-scan.ts'
 
 /** Adds routes that are not there yet; acceptance asks once a route and remembers. */
 export async function addRoutes(db: Writer, keys: string[], at: Date): Promise<void> {
@@ -19,9 +21,7 @@ export interface RouteFault {
   classification: 'network' | 'dns' | 'tls'
 }
 
-export interface RouteRow {
-  key: string
-  epoch: number
+export interface RouteRow extends Lease {
   paused: boolean
   failures: number
   notBefore: Date | null
@@ -31,10 +31,16 @@ export interface RouteRow {
 const columns = `r.key, r.epoch, r.paused, r.failures, r.not_before as "notBefore", r.last_fault as "lastFault"`
 const waiting = `d.claim_epoch is null and d.status in ('pending', 'deferred')`
 
-export interface Owner {
-  nodeId: number
-  leaseMs: number
-}
+const mayGoOut = (at: string) => `(not r.paused and (r.not_before is null or r.not_before <= ${at}))`
+
+/** A queue that is paused or has to wait is taken over only for what its lost owner left on the wire. */
+export const routeLeases = new Leases<RouteRow>({
+  name: 'route',
+  id: 'key',
+  columns,
+  mayBegin: `(${mayGoOut('asked.at')} or exists (select from delivery d where d.route = r.key and d.claim_epoch is not null))`,
+  mayGoOn: 'true',
+})
 
 /** A queue that could be taken over, for the sake of one organization that has something due in it. */
 export interface Candidate {
@@ -50,29 +56,15 @@ export interface WalkCursor {
   organizationId: string
 }
 
-/** `$1` is the asking node, `$2` the time. An owner is lost when its lease has run out or its lock is gone. */
-const isUnownedBut = (lost: string) =>
-  `(r.owner is null or r.lease_until < now() or (r.owner <> $1 and ${lost}))`
-const nodeLock = `select l.objid::bigint as id from pg_locks l where ${isNodeLock}`
-/** For a look at many queues the locks are read once. */
-const living = `living as materialized (${nodeLock})`
-const isUnowned = isUnownedBut('r.owner not in (select id from living)')
-const mayGoOut = '(not r.paused and (r.not_before is null or r.not_before <= $2))'
-
 /**
  * Of the queues named, those that nobody alive owns and that have new mail which may go out, once for each organization
  * of the first few that have some.
  */
-export async function findAmong(
-  db: Writer,
-  { nodeId }: Owner,
-  at: Date,
-  keys: string[],
-): Promise<Candidate[]> {
+export async function findAmong(db: Writer, nodeId: number, at: Date, keys: string[]): Promise<Candidate[]> {
   return await db.query<Candidate>(
     `with ${living}
     select r.key, organization_id as "organizationId", r.failures
-    from unnest($3::text[]) k(key) join route r on r.key = k.key and ${isUnowned} and ${mayGoOut}
+    from unnest($3::text[]) k(key) join route r on r.key = k.key and ${isUnowned} and ${mayGoOut('$2')}
     cross join lateral next_organizations(r.key, 'pending', $2, $4, '{}', 32, $4) t
     cross join unnest(t.organizations) organization_id`,
     [nodeId, at, keys, beforeAll.organizationId],
@@ -90,7 +82,7 @@ const lastOrganization = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
  */
 export async function walkQueues(
   db: Queryable,
-  { nodeId }: Owner,
+  nodeId: number,
   at: Date,
   walk: { from: WalkCursor | null; max: number },
 ): Promise<{ candidates: Candidate[]; next: WalkCursor | null }> {
@@ -102,7 +94,7 @@ export async function walkQueues(
       union all
       select next.*, walk.step + 1 from walk cross join lateral (
         select d.route, d.status, d.organization_id, d.due_at,
-          (select r.failures from route r where r.key = d.route and ${isUnowned} and ${mayGoOut}) as failures
+          (select r.failures from route r where r.key = d.route and ${isUnowned} and ${mayGoOut('$2')}) as failures
         from delivery d
         where ${waiting} and (d.route, d.status, d.organization_id) > (walk.route,
           case when walk.failures is null then 'z' else walk.status end,
@@ -122,80 +114,20 @@ export async function walkQueues(
 }
 
 /** The queues whose lost owner left something on the wire, each with an organization that it is of. */
-export async function findOrphaned(db: Queryable, { nodeId }: Owner): Promise<Candidate[]> {
+export async function findOrphaned(db: Queryable, nodeId: number): Promise<Candidate[]> {
   return await db.query<Candidate>(
-    `with recursive ${living}, claimed as (
-      (select d.route, d.organization_id from delivery d where d.claim_epoch is not null order by d.route limit 1)
-      union all
-      select next.* from claimed cross join lateral (
-        select d.route, d.organization_id from delivery d where d.claim_epoch is not null and d.route > claimed.route
-        order by d.route limit 1) next
-    )
+    `with recursive ${living},
+    ${skipScan('claimed', 'route, organization_id', 'delivery where claim_epoch is not null', 'route')}
     select r.key, c.organization_id as "organizationId", r.failures
     from claimed c join route r on r.key = c.route and ${isUnowned}`,
     [nodeId],
   )
 }
 
-/**
- * Takes over those of the queues that nobody alive owns. An owner is lost when its lease has run out or its advisory lock
- * is gone, as after a kill -9. Each take-over begins a new epoch, which fences the old owner's claims and results. One
- * that is paused or has to wait is taken over only for what its lost owner left on the wire.
- */
-export async function acquireRoutes(
-  db: Writer,
-  { nodeId, leaseMs }: Owner,
-  at: Date,
-  keys: string[],
-): Promise<RouteRow[]> {
-  return await db.query<RouteRow>(
-    `with free as (
-      select r.key from route r
-      where r.key = any($3) and ${isUnownedBut(`not exists (${nodeLock} and l.objid = r.owner)`)} and (${mayGoOut}
-        or exists (select from delivery d where d.route = r.key and d.claim_epoch is not null))
-      order by r.key for update of r skip locked
-    )
-    update route r set owner = $1, epoch = r.epoch + 1, lease_until = now() + $4 * interval '1 ms'
-    from free where r.key = free.key
-    returning ${columns}`,
-    [nodeId, at, keys, leaseMs],
-  )
-}
-
-/** Renews the leases that are still ours; a route that is missing from the answer has been lost. */
-export async function renewRoutes(
-  db: Writer,
-  nodeId: number,
-  held: { key: string; epoch: number }[],
-  leaseMs: number,
-): Promise<RouteRow[]> {
-  return await db.query<RouteRow>(
-    `with ours as (
-      select r.key from route r join unnest($2::text[], $3::bigint[]) as h(key, epoch) on r.key = h.key and r.epoch = h.epoch
-      where r.owner = $1 order by r.key for no key update of r
-    )
-    update route r set lease_until = now() + $4 * interval '1 ms' from ours where r.key = ours.key
-    returning ${columns}`,
-    [nodeId, held.map(({ key }) => key), held.map(({ epoch }) => epoch), leaseMs],
-  )
-}
-
-/** Gives a route up at once, so that another node need not wait for the lease to run out. */
-export async function releaseRoute(
-  db: Writer,
-  nodeId: number,
-  { key, epoch }: { key: string; epoch: number },
-): Promise<void> {
-  await db.query(
-    'update route set owner = null, lease_until = null where owner = $1 and key = $2 and epoch = $3',
-    [nodeId, key, epoch],
-  )
-}
-
 /** Notes a fault of the way there: the whole route waits. The only write while a destination is down. */
 export async function backOffRoute(
   db: Writer,
-  route: { key: string; epoch: number },
+  route: Lease,
   fault: RouteFault & { failures: number; notBefore: Date },
   at: Date,
 ): Promise<void> {
@@ -206,7 +138,7 @@ export async function backOffRoute(
   )
 }
 
-export async function clearBackOff(db: Writer, route: { key: string; epoch: number }): Promise<void> {
+export async function clearBackOff(db: Writer, route: Lease): Promise<void> {
   await db.query(
     `update route set failures = 0, not_before = null, last_fault = null where key = $1 and epoch = $2`,
     [route.key, route.epoch],
@@ -217,11 +149,7 @@ export async function clearBackOff(db: Writer, route: { key: string; epoch: numb
  * Gives back what an earlier owner had on the wire when it was lost. Whether the far side took it is unknown, so each
  * is tried again; the lost attempt keeps its number and its event.
  */
-export async function reclaimOrphans(
-  db: Writer,
-  route: { key: string; epoch: number },
-  at: Date,
-): Promise<number> {
+export async function reclaimOrphans(db: Writer, route: Lease, at: Date): Promise<number> {
   const [row] = await db.query<{ count: number }>('select reclaim_orphans($1, $2, $3) as count', [
     route.key,
     route.epoch,
@@ -274,6 +202,8 @@ export interface WaitingRow {
   attempts: number
   /** What was said of it last. */
   response: string | null
+  /** In its last attempt. */
+  conversation: StoredStep[] | null
   acceptedAt: Date
   dueAt: Date
   expiresAt: Date
@@ -293,7 +223,10 @@ export async function listWaiting(
     )
     select p.submission_id as "submissionId", p.position, p.email, p.status, p.organization_id as "organizationId",
       o.name as "organizationName", o.status <> 'active' as "isHeld", s.sender->>'email' as sender, s.subject,
-      p.attempts, p.response, s.created_at as "acceptedAt", p.due_at as "dueAt", p.expires_at as "expiresAt"
+      p.attempts, p.response, case when p.attempts > 0 then (
+        select e.conversation from event e where e.submission_id = p.submission_id and e.recipient = p.email
+          and e.attempt = p.attempts order by e.seq desc limit 1
+      ) end as conversation, s.created_at as "acceptedAt", p.due_at as "dueAt", p.expires_at as "expiresAt"
     from page p join submission s on s.id = p.submission_id join organization o on o.id = p.organization_id
     order by p.status desc, p.organization_id, p.due_at, p.submission_id, p.position`,
     [key, offset, limit],

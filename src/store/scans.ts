@@ -1,8 +1,8 @@
 // Attachments that wait to be scanned, and what was found in them.
 import type { MessageId, OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Queryable, Tx, Writer } from '../postgres/db.ts'
 import type { AttachmentEntry } from './messages.ts'
-import { claimWork, type WorkClaim } from './work.ts'
+import { type Claim, isOfClaim } from './work.ts'
 
 export interface ScanJob {
   messageId: MessageId
@@ -15,33 +15,15 @@ export interface ScanJob {
   isDeleted: boolean
 }
 
-export async function isScanDue(db: Queryable, at: Date): Promise<boolean> {
-  const [row] = await db.query<{ isDue: boolean }>(
-    'select exists (select from scan where due_at <= $1) as "isDue"',
-    [at],
-  )
-  return row!.isDue
-}
-
-/**
- * The message that has waited longest of the organization whose turn it is; nobody else gets it until the transaction ends,
- * which may take ten minutes. Returns whose turn it was, and whether one that was there has been done meanwhile.
- */
-export async function claimScan(
-  tx: Tx,
-  at: Date,
-  whose: Pick<WorkClaim, 'behind' | 'passedOver'>,
-): Promise<{ job: ScanJob | null; last: OrganizationId | null; isGone: boolean }> {
-  await tx.query(`set local idle_in_transaction_session_timeout = '600s'`)
-  const { claimed, last } = await claimWork(tx, 'scan', at, { limit: 1, maxBytes: 0, ...whose })
-  const [job] = await tx.query<ScanJob>(
+/** What there is to scan; null where the message is gone. */
+export async function findScan(db: Queryable, messageId: string): Promise<ScanJob | null> {
+  const [job] = await db.query<ScanJob>(
     `select m.id as "messageId", m.organization_id as "organizationId", m.direction, m.attachments, m.raw_id as "rawId",
       s.failures, b.status = 'deleted' as "isDeleted"
-    from scan s join message m on m.id = s.message_id join inbox b on b.id = m.inbox_id
-    where s.message_id = $1 and s.due_at <= $2`,
-    [claimed[0] ?? null, at],
+    from scan s join message m on m.id = s.message_id join inbox b on b.id = m.inbox_id where s.message_id = $1`,
+    [messageId],
   )
-  return { job: job ?? null, last, isGone: !job && claimed.length > 0 }
+  return job ?? null
 }
 
 /** Stores what is known of a message's attachments now; false where the message is gone. */
@@ -58,14 +40,15 @@ export async function storeVerdicts(
   return rows.length > 0
 }
 
-export async function endScan(tx: Tx, messageId: MessageId): Promise<void> {
-  await tx.query('delete from scan where message_id = $1', [messageId])
-}
-
-/** Notes that a message could not be scanned whole, and when it is tried again. */
-export async function postponeScan(tx: Tx, messageId: MessageId, dueAt: Date): Promise<void> {
-  await tx.query('update scan set failures = failures + 1, due_at = $2 where message_id = $1', [
-    messageId,
-    dueAt,
-  ])
+/** Ends the work of this claim; returns the messages whose it was. */
+export async function endScans(
+  db: Writer,
+  { owner, until }: Claim,
+  ids: readonly string[],
+): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    `delete from scan where message_id = any($1) and ${isOfClaim('$2', '$3')} returning message_id as id`,
+    [ids, owner, until],
+  )
+  return rows.map(({ id }) => id)
 }

@@ -1,6 +1,6 @@
 // The secret keys of this database, by their check values: the one that seals, the one that comes next, and former ones.
 import type { Db, Queryable, Tx, Writer } from '../postgres/db.ts'
-import { lockClasses } from '../postgres/locks.ts'
+import { holdLock, lockClasses } from '../postgres/locks.ts'
 import { isNodeLock } from './nodes.ts'
 
 export interface FormerKeyRow {
@@ -84,12 +84,7 @@ export async function deleteVerifiers(tx: Tx, before: Date): Promise<void> {
 
 /** Holds the lock of who changes the secret key; null while another has it. It falls with the process. */
 export async function lockRotation(db: Db): Promise<{ release(): void } | null> {
-  const client = await db.dedicated()
-  const { rows } = await client.query('select pg_try_advisory_lock($1, 0) as mine', [lockClasses.secret])
-  // A connection that is closed holds no lock.
-  if (rows[0].mine) return { release: () => client.release(true) }
-  client.release()
-  return null
+  return await holdLock(db, lockClasses.secret)
 }
 
 /** Says which keys the node has, the one that it seals with first. */

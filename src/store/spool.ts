@@ -1,9 +1,9 @@
 // Received mail between its 250 and its filing, and the mail kept for the service itself.
 import type { InboxId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
-import type { Tx, Writer } from '../postgres/db.ts'
+import { releaseBytes } from '../postgres/columns.ts'
+import type { Queryable, Writer } from '../postgres/db.ts'
 import type { MailFindings } from './messages.ts'
 import { packRaws, type RawRow } from './raws.ts'
-import { claimWork, type WorkClaim } from './work.ts'
 
 /** What is known of a received message beyond its bytes. */
 export interface SpoolEnvelope {
@@ -78,33 +78,17 @@ export async function insertReceived(
     'select i, verdict from receive_mails($1, $2, $3, $4, $5, $6)',
     [at, JSON.stringify(inboxes), JSON.stringify(kept), JSON.stringify(limits), rows, bytes],
   )
+  releaseBytes([bytes])
   const verdicts = new Map(answers.map(({ i, verdict }) => [i, verdict]))
   return mails.map((_, i) => verdicts.get(i) ?? 'gone')
 }
 
-/** Takes due mails, as `claimWork` claims them. */
-export async function claimSpool(
-  tx: Tx,
-  at: Date,
-  wanted: WorkClaim,
-): Promise<{ taken: SpooledMail[]; last: OrganizationId | null; isMore: boolean }> {
-  const { claimed, last, isMore } = await claimWork(tx, 'mail', at, wanted)
-  if (claimed.length === 0) return { taken: [], last, isMore }
-  const taken = await tx.query<SpooledMail>(
+/** The claimed mails, in the order in which they came or are due again. */
+export async function readSpool(db: Queryable, ids: readonly string[]): Promise<SpooledMail[]> {
+  return await db.query<SpooledMail>(
     `select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
       s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.blob
-    from spool s join raw r on r.id = s.raw_id where s.id = any($1) and s.due_at <= $2 order by s.due_at, s.id`,
-    [claimed, at],
+    from spool s join raw r on r.id = s.raw_id where s.id = any($1) order by s.due_at, s.id`,
+    [ids],
   )
-  return { taken, last, isMore: isMore || taken.length < claimed.length }
-}
-
-/** Has mails filed later, without counting a failure. */
-export async function postponeSpool(db: Writer, ids: readonly string[], dueAt: Date): Promise<void> {
-  await db.query('update spool set due_at = $2 where id = any($1)', [ids, dueAt])
-}
-
-/** Notes that filing failed, and when it is tried again. */
-export async function noteFailedSpool(db: Writer, ids: readonly string[], dueAt: Date): Promise<void> {
-  await db.query('update spool set failures = failures + 1, due_at = $2 where id = any($1)', [ids, dueAt])
 }

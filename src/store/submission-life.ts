@@ -1,6 +1,7 @@
 // What the events of a submission do not tell: what each recipient waits for, and on which command and cipher an answer came.
 import type { SubmissionId } from '../base/ids.ts'
 import type { Queryable } from '../postgres/db.ts'
+import type { StoredStep } from './conversation.ts'
 
 export interface RecipientOutlook {
   email: string
@@ -19,6 +20,7 @@ export interface Exchange {
   eventId: string
   cipher: string | null
   stage: string | null
+  conversation: StoredStep[] | null
 }
 
 /** Each recipient in the order of the submission. */
@@ -38,7 +40,7 @@ export async function listOutlooks(db: Queryable, id: SubmissionId): Promise<Rec
 /** Of the newest events that have an answer. */
 export async function listExchanges(db: Queryable, id: SubmissionId, limit: number): Promise<Exchange[]> {
   return await db.query<Exchange>(
-    `select e.id as "eventId", e.remote ->> 'cipher' as cipher, e.remote ->> 'stage' as stage
+    `select e.id as "eventId", e.remote ->> 'cipher' as cipher, e.remote ->> 'stage' as stage, e.conversation
     from event e where e.submission_id = $1 and e.remote is not null order by e.seq desc limit $2`,
     [id, limit],
   )

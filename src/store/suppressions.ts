@@ -1,7 +1,8 @@
 // Addresses that an organization does not write to any more.
 import { newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
-import type { Queryable, Tx, Writer } from '../postgres/db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { DeliveryKey } from './deliveries.ts'
+import { newestFirst } from './rows.ts'
 
 export type SuppressionReason = 'manual' | 'hard_bounce' | 'complaint' | 'unsubscribe'
 
@@ -16,9 +17,6 @@ export interface SuppressionRow {
 
 const columns = `id, organization_id as "organizationId", email, reason,
   submission_id as "submissionId", created_at as "createdAt"`
-
-/** After every id. */
-const lastId = `'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid`
 
 /** Adds one and tells its organization; null where the address is suppressed already, and its row stays as it is. */
 export async function insertSuppression(
@@ -66,18 +64,7 @@ export async function deleteSuppression(
 }
 
 /** The organization's suppressions, newest first, after `beforeId`. */
-export async function listSuppressions(
-  db: Queryable,
-  organizationId: OrganizationId,
-  beforeId: string | null,
-  limit: number,
-): Promise<SuppressionRow[]> {
-  return await db.query<SuppressionRow>(
-    `select ${columns} from suppression where organization_id = $1 and id < coalesce($2, ${lastId})
-    order by id desc limit $3`,
-    [organizationId, beforeId, limit],
-  )
-}
+export const listSuppressions = newestFirst<SuppressionRow>(columns, 'suppression where organization_id = $1')
 
 /** Suppresses recipients of submissions, each in its own organization, which is told; returns how many are new. */
 export async function suppressRecipients(
@@ -94,30 +81,6 @@ export async function suppressRecipients(
   }))
   const [row] = await tx.query<{ count: number }>('select suppress_addresses($1, $2) as count', [
     JSON.stringify(facts),
-    at,
-  ])
-  return row!.count
-}
-
-/**
- * Ends deliveries as suppressed, with one event each: those that wait, or those just claimed under `epoch`, which then
- * have had no attempt. Returns how many ended.
- */
-export async function suppressDeliveries(
-  db: Writer,
-  keys: DeliveryKey[],
-  epoch: number | null,
-  at: Date,
-): Promise<number> {
-  if (keys.length === 0) return 0
-  const ended = keys.map(({ submissionId, position }) => ({
-    submission: submissionId,
-    position,
-    id: newUuid(),
-  }))
-  const [row] = await db.query<{ count: number }>('select suppress_deliveries($1, $2, $3) as count', [
-    JSON.stringify(ended),
-    epoch,
     at,
   ])
   return row!.count

@@ -49,7 +49,7 @@ export interface DueCall {
  */
 export async function findDueCalls(
   db: Queryable,
-  { webhook, epoch }: WebhookLease,
+  { key, epoch }: WebhookLease,
   at: Date,
   { limit, after, except }: { limit: number; after: string | null; except: readonly string[] },
 ): Promise<DueCall[]> {
@@ -70,7 +70,7 @@ export async function findDueCalls(
     select due.id, due.organization_id as "organizationId", due.item, due.announced_at as "announcedAt", due.failures,
       due.turn = 1 as "isFirst", w.url, w.sealed_secret as "sealedSecret", w.previous as "sealedPreviousSecret"
     from due, w order by due.turn, due.id`,
-    [webhook, epoch, at, limit, retries, except, after ?? lowestId],
+    [key, epoch, at, limit, retries, except, after ?? lowestId],
   )
 }
 

@@ -1,8 +1,10 @@
 // Customers' endpoints, and which node calls them.
 import type { OrganizationId, WebhookId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
-import type { Queryable, Tx, Writer } from '../postgres/db.ts'
-import { isNodeLock } from './nodes.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
+import { isUnowned, type Lease, Leases, living } from './leases.ts'
+import { countRows } from './rows.ts'
+import { skipScan } from './skip-scan.ts'
 
 export interface WebhookRow {
   id: WebhookId
@@ -45,11 +47,7 @@ export async function hasWebhooks(db: Queryable): Promise<boolean> {
 }
 
 export async function countWebhooks(db: Queryable, organizationId: OrganizationId): Promise<number> {
-  const [row] = await db.query<{ count: number }>(
-    `select count(*) as count from webhook where organization_id = $1 and status <> 'deleted'`,
-    [organizationId],
-  )
-  return row!.count
+  return await countRows(db, `webhook where organization_id = $1 and status <> 'deleted'`, [organizationId])
 }
 
 export async function findWebhook(
@@ -139,10 +137,19 @@ export async function replaceSecret(
 }
 
 /** An endpoint that a node calls, under its lease. */
-export interface WebhookLease {
-  webhook: WebhookId
-  epoch: number
+export interface WebhookLease extends Lease {
+  key: WebhookId
 }
+
+const isActiveCustomer = `exists (select from organization o where o.id = r.organization_id and o.status = 'active')`
+
+export const webhookLeases = new Leases<WebhookLease>({
+  name: 'webhook',
+  id: 'id',
+  columns: 'r.id as key, r.epoch',
+  mayBegin: `r.status = 'active' and ${isActiveCustomer}`,
+  mayGoOn: `r.status = 'active'`,
+})
 
 const isFirst = `status = 'pending' and next_attempt_at is null`
 const isAgain = `status = 'pending' and next_attempt_at is not null`
@@ -158,79 +165,21 @@ export async function isBeingCalled(tx: Tx, id: WebhookId, at: Date): Promise<bo
   return rows.length > 0
 }
 
-/** Every endpoint with calls to make now, found by two probes of an index for each that has any waiting. */
-const heads = `first as (
-  (select d.webhook_id from webhook_delivery d where ${isFirst} order by d.webhook_id limit 1)
-  union all
-  select next.webhook_id from first cross join lateral (
-    select d.webhook_id from webhook_delivery d where ${isFirst} and d.webhook_id > first.webhook_id
-    order by d.webhook_id limit 1) next
-), again as (
-  (select d.webhook_id, d.next_attempt_at from webhook_delivery d where ${isAgain}
-    order by d.webhook_id, d.next_attempt_at limit 1)
-  union all
-  select next.* from again cross join lateral (
-    select d.webhook_id, d.next_attempt_at from webhook_delivery d where ${isAgain} and d.webhook_id > again.webhook_id
-    order by d.webhook_id, d.next_attempt_at limit 1) next
-)`
-
-/**
- * Takes over endpoints that nobody alive calls and that have calls to make. Each take-over begins a new epoch, which
- * fences the results of the old owner. `among` confines the look to endpoints that are known to have work.
- */
-export async function acquireWebhooks(
-  db: Writer,
-  owner: { nodeId: number; leaseMs: number },
+/** Endpoints that nobody alive calls and that have calls to make, up to `limit`; those first that did not fail. */
+export async function findDueWebhooks(
+  db: Queryable,
+  nodeId: number,
   at: Date,
-  { among, limit }: { among: string[] | null; limit: number },
-): Promise<WebhookLease[]> {
-  const candidates = among
-    ? `candidate as (select distinct id from unnest($5::text[]) id)`
-    : `${heads}, candidate as (
-      select webhook_id as id from first union select webhook_id from again where next_attempt_at <= $3
-    )`
-  return await db.query<WebhookLease>(
-    `with recursive ${candidates}, free as (
-      select w.id from candidate c join webhook w on w.id = c.id
-      join organization o on o.id = w.organization_id and o.status = 'active'
-      where w.status = 'active' and $3::timestamptz is not null
-        and (w.owner is null or w.lease_until < now() or (w.owner <> $1 and not exists (
-          select from pg_locks l where ${isNodeLock} and l.objid = w.owner)))
-      order by w.failing_since nulls first, w.id limit $4 for no key update of w skip locked
-    )
-    update webhook w set owner = $1, epoch = w.epoch + 1, lease_until = now() + $2 * interval '1 ms'
-    from free where w.id = free.id
-    returning w.id as webhook, w.epoch`,
-    [owner.nodeId, owner.leaseMs, at, limit, ...(among ? [among] : [])],
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    `with recursive ${living},
+    ${skipScan('first', 'webhook_id', `webhook_delivery where ${isFirst}`)},
+    ${skipScan('again', 'webhook_id, next_attempt_at', `webhook_delivery where ${isAgain}`)},
+    due as (select webhook_id as id from first union select webhook_id from again where next_attempt_at <= $2)
+    select r.id from due join webhook r on r.id = due.id and ${isUnowned} and ${webhookLeases.table.mayBegin}
+    order by r.failing_since nulls first, r.id limit $3`,
+    [nodeId, at, limit],
   )
-}
-
-/** Renews the leases that are still ours; one that is missing from the answer has been lost, or its endpoint has ended. */
-export async function renewWebhooks(
-  db: Writer,
-  nodeId: number,
-  held: WebhookLease[],
-  leaseMs: number,
-): Promise<WebhookLease[]> {
-  return await db.query<WebhookLease>(
-    `with ours as (
-      select w.id from webhook w join unnest($2::text[], $3::bigint[]) as h(id, epoch) on w.id = h.id and w.epoch = h.epoch
-      where w.owner = $1 and w.status = 'active' order by w.id for no key update of w
-    )
-    update webhook w set lease_until = now() + $4 * interval '1 ms' from ours where w.id = ours.id
-    returning w.id as webhook, w.epoch`,
-    [nodeId, held.map(({ webhook }) => webhook), held.map(({ epoch }) => epoch), leaseMs],
-  )
-}
-
-/** Gives an endpoint up at once, so that another node need not wait for the lease to run out. */
-export async function releaseWebhook(
-  db: Writer,
-  nodeId: number,
-  { webhook, epoch }: WebhookLease,
-): Promise<void> {
-  await db.query(
-    'update webhook set owner = null, lease_until = null where owner = $1 and id = $2 and epoch = $3',
-    [nodeId, webhook, epoch],
-  )
+  return rows.map(({ id }) => id)
 }

@@ -1,6 +1,7 @@
 // The jobs that a queue's worker has claimed: which one a connection carries next, and whom the connections serve.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mayTake } from '../base/share.ts'
+import { debounceMs } from './loop.ts'
 
 /** How jobs come from the queue, and go back. */
 export interface ClaimVerbs<Job> {
@@ -17,7 +18,6 @@ export interface ClaimedJob<Job> {
   claimedMs: number
 }
 
-const debounceMs = 15
 /** For each connection that stays free one organization may have three: a slow tenant leaves room for whoever comes. */
 const connectionRatio = 3
 
@@ -46,7 +46,7 @@ export class ClaimedJobs<Job> {
     return this.#waiting.some(({ organizationId }) => this.#mayCarry(organizationId))
   }
 
-  /** Waits for a moment after a claim that came back short, for a claim costs as much as several deliveries. */
+  /** Waits for a moment after a claim that came back short. */
   async debounced(): Promise<void> {
     const waitMs = this.#claimAtMs - performance.now()
     if (waitMs > 0) await sleep(waitMs)

@@ -1,6 +1,9 @@
 // Calls one endpoint: how many calls at once, when to look for more, when there is nothing left to do.
 import type { Clock } from '../base/clock.ts'
 import { rest, Signal } from '../base/signal.ts'
+import type { WebhookLease } from '../store/webhooks.ts'
+import type { LeaseWorker } from './lease-holder.ts'
+import { debounceMs } from './loop.ts'
 
 /** What the worker is handed: the verbs of the flow, bound to this endpoint's lease. */
 export interface EndpointVerbs<Call> {
@@ -27,8 +30,6 @@ const maxCalls = 64
 /** To one that fails or lets us wait: its calls hold memory and sockets for long, and it is not helped by more. */
 const maxSlowCalls = 4
 const slowMs = 1_000
-/** After a look that came back short events gather for a moment: a look costs as much as several calls. */
-const collectMs = 15
 /** Every endpoint may have these, whatever the others of the node have taken. */
 const leastCalls = 2
 const maxRestMs = 1_000
@@ -60,27 +61,26 @@ export class CallBudget {
 }
 
 /**
- * The life of an endpoint's calls on the node that owns it. `WebhookEngine` makes a worker for each lease and calls `run`
- * once. It goes through these states:
+ * The life of an endpoint's calls on the node that owns it, under one lease. It goes through these states:
  *
  * - *claiming*: it claims as many events as it may make calls now, and starts the calls. Where all came it claims again
- *   at once; where fewer came it first waits for `collectMs`, so that more come together, and asks what is due next.
+ *   at once; where fewer came it first waits for `debounceMs`, so that more come together, and asks what is due next.
  * - *full*: it may make no further call, or fewer than half of its calls while others are under way. It waits for the end
  *   of one, or a wake-up, for a second at most.
  * - *idle*: what is due next lies ahead, or is busy. It waits until then, for the end of a call or a wake-up, for a second
  *   at most.
  * - *over*: it was stopped; or for `idleMs` nothing was claimed or busy, nothing falls due within a second but what it
  *   has left, and nobody has woken it. `run` resolves when the last call has ended and its result is recorded or given
- *   up. The engine lets the lease go, and takes the endpoint over again if it was woken since the last claim began.
+ *   up.
  *
  * A call is *busy* until its result is recorded, and no claim takes it meanwhile. One whose result was not recorded is
  * *left* to the next owner of the endpoint: nobody else knows that it was made. The call that ended last sets the pace
  * of the endpoint, *prompt* or *slow*, and so how many calls it may make at once, of its own and of the `CallBudget`.
  *
- * The fan-out wakes it by way of the engine, each call that ends does, and `stop` and `cut` do. A call writes nothing
+ * The fan-out wakes it by way of the `LeaseHolder`, each call that ends does, and `stop` and `cut` do. A call writes nothing
  * before its result, so a crash leaves no trace of it: the next owner makes it again, under the same id.
  */
-export class EndpointWorker<Call extends { id: string }> {
+export class EndpointWorker<Call extends { id: string }> implements LeaseWorker<WebhookLease> {
   readonly #options: EndpointWorkerOptions<Call>
   readonly #abort = new AbortController()
   /** Called and not yet recorded: to be left alone by the next look. */
@@ -98,22 +98,18 @@ export class EndpointWorker<Call extends { id: string }> {
     this.#options = options
   }
 
-  /** It was woken after it last looked for work. */
   get isWoken(): boolean {
     return this.#signal.isWoken
   }
 
-  /** There may be work. */
   wake(): void {
     this.#signal.wake()
   }
 
-  /** No new call begins; those under way end. */
   stop(): void {
     this.#stop.abort()
   }
 
-  /** Everything ends at once: the lease is lost, or there is no time left. */
   cut(): void {
     this.stop()
     this.#abort.abort()
@@ -141,7 +137,7 @@ export class EndpointWorker<Call extends { id: string }> {
       const claimed = await this.#poll(free)
       if (claimed > 0 || this.#busy.size > 0) idleSinceMs = performance.now()
       if (claimed >= free) continue
-      await rest(collectMs, stop)
+      await rest(debounceMs, stop)
       if (await this.#isDone(idleSinceMs)) return
     }
   }

@@ -1,12 +1,11 @@
 // Turns what the outbox holds into webhook deliveries, as soon as it may be read.
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Signal } from '../base/signal.ts'
+import { othersPollMs, type Signal } from '../base/signal.ts'
 import type { Db } from '../postgres/db.ts'
 import { fanOut } from '../store/webhook-deliveries.ts'
 import { hasWebhooks } from '../store/webhooks.ts'
-import { Loop } from './loop.ts'
+import { debounceMs, Loop } from './loop.ts'
 
 interface FanOutOptions {
   db: Db
@@ -19,15 +18,8 @@ interface FanOutOptions {
 }
 
 const batch = 2_000
-const intervalMs = 250
-/**
- * A row waits for every transaction that began before its own ended: usually for some milliseconds. Under load there is
- * always one that waits, and a batch each time is far more than can be called.
- */
-const behindMs = 15
 /** Where there is no endpoint nothing is read but that, so often: from the first one on this waits no longer. */
 const unwantedMs = 1_000
-const collectMs = 20
 
 /** Runs on every node with the webhooks role; one of them works at a time, the others find nothing to do. */
 export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOptions): Loop {
@@ -43,8 +35,10 @@ export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOpt
     const { isBehind, isWanted, webhooks } = await fanOut(db.writer, batch, clock.now())
     hasEndpoints = isWanted
     if (webhooks.length > 0) onDeliveries(webhooks)
-    if (isBehind) await sleep(behindMs)
-    return isBehind
+    // A row waits for every transaction that began before its own ended: usually for some milliseconds. Under load there is
+    // always one that waits, and a batch each time is far more than can be called.
+    if (isBehind) signal.wake()
+    return false
   }
-  return new Loop({ name: 'fan out', run, signal, intervalMs, collectMs, log })
+  return new Loop({ name: 'fan out', run, signal, intervalMs: othersPollMs, collectMs: debounceMs, log })
 }

@@ -14,10 +14,15 @@ export interface LoopOptions {
   intervalMs: number
   /** How long to let work gather after a run that did not fill up; 0 to run at the first wake-up. */
   collectMs?: number
-  /** Others come first: while `now`, asked every `everyMs`, says so, work gathers on, for `maxMs` from when there was none. */
-  yields?: { now(): boolean; everyMs: number; maxMs: number }
   log: Log
 }
+
+/**
+ * After a poll that came back short more work gathers for so long, for a poll costs as much as several deliveries or calls.
+ * Measured: 109 claims for 400 mails that come each 5 ms, without it 490; CPU of all programs a webhook call 420 us, without it
+ * 455.
+ */
+export const debounceMs = 20
 
 const failureWaitMs = [500, 1_000, 2_000, 5_000]
 
@@ -26,10 +31,8 @@ const failureWaitMs = [500, 1_000, 2_000, 5_000]
  *
  * - *running*: `run` does some work. A wake-up from its beginning on is remembered until the loop is idle.
  * - *debouncing*, after a run that left nothing to do: for `collectMs`, so that the next run finds more than one thing.
- * - *yielding*, after that, and after each run that left more to do: as long as `yields.now` says that others come
- *   first, but no longer in all than `maxMs` since a run last left nothing to do; before the first such run not at all.
  * - *idle*, after a run that left nothing to do: until a wake-up, or for `intervalMs`; not at all where a wake-up is
- *   remembered. Then it runs again, as it does right after yielding where there is more.
+ *   remembered. Then it runs again, as it does at once where there is more.
  * - *backing off*, after a run that rejected: logged and counted, and tried again after about 0.5 s, up to 5 s when
  *   several have failed one after the other.
  * - *over*: `stop` was called. It ends every wait at once, lets a run under way end, and then resolves; a loop that is
@@ -42,7 +45,6 @@ export class Loop {
   readonly #options: LoopOptions
   readonly #signal: Signal
   readonly #stop = new AbortController()
-  #remainingYieldMs = 0
   #ended: Promise<void> | null = null
 
   constructor(options: LoopOptions) {
@@ -72,28 +74,15 @@ export class Loop {
       try {
         const more = await this.#options.run()
         failures = 0
-        if (!more) {
-          this.#remainingYieldMs = this.#options.yields?.maxMs ?? 0
-          await rest(this.#options.collectMs ?? 0, stop)
-        }
-        await this.#giveWay(stop)
-        if (!more) await this.#signal.wait(this.#options.intervalMs, stop)
+        if (more) continue
+        await rest(this.#options.collectMs ?? 0, stop)
+        await this.#signal.wait(this.#options.intervalMs, stop)
       } catch (error) {
         const { log, name } = this.#options
         meters.jobFailures.inc({ name })
         log.warn({ err: error, loop: name, failures: ++failures }, 'a job failed and will be tried again')
         await rest(backoffMs(failureWaitMs, failures), stop)
       }
-    }
-  }
-
-  async #giveWay(stop: AbortSignal): Promise<void> {
-    const { yields } = this.#options
-    while (!stop.aborted && this.#remainingYieldMs > 0 && yields?.now()) {
-      const fromMs = performance.now()
-      await rest(yields.everyMs, stop)
-      // On a busy node a rest lasts longer than it was asked to.
-      this.#remainingYieldMs -= Math.max(yields.everyMs, performance.now() - fromMs)
     }
   }
 }

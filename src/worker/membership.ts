@@ -6,23 +6,40 @@ import {
   joinNodes,
   type Node,
   type NodeAddresses,
+  type NodeMark,
   type NodeProfile,
   writeNodeAddresses,
+  writeNodeMark,
 } from '../store/nodes.ts'
 import { Loop } from './loop.ts'
+
+/** What this node leaves among the blobs, by which others see that they share them. */
+export interface RenewedMark {
+  /** As the others know it. */
+  readonly published: NodeMark | null
+  /** Leaves the next one beside it. */
+  leave(): Promise<NodeMark>
+  /** The others know the one that was left last. */
+  publish(): void
+}
 
 export interface MembershipOptions {
   db: Db
   clock: Clock
   log: Log
-  mark: NodeProfile['mark']
+  /** Left by now; null where that cannot be. */
+  mark: RenewedMark | null
   program: NodeProfile['program']
 }
+
+/** Sooner than anybody has copied a data folder, taken the number out of the copy and started there. */
+const markMs = 5_000
 
 /** Keeps this node known to the others from `start` to `stop`, as long as the database can be reached. */
 export class Membership {
   readonly #options: MembershipOptions
   readonly #joining: Loop
+  readonly #marking: Loop
   #node: Node | null = null
   #addresses: NodeAddresses = { smtp: null, capture: null }
   /** What the others know. */
@@ -33,11 +50,13 @@ export class Membership {
     this.#options = options
     const { log } = options
     this.#joining = new Loop({ name: 'join nodes', run: () => this.#join(), intervalMs: 1_000, log })
+    this.#marking = new Loop({ name: 'mark blobs', run: () => this.#mark(), intervalMs: markMs, log })
   }
 
   async start(): Promise<void> {
     await this.#join()
     this.#joining.start()
+    this.#marking.start()
   }
 
   /** Has the others find this node under its addresses, which it listens on by now. */
@@ -48,7 +67,7 @@ export class Membership {
 
   /** May be called again. */
   async stop(): Promise<void> {
-    await this.#joining.stop()
+    await Promise.all([this.#joining.stop(), this.#marking.stop()])
     const node = this.#node
     this.#node = null
     await node?.leave()
@@ -72,7 +91,7 @@ export class Membership {
     }
     const { db, clock, log, mark, program } = this.#options
     const addresses = this.#addresses
-    const node = await joinNodes(db, { ...addresses, mark, program }, clock.now())
+    const node = await joinNodes(db, { ...addresses, mark: mark?.published ?? null, program }, clock.now())
     this.#node = node
     this.#published = addresses
     node.lost.catch((error) => {
@@ -86,6 +105,15 @@ export class Membership {
       for (const listener of this.#lostListeners) listener()
       this.#joining.wake()
     })
+    return false
+  }
+
+  /** A new word, so that a copy of the blob folder is not taken for it for longer than `markMs`. */
+  async #mark(): Promise<false> {
+    const [node, { mark, db }] = [this.#node, this.#options]
+    if (!mark || !node) return false
+    const { word } = await mark.leave()
+    if (await writeNodeMark(db.writer, node.id, word)) mark.publish()
     return false
   }
 

@@ -1,6 +1,7 @@
 // A destination's queue: what proves that its way is free, and what proves nothing.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Clock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { type Carried, RouteWorker } from './route-worker.ts'
@@ -17,8 +18,17 @@ async function runQueue(outcomes: Carried[]) {
   const connection = { usable: true, quit: async () => {}, destroy: () => {} }
   const worker: RouteWorker<number> = new RouteWorker<number>({
     route: { key: 'far.test', epoch: 1, paused: false, failures: 2, notBefore: null, lastFault: 'gone' },
-    ...{ maxConnections: 1, idleTimeoutMs: 0, retryScheduleMs: [60_000], clock, log: silentLog },
+    ...{
+      organizationId: null,
+      maxConnections: 1,
+      idleMs: 0,
+      retryScheduleMs: [60_000],
+      clock,
+      log: silentLog,
+    },
+    onOpened: () => {},
     verbs: {
+      reclaim: async () => {},
       open: async () => ({ connection }),
       claim: async () => (left-- > 0 ? [outcomes.length - left - 1] : []),
       organizationOf: () => 'ada',
@@ -54,4 +64,57 @@ test('route worker: what was decided before the connection was lost proves the w
     noted: ['clear'],
     isOpening: true,
   })
+})
+
+test('route worker: what is committed while a claim is under way is claimed at once by a connection that was idle', async () => {
+  const clock = new Clock()
+  const due = [
+    { id: 'long', ms: 120 },
+    { id: 'short', ms: 20 },
+  ]
+  const waits: number[] = []
+  let addedMs = 0
+  let claims = 0
+  const connection = { usable: true, quit: async () => {}, destroy: () => {} }
+  const worker: RouteWorker<{ id: string; ms: number }> = new RouteWorker<{ id: string; ms: number }>({
+    route: { key: 'far.test', epoch: 1, paused: false, failures: 0, notBefore: null, lastFault: null },
+    ...{
+      organizationId: null,
+      maxConnections: 2,
+      idleMs: 1_000,
+      retryScheduleMs: [60_000],
+      clock,
+      log: silentLog,
+    },
+    onOpened: () => {},
+    verbs: {
+      reclaim: async () => {},
+      open: async () => ({ connection }),
+      claim: async (wanted) => {
+        const seen = due.splice(0, wanted)
+        // The long job has ended, and its connection claims, while the other one is idle.
+        if (++claims >= 2 && addedMs === 0 && waits.length === 2) {
+          addedMs = performance.now()
+          due.push({ id: 'late', ms: 0 })
+          setTimeout(() => worker.wake(), 5)
+        }
+        await sleep(30)
+        return seen
+      },
+      organizationOf: ({ id }) => id,
+      carry: async (_connection, { ms }) => {
+        await sleep(ms)
+        waits.push(performance.now() - addedMs)
+        return { fault: null, decided: true, tried: true }
+      },
+      giveBack: () => {},
+      nextDue: async () => (due.length > 0 ? clock.now() : null),
+      noteFault: async () => {},
+      clearFault: async () => {},
+      recorded: async () => {},
+    },
+  })
+  await worker.run()
+  assert.equal(waits.length, 3)
+  assert.ok(waits[2]! < 500, `it waited ${waits[2]} ms`)
 })

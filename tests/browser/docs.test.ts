@@ -52,6 +52,9 @@ test('check 65: /docs shows the fields and the scope of a send at once, and its 
   const { head, fields } = await shown()
   t.diagnostic(`shown after ${Math.round(performance.now() - fromMs)} ms`)
   assert.match(head, /\nScope: mailbox:send\.\n/)
+  // Of a body that may have two forms it is said once what it is.
+  assert.equal(fields.split('A message that begins a conversation.').length, 2)
+  assert.match(fields, /'idempotency-key: a-new-one-for-each-action'/)
   const lines = fields.split('\nResponses\n')[0]!.split('\n')
   const names = [
     'to',

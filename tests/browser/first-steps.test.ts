@@ -94,14 +94,36 @@ test('the settings: name, theme, sessions, limits; and the way out', { skip }, a
   await page.getByRole('radio', { name: 'Dark' }).check({ force: true })
   await page.reload()
   await page.getByText('Messages today').waitFor()
+  await page.getByText('This one').waitFor()
   assert.equal(await page.evaluate('document.documentElement.dataset.theme'), 'dark')
   const paper = await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
   assert.equal(paper, 'rgb(19, 18, 16)')
 
-  await page.getByRole('button', { name: /Ada King$/ }).focus()
-  await page.keyboard.press('Enter')
-  await page.getByRole('menuitem', { name: 'Sign out' }).click()
-  await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+  const signOut = async () => {
+    await page.getByRole('button', { name: /Ada King$/ }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  }
+  await page.route('**/app/v1/session', (route) => route.abort(), { times: 1 })
+  await signOut()
+  await page.getByText('The service does not answer').waitFor()
+  assert.match(complaints.splice(0).join(), /ERR_FAILED/)
+  await page.getByRole('heading', { level: 1, name: /Overview|From nothing/ }).waitFor()
+  // It has ended already.
+  const ended = {
+    status: 401,
+    contentType: 'application/json',
+    body: '{"error":"session_required","message":""}',
+  }
+  await page.route('**/app/v1/session', (route) => route.fulfill(ended), { times: 1 })
+  await signOut()
+  await page.getByRole('heading', { level: 1, name: 'Sign in', exact: true }).waitFor()
+  await page.waitForURL(({ search }) => search === '')
+  assert.match(complaints.splice(0).join(), /^[^,]*401[^,]*$/)
+  await open('/settings', 'Settings')
+  await signOut()
+  await page.getByRole('heading', { level: 1, name: 'Signing you out' }).waitFor()
+  await page.getByRole('heading', { level: 1, name: 'Sign in', exact: true }).waitFor()
   assert.deepEqual(complaints, [])
   await page.goto('/settings')
   await page.waitForURL('**/sign-in?to=%2Fsettings')

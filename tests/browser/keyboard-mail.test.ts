@@ -167,10 +167,8 @@ async function answer({ keys, list }: Stage, inbox: Inbox): Promise<void> {
   await keys.sees('With pleasure.')
   await keys.sees('Sent')
   const answers = async () => (await list(inbox.id)).filter(({ subject }) => subject === 'Re: Dinner')
-  assert.deepEqual(
-    (await answers()).map(({ to }) => to.length),
-    [1],
-  )
+  await until('the answer', async () => (await answers()).length === 1)
+  assert.equal((await answers())[0]?.to.length, 1)
   await keys.use('button', 'Reply to all')
   await keys.stands('textbox', 'Message')
   await keys.type('All of us.')

@@ -220,7 +220,7 @@ test('mail is found by words and filters; on a phone one column is shown at a ti
   await page.getByLabel('Direction').selectOption('outbound')
   await page.getByText('Nothing is found').waitFor()
   assert.deepEqual(await audit(), [])
-  await page.getByRole('button', { name: 'Clear' }).click()
+  await page.getByRole('button', { name: 'Clear', exact: true }).click()
   await page.locator('[data-thread]').nth(1).waitFor()
 
   await page.setViewportSize({ width: 390, height: 844 })

@@ -25,6 +25,15 @@ test('the life of a message tells each attempt, what was answered, what it means
     '250 OK: message queued',
   ])
     await shows(stage, text)
+  await pages.page.getByText('Conversation', { exact: true }).click()
+  const said = pages.page.getByRole('table', { name: 'Conversation' }).getByRole('row')
+  const rows = (await said.allInnerTexts()).map((row) => row.replace(/\s+/g, ' ').trim())
+  for (const step of [/ms connect 220 /, / ms STARTTLS 220 /, / ms MAIL 250 /, /\d ms RCPT 250 /])
+    assert.ok(
+      rows.some((row) => step.test(row)),
+      `${step} in ${rows.join(', ')}`,
+    )
+  assert.match(rows.at(-1)!, /^\d+ ms (?:\.|BDAT) 250 OK: message queued/)
   assert.deepEqual(await pages.audit(), [])
   await openLife(stage, ['nobody@plain.far.test'], 'bounced')
   for (const text of [

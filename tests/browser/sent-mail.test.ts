@@ -57,6 +57,19 @@ test('a bounce that comes later and a complaint join the picture', { skip }, asy
   assert.deepEqual(stage.pages.complaints, [])
 })
 
+test('what was sent by an inbox that is gone says so, where its subject stood', { skip }, async (t) => {
+  const stage = await setStage(t)
+  const { api, inbox, pages } = stage
+  const { submission } = await send(api, inbox, ['ada@plain.far.test'])
+  await untilStates(api, submission.id, 'delivered')
+  await api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
+  const gone = '(deleted with its message)'
+  await pages.open('/sending', 'Sending')
+  await shows(stage, gone)
+  await pages.open(`/sending/${submission.id}`, gone)
+  assert.deepEqual(pages.complaints, [])
+})
+
 test('the list narrows by state and recipient, by the keyboard too, and opens each life', {
   skip,
 }, async (t) => {

@@ -25,6 +25,7 @@ import { findCallers } from '../../src/store/keys.ts'
 import type { Limits } from '../../src/store/organizations.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place } from '../support/node.ts'
+import { turnAutovacuumOff } from '../support/postgres.ts'
 
 class Node {
   readonly db: Db
@@ -353,6 +354,7 @@ test('check 69: what comes to stand against a send while it waits for its turn i
 test('acceptance looks at its own rows alone, though it was planned over small tables', async (t) => {
   const stage = await setStage(t, (options) => new Db({ ...options, maxConnections: 1 }))
   const { one } = stage
+  await turnAutovacuumOff(one.db)
   const sender = await makeSender(stage)
   const { organizationId } = sender.caller
   const body = { ...message, to: [...message.to, { email: 'gone@far.test' }] }

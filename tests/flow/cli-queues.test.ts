@@ -3,9 +3,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Acceptance } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
+import { send, untilStates } from '../support/node.ts'
 import { createCaller, run, startPosthorn } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
+
+const program = process.env['POSTHORN_TEST_PROGRAM'] ?? 'bin/posthorn'
+
+interface Attempt {
+  submissionId: string
+  recipient: string
+  attempt: number
+  conversation: { isReused: boolean; steps: { command: string; code: number }[] }
+}
 
 interface Queue {
   key: string
@@ -51,11 +61,18 @@ test('a queue that no mail was ever in is paused, holds what is sent later, and 
   )
   await posthorn.cli(['queue', 'resume', 'held.test'])
   await until('it to go on', async () => (await states()) === 'delivered delivered')
+
+  await posthorn.cli(['queue', 'pause', 'held.test'])
+  await api.want(`/v1/inboxes/${inbox.id}/messages`, {
+    ...{ method: 'POST', status: 202, idempotencyKey: 'paused-again' },
+    body: { to: to.slice(0, 1), subject: 'Test', text: 'Hello.' },
+  })
+  const cancelled = await run(program, ['queue', 'cancel', 'held.test'], posthorn.env, process.cwd())
+  assert.equal(cancelled.stdout, 'held.test: 1 delivery cancelled\n')
 })
 
 test('where mail goes to another queue, pausing a domain ahead says so', async (t) => {
   const posthorn = await startPosthorn(t, { env: { POSTHORN_DELIVERY: 'capture' } })
-  const program = process.env['POSTHORN_TEST_PROGRAM'] ?? 'bin/posthorn'
   const attempt = (...words: string[]) => run(program, ['queue', ...words], posthorn.env, process.cwd())
   const paused = await attempt('pause', 'gmail.com')
   assert.deepEqual([paused.status, paused.stdout], [0, 'gmail.com is paused\n'])
@@ -64,4 +81,32 @@ test('where mail goes to another queue, pausing a domain ahead says so', async (
   const wrong = await attempt('pause', 'no domain')
   assert.equal(wrong.status, 1)
   assert.match(wrong.stderr, /^posthorn: there is no queue "no domain": name a domain, or @local[^\n]+\n$/)
+})
+
+test('a queue is shown with what was said in the last attempts of some that wait', async (t) => {
+  const sink = await startSink(t, {
+    rule: ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now \x1b]0;\u202etitle' : null),
+  })
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+  const posthorn = await startPosthorn(t, { env })
+  const { api } = await createCaller(posthorn)
+  const { submission } = await send(api, await api.createInbox(), ['one@far.test'])
+  await untilStates(api, submission.id, 'deferred')
+  const { attempts } = await posthorn.cli<{ attempts: Attempt[] }>(['queue', 'show', '@relay'])
+  assert.deepEqual(
+    attempts.map(({ submissionId, recipient, attempt }) => ({ submissionId, recipient, attempt })),
+    [{ submissionId: submission.id, recipient: 'one@far.test', attempt: 1 }],
+  )
+  const { isReused, steps } = attempts[0]!.conversation
+  assert.deepEqual(
+    [isReused, ...steps.map(({ command, code }) => `${command} ${code}`)],
+    [false, 'connect 220', 'EHLO 250', 'MAIL 250', 'RCPT 450', 'DATA 554'],
+  )
+  const { stdout } = await run(program, ['queue', 'show', '@relay'], posthorn.env, process.cwd())
+  const [, title, ...said] = stdout
+    .split('\n\n')
+    .flatMap((part) => part.split('\n').slice(part.startsWith('QUEUE') ? 1 : 0))
+  assert.match(title!, /^one@far\.test: attempt 1, 20\S+Z, 127\.0\.0\.1 \[127\.0\.0\.1\] without TLS$/)
+  assert.match(said[0]!, /^ +-?\d+ ms {2}connect {3}220 sink\.test ESMTP$/)
+  assert.match(said[3]!, /^ +\d+ ms {2}RCPT {6}450 4\.2\.1 not now {2}\]0;\ufffdtitle$/)
 })

@@ -45,7 +45,8 @@ const completers: [shell: string, needs: string, ask: (script: string, words: st
     ...(['bash', 'bash'] as const),
     (script, words) => {
       const line = words.map((word) => `'${word}'`).join(' ')
-      const asking = `COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _posthorn; printf '%s\\n' "\${COMPREPLY[@]}"`
+      const typed = `COMP_LINE='${words.join(' ')}'; COMP_POINT=\${#COMP_LINE}`
+      const asking = `COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; ${typed}; _posthorn; printf '%s\\n' "\${COMPREPLY[@]}"`
       return ['-c', `${script}\n${asking}`]
     },
   ],
@@ -70,6 +71,18 @@ for (const [shell, needs, ask] of completers)
     assert.deepEqual(below.sort(), ['help', 'list', 'show'])
     assert.deepEqual(await complete('posthorn', 'key', 'create', '--sc'), ['--scopes'])
     assert.deepEqual((await complete('posthorn', 'completion', 'z')).sort(), ['zsh'])
+    const chosen = await complete('posthorn', 'completion', 'bash', '')
+    assert.deepEqual(
+      chosen.filter((word) => !word.startsWith('-')),
+      [],
+    )
+    const create = ['posthorn', 'key', 'create']
+    assert.deepEqual(await complete(...create, '--kind', 's'), ['server'])
+    assert.ok((await complete(...create, '--scopes', '')).includes('mailbox:read'))
+    const second = await complete(...create, '--scopes', 'delivery:read,mailbox:r')
+    // Bash has what is behind the last colon alone replaced.
+    assert.deepEqual(second, [shell === 'bash' ? 'read' : 'delivery:read,mailbox:read'])
+    assert.deepEqual(await complete(...create, '--org', ''), [])
   })
 
 test('zsh reads what completion prints for it', {
@@ -116,13 +129,15 @@ for (const [words, complaint] of wrongUses)
   })
 
 const wrongSettings: [string, string, RegExp][] = [
-  ['POSTHORN_HTTP', 'here', /write 127\.0\.0\.1:8025/],
-  ['POSTHORN_SMTP', '127.0.0.1:70000', /write 127\.0\.0\.1:2525/],
+  ['POSTHORN_HTTP', 'here', /write one address, such as 127\.0\.0\.1:8025/],
+  ['POSTHORN_SMTP', '127.0.0.1:70000', /write one address, such as 127\.0\.0\.1:2525/],
+  ['POSTHORN_SMTP', '127.0.0.1:2525,[::1]:2525', /write one address, such as/],
   ['POSTHORN_DELIVERY', 'pigeon', /direct, relay or capture/],
   ['POSTHORN_DELIVERY', 'relay', /POSTHORN_RELAY_URL/],
   ['POSTHORN_RETRY_SCHEDULE', '1m,later', /1m,5m/],
   ['POSTHORN_DEFAULT_LIMITS', '{"inboxes":-1}', /messagesPerMinute/],
   ['POSTHORN_HTPP', '127.0.0.1:1', /POSTHORN_HTPP is not a setting: did you mean POSTHORN_HTTP\?/],
+  ['POSTHORN_HOST', '127.0.0.1', /POSTHORN_HOST is not a setting: docs/],
   ['POSTHORN_COLOUR', 'red', /POSTHORN_COLOUR is not a setting: docs\/settings\.md has those/],
   ['POSTHORN_CLAMD', 'localhost', /127\.0\.0\.1:3310/],
   ['POSTHORN_RETENTION', 'events=90d', /submissions=90d,messages=365d,audit=365d,operator-mail=14d/],

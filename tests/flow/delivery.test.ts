@@ -16,15 +16,20 @@ interface Stage {
   sink: Sink
   api: Api
   inbox: Inbox
+  /** The same caller, at a node that delivers nothing, so that what it accepts is read back. */
+  meetFront(): Promise<Api>
 }
 
 /** A node that sends everything through one smarthost, which answers as the test says. */
 async function setStage(t: TestContext, rule: Rule, env: Record<string, string> = {}): Promise<Stage> {
   const sink = await startSink(t, { rule })
   const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const node = await startNode(await makePlace(t), { env: { ...relay, ...env } })
-  const { api } = await node.createCaller()
-  return { node, sink, api, inbox: await api.createInbox() }
+  const place = await makePlace(t)
+  const options = { env: { ...relay, ...env } }
+  const node = await startNode(place, options)
+  const caller = await node.createCaller()
+  const meetFront = async () => (await startNode(place, { ...options, roles: ['api'] })).meet(caller)
+  return { node, sink, api: caller.api, inbox: await caller.api.createInbox(), meetFront }
 }
 
 interface DeliveryState {
@@ -391,7 +396,7 @@ test('a message that we cannot write says nothing of the way: it stays blocked u
   const stage = await setStage(t, ({ stage }) => (stage === 'banner' ? '554 5.3.2 go away' : null))
   const { node, sink, api, inbox } = stage
   const { db, clock } = node.foundation
-  const broken = await send(api, inbox, ['one@far.test'])
+  const broken = await send(await stage.meetFront(), inbox, ['one@far.test'])
   const fault = (await untilFailures(stage, '@relay', 1)).lastFault
   assert.match(fault!, /554 5\.3\.2/)
   await breakSubject(stage, broken)

@@ -1,22 +1,16 @@
 // Turns between organizations: mail that is slow to read, and however much of it, holds up its own and nobody else's.
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'
-import { Rotation } from '../../src/base/rotation.ts'
 import type { TimeLimit } from '../../src/base/thread-pool.ts'
-import { Tickets } from '../../src/base/tickets.ts'
-import { UnderWay } from '../../src/base/under-way.ts'
 import { fileSlow, fileSpooled } from '../../src/flow/receiving/file.ts'
 import { readReports } from '../../src/flow/reports/read-report.ts'
 import type { ReportAddress } from '../../src/mail/bounce/report.ts'
 import { ParsePool, ParseTimedOut } from '../../src/mail/parse-pool.ts'
-import { claimReports } from '../../src/store/kept-mail.ts'
-import { claimScan } from '../../src/store/scans.ts'
-import { claimSpool } from '../../src/store/spool.ts'
-import { claimWork } from '../../src/store/work.ts'
+import type { Tx } from '../../src/postgres/db.ts'
+import { claimWork, type WorkClaim, type WorkKind } from '../../src/store/work.ts'
 import type { Message } from '../support/api.ts'
+import { addWork, joinAsNode } from '../support/claims.ts'
 import { makePlace, type Place, startNode, type TestNode } from '../support/node.ts'
 import { Sender } from '../support/transaction.ts'
 import { until } from '../support/until.ts'
@@ -53,20 +47,33 @@ function slowReader(t: TestContext) {
 
 type Reader = ReturnType<typeof slowReader>
 
-/** The lines of a node, which a test runs by itself. */
-function makeLines({ foundation }: TestNode, { folder }: Place, parsePool: Reader) {
-  const shared = { ...foundation, parsePool, rotation: new Rotation(), tickets: new Tickets() }
-  const line = (only = {}) => ({ ...shared, underWay: new UnderWay(join(folder, randomUUID())), ...only })
-  const [first, beside, slow] = [
-    line(),
-    line({ maxFailures: 0, rotation: new Rotation(shared.rotation.slow) }),
-    line({ tickets: new Tickets() }),
-  ]
+/** The workers of a node, which a test runs by itself. */
+async function makeWorkers({ foundation }: TestNode, place: Place, parsePool: Reader) {
+  const { claims } = await joinAsNode(place, foundation)
+  const slow = new Set<OrganizationId>()
+  const worker = () => ({ ...foundation, parsePool, slow, claims: claims('mail') })
+  const [quick, patient] = [worker(), worker()]
   return {
-    rotation: shared.rotation,
-    first: (limit = 64) => fileSpooled(first, limit),
-    beside: (limit = 64) => fileSpooled(beside, limit),
-    slow: () => fileSlow(slow, 64),
+    slowOnes: slow,
+    first: (limit = 64) => fileSpooled(quick, limit),
+    slow: () => fileSlow(patient, 64),
+  }
+}
+
+/** Claims in a node of its own, and gives back at once: what was claimed, by organization. */
+async function makeClaims({ foundation }: TestNode, place: Place, kind: WorkKind) {
+  const claims = (await joinAsNode(place, foundation)).claims(kind)
+  const [table, id] = { mail: ['spool', 'id'], report: ['kept_mail', 'id'], scan: ['scan', 'message_id'] }[
+    kind
+  ]
+  return async (wanted: Partial<WorkClaim>) => {
+    const { claim, ids, last, isMore } = (await claims.take({ limit: 64, maxBytes: 1 << 20, ...wanted }))!
+    await claims.giveBack(claim, ids)
+    const rows = await foundation.db.query<{ organization: OrganizationId }>(
+      `select organization_id as organization from ${table} where ${id} = any($1)`,
+      [ids],
+    )
+    return { last, isMore, of: rows.map(({ organization }) => organization) }
   }
 }
 
@@ -91,108 +98,72 @@ test('hostile 17: mail that is slow to read holds up its own organization alone,
   const { place, node, mail, organization } = await setStage(t)
   const [theirs, ours] = [await organization('theirs'), await organization('ours')]
   const reader = slowReader(t)
-  const lines = makeLines(node, place, reader)
+  const workers = await makeWorkers(node, place, reader)
   await mail(theirs.address, 'First', 'Message-ID: <first@far.test>\r\n')
   for (let i = 0; i < 6; i++) await mail(theirs.address, `Slow ${i}`)
   await mail(theirs.address, 'Answer', 'In-Reply-To: <slow@far.test>\r\n')
   await mail(ours.address, 'Plain')
   const startMs = performance.now()
-  while (await lines.first());
+  while (await workers.first());
   assert.deepEqual(await ours.subjects(), ['Plain'])
   assert.ok(performance.now() - startMs < 2_000)
   // What came before the slow one is filed; nothing behind it is.
   assert.deepEqual(await theirs.subjects(), ['First'])
   assert.ok(reader.begun.length <= 9)
-  assert.deepEqual([...lines.rotation.slow], [theirs.id])
-  const slow = lines.slow()
-  await until('the slow line to read', () => reader.begun.at(-1) === 'Slow 0')
+  assert.deepEqual([...workers.slowOnes], [theirs.id])
+  const slow = workers.slow()
+  await until('the slow worker to read', () => reader.begun.at(-1) === 'Slow 0')
   await mail(ours.address, 'Later')
-  await lines.first()
+  await workers.first()
   assert.deepEqual(await ours.subjects(), ['Plain', 'Later'])
   assert.deepEqual(await theirs.subjects(), ['First'])
   reader.release()
   await slow
-  while (await lines.slow());
+  while (await workers.slow());
   assert.deepEqual(await theirs.subjects(), [
     'First',
     ...[0, 1, 2, 3, 4, 5].map((i) => `Slow ${i}`),
     'Answer',
   ])
-  assert.equal(lines.rotation.slow.size, 0)
-})
-
-test('hostile 17: what a second line had read of an organization that was found slow waits for its turn', async (t) => {
-  const { place, node, mail, organization } = await setStage(t)
-  const theirs = await organization('theirs')
-  const reader = slowReader(t)
-  const lines = makeLines(node, place, reader)
-  await mail(theirs.address, 'Slow', 'Message-ID: <slow@far.test>\r\n')
-  await mail(theirs.address, 'Re: Slow', 'In-Reply-To: <slow@far.test>\r\n')
-  const first = lines.first(1)
-  await until('the slow one to be taken', () => reader.begun.length === 1)
-  await Promise.all([first, lines.beside()])
-  assert.deepEqual(await theirs.subjects(), [])
-  reader.release()
-  while (await lines.slow());
-  const messages = await theirs.api.exported(theirs.inbox.id)
-  assert.deepEqual(
-    messages.map(({ subject }) => subject),
-    ['Slow', 'Re: Slow'],
-  )
-  assert.equal(new Set(messages.map(({ threadId }) => threadId)).size, 1)
+  assert.equal(workers.slowOnes.size, 0)
 })
 
 test('hostile 17: a batch has mail of every organization, however much one of them has', async (t) => {
-  const { node, mail, organization } = await setStage(t)
+  const { place, node, mail, organization } = await setStage(t)
   const much = await organization('much')
   const others = [await organization('one'), await organization('two')]
   for (let i = 0; i < 20; i++) await mail(much.address, `Much ${i}`)
   for (const { address } of others) await mail(address, 'Plain')
-  const { db, clock } = node.foundation
-  const claim = (limit: number, behind: OrganizationId | null, passedOver: OrganizationId[] = []) =>
-    db.transaction(async (tx) => {
-      const claimed = await claimSpool(tx, clock.now(), { limit, maxBytes: 1 << 20, behind, passedOver })
-      return { ...claimed, of: claimed.taken.map(({ organizationId }) => organizationId) }
-    })
-  const batch = await claim(9, null)
+  const claim = await makeClaims(node, place, 'mail')
+  const batch = await claim({ limit: 9 })
   for (const { id } of others) assert.ok(batch.of.includes(id))
   assert.ok(batch.isMore)
   // One at a time: each has its turn, round and round.
   const seen: OrganizationId[] = []
   for (let last: OrganizationId | null = null; seen.length < 6; ) {
-    const one = await claim(1, last)
+    const one = await claim({ limit: 1, behind: last })
     last = one.last
     seen.push(...one.of)
   }
   assert.deepEqual(seen.slice(0, 3), seen.slice(3))
   assert.equal(new Set(seen).size, 3)
-  assert.ok(!(await claim(64, null, [much.id])).of.includes(much.id))
+  assert.ok(!(await claim({ passedOver: [much.id] })).of.includes(much.id))
 })
-
-/** What stands for work in a test: nothing of it is read, and all of it goes at the end. */
-async function addWork(
-  { db, clock }: TestNode['foundation'],
-  kind: 'mail' | 'report' | 'scan',
-  rows: { id: string; organization: string; failures?: number; size?: number }[],
-): Promise<void> {
-  const insert = {
-    mail: `insert into spool (id, organization_id, inbox_id, raw_id, size_bytes, envelope, received_at, failures, due_at)
-      select id, organization, '', gen_random_uuid(), size, '{}', $2, failures, $2`,
-    report: `insert into kept_mail (id, purpose, address, organization_id, raw_id, size_bytes, envelope, received_at, failures)
-      select id, 'return_path', '', organization, gen_random_uuid(), size, '{}', $2, failures`,
-    scan: 'insert into scan (message_id, organization_id, failures, due_at) select id, organization, failures, $2::timestamptz',
-  }
-  await db.query(
-    `${insert[kind]} from jsonb_to_recordset($1) as x(id text, organization uuid, failures integer, size integer)`,
-    [JSON.stringify(rows.map((row) => ({ failures: 0, size: 1, ...row }))), clock.now()],
-  )
-}
 
 const nth = (place: number) => `00000000-0000-7000-8000-${String(place).padStart(12, '0')}`
 
+async function readOf(tx: Tx, table: string): Promise<number> {
+  const [counts] = await tx.query<{ read: number }>(
+    'select coalesce(idx_tup_fetch, 0) + seq_tup_read as read from pg_stat_xact_user_tables where relname = $1',
+    [table],
+  )
+  return counts!.read
+}
+
 test('hostile 17: a claim costs the same among ten and among five thousand organizations', async (t) => {
-  const { node } = await setStage(t)
+  const { place, node } = await setStage(t)
   const { db, clock } = node.foundation
+  const { id: owner } = await joinAsNode(place, node.foundation)
   // A scan has no need of its message here.
   await db.query('alter table scan drop constraint scan_message_id_fkey')
   for (const [kind, table] of [
@@ -209,17 +180,16 @@ test('hostile 17: a claim costs the same among ten and among five thousand organ
     let last: OrganizationId | null = null
     for (let i = 0; i < 5; i++) {
       const { read, work } = await db.transaction(async (tx) => {
-        const work = await claimWork(tx, kind, clock.now(), { limit: 64, maxBytes: 1 << 20, behind: last })
-        const [counts] = await tx.query<{ read: number }>(
-          'select coalesce(idx_tup_fetch, 0) + seq_tup_read as read from pg_stat_xact_user_tables where relname = $1',
-          [table],
-        )
-        return { read: counts!.read, work }
+        const wanted = { limit: 64, maxBytes: 1 << 20, behind: last }
+        // What transactions before it have read may be among them.
+        const before = await readOf(tx, table)
+        const work = await claimWork(tx, { kind, owner, at: clock.now() }, wanted)
+        return { read: (await readOf(tx, table)) - before, work }
       })
-      assert.ok(read < 1_000, `${read} rows of ${table}`)
-      assert.equal(work.claimed.length, 64)
+      assert.ok(read < 300, `${read} rows of ${table}`)
+      assert.equal(work.ids.length, 64)
       last = work.last
-      for (const id of work.claimed) seen.add(nth(1 + (Number(id) % 5_000)))
+      for (const id of work.ids) seen.add(nth(1 + (Number(id) % 5_000)))
     }
     assert.equal(seen.size, 5 * 32, table)
     await db.query(`delete from ${table}`)
@@ -227,8 +197,9 @@ test('hostile 17: a claim costs the same among ten and among five thousand organ
 })
 
 test('hostile 17: what has to be taken alone has its turn, however much others bring meanwhile', async (t) => {
-  const { node } = await setStage(t)
+  const { place, node } = await setStage(t)
   const { db, clock } = node.foundation
+  const { id: owner } = await joinAsNode(place, node.foundation)
   const table = { mail: 'spool', report: 'kept_mail' }
   for (const kind of ['mail', 'report'] as const)
     for (const alone of [{ failures: 1 }, { size: 2_000 }]) {
@@ -243,35 +214,33 @@ test('hostile 17: what has to be taken alone has its turn, however much others b
         }))
         await addWork(node.foundation, kind, others)
         clock.advance(10)
-        const work = await db.transaction((tx) =>
-          claimWork(tx, kind, clock.now(), { limit: 64, maxBytes: 1_000, behind: last }),
-        )
+        const wanted = { limit: 64, maxBytes: 1_000, behind: last }
+        const work = await claimWork(db.writer, { kind, owner, at: clock.now() }, wanted)
         last = work.last
-        rounds.push(work.claimed)
-        await db.query(`delete from ${table[kind]} where id = any($1)`, [work.claimed])
+        rounds.push(work.ids.sort())
+        await db.query(`delete from ${table[kind]} where id = any($1)`, [work.ids])
       }
       // Nobody is left out over it: it stops the look, is the first of the next, and the round goes on behind it.
       assert.deepEqual(rounds, [
         ['0 of 1'],
         ['alone'],
-        ['0 of 3', '1 of 3', '2 of 3', '1 of 1', '2 of 1', 'behind'],
+        ['0 of 3', '1 of 1', '1 of 3', '2 of 1', '2 of 3', 'behind'],
       ])
       await db.query(`delete from ${table[kind]}`)
     }
 })
 
-test('hostile 17: mail that failed once is filed beside what others bring to both lines', async (t) => {
+test('hostile 17: mail that failed once is filed beside what others bring', async (t) => {
   const { place, node, mail, organization } = await setStage(t)
   const three = [await organization('one'), await organization('two'), await organization('three')]
   const [before, theirs, behind] = three.sort((a, b) => (a.id < b.id ? -1 : 1))
-  const lines = makeLines(node, place, slowReader(t))
+  const workers = await makeWorkers(node, place, slowReader(t))
   await mail(theirs!.address, 'Failed')
   await node.foundation.db.query('update spool set failures = 1')
   for (let round = 0; round < 3; round++) {
     for (const { address } of [before!, behind!]) await mail(address, `Round ${round}`)
     node.foundation.clock.advance(10)
-    await lines.first()
-    await lines.beside()
+    await workers.first()
   }
   assert.deepEqual(await theirs!.subjects(), ['Failed'])
 })
@@ -281,19 +250,17 @@ test('hostile 17: slow complaints hold up neither bounces nor mail that is filed
   const ours = await organization('ours')
   const reader = slowReader(t)
   for (let i = 0; i < 6; i++) await mail('fbl@inbox.test', `Slow ${i}`)
-  const { db, clock } = node.foundation
-  const reports = { ...node.foundation, parsePool: reader, rotation: new Rotation() }
-  const reading = { ...reports, underWay: new UnderWay(join(place.folder, randomUUID())) }
+  const { db } = node.foundation
+  const reports = { ...node.foundation, parsePool: reader }
+  const reading = { ...reports, claims: (await joinAsNode(place, node.foundation)).claims('report') }
   await mail('fbl@inbox.test', 'Bounce')
   // As if its return path had told whose mail it is about.
   await db.query(
     `update kept_mail set organization_id = $1 where raw_id in (select id from raw where position('Bounce'::bytea in bytes) > 0)`,
     [ours.id],
   )
-  const batch = await db.transaction((tx) =>
-    claimReports(tx, clock.now(), { limit: 2, maxBytes: 1 << 20, behind: null }),
-  )
-  assert.ok(batch.taken.some(({ organizationId }) => organizationId === ours.id))
+  const batch = await (await makeClaims(node, place, 'report'))({ limit: 2 })
+  assert.ok(batch.of.includes(ours.id))
   const startMs = performance.now()
   await readReports(reading, 64)
   assert.ok(performance.now() - startMs < 3_000)
@@ -308,16 +275,14 @@ test('hostile 17: slow complaints hold up neither bounces nor mail that is filed
 test('hostile 17: scanning takes organizations in turn, and passes over those that have their lines', async (t) => {
   const { place, node, mail, organization } = await setStage(t)
   const [theirs, ours] = [await organization('theirs'), await organization('ours')]
-  const lines = makeLines(node, place, slowReader(t))
+  const workers = await makeWorkers(node, place, slowReader(t))
   const attached = 'Content-Type: application/zip\r\nContent-Disposition: attachment; filename=a.zip\r\n'
   for (let i = 0; i < 3; i++) await mail(theirs.address, `Theirs ${i}`, attached)
   await mail(ours.address, 'Ours', attached)
-  while (await lines.first());
-  const { db, clock } = node.foundation
-  const claim = (behind: OrganizationId | null, passedOver: OrganizationId[] = []) =>
-    db.transaction(
-      async (tx) => (await claimScan(tx, clock.now(), { behind, passedOver })).job?.organizationId,
-    )
+  while (await workers.first());
+  const claims = await makeClaims(node, place, 'scan')
+  const claim = async (behind: OrganizationId | null, passedOver: OrganizationId[] = []) =>
+    (await claims({ limit: 1, behind, passedOver })).of[0]
   const order = [theirs.id, ours.id].sort()
   assert.deepEqual([await claim(null), await claim(order[0]!), await claim(order[1]!)], [...order, order[0]])
   assert.equal(await claim(ours.id, [theirs.id]), ours.id)

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
+import { checkNodes } from '../../src/cli/doctor/checks.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { lockClasses } from '../../src/postgres/locks.ts'
 import { isNodeLock, listNodeAddresses } from '../../src/store/nodes.ts'
@@ -115,6 +116,46 @@ test('hostile 13: a node with blobs of its own stops with one line, and the doct
   // Alone it may have any.
   const moved = await startNode(place, { env: apart })
   await moved.stop()
+})
+
+test('hostile 13: a node whose blobs are a copy of those of a living node stops with one line', async (t) => {
+  const place = await makePlace(t)
+  const first = await startNode(place)
+  const { dataDir, blobFolder } = first.foundation.settings
+  const mark = `node-${readFileSync(join(dataDir, 'folder-id'), 'utf8')}`
+  const { folder, serve } = anotherNode(t, place, {
+    ...{ POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key') },
+    POSTHORN_BLOB_URL: '',
+  })
+  const copy = join(folder, 'data', 'blobs')
+  cpSync(blobFolder, copy, { recursive: true })
+  const words = readFileSync(join(copy, mark), 'utf8').split('\n')
+  await until('the mark after the next', () => {
+    const now = readFileSync(join(blobFolder, mark), 'utf8').split('\n')
+    return !words.some((word) => now.includes(word))
+  })
+  assertOneLine(await serve({}), /blobs is not the blob folder of the other nodes.*POSTHORN_BLOB_URL/)
+  // Those that share them find the word of any moment.
+  const second = await startNode(place)
+  await second.stop()
+})
+
+test('nodes with other names: the later one warns, and the doctor fails', async (t) => {
+  const place = await makePlace(t)
+  const first = await startNode(place)
+  const { settings, db } = first.foundation
+  assert.equal((await checkNodes(db, settings)).status, 'ok')
+  const second = await startNode(place, { env: { POSTHORN_MANAGED_DOMAIN: 'other.test' } })
+  const words = new RegExp(
+    `another node has POSTHORN_MANAGED_DOMAIN=${settings.managedDomain} .*=other\\.test`,
+  )
+  assert.match(second.log(), words)
+  const { status, detail, mend } = await checkNodes(db, settings)
+  assert.equal(status, 'failed')
+  assert.match(detail, /^one has POSTHORN_MANAGED_DOMAIN=other\.test/)
+  assert.match(mend ?? '', /write both alike on all nodes/)
+  await second.stop()
+  assert.equal((await checkNodes(db, settings)).status, 'ok')
 })
 
 test('hostile 13: of two nodes that start together none takes mail before both are known to share their blobs', async (t) => {

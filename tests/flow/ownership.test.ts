@@ -7,15 +7,7 @@ import type { Db } from '../../src/postgres/db.ts'
 import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/deliveries.ts'
 import { joinNodes } from '../../src/store/nodes.ts'
 import { RoundRobin } from '../../src/store/round-robin.ts'
-import {
-  acquireRoutes,
-  findAmong,
-  findOrphaned,
-  reclaimOrphans,
-  releaseRoute,
-  renewRoutes,
-  walkQueues,
-} from '../../src/store/routes.ts'
+import { findAmong, findOrphaned, reclaimOrphans, routeLeases, walkQueues } from '../../src/store/routes.ts'
 import type { Api, Inbox } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { untilLocked } from '../support/lock-waits.ts'
@@ -43,23 +35,18 @@ async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
 }
 
 const leaseMs = 15_000
-const owner = (nodeId: number) => ({ nodeId, leaseMs })
 const nowhere = { smtp: null, capture: null, mark: null, program: null }
 
 /** Takes over what it finds: among the queues named, or in a walk through all of them. */
 async function acquire(db: Db, nodeId: number, among: string[] | null = null) {
-  const [asking, at] = [owner(nodeId), new Date()]
+  const at = new Date()
   const find = async () => {
-    const { candidates } = await walkQueues(db, asking, at, { from: null, max: 100 })
-    return [...candidates, ...(await findOrphaned(db, asking))]
+    const { candidates } = await walkQueues(db, nodeId, at, { from: null, max: 100 })
+    return [...candidates, ...(await findOrphaned(db, nodeId))]
   }
-  const found = among ? await findAmong(db.writer, asking, at, among) : await find()
-  return await acquireRoutes(
-    db.writer,
-    asking,
-    at,
-    found.map(({ key }) => key),
-  )
+  const found = among ? await findAmong(db.writer, nodeId, at, among) : await find()
+  const keys = found.map(({ key }) => key)
+  return await routeLeases.acquire(db.writer, { nodeId, leaseMs }, at, keys)
 }
 
 /** Acquires once the server has seen the end of the earlier owner's connection. */
@@ -67,15 +54,12 @@ async function takeOver(db: Db, nodeId: number) {
   return await until('the lock to have fallen', async () => (await acquire(db, nodeId))[0])
 }
 
-function delivered(
-  claim: { submissionId: SubmissionId; position: number; email: string },
-  epoch: number,
-): DeliveryResult {
-  const told = { recipient: claim.email, at: new Date(), attempt: 1, remote: null, enhancedStatus: null }
+function delivered(claim: { submissionId: SubmissionId; position: number }, epoch: number): DeliveryResult {
+  const told = { type: 'delivered', at: new Date(), attempt: 1, remote: null, enhancedStatus: null }
   return {
     ...{ submissionId: claim.submissionId, position: claim.position, route: '@relay', epoch },
     ...{ status: 'delivered', dueAt: null, response: '250 ok', failureCode: null },
-    facts: [{ ...told, type: 'delivered', response: '250 ok', classification: null }],
+    outcome: { ...told, classification: null, queuedAt: null, beganAt: null, conversation: null },
   }
 }
 
@@ -105,11 +89,11 @@ test('check 93: under an epoch that has passed nothing is claimed, recorded, ren
   assert.equal(await reclaimOrphans(db.writer, taken, new Date()), 1)
   assert.deepEqual(await claim(1, 5), [])
   assert.deepEqual(await recordResults(db.writer, [delivered(claimed!, 1)], new Date()), [false])
-  assert.deepEqual(await renewRoutes(db.writer, first.id, [route!], leaseMs), [])
-  await releaseRoute(db.writer, first.id, route!)
-  assert.equal((await renewRoutes(db.writer, second.id, [taken], leaseMs)).length, 1)
-  await releaseRoute(db.writer, second.id, { key: '@relay', epoch: 1 })
-  assert.equal((await renewRoutes(db.writer, second.id, [taken], leaseMs)).length, 1)
+  assert.deepEqual(await routeLeases.renew(db.writer, first.id, [route!], leaseMs), [])
+  await routeLeases.release(db.writer, first.id, route!)
+  assert.equal((await routeLeases.renew(db.writer, second.id, [taken], leaseMs)).length, 1)
+  await routeLeases.release(db.writer, second.id, { key: '@relay', epoch: 1 })
+  assert.equal((await routeLeases.renew(db.writer, second.id, [taken], leaseMs)).length, 1)
 
   const again = await claim(2, 5)
   assert.deepEqual(again.map(({ attempts }) => attempts).sort(), [1, 2])
@@ -137,7 +121,7 @@ test('check 93: what a killed owner left on a paused queue is given back, so tha
   await first.leave()
   const route = await takeOver(db, second.id)
   assert.equal(await reclaimOrphans(db.writer, route, new Date()), 1)
-  await releaseRoute(db.writer, second.id, route)
+  await routeLeases.release(db.writer, second.id, route)
   assert.deepEqual(await acquire(db, second.id), [])
 })
 

@@ -4,13 +4,13 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newId, newUuid, type SubmissionId } from '../../src/base/ids.ts'
-import { UnderWay } from '../../src/base/under-way.ts'
 import { dropOldMail, readReports } from '../../src/flow/reports/read-report.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import type { MailBytes } from '../../src/mail/parse-worker.ts'
 import { returnPathOf } from '../../src/mail/return-path.ts'
 import { insertReceived } from '../../src/store/spool.ts'
 import type { Acceptance, Submission } from '../support/api.ts'
+import { joinAsNode } from '../support/claims.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, send, startNode, type TestCaller, type TestNode, untilStates } from '../support/node.ts'
 import { type Rule, type Sink, startSink } from '../support/sink.ts'
@@ -530,7 +530,8 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
       return await pool.report(raw)
     },
   }
-  const deps = { ...node.foundation, parsePool, underWay: new UnderWay(join(place.folder, 'reports')) }
+  const { claims } = await joinAsNode(place, node.foundation)
+  const deps = { ...node.foundation, parsePool, claims: claims('report') }
   // One is there and cannot be read; the folder with the bytes of the other is not, which says nothing of it.
   await keep(node, [
     { purpose: 'feedback', blob: null },
@@ -541,7 +542,7 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
   assert.deepEqual(await statesOf(sending), ['bounced'])
   for (let failure = 2; failure <= 5; failure++) {
     node.foundation.clock.advance(120_000)
-    await readReports(deps, 10)
+    while (await readReports(deps, 10));
   }
   // What was set aside is not read again.
   node.foundation.clock.advance(120_000)
@@ -555,7 +556,7 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
   await node.foundation.blobs.claim('')
   for (let failure = 1; failure <= 5; failure++) {
     node.foundation.clock.advance(120_000)
-    await readReports(deps, 10)
+    while (await readReports(deps, 10));
   }
   const ends = await node.foundation.db.query('select purpose, failures from kept_mail')
   assert.deepEqual(ends, Array(2).fill({ purpose: 'operator', failures: 5 }))

@@ -5,15 +5,17 @@ import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/
 import { Db, type Tx } from '../../src/postgres/db.ts'
 import { readBacklog } from '../../src/store/backlog.ts'
 import { claimDeliveries, nextDue } from '../../src/store/deliveries.ts'
+import { listEvents } from '../../src/store/events.ts'
 import { deleteRollUps } from '../../src/store/metrics.ts'
 import { lockReported } from '../../src/store/reports.ts'
 import { RoundRobin } from '../../src/store/round-robin.ts'
 import { addRoutes, type WalkCursor, walkQueues } from '../../src/store/routes.ts'
-import { testDatabase } from '../support/postgres.ts'
+import { testDatabase, turnAutovacuumOff } from '../support/postgres.ts'
 
 // One connection, so that what was planned over empty tables is what runs.
 const db = new Db({ connection: await testDatabase({ after }), maxConnections: 1 })
 after(() => db.close())
+await turnAutovacuumOff(db)
 
 /** Runs `work` in a transaction; answers what it answers, and how many rows of the table it has looked at. */
 async function countRows<Result>(
@@ -70,6 +72,46 @@ test('64 reports about a submission of 1,000 recipients look through its events 
     one.result.map(({ position, isDelayPublished }) => [position, isDelayPublished]),
     [[7, true]],
   )
+})
+
+test('a page of the events of 1,000 attempts looks at the rows that it is made of, and at few for a way that is blocked', async () => {
+  const submissionId = newUuid<SubmissionId>()
+  await db.query(
+    `insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, sender,
+      subject, metadata, purpose, status, event_seq, created_at, updated_at)
+    values ($1, $2, 'message', 'other', 'other', '', '{}', '', '{}', '', 'pending', 3000, now(), now())`,
+    [submissionId, newUuid()],
+  )
+  await db.query(
+    `insert into event (submission_id, seq, id, organization_id, type, recipient, at, attempt, queued_at, began_at)
+    select $1, 3 * n, gen_random_uuid(), $1, 'delivered', n || '@far.test', now(), 1, now(), now()
+    from generate_series(1, 1000) n`,
+    [submissionId],
+  )
+  const page = await countRows('event', (tx) => listEvents(tx, submissionId, { seq: 1500, ordinal: 0 }, 50))
+  assert.deepEqual(
+    page.result.map(({ seq, type }) => [seq, type]),
+    Array.from({ length: 50 }, (_, i) => [1501 + i, ['queued', 'attempted', 'delivered'][i % 3]]),
+  )
+  assert.ok(page.rows <= 51, `${page.rows} events`)
+  await db.query(
+    `insert into delivery (submission_id, position, organization_id, email, address_key, domain, route, status, due_at,
+      expires_at, updated_at)
+    values ($1, 0, $1, 'a@blocked.test', 'a@blocked.test', 'blocked.test', 'blocked.test', 'pending', now(), now(), now())`,
+    [submissionId],
+  )
+  await db.query(
+    `insert into route (key, failures, last_fault, last_fault_at, created_at) values ('blocked.test', 1, 'gone', now(), now())`,
+  )
+  const last = await countRows('event', (tx) => listEvents(tx, submissionId, { seq: 2999, ordinal: 0 }, 50))
+  assert.deepEqual(
+    last.result.map(({ seq, ordinal, type }) => [seq, ordinal, type]),
+    [
+      [3000, 0, 'delivered'],
+      [3000, 1, 'deferred'],
+    ],
+  )
+  assert.ok(last.rows <= 20, `${last.rows} events`)
 })
 
 test('letting go of old roll-ups looks at those alone, though all organizations have the same hours', async () => {
@@ -207,7 +249,6 @@ test('a claim finds what is due among 1,000 organizations that wait, and does no
 })
 
 test('a step of the walk through all queues reads no more, however many queues one organization fills', async () => {
-  const asking = { nodeId: 1, leaseMs: 1_000 }
   const dueAt = new Date(Date.now() - 1_000)
   const [busy, other] = newOrganizations(2)
   const names = Array.from({ length: 3_000 }, (_, i) => `w${i}.evil.test`)
@@ -225,7 +266,7 @@ test('a step of the walk through all queues reads no more, however many queues o
   let from: WalkCursor | null = null
   do {
     const walk: { from: WalkCursor | null; max: number } = { from, max: 500 }
-    const step = await countRows('delivery', (tx) => walkQueues(tx, asking, new Date(), walk))
+    const step = await countRows('delivery', (tx) => walkQueues(tx, 1, new Date(), walk))
     assert.ok(step.rows <= 501, `${step.rows} rows`)
     for (const { key, organizationId } of step.result.candidates)
       if (organizationId === busy || organizationId === other) found.add(key)

@@ -4,7 +4,6 @@ import { spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { lockClasses } from '../../src/postgres/locks.ts'
 import { encryptedSample, nestedSample } from '../../src/scan/samples.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { clamdMissing, makeClamd, type TestClamd, virus } from '../support/clamd.ts'
@@ -198,6 +197,8 @@ test('check 64: while clamd is down nothing is given out and nothing is written;
   for (let count = 0; count < 5; count++)
     messages.push(await receive(stage, inbox, [[`${count}.txt`, Buffer.from(`file ${count}`)]]))
   await until('the outage to be met', () => node.log().includes('clamd cannot be reached'))
+  const claimed = () => ask(stage, 'select from scan where claimed_by is not null')
+  await until('what met it to be put back', async () => (await claimed()).length === 0)
   const versions = () => ask(stage, 'select message_id, xmin::text, ctid::text from scan order by message_id')
   const before = await versions()
   assert.equal(before.length, 5)
@@ -215,10 +216,10 @@ test('check 64: while clamd is down nothing is given out and nothing is written;
   await until('the end of the outage to be told', () => node.log().includes('clamd answers again'))
 })
 
-/** Waits until a scan is under way, by the lock that stands for it. */
+/** Waits until a scan is under way, by its claim. */
 async function underWay(stage: Stage): Promise<void> {
-  const sql = `select from pg_locks where locktype = 'advisory' and classid = ${lockClasses.scan} and objsubid = 2`
-  await until('a scan to be under way', async () => (await ask(stage, sql)).length > 0)
+  const claimed = () => ask(stage, 'select from scan where claimed_by is not null')
+  await until('a scan to be under way', async () => (await claimed()).length > 0)
 }
 
 test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is scanned after all', {
@@ -241,8 +242,11 @@ test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is
 
   // What was under way when clamd died waits a minute, for it may be what ended it.
   await clamd.start()
-  process.kill(clamd.pid(), 'SIGSTOP')
   node.foundation.clock.advance(120_000)
+  assert.deepEqual(states(await scanned(api, filed)), ['clean'])
+
+  process.kill(clamd.pid(), 'SIGSTOP')
+  const next = await receive(stage, inbox, [['next.bin', randomBytes(900_000)]])
   await underWay(stage)
   // It stops without waiting for clamd, and lets go of what it had.
   const startedMs = performance.now()
@@ -251,7 +255,7 @@ test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is
   const second = await startNode(place, { env: { POSTHORN_CLAMD: clamd.path } })
   second.foundation.clock.advance(240_000)
   process.kill(clamd.pid(), 'SIGCONT')
-  assert.deepEqual(states(await scanned(second.meet(caller), filed)), ['clean'])
+  assert.deepEqual(states(await scanned(second.meet(caller), next)), ['clean'])
 })
 
 test('check 64: what came while there was no clamd is scanned once there is one', { skip }, async (t) => {

@@ -10,6 +10,7 @@ import type { Queryable } from '../../src/postgres/db.ts'
 import { readBacklog } from '../../src/store/backlog.ts'
 import { ownTables, removeOwnRows } from '../../src/store/removal.ts'
 import { dropWaiting, findSearchOrder, takeNewMessages } from '../../src/store/search.ts'
+import { turnAutovacuumOff } from '../support/postgres.ts'
 import { range, setStage } from '../support/search-stage.ts'
 import { until } from '../support/until.ts'
 
@@ -176,6 +177,7 @@ test('search: a turn costs the same among thousands of organizations and behind 
   // One connection, so that what was planned over an empty table is what runs.
   const stage = await setStage(t, 1)
   const { db, file, index } = stage
+  await turnAutovacuumOff(db)
   await file([{ n: 1, text: 'word' }])
   await index()
   await db.query(

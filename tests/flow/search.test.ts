@@ -10,6 +10,7 @@ import { mendOutbox, purgeOutbox } from '../../src/store/webhook-deliveries.ts'
 import type { Message } from '../support/api.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, send, startNode } from '../support/node.ts'
+import { turnAutovacuumOff } from '../support/postgres.ts'
 import { idOf, range, setStage } from '../support/search-stage.ts'
 import { until } from '../support/until.ts'
 
@@ -187,6 +188,7 @@ test('search: many parts are asked together, in order', async (t) => {
 test('search: what is read does not grow with other mail, nor with the inbox where words are common', async (t) => {
   // One connection, so that what was planned over empty tables is what runs.
   const { db, file, index, find } = await setStage(t, 1)
+  await turnAutovacuumOff(db)
   /** Entries of indexes that the work has read. */
   const entriesRead = async (work: () => Promise<unknown>) => {
     const count = async () => {

@@ -1,9 +1,9 @@
 // The secret key is changed while nodes run, is broken off at every step, and is lost: nothing that can be kept is lost.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, rmSync, statSync } from 'node:fs'
+import { copyFileSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
@@ -69,7 +69,7 @@ async function setStage(t: TestContext) {
       secretBox.seal(purposes['certificate key'], 'another', 'a chain'),
     ],
   )
-  return { place, node, api, receiver, sink, file: join(place.folder, 'secret-key') }
+  return { place, env, node, api, receiver, sink, file: join(place.folder, 'secret-key') }
 }
 
 /** Mail goes out and its webhook comes. */
@@ -147,11 +147,11 @@ function settingsOf(place: Place, file: string): Record<string, string> {
 }
 
 test('nothing is sealed with a key that a living node does not have: the command names the node and what to copy', async (t) => {
-  const { place, node, api, receiver, file } = await setStage(t)
+  const { place, env, node, api, receiver, file } = await setStage(t)
   const [former] = (await readKeyFile(file))!
   const copy = join(place.folder, 'copied-key')
   copyFileSync(file, copy)
-  const apart = await startNode(place, { env: { POSTHORN_SECRET_KEY_FILE: copy } })
+  const apart = await startNode(place, { env: { ...env, POSTHORN_SECRET_KEY_FILE: copy } })
   mkdirSync(join(place.folder, 'commands'))
   const rotate = () => run(program, ['secret', 'rotate'], settingsOf(place, file), place.folder)
   const refused = await rotate()
@@ -174,6 +174,32 @@ test('nothing is sealed with a key that a living node does not have: the command
   const tidied = await run(program, ['secret', 'rotate'], settingsOf(place, copy), place.folder)
   assert.match(tidied.stdout, /An earlier change is complete/)
   assert.deepEqual(await readKeyFile(copy), await readKeyFile(file))
+})
+
+test('a key file that cannot be written gets its lines from the operator, and the command says which and when it is over', async (t) => {
+  const place = await makePlace(t)
+  // No draft of a new file has room for its name beside one of this length.
+  const file = join(place.folder, 'k'.repeat(240))
+  copyFileSync(join(place.folder, 'secret-key'), file)
+  const { foundation } = await startNode(place, { env: { POSTHORN_SECRET_KEY_FILE: file } })
+  const { db, clock, secretBox } = foundation
+  const rotate = () => rotateSecretKey({ db, clock, file, progress: quiet })
+  const [former] = (await readKeyFile(file))!
+  const next = randomBytes(32)
+  const write = (...keys: Buffer[]) =>
+    writeFileSync(file, keys.map((key) => `${key.toString('hex')}\n`).join(''))
+  await assert.rejects(rotate(), /nothing is changed.*ENAMETOOLONG.*add a second line yourself/)
+  // The order of the lines says nothing.
+  write(next, former)
+  const over = /the change is complete, but .* cannot be written .*: leave line 1 alone in it yourself/
+  await assert.rejects(rotate(), over)
+  await until('the node to follow', () => secretBox.checks[0]!.equals(checkOf(next)))
+  await openAll(foundation, [next])
+  // Run again, it does not begin another one.
+  await assert.rejects(rotate(), over)
+  write(next)
+  await assert.rejects(rotate(), /nothing is changed/)
+  await openAll(foundation, [next])
 })
 
 /** Ends the command by SIGKILL once it has told of so many steps; resolves with them once it is gone. */

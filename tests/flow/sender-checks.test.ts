@@ -4,13 +4,13 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
-import { UnderWay } from '../../src/base/under-way.ts'
 import type { Role } from '../../src/config/settings.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { returnPathOf } from '../../src/mail/return-path.ts'
 import type { Inbox, Message, Submission } from '../support/api.ts'
 import { authResultsOf, fieldsOf } from '../support/auth-results.ts'
+import { joinAsNode } from '../support/claims.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer, type ZoneRecords } from '../support/dns-server.ts'
 import { openStream } from '../support/event-source.ts'
@@ -269,10 +269,8 @@ test('mail that was spooled or filed before there were checks reads not_evaluate
   await db.query(`update spool set envelope = envelope - 'findings'`)
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   t.after(() => parsePool.close())
-  await fileSpooled(
-    { db, clock, log, blobs, parsePool, underWay: new UnderWay(join(stage.place.folder, 'u')) },
-    64,
-  )
+  const { claims } = await joinAsNode(stage.place, stage.node.foundation)
+  await fileSpooled({ db, clock, log, blobs, parsePool, claims: claims('mail') }, 64)
   const unknown = { spf: 'not_evaluated', dkim: 'not_evaluated', dmarc: 'not_evaluated' }
   const [message] = await messagesOf(stage, 1)
   assert.deepEqual(verdictsOf(message!), unknown)

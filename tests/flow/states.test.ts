@@ -31,7 +31,7 @@ test('settle_submissions agrees with submissionStatusOf', async (t) => {
         [id, recipients],
       )
       await db.query(
-        'select settle_submissions(array(select f from jsonb_populate_recordset(null::fact, $1) f), $2)',
+        'select settle_submissions(array(select f from jsonb_populate_recordset(null::recipient_fact, $1) f), $2)',
         [JSON.stringify([{ submission: id, type: 'attempted', at: clock.now(), id }]), clock.now()],
       )
       const [row] = await db.query<{ status: string; code: string | null }>(

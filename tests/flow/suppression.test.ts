@@ -6,7 +6,7 @@ import pg from 'pg'
 import { pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { claimDeliveries } from '../../src/store/deliveries.ts'
 import { RoundRobin } from '../../src/store/round-robin.ts'
-import { acquireRoutes } from '../../src/store/routes.ts'
+import { routeLeases } from '../../src/store/routes.ts'
 import type { Acceptance, Api, Inbox, Refusal, Submission } from '../support/api.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
@@ -158,7 +158,7 @@ test('check 46: what is suppressed while a claim waits for its queue is not atte
   await send(api, await api.createInbox(), ['gone@far.test'])
   const { db, clock } = node.foundation
   const owner = { nodeId: 1, leaseMs: 60_000 }
-  const [route] = await acquireRoutes(db.writer, owner, clock.now(), ['@capture'])
+  const [route] = await routeLeases.acquire(db.writer, owner, clock.now(), ['@capture'])
   const holder = new pg.Client(place.connection)
   await holder.connect()
   place.after(() => holder.end())
@@ -172,7 +172,7 @@ test('check 46: what is suppressed while a claim waits for its queue is not atte
     rounds: new RoundRobin(),
   }
   const claiming = claimDeliveries(db, claim, clock.now())
-  await untilLocked(db, { saying: 'claim_deliveries' })
+  await untilLocked(db, { saying: 'claim_due' })
   await edit(api, 'POST', 'gone@far.test')
   await holder.query('commit')
   assert.deepEqual(

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { checkOperatorMail } from '../../src/cli/doctor/operator-mail.ts'
 import { registerDomain } from '../support/customer-domain.ts'
 import { makePlace, startNode } from '../support/node.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -51,4 +52,8 @@ test('a report is taken at the address of the record, and at no other address of
     { purpose: 'operator', address: 'TLS-Reports+life@mx.posthorn.test' },
     { purpose: 'operator', address: 'tlsrpt@mx.posthorn.test' },
   ])
+  // They are no letters that wait for an answer.
+  assert.equal((await checkOperatorMail(node.foundation.db)).detail, 'nothing is unread')
+  assert.equal(await send('postmaster@mx.posthorn.test'), 'accepted 250 2.0.0')
+  assert.equal((await checkOperatorMail(node.foundation.db)).detail, '1 mail to postmaster@ is unread')
 })

@@ -119,7 +119,12 @@ async function countMigrations({ connection }: Stage): Promise<number> {
 
 /** Everything that was acknowledged, by whichever node, is where it was to go, once. */
 async function assertAllThere(api: Api, to: Inbox, loads: Load[]): Promise<void> {
-  for (const id of loads.flatMap(({ submissions }) => submissions)) await untilStates(api, id, 'delivered')
+  for (const id of loads.flatMap(({ submissions }) => submissions)) {
+    await untilStates(api, id, 'delivered')
+    const { events } = await api.want<{ events: { type: string }[] }>(`/v1/submissions/${id}/events`)
+    const types = events.map(({ type }) => type).join(' ')
+    assert.match(types, /^accepted queued (?:attempted deferred )*attempted delivered$/)
+  }
   const wanted = loads.flatMap(({ received, submissions }) => [...received, ...submissions.map(() => 'Test')])
   const subjects = await until('all mail to be filed', async () => {
     const found = (await api.exported(to.id)).map(({ subject }) => subject)

@@ -11,7 +11,7 @@ import { listFollowing } from '../../src/store/message-pages.ts'
 import { addKey } from '../support/agent-key.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { makePlace, send, startNode, type TestNode } from '../support/node.ts'
-import { testDatabase } from '../support/postgres.ts'
+import { testDatabase, turnAutovacuumOff } from '../support/postgres.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
@@ -241,6 +241,7 @@ test('waiting: what follows is found without passing over what was sent, and a t
   // One connection, so that what was planned over empty tables is what runs.
   const db = new Db({ connection: await testDatabase(t), maxConnections: 1 })
   t.after(() => db.close())
+  await turnAutovacuumOff(db)
   const organization = randomUUID()
   const follow = (tx: Queryable, inboxId: string, direction: 'inbound' | null, afterSeq: number) =>
     listFollowing(tx, { inboxId: inboxId as never, direction }, afterSeq, { limit: 10, orFewer: true })

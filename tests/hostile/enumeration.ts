@@ -3,10 +3,11 @@ import { questions, timeQuestion } from '../http/app/enumeration.ts'
 import { setStage } from '../http/stage.ts'
 
 const tries = Number(process.argv[2] ?? 10_000)
-const ends: (() => unknown)[] = []
-const stage = await setStage({ after: (end) => void ends.push(end) }, { trustedProxies: ['127.0.0.0/8'] })
 
 for (const [name, question] of Object.entries(questions)) {
+  const ends: (() => unknown)[] = []
+  // A service for each: what it writes to people in a day is bounded, and two of them write a letter each time.
+  const stage = await setStage({ after: (end) => void ends.push(end) }, { trustedProxies: ['127.0.0.0/8'] })
   const times = await timeQuestion(stage, name, question, Math.ceil(tries / 2))
   const ms = ([known, unknown]: [number, number]) => `${known.toFixed(2)} / ${unknown.toFixed(2)} ms`
   console.log(
@@ -15,5 +16,5 @@ for (const [name, question] of Object.entries(questions)) {
   console.log(
     `         mean difference ${times.differenceMs.toFixed(3)} ms, t = ${times.t.toFixed(2)}, known longer in ${times.longerPercent.toFixed(1)} %`,
   )
+  for (const end of ends.reverse()) await end()
 }
-for (const end of ends.reverse()) await end()

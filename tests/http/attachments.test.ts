@@ -19,7 +19,7 @@ const address = await fakeClamd({ after }, (socket, received) => {
 })
 const { db, clock, blobs } = stage
 const newScanner = (clamd: ClamdAddress) =>
-  new Scanner({ db, clock, blobs, log: silentLog, clamd: new Clamd(clamd) })
+  new Scanner({ db, clock, blobs, log: silentLog, clamd: new Clamd(clamd), claims: stage.claims('scan') })
 const scanner = newScanner(address)
 
 interface Received {

@@ -35,7 +35,7 @@ export interface Operation {
   tags: string[]
   security: object[]
   parameters?: Parameter[]
-  requestBody?: { content: Record<string, Media> }
+  requestBody?: { description?: string; content: Record<string, Media> }
   responses: Record<string, Answer>
 }
 export interface Document {

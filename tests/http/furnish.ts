@@ -90,13 +90,13 @@ export async function setFurnishedStage(scope: Scope): Promise<Furnisher> {
   }
 }
 
-async function startScanner(scope: Scope, { db, clock, blobs }: Stage): Promise<() => Promise<void>> {
+async function startScanner(scope: Scope, { db, clock, blobs, claims }: Stage): Promise<() => Promise<void>> {
   const clamd = new Clamd(
     await fakeClamd(scope, (socket, received) => {
       if (streamed(received)) socket.end('stream: OK\0')
     }),
   )
-  const scanner = new Scanner({ db, clock, blobs, log: silentLog, clamd })
+  const scanner = new Scanner({ db, clock, blobs, log: silentLog, clamd, claims: claims('scan') })
   return async () => {
     while (await scanner.scanNext());
   }

@@ -7,7 +7,6 @@ import { pino } from 'pino'
 import { Clock } from '../../src/base/clock.ts'
 import { KeyedSignal } from '../../src/base/keyed-signal.ts'
 import { SecretBox } from '../../src/base/secret-box.ts'
-import { UnderWay } from '../../src/base/under-way.ts'
 import { DiskBlobs } from '../../src/blobs/disk.ts'
 import { HopsInTime } from '../../src/dns/hops-in-time.ts'
 import { HopFinder } from '../../src/dns/mx.ts'
@@ -35,6 +34,7 @@ import { createDashboard } from '../../src/roles/dashboard.ts'
 import type { Limits } from '../../src/store/organizations.ts'
 import { AddressGuard } from '../../src/webhook/address-guard.ts'
 import { Api } from '../support/api.ts'
+import { type JoinedNode, joinAsNode } from '../support/claims.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { senderChecks } from '../support/sender-checks.ts'
 import type { Scope } from '../support/until.ts'
@@ -48,6 +48,8 @@ export interface Stage {
   db: Db
   clock: Clock
   blobs: DiskBlobs
+  /** Under the number of a node that is up. */
+  claims: JoinedNode['claims']
   /** Everything logged so far. */
   log(): string
   /** An organization of its own with one key. */
@@ -150,7 +152,9 @@ export async function setStage(
   })
   new OpenConnections(trustedProxies).bound(server.server)
   const base = await server.listen({ host: '127.0.0.1', port: 0 })
-  const underWay = new UnderWay(join(folder, 'being-filed'))
+  const endings: (() => void | Promise<void>)[] = []
+  const joined = await joinAsNode({ after: (end) => void endings.push(end) }, { db, clock })
+  const filing = { db, clock, log, blobs, parsePool, claims: joined.claims('mail') }
   scope.after(async () => {
     await Promise.all([messageWaits.stop(), eventStreams.stop(), inboxSearches.stop()])
     const closed = server.close()
@@ -158,6 +162,7 @@ export async function setStage(
     server.server.closeAllConnections()
     await closed
     await parsePool.close()
+    for (const end of endings) await end()
     await db.close()
     rmSync(folder, { recursive: true, force: true })
   })
@@ -179,11 +184,19 @@ export async function setStage(
   const onFiled = (messages: readonly { inboxId: string }[]) =>
     grown.wake(messages.map(({ inboxId }) => inboxId))
   return {
-    ...{ base, db, clock, blobs, port: Number(new URL(base).port), log: () => lines.join('') },
+    ...{
+      base,
+      db,
+      clock,
+      blobs,
+      claims: joined.claims,
+      port: Number(new URL(base).port),
+      log: () => lines.join(''),
+    },
     createCaller: (options) => createCaller({ db, clock }, base, options),
     receive: async (to, raw) => {
       await take(receiver, to, raw)
-      await fileSpooled({ db, clock, log, blobs, parsePool, underWay, onFiled }, 10)
+      await fileSpooled({ ...filing, onFiled }, 10)
     },
   }
 }

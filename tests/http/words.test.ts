@@ -47,7 +47,12 @@ const cases: [operation: string, body: unknown, message: string][] = [
     { ...mail, subject: ' ' },
     '/subject must be one line without control characters and with at least one visible character',
   ],
-  [messages, { ...mail, to: 'ada@far.test' }, '/to must be a list'],
+  [messages, { ...mail, to: 'ada@far.test' }, '/to must be a list, such as [{"email": "ada@example.com"}]'],
+  [
+    messages,
+    { ...mail, attachments: {} },
+    '/attachments must be a list, such as [{"filename": "terms.txt", "contentType": "text/plain", "content": "VGVybXMu"}]',
+  ],
   [messages, { ...mail, to: [] }, '/to must have 1 to 1000 entries'],
   [messages, { ...mail, to: to(1001) }, '/to must have 1 to 1000 entries'],
   [messages, { ...mail, cc: to(1001) }, '/cc must have at most 1000 entries'],
@@ -130,6 +135,11 @@ const cases: [operation: string, body: unknown, message: string][] = [
     '/display_name is not known here: known are localPart, displayName, domainId',
   ],
   ['POST /v1/validate', { email: 'nonsense' }, '/email must be written as an e-mail address is'],
+  [
+    'POST /v1/validate/bulk',
+    { emails: 'ada@far.test' },
+    '/emails must be a list, such as ["ada@example.com"]',
+  ],
   ['POST /v1/validate/bulk', { emails: [] }, '/emails must have 1 to 100 entries'],
   [
     'POST /v1/webhooks',
@@ -139,7 +149,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [
     'POST /v1/webhooks',
     { url: 'https://far.test/', eventTypes: 'all' },
-    '/eventTypes must be a list or null',
+    '/eventTypes must be a list or null, such as ["message.received"]',
   ],
 ]
 

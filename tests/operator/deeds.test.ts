@@ -169,7 +169,13 @@ test('a queue is shown with what waits, paused, flushed, cancelled when it is me
   const shown = await desk.get<{
     state: string
     waiting: number
-    deliveries: { email: string; status: string; organizationId: string; response: string | null }[]
+    deliveries: {
+      email: string
+      status: string
+      organizationId: string
+      response: string | null
+      conversation: { isReused: boolean; steps: { command: string; text: string }[] } | null
+    }[]
   }>('/queues/@relay')
   assert.deepEqual([shown.state, shown.waiting], ['paused', 2])
   assert.deepEqual(
@@ -180,6 +186,13 @@ test('a queue is shown with what waits, paused, flushed, cancelled when it is me
     ],
   )
   assert.match(shown.deliveries[1]!.response!, /later/)
+  assert.equal(shown.deliveries[0]!.conversation, null)
+  const { isReused, steps } = shown.deliveries[1]!.conversation!
+  assert.deepEqual(
+    [isReused, ...steps.slice(0, 4).map(({ command }) => command)],
+    [false, 'connect', 'EHLO', 'MAIL', 'RCPT'],
+  )
+  assert.equal(steps[3]!.text, 'later')
   assert.equal(shown.deliveries[0]!.organizationId, organizationId)
   assert.deepEqual(await desk.post('/queues/@relay/flush'), { moved: 1 })
   sink.rule = () => null

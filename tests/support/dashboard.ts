@@ -114,7 +114,7 @@ export async function openPages(
   page.setDefaultTimeout(10_000)
   const complaints: string[] = []
   page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text())
+    if (message.type() === 'error') complaints.push(`${message.text()} ${message.location().url}`)
   })
   page.on('pageerror', (error) => void complaints.push(String(error)))
   const open = async (path: string, title: string) => {

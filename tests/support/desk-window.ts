@@ -30,7 +30,8 @@ export async function openWindow(scope: Scope, url: string, widthPx: number): Pr
   page.setDefaultTimeout(15_000)
   const [complaints, outside]: string[][] = [[], []]
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints!.push(message.text())
+    if (['error', 'warning'].includes(message.type()))
+      complaints!.push(`${message.text()} ${message.location().url}`)
   })
   page.on('pageerror', (error) => void complaints!.push(String(error)))
   const { origin } = new URL(url)

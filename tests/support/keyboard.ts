@@ -32,7 +32,7 @@ export class Keyboard {
     this.#page = page
     page.setDefaultTimeout(20_000)
     page.on('console', (message) => {
-      if (message.type() === 'error') this.complaints.push(message.text())
+      if (message.type() === 'error') this.complaints.push(`${message.text()} ${message.location().url}`)
     })
     page.on('pageerror', (error) => void this.complaints.push(String(error)))
     // The browser asks the page for files, from the start: not whoever sits before it.
@@ -233,7 +233,12 @@ export class Keyboard {
   }
 
   async #go(wanted: Locator, what: string, key: 'Tab' | 'Shift+Tab'): Promise<void> {
-    await wanted.first().waitFor({ state: 'attached' })
+    await wanted
+      .first()
+      .waitFor({ state: 'attached' })
+      .catch(async () =>
+        assert.fail(`${what} is not there, but ${await this.look('document.body.innerText')}`),
+      )
     for (let stops = 0; stops < mostStops; stops++) {
       if ((await this.#isFocused(wanted)) && (await this.#staysUntilPressable(wanted))) return
       await this.press(key)
@@ -254,8 +259,10 @@ export class Keyboard {
     for (let stops = 0; stops < 40; stops++) {
       if (await this.#isFocused(wanted)) return
       await this.press('ArrowDown')
+      // A menu moves the focus a task later.
+      await this.look('new Promise((resolve) => setTimeout(resolve))')
     }
-    assert.fail(`${what} is not reached by arrows`)
+    assert.fail(`${what} is not reached by arrows; the last stop was ${await this.look(lastStops)}`)
   }
 
   async #isFocused(wanted: Locator): Promise<boolean> {

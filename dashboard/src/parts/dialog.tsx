@@ -30,10 +30,12 @@ function findOpener(): void {
 
 /** Where that has gone, as the row of what was deleted, the page has the focus as if it had just been opened. */
 function focusOpener(event: Event): void {
+  // Who has gone on by now stays there: a dialog that opened in its place would have its text selected, and typed over.
+  const hasGoneOn = document.activeElement !== document.body
   const place = opener?.isConnected ? opener : document.querySelector<HTMLElement>('main h1')
-  if (!place) return
+  if (!hasGoneOn && !place) return
   event.preventDefault()
-  place.focus()
+  if (!hasGoneOn) place?.focus()
 }
 
 interface DialogProps {

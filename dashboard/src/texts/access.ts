@@ -12,6 +12,7 @@ export const access = {
     title: 'Sign in',
     submit: 'Sign in',
     byLink: 'Signing you in…',
+    signingOut: 'Signing you out…',
     linkFailed: 'Sign in in another way, or ask for a new link.',
     passkey: 'Use a passkey',
     oidc: (name: string) => `Continue with ${name}`,

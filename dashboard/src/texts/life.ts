@@ -1,6 +1,7 @@
 // The words of the life of a message.
 export const life = {
-  noSubject: '(no subject)',
+  // A send has one; it goes with the message, and that with its inbox.
+  erasedSubject: '(deleted with its message)',
   picture: 'The way of the message',
   pictureHint:
     'From left to right as time passes. Long waits are drawn shorter than they were; the numbers say how long after the send.',

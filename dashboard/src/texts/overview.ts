@@ -63,5 +63,4 @@ export const overview = {
   webhookDisabled: 'The endpoint is switched off',
   to: (first: string, more: number) => (more > 0 ? `${first} and ${more} more` : first),
   columns: { subject: 'Subject', to: 'To', state: 'State', at: 'When' },
-  noSubject: '(no subject)',
 }

@@ -6,16 +6,18 @@ import { access, readFile } from 'node:fs/promises'
 import { get } from 'node:https'
 import { connect } from 'node:net'
 import { dirname } from 'node:path'
+import { counted } from '../../base/counted.ts'
 import { readDiskRoom } from '../../base/disk-reserve.ts'
 import { StartRefused } from '../../base/errors.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { listenerFault, tryListening } from '../../config/listener.ts'
 import type { ListenAddress } from '../../config/setting-values.ts'
 import { formatAddress, reachable } from '../../config/setting-values.ts'
-import { formerMend, type Settings } from '../../config/settings.ts'
+import { describeNames, formerMend, namesMend, type Settings } from '../../config/settings.ts'
 import { isFolderClaimed, requireSharedBlobs } from '../../data-folder.ts'
 import type { Db } from '../../postgres/db.ts'
 import { listFormerDomains } from '../../store/inboxes.ts'
+import { listOtherNames } from '../../store/nodes.ts'
 import { findNewestBlobs, findRawIds } from '../../store/raws.ts'
 
 export interface Check {
@@ -121,6 +123,15 @@ export async function checkInboxes(db: Db, { managedDomain }: Settings): Promise
   return failed(name, `not received for: ${counted}`, formerMend)
 }
 
+/** Whether the living nodes have the names of this one. */
+export async function checkNodes(db: Db, settings: Settings): Promise<Check> {
+  const name = 'nodes'
+  const others = await listOtherNames(db, settings)
+  if (others.length === 0) return ok(name, 'none has another managed domain or mail host')
+  const described = others.map((names) => `one ${describeNames(names)}`).join(', ')
+  return failed(name, described, namesMend(settings))
+}
+
 /** Writes a blob, flushes it, and takes it away again. */
 export async function checkBlobs(
   blobs: DiskBlobs,
@@ -138,7 +149,7 @@ export async function checkBlobs(
       const named = missing.slice(0, 5).join(', ')
       return failed(
         'blobs',
-        `${missing.length} of the newest large messages have no bytes in ${blobFolder}: ${named}`,
+        `of the newest large messages ${counted(missing.length, 'has', 'have')} no bytes in ${blobFolder}: ${named}`,
         'see that POSTHORN_BLOB_URL names the folder that belongs to this database, or put the files back',
       )
     }

@@ -58,10 +58,8 @@ function evaluateAddresses(host: string, four: Addresses, six: Addresses): Check
   const name = 'DNS: mail host'
   const found = [...foundIn(four), ...foundIn(six)].map(({ address }) => address)
   if (found.length > 0) return ok(name, `${host} is ${found.join(', ')}, ${whereIs(found)}`)
-  return (
-    unanswered(name, four) ??
-    failed(name, `${host} has no address`, `publish: ${host} A <this machine's address>`)
-  )
+  const mend = `publish: ${host} A <this machine's address>`
+  return unanswered(name, four, mend) ?? failed(name, `${host} has no address`, mend)
 }
 
 /** That it leads elsewhere is as it should be behind a NAT, or with several nodes. */
@@ -85,10 +83,8 @@ export function evaluateMx(
     found.length > 0
       ? `mail for ${wanted.name} goes to ${found.join(', ')}, not here`
       : `${wanted.name} has no MX`
-  return (
-    unanswered(name, answer) ??
-    failed(name, detail, `publish: ${wanted.name} MX ${wanted.preference} ${wanted.value}`)
-  )
+  const mend = `publish: ${wanted.name} MX ${wanted.preference} ${wanted.value}`
+  return unanswered(name, answer, mend) ?? failed(name, detail, mend)
 }
 
 type PublishedKey = Pick<ManagedKey, 'name' | 'value' | 'zoneLine' | 'state' | 'publishedUntil'>
@@ -113,7 +109,8 @@ export function evaluateDkim(wanted: PublishedKey, answer: DnsAnswer<string>): C
     retired: `: mail that it signed may be on its way until ${until}`,
   }
   const grade = state === 'active' ? failed : warning
-  return unanswered(name, answer) ?? grade(name, `${detail}${losses[state]}`, `publish: ${zoneLine}`)
+  const mend = `publish: ${zoneLine}`
+  return unanswered(name, answer, mend) ?? grade(name, `${detail}${losses[state]}`, mend)
 }
 
 /** The `p=` tag; white space in it means nothing. */
@@ -134,26 +131,25 @@ export function evaluateSpf(wanted: TextRecord, answer: DnsAnswer<string>): Chec
       `${wanted.name} has ${policies.length} policies, which counts as an error`,
       `keep one: "${wanted.value}"`,
     )
-  return unanswered(name, answer) ?? failed(name, `${wanted.name} has no policy`, mend)
+  return unanswered(name, answer, mend) ?? failed(name, `${wanted.name} has no policy`, mend)
 }
 
 function evaluateDmarc(wanted: TextRecord, answer: DnsAnswer<string>): Check {
   const name = 'DNS: DMARC'
   const policy = foundIn(answer).find((text) => /^v=DMARC1\b/i.test(text))
   if (policy) return ok(name, `${wanted.name} has "${policy}"`)
-  return (
-    unanswered(name, answer) ??
-    warning(name, `${wanted.name} is not there`, `publish: ${wanted.name} TXT "${wanted.value}"`)
-  )
+  const mend = `publish: ${wanted.name} TXT "${wanted.value}"`
+  return unanswered(name, answer, mend) ?? warning(name, `${wanted.name} is not there`, mend)
 }
 
 function foundIn<Found>(answer: DnsAnswer<Found>): Found[] {
   return answer.status === 'ok' ? answer.records : []
 }
 
-/** Nothing was learned, which is not the same as nothing being there. */
-function unanswered(name: string, answer: DnsAnswer<unknown>): Check | null {
+/** Nothing was learned, which is not the same as nothing being there; `mend` is what to do if nothing is. */
+function unanswered(name: string, answer: DnsAnswer<unknown>, mend: string): Check | null {
+  const another = 'try again, or set POSTHORN_DNS to other resolvers'
   return answer.status === 'temporary'
-    ? warning(name, answer.reason, 'try again, or set POSTHORN_DNS to other resolvers')
+    ? warning(name, answer.reason, `${another}; if it is not there yet, ${mend}`)
     : null
 }

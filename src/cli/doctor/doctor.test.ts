@@ -77,15 +77,31 @@ for (const [what, check, status, words] of answers)
     assert.equal(check.mend === null, status === 'ok')
   })
 
+const managed: ManagedDomain = {
+  domain: 'example.com',
+  mailHost: 'mx.example.com',
+  mx,
+  dkim: [dkim],
+  spf,
+  dmarc: { name: '_dmarc.example.com', value: 'v=DMARC1; p=none' },
+}
+
+test('where DNS is out of reach, what is to be published is said all the same', async () => {
+  const checks = await checkRecords(managed, { resolve: async () => silent as never })
+  assert.ok(checks.every(({ status }) => status === 'warning'))
+  assert.deepEqual(
+    checks.map(({ mend }) => mend!.split('publish: ')[1]),
+    [
+      "mx.example.com A <this machine's address>",
+      'example.com MX 10 mx.example.com',
+      dkim.zoneLine,
+      `example.com TXT "${spf.value}"`,
+      '_dmarc.example.com TXT "v=DMARC1; p=none"',
+    ],
+  )
+})
+
 test('records are asked for and judged one by one', async () => {
-  const managed: ManagedDomain = {
-    domain: 'example.com',
-    mailHost: 'mx.example.com',
-    mx,
-    dkim: [dkim],
-    spf,
-    dmarc: { name: '_dmarc.example.com', value: 'v=DMARC1; p=none' },
-  }
   const published = new Map<string, object>([
     ['A mx.example.com', found({ address: '192.0.2.1', ttlSeconds: 60 })],
     ['MX example.com', found({ exchange: 'mx.example.com', preference: 10 })],

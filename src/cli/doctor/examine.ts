@@ -17,6 +17,7 @@ import {
   checkFolder,
   checkInboxes,
   checkListeners,
+  checkNodes,
   failed,
   noteClaim,
   ok,
@@ -135,7 +136,7 @@ async function examineFoundation(
   found(await checkDatabase(db, settings))
   found(...(await checkHold(foundation)))
   found(await checkBlobs(blobs, db, settings), await checkSecretKey(foundation), signing)
-  found(await checkInboxes(db, settings))
+  found(await checkInboxes(db, settings), await checkNodes(db, settings))
   found(...(await checkDmarcReports(foundation)))
   found(await checkOperatorMail(db))
   if (settings.acme) found(await checkOrdered(foundation))

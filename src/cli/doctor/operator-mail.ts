@@ -1,4 +1,6 @@
 // What the doctor says of the mail for postmaster@, abuse@ and the like: somebody is to read it.
+import { counted } from '../../base/counted.ts'
+import { isTlsReports } from '../../mail/reserved-names.ts'
 import type { Db } from '../../postgres/db.ts'
 import { countUnreadKept } from '../../store/kept-mail.ts'
 import { type Check, ok, warning } from './checks.ts'
@@ -8,7 +10,10 @@ export async function checkOperatorMail(db: Db): Promise<Check> {
   const name = 'operator mail'
   const counts = new Map<string, number>()
   for (const { address, count } of await countUnreadKept(db)) {
-    const reader = readerOf(address)
+    const localPart = address.slice(0, address.lastIndexOf('@')).toLowerCase().replace(/\+.*/, '')
+    // They come daily, and nobody waits for an answer.
+    if (isTlsReports(localPart)) continue
+    const reader = readerOf(localPart)
     counts.set(reader, (counts.get(reader) ?? 0) + count)
   }
   if (counts.size === 0) return ok(name, 'nothing is unread')
@@ -16,8 +21,7 @@ export async function checkOperatorMail(db: Db): Promise<Check> {
 }
 
 /** Return paths are of one name each: what could not be read of their mail is counted together. */
-function readerOf(address: string): string {
-  const localPart = address.slice(0, address.lastIndexOf('@')).toLowerCase().replace(/\+.*/, '')
+function readerOf(localPart: string): string {
   return /^bounces?-/.test(localPart) ? 'return paths' : `${localPart}@`
 }
 
@@ -26,7 +30,7 @@ function describeUnread(counts: [name: string, count: number][]): string {
   const [first, ...others] = counts.toSorted(([, a], [, b]) => b - a)
   const [name, count] = first!
   const parts = [
-    `${count} ${count === 1 ? 'mail' : 'mails'} to ${name}`,
+    `${counted(count, 'mail')} to ${name}`,
     ...others.map(([other, number]) => `${number} to ${other}`),
   ]
   const isOne = counts.length === 1 && count === 1

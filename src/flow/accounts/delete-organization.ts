@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { OrganizationId } from '../../base/ids.ts'
+import { othersPollMs } from '../../base/signal.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { Db } from '../../postgres/db.ts'
 import { entombInbox } from '../../store/inboxes.ts'
@@ -96,7 +97,7 @@ async function removeSent({ db }: Deps, id: OrganizationId): Promise<void> {
       await removeSubmissions(tx, ids)
       return ids.length
     })
-  for (const untilMs = performance.now() + onWireMs; ; await sleep(250)) {
+  for (const untilMs = performance.now() + onWireMs; ; await sleep(othersPollMs)) {
     while ((await removeSome()) > 0);
     const submissions = await countSubmissions(db, id)
     if (submissions === 0) return
@@ -112,7 +113,8 @@ async function removeMail(deps: Deps, id: OrganizationId): Promise<void> {
   const { db, blobs } = deps
   for (const table of receivedTables) while ((await removeSomeReceived(deps, table, id)) > 0);
   // The jobs of a node may be purging the same inbox: it is theirs then, and ends as well.
-  for (; await hasUnpurged(db, id); await sleep(50)) while (await purgeDeleted({ db, blobs }, chunk));
+  for (; await hasUnpurged(db, id); await sleep(othersPollMs))
+    while (await purgeDeleted({ db, blobs }, chunk));
 }
 
 async function removeSomeReceived(

@@ -11,8 +11,9 @@ import type { SmtpConnection } from '../../smtp/client/client.ts'
 import type { SendResult } from '../../smtp/client/transaction.ts'
 import { replyLine } from '../../smtp/reply.ts'
 import { type DeliveryResult, isHeld, nextDue, recordResults } from '../../store/deliveries.ts'
+import type { Lease } from '../../store/leases.ts'
 import { RoundRobin } from '../../store/round-robin.ts'
-import { backOffRoute, clearBackOff, type RouteFault } from '../../store/routes.ts'
+import { backOffRoute, clearBackOff, type RouteFault, reclaimOrphans } from '../../store/routes.ts'
 import { isOwnFault } from '../own-fault.ts'
 import { claimJobs, type DeliveryDeps, type DeliveryJob, deliver, untried, unwritten } from './deliver.ts'
 import { failRoute } from './end-deliveries.ts'
@@ -46,9 +47,9 @@ export class Courier {
     })
   }
 
-  verbsFor(lease: { route: string; epoch: number }, mayFinish: () => boolean) {
-    const { db, clock, nextHop } = this.#deps
-    const route = { key: lease.route, epoch: lease.epoch }
+  verbsFor(route: Lease, mayFinish: () => boolean) {
+    const { db, clock, log, nextHop } = this.#deps
+    const lease = { route: route.key, epoch: route.epoch }
     const rounds = new RoundRobin()
     const recording = new Set<Promise<void>>()
     const record = (results: DeliveryResult[]) => {
@@ -58,9 +59,13 @@ export class Courier {
       }
     }
     return {
+      reclaim: async () => {
+        const orphans = await reclaimOrphans(db.writer, route, clock.now())
+        if (orphans > 0) log.info({ ...lease, orphans }, 'took back what a lost owner had on the wire')
+      },
       open: (signal: AbortSignal) => this.#open(nextHop, lease.route, signal),
-      claim: (wanted: number, passedOver: string[]) =>
-        claimJobs(this.#deps, { ...lease, rounds, wanted, passedOver }, record),
+      claim: async (wanted: number, passedOver: string[]) =>
+        mayFinish() ? await claimJobs(this.#deps, { ...lease, rounds, wanted, passedOver }, record) : [],
       organizationOf,
       carry: async (line: SmtpConnection, job: DeliveryJob, waitedMs: number) => {
         // Where the database does not say, it is given back as well.
@@ -82,8 +87,7 @@ export class Courier {
 
   async #open(nextHop: NextHopDeps, route: string, signal: AbortSignal) {
     const opened = await openRoute(nextHop, route, signal)
-    if ('connection' in opened) return { connection: opened.connection }
-    if ('fault' in opened) return { fault: opened.fault }
+    if (!('refusal' in opened)) return opened
     await failRoute(this.#deps, route, opened.refusal)
     return { refused: true as const }
   }
@@ -100,7 +104,7 @@ export class Courier {
     const take = (result: DeliveryResult) => {
       open.delete(result.position)
       decided ||= result.status === 'delivered' || result.status === 'bounced'
-      tried ||= result.facts.some(({ type }) => type === 'attempted')
+      tried ||= result.outcome?.beganAt != null
       this.#count(job, result)
       record([result])
     }
@@ -167,11 +171,19 @@ export class Courier {
     meters.deliverySeconds.observe({ class: classOf(route) }, tookMs / 1000)
   }
 
-  #logResult({ submissionId, position, route, status, response, failureCode, facts }: DeliveryResult): void {
-    if (status === null) return
+  #logResult({
+    submissionId,
+    position,
+    route,
+    status,
+    response,
+    failureCode,
+    outcome,
+  }: DeliveryResult): void {
+    if (!outcome) return
     const names = { submission: submissionId, queueId: queueIdOf(submissionId), position, route }
-    const last = facts.at(-1)
-    const fields = { status, failureCode, attempt: last?.attempt, remote: last?.remote?.host, response }
+    const { attempt, remote } = outcome
+    const fields = { status, failureCode, attempt, remote: remote?.host, response }
     this.#deps.log.info({ ...names, ...fields }, 'a recipient was attempted')
   }
 
@@ -206,6 +218,6 @@ function organizationOf({ deliveries }: DeliveryJob): OrganizationId {
 
 /** The result without anything that a peer has said: where its words cannot be stored, what became of the message can. */
 function withoutWords(result: DeliveryResult): DeliveryResult {
-  const facts = result.facts.map((fact) => ({ ...fact, remote: null, response: null, enhancedStatus: null }))
-  return { ...result, response: null, facts }
+  const said = { remote: null, enhancedStatus: null, conversation: null }
+  return { ...result, response: null, outcome: result.outcome && { ...result.outcome, ...said } }
 }

@@ -3,7 +3,8 @@
 import { buffer as readBuffer } from 'node:stream/consumers'
 import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
-import { queueIdOf } from '../../base/ids.ts'
+import { queueIdOf, type SubmissionId } from '../../base/ids.ts'
+import type { RecentlyUsed } from '../../base/recently-used.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { classify } from '../../mail/bounce/reply-code.ts'
@@ -14,17 +15,20 @@ import { signDkim } from '../../mailauth/dkim-sign.ts'
 import type { Db } from '../../postgres/db.ts'
 import type { SmtpConnection } from '../../smtp/client/client.ts'
 import type { Envelope, RecipientResult, SendResult } from '../../smtp/client/transaction.ts'
+import type { Step } from '../../smtp/client/wire.ts'
 import { replyLine } from '../../smtp/reply.ts'
+import { writeConversation } from '../../store/conversation.ts'
 import {
   type Claim,
   type ClaimedDelivery,
   claimDeliveries,
-  type DeliveryFact,
   type DeliveryResult,
+  endDeliveries,
   type OutboundContent,
+  type Outcome,
+  readContents,
 } from '../../store/deliveries.ts'
 import { findRaw } from '../../store/raws.ts'
-import { suppressDeliveries } from '../../store/suppressions.ts'
 import type { SendingIdentities, SendingIdentity } from './sending-identity.ts'
 
 export interface DeliveryDeps {
@@ -35,6 +39,8 @@ export interface DeliveryDeps {
   hostname: string
   identities: SendingIdentities
   retryScheduleMs: number[]
+  /** Accepted here and not claimed yet, by the submission's id; what is not there is read back. */
+  atHand?: RecentlyUsed<OutboundContent> | undefined
 }
 
 /** One message for recipients of one route, claimed under one epoch. */
@@ -45,6 +51,12 @@ export interface DeliveryJob {
   deliveries: ClaimedDelivery[]
 }
 
+const suppression = {
+  failureCode: 'suppressed',
+  eventType: 'suppressed',
+  classification: null,
+} as const
+
 interface Lease {
   route: string
   epoch: number
@@ -52,29 +64,47 @@ interface Lease {
 
 /**
  * Claims up to `wanted` due deliveries of the route and puts those of one message together. What was suppressed after it
- * had been accepted ends here; where that fails, all that was claimed is given back: nothing was tried.
+ * had been accepted ends here; where that fails, or what is sent cannot be read, all that was claimed is given back: nothing
+ * was tried.
  */
 export async function claimJobs(
-  { db, clock }: Pick<DeliveryDeps, 'db' | 'clock'>,
+  deps: Pick<DeliveryDeps, 'db' | 'clock' | 'atHand'>,
   claim: Claim,
   record: (results: DeliveryResult[]) => void,
 ): Promise<DeliveryJob[]> {
+  const { db, clock } = deps
   const lease = { route: claim.route, epoch: claim.epoch }
   const found = await claimDeliveries(db, claim, clock.now())
+  const [suppressed, wanted] = [true, false].map((is) =>
+    found.filter(({ isSuppressed }) => isSuppressed === is),
+  )
+  const bySubmission = Map.groupBy(wanted!, ({ submissionId }) => submissionId)
   try {
-    const suppressed = found.filter(({ isSuppressed }) => isSuppressed)
-    await suppressDeliveries(db.writer, suppressed, lease.epoch, clock.now())
+    const contents = await findContents(deps, [...bySubmission.keys()])
+    await endDeliveries(db.writer, suppressed!, { ...suppression, epoch: lease.epoch }, clock.now())
+    return [...bySubmission].flatMap(([id, deliveries]) => {
+      const content = contents.get(id)
+      deliveries.sort((a, b) => a.position - b.position)
+      return content ? [{ ...lease, content, deliveries }] : []
+    })
   } catch (error) {
     record(found.map((delivery) => ({ ...claimKeyOf(lease, delivery), ...giveBack })))
     throw error
   }
-  const bySubmission = Map.groupBy(found, ({ submissionId }) => submissionId)
-  return [...bySubmission.values()].flatMap((claimed) => {
-    const content = claimed.find((delivery) => delivery.content)?.content
-    const deliveries = claimed.filter(({ isSuppressed }) => !isSuppressed)
-    deliveries.sort((a, b) => a.position - b.position)
-    return content && deliveries.length > 0 ? [{ ...lease, content, deliveries }] : []
-  })
+}
+
+/** Each is at hand for its first claim, which most often is its only one. */
+async function findContents(
+  { db, atHand }: Pick<DeliveryDeps, 'db' | 'atHand'>,
+  ids: SubmissionId[],
+): Promise<Map<SubmissionId, OutboundContent>> {
+  const here = ids.map((id) => atHand?.use(id)).filter((content) => content !== undefined)
+  const contents = new Map(here.map((content) => [content.submissionId, content]))
+  for (const id of contents.keys()) atHand?.delete(id)
+  const lacking = ids.filter((id) => !contents.has(id))
+  const read = lacking.length > 0 ? await readContents(db, lacking) : []
+  for (const content of read) contents.set(content.submissionId, content)
+  return contents
 }
 
 export interface DeliverOptions {
@@ -100,11 +130,12 @@ export async function deliver(
     return { fault: null, reply: null }
   }
   const message = await writeMessage(deps, job, identity)
-  let startedAt = deps.clock.now()
-  const onResult = (index: number, result: RecipientResult) => {
-    const attempt = { startedAt, remote: connection.remote }
+  const beginning = () => ({ beganAt: deps.clock.now(), beganMs: performance.now() })
+  let begun = beginning()
+  const onResult = (index: number, result: RecipientResult, said: readonly Step[]) => {
+    const attempt = { ...begun, remote: connection.remote, said }
     record(resultOf(deps, job, job.deliveries[index]!, result, attempt))
-    startedAt = deps.clock.now()
+    begun = beginning()
   }
   return await connection.send(envelopesOf(deps, job, identity), message, { mayFinish, onResult })
 }
@@ -133,16 +164,9 @@ export function unwritten(
       ownFaults >= maxOwnFaults
         ? { status: 'failed' as const, dueAt: null, failureCode: 'internal_error' }
         : { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
-    const common = {
-      recipient: delivery.email,
-      at,
-      attempt: delivery.attempts,
-      remote: null,
-      enhancedStatus: null,
-    }
-    const fact = { ...common, type: end.status, response: notWritten, classification: 'other' }
-    const facts = [...firstTaken(delivery), fact]
-    return { ...claimKeyOf(job, delivery), ...end, response: notWritten, ownFaults, facts }
+    const facts = { type: end.status, at, attempt: delivery.attempts, classification: 'other' }
+    const outcome = { ...unspoken, ...facts, queuedAt: firstTaken(delivery) }
+    return { ...claimKeyOf(job, delivery), ...end, response: notWritten, ownFaults, outcome }
   })
 }
 
@@ -185,9 +209,7 @@ async function readAttachments(
   content: OutboundContent,
 ): Promise<DraftAttachment[]> {
   if (content.attachments.length === 0) return []
-  const raw = content.rawId ? await findRaw(db, content.rawId) : null
-  if (!raw) throw new Error(`the attachments of ${content.submissionId} are not there`)
-  const bytes = raw.bytes ?? (await readBuffer(blobs.read(raw.blob!)))
+  const bytes = content.attachedBytes ?? (await readAttached({ db, blobs }, content))
   let offset = 0
   return content.attachments.map(({ filename, contentType, contentId, disposition, size }) => {
     const attachment = {
@@ -200,6 +222,15 @@ async function readAttachments(
     offset += size
     return attachment
   })
+}
+
+async function readAttached(
+  { db, blobs }: Pick<DeliveryDeps, 'db' | 'blobs'>,
+  { submissionId, rawId }: OutboundContent,
+): Promise<Buffer> {
+  const raw = rawId ? await findRaw(db, rawId) : null
+  if (!raw) throw new Error(`the attachments of ${submissionId} are not there`)
+  return raw.bytes ?? (await readBuffer(blobs.read(raw.blob!)))
 }
 
 // A shared return path would let each recipient speak for the others: whoever has got a copy could bounce them.
@@ -225,8 +256,11 @@ function isUtf8(address: string): boolean {
 }
 
 interface Attempt {
-  startedAt: Date
-  remote: DeliveryFact['remote']
+  beganAt: Date
+  /** The same moment on the monotonic clock. */
+  beganMs: number
+  remote: Outcome['remote']
+  said: readonly Step[]
 }
 
 /**
@@ -236,21 +270,22 @@ interface Attempt {
 function withhold(deps: DeliveryDeps, job: DeliveryJob, reason: 'unproved' | 'gone'): DeliveryResult[] {
   const at = deps.clock.now()
   return job.deliveries.map((delivery) => {
-    const fact = {
-      ...{ recipient: delivery.email, at, attempt: null, remote: null, response: null, enhancedStatus: null },
-      ...(reason === 'gone'
+    const kind =
+      reason === 'gone'
         ? { type: 'cancelled', classification: null }
-        : { type: 'deferred', classification: 'policy' }),
-    }
+        : { type: 'deferred', classification: 'policy' }
+    const outcome = { ...unspoken, ...kind, at, queuedAt: firstTaken(delivery) }
     const end =
       reason === 'gone'
         ? { status: 'failed' as const, dueAt: null, failureCode: 'cancelled' }
         : { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
-    return { ...claimKeyOf(job, delivery), ...end, response: null, facts: [...firstTaken(delivery), fact] }
+    return { ...claimKeyOf(job, delivery), ...end, response: null, outcome }
   })
 }
 
-const giveBack = { status: null, dueAt: null, response: null, failureCode: null, facts: [] }
+const giveBack = { status: null, dueAt: null, response: null, failureCode: null, outcome: null }
+/** Of an outcome that nobody was spoken to for. */
+const unspoken = { attempt: null, remote: null, enhancedStatus: null, beganAt: null, conversation: null }
 
 function claimKeyOf({ route, epoch }: Lease, { submissionId, position }: ClaimedDelivery) {
   return { submissionId, position, route, epoch }
@@ -266,44 +301,36 @@ function resultOf(
   const claimKey = claimKeyOf(job, delivery)
   if (result.outcome === 'untried' || result.outcome === 'abandoned') return { ...claimKey, ...giveBack }
   const at = deps.clock.now()
-  const common = {
-    recipient: delivery.email,
-    attempt: delivery.attempts,
-    remote: attempt.remote,
-    response: null,
-    enhancedStatus: null,
+  const { beganAt, beganMs, remote, said } = attempt
+  const tried = {
+    ...{ at, beganAt, attempt: delivery.attempts, remote, queuedAt: firstTaken(delivery) },
+    conversation: writeConversation(said, beganMs),
   }
-  const begun: DeliveryFact[] = [
-    ...firstTaken(delivery),
-    { ...common, type: 'attempted', at: attempt.startedAt, classification: null },
-  ]
   const deferral = { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
   if (result.outcome === 'unknown') {
     // Lost between the end of the message and its reply: it may have been taken, and is tried again all the same.
-    const fact = { ...common, type: 'deferred', at, classification: 'network' }
-    return { ...claimKey, ...deferral, response: null, facts: [...begun, fact] }
+    const outcome = { ...tried, type: 'deferred', enhancedStatus: null, classification: 'network' }
+    return { ...claimKey, ...deferral, response: null, outcome }
   }
   const response = replyLine(result.reply)
-  const remote = attempt.remote && { ...attempt.remote, stage: result.stage }
-  const answered = { ...common, at, remote, response, enhancedStatus: result.reply.enhanced }
+  const answered = {
+    ...tried,
+    remote: remote && { ...remote, stage: result.stage },
+    enhancedStatus: result.reply.enhanced,
+  }
   if (result.outcome === 'delivered') {
-    const facts = [...begun, { ...answered, type: 'delivered', classification: null }]
-    return { ...claimKey, status: 'delivered', dueAt: null, response, failureCode: null, facts }
+    const outcome = { ...answered, type: 'delivered', classification: null }
+    return { ...claimKey, status: 'delivered', dueAt: null, response, failureCode: null, outcome }
   }
   const { permanent, classification, failureCode, suppresses } = classify(result.reply, result.stage)
-  if (!permanent) {
-    const facts = [...begun, { ...answered, type: 'deferred', classification }]
-    return { ...claimKey, ...deferral, response, facts }
-  }
-  const facts = [...begun, { ...answered, type: 'bounced', classification }]
-  return { ...claimKey, status: 'bounced', dueAt: null, response, failureCode, suppresses, facts }
+  const outcome = { ...answered, type: permanent ? 'bounced' : 'deferred', classification }
+  if (!permanent) return { ...claimKey, ...deferral, response, outcome }
+  return { ...claimKey, status: 'bounced', dueAt: null, response, failureCode, suppresses, outcome }
 }
 
-/** The event of a delivery that the engine has taken for the first time. */
-function firstTaken({ attempts, email, queuedAt }: ClaimedDelivery): DeliveryFact[] {
-  if (attempts > 1) return []
-  const nothing = { attempt: null, remote: null, response: null, enhancedStatus: null, classification: null }
-  return [{ ...nothing, type: 'queued', recipient: email, at: queuedAt }]
+/** When the engine has taken the delivery, where that was the first time. */
+function firstTaken({ attempts, queuedAt }: ClaimedDelivery): Date | null {
+  return attempts > 1 ? null : queuedAt
 }
 
 /** By the schedule, but never past the end of the lifetime, when it is given up. */

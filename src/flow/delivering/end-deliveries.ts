@@ -5,8 +5,9 @@ import { firstUuidAt, type OrganizationId } from '../../base/ids.ts'
 import { parseDomain } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import {
+  type DeliveryEnd,
   type DeliveryKey,
-  endWaiting,
+  endDeliveries,
   findExpired,
   findWaitingOfOrganization,
   findWaitingOfRoute,
@@ -25,7 +26,7 @@ const cancelled = { failureCode: 'cancelled', eventType: 'cancelled', classifica
 export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
   const at = clock.now()
   const expired = await findExpired(db, at, chunk)
-  return await endWaiting(
+  return await endDeliveries(
     db.writer,
     expired,
     { failureCode: 'soft_bounce_expired', eventType: 'failed', classification: 'expired' },
@@ -75,7 +76,7 @@ async function recordCancelling(
   )
 }
 
-async function endRoute(deps: Deps, route: string, end: Parameters<typeof endWaiting>[2]): Promise<number> {
+async function endRoute(deps: Deps, route: string, end: DeliveryEnd): Promise<number> {
   return await endAll(deps, () => findWaitingOfRoute(deps.db, route, chunk), end)
 }
 
@@ -83,13 +84,13 @@ async function endRoute(deps: Deps, route: string, end: Parameters<typeof endWai
 async function endAll(
   { db, clock }: Deps,
   find: () => Promise<DeliveryKey[]>,
-  end: Parameters<typeof endWaiting>[2],
+  end: DeliveryEnd,
 ): Promise<number> {
   let count = 0
   for (;;) {
     const waiting = await find()
     if (waiting.length === 0) return count
-    count += await endWaiting(db.writer, waiting, end, clock.now())
+    count += await endDeliveries(db.writer, waiting, end, clock.now())
   }
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { DomainId, SubmissionId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
-import { type DeliveryKey, endWaiting } from '../../store/deliveries.ts'
+import { type DeliveryKey, endDeliveries } from '../../store/deliveries.ts'
 import { findWaitingOfDomain } from '../../store/domain-use.ts'
 import { deleteDomainRow, findDomain, lockDomain } from '../../store/domains.ts'
 import { countInboxes } from '../../store/inboxes.ts'
@@ -48,7 +48,7 @@ async function cancelWaiting({ db, clock }: Deps, id: DomainId): Promise<void> {
   for (let from: SubmissionId | null = null; ; ) {
     const waiting: DeliveryKey[] = await findWaitingOfDomain(db, id, from, chunk)
     // Fewer end than were found when the engine has taken some onto the wire meanwhile; those it ends itself.
-    await endWaiting(db.writer, waiting, end, clock.now())
+    await endDeliveries(db.writer, waiting, end, clock.now())
     if (waiting.length < chunk) return
     from = waiting.at(-1)!.submissionId
   }

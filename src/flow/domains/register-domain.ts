@@ -1,6 +1,7 @@
 // Registers a customer's domain: a claim with a challenge and keys of its own, which proof may follow.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
+import { counted } from '../../base/counted.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { type DomainId, newUuid } from '../../base/ids.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
@@ -57,7 +58,10 @@ async function requireFree(
 ): Promise<void> {
   const count = await countDomains(db, organizationId)
   if (count >= limit)
-    throw new ServiceError('limit_reached', `The organization has ${count} domains, which is its limit.`)
+    throw new ServiceError(
+      'limit_reached',
+      `The organization has ${counted(count, 'domain')}, which is its limit.`,
+    )
   const isManaged = name === managedDomain || name.endsWith(`.${managedDomain}`)
   if (isManaged || (await isProvedByAnother(db, organizationId, name))) throw new ServiceError('domain_taken')
 }

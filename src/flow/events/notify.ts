@@ -62,9 +62,10 @@ export class Notifier {
   }
 
   /** The verbs of one endpoint, bound to its lease. */
-  verbsFor(lease: WebhookLease) {
+  verbsFor(lease: WebhookLease, mayFinish: () => boolean) {
     let after: string | null = null
     const claim = async (limit: number, except: readonly string[]) => {
+      if (!mayFinish()) return []
       const calls = await this.#claim(lease, { limit, after, except })
       after = calls.findLast(({ due }) => due.isFirst)?.id ?? after
       return calls
@@ -72,7 +73,7 @@ export class Notifier {
     return {
       claim,
       call: (call: Call, signal: AbortSignal) => this.#call(lease, call, signal),
-      nextDue: () => nextRetryAt(this.#options.db, lease.webhook),
+      nextDue: () => nextRetryAt(this.#options.db, lease.key),
     }
   }
 
@@ -94,7 +95,7 @@ export class Notifier {
     const at = clock.now()
     const startedMs = performance.now()
     const { item } = call.due
-    const describe = () => ({ 'posthorn.webhook': lease.webhook, 'posthorn.event': item.id })
+    const describe = () => ({ 'posthorn.webhook': lease.key, 'posthorn.event': item.id })
     const { body } = call
     const answer =
       body === null
@@ -105,7 +106,7 @@ export class Notifier {
     meters.webhookSeconds.observe({ outcome: worked ? 'succeeded' : 'failed' }, tookMs / 1000)
     log.debug(
       {
-        webhook: lease.webhook,
+        webhook: lease.key,
         event: item.id,
         type: item.type,
         status: answer?.status,
@@ -120,7 +121,7 @@ export class Notifier {
   }
 
   async #post(
-    { webhook }: WebhookLease,
+    { key: webhook }: WebhookLease,
     due: DueCall,
     body: string,
     at: Date,
@@ -151,7 +152,7 @@ export class Notifier {
     const { retryScheduleMs, clock } = this.#options
     const request =
       body === null ? null : { url: due.url, timestamp: at.toISOString(), sizeBytes: Buffer.byteLength(body) }
-    const fields = { ...lease, delivery: due.id, at, request }
+    const fields = { webhook: lease.key, epoch: lease.epoch, delivery: due.id, at, request }
     if (!answer) {
       const none = { next_attempt_at: null, response_status: null, response_body: null, gone: false }
       return { ...fields, ...none, status: 'failed', error: 'what it told of has been deleted' }

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { Db } from '../../postgres/db.ts'
-import { endWaiting, lockInboxDeliveries } from '../../store/deliveries.ts'
+import { endDeliveries, lockInboxDeliveries } from '../../store/deliveries.ts'
 import { entombInbox, findInbox, lockInbox } from '../../store/inboxes.ts'
 import { deleteUnusedRaws } from '../../store/raws.ts'
 import { purgeMessages } from '../../store/removal.ts'
@@ -25,7 +25,7 @@ export async function deleteInbox({ db, clock }: Deps, caller: Caller, inboxId: 
     const deliveries = await lockInboxDeliveries(tx, inbox.id)
     if (deliveries.some(({ onWire }) => onWire)) throw new ServiceError('delivery_in_progress')
     const end = { failureCode: 'inbox_deleted', eventType: 'cancelled' as const, classification: null }
-    await endWaiting(tx, deliveries, end, at)
+    await endDeliveries(tx, deliveries, end, at)
     await entombInbox(tx, inbox.id, at)
     const deed = { action: 'inbox.deleted', subject: `${inbox.localPart}@${inbox.domain}`, at } as const
     await recordDeed(tx, caller.organizationId, actorOf(caller), deed)

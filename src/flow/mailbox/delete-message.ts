@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { Db } from '../../postgres/db.ts'
-import { endWaiting, lockSubmissionDeliveries } from '../../store/deliveries.ts'
+import { endDeliveries, lockSubmissionDeliveries } from '../../store/deliveries.ts'
 import { lockInbox } from '../../store/inboxes.ts'
 import { deleteMessageRows, findMessage } from '../../store/messages.ts'
 import { deleteUnusedRaws } from '../../store/raws.ts'
@@ -30,7 +30,7 @@ export async function deleteMessage(
       if (deliveries.some(({ onWire }) => onWire)) throw new ServiceError('delivery_in_progress')
       const waiting = deliveries.filter(({ waits }) => waits)
       const end = { failureCode: 'cancelled', eventType: 'cancelled' as const, classification: null }
-      await endWaiting(tx, waiting, end, clock.now())
+      await endDeliveries(tx, waiting, end, clock.now())
       await eraseResults(tx, [message.submissionId])
     }
     await deleteMessageRows(tx, [message], clock.now())

@@ -1,17 +1,16 @@
 // Makes messages of searched inboxes searchable after they were filed or accepted: reads in the outbox which are new, and
 // takes a few at a time, of organizations in turn; and then a few of what was there before an inbox was searched.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Rotation } from '../../base/rotation.ts'
 import type { Db } from '../../postgres/db.ts'
 import { settleIndex, takeNewMessages } from '../../store/search.ts'
 import { findUnfinished, isSearchUsed } from '../../store/searched-inboxes.ts'
-import { type IndexingDeps, indexSome, olderMessages, waitingMessages } from './word-batch.ts'
+import { type IndexingDeps, indexSome, olderMessages, type Rotation, waitingMessages } from './word-batch.ts'
 
 interface Deps extends IndexingDeps {
   /** Who had the last turn in this node's indexing. */
-  rotation: Pick<Rotation, 'last'>
+  rotation: Rotation
   /** And who in that of older messages. */
-  olderRotation: Pick<Rotation, 'last'>
+  olderRotation: Rotation
 }
 
 /** What is read of the outbox in one transaction, 2 to 15 ms; most rows are of no new message. */
@@ -20,17 +19,15 @@ const page = { rows: 256, items: 2_000 }
 const maxPages = 64
 /** How long to wait for another node that indexes. */
 const claimMs = 250
-/** Rest after work, as a multiple of its time, while this node is busy all the time: accepting and filing come first. */
-const restPerWork = 5
+/** Accepting and filing come first: a fifth of the time at most is spent on indexing, a batch of some 50 ms after the other. */
+const restShare = 4
 const maxRestMs = 1_000
 
-/** Indexes some messages, and rests the longer the busier this node is; returns whether there may be more. */
+/** Indexes some messages and rests; returns whether there may be more. */
 export async function makeSearchableAtEase(deps: Deps): Promise<boolean> {
-  const [before, startedMs] = [performance.eventLoopUtilization(), performance.now()]
+  const startedMs = performance.now()
   const isMore = await makeSearchable(deps)
-  const { utilization } = performance.eventLoopUtilization(before)
-  const restMs = (performance.now() - startedMs) * restPerWork * utilization
-  if (isMore) await sleep(Math.min(restMs, maxRestMs))
+  if (isMore) await sleep(Math.min(maxRestMs, restShare * (performance.now() - startedMs)))
   return isMore
 }
 

@@ -1,6 +1,7 @@
 // Opens an inbox: on a proved domain of the customer's, or a managed starter address out of the allowance for life.
 import { randomInt } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
+import { counted } from '../../base/counted.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { type DomainId, newId } from '../../base/ids.ts'
 import { isReserved } from '../../mail/reserved-names.ts'
@@ -83,13 +84,19 @@ async function findDomainOf(
 async function requireRoom(tx: Tx, { id, limits }: OrganizationRow, domain: AddressDomain): Promise<void> {
   const { all, onDomain } = await countInboxes(tx, id, domain.id)
   if (all >= limits.inboxes)
-    throw new ServiceError('limit_reached', `The organization has ${all} inboxes, which is its limit.`)
+    throw new ServiceError(
+      'limit_reached',
+      `The organization has ${counted(all, 'inbox', 'inboxes')}, which is its limit.`,
+    )
   if (domain.id === null) {
     if (!(await takeManagedAllowance(tx, id))) throw new ServiceError('managed_allowance_exhausted')
     return
   }
   if (onDomain >= limits.inboxesPerDomain)
-    throw new ServiceError('limit_reached', `The domain has ${onDomain} inboxes, which is the limit.`)
+    throw new ServiceError(
+      'limit_reached',
+      `The domain has ${counted(onDomain, 'inbox', 'inboxes')}, which is the limit.`,
+    )
   if (!domain.isProved) throw new ServiceError('domain_not_verified')
 }
 

@@ -4,7 +4,6 @@ import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import { attachmentIdOf, newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
-import { Rotation } from '../../base/rotation.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { decodeStream } from '../../mail/read/transfer-stream.ts'
 import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
@@ -13,14 +12,9 @@ import type { Clamd, ScanVerdict } from '../../scan/clamd.ts'
 import type { AttachmentEntry } from '../../store/messages.ts'
 import { announce } from '../../store/outbox.ts'
 import { findRaw, type RawRow } from '../../store/raws.ts'
-import {
-  claimScan,
-  endScan,
-  isScanDue,
-  postponeScan,
-  type ScanJob,
-  storeVerdicts,
-} from '../../store/scans.ts'
+import { endScans, findScan, type ScanJob, storeVerdicts } from '../../store/scans.ts'
+import { type Claim, putBackWork } from '../../store/work.ts'
+import type { Claims } from '../claims.ts'
 import { scanMoves } from '../states.ts'
 import { openRaw } from './stored-bytes.ts'
 
@@ -30,6 +24,7 @@ export interface ScanDeps {
   log: Log
   blobs: DiskBlobs
   clamd: Clamd
+  claims: Claims
 }
 
 type Span = NonNullable<AttachmentEntry['span']>
@@ -44,13 +39,15 @@ const messageMs = 120_000
 /** Of the lines, so many may be at the messages of one organization. */
 const maxLinesOfOne = 2
 
+/** The message is gone, or is another's to scan: nothing of it is recorded. */
+class ClaimLost extends Error {}
+
 /** Scans by as many lines as call `scanNext`; what they learn of clamd they share. */
 export class Scanner {
   readonly #deps: ScanDeps
   #outages = 0
   #quietUntilMs = 0
   #isClosed = false
-  readonly #rotation = new Rotation()
   /** Whose messages the lines are at. */
   readonly #atWork: OrganizationId[] = []
 
@@ -63,28 +60,35 @@ export class Scanner {
    * clamd is out of reach it asks again every few seconds and writes nothing.
    */
   async scanNext(): Promise<boolean> {
-    const { db, clock } = this.#deps
+    const { clock, claims } = this.#deps
     if (this.#isClosed || clock.monotonicMs() < this.#quietUntilMs) return false
-    if (!(await isScanDue(db, clock.now()))) return false
-    return await db.transaction(async (tx) => {
-      const { last: behind } = this.#rotation
-      const { job, last, isGone } = await claimScan(tx, clock.now(), {
-        behind,
-        passedOver: this.#occupying(),
-      })
-      if (last) this.#rotation.last = last
-      if (!job) return isGone
-      if (job.isDeleted) {
-        await endScan(tx, job.messageId)
-        return true
-      }
-      this.#atWork.push(job.organizationId)
-      try {
-        return await this.#scan(tx, job)
-      } finally {
-        this.#atWork.splice(this.#atWork.indexOf(job.organizationId), 1)
-      }
+    if (this.#outages > 0 && !(await this.#isBack())) return false
+    const wanted = { limit: 1, maxBytes: 0, passedOver: this.#occupying() }
+    return await claims.each(wanted, async ({ claim, ids: [id] }, undone) => {
+      if (await this.#scanClaimed(claim, id!)) undone.delete(id!)
     })
+  }
+
+  /** Returns whether it is recorded how far the scan came. */
+  async #scanClaimed(claim: Claim, id: string): Promise<boolean> {
+    const { db } = this.#deps
+    const job = await findScan(db, id)
+    if (!job || job.isDeleted) {
+      await endScans(db.writer, claim, [id])
+      return true
+    }
+    this.#atWork.push(job.organizationId)
+    try {
+      return await this.#scan(claim, job)
+    } finally {
+      this.#atWork.splice(this.#atWork.indexOf(job.organizationId), 1)
+    }
+  }
+
+  async #isBack(): Promise<boolean> {
+    if (await this.#deps.clamd.isAlive()) return true
+    this.#noteOutage('it does not answer')
+    return false
   }
 
   /** The organizations that have as many lines as one may. */
@@ -99,26 +103,43 @@ export class Scanner {
     this.#deps.clamd.close()
   }
 
-  async #scan(tx: Tx, job: ScanJob): Promise<boolean> {
-    const { clock } = this.#deps
+  async #scan(claim: Claim, job: ScanJob): Promise<boolean> {
+    const { db, clock } = this.#deps
     const attachments = structuredClone(job.attachments)
-    const outcome = await this.#scanAll(tx, job, attachments)
+    const outcome = await this.#scanAll(job, attachments)
     if (this.#isClosed) return false
     const at = clock.now()
-    await publishVerdicts(tx, job, attachments, at)
-    if (outcome === 'done') await endScan(tx, job.messageId)
-    if (outcome === 'trouble') {
-      const waitMs = backoffMs(retryMs, job.failures + 1)
-      await postponeScan(tx, job.messageId, new Date(at.getTime() + waitMs))
-    }
-    return outcome !== 'outage'
+    const recorded = db.transaction(async (tx) => {
+      // The message before what waits for it, as who deletes it locks them.
+      await publishVerdicts(tx, job, attachments, at)
+      const ended = await this.#end(tx, claim, job, outcome, at)
+      if (ended.length === 0) throw new ClaimLost()
+    })
+    await recorded.catch((error) => {
+      if (!(error instanceof ClaimLost)) throw error
+    })
+    return true
+  }
+
+  /** Returns the message, where it was still the claim's. */
+  async #end(
+    tx: Tx,
+    claim: Claim,
+    { messageId, failures }: ScanJob,
+    outcome: Outcome,
+    at: Date,
+  ): Promise<string[]> {
+    if (outcome === 'done') return await endScans(tx, claim, [messageId])
+    if (outcome !== 'trouble') return await putBackWork(tx, claim, [messageId])
+    const dueAt = new Date(at.getTime() + backoffMs(retryMs, failures + 1))
+    return await putBackWork(tx, claim, [messageId], { dueAt, failures: 1 })
   }
 
   /** Puts into `attachments` what is found out about each. */
-  async #scanAll(tx: Tx, job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
+  async #scanAll(job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
     const { log } = this.#deps
     try {
-      return await this.#scanInTime(tx, job, attachments)
+      return await this.#scanInTime(job, attachments)
     } catch (error) {
       if (error instanceof DbFault) throw error
       if (!this.#isClosed) log.error({ err: error, message: job.messageId }, 'attachments could not be read')
@@ -126,8 +147,8 @@ export class Scanner {
     }
   }
 
-  async #scanInTime(tx: Tx, job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
-    const raw = job.rawId ? await findRaw(tx, job.rawId) : null
+  async #scanInTime(job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
+    const raw = job.rawId ? await findRaw(this.#deps.db, job.rawId) : null
     if (!raw) throw new Error('their bytes are not there')
     const spans = job.direction === 'outbound' ? spansOf(attachments) : attachments.map(({ span }) => span)
     const untilMs = performance.now() + messageMs

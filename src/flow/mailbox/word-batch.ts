@@ -1,7 +1,6 @@
 // Makes the words of a few messages at a time and stores them: those that wait, or the older ones of an inbox.
-import type { InboxId, MessageId } from '../../base/ids.ts'
+import type { InboxId, MessageId, OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
-import type { Rotation } from '../../base/rotation.ts'
 import { NoWords, type ParsePool } from '../../mail/parse-pool.ts'
 import type { SearchedMail } from '../../mail/read/words.ts'
 import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
@@ -48,8 +47,13 @@ interface Messages<Item extends { id: MessageId }> {
   end(tx: Tx, items: Item[]): Promise<void>
 }
 
+/** The organization that had the last turn; the next is behind it in the order of ids. */
+export interface Rotation {
+  last: OrganizationId | null
+}
+
 /** Those that came out of the outbox, of organizations in turn. */
-export function waitingMessages(rotation: Pick<Rotation, 'last'>): Messages<WaitingMessage> {
+export function waitingMessages(rotation: Rotation): Messages<WaitingMessage> {
   return {
     find: (tx, limit) => findSearchOrder(tx, rotation.last, limit),
     prepare: async (tx, items) => {

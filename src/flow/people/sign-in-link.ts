@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type OrganizationId, type PersonId } from '../../base/ids.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { findPersonByEmail, insertPerson } from '../../store/people.ts'
+import { findPersonByEmail, insertPerson, listMemberships } from '../../store/people.ts'
 import { insertToken, takeToken } from '../../store/person-tokens.ts'
 import { addMember } from './sessions.ts'
 import { hashToken, newToken } from './tokens.ts'
@@ -12,6 +12,13 @@ type Deps = { db: Db; clock: Clock }
 
 const linkMs = 86_400_000
 const developer = { email: 'developer@localhost', name: 'Developer' }
+
+/** The organization of whoever develops on this machine, whatever it is called by now; null where it is gone. */
+export async function findDevelopment({ db }: Pick<Deps, 'db'>): Promise<OrganizationId | null> {
+  const known = await findPersonByEmail(db, developer.email)
+  const [first] = known ? await listMemberships(db, [known.id]) : []
+  return first?.id ?? null
+}
 
 /** A new link for whoever develops on this machine, as an owner of the organization; its secret. */
 export async function linkDeveloper({ db, clock }: Deps, organizationId: OrganizationId): Promise<string> {

@@ -5,22 +5,22 @@ import { newId, type OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
-import { Rotation } from '../../base/rotation.ts'
 import type { TimeLimit } from '../../base/thread-pool.ts'
-import { type Ticket, Tickets } from '../../base/tickets.ts'
 import { traced } from '../../base/trace.ts'
-import type { UnderWay } from '../../base/under-way.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { type ParsePool, ParseTimedOut, viewAsText } from '../../mail/parse-pool.ts'
 import type { MailBytes, ReadMail } from '../../mail/parse-worker.ts'
 import type { ParsedMail } from '../../mail/read/parse.ts'
-import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
+import { releaseBytes } from '../../postgres/columns.ts'
+import { commitRows } from '../../postgres/commit.ts'
+import { type Db, DbFault } from '../../postgres/db.ts'
 import { type FiledMessage, fileMessages } from '../../store/messages.ts'
 import { deleteUnusedRaws, findBytes } from '../../store/raws.ts'
-import { claimSpool, noteFailedSpool, postponeSpool, type SpooledMail } from '../../store/spool.ts'
-import { keepClaims } from '../../store/work.ts'
+import { readSpool, type SpooledMail } from '../../store/spool.ts'
+import { type Claim, type ClaimedWork, putBackWork } from '../../store/work.ts'
+import type { Claims } from '../claims.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
-import { areBytesLost, mayPass, ownFaultWaitMs } from '../own-fault.ts'
+import { areBytesLost, failAsFault, mayPass, ownFaultWaitMs } from '../own-fault.ts'
 
 export interface FilingDeps {
   db: Db
@@ -28,13 +28,9 @@ export interface FilingDeps {
   log: Log
   blobs: DiskBlobs
   parsePool: Pick<ParsePool, 'parse'>
-  underWay: UnderWay
-  /** Mail that has failed more often is left to others. */
-  maxFailures?: number
-  /** Shared by the workers of a node, which file in one order: a reply that is filed before its parent begins a thread anew. */
-  tickets?: Tickets
-  /** Which organizations come next. The workers of a node share its `slow`. */
-  rotation?: Rotation
+  claims: Claims
+  /** Whose mail is slow to read: the worker that has a time limit leaves it to the one that has none. */
+  slow?: Set<OrganizationId>
   /** Received here and not filed yet, by the id of the raw row; what is not there is read back. */
   atHand?: RecentlyUsed<Buffer> | undefined
   /** Called with what became messages, once that is committed. */
@@ -65,26 +61,26 @@ const unevaluated = {
 const maxMessageIdBytes = 998
 
 /**
- * Files up to `limit` spooled mails; returns whether there is more to do at once. Advisory locks are the claim: other nodes
- * pass over them, a crash lets go of them, and until the mails are read nothing is written that others would wait for.
+ * Files up to `limit` spooled mails; returns whether there is more to do at once. They are claimed in a commit of its own, read
+ * outside any transaction, and filed in one that asks whether they are still the claim's. What is left undone is given back.
  */
 export async function fileSpooled(deps: FilingDeps, limit: number): Promise<boolean> {
-  await noteLost(deps)
-  try {
-    return await fileSome(deps, limit, () => {})
-  } catch (error) {
-    if (error instanceof DbFault && error.kind === 'lost') throw error
-    deps.log.warn({ err: error }, 'a batch could not be filed; its mails are tried one by one')
-    return await fileOneByOne(deps, limit)
-  }
+  const { claims, slow = [], only } = deps
+  const whose = only ? { only } : { passedOver: [...slow] }
+  return await claims.each({ limit, maxBytes, ...whose }, (claimed, undone) =>
+    fileClaimed(deps, claimed, undone),
+  )
 }
 
 /**
  * Files mail of the next organization whose mail is slow to read; returns whether to go on at once. It takes nothing behind
  * a mail that another worker has, so that the order stays.
  */
-export async function fileSlow(deps: FilingDeps & { rotation: Rotation }, limit: number): Promise<boolean> {
-  const { slow } = deps.rotation
+export async function fileSlow(
+  deps: FilingDeps & { slow: Set<OrganizationId> },
+  limit: number,
+): Promise<boolean> {
+  const { slow } = deps
   const [only] = slow
   if (only === undefined) return false
   let filed = 0
@@ -98,146 +94,101 @@ export async function fileSlow(deps: FilingDeps & { rotation: Rotation }, limit:
   return filed > 0
 }
 
-/**
- * Counts a failure of each mail that was being read when this node ended: one of them may have ended it. They are taken
- * one by one from then on, so that the next time it is known which.
- */
-async function noteLost({ db, clock, log, underWay }: FilingDeps): Promise<void> {
-  const lost = underWay.lost()
-  if (lost.length === 0) return
-  log.warn({ messages: lost }, 'this node ended while it read mails; they are tried one by one')
-  await noteFailedSpool(db.writer, lost, new Date(clock.nowMs() + backoffMs(retryMs, 1)))
-  underWay.end()
-}
-
-/** A mail that cannot be filed waits, so that it never holds up the others. */
-async function fileOneByOne(deps: FilingDeps, limit: number): Promise<boolean> {
-  for (let count = 0; count < limit; count++) {
-    let current: Spooled | undefined
-    try {
-      const isMore = await fileSome(deps, 1, ([claimed]) => (current = claimed))
-      if (!isMore) return false
-    } catch (error) {
-      if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
-      const failures = current.failures + ((await mayPass(error, deps.blobs)) ? 0 : 1)
-      deps.log.error({ err: error, message: current.id, failures }, 'a mail could not be filed')
-      const after = (waitMs: number) => new Date(deps.clock.nowMs() + waitMs)
-      if (failures === current.failures)
-        await postponeSpool(deps.db.writer, [current.id], after(ownFaultWaitMs))
-      else await noteFailedSpool(deps.db.writer, [current.id], after(backoffMs(retryMs, failures)))
-    }
-  }
-  return true
-}
-
-type OnClaimed = (spooled: Spooled[]) => void
-
-async function fileSome(deps: FilingDeps, limit: number, onClaimed: OnClaimed): Promise<boolean> {
-  const { log, blobs, tickets = new Tickets() } = deps
-  const ticket = tickets.come()
-  const { more, unused, messages } = await fileWithTicket(deps, limit, onClaimed, ticket).finally(() => {
-    ticket.taken()
-    ticket.ended()
-  })
-  meters.filed.inc(messages.length)
-  deps.onFiled?.(messages)
-  for (const { id, inboxId: inbox, threadId: thread } of messages)
-    log.info({ message: id, inbox, thread }, 'a mail was filed')
-  for (const { rawId } of messages) deps.atHand?.delete(rawId)
-  await deleteBlobs({ db: deps.db, blobs }, unused)
-  return more
-}
-
-async function fileWithTicket(
+/** Takes out of `undone` what was filed or put off. */
+async function fileClaimed(
   deps: FilingDeps,
-  limit: number,
-  onClaimed: OnClaimed,
-  ticket: Ticket,
-): Promise<{ more: boolean; unused: string[]; messages: FiledMessage[] }> {
-  const { db, clock } = deps
-  return await db.transaction(async (tx) => {
-    await ticket.mayTake
-    const { taken, isMore } = await claim(deps, tx, limit)
-    ticket.taken()
-    onClaimed(taken)
-    if (taken.length === 0) return { more: isMore, unused: [], messages: [] }
-    await keepClaims(tx)
-    const read = await prepareAll(deps, taken)
-    await ticket.mayFinish
-    const filed = inOrder(deps, taken, read)
-    const kept = new Set(await fileMessages(tx, filed, clock.now()))
-    // What was received for an inbox that has been deleted meanwhile goes with it.
-    const dropped = filed.filter(({ id }) => !kept.has(id)).map(({ rawId }) => rawId)
-    const messages = filed.filter(({ id }) => kept.has(id))
-    return {
-      ...{ more: isMore || filed.length < taken.length, messages },
-      unused: await deleteUnusedRaws(tx, dropped),
-    }
-  })
+  { claim, ids }: ClaimedWork,
+  undone: Set<string>,
+): Promise<void> {
+  const mails = await withBytes(deps, await readSpool(deps.db, ids))
+  const reading = await readInTime(deps, mails)
+  for (const organization of reading.late) deps.slow?.add(organization)
+  const filed = inOrder(mails, reading)
+  const messages = filed.map((mail) => reading.read.get(mail)!)
+  const results = await commitRows(messages, (rows) => commit(deps, claim, rows).catch(failAsFault))
+  for (const [i, mail] of filed.entries()) {
+    const result = results[i]
+    if (result instanceof DbFault) reading.failed.set(mail, result)
+    else undone.delete(mail.id)
+  }
+  for (const [mail, error] of reading.failed) {
+    await putOff(deps, claim, mail, error)
+    undone.delete(mail.id)
+  }
 }
 
-async function claim(deps: FilingDeps, tx: Tx, limit: number) {
-  const { clock, rotation, only, maxFailures, atHand } = deps
-  const whose = only ? { only } : { behind: rotation?.last ?? null, passedOver: [...(rotation?.slow ?? [])] }
-  const claimed = await claimSpool(tx, clock.now(), { limit, maxBytes, maxFailures, ...whose })
-  if (rotation && !only) rotation.last = claimed.last
-  return { ...claimed, taken: await withBytes(tx, claimed.taken, atHand) }
-}
-
-async function withBytes(tx: Tx, mails: SpooledMail[], atHand: FilingDeps['atHand']): Promise<Spooled[]> {
+async function withBytes({ db, atHand }: FilingDeps, mails: SpooledMail[]): Promise<Spooled[]> {
   const here = mails.map(({ rawId }) => atHand?.use(rawId))
   const missing = mails.flatMap(({ rawId, blob }, i) => (here[i] || blob ? [] : rawId))
-  const read = await findBytes(tx, missing)
+  const read = await findBytes(db, missing)
   return mails.map((mail, i) => ({ ...mail, bytes: here[i] ?? read.get(mail.rawId) ?? null }))
 }
 
-/**
- * What was read, up to the first of each organization that was not: it goes to the line for slow mail, with all behind it. So
- * does what a line that came before found slow meanwhile: nothing is filed before what it may answer.
- */
-function inOrder(
-  { rotation = new Rotation(), only }: FilingDeps,
-  taken: Spooled[],
-  read: Map<string, FiledMessage>,
-): FiledMessage[] {
-  const skipped = new Set(only ? [] : rotation.slow)
-  const filed: FiledMessage[] = []
-  for (const { id, organizationId } of taken) {
-    const message = read.get(id)
-    if (skipped.has(organizationId)) continue
-    if (message) filed.push(message)
-    else skipped.add(organizationId)
-  }
-  if (only) return filed
-  for (const organization of skipped) rotation.slow.add(organization)
-  return filed
+/** What was read, up to the first of each organization that was not: what is behind that may answer it. */
+function inOrder(mails: Spooled[], { read, failed }: Reading): Spooled[] {
+  const waiting = new Set<OrganizationId>()
+  return mails.filter((mail) => {
+    if (!read.has(mail) && !failed.has(mail)) waiting.add(mail.organizationId)
+    return read.has(mail) && !waiting.has(mail.organizationId)
+  })
 }
 
-async function prepareAll(deps: FilingDeps, spooled: Spooled[]): Promise<Map<string, FiledMessage>> {
-  deps.underWay.begin(spooled.map(({ id }) => id))
-  try {
-    return await prepareInTime(deps, spooled)
-  } finally {
-    deps.underWay.end()
-  }
+/** Files what is still the claim's; what was received for an inbox that has been deleted meanwhile goes with it. */
+async function commit(deps: FilingDeps, claim: Claim, rows: FiledMessage[]): Promise<'done'[]> {
+  const { db, clock, log, blobs } = deps
+  if (rows.length === 0) return []
+  const { messages, unused } = await db.transaction(async (tx) => {
+    const kept = new Set(await fileMessages(tx, claim, rows, clock.now()))
+    const dropped = rows.filter(({ id }) => !kept.has(id)).map(({ rawId }) => rawId)
+    return {
+      messages: rows.filter(({ id }) => kept.has(id)),
+      unused: await deleteUnusedRaws(tx, dropped),
+    }
+  })
+  meters.filed.inc(messages.length)
+  if (messages.length > 0) deps.onFiled?.(messages)
+  for (const { id, inboxId: inbox, threadId: thread } of messages)
+    log.info({ message: id, inbox, thread }, 'a mail was filed')
+  for (const { rawId } of rows) deps.atHand?.delete(rawId)
+  await deleteBlobs({ db, blobs }, unused)
+  // Last: whatever fails before it, the rows can be committed again.
+  releaseBytes(rows.flatMap(({ text, html }) => [text, html]))
+  return rows.map(() => 'done')
 }
 
-/** Reads as many as there is time for, of organizations in turn; the others stay in the spool. */
-async function prepareInTime(deps: FilingDeps, spooled: Spooled[]): Promise<Map<string, FiledMessage>> {
-  const read = new Map<string, FiledMessage>()
-  const late = new Set<OrganizationId>()
-  const rows = interleaved(spooled).values()
+/** A mail that cannot be filed waits, so that it never holds up the others. */
+async function putOff(deps: FilingDeps, claim: Claim, mail: Spooled, error: unknown): Promise<void> {
+  const { db, clock, log, blobs } = deps
+  const counted = (await mayPass(error, blobs)) ? 0 : 1
+  const failures = mail.failures + counted
+  log.error({ err: error, message: mail.id, failures }, 'a mail could not be filed')
+  const waitMs = counted === 0 ? ownFaultWaitMs : backoffMs(retryMs, failures)
+  const dueAt = new Date(clock.nowMs() + waitMs)
+  await putBackWork(db.writer, claim, [mail.id], { dueAt, failures: counted })
+}
+
+/** What became of mails that were to be read; of some nothing, for there was no time. */
+interface Reading {
+  read: Map<Spooled, FiledMessage>
+  failed: Map<Spooled, unknown>
+  /** Whose mail takes long to read. */
+  late: Set<OrganizationId>
+}
+
+/** Reads as many as there is time for, of organizations in turn. */
+async function readInTime(deps: FilingDeps, mails: Spooled[]): Promise<Reading> {
+  const reading: Reading = { read: new Map(), failed: new Map(), late: new Set() }
+  const rows = interleaved(mails).values()
   const untilMs = performance.now() + readingMs
   const readNext = async () => {
-    for (const row of rows) {
-      const describe = () => ({ 'posthorn.message': row.id, 'posthorn.bytes': row.sizeBytes })
-      const filed = await traced('file', describe, () => prepareOrLeave(deps, row, late))
-      if (filed) read.set(row.id, filed)
+    for (const mail of rows) {
+      const describe = () => ({ 'posthorn.message': mail.id, 'posthorn.bytes': mail.sizeBytes })
+      await traced('file', describe, () => readOrLeave(deps, mail, reading))
       if (performance.now() > untilMs) return
     }
   }
   await Promise.all(Array.from({ length: deps.only ? 1 : readAtOnce }, readNext))
-  return read
+  return reading
 }
 
 /** The first of each organization, the second of each, and so on. */
@@ -252,25 +203,25 @@ function interleaved(spooled: Spooled[]): Spooled[] {
 }
 
 /**
- * Null where it, or one of its organization before it, takes longer than a line that has others to file can wait. That is
- * known beforehand of mail in a blob. Measured: eight mails of 24 MB in the batches held up others' mail by 0.4 s each.
+ * Leaves it where it, or one of its organization before it, takes longer than a worker that has others to file can wait. That
+ * is known beforehand of mail in a blob. Measured: eight mails of 24 MB in the batches held up others' mail by 0.4 s each.
  */
-async function prepareOrLeave(
-  deps: FilingDeps,
-  row: Spooled,
-  late: Set<OrganizationId>,
-): Promise<FiledMessage | null> {
-  if (!deps.rotation || deps.only) return await prepare(deps, row, undefined)
-  if (row.blob) late.add(row.organizationId)
-  const isWanted = () => !late.has(row.organizationId)
-  if (!isWanted()) return null
+async function readOrLeave(deps: FilingDeps, mail: Spooled, { read, failed, late }: Reading): Promise<void> {
+  const isInHaste = deps.slow && !deps.only
+  if (isInHaste && mail.blob) late.add(mail.organizationId)
+  const isWanted = () => !late.has(mail.organizationId)
+  if (!isWanted()) return
   try {
-    return await prepare(deps, row, { timeoutMs: timeLimitMs, isWanted })
+    read.set(mail, await prepare(deps, mail, isInHaste ? { timeoutMs: timeLimitMs, isWanted } : undefined))
   } catch (error) {
-    if (!(error instanceof ParseTimedOut)) throw error
-    deps.log.warn({ message: row.id }, 'a mail takes long to read: its organization has a line of its own')
-    late.add(row.organizationId)
-    return null
+    if (!(error instanceof ParseTimedOut)) failed.set(mail, error)
+    else if (isWanted()) {
+      deps.log.warn(
+        { message: mail.id },
+        'a mail takes long to read: its organization has a worker of its own',
+      )
+      late.add(mail.organizationId)
+    }
   }
 }
 
@@ -326,7 +277,7 @@ function compile(row: Spooled, mail: ReadMail): FiledMessage {
     subject: mail.subject,
     text: mail.text,
     html: mail.html,
-    extractedText: isAllNew(mail) ? null : mail.extractedText,
+    extractedText: mail.extractedText,
     attachments: mail.attachments.map(({ sizeBytes, ...entry }) => ({
       ...entry,
       size: sizeBytes,
@@ -346,22 +297,4 @@ function compile(row: Spooled, mail: ReadMail): FiledMessage {
 
 function isIndexable(id: string): boolean {
   return Buffer.byteLength(id) <= maxMessageIdBytes
-}
-
-/** A text that came as bytes is so long that no new text was taken out of it. */
-function isAllNew({ text, extractedText }: ReadMail): boolean {
-  return typeof text === 'string' && extractedText === withoutMargins(text)
-}
-
-/** The text without spaces, tabs and line ends around it; linear, whatever is in it. */
-function withoutMargins(text: string): string {
-  let start = 0
-  let end = text.length
-  while (start < end && isMargin(text.charCodeAt(start))) start++
-  while (end > start && isMargin(text.charCodeAt(end - 1))) end--
-  return text.slice(start, end)
-}
-
-function isMargin(code: number): boolean {
-  return code === 0x20 || code === 0x09 || code === 0x0d || code === 0x0a
 }

@@ -11,7 +11,7 @@ export interface SplitMessage {
   body(chunk: Buffer): void
 }
 
-/** Lines end with CRLF, as the SMTP server makes sure. Holds no more than the header. */
+/** Lines end with CRLF, as the SMTP server makes sure. Holds the chunks that the header stands in. */
 export class HeaderSplit {
   readonly #parts: SplitMessage
   #held: Buffer[] = []
@@ -27,7 +27,7 @@ export class HeaderSplit {
   write(chunk: Buffer): void {
     if (this.#state === 'body') this.#parts.body(chunk)
     if (this.#state !== 'header') return
-    const searched = Buffer.concat([this.#tail, chunk])
+    const searched = joined([this.#tail, chunk])
     const before = this.#heldBytes - this.#tail.length
     const headerEnd = endOfHeader(searched, before)
     this.#held.push(chunk)
@@ -44,12 +44,18 @@ export class HeaderSplit {
   }
 
   #giveHeader(end: HeaderEnd | null): void {
-    const held = Buffer.concat(this.#held.splice(0))
+    const held = joined(this.#held.splice(0))
     const isWhole = end !== null && end.length <= maxHeaderBytes
     this.#state = isWhole ? 'body' : 'ended'
     this.#parts.header(isWhole ? held.subarray(0, end.length) : null)
     if (isWhole && end.bodyStart < held.length) this.#parts.body(held.subarray(end.bodyStart))
   }
+}
+
+/** The pieces as one; a single one as it is, for a copy of the first 64 KiB of a mail costs more than to search it. */
+function joined(pieces: Buffer[]): Buffer {
+  const [first, ...others] = pieces.filter(({ length }) => length > 0)
+  return first && others.length === 0 ? first : Buffer.concat(pieces)
 }
 
 interface HeaderEnd {

@@ -33,7 +33,6 @@ import {
 import type { ProvedDomains } from '../proved-domains.ts'
 import type { Verdicts } from './evaluation.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
-import { Saturation } from './saturation.ts'
 import type { Decision, SenderChecks } from './sender-checks.ts'
 
 export interface ReceiverDeps {
@@ -100,7 +99,6 @@ export class Receiver implements Backend {
   readonly #kept: KnownFor<KeptRow['purpose'], { mails: number; bytes: number }>
   /** What the last mail was long that was found too large at its end, by `tooLargeKey`. */
   readonly #tooLarge = new BoundedMap<string, number>(maxTooLarge)
-  readonly #saturation = new Saturation()
 
   constructor(deps: ReceiverDeps) {
     this.#deps = deps
@@ -171,11 +169,6 @@ export class Receiver implements Backend {
 
   async drained(): Promise<void> {
     await this.#commits.drained()
-  }
-
-  /** Whether more comes than is taken. */
-  isSaturated(): boolean {
-    return this.#saturation.isSaturated()
   }
 
   async #receive(envelope: Envelope, { start, verdicts, ...message }: EvaluatedMessage): Promise<Reply> {
@@ -336,7 +329,7 @@ export class Receiver implements Backend {
   async #commit(mails: ReceivedMail[]): Promise<(Received | DbFault)[]> {
     const { db, clock } = this.#deps
     const insert = (rows: ReceivedMail[]) => insertReceived(db.writer, rows, keptBounds, clock.now())
-    return await this.#saturation.during(mails.length, () => commitRows(mails, insert))
+    return await commitRows(mails, insert)
   }
 }
 

@@ -3,26 +3,26 @@ import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
-import { Rotation } from '../../base/rotation.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
-import type { UnderWay } from '../../base/under-way.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { Report } from '../../mail/bounce/report.ts'
 import { type ParsePool, ParseTimedOut } from '../../mail/parse-pool.ts'
 import { type ReturnPathToken, readReturnPath } from '../../mail/return-path.ts'
-import { type Db, DbFault, type Tx, type Writer } from '../../postgres/db.ts'
+import { commitRows } from '../../postgres/commit.ts'
+import { type Db, DbFault } from '../../postgres/db.ts'
 import {
-  claimReports,
   deleteKept,
   dropOldKept,
   type KeptReport,
-  noteFailedReports,
-  postponeReports,
+  lockReports,
+  readKept,
+  setAsideReports,
 } from '../../store/kept-mail.ts'
 import type { RawRow } from '../../store/raws.ts'
-import { keepClaims } from '../../store/work.ts'
+import { type Claim, type ClaimedWork, putBackWork } from '../../store/work.ts'
+import type { Claims } from '../claims.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
-import { mayPass, ownFaultWaitMs } from '../own-fault.ts'
+import { failAsFault, mayPass, ownFaultWaitMs } from '../own-fault.ts'
 import { applyReports, type ProvedReport } from './apply-report.ts'
 
 interface ReportDeps {
@@ -32,9 +32,7 @@ interface ReportDeps {
   blobs: DiskBlobs
   parsePool: Pick<ParsePool, 'report'>
   secretBox: SecretBox
-  underWay: UnderWay
-  /** Whose turn it is. */
-  rotation?: Rotation
+  claims: Claims
 }
 
 type Kept = KeptReport & RawRow
@@ -57,80 +55,42 @@ const keptBytes = 192 << 20
 const heavyKeptMs = 86_400_000
 
 /**
- * Reads up to `limit` reports; returns whether there is more to do at once. Advisory locks are the claim: other nodes pass
- * over them, a crash lets go of them, and until they are read nothing is written that others would wait for.
+ * Reads up to `limit` reports; returns whether there is more to do at once. They are claimed in a commit of its own, read
+ * outside any transaction, and applied in one that asks whether they are still the claim's.
  */
 export async function readReports(deps: ReportDeps, limit: number): Promise<boolean> {
-  await noteLost(deps)
-  try {
-    return await readSome(deps, limit, () => {})
-  } catch (error) {
-    if (error instanceof DbFault && error.kind === 'lost') throw error
-    deps.log.warn({ err: error }, 'a batch of reports could not be read; they are tried one by one')
-    return await readOneByOne(deps, limit)
-  }
+  return await deps.claims.each({ limit, maxBytes }, (claimed, undone) => readClaimed(deps, claimed, undone))
 }
 
-/** Counts a failure of each report that was being read when this node ended: one of them may have ended it. */
-async function noteLost(deps: ReportDeps): Promise<void> {
-  const lost = deps.underWay.lost()
-  if (lost.length === 0) return
-  deps.log.warn({ kept: lost }, 'this node ended while it read reports; they are tried one by one')
-  await noteFailure({ ...deps, db: deps.db.writer }, lost, 1)
-  deps.underWay.end()
-}
-
-async function noteFailure(
-  { db, clock }: { db: Writer; clock: Clock },
-  ids: string[],
-  failures: number,
+/** Takes out of `undone` what was read, or put off. */
+async function readClaimed(
+  deps: ReportDeps,
+  { claim, ids }: ClaimedWork,
+  undone: Set<string>,
 ): Promise<void> {
-  const retryAt = new Date(clock.nowMs() + backoffMs(retryMs, failures))
-  await noteFailedReports(db, ids, { retryAt, maxFailures })
+  const { read, failed } = await readInTime(deps, await readKept(deps.db, ids))
+  const results = await commitRows(read, (rows) => settle(deps, claim, rows).catch(failAsFault))
+  for (const [i, { kept }] of read.entries()) {
+    const result = results[i]
+    if (result instanceof DbFault) failed.set(kept, result)
+    else undone.delete(kept.id)
+  }
+  for (const [kept, error] of failed) {
+    await putOff(deps, claim, kept, error)
+    undone.delete(kept.id)
+  }
 }
 
 /** A report that cannot be read waits, so that it never holds up the others, and is set aside in the end. */
-async function readOneByOne(deps: ReportDeps, limit: number): Promise<boolean> {
-  for (let count = 0; count < limit; count++) {
-    let current: Kept | undefined
-    try {
-      const isMore = await readSome(deps, 1, ([claimed]) => (current = claimed))
-      if (!isMore) return false
-    } catch (error) {
-      if (!current || (error instanceof DbFault && error.kind === 'lost')) throw error
-      const failures = current.failures + ((await mayPass(error, deps.blobs)) ? 0 : 1)
-      deps.log.error({ err: error, kept: current.id, failures }, 'a report could not be read')
-      if (failures > current.failures)
-        await noteFailure({ ...deps, db: deps.db.writer }, [current.id], failures)
-      else await postponeReports(deps.db.writer, [current.id], new Date(deps.clock.nowMs() + ownFaultWaitMs))
-    }
-  }
-  return true
-}
-
-async function readSome(
-  deps: ReportDeps,
-  limit: number,
-  onClaimed: (kept: Kept[]) => void,
-): Promise<boolean> {
-  const { db, clock, blobs, rotation = new Rotation() } = deps
-  const { more, unused } = await db.transaction(async (tx) => {
-    const { taken, last, isMore } = await claimReports(tx, clock.now(), {
-      limit,
-      maxBytes,
-      behind: rotation.last,
-    })
-    rotation.last = last
-    onClaimed(taken)
-    if (taken.length === 0) return { more: isMore, unused: [] }
-    await keepClaims(tx)
-    const { read, late } = await readAll(deps, taken)
-    const unused = await settle(deps, tx, read)
-    for (const { id, failures } of late) await noteFailure({ ...deps, db: tx }, [id], failures + 1)
-    return { more: isMore || read.length < taken.length, unused }
-  })
-  await deleteBlobs({ db, blobs }, unused)
-  return more
+async function putOff(deps: ReportDeps, claim: Claim, kept: Kept, error: unknown): Promise<void> {
+  const { db, clock, log, blobs } = deps
+  const counted = (await mayPass(error, blobs)) ? 0 : 1
+  const failures = kept.failures + counted
+  log.error({ err: error, kept: kept.id, failures }, 'a report could not be read')
+  if (failures >= maxFailures) return await setAsideReports(db.writer, claim, [kept.id], failures)
+  const waitMs = counted === 0 ? ownFaultWaitMs : backoffMs(retryMs, failures)
+  const dueAt = new Date(clock.nowMs() + waitMs)
+  await putBackWork(db.writer, claim, [kept.id], { dueAt, failures: counted })
 }
 
 interface ReadReport {
@@ -138,24 +98,16 @@ interface ReadReport {
   report: Report | null
 }
 
-interface Batch {
+/** What became of reports that were to be read; of some nothing, for there was no time. */
+interface Reading {
   read: ReadReport[]
-  /** What took too long, the first of each organization alone. */
-  late: Kept[]
-}
-
-async function readAll(deps: ReportDeps, taken: Kept[]): Promise<Batch> {
-  deps.underWay.begin(taken.map(({ id }) => id))
-  try {
-    return await readInTime(deps, taken)
-  } finally {
-    deps.underWay.end()
-  }
+  /** What took too long is among them, the first of each organization alone. */
+  failed: Map<Kept, unknown>
 }
 
 /** Reads as many as there is time for; the others stay for the next batch. */
-async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Promise<Batch> {
-  const batch: Batch = { read: [], late: [] }
+async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Promise<Reading> {
+  const reading: Reading = { read: [], failed: new Map() }
   const slow = new Set<OrganizationId | null>()
   const rows = taken.values()
   const untilMs = performance.now() + readingMs
@@ -166,31 +118,53 @@ async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Prom
       const raw = kept.bytes ?? { path: blobs.pathOf(kept.blob!), sizeBytes: kept.sizeBytes }
       const timeoutMs = timeLimitMs * (kept.failures + 1)
       try {
-        batch.read.push({ kept, report: await parsePool.report(raw, kept.purpose, { timeoutMs, isWanted }) })
+        // The nodes that read it have ended over it.
+        if (kept.failures >= maxFailures) throw new Error('it was lost each time that it was read')
+        reading.read.push({
+          kept,
+          report: await parsePool.report(raw, kept.purpose, { timeoutMs, isWanted }),
+        })
       } catch (error) {
-        if (!(error instanceof ParseTimedOut)) throw error
-        if (isWanted()) batch.late.push(kept)
-        slow.add(kept.organizationId)
+        const isLate = error instanceof ParseTimedOut
+        if (!isLate || isWanted()) reading.failed.set(kept, error)
+        if (isLate) slow.add(kept.organizationId)
       }
       if (performance.now() > untilMs) return
     }
   }
   await Promise.all(Array.from({ length: readAtOnce }, readNext))
-  return batch
+  return reading
 }
 
-/** Applies what is proved, in one commit with the end of the mails that said it; returns the blobs that go. */
-async function settle({ clock, log, secretBox }: ReportDeps, tx: Tx, read: ReadReport[]): Promise<string[]> {
-  const proved = read.flatMap(({ kept, report }): ProvedReport[] => {
+/** Applies what is proved, in one commit with the end of the mails that said it: of those that are still the claim's. */
+async function settle(deps: ReportDeps, claim: Claim, read: ReadReport[]): Promise<'done'[]> {
+  const { db, clock, blobs } = deps
+  if (read.length === 0) return []
+  const unused = await db.transaction(async (tx) => {
+    const ids = await lockReports(
+      tx,
+      claim,
+      read.map(({ kept }) => kept.id),
+    )
+    const own = read.filter(({ kept }) => ids.has(kept.id))
+    const { waiting } = await applyReports(tx, proofsIn(deps, own), clock.now())
+    await putBackWork(tx, claim, waiting, { dueAt: new Date(clock.nowMs() + onWireRetryMs) })
+    return await deleteKept(
+      tx,
+      [...ids].filter((id) => !waiting.includes(id)),
+    )
+  })
+  await deleteBlobs({ db, blobs }, unused)
+  return read.map(() => 'done')
+}
+
+function proofsIn({ log, secretBox }: ReportDeps, read: ReadReport[]): ProvedReport[] {
+  return read.flatMap(({ kept, report }) => {
     const token = report && proofOf(secretBox, kept, report)
     if (token) return [{ id: kept.id, token, report, receivedAt: kept.receivedAt }]
     log.info({ kept: kept.id, purpose: kept.purpose }, 'a mail to a report address is no report of ours')
     return []
   })
-  const { waiting } = await applyReports(tx, proved, clock.now())
-  await postponeReports(tx, waiting, new Date(clock.nowMs() + onWireRetryMs))
-  const done = read.map(({ kept }) => kept.id).filter((id) => !waiting.includes(id))
-  return await deleteKept(tx, done)
 }
 
 /**

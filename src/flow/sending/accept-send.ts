@@ -28,6 +28,7 @@ import type { SendingCaller } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { type RoutePolicy, routeOf } from '../route-policy.ts'
+import { commitAtHand, type SendsAtHand } from './at-hand.ts'
 import { compileSend } from './compile-send.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
 import type { SendContents } from './send-contents.ts'
@@ -68,6 +69,7 @@ export interface AcceptanceDeps {
   routePolicy: RoutePolicy
   lifetimeMs: number
   contents: SendContents
+  atHand?: SendsAtHand
   /** These routes have work, and the inbox has a message more. */
   accepted(send: { routes: string[]; inboxId: InboxId | null }): void
 }
@@ -267,7 +269,7 @@ export class Acceptance {
     const { submission, message, deliveries } = send
     const routes = deliveries.map(({ route }) => route)
     await this.#addRoutes(routes)
-    const verdict = await this.#batch.add(pending)
+    const verdict = await commitAtHand(this.#deps.atHand, pending, () => this.#batch.add(pending))
     if (verdict instanceof DbFault) throw verdict
     if (verdict.verdict === 'accepted') {
       for (const ordinal of verdict.suppressed) submission.recipients[ordinal]!.status = 'suppressed'

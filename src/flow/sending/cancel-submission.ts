@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
-import { endWaiting, lockSubmissionDeliveries } from '../../store/deliveries.ts'
+import { endDeliveries, lockSubmissionDeliveries } from '../../store/deliveries.ts'
 import { findSubmission, type SubmissionRow } from '../../store/submissions.ts'
 import { type Caller, requireInbox, requireWholeOrganization } from '../caller.ts'
 
@@ -24,7 +24,7 @@ export async function cancelSubmission(
     if (waiting.length === 0 && deliveries.some(({ onWire }) => onWire))
       throw new ServiceError('delivery_in_progress')
     const end = { failureCode: 'cancelled', eventType: 'cancelled' as const, classification: null }
-    await endWaiting(tx, waiting, end, clock.now())
+    await endDeliveries(tx, waiting, end, clock.now())
   })
   return (await findSubmission(db, caller.organizationId, id)) ?? submission
 }

@@ -6,8 +6,8 @@ import { RequestFault } from './request-fault.ts'
 export function parseJson(bytes: Buffer): unknown {
   // RFC 8259 8.1: JSON is UTF-8; a byte order mark is not JSON, and JSON.parse refuses it.
   if (!isUtf8(bytes)) throw new RequestFault('invalid_json', 'The body must be UTF-8.')
-  if (bytes.length > uncountedBytes) refuseTooMany(bytes)
   const text = bytes.toString()
+  if (bytes.length > uncountedBytes && hasManyMarks(text)) refuseTooMany(bytes)
   const value = parse(text)
   // Raw NUL and surrogates cannot be here any more: only an escape hides them, or a prototype's name.
   if (text.includes('\\u') || text.includes('__proto__')) refuseHidden(value, '', 0)
@@ -20,6 +20,15 @@ const maxValues = 20_000
 /** A body of no more bytes has no more values. */
 const uncountedBytes = 16 * 1024
 const [quote, backslash, comma, bracket, brace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b]
+
+/** Whether there might be too many values, whatever stands within texts: measured on 100 KB of HTML, 10 µs instead of 170. */
+function hasManyMarks(text: string): boolean {
+  let marks = 0
+  for (const mark of ',[{')
+    for (let at = text.indexOf(mark); at >= 0; at = text.indexOf(mark, at + 1))
+      if (++marks === maxValues) return true
+  return false
+}
 
 /**
  * Values cost far more than their bytes. Measured on 16 MiB: 3.7 s for `{},{},…` and 7.3 s for brackets alone, 0.03 to 0.2 s

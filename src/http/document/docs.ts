@@ -28,6 +28,9 @@ export function serveDocs(api: Api, render: () => Promise<DocsPage> = renderDocs
     reply.header('content-security-policy', contentSecurityPolicy)
     return sendAsset(request, reply, page, untilChanged)
   })
+  api.get('/docs/', { schema: { hide: true }, exposeHeadRoute: true }, async (_request, reply) =>
+    reply.redirect('/docs', 308),
+  )
   api.get('/docs/script.js', { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
     const { script } = await read()
     const { v } = request.query as { v?: unknown }

@@ -24,6 +24,12 @@ interface Media {
   examples?: Record<string, { summary?: string; value: unknown }>
 }
 
+interface Schema {
+  description?: string
+  oneOf?: object[]
+  examples?: unknown[]
+}
+
 interface Answer {
   description: string
   headers?: Record<string, object>
@@ -33,7 +39,7 @@ interface Answer {
 export interface Operation {
   operationId: string
   parameters?: { name: string; schema: object; example?: unknown }[]
-  requestBody?: { content: Record<string, Media> }
+  requestBody?: { description?: string; content: Record<string, Media> }
   responses: Record<string, Answer>
   callbacks?: object
 }
@@ -42,7 +48,7 @@ export interface OpenApiDocument {
   paths: Methods
   webhooks?: Methods
   components: {
-    schemas?: Record<string, { examples?: unknown[] }>
+    schemas?: Record<string, Schema>
     headers?: Record<string, object>
     responses?: Record<string, RefusalResponse>
     parameters?: Record<string, object>
@@ -67,11 +73,25 @@ export function finishDocument(
   document.webhooks = calls
   for (const operation of operationsOf(document.paths))
     finishOperation(operation, notes.get(operation.operationId)!, { refusals, schemas })
+  sayOnce(operationsOf(document.paths), schemas)
   for (const operation of operationsOf(calls)) giveAllExamples(operation, {}, schemas)
   for (const media of operationsOf(document.paths, calls).flatMap(mediaOf))
     delete schemas[nameOf(media)]?.examples
   document.components.responses = refusals.responses
   return document
+}
+
+/** A page would repeat what a body of several forms says of itself with each of them: the body says it for all. */
+function sayOnce(operations: readonly Operation[], schemas: Shared['schemas']): void {
+  const said = new Set<Schema>()
+  for (const { requestBody } of operations) {
+    const [media] = Object.values(requestBody?.content ?? {})
+    const schema = media && schemas[nameOf(media)]
+    if (!schema?.oneOf || !schema.description) continue
+    requestBody!.description = schema.description
+    said.add(schema)
+  }
+  for (const schema of said) delete schema.description
 }
 
 /** For programs that only take types from it: without calls of endpoints, and without examples but those of requests. */
@@ -103,7 +123,7 @@ function mediaOf({ requestBody, responses }: Operation): Media[] {
 
 interface Shared {
   refusals: Refusals
-  schemas: Record<string, { examples?: unknown[] }>
+  schemas: Record<string, Schema>
 }
 
 function finishOperation(operation: Operation, notes: OperationNotes, { refusals, schemas }: Shared): void {

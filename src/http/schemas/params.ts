@@ -11,9 +11,10 @@ export const SubmissionParams = Type.Object({ submissionId: Uuid })
 const idempotencyKey = patterned('idempotencyKey', {
   minLength: 8,
   maxLength: 200,
-  // Without an example: a page that fills it in would have everybody send under the same one.
   description:
     'One for each logical action, the same for every retry of it, such as a UUID or `booking-4711:confirmation`.',
+  // A page fills it in: what it is to be is said to who leaves it there.
+  examples: ['a-new-one-for-each-action'],
 })
 
 export const IdempotencyHeaders = Type.Object({ 'idempotency-key': idempotencyKey })

@@ -5,6 +5,8 @@ import { Message, messageExample } from './message.ts'
 import { component, MessageIdText, MetadataGiven, oneOf, patterned } from './scalars.ts'
 import { Submission, submissionExample } from './submission.ts'
 
+const attachmentExample = { filename: 'terms.txt', contentType: 'text/plain', content: 'VGVybXMu' }
+
 const GivenAttachment = component(
   'GivenAttachment',
   Type.Object(
@@ -26,19 +28,23 @@ const GivenAttachment = component(
     {
       additionalProperties: false,
       description: 'A file to send.',
-      examples: [{ filename: 'terms.txt', contentType: 'text/plain', content: 'VGVybXMu' }],
+      examples: [attachmentExample],
     },
   ),
 )
 
-const recipients = { maxItems: 1000 }
+const recipients = { maxItems: 1000, examples: [[{ email: 'ada@example.com' }]] }
 const text = Type.String({ description: 'Plain text. Made from `html` where it is omitted.' })
 const html = Type.String({ description: 'The same as HTML.' })
 const bodies = {
   text: Type.Optional(text),
   html: Type.Optional(html),
   attachments: Type.Optional(
-    Type.Array(GivenAttachment.ref, { maxItems: 100, description: 'Files to send with it.' }),
+    Type.Array(GivenAttachment.ref, {
+      maxItems: 100,
+      description: 'Files to send with it.',
+      examples: [[attachmentExample]],
+    }),
   ),
   metadata: Type.Optional(MetadataGiven),
   purpose: Type.Optional(
@@ -71,7 +77,7 @@ export const newMessageExamples = {
     cc: [{ email: 'charles@example.com' }],
     replyTo: { email: 'tables@example.org', name: 'The Green Table' },
     html: '<p>Friday at eight is <b>yours</b>.</p>',
-    attachments: [{ filename: 'terms.txt', contentType: 'text/plain', content: 'VGVybXMu' }],
+    attachments: [attachmentExample],
   },
 }
 

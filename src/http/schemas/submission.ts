@@ -67,7 +67,7 @@ export const Submission = component(
       id: Uuid,
       from: Mailbox.ref,
       recipients: Type.Array(Recipient, { description: 'Each address once, hidden ones (bcc) too.' }),
-      subject: Type.String(),
+      subject: Type.String({ description: 'Empty once its message was deleted, or the inbox of it.' }),
       metadata: MetadataView,
       status: oneOf([...submissionStatuses], 'What its recipients make of it.'),
       queueId: nullable(

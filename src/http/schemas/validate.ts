@@ -49,6 +49,7 @@ export const GivenAddresses = component(
         minItems: 1,
         maxItems: 100,
         description: 'What is no address is a result as well.',
+        examples: [['ada@example.com']],
       }),
     },
     {

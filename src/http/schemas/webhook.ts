@@ -81,6 +81,7 @@ const given = {
     maxItems: eventTypes.length,
     uniqueItems: true,
     description: 'What it is to be told of. Omitted or null: everything, types to come included.',
+    examples: [['message.received']],
   }),
   description: nullable(patterned('oneLine', { maxLength: 200, description: 'For you alone.' })),
 }

@@ -6,6 +6,7 @@ import { ServiceError } from '../../base/errors.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
+import { othersPollMs } from '../../base/signal.ts'
 import type { Caller } from '../../flow/caller.ts'
 import { type Presenters, writeAnnouncements } from '../../flow/events/write-announcements.ts'
 import { idleMs } from '../../flow/people/sessions.ts'
@@ -29,7 +30,6 @@ export interface EventStreamsOptions {
   present: Presenters
 }
 
-const pollMs = 200
 const rowsPolled = 1_000
 const keyCheckMs = 1_000
 const heartbeatMs = 15_000
@@ -125,7 +125,7 @@ export class EventStreams {
         this.#beat()
         const isMore = await this.#poll()
         failures = 0
-        if (!isMore) await sleep(pollMs)
+        if (!isMore) await sleep(othersPollMs)
       } catch (error) {
         this.#options.log.warn({ err: error, failures: ++failures }, 'the live stream waits for the database')
         await sleep(1_000)

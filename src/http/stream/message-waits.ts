@@ -7,7 +7,7 @@ import type { InboxId, KeyId, OrganizationId } from '../../base/ids.ts'
 import type { KeyedSignal } from '../../base/keyed-signal.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
-import { rest, Signal } from '../../base/signal.ts'
+import { othersPollMs, rest, Signal } from '../../base/signal.ts'
 import type { Caller } from '../../flow/caller.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findGrown } from '../../store/inboxes.ts'
@@ -30,10 +30,9 @@ export interface WaitingRequest {
 }
 
 /**
- * One statement asks for all inboxes that are waited for: 1,000 of them take 8 ms. Where it takes longer the next one comes
- * later, so that polling is a fifth of a connection's time at most.
+ * One statement asks for all inboxes that are waited for. Where it takes long the next one comes later, so that polling is a
+ * fifth of a connection's time at most.
  */
-const pollMs = 100
 const restShare = 4
 /** Reads at the same time: a thousand that are woken together would otherwise wait for the database before everybody else. */
 const readsAtOnce = 4
@@ -135,7 +134,7 @@ export class MessageWaits {
       const fromMs = performance.now()
       try {
         await this.#poll()
-        await rest(Math.max(pollMs, restShare * (performance.now() - fromMs)), this.#stop.signal)
+        await rest(Math.max(othersPollMs, restShare * (performance.now() - fromMs)), this.#stop.signal)
       } catch (error) {
         this.#options.log.warn({ err: error }, 'requests that wait for mail wait for the database')
         await rest(1_000, this.#stop.signal)

@@ -49,6 +49,12 @@ const texts: [name: string, text: string, extracted: string][] = [
   ],
 ]
 
+test('where nothing is taken out the new text is the text within its margins, as it is', () => {
+  const text = 'Hello, \t\n\n\n\n  indented\u00a0\nOn Monday we wrote code.\u00a0'
+  assert.equal(extractNewText(` \r\n\n${text}\n\t\n`), text)
+  assert.equal(extractNewText(`${text}\n> old`), text.replace(/\s+$/gm, '').replace('Hello,', 'Hello,\n'))
+})
+
 const forwarded =
   'From: Jane <jane@a.example>\nDate: Tue, 1 Jul 2003 10:52\nSubject: Hello\nTo: Joe\n\nThe old text.\n> older'
 

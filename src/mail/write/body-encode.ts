@@ -11,6 +11,8 @@ const lineChars = 78
 const encodedLineChars = 76
 const cr = 13
 const lf = 10
+const space = 0x20
+const tab = 0x09
 
 /** Text as lines that end in CRLF, in the shortest form that every mail server passes on unchanged. */
 export function encodeText(text: string): EncodedBody {
@@ -40,9 +42,14 @@ export function encodeBase64(content: Buffer): EncodedBody {
  * boundary of ours or a mailbox file would trip over.
  */
 export function isSafeAsItIs(text: string, maxLineChars: number): boolean {
-  if (/[^\t\r\n\x20-\x7e]/.test(text)) return false
+  // First, for it most often ends here.
+  if (!areLinesWithin(text, maxLineChars)) return false
   // RFC 2049 3: a line that begins with "From " is changed by mailbox files; ours begin each boundary with "=_".
-  if (text.includes('--=_') || /(?:^|\n)From /.test(text)) return false
+  if (text.includes('--=_') || text.startsWith('From ') || text.includes('\nFrom ')) return false
+  return !/[^\t\r\n\x20-\x7e]/.test(text)
+}
+
+function areLinesWithin(text: string, maxLineChars: number): boolean {
   let start = 0
   for (let end = text.indexOf('\r\n'); end >= 0; end = text.indexOf('\r\n', start)) {
     if (end - start > maxLineChars) return false
@@ -55,16 +62,15 @@ export function isSafeAsItIs(text: string, maxLineChars: number): boolean {
 const isPrintable = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte > 32 && byte < 127 && byte !== 0x3d ? 1 : 0,
 )
-const isSpaceOrLineEnd = Uint8Array.from({ length: 256 }, (_, byte) =>
-  '\t\r\n '.includes(String.fromCharCode(byte)) ? 1 : 0,
-)
+const isPrintableOrSpace = isPrintable.with(space, 1).with(tab, 1)
+const isEncoded = isPrintableOrSpace
+  .with(cr, 1)
+  .with(lf, 1)
+  .map((stays) => 1 - stays)
 
 function countEncoded(content: Buffer): number {
   let count = 0
-  for (let index = 0; index < content.length; index++) {
-    const byte = content[index]!
-    count += 1 - (isPrintable[byte]! | isSpaceOrLineEnd[byte]!)
-  }
+  for (let index = 0; index < content.length; index++) count += isEncoded[content[index]!]!
   return count
 }
 
@@ -77,6 +83,11 @@ function quotedPrintable(content: Buffer): Buffer {
   let length = 0
   let column = 0
   for (let index = 0; index < content.length; index++) {
+    // Most bytes lie within a line, and stand for themselves: measured, a third of what asking all that is below costs.
+    const runEnd = column > 0 ? endOfRun(content, index, encodedLineChars - 1 - column) : index
+    column += runEnd - index
+    while (index < runEnd) encoded[length++] = content[index++]!
+    if (index === content.length) break
     const byte = content[index]!
     if (byte === cr) {
       encoded[length++] = cr
@@ -102,6 +113,14 @@ function quotedPrintable(content: Buffer): Buffer {
     }
   }
   return encoded.subarray(0, length)
+}
+
+/** The end of what stands for itself from `index` on, at most `maxBytes`; a space that may end its line is not in it. */
+function endOfRun(content: Buffer, index: number, maxBytes: number): number {
+  const max = Math.min(index + maxBytes, content.length)
+  let end = index
+  while (end < max && isPrintableOrSpace[content[end]!] === 1) end++
+  return end > index && isPrintable[content[end - 1]!] === 0 ? end - 1 : end
 }
 
 function fitsLine(content: Buffer, index: number, column: number): boolean {

@@ -82,6 +82,15 @@ for (const form of forms) {
     const digest = digestOf(form, [Buffer.from(text)], [null])
     assert.deepEqual(digest.hashOf(null)!.digest, sha256(Buffer.from(bodyForms[form](text))))
   })
+
+  test(`${form}: white space to change in few places and in more than are looked for, with tabs and without`, () => {
+    for (const line of ['a  b \r\n', 'a\tb\t \r\n', 'many words, then\r\n  a line that is indented \r x\r\n'])
+      for (const count of [10, 500, 20_000]) {
+        const text = line.repeat(count)
+        const digest = digestOf(form, [Buffer.from(text.slice(0, 7)), Buffer.from(text.slice(7))], [null])
+        assert.deepEqual(digest.hashOf(null)!.digest, sha256(Buffer.from(bodyForms[form](text))), line)
+      }
+  })
 }
 
 test('without the whole being wanted, what follows the last length is counted and not kept', () => {

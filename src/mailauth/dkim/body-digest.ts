@@ -189,12 +189,13 @@ class RelaxedBody {
   }
 
   #writeSlice(slice: Buffer): void {
-    const isAsItIs = this.#held === '' && !needsRelaxing(slice)
-    const canonical = isAsItIs ? slice : this.#relax(slice)
+    const text = slice.toString('latin1')
+    const isAsItIs = this.#held === '' && !needsRelaxing(text)
+    const canonical = isAsItIs ? slice : this.#relax(slice, text)
     if (canonical.length > 0) this.#holder.write(canonical)
   }
 
-  #relax(slice: Buffer): Buffer {
+  #relax(slice: Buffer, text: string): Buffer {
     let length = 0
     if (this.#held === ' \r') {
       // White space before a line end goes; before another CR it stays.
@@ -203,7 +204,14 @@ class RelaxedBody {
     }
     let isAfterSpace = this.#held === ' '
     this.#held = ''
+    const changes = text.includes('\t') ? changesWithTabs : changesWithoutTabs
+    let jumps = 0
     for (let index = 0; index < slice.length; index++) {
+      if (!isAfterSpace && jumps++ < maxJumps) {
+        const next = nextChange(changes, text, index)
+        length += slice.copy(relaxed, length, index, next)
+        index = next
+      }
       const byte = slice[index]!
       if (byte === space || byte === tab) {
         isAfterSpace = true
@@ -230,7 +238,18 @@ class RelaxedBody {
   }
 }
 
-/** Measured on prose of 5 KB: 5 µs, where one search after the other takes 9. */
-function needsRelaxing(slice: Buffer): boolean {
-  return /\t| [ \r]| $/.test(slice.toString('latin1'))
+// Patterns of two characters each: those are found twice as fast as one that may be a single character.
+const changesWithoutTabs = / [ \r]/g
+const changesWithTabs = / [ \t\r]|\t./gs
+/** In a slice; what has more places to change is read byte by byte, which takes the same time whatever it holds. */
+const maxJumps = 1024
+
+function needsRelaxing(text: string): boolean {
+  return text.includes('\t') || text.endsWith(' ') || / [ \r]/.test(text)
+}
+
+/** Where white space begins that is to be changed, or may be; the last byte where there is none before it. */
+function nextChange(changes: RegExp, text: string, from: number): number {
+  changes.lastIndex = from
+  return changes.test(text) ? changes.lastIndex - 2 : text.length - 1
 }

@@ -1,6 +1,7 @@
 // The mail that carries an aggregate report: its subject, its note for people, and the compressed document.
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { counted } from '../../base/counted.ts'
 import { type AggregateReport, periodOf, reportIdOf, writeReportXml } from './report-xml.ts'
 
 export interface ReportMail {
@@ -35,7 +36,7 @@ function noteOf({ reporter, policyDomain, dayStart, rows }: AggregateReport): st
   const count = rows.reduce((sum, row) => sum + row.count, 0)
   return [
     `This is a DMARC aggregate report of ${reporter.host} about mail in the name of ${policyDomain}`,
-    `on ${day} (UTC): ${count} messages. The DMARC record of ${policyDomain} asks for it.`,
+    `on ${day} (UTC): ${counted(count, 'message')}. The DMARC record of ${policyDomain} asks for it.`,
     `The report is attached, as XML that is compressed with gzip. Questions: ${reporter.email}\n`,
   ].join('\n')
 }

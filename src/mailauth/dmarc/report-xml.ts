@@ -1,6 +1,7 @@
 // Writes aggregate reports (RFC 9990): one domain's policy and what became of the mail in its name, as an XML document.
 import { createHash } from 'node:crypto'
 import type { AuthResult } from '../../base/auth-result.ts'
+import { counted } from '../../base/counted.ts'
 import type { DmarcRecord, Policy } from './record.ts'
 
 /** The policy that mail was evaluated by, as a report tells it. */
@@ -71,7 +72,12 @@ function metadata(report: AggregateReport): string {
     text('email', reporter.email),
     text('report_id', reportIdOf(report)),
     element('date_range', [text('begin', `${begin}`), text('end', `${end}`)]),
-    omitted > 0 ? text('error', `${omitted} messages are in no record: there were too many kinds`) : '',
+    omitted > 0
+      ? text(
+          'error',
+          `${counted(omitted, 'message is', 'messages are')} in no record: there were too many kinds`,
+        )
+      : '',
     text('generator', 'Posthorn'),
   ])
 }

@@ -1,6 +1,6 @@
 // The SMTP client: connects, greets, secures and authenticates; then carries one transaction after another.
 
-import { type Reply, replyLine } from '../reply.ts'
+import { type Reply, replyLine, wordless } from '../reply.ts'
 import { OutgoingMessage } from './message.ts'
 import type { PeerReply } from './reply-reader.ts'
 import {
@@ -11,7 +11,7 @@ import {
   type Timeouts,
   transact,
 } from './transaction.ts'
-import { type Answer, type Fault, fault, Wire } from './wire.ts'
+import { type Answer, type Fault, fault, type Step, Wire } from './wire.ts'
 
 export interface ConnectOptions {
   /** The peer's name: for TLS, and for the record. */
@@ -85,7 +85,7 @@ export async function connect(
   if (!(wire instanceof Wire)) return { fault: wire.fault, reply: null }
   const opening = new Opening(wire, options, timeouts)
   const failed = await opening.run()
-  if (!failed) return { connection: new SmtpConnection(wire, options, opening.offer, timeouts) }
+  if (!failed) return { connection: new SmtpConnection(wire, options, opening, timeouts) }
   wire.destroy('gave up')
   return failed
 }
@@ -96,6 +96,7 @@ type Offer = ReadonlyMap<string, string>
 /** The conversation before the first transaction: banner, EHLO or HELO, STARTTLS, AUTH. */
 class Opening {
   offer: Offer = new Map()
+  readonly said: Step[] = []
   readonly #wire: Wire
   readonly #options: ConnectOptions
   readonly #timeouts: Timeouts
@@ -107,7 +108,7 @@ class Opening {
   }
 
   async run(): Promise<ConnectFault | null> {
-    const banner = await this.#wire.read(this.#timeouts.bannerMs)
+    const banner = this.#note('connect', await this.#wire.read(this.#timeouts.bannerMs))
     return (
       notPositive(banner, 'the banner') ??
       (await this.#greet()) ??
@@ -117,17 +118,22 @@ class Opening {
     )
   }
 
-  async #ask(command: string): Promise<Answer> {
-    this.#wire.write([`${command}\r\n`], 1)
+  async #ask(line: string): Promise<Answer> {
+    this.#wire.write([`${line}\r\n`], 1)
     return this.#wire.read(this.#timeouts.ehloMs)
   }
 
+  #note(command: string, answer: Answer): Answer {
+    if ('reply' in answer) this.said.push({ command, atMs: performance.now(), reply: answer.reply })
+    return answer
+  }
+
   async #greet(): Promise<ConnectFault | null> {
-    const ehlo = await this.#ask(`EHLO ${this.#options.ehloName}`)
+    const ehlo = this.#note('EHLO', await this.#ask(`EHLO ${this.#options.ehloName}`))
     if ('reply' in ehlo && ehlo.reply.code >= 500) {
       this.offer = new Map()
       // RFC 5321 3.2: a server that does not know EHLO is greeted with HELO, and has no extensions.
-      const helo = await this.#ask(`HELO ${this.#options.ehloName}`)
+      const helo = this.#note('HELO', await this.#ask(`HELO ${this.#options.ehloName}`))
       // Who refuses and hangs up has said why in reply to EHLO.
       return 'reply' in helo ? notPositive(helo, 'HELO') : notPositive(ehlo, 'EHLO')
     }
@@ -149,7 +155,7 @@ class Opening {
   /** Null once the connection is secure; `plain` where the peer has no TLS to offer. */
   async #startTls(): Promise<ConnectFault | 'plain' | null> {
     if (!this.offer.has('STARTTLS')) return 'plain'
-    const answer = await this.#ask('STARTTLS')
+    const answer = this.#note('STARTTLS', await this.#ask('STARTTLS'))
     if ('fault' in answer) return { fault: answer.fault, reply: null }
     if (answer.reply.code === 421) return notPositive(answer, 'STARTTLS')
     if (answer.reply.code >= 300) return 'plain'
@@ -180,7 +186,11 @@ class Opening {
   async #converse(lines: readonly string[]): Promise<ConnectFault | null> {
     for (const [index, line] of lines.entries()) {
       const answer = await this.#ask(line)
-      if (index === lines.length - 1) return notAuthenticated(answer)
+      if (index === lines.length - 1) {
+        // Its words may repeat the user name, and what was said is shown to customers.
+        if ('reply' in answer) this.#note('AUTH', { ...answer, reply: wordless(answer.reply) })
+        return notAuthenticated(answer)
+      }
       if (!('reply' in answer) || answer.reply.code !== 334)
         return notAuthenticated(answer) ?? unasked('AUTH')
     }
@@ -202,11 +212,12 @@ export class SmtpConnection {
   #spokeAtMs = performance.now()
   #busy = false
 
-  constructor(wire: Wire, { host, address }: ConnectOptions, offer: Offer, timeouts: Timeouts) {
+  constructor(wire: Wire, { host, address }: ConnectOptions, { offer, said }: Opening, timeouts: Timeouts) {
     this.remote = { host, ip: address, tls: wire.tlsProtocol, cipher: wire.tlsCipher }
     this.extensions = new Set(offer.keys())
     this.#wire = wire
     this.#state = {
+      opening: said,
       extensions: this.extensions,
       maxSizeBytes: sizeLimit(offer.get('SIZE') ?? ''),
       timeouts,
@@ -259,7 +270,7 @@ export class SmtpConnection {
   #unsent(envelopes: readonly Envelope[], { onResult }: SendOptions): SendResult {
     const failed = this.#wire.fault ?? fault('closed', 'the connection is in use')
     const recipients = envelopes.map(() => ({ outcome: 'untried' as const }))
-    for (const [index, result] of recipients.entries()) onResult?.(index, result)
+    for (const [index, result] of recipients.entries()) onResult?.(index, result, [])
     return { recipients, fault: failed, reply: this.#wire.unasked }
   }
 }

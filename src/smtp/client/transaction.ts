@@ -1,8 +1,8 @@
 // The mail transactions of the SMTP client: one message to each of its recipients, one transaction and one result each.
 
-import { type Reply, reply } from '../reply.ts'
+import { type Reply, reply, wordless } from '../reply.ts'
 import type { OutgoingMessage } from './message.ts'
-import { type Answer, type Fault, fault, type Wire } from './wire.ts'
+import { type Answer, type Fault, fault, type Step, type Wire } from './wire.ts'
 
 /** How long the peer may take at each step. */
 export interface Timeouts {
@@ -29,8 +29,11 @@ export interface Envelope {
 export interface SendOptions {
   /** Asked right before what would finish a message; `false` breaks off, and what has no answer yet is not sent. */
   mayFinish?: () => boolean
-  /** Called with each result as soon as it is known, in the envelopes' order; `index` is the envelope's. */
-  onResult?: (index: number, result: RecipientResult) => void
+  /**
+   * Called with each result as soon as it is known, in the envelopes' order; `index` is the envelope's. What was said for it
+   * begins with the opening of the connection where that carried nothing before.
+   */
+  onResult?: (index: number, result: RecipientResult, said: readonly Step[]) => void
 }
 
 export type RecipientResult =
@@ -54,6 +57,8 @@ export interface SendResult {
 
 /** What the transactions know of their connection. */
 export interface PeerState {
+  /** What was said before the first transaction. */
+  opening: readonly Step[]
   extensions: ReadonlySet<string>
   /** The peer's limit; 0 for none. */
   maxSizeBytes: number
@@ -93,7 +98,7 @@ export async function transact(
   for (const [index, transaction] of transactions.entries()) {
     if (!isOver) failed = await transaction.run(transactions[index + 1] ?? null)
     isOver ||= failed !== null || transaction.result.outcome === 'abandoned'
-    onResult(index, transaction.result)
+    onResult(index, transaction.result, transaction.said)
   }
   const recipients = transactions.map(({ result }) => result)
   const hasAnswered = recipients.some((result) => 'reply' in result)
@@ -123,6 +128,7 @@ export async function transact(
  * and with it the connection. A crash leaves nothing here: who sends has recorded the attempt.
  */
 class Transaction {
+  readonly said: Step[] = []
   readonly #wire: Wire
   readonly #state: PeerState
   readonly #envelope: Envelope
@@ -174,6 +180,7 @@ class Transaction {
       return null
     }
     this.#state.needsReset = true
+    if (this.#state.isNew) this.said.push(...this.#state.opening)
     if (this.#whole) this.#beginNext()
     const failed =
       (await this.#reset()) ?? (await this.#mail()) ?? (await this.#recipient()) ?? (await this.#content())
@@ -228,12 +235,15 @@ class Transaction {
   /** Lock-step writes now what a pipelining peer already has; then reads the reply. */
   async #say(command: string, timeoutMs: number): Promise<Answer> {
     if (!this.#pipelining) this.#wire.write([command], 1)
-    return this.#read(timeoutMs)
+    return this.#read(command.slice(0, 4), timeoutMs)
   }
 
-  async #read(timeoutMs: number): Promise<Answer> {
+  async #read(command: string, timeoutMs: number): Promise<Answer> {
     const answer = await this.#wire.read(timeoutMs)
     if ('fault' in answer) return answer
+    // What is said of a transaction that ends may name whose mail that was, who may be another customer.
+    const noted = command === 'RSET' ? wordless(answer.reply) : answer.reply
+    this.said.push({ command, atMs: performance.now(), reply: noted })
     this.#state.awake = true
     // RFC 5321 3.8: 421 may answer any command, and the peer closes the connection after it.
     if (answer.reply.code === 421) this.#state.farewell ??= answer.reply
@@ -316,7 +326,7 @@ class Transaction {
 
   /** The reply to the message itself. */
   async #fate(): Promise<Fault | null> {
-    const answer = await this.#read(this.#state.timeouts.dataFinalMs)
+    const answer = await this.#read(this.#chunking ? 'BDAT' : '.', this.#state.timeouts.dataFinalMs)
     if ('fault' in answer) return answer.fault
     const { code } = answer.reply
     if (code >= 300 && code < 400) return unexpected(answer.reply, "the message's end")

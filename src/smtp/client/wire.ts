@@ -31,6 +31,15 @@ export interface WireOptions {
 /** What came instead of a reply, or a reply. */
 export type Answer = PeerReply | { fault: Fault }
 
+/** A command and its reply. */
+export interface Step {
+  /** Its verb; `connect` for the greeting, `.` for the end of a message. Nothing that followed it. */
+  command: string
+  /** When the reply was read, on the monotonic clock. */
+  atMs: number
+  reply: Reply
+}
+
 const maxFaultLength = 500
 
 /** A fault with its message made safe to store. */

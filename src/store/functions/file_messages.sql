@@ -1,12 +1,13 @@
 -- A batch comes as columns, one element a mail, in the order of the ids; `inboxes` are those of the mails, each once. The
 -- `…_lines` hold a list each, a line an entry: `candidate_lines` the nearest ancestor first, `participant_lines` each
--- address once. The spool row's deletion and the message's insertion are one; returns the ids that became messages. A mail
--- whose inbox has been deleted meanwhile is dropped with it.
+-- address once. The spool row's deletion and the message's insertion are one; returns the ids that became messages. What is not
+-- the claim's any more, which `owner` holds `until` then, stays; a mail whose inbox has been deleted meanwhile is dropped with it.
 create or replace function file_messages(
   at timestamptz, inboxes text[], ids text[], in_inboxes text[], orgs uuid[], raw_ids uuid[], threads text[],
   internet_ids text[], parents text[], ref_lines text[], candidate_lines text[], senders jsonb[], visible_recipients jsonb[],
   participant_lines text[], subjects text[], bodies text[], htmls text[], extracts text[], attachment_lists jsonb[],
-  securities jsonb[], automatics boolean[], notes text[], times timestamptz[], announcements uuid[])
+  securities jsonb[], automatics boolean[], notes text[], times timestamptz[], announcements uuid[],
+  owner integer, until timestamptz)
 returns setof text
 language plpgsql
 as $$
@@ -16,7 +17,8 @@ declare
 begin
   perform 1 from inbox b where b.id = any(inboxes) order by b.id for no key update;
   with taken as (
-    delete from spool s where s.id = any(ids) returning s.id, s.inbox_id, array_position(ids, s.id) as ordinal
+    delete from spool s where s.id = any(ids) and s.claimed_by = owner and s.claimed_until = until
+    returning s.id, s.inbox_id, array_position(ids, s.id) as ordinal
   )
   select array_agg(t.ordinal order by t.ordinal) into living from taken t
     join inbox b on b.id = t.inbox_id and b.status = 'active'

@@ -44,8 +44,8 @@ begin
   group by n.org, n.hour;
 
   if suppressed <> '{}' then
-    perform suppress_deliveries(jsonb_agg(jsonb_build_object(
-      'submission', subs[to_sends[p]], 'position', to_positions[p], 'id', uuid_v7(at))), null, at)
+    perform end_deliveries(jsonb_agg(jsonb_build_object(
+      'submission', subs[to_sends[p]], 'position', to_positions[p], 'id', uuid_v7(at))), null, 'suppressed', 'suppressed', null, at)
     from unnest(suppressed) p where passed[to_sends[p]] having count(*) > 0;
   end if;
 end $$;

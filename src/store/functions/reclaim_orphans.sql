@@ -13,11 +13,11 @@ begin
     where d.route = route_key and d.claim_epoch < lease_epoch
     returning d.submission_id, d.position, d.email, d.attempts
   )
-  select jsonb_agg(jsonb_build_object('submission', u.submission_id, 'position', u.position, 'step', 1,
+  select jsonb_agg(jsonb_build_object('submission', u.submission_id, 'position', u.position,
     'id', gen_random_uuid(), 'type', 'attempted', 'recipient', u.email, 'at', at, 'attempt', u.attempts,
     'classification', 'other'))
   into facts from updated u;
   if facts is null then return 0; end if;
-  perform settle_submissions(array(select f from jsonb_populate_recordset(null::fact, facts) f), at);
+  perform settle_submissions(array(select f from jsonb_populate_recordset(null::recipient_fact, facts) f), at);
   return jsonb_array_length(facts);
 end $$;

@@ -1,22 +1,25 @@
 -- Records how claimed deliveries ended. A result counts only under the epoch that claimed it and still owns the route;
--- returns the places, from 1, of the results that counted. A batch comes as columns, one element a result (its status is
--- null where it was not tried: the claim is given back), then one element a fact, with the place of its result.
+-- returns the places, from 1, of the results that counted. A batch comes as columns, one element a result; its status and
+-- what it tells, from `ids` on, are null where it was not tried: the claim is given back.
 create or replace function record_results(at timestamptz,
   submissions uuid[], positions integer[], routes text[], epochs bigint[], statuses text[], due_times timestamptz[],
   responses text[], failure_codes text[], fault_counts integer[],
-  fact_results integer[], fact_ids uuid[], fact_types text[], fact_recipients text[], fact_times timestamptz[],
-  fact_attempts integer[], fact_remotes jsonb[], fact_responses text[], fact_enhanced text[], fact_classes text[])
+  ids uuid[], types text[], times timestamptz[], attempts integer[], remotes jsonb[], enhanced text[], classes text[],
+  queued_times timestamptz[], began_times timestamptz[], conversations text[])
 returns setof integer
 language plpgsql
 as $$
 declare
   counted integer[];
-  facts fact[];
+  facts recipient_fact[];
 begin
   perform 1 from route r where r.key = any(routes) order by r.key for share;
   with locked as materialized (
-    select d.submission_id, d.position, x.ordinal
-    from unnest(submissions, positions, routes, epochs) with ordinality x(submission, position, route, epoch, ordinal)
+    select x.*
+    from unnest(submissions, positions, routes, epochs, statuses, due_times, responses, failure_codes, fault_counts, ids,
+      types, times, attempts, remotes, enhanced, classes, queued_times, began_times, conversations) with ordinality
+      x(submission, position, route, epoch, status, due_at, response, failure_code, own_faults, id,
+        type, at, attempt, remote, enhanced, class, queued_at, began_at, conversation, ordinal)
     join route r on r.key = x.route and r.epoch = x.epoch
     join delivery d on d.submission_id = x.submission and d.position = x.position
     -- Not written so that an index of what is on the wire could come into question.
@@ -25,24 +28,20 @@ begin
   ), updated as (
     update delivery d set
       claim_epoch = null,
-      status = coalesce(statuses[l.ordinal], d.status),
-      attempts = d.attempts - (statuses[l.ordinal] is null)::integer,
-      due_at = coalesce(due_times[l.ordinal], d.due_at),
-      response = case when statuses[l.ordinal] is null then d.response else responses[l.ordinal] end,
-      failure_code = failure_codes[l.ordinal],
-      own_faults = coalesce(fault_counts[l.ordinal], d.own_faults),
-      updated_at = case when statuses[l.ordinal] is null then d.updated_at else record_results.at end
-    from locked l where d.submission_id = l.submission_id and d.position = l.position
-    returning l.ordinal
+      status = coalesce(l.status, d.status),
+      attempts = d.attempts - (l.status is null)::integer,
+      due_at = coalesce(l.due_at, d.due_at),
+      response = case when l.status is null then d.response else l.response end,
+      failure_code = l.failure_code,
+      own_faults = coalesce(l.own_faults, d.own_faults),
+      updated_at = case when l.status is null then d.updated_at else record_results.at end
+    from locked l where d.submission_id = l.submission and d.position = l.position
+    returning l.*, d.email
   )
-  select array_agg(ordinal) into counted from updated;
-  select array_agg(row(submissions[x.ordinal], positions[x.ordinal], x.step, x.id, x.type, x.recipient, x.at, x.attempt, x.remote,
-    x.response, x.enhanced, x.class)::fact)
-  into facts
-  from unnest(fact_results, fact_ids, fact_types, fact_recipients, fact_times, fact_attempts, fact_remotes, fact_responses,
-    fact_enhanced, fact_classes) with ordinality
-    x(ordinal, id, type, recipient, at, attempt, remote, response, enhanced, class, step)
-  where x.ordinal = any(counted);
+  select array_agg(u.ordinal),
+    array_agg(row(u.submission, u.position, u.id, u.type, u.email, u.at, u.attempt, u.remote, u.response, u.enhanced, u.class,
+      u.queued_at, u.began_at, u.conversation)::recipient_fact) filter (where u.id is not null)
+  into counted, facts from updated u;
   if facts is not null then perform settle_submissions(facts, at); end if;
   return query select unnest(counted);
 end $$;

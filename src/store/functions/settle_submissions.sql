@@ -1,6 +1,7 @@
 -- Brings submissions in line with their deliveries, appends events, numbered under the submission's lock, tells of them
--- and counts what became of recipients: all that is told to customers goes through here.
-create or replace function settle_submissions(facts fact[], at timestamptz) returns void
+-- and counts what became of recipients: all that is told to customers goes through here. A fact has as many numbers as it
+-- tells events, and stands under the last of them.
+create or replace function settle_submissions(facts recipient_fact[], at timestamptz) returns void
 language plpgsql
 as $$
 declare
@@ -8,7 +9,9 @@ declare
   amounts integer[];
 begin
   select array_agg(n.submission), array_agg(n.amount) into touched, amounts
-  from (select f.submission, count(*) as amount from unnest(facts) f group by f.submission) n;
+  from (
+    select f.submission, sum(1 + num_nonnulls(f.queued_at, f.began_at)) as amount from unnest(facts) f group by f.submission
+  ) n;
   perform 1 from submission s where s.id = any(touched) order by s.id for no key update;
   update submission s set
     status = case
@@ -35,11 +38,14 @@ begin
   where s.id = x.submission;
   with told as (
     insert into event (submission_id, seq, id, organization_id, type, recipient, at, attempt, remote, response,
-      enhanced_status, classification)
+      enhanced_status, classification, queued_at, began_at, conversation)
     select s.id,
-      s.event_seq - count(*) over (partition by s.id) + row_number() over (partition by s.id order by f.at, f.position, f.step),
-      f.id, s.organization_id, f.type, f.recipient, f.at, f.attempt, f.remote, f.response, f.enhanced, f.classification
-    from unnest(facts) f join submission s on s.id = f.submission
+      s.event_seq - sum(f.amount) over (partition by s.id)
+        + sum(f.amount) over (partition by s.id order by f.at, f.position, f.ordinality),
+      f.id, s.organization_id, f.type, f.recipient, f.at, f.attempt, f.remote, f.response, f.enhanced, f.classification,
+      f.queued_at, f.began_at, f.conversation
+    from (select *, 1 + num_nonnulls(queued_at, began_at) as amount from unnest(facts) with ordinality) f
+    join submission s on s.id = f.submission
     returning submission_id, seq, id, organization_id, type, recipient, event.at
   ), announced as (
     insert into outbox (organization_id, items, created_at)

@@ -6,6 +6,8 @@ import { type PairedTimes, timePairs } from '../../support/paired-times.ts'
 import type { Stage } from '../stage.ts'
 import { password, Visitor } from './visitor.ts'
 
+const lettersPerMinute = 500
+
 interface Question {
   path: string
   status: number
@@ -36,6 +38,8 @@ export async function timeQuestion(
   const visitor = new Visitor(stage)
   let networks = 0
   const ask = async (email: string) => {
+    // The service writes so many letters a minute.
+    if (networks % lettersPerMinute === lettersPerMinute - 1) stage.clock.advance(60_000)
     visitor.ip = `2001:db8:${(++networks).toString(16)}:${name.length}::1`
     const answer = await visitor.post(path, bodyOf(email))
     if (answer.status !== status) throw new Error(`${path} of ${email}: ${JSON.stringify(answer.body)}`)

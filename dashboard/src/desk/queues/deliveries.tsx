@@ -4,6 +4,7 @@ import type { Queue } from '../../../../src/operator/desk/schemas/queue.ts'
 import { Badge, StateBadge } from '../../parts/badge.tsx'
 import { Button } from '../../parts/button.tsx'
 import { Card } from '../../parts/card.tsx'
+import { Conversation } from '../../parts/conversation.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
@@ -46,10 +47,13 @@ const columns: readonly Column<Row>[] = [
   },
   {
     ...{ id: 'reply', header: words.reply, wideOnly: true },
-    cell: ({ response }) => (
-      <span className="line-clamp-2 max-w-xs break-words text-muted" title={response ?? ''}>
-        {response}
-      </span>
+    cell: ({ response, conversation }) => (
+      <div className="max-w-xs">
+        <span className="line-clamp-2 break-words text-muted" title={response ?? ''}>
+          {response}
+        </span>
+        {conversation && <Conversation conversation={conversation} />}
+      </div>
     ),
   },
 ]

@@ -5,6 +5,7 @@ import { useEffect, useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { Button } from '../../parts/button.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
+import { useIsSigningOut } from '../../shell/sign-out.ts'
 import { access } from '../../texts/access.ts'
 import { AccessForm } from './access-form.tsx'
 import { AccessFrame } from './access-frame.tsx'
@@ -21,7 +22,9 @@ export function SignIn() {
   const token = useLinkToken()
   const [failed, setFailed] = useState<string | null>(null)
   const way = useQuery(accessQuery)
+  const isSigningOut = useIsSigningOut()
   const { refused } = useSearch({ strict: false }) as { refused?: string }
+  if (isSigningOut) return <AccessFrame title={texts.signingOut} />
   if (token && token !== failed) return <ByLink key={token} token={token} onFail={() => setFailed(token)} />
   return (
     <AccessFrame title={texts.title} footer={<Footer canSignUp={way.data?.signUp ?? false} />}>

@@ -3,6 +3,7 @@ import type { Schemas } from '../../api/client.ts'
 import { StateBadge } from '../../parts/badge.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
+import { life } from '../../texts/life.ts'
 import { overview } from '../../texts/overview.ts'
 
 type Submission = Schemas['Submission']
@@ -14,7 +15,7 @@ const columns: Column<Submission>[] = [
     header: names.subject,
     cell: ({ subject, recipients }) => (
       <>
-        <span className="block truncate font-medium">{subject || overview.noSubject}</span>
+        <span className="block truncate font-medium">{subject || life.erasedSubject}</span>
         <span className="block truncate text-faint">
           {overview.to(recipients[0]?.email ?? '', recipients.length - 1)}
         </span>

@@ -7,6 +7,7 @@ import { Card } from '../../parts/card.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { Time } from '../../parts/time.tsx'
+import { life } from '../../texts/life.ts'
 import { overview } from '../../texts/overview.ts'
 
 const mostFailed = 5
@@ -78,7 +79,7 @@ async function failedSends(): Promise<Problem[]> {
     const failed = recipients.find(({ response: answer }) => answer !== null)
     return {
       to: `/sending/${id}`,
-      title: subject || overview.noSubject,
+      title: subject || life.erasedSubject,
       what: failed?.response ?? response ?? overview.to(recipients[0]?.email ?? '', recipients.length - 1),
       state: status,
       at: updatedAt,

@@ -2,6 +2,7 @@
 import { Link } from '@tanstack/react-router'
 import { LockKeyhole, LockKeyholeOpen } from 'lucide-react'
 import type { ReactNode } from 'react'
+import { Conversation } from '../../parts/conversation.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
 import { life } from '../../texts/life.ts'
 import { type Meaning, stages } from '../../texts/replies.ts'
@@ -36,6 +37,7 @@ export function StepDetail({ step, outlook, email }: StepDetailProps) {
           <DefinitionList items={facts} />
         </div>
       )}
+      {step.exchange?.conversation && <Conversation conversation={step.exchange.conversation} />}
       {meaning && <Explanation meaning={meaning} link={<StepLink {...{ step, outlook, email }} />} />}
     </div>
   )

@@ -50,7 +50,7 @@ function LifePage({ telling }: { telling: Telling }) {
   const story = tellStory(submission, events, telling.life)
   return (
     <Page
-      title={submission.subject || life.noSubject}
+      title={submission.subject || life.erasedSubject}
       badge={<StateBadge state={stateOf(submission)} />}
       lead={summaryOf(story.journeys)}
       crumbs={crumbs}

@@ -93,11 +93,11 @@ function SubmissionRow({ submission }: { submission: Submission }) {
           )}
         </span>
         <span className="block truncate text-sm text-muted sm:text-faint">
-          <span className="sm:hidden">{subject || life.noSubject}</span>
+          <span className="sm:hidden">{subject || life.erasedSubject}</span>
           <span className="hidden sm:inline">{sending.from(from.email)}</span>
         </span>
       </span>
-      <span className="hidden min-w-0 truncate text-muted sm:block">{subject || life.noSubject}</span>
+      <span className="hidden min-w-0 truncate text-muted sm:block">{subject || life.erasedSubject}</span>
       <Time value={createdAt} className="numbers hidden text-right text-sm text-faint sm:block" />
     </Link>
   )

@@ -1,4 +1,5 @@
 // The life of a submission beyond its events, for its page.
+import { readConversation } from '../../../store/conversation.ts'
 import { findThreadOf, listExchanges, listOutlooks } from '../../../store/submission-life.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { readSubmission } from '../../routes/submissions.ts'
@@ -24,7 +25,7 @@ export function lifeRoutes(api: Api, { db }: Pick<AppDeps, 'db'>): void {
     },
     async ({ caller, params }) => {
       const { id, inboxId, messageId } = await readSubmission(db, caller, params.submissionId)
-      const [outlooks, exchanges, threadId] = await Promise.all([
+      const [outlooks, found, threadId] = await Promise.all([
         listOutlooks(db, id),
         listExchanges(db, id, mostExchanges),
         messageId === null ? null : findThreadOf(db, messageId),
@@ -33,6 +34,10 @@ export function lifeRoutes(api: Api, { db }: Pick<AppDeps, 'db'>): void {
         ...{ ...rest, onWire: isOnWire, paused: isPaused },
         nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
         givenUpAt: givenUpAt?.toISOString() ?? null,
+      }))
+      const exchanges = found.map(({ conversation, ...exchange }) => ({
+        ...exchange,
+        conversation: readConversation(conversation),
       }))
       return { inboxId, threadId, messageId: threadId && messageId, recipients, exchanges }
     },

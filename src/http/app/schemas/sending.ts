@@ -24,10 +24,31 @@ const Outlook = Type.Object({
   paused: Type.Boolean({ description: 'The operator has paused the queue that it waits in.' }),
 })
 
+const Step = Type.Object({
+  command: Type.String({
+    description: 'Its verb; `connect` for the greeting, `.` for the end of a message.',
+  }),
+  atMs: Type.Integer({
+    description: 'Since the attempt began; the opening of its connection came before that.',
+  }),
+  code: Type.Integer(),
+  enhancedStatus: nullable(Type.String()),
+  text: Type.String({ description: 'The words of the reply; those that were cut end with `…`.' }),
+})
+
+const Conversation = Type.Object(
+  {
+    isReused: Type.Boolean({ description: 'The connection had carried a message before.' }),
+    steps: Type.Array(Step),
+  },
+  { description: 'What was said: each command and its reply. Null where it is not known.' },
+)
+
 const Exchange = Type.Object({
   eventId: Uuid,
   cipher: nullable(Type.String({ description: 'The cipher suite of the connection, as OpenSSL names it.' })),
   stage: oneOfOrNull(['connect', 'mail', 'rcpt', 'data', 'message'], 'What the response answers.'),
+  conversation: nullable(Conversation),
 })
 
 export const SubmissionLife = component(

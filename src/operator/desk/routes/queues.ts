@@ -1,6 +1,7 @@
 // Destination queues at the desk: what waits and why, and what the operator does about it.
 import { ServiceError } from '../../../base/errors.ts'
 import { cancelQueue, flushQueue, pauseQueue } from '../../../flow/delivering/end-deliveries.ts'
+import { readConversation } from '../../../store/conversation.ts'
 import { listQueues, listWaiting, type QueueRow, type WaitingRow } from '../../../store/routes.ts'
 import { requireConfirmed } from '../admission.ts'
 import { type Desk, type DeskDeps, operatorOf } from '../deps.ts'
@@ -93,10 +94,10 @@ function present(row: QueueRow): QueueList['queues'][number] {
   }
 }
 
-function presentWaiting({ acceptedAt, dueAt, expiresAt, ...row }: WaitingRow) {
+function presentWaiting({ acceptedAt, dueAt, expiresAt, conversation, ...row }: WaitingRow) {
   return {
     ...row,
     ...{ acceptedAt: acceptedAt.toISOString(), dueAt: dueAt.toISOString() },
-    expiresAt: expiresAt.toISOString(),
+    ...{ expiresAt: expiresAt.toISOString(), conversation: readConversation(conversation) },
   }
 }

@@ -24,6 +24,17 @@ const queue = {
 export const QueueList = Type.Object({ queues: Type.Array(Type.Object(queue)) })
 export type QueueList = Static<typeof QueueList>
 
+/** What was said in an attempt: of each step the command, when its reply came (ms since the attempt began), and the reply. */
+const Conversation = Type.Object({
+  isReused: Type.Boolean(),
+  steps: Type.Array(
+    Type.Object({
+      ...{ command: Type.String(), atMs: Type.Integer() },
+      ...{ code: Type.Integer(), enhancedStatus: orNull(Type.String()), text: Type.String() },
+    }),
+  ),
+})
+
 export const Queue = Type.Object({
   ...queue,
   deliveries: Type.Array(
@@ -36,6 +47,8 @@ export const Queue = Type.Object({
       },
       ...{ organizationId: Uuid, organizationName: Type.String(), isHeld: Type.Boolean() },
       ...{ sender: Type.String(), subject: Type.String(), attempts: Count, response: orNull(Type.String()) },
+      /** Of its last attempt. */
+      conversation: orNull(Conversation),
       ...{ acceptedAt: Time, dueAt: Time, expiresAt: Time },
     }),
   ),

@@ -1,0 +1,31 @@
+// Where mail goes when it leaves: many domains, whose mail servers DNS names, and which all are one sink.
+import type { ZoneRecords } from '../../tests/support/dns-server.ts'
+import type { Scope } from '../../tests/support/until.ts'
+import { startDns } from './dns.ts'
+
+export interface FarWorld {
+  /** The resolver's address, where it has port 53. */
+  dns: string
+  /** Where a sink has to listen. */
+  sink: { host: string; port: number }
+  /** One in each domain. */
+  recipients: string[]
+}
+
+/** A loopback address of this run's own, where port 25 is free. */
+const host = `127.25.${(process.pid >> 8) & 255}.${1 + (process.pid % 254)}`
+
+/** Starts the DNS of `destinations` domains; as root. */
+export async function startFarWorld(scope: Scope, destinations: number): Promise<FarWorld> {
+  const zone: Record<string, ZoneRecords> = {}
+  const recipients = Array.from({ length: destinations }, (_, number) => {
+    const domain = `d${number}.far.example`
+    zone[domain] = { MX: [[10, `mx.${domain}`]] }
+    zone[`mx.${domain}`] = { A: [host] }
+    return `u@${domain}`
+  })
+  const dns = await startDns(scope, zone, 'example')
+  if (dns.host === null)
+    throw new Error('missing: mail servers are asked for at port 53, which only root can have')
+  return { dns: dns.host, sink: { host, port: 25 }, recipients }
+}

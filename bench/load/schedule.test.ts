@@ -1,0 +1,37 @@
+// Units of the schedules: how many turns there are, when they are due, and what their latencies come to.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { latencyOf, Turns } from './schedule.ts'
+
+test('as many turns as there are to be, each due when it is taken', () => {
+  const turns = new Turns({ count: 2 })
+  const beforeMs = performance.now()
+  const [first, second, third] = [turns.take(), turns.take(), turns.take()]
+  assert.deepEqual([first?.number, second?.number, third], [0, 1, null])
+  assert.ok(first!.dueAtMs >= beforeMs && first!.dueAtMs <= performance.now())
+})
+
+test('at a fixed rate, turns are due evenly whenever they are taken, and none after the end', () => {
+  const turns = new Turns({ perSecond: 100, durationMs: 10_000 })
+  const dues: number[] = []
+  for (let turn = turns.take(); turn; turn = turns.take()) dues.push(turn.dueAtMs)
+  assert.equal(dues.length, 1_000)
+  assert.ok(Math.abs(dues.at(-1)! - dues[0]! - 9_990) < 0.001)
+})
+
+test('what is due and was not begun by the end is left out', () => {
+  const turns = new Turns({ perSecond: 1_000, durationMs: 20 })
+  const first = turns.take()
+  while (performance.now() < first!.dueAtMs + 21);
+  assert.equal(turns.take(), null)
+})
+
+test('a load has an end', () => {
+  assert.throws(() => new Turns({ perSecond: 1 }), /without an end/)
+})
+
+test('latencies', () => {
+  const timesMs = Array.from({ length: 100 }, (_, time) => 100 - time)
+  assert.deepEqual(latencyOf(timesMs), { p50: 51, p95: 96, p99: 100 })
+  assert.deepEqual(latencyOf([]), { p50: 0, p95: 0, p99: 0 })
+})

@@ -1,0 +1,13 @@
+// One of a thing is not several.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { counted } from './counted.ts'
+
+for (const [written, text] of [
+  [counted(0, 'mail'), '0 mails'],
+  [counted(1, 'mail'), '1 mail'],
+  [counted(2, 'mail'), '2 mails'],
+  [counted(1, 'inbox is', 'inboxes are'), '1 inbox is'],
+  [counted(3, 'inbox is', 'inboxes are'), '3 inboxes are'],
+] as const)
+  test(`counted: ${text}`, () => assert.equal(written, text))

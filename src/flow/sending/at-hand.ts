@@ -1,0 +1,58 @@
+// Has what is accepted at hand for its delivery by this node, so that it need not be read back a moment later.
+import type { RecentlyUsed } from '../../base/recently-used.ts'
+import type { DbFault } from '../../postgres/db.ts'
+import type { OutboundContent } from '../../store/deliveries.ts'
+import type { RawRow } from '../../store/raws.ts'
+import type { NewSend, SendVerdict } from '../../store/sends.ts'
+
+/** What is accepted, by the submission's id; undefined where other nodes deliver it. */
+export type SendsAtHand = RecentlyUsed<OutboundContent> | undefined
+
+/** Has it at hand before the commit by which it can be claimed, and afterwards only where that accepts it. */
+export async function commitAtHand(
+  atHand: SendsAtHand,
+  { send, raw, sizeBytes }: { send: NewSend; raw: RawRow | null; sizeBytes: number },
+  commit: () => Promise<SendVerdict | DbFault>,
+): Promise<SendVerdict | DbFault> {
+  const { id } = send.submission
+  atHand?.set(id, contentOf(send, raw?.bytes ?? null), sizeBytes)
+  let isAccepted = false
+  try {
+    const verdict = await commit()
+    isAccepted = 'verdict' in verdict && verdict.verdict === 'accepted'
+    return verdict
+  } finally {
+    if (!isAccepted) atHand?.delete(id)
+  }
+}
+
+/** What its mail is composed of, as it would be read back. */
+function contentOf(
+  { submission, message, content, headers }: NewSend,
+  attachedBytes: Buffer | null,
+): OutboundContent {
+  const { internetMessageId, recipients, text, html } = message ?? content!
+  return {
+    submissionId: submission.id,
+    origin: message ? 'inbox' : 'domain',
+    messageId: internetMessageId,
+    inReplyTo: message?.inReplyTo ?? null,
+    referenceIds: message?.referenceIds ?? [],
+    sender: submission.sender,
+    recipients,
+    subject: submission.subject,
+    text,
+    html,
+    attachments: message?.attachments ?? [],
+    rawId: message?.rawId ?? null,
+    attachedBytes,
+    headers: inStoredOrder(headers),
+    createdAt: submission.createdAt,
+  }
+}
+
+/** As PostgreSQL has the keys of a jsonb, shorter ones first: so a further attempt, which reads them, sends the same bytes. */
+function inStoredOrder(headers: Record<string, string>): Record<string, string> {
+  const byLength = (one: string, other: string) => one.length - other.length || (one < other ? -1 : 1)
+  return Object.fromEntries(Object.entries(headers).sort(([one], [other]) => byLength(one, other)))
+}

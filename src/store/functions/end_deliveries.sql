@@ -1,0 +1,35 @@
+-- Ends deliveries without an attempt: those that wait (`lease_epoch` null) or those that were just claimed under that epoch.
+-- They are given up, cancelled, suppressed, or their inbox is deleted. What is given up without an answer of its own has the
+-- last fault of the way as its response. `ended`: array of {submission, position, id (the event's)}; returns how many ended.
+create or replace function end_deliveries(ended jsonb, lease_epoch bigint, event_type text, code text, class text, at timestamptz)
+returns integer
+language plpgsql
+as $$
+declare
+  facts jsonb;
+begin
+  perform 1 from delivery d
+    join jsonb_to_recordset(ended) as x(submission uuid, position integer)
+      on d.submission_id = x.submission and d.position = x.position
+    order by d.submission_id, d.position for update of d;
+  with updated as (
+    update delivery d set status = case event_type when 'suppressed' then 'suppressed' else 'failed' end,
+      failure_code = code, claim_epoch = null, attempts = d.attempts - (lease_epoch is not null)::integer, updated_at = at,
+      response = case when class = 'expired'
+        then coalesce(d.response, (select r.last_fault from route r where r.key = d.route and r.failures > 0))
+        else d.response end
+    from jsonb_to_recordset(ended) as x(submission uuid, position integer, id uuid)
+    -- The limit keeps the plan from looking through all deliveries, which were few when it was made.
+    cross join lateral (
+      select p.ctid from delivery p where p.submission_id = x.submission and p.position = x.position limit 1
+    ) its
+    where d.ctid = its.ctid and d.claim_epoch is not distinct from lease_epoch and d.status in ('pending', 'deferred')
+    returning d.submission_id, d.position, d.email, d.response, x.id
+  )
+  select jsonb_agg(jsonb_build_object('submission', u.submission_id, 'position', u.position, 'id', u.id,
+    'type', event_type, 'recipient', u.email, 'at', at, 'response', u.response, 'classification', class))
+  into facts from updated u;
+  if facts is null then return 0; end if;
+  perform settle_submissions(array(select f from jsonb_populate_recordset(null::recipient_fact, facts) f), at);
+  return jsonb_array_length(facts);
+end $$;

@@ -1,0 +1,86 @@
+// Leases: which node owns a row, as a destination queue or an endpoint, until when, and under which epoch.
+import type { Writer } from '../postgres/db.ts'
+import { isNodeLock } from './nodes.ts'
+
+/** One take-over of a row: what is claimed or recorded counts under the epoch that the row has now, and no other. */
+export interface Lease {
+  key: string
+  epoch: number
+}
+
+/** A table whose rows nodes own. Its texts are constants, parts of statements in which the row is `r`. */
+export interface LeasedTable {
+  name: 'route' | 'webhook'
+  id: 'key' | 'id'
+  /** What an owner knows of the row, as `key`, `epoch` and more. */
+  columns: string
+  /** Whether the row may be taken over at the time `at`, and whether its owner keeps it. */
+  mayBegin: string
+  mayGoOn: string
+}
+
+/** `$1` is the asking node. An owner is lost when its lease has run out or its advisory lock is gone, as after a kill -9. */
+const isUnownedBut = (lost: string) =>
+  `(r.owner is null or r.lease_until < now() or (r.owner <> $1 and ${lost}))`
+const nodeLock = `select l.objid::bigint as id from pg_locks l where ${isNodeLock}`
+/** For a look at many rows the locks are read once. */
+export const living = `living as materialized (${nodeLock})`
+export const isUnowned = isUnownedBut('r.owner not in (select id from living)')
+
+/** Leases live in real time, whatever tests do to the clock. */
+export class Leases<Row extends Lease> {
+  readonly table: LeasedTable
+
+  constructor(table: LeasedTable) {
+    this.table = table
+  }
+
+  /**
+   * Takes over those of the rows that nobody alive owns and that may be. Each take-over begins a new epoch, which fences
+   * what the old owner claimed and records.
+   */
+  async acquire(
+    db: Writer,
+    { nodeId, leaseMs }: { nodeId: number; leaseMs: number },
+    at: Date,
+    keys: readonly string[],
+  ): Promise<Row[]> {
+    const { name, id, columns, mayBegin } = this.table
+    return await db.query<Row>(
+      `with free as (
+        select r.${id} from ${name} r cross join (select $2::timestamptz as at) asked
+        where r.${id} = any($3::text[]) and ${isUnownedBut(`not exists (${nodeLock} and l.objid = r.owner)`)}
+          and ${mayBegin}
+        order by r.${id} for no key update of r skip locked
+      )
+      update ${name} r set owner = $1, epoch = r.epoch + 1, lease_until = now() + $4 * interval '1 ms'
+      from free where r.${id} = free.${id}
+      returning ${columns}`,
+      [nodeId, at, keys, leaseMs],
+    )
+  }
+
+  /** Renews the leases that are still ours; one that is missing from the answer has been lost, or is over. */
+  async renew(db: Writer, nodeId: number, held: readonly Lease[], leaseMs: number): Promise<Row[]> {
+    const { name, id, columns, mayGoOn } = this.table
+    return await db.query<Row>(
+      `with ours as (
+        select r.${id} from ${name} r
+        join unnest($2::text[], $3::bigint[]) as h(key, epoch) on r.${id} = h.key and r.epoch = h.epoch
+        where r.owner = $1 and ${mayGoOn} order by r.${id} for no key update of r
+      )
+      update ${name} r set lease_until = now() + $4 * interval '1 ms' from ours where r.${id} = ours.${id}
+      returning ${columns}`,
+      [nodeId, held.map(({ key }) => key), held.map(({ epoch }) => epoch), leaseMs],
+    )
+  }
+
+  /** Lets a row go at once, so that another node need not wait for the lease to run out. */
+  async release(db: Writer, nodeId: number, { key, epoch }: Lease): Promise<void> {
+    const { name, id } = this.table
+    await db.query(
+      `update ${name} set owner = null, lease_until = null where owner = $1 and ${id} = $2 and epoch = $3`,
+      [nodeId, key, epoch],
+    )
+  }
+}

@@ -1,0 +1,21 @@
+// What is asked of many tables: how many rows, and an organization's, newest first.
+import type { OrganizationId } from '../base/ids.ts'
+import type { Queryable } from '../postgres/db.ts'
+
+/** How many rows there are `from` a table under a condition. */
+export async function countRows(db: Queryable, from: string, values: readonly unknown[]): Promise<number> {
+  const [row] = await db.query<{ count: number }>(`select count(*) as count from ${from}`, values)
+  return row!.count
+}
+
+/** Lists up to `limit` rows of the organization, `$1` in `from`, newest first, after `beforeId`; ids are UUIDs. */
+export function newestFirst<Row>(columns: string, from: string, id = 'id') {
+  const text = `select ${columns} from ${from} and ${id} < coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+    order by ${id} desc limit $3`
+  return (
+    db: Queryable,
+    organizationId: OrganizationId,
+    beforeId: string | null,
+    limit: number,
+  ): Promise<Row[]> => db.query<Row>(text, [organizationId, beforeId, limit])
+}

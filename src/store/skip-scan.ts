@@ -1,0 +1,15 @@
+// Skip scans: a row for each value of an index's first column, by one look at the index each, however many rows have it.
+
+/**
+ * A recursive common table expression: the first row, in `order`, of each value of the first of `columns`. `from` is a table
+ * and a condition that its index answers.
+ */
+export function skipScan(name: string, columns: string, from: string, order = columns): string {
+  const [value] = columns.split(',')
+  const first = (behind: string) => `select ${columns} from ${from}${behind} order by ${order} limit 1`
+  return `${name} as (
+    (${first('')})
+    union all
+    select next.* from ${name} cross join lateral (${first(` and ${value} > ${name}.${value}`)}) next
+  )`
+}

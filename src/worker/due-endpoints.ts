@@ -1,0 +1,48 @@
+// Which customers' endpoints this node takes over, and the worker that each one gets.
+import { findDueWebhooks, type WebhookLease, webhookLeases } from '../store/webhooks.ts'
+import { CallBudget, type EndpointVerbs, EndpointWorker } from './endpoint-worker.ts'
+import type { LeaseSource, LeaseTerms, Search, Workers } from './lease-holder.ts'
+
+/** The verbs for one endpoint under one lease. */
+type VerbsFor<Call> = (lease: WebhookLease, mayFinish: () => boolean) => EndpointVerbs<Call>
+
+const acquireAtOnce = 100
+const maxEndpoints = 2_000
+const budget = { calls: 2_000, slowCalls: 1_500 }
+
+export class DueEndpoints<Call extends { id: string }>
+  implements LeaseSource<WebhookLease, EndpointWorker<Call>>
+{
+  readonly leases = webhookLeases
+  readonly #verbsFor: VerbsFor<Call>
+  readonly #budget = new CallBudget(budget)
+  #isMore = false
+
+  constructor(verbsFor: VerbsFor<Call>) {
+    this.#verbsFor = verbsFor
+  }
+
+  /** There were more than could be taken, and there is room. */
+  isBehind(held: Workers<EndpointWorker<Call>>): boolean {
+    return this.#isMore && held.size < maxEndpoints
+  }
+
+  async find({ db, nodeId, at, hinted, isPoll, held }: Search<EndpointWorker<Call>>): Promise<string[]> {
+    const room = Math.max(0, Math.min(maxEndpoints - held.size, acquireAtOnce))
+    const known = [...hinted]
+    hinted.clear()
+    // Those that are known to have work are among them.
+    const isWhole = isPoll || this.isBehind(held)
+    const due = isWhole ? await findDueWebhooks(db, nodeId, at, room) : known
+    this.#isMore = due.length >= room
+    return due.slice(0, room)
+  }
+
+  createWorker(lease: WebhookLease, { clock, log, mayFinish, idleMs }: LeaseTerms): EndpointWorker<Call> {
+    const onError = (error: unknown) => log.error({ err: error, webhook: lease.key }, 'a webhook call failed')
+    return new EndpointWorker({
+      ...{ clock, budget: this.#budget, idleMs, onError },
+      verbs: this.#verbsFor(lease, mayFinish),
+    })
+  }
+}

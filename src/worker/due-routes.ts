@@ -1,0 +1,101 @@
+// Which destination queues this node takes over, and the worker that each one gets.
+import {
+  type Candidate,
+  findAmong,
+  findOrphaned,
+  type RouteRow,
+  routeLeases,
+  type WalkCursor,
+  walkQueues,
+} from '../store/routes.ts'
+import type { LeaseSource, LeaseTerms, Search, Workers } from './lease-holder.ts'
+import { chooseRoutes, type Holding } from './route-choice.ts'
+import { type RouteVerbs, RouteWorker } from './route-worker.ts'
+
+export interface DueRoutesOptions<Job> {
+  /** The verbs for one route under one lease. */
+  verbsFor(route: RouteRow, mayFinish: () => boolean): RouteVerbs<Job>
+  maxConnectionsOf(route: string): number
+  /** Routes that are always taken over: those that do not depend on what strangers run. */
+  ownRoutes: readonly string[]
+  /** Routes that are left alone, whatever waits in them. */
+  isHeldBack(route: string): boolean
+  retryScheduleMs: number[]
+}
+
+/** A walk through all queues is made in steps; between two of them hinted queues are searched for. */
+const walkStep = 200
+const amongAtOnce = 200
+const acquireAtOnce = 50
+
+export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
+  readonly leases = routeLeases
+  readonly #options: DueRoutesOptions<Job>
+  #walkFrom: WalkCursor | null = null
+  /** For whose mail the queues that were found last are taken over; our own routes for nobody's. */
+  #purposes = new Map<string, string>()
+  /** How many slots were taken when there was none for some that were found; 0 where there was. */
+  #short = 0
+
+  constructor(options: DueRoutesOptions<Job>) {
+    this.#options = options
+  }
+
+  /** A walk has further steps to go, or there is a slot again. */
+  isBehind(held: Workers<RouteWorker<Job>>): boolean {
+    return this.#walkFrom !== null || this.#short > slotsOf(held)
+  }
+
+  /** What it finds and has a slot for; our own queues need none. */
+  async find(search: Search<RouteWorker<Job>>): Promise<string[]> {
+    const { ownRoutes, isHeldBack } = this.#options
+    const found = await this.#search(search)
+    const candidates = found.filter(({ key }) => !isHeldBack(key))
+    const own = ownRoutes.filter((route) => candidates.some(({ key }) => key === route))
+    const others = candidates.filter(({ key }) => !ownRoutes.includes(key))
+    const holdings = [...search.held.values()].map(({ worker }): Holding => worker)
+    const chosen = chooseRoutes(others, holdings, acquireAtOnce)
+    this.#purposes = new Map(chosen.map(({ key, organizationId }) => [key, organizationId]))
+    const keys = [...own, ...this.#purposes.keys()]
+    const isFull = chosen.length < acquireAtOnce
+    const short = isFull ? slotsOf(search.held) + slotsOfOpening * keys.length : Number.POSITIVE_INFINITY
+    if (others.some(({ key }) => !this.#purposes.has(key))) this.#short = Math.max(this.#short, short)
+    return keys
+  }
+
+  /** Queues that are known to have work at once; all queues once a second, and once there is a slot again. */
+  async #search({ db, nodeId, at, hinted, isPoll, held }: Search<RouteWorker<Job>>): Promise<Candidate[]> {
+    const { ownRoutes } = this.#options
+    const isWalk = isPoll || this.isBehind(held)
+    const own = ownRoutes.filter((route) => hinted.has(route) || (isPoll && !held.has(route)))
+    const among = [...new Set([...own, ...hinted])].slice(0, amongAtOnce)
+    for (const route of among) hinted.delete(route)
+    const candidates = among.length > 0 ? await findAmong(db.writer, nodeId, at, among) : []
+    if (isPoll) candidates.push(...(await findOrphaned(db, nodeId)))
+    if (!isWalk) return candidates
+    if (!this.#walkFrom) this.#short = 0
+    const walk = await walkQueues(db, nodeId, at, { from: this.#walkFrom, max: walkStep })
+    this.#walkFrom = walk.next
+    return [...candidates, ...walk.candidates]
+  }
+
+  createWorker(route: RouteRow, { mayFinish, onRoom, ...rest }: LeaseTerms): RouteWorker<Job> {
+    const { verbsFor, maxConnectionsOf, retryScheduleMs } = this.#options
+    return new RouteWorker({
+      route,
+      organizationId: this.#purposes.get(route.key) ?? null,
+      verbs: verbsFor(route, mayFinish),
+      maxConnections: maxConnectionsOf(route.key),
+      onOpened: onRoom,
+      retryScheduleMs,
+      ...rest,
+    })
+  }
+}
+
+const slotsOfOpening = 2
+
+/** A measure of the slots that are taken: a queue that has opened has given one back. */
+function slotsOf(held: Workers<Pick<Holding, 'isOpening'>>): number {
+  return [...held.values()].reduce((sum, { worker }) => sum + (worker.isOpening ? slotsOfOpening : 1), 0)
+}

@@ -1,0 +1,123 @@
+// Leases over real rows: what is taken over, kept, lost and let go, and that hints outlive workers.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { testDatabase } from '../../tests/support/postgres.ts'
+import { until } from '../../tests/support/until.ts'
+import { Clock } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { Db } from '../postgres/db.ts'
+import { addRoutes, type RouteRow, routeLeases } from '../store/routes.ts'
+import { LeaseHolder, type LeaseTerms, type LeaseWorker } from './lease-holder.ts'
+import type { Membership } from './membership.ts'
+
+/** A worker that does nothing, until the test says that it is over. */
+class Idler implements LeaseWorker<RouteRow> {
+  readonly route: RouteRow
+  readonly terms: LeaseTerms
+  readonly calls: string[] = []
+  isWoken = false
+  #end = () => {}
+
+  constructor(route: RouteRow, terms: LeaseTerms) {
+    this.route = route
+    this.terms = terms
+  }
+
+  run(): Promise<void> {
+    return new Promise((resolve) => (this.#end = resolve))
+  }
+
+  wake(): void {
+    this.calls.push('wake')
+    this.isWoken = true
+  }
+
+  stop(): void {
+    this.calls.push('stop')
+    this.#end()
+  }
+
+  cut(): void {
+    this.calls.push('cut')
+    this.#end()
+  }
+}
+
+async function makeHolder(t: TestContext) {
+  const db = new Db({ connection: await testDatabase(t) })
+  t.after(() => db.close())
+  await addRoutes(db.writer, ['a.test', 'b.test'], new Date())
+  const workers: Idler[] = []
+  /** What each search finds besides hints. */
+  const found: string[] = []
+  const lost: (() => void)[] = []
+  const membership = { nodeId: 1, onLost: (listener: () => void) => lost.push(listener) }
+  const holder = new LeaseHolder({
+    ...{ db, clock: new Clock(), log: silentLog, membership: membership as unknown as Membership },
+    source: {
+      leases: routeLeases,
+      isBehind: () => false,
+      find: async ({ hinted }) => {
+        const keys = [...hinted, ...found]
+        hinted.clear()
+        return keys
+      },
+      createWorker: (row, terms) => {
+        const worker = new Idler(row, terms)
+        workers.push(worker)
+        return worker
+      },
+    },
+  })
+  holder.start()
+  t.after(() => holder.stop(0))
+  const ownerOf = async (key: string) =>
+    (await db.query<{ owner: number | null }>('select owner from route where key = $1', [key]))[0]!.owner
+  return { db, holder, found, workers, lost, ownerOf }
+}
+
+test('lease holder: a hint is taken over, reaches the worker, and outlives it under a new epoch', async (t) => {
+  const { holder, workers, ownerOf } = await makeHolder(t)
+  holder.wake(['a.test'])
+  await until('it to be taken over', () => workers.length === 1)
+  assert.equal(workers[0]!.terms.mayFinish(), true)
+  assert.equal(await ownerOf('a.test'), 1)
+  holder.wake(['a.test'])
+  assert.deepEqual(workers[0]!.calls, ['wake'])
+  workers[0]!.stop()
+  await until('it to be taken over again', () => workers.length === 2)
+  assert.equal(workers[0]!.terms.mayFinish(), false)
+  assert.deepEqual(
+    workers.map(({ route }) => route.epoch),
+    [1, 2],
+  )
+  workers[1]!.stop()
+  await until('it to be let go', async () => (await ownerOf('a.test')) === null)
+  assert.equal(workers.length, 2)
+})
+
+test('lease holder: who has lost a lease, or the node, is cut; who has not goes on', async (t) => {
+  const { db, holder, workers, lost } = await makeHolder(t)
+  holder.wake(['a.test', 'b.test'])
+  await until('both to be taken over', () => workers.length === 2)
+  const [a, b] = workers.toSorted((one, other) => one.route.key.localeCompare(other.route.key))
+  await db.query(`update route set epoch = epoch + 1, owner = 2 where key = 'a.test'`)
+  await until('the renewal to find out', () => a!.calls.includes('cut'))
+  assert.deepEqual(b!.calls, [])
+  for (const listener of lost) listener()
+  assert.deepEqual(b!.calls, ['cut'])
+})
+
+test('lease holder: a lease of our own that had run out is taken over anew, and the worker before is cut', async (t) => {
+  const { db, holder, found, workers, ownerOf } = await makeHolder(t)
+  holder.wake(['a.test'])
+  await until('it to be taken over', () => workers.length === 1)
+  found.push('a.test')
+  await until('it to be taken over anew', async () => {
+    if (workers.length === 1) await db.query(`update route set lease_until = now() - interval '1 s'`)
+    return workers.length > 1
+  })
+  const [before, after] = workers
+  assert.deepEqual([before!.calls, before!.terms.mayFinish()], [['cut'], false])
+  assert.deepEqual([after!.route.epoch, after!.terms.mayFinish(), await ownerOf('a.test')], [2, true, 1])
+})

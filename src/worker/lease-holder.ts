@@ -1,0 +1,227 @@
+// Owns rows for this node, destination queues or endpoints: takes them over, keeps their leases, lets them go.
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Db } from '../postgres/db.ts'
+import type { Lease, Leases } from '../store/leases.ts'
+import { debounceMs, Loop } from './loop.ts'
+import type { Membership } from './membership.ts'
+
+/** What is done under one lease. */
+export interface LeaseWorker<Row extends Lease> {
+  /** Resolves when it is over, and every result is recorded or given up: only then the lease is let go. */
+  run(): Promise<void>
+  /** It was woken after it last polled for work. */
+  readonly isWoken: boolean
+  /** There may be work. */
+  wake(): void
+  /** Takes over what others have said, as read at each renewal of the lease. */
+  apply?(row: Row): void
+  /** No new work is taken; what is under way ends. */
+  stop(): void
+  /** Everything ends at once: the lease is lost, or there is no time left. */
+  cut(): void
+}
+
+/** What a worker gets with its lease. */
+export interface LeaseTerms {
+  clock: Clock
+  log: Log
+  /** Becomes false before the lease runs out: nothing new begins, and no message is finished. */
+  mayFinish(): boolean
+  /** How long it may go on without work. */
+  idleMs: number
+  /** To be called when it takes less room than before: there may be some for another. */
+  onRoom(): void
+}
+
+export type Workers<Worker> = ReadonlyMap<string, { readonly worker: Worker }>
+
+export interface Search<Worker> {
+  db: Db
+  nodeId: number
+  at: Date
+  /** Keys that are known to have work: those that were searched for are taken out. */
+  hinted: Set<string>
+  /** All keys are to be searched. */
+  isPoll: boolean
+  held: Workers<Worker>
+}
+
+/** What is owned: how it is found and chosen, and what works on it. */
+export interface LeaseSource<Row extends Lease, Worker extends LeaseWorker<Row>> {
+  leases: Leases<Row>
+  /** What to take over now. */
+  find(search: Search<Worker>): Promise<string[]>
+  /** Whether the last search left something that may be found, and taken over, by now. */
+  isBehind(held: Workers<Worker>): boolean
+  createWorker(row: Row, terms: LeaseTerms): Worker
+}
+
+export interface LeaseHolderOptions<Row extends Lease, Worker extends LeaseWorker<Row>> {
+  db: Db
+  clock: Clock
+  log: Log
+  membership: Membership
+  source: LeaseSource<Row, Worker>
+}
+
+interface Held<Worker> {
+  epoch: number
+  leaseUntilMs: number
+  worker: Worker
+  ended: Promise<void>
+}
+
+const leaseMs = 15_000
+const renewIntervalMs = 3_000
+/** Nothing is finished, and nothing new begins, when less than this is left of the lease. */
+const leaseMarginMs = 2_000
+const pollIntervalMs = 1_000
+/** Whether a poll is due is checked more often, for whoever wakes the loop begins its interval again. It takes no statement. */
+const checkIntervalMs = 200
+const idleMs = 1_000
+
+/**
+ * The life of a lease. A row that has work is *found*, by a hint or by a poll of all of them, and *taken over* under a new
+ * epoch, which fences whoever had it. Its worker runs while the lease is *held*, renewed every three seconds. It is *let
+ * go* once the worker has ended by itself, with all results recorded. It is *lost* where a renewal says so, where this
+ * node is taken for dead, or where it had run out and was taken over anew: then the worker is cut, and what it still
+ * records is void. A hint that came after the worker's last poll outlives it: the row is searched for again. A crash
+ * leaves an owner whose advisory lock is gone.
+ */
+export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
+  readonly #options: LeaseHolderOptions<Row, Worker>
+  readonly #held = new Map<string, Held<Worker>>()
+  readonly #hinted = new Set<string>()
+  readonly #acquiring: Loop
+  readonly #renewing: Loop
+  #polledAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: LeaseHolderOptions<Row, Worker>) {
+    this.#options = options
+    const { log, membership, source } = options
+    const { name } = source.leases.table
+    // Others see our lock gone and take over: nothing of ours may go on under the old number.
+    membership.onLost(() => this.#cutAll())
+    this.#acquiring = new Loop({
+      name: `acquire ${name}s`,
+      run: () => this.#acquire(),
+      intervalMs: checkIntervalMs,
+      collectMs: debounceMs,
+      log,
+    })
+    this.#renewing = new Loop({
+      name: `renew ${name}s`,
+      run: () => this.#renew(),
+      intervalMs: renewIntervalMs,
+      log,
+    })
+  }
+
+  start(): void {
+    this.#acquiring.start()
+    this.#renewing.start()
+  }
+
+  /** These have work. */
+  wake(keys: readonly string[]): void {
+    for (const key of keys) {
+      const held = this.#held.get(key)
+      if (held) held.worker.wake()
+      else this.#hint(key)
+    }
+  }
+
+  #hint(key: string): void {
+    this.#hinted.add(key)
+    this.#acquiring.wake()
+  }
+
+  /** Takes no new work; what is under way ends within `graceMs` or is cut. All is let go at once after. */
+  async stop(graceMs: number): Promise<void> {
+    await this.#acquiring.stop()
+    const held = [...this.#held.values()]
+    for (const { worker } of held) worker.stop()
+    const timer = setTimeout(() => this.#cutAll(), graceMs)
+    await Promise.all(held.map(({ ended }) => ended))
+    clearTimeout(timer)
+    await this.#renewing.stop()
+  }
+
+  #cutAll(): void {
+    for (const { worker } of this.#held.values()) worker.cut()
+  }
+
+  /** Searches for what is known to have work at once, for all that has some once a second. */
+  async #acquire(): Promise<boolean> {
+    const { db, clock, membership, source } = this.#options
+    const { nodeId } = membership
+    if (nodeId === null) return false
+    const startedMs = performance.now()
+    const isPoll = startedMs - this.#polledAtMs >= pollIntervalMs
+    if (!isPoll && this.#hinted.size === 0 && !source.isBehind(this.#held)) return false
+    const at = clock.now()
+    const keys = await source.find({ db, nodeId, at, hinted: this.#hinted, isPoll, held: this.#held })
+    if (isPoll) this.#polledAtMs = startedMs
+    const askedMs = performance.now()
+    const owner = { nodeId, leaseMs }
+    const rows = keys.length > 0 ? await source.leases.acquire(db.writer, owner, at, keys) : []
+    if (membership.nodeId !== nodeId) return true
+    for (const row of rows) this.#hold(nodeId, row, askedMs + leaseMs)
+    if (source.isBehind(this.#held)) this.#acquiring.wake()
+    return this.#hinted.size > 0
+  }
+
+  #hold(nodeId: number, row: Row, leaseUntilMs: number): void {
+    const { source, clock, log } = this.#options
+    const { key, epoch } = row
+    const worker = source.createWorker(row, {
+      clock,
+      log,
+      mayFinish: () => this.#held.get(key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs,
+      idleMs,
+      onRoom: () => this.#acquiring.wake(),
+    })
+    const held: Held<Worker> = { epoch, leaseUntilMs, worker, ended: Promise.resolve() }
+    // An own lease that had run out: what still goes on under its epoch is void.
+    this.#held.get(key)?.worker.cut()
+    this.#held.set(key, held)
+    held.ended = this.#work(nodeId, row, held)
+  }
+
+  async #work(nodeId: number, row: Row, held: Held<Worker>): Promise<void> {
+    const { db, log, source } = this.#options
+    const { leases } = source
+    try {
+      await held.worker.run()
+    } catch (error) {
+      log.warn({ err: error, [leases.table.name]: row.key }, 'work under a lease was interrupted')
+    }
+    await leases.release(db.writer, nodeId, row).catch(() => {}) // the lease runs out by itself
+    if (this.#held.get(row.key) !== held) return
+    this.#held.delete(row.key)
+    if (held.worker.isWoken) this.#hint(row.key)
+    else this.#acquiring.wake()
+  }
+
+  async #renew(): Promise<boolean> {
+    const { db, membership, source } = this.#options
+    const { nodeId } = membership
+    if (nodeId === null || this.#held.size === 0) return false
+    const held = [...this.#held].map(([key, { epoch }]) => ({ key, epoch }))
+    const askedMs = performance.now()
+    const rows = await source.leases.renew(db.writer, nodeId, held, leaseMs)
+    const renewed = new Map(rows.map((row) => [row.key, row]))
+    for (const { key, epoch } of held) {
+      const current = this.#held.get(key)
+      if (current?.epoch !== epoch) continue
+      const row = renewed.get(key)
+      if (!row) current.worker.cut()
+      else {
+        current.leaseUntilMs = askedMs + leaseMs
+        current.worker.apply?.(row)
+      }
+    }
+    return false
+  }
+}

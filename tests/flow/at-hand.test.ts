@@ -1,0 +1,78 @@
+// What a node accepts it has at hand for its first delivery: nothing is read for that, and what is read later says the same.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import pg from 'pg'
+import { pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
+import type { Api } from '../support/api.ts'
+import { proveDomain } from '../support/customer-domain.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { makePlace, startNode } from '../support/node.ts'
+import { startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
+
+async function setStage(t: TestContext) {
+  const sink = await startSink(t)
+  const dns = await DnsServer.start()
+  const place = await makePlace(t)
+  place.after(() => dns.close())
+  const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address }
+  const node = await startNode(place, { env: relay })
+  const { api } = await node.createCaller()
+  await proveDomain(api, dns, 'sender.test', ['outbound'])
+  const client = new pg.Client(place.connection)
+  await client.connect()
+  place.after(() => client.end())
+  return { node, sink, api, client }
+}
+
+const twoRecipients = { to: [{ email: 'ada@far.test', name: 'Ada Lövelace' }, { email: 'ben@far.test' }] }
+const words = {
+  subject: 'Grüße',
+  text: 'One\ttwo  three \r\n.\nFrom here',
+  html: `<p>${'  long '.repeat(40)}</p>`,
+}
+
+const sends: [name: string, post: (api: Api) => Promise<{ path: string; body: object }>][] = [
+  [
+    'from an inbox, with a file',
+    async (api) => {
+      const inbox = await api.createInbox('files')
+      const content = randomBytes(5_000).toString('base64')
+      const attachments = [{ filename: 'ü.bin', contentType: 'application/x-test', content }]
+      const body = { ...twoRecipients, ...words, replyTo: { email: 'c@far.test' }, attachments }
+      return { path: `/v1/inboxes/${inbox.id}/messages`, body }
+    },
+  ],
+  [
+    'through a domain, with further fields',
+    async () => {
+      const headers = { 'x-entity-ref-id': '1', 'x-campaign-id': '2', 'x-campaign': '3' }
+      const from = { email: 'a@sender.test', name: 'A. Sender' }
+      return { path: '/v1/send', body: { from, ...twoRecipients, ...words, headers } }
+    },
+  ],
+]
+
+for (const [name, post] of sends)
+  test(`a message ${name} leaves without being read back, and is the same when it is`, async (t) => {
+    const { node, sink, api, client } = await setStage(t)
+    const { path, body } = await post(api)
+    // Ben's copy leaves at the second attempt, when nothing is at hand any more.
+    sink.rule = ({ stage, command }) =>
+      stage === 'rcpt' && command.includes('ben@') && sink.copies.length < 2 ? '450 4.2.1 not now' : null
+    await pauseQueue(node.foundation, '@relay', 'paused')
+    await api.want(path, { method: 'POST', status: 202, idempotencyKey: 'the-only-one', body })
+    await client.query('begin; lock table message, send_content, raw in access exclusive mode')
+    await pauseQueue(node.foundation, '@relay', 'running')
+    const first = await until('the first copy', () => sink.copies[0])
+    await client.query('commit')
+    sink.rule = () => null
+    const second = await until('the second copy', () => {
+      node.foundation.clock.advance(60_000)
+      return sink.copies[1]
+    })
+    assert.deepEqual([first.recipient, second.recipient], ['ada@far.test', 'ben@far.test'])
+    assert.ok(first.raw.includes('DKIM-Signature'))
+    assert.equal(second.raw.toString('latin1'), first.raw.toString('latin1'))
+  })
