@@ -1,6 +1,7 @@
 // Batches: when they leave, what fails of them, and how much may wait.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch, BatchFull } from './batch.ts'
 
 test('with an interval between batches the first row leaves at once and all that follow leave together', async () => {
@@ -18,6 +19,20 @@ test('with an interval between batches the first row leaves at once and all that
   assert.deepEqual(await Promise.all(later), [2, 3])
   assert.deepEqual(flushed, [[1], [2, 3]])
   await batch.drained()
+})
+
+test('wherever in a flush the interval ends, nothing is left waiting', async (t) => {
+  for (let stepMs = 0.5; stepMs < 10; stepMs += 0.5) {
+    let nowMs = 0
+    t.mock.method(performance, 'now', () => (nowMs += stepMs))
+    const batch = new Batch({ name: 'test', flush: async (rows: number[]) => rows, minIntervalMs: 10 })
+    const rows = [batch.add(1)]
+    await new Promise((resolve) => setImmediate(resolve))
+    rows.push(batch.add(2))
+    const done = await Promise.race([Promise.all(rows), sleep(1_000, 'left waiting')])
+    assert.deepEqual(done, [1, 2], `with ${stepMs} ms from one look at the clock to the next`)
+    t.mock.restoreAll()
+  }
 })
 
 test('what does not fit into a batch leaves with the next one', async () => {

@@ -95,8 +95,14 @@ export class Batch<Row, Result> {
   }
 
   #flush(): void {
-    while (this.#mayFlush()) void this.#commit(this.#take())
-    if (this.#waiting.length > 0 && this.#waitMs > 0) this.#schedule()
+    while (this.#hasBatch) {
+      // The interval is asked for once: it may end between two askings, and nobody would come back.
+      if (this.#waitMs > 0) {
+        this.#schedule()
+        break
+      }
+      void this.#commit(this.#take())
+    }
     if (this.#waiting.length > 0 || this.#inFlight > 0) return
     for (const resolve of this.#idle.splice(0)) resolve()
   }
@@ -117,9 +123,9 @@ export class Batch<Row, Result> {
     return this.#flushAtMs - performance.now()
   }
 
-  #mayFlush(): boolean {
+  /** Enough waits for a batch, beside those in flight. */
+  get #hasBatch(): boolean {
     if (this.#waiting.length === 0 || this.#inFlight >= this.#options.maxInFlight) return false
-    if (this.#waitMs > 0) return false
     return this.#inFlight === 0 || this.#waiting.length * 2 >= this.#rowsInFlight
   }
 
