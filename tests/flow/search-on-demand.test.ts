@@ -89,7 +89,7 @@ test('search: an inbox without mail is complete at once, and what comes is found
 
 test('hostile 17: many inboxes that one organization searches at once leave another its turn', async (t) => {
   const stage = await setStage(t)
-  const { addUnsearched, file } = stage
+  const { db, addUnsearched, file } = stage
   const names = range(0, 6).map((n) => `inb_many${n}`)
   const many = await addUnsearched(names)
   for (const [i, inbox] of names.entries())
@@ -100,7 +100,10 @@ test('hostile 17: many inboxes that one organization searches at once leave anot
   const one = await addUnsearched(['inb_one'])
   await file([{ n: 9_000, inbox: 'inb_one', text: 'one' }], one)
   const order: string[] = []
+  const hasAsked = async () =>
+    (await db.query(`select from searched_inbox where inbox_id = 'inb_one'`)).length === 1
   const words = async (mails: SearchedMail[]) => {
+    if (order.length === 0) await until('the other organization to have asked', hasAsked)
     order.push(textOf(mails[0]!))
     return mails.map(writeVector)
   }
