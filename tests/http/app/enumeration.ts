@@ -26,7 +26,7 @@ export const questions: Readonly<Record<string, Question>> = {
   reset: { path: '/resets', status: 202, bodyOf: (email) => ({ email }) },
 }
 
-/** Asks in pairs, of an account first; each time of another address, and from another network. */
+/** Asks in pairs, every other one turned round; each time of another address, and from another network. */
 export async function timeQuestion(
   stage: Stage,
   name: string,
