@@ -180,12 +180,12 @@ test('search: an index that nobody used for 30 days goes, and comes back with th
 
 test('search: a database that has an index keeps it when it is updated', async (t) => {
   const stage = await setStage(t)
-  const { db, file, index, find, rows } = stage
+  const { db, file, take, index, find, rows } = stage
   await file(range(0, 50).map((n) => ({ n, text: 'word' })))
   await index()
   // As a database of before has it: inboxes that are indexed, messages that wait, and some of which the outbox has yet to say.
   await file([{ n: 50, text: 'word' }])
-  await db.transaction((tx) => takeNewMessages(tx, { rows: 1_000, items: 1_000 }))
+  await take()
   await file([{ n: 51, text: 'word' }])
   const client = await db.dedicated()
   await client.query('drop table searched_inbox')

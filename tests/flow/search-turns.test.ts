@@ -14,20 +14,8 @@ import { turnAutovacuumOff } from '../support/postgres.ts'
 import { range, setStage } from '../support/search-stage.ts'
 import { until } from '../support/until.ts'
 
-type Stage = Awaited<ReturnType<typeof setStage>>
-
 const textOf = ({ fields }: SearchedMail): string => fields.at(-1)!
 const large = 'large '.repeat(60_000)
-
-/** All that is new begins to wait, once no transaction of another test holds it back; nothing is indexed. */
-async function take({ db }: Stage): Promise<void> {
-  const most = { rows: 256, items: 2_000 }
-  const unread = `select from outbox o join outbox_cursor c on c.name = 'search' and (o.xact, o.seq) > (c.xact, c.seq) limit 1`
-  await until('all that is new to wait', async () => {
-    while ((await db.transaction((tx) => takeNewMessages(tx, most))) > 0);
-    return (await db.query(unread)).length === 0
-  })
-}
 
 test('hostile 2, 17: behind a backlog of large mail another organization is found by search two batches later', async (t) => {
   const stage = await setStage(t)
@@ -36,10 +24,10 @@ test('hostile 2, 17: behind a backlog of large mail another organization is foun
   for (const n of range(0, 30)) await file([{ n, text: large }])
   for (const n of range(0, 8))
     await file(range(100 + n * 100, 200 + n * 100).map((n) => ({ n, text: 'small' })))
-  await take(stage)
+  await stage.take()
   for (let batches = 0; batches < 4; batches++) await indexSome()
   await file([{ n: 2_000, text: 'urgent', inbox: 'inb_other' }], others)
-  await take(stage)
+  await stage.take()
   let batches = 0
   while ((await find('urgent', { inbox: 'inb_other' })).length === 0) {
     assert.ok(batches < 3, 'it is not found after two batches, and one run that begins a part for it')
@@ -69,7 +57,7 @@ test('hostile 17: of many organizations none has a second message indexed before
     }
     return mails.map(() => '')
   }
-  await take(stage)
+  await stage.take()
   await index(words)
   assert.deepEqual([...new Set(had.values())], [3])
 })
@@ -89,7 +77,7 @@ test('hostile 17: messages that cannot be indexed cost their organization its tu
     if (mails.some((mail) => textOf(mail).startsWith('poison'))) throw new NoWords()
     return mails.map(writeVector)
   }
-  await take(stage)
+  await stage.take()
   await indexSome(words)
   await indexSome(words)
   assert.deepEqual(await find('urgent', { inbox: 'inb_other' }), [302, 301, 300])
@@ -215,7 +203,7 @@ test('search: what waits counts as unindexed, and goes with its organization', a
   const since = await lag()
   assert.ok(since)
   await file([{ n: 3, text: 'word', inbox: 'inb_other' }], others)
-  await take(stage)
+  await stage.take()
   assert.deepEqual([await lag(), await rows('search_waiting')], [since, 4])
   for (const table of ownTables)
     while ((await db.transaction((tx) => removeOwnRows(tx, table, organizationId, 2))) > 0);

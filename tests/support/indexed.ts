@@ -2,9 +2,12 @@
 import type { Queryable } from '../../src/postgres/db.ts'
 import { until } from './until.ts'
 
+/** A row for each row of the outbox that the index of words has not looked through. */
+export const unread =
+  "select from outbox o join outbox_cursor c on c.name = 'search' and (o.xact, o.seq) > (c.xact, c.seq)"
+
 /** A row for each that is left for the index of words in a database: in the outbox, of what waits for its turn, and of inboxes that are not complete. */
-export const unindexed = `select from outbox o join outbox_cursor c on c.name = 'search' and (o.xact, o.seq) > (c.xact, c.seq)
-    and exists (select from searched_inbox)
+export const unindexed = `${unread} and exists (select from searched_inbox)
   union all select from search_waiting union all select from searched_inbox where before_id is not null`
 
 /** Runs `indexSome` until it says that it is done, and nothing in this database is left for it. */

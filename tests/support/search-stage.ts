@@ -6,10 +6,11 @@ import { makeSearchable } from '../../src/flow/mailbox/make-searchable.ts'
 import { readQuery, type SearchedMail, writeVector } from '../../src/mail/read/words.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { listMessages } from '../../src/store/message-pages.ts'
-import { writeQuery } from '../../src/store/search.ts'
+import { takeNewMessages, writeQuery } from '../../src/store/search.ts'
 import { beginSearch } from '../../src/store/searched-inboxes.ts'
-import { indexAll } from './indexed.ts'
+import { indexAll, unread } from './indexed.ts'
 import { testDatabase } from './postgres.ts'
+import { until } from './until.ts'
 
 interface Mail {
   /** Becomes the last digits of its id. */
@@ -76,6 +77,14 @@ export async function setStage(t: TestContext, maxConnections = 16) {
   /** One batch, or the beginning of new parts. */
   const indexSome = (words = make) =>
     makeSearchable({ db, log: silentLog, parsePool: { words }, rotation, olderRotation })
+  /** All that is new begins to wait, once no transaction of another test holds it back; nothing is indexed. */
+  const take = async () => {
+    const most = { rows: 256, items: 2_000 }
+    await until('all that is new to wait', async () => {
+      while ((await db.transaction((tx) => takeNewMessages(tx, most))) > 0);
+      return (await db.query(`${unread} limit 1`)).length === 0
+    })
+  }
   const index = async (words = make) => {
     await indexAll(db, () => indexSome(words))
   }
@@ -92,7 +101,19 @@ export async function setStage(t: TestContext, maxConnections = 16) {
     const [row] = await db.query<{ count: number }>(`select count(*) as count from ${table}`)
     return row!.count
   }
-  return { db, organizationId, addOrganization, addUnsearched, activate, file, indexSome, index, find, rows }
+  return {
+    db,
+    organizationId,
+    addOrganization,
+    addUnsearched,
+    activate,
+    file,
+    take,
+    indexSome,
+    index,
+    find,
+    rows,
+  }
 }
 
 export const range = (from: number, until: number) => Array.from({ length: until - from }, (_, i) => from + i)
