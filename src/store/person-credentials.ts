@@ -1,6 +1,6 @@
 // What proves who a person is: a confirmed address, a password, an identity at a provider, links that were mailed.
 import type { PersonId } from '../base/ids.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Tx } from '../postgres/db.ts'
 import type { PersonRow } from './people.ts'
 
 /**
@@ -55,20 +55,6 @@ export async function linkSubject(tx: Tx, id: PersonId, issuer: string, subject:
   const rows = await tx.query(
     `update person set oidc_issuer = $2, oidc_subject = $3 where id = $1 and oidc_subject is null returning id`,
     [id, issuer, subject],
-  )
-  return rows.length > 0
-}
-
-/** Ends all links of the purpose that the person was sent. */
-export async function deleteTokens(tx: Tx, personId: PersonId, purpose: 'confirm' | 'reset'): Promise<void> {
-  await tx.query('delete from person_token where person_id = $1 and purpose = $2', [personId, purpose])
-}
-
-/** Whether somebody is behind a link that can still be used. */
-export async function isGoodToken(db: Queryable, hash: Buffer, purpose: 'reset', at: Date): Promise<boolean> {
-  const rows = await db.query(
-    'select from person_token where token_hash = $1 and purpose = $2 and expires_at > $3 and person_id is not null',
-    [hash, purpose, at],
   )
   return rows.length > 0
 }

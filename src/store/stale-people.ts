@@ -9,7 +9,7 @@ const stale: Readonly<Record<string, string>> = {
   // A day longer than anyone could go on with one.
   session: `ended_at < $1::timestamptz - interval '1 day' or last_used_at < $1::timestamptz - interval '31 days'`,
   person: `confirmed_at is null and created_at < $1::timestamptz - interval '30 days'
-    and not exists (select from person_token t where t.person_id = person.id)
+    and not exists (select from person_token t where t.person_id = person.id or t.email = person.email)
     and not exists (select from member m where m.person_id = person.id)`,
 }
 

@@ -15,12 +15,8 @@ import {
 import { findMember } from '../../store/members.ts'
 import { lockOrganization } from '../../store/organizations.ts'
 import { findPersonByEmail, insertPerson, type MemberRole, type PersonRow } from '../../store/people.ts'
-import {
-  confirmPerson,
-  deleteTokens,
-  updatePassword,
-  updatePersonName,
-} from '../../store/person-credentials.ts'
+import { confirmPerson, updatePassword, updatePersonName } from '../../store/person-credentials.ts'
+import { deleteTokens } from '../../store/person-tokens.ts'
 import { recordDeed } from '../audit.ts'
 import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'

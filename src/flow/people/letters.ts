@@ -25,19 +25,12 @@ export function knownLetter(link: string): Letter {
   ])
 }
 
+/** To any address: the same with an account and without. */
 export function resetLetter(link: string): Letter {
   return letter('Choose a new password', [
     'Somebody, hopefully you, asked for a new password for this address at Posthorn. This link lets you choose one, and ends all your sessions:',
     link,
-    `It works once, for one hour. ${ignore}`,
-  ])
-}
-
-/** To an address without an account that a new password was asked for. */
-export function unknownLetter(link: string): Letter {
-  return letter('There is no account for this address', [
-    'Somebody, hopefully you, asked for a new password for this address at Posthorn. It has no account here; perhaps you have one under another address:',
-    link,
+    'It works once, for one hour. If this address has no account here, the link says so; perhaps you have one under another address.',
     ignore,
   ])
 }

@@ -10,11 +10,11 @@ import { isInvited } from '../../store/invitations.ts'
 import { findPersonByEmail, insertPerson, type PersonRow } from '../../store/people.ts'
 import {
   confirmPerson,
-  deleteTokens,
   findPersonBySubject,
   linkSubject,
   updatePassword,
 } from '../../store/person-credentials.ts'
+import { deleteTokens } from '../../store/person-tokens.ts'
 import { recordOwnDeed } from '../audit.ts'
 
 export interface OidcSettings {

@@ -4,19 +4,12 @@ import { ServiceError } from '../../base/errors.ts'
 import type { PersonId } from '../../base/ids.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { findPersonByEmail } from '../../store/people.ts'
-import {
-  confirmPerson,
-  deleteTokens,
-  isGoodToken,
-  lockPerson,
-  updatePassword,
-} from '../../store/person-credentials.ts'
-import { insertToken, takeToken } from '../../store/person-tokens.ts'
+import { confirmPerson, lockPerson, updatePassword } from '../../store/person-credentials.ts'
+import { deleteTokens, findToken, insertToken, takeToken } from '../../store/person-tokens.ts'
 import { endSessions } from '../../store/sessions.ts'
 import { recordOwnDeed } from '../audit.ts'
 import type { Guard } from './guard.ts'
-import { resetLetter, unknownLetter } from './letters.ts'
+import { resetLetter } from './letters.ts'
 import { networkOf } from './network.ts'
 import type { Passwords } from './passwords.ts'
 import type { Post } from './post.ts'
@@ -24,8 +17,13 @@ import type { PageAddress } from './sign-up.ts'
 import { hashToken, newToken } from './tokens.ts'
 
 const resetMs = 3_600_000
+const noAccount =
+  'There is no account for this address. Sign up with it, or ask for a link to the address of your account.'
 
-/** Mails a link to the address; where it has no account it is mailed that. Both write one row and send one mail. */
+/**
+ * Mails a link to the address. Security: whether it has an account is asked when the link is used, and not before, so that
+ * no answer, time or load tells.
+ */
 export async function askReset(
   { db, clock, guard, post }: { db: Db; clock: Clock; guard: Guard; post: Post },
   given: string,
@@ -36,13 +34,11 @@ export async function askReset(
   if (!(await guard.mayWrite('reset', email))) return
   const createdAt = clock.now()
   const { token, hash } = newToken()
-  const person = await db.transaction(async (tx) => {
-    const found = await findPersonByEmail(tx, email)
-    const expiresAt = new Date(createdAt.getTime() + resetMs)
-    await insertToken(tx, { hash, purpose: 'reset', personId: found?.id ?? null, createdAt, expiresAt })
-    return found
-  })
-  await post.send(email, person ? resetLetter(`${pages}/reset#${token}`) : unknownLetter(`${pages}/sign-up`))
+  const expiresAt = new Date(createdAt.getTime() + resetMs)
+  await db.transaction((tx) =>
+    insertToken(tx, { hash, purpose: 'reset', personId: null, email, createdAt, expiresAt }),
+  )
+  await post.send(email, resetLetter(`${pages}/reset#${token}`))
 }
 
 /** Sets the password of the person behind the link, who has proved the address by it; all their sessions end. */
@@ -54,8 +50,9 @@ export async function completeReset(
   const { db, clock, guard, passwords } = deps
   const hash = hashToken(token)
   // Asked before a password is hashed: that is not to be had for a guess.
-  const isGood = hash && (await isGoodToken(db, hash, 'reset', clock.now()))
-  if (!hash || !isGood) throw new ServiceError('link_expired')
+  const found = hash && (await findToken(db, hash, 'reset', clock.now()))
+  if (!hash || !found) throw new ServiceError('link_expired')
+  if (!found.personId) throw new ServiceError('sign_in_failed', noAccount)
   const passwordHash = await passwords.hash(networkOf(ip), password)
   const person = await db.transaction((tx) => takeReset(tx, { hash, passwordHash, ip, at: clock.now() }))
   await guard.forgive(person.email)

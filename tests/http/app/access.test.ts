@@ -201,11 +201,24 @@ test('a new password by mail ends every session and every other link, and lets i
   assert.equal((await visitor().signIn(email, chosen)).person.email, email)
 })
 
-test('a new password for an address that nobody has is answered the same, and its owner is told', async () => {
-  const { status, body } = await visitor().post('/resets', { email: 'nobody-here@far.test' })
-  assert.deepEqual([status, body], [202, {}])
-  const [letter] = await lettersTo(stage, 'nobody-here@far.test')
-  assert.equal(letter!.subject, 'There is no account for this address')
+test('a new password for an address that nobody has is answered and mailed the same, and its link says so', async () => {
+  const [nobody, somebody] = ['nobody-here@far.test', 'somebody-here@far.test']
+  await visitor().signUp(somebody)
+  const letters: string[] = []
+  for (const email of [nobody, somebody]) {
+    const { status, body } = await visitor().post('/resets', { email })
+    assert.deepEqual([status, body], [202, {}])
+    const { subject, text } = (await lettersTo(stage, email)).at(-1)!
+    letters.push(`${subject}\n${text.replace(/#\S+/, '')}`)
+  }
+  assert.equal(letters[0], letters[1])
+  const token = await lastToken(stage, nobody)
+  const refused = await visitor().post('/resets/complete', { token, password })
+  assert.deepEqual([refused.status, refused.body.error], [401, 'sign_in_failed'])
+  assert.match(refused.body.message, /no account for this address/)
+  // Who signs up within the hour has proved the address by the same mailbox.
+  await visitor().post('/sign-up', { email: nobody, password, name: 'Late' })
+  assert.equal((await visitor().enter('/resets/complete', { token, password })).person.email, nobody)
 })
 
 test('a link for a new password ends after an hour', async () => {

@@ -121,7 +121,7 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
   api.post(
     '/v1/resets/complete',
     {
-      config: { session: 'none', refusals: ['link_expired'] },
+      config: { session: 'none', refusals: ['link_expired', 'sign_in_failed'] },
       schema: {
         ...{
           ...noQuery,
