@@ -29,7 +29,10 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
     'The API key in the header x-api-key is missing, wrong, expired or revoked, or may not be used from this address.',
   ],
   session_required: [401, 'Nobody is signed in, or the session has ended. Sign in.'],
-  sign_in_failed: [401, 'The address and the password do not belong together.'],
+  sign_in_failed: [
+    401,
+    'The address and the password do not belong together, or the address is not confirmed yet.',
+  ],
   wrong_origin: [403, 'The request does not come from a page of this service that is signed in.'],
   not_an_owner: [403, 'Only an owner of the organization may do this.'],
   marketing_not_available: [403, 'Marketing mail is not available on this deployment.'],

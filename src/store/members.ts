@@ -25,6 +25,15 @@ export async function listMembers(db: Queryable, organizationId: OrganizationId)
   )
 }
 
+/** In one statement, whether or not the address has an account. */
+export async function isMember(tx: Tx, organizationId: OrganizationId, email: string): Promise<boolean> {
+  const rows = await tx.query(
+    'select from member m join person p on p.id = m.person_id where m.organization_id = $1 and p.email = $2',
+    [organizationId, email],
+  )
+  return rows.length > 0
+}
+
 /** A member as the organization's row lock leaves them: the caller holds it. */
 export async function findMember(
   tx: Tx,

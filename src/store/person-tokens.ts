@@ -21,8 +21,12 @@ export async function insertToken(tx: Tx, row: PersonToken): Promise<void> {
   )
 }
 
-/** Whom a token is for: the person that it names, or who has its address now. */
-const holder = 'coalesce(person_id, (select id from person p where p.email = person_token.email))'
+/**
+ * Whom a token is for: the person that it names, or who has its address. Security: not who has proved that address since, for
+ * a link that was mailed to nobody may have been passed on as harmless.
+ */
+const holder = `coalesce(person_id, (select id from person p where p.email = person_token.email
+  and (p.confirmed_at is null or p.confirmed_at <= person_token.created_at)))`
 
 /** Whom the token is for; null where there is none of the purpose that is still good. */
 export async function findToken(

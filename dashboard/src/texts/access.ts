@@ -53,7 +53,8 @@ export const access = {
     lead: 'We send a link to your address. It is good for a short time, and once.',
     submit: 'Send the link',
     sentTitle: 'Look into your mail',
-    sent: (email: string) => `If ${email} has an account, a link to a new password is on its way to it.`,
+    sent: (email: string) =>
+      `We have written to ${email}. The link in it leads to a new password, if the address has an account.`,
     newTitle: 'Choose a new password',
     newLead: 'It signs you in here, and ends your other sessions.',
     newSubmit: 'Set the password',

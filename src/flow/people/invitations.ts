@@ -12,7 +12,7 @@ import {
   putInvitation,
   takeInvitation,
 } from '../../store/invitations.ts'
-import { findMember } from '../../store/members.ts'
+import { findMember, isMember } from '../../store/members.ts'
 import { lockOrganization } from '../../store/organizations.ts'
 import { findPersonByEmail, insertPerson, type MemberRole, type PersonRow } from '../../store/people.ts'
 import { confirmPerson, updatePassword, updatePersonName } from '../../store/person-credentials.ts'
@@ -76,8 +76,7 @@ export async function invite(
 }
 
 async function requireRoom(tx: Tx, { organizationId, email, createdAt }: InvitationRow): Promise<void> {
-  const person = await findPersonByEmail(tx, email)
-  if (person && (await findMember(tx, organizationId, person.id)))
+  if (await isMember(tx, organizationId, email))
     throw new ServiceError('address_taken', `${email} is a member already.`)
   const pending = (await listInvitations(tx, organizationId, createdAt)).filter((row) => row.email !== email)
   if (pending.length >= maxInvitations)

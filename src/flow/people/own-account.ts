@@ -5,6 +5,7 @@ import type { PersonId, SessionId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findPerson } from '../../store/people.ts'
 import { lockPerson, updatePassword, updatePersonName } from '../../store/person-credentials.ts'
+import { deleteTokens } from '../../store/person-tokens.ts'
 import { endSessions } from '../../store/sessions.ts'
 import { recordOwnDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
@@ -25,7 +26,7 @@ export async function renamePerson(
   await untilKnownEverywhere()
 }
 
-/** Changes the password, for who knows the present one where there is one. All other sessions end. */
+/** Changes the password, for who knows the present one where there is one. All other sessions and mailed links end. */
 export async function changePassword(
   deps: Deps & { guard: Guard; passwords: Passwords },
   { personId, sessionId, ip }: { personId: PersonId; sessionId: SessionId; ip: string },
@@ -42,6 +43,7 @@ export async function changePassword(
     if (person?.passwordHash !== before.passwordHash) throw new ServiceError('sign_in_failed')
     const at = clock.now()
     await updatePassword(tx, personId, passwordHash)
+    await deleteTokens(tx, personId, 'reset')
     await endSessions(tx, personId, sessionId, at)
     await recordOwnDeed(tx, before, ip, { action: 'password.changed', at })
   })

@@ -8,6 +8,7 @@ import { confirmPerson, lockPerson, updatePassword } from '../../store/person-cr
 import { deleteTokens, findToken, insertToken, takeToken } from '../../store/person-tokens.ts'
 import { endSessions } from '../../store/sessions.ts'
 import { recordOwnDeed } from '../audit.ts'
+import { untilKnownEverywhere } from '../known-everywhere.ts'
 import type { Guard } from './guard.ts'
 import { resetLetter } from './letters.ts'
 import { networkOf } from './network.ts'
@@ -18,7 +19,7 @@ import { hashToken, newToken } from './tokens.ts'
 
 const resetMs = 3_600_000
 const noAccount =
-  'There is no account for this address. Sign up with it, or ask for a link to the address of your account.'
+  'There is no account for this address, or it is newer than the link. Ask for a new link, or for one to another address of yours.'
 
 /**
  * Mails a link to the address. Security: whether it has an account is asked when the link is used, and not before, so that
@@ -56,6 +57,7 @@ export async function completeReset(
   const passwordHash = await passwords.hash(networkOf(ip), password)
   const person = await db.transaction((tx) => takeReset(tx, { hash, passwordHash, ip, at: clock.now() }))
   await guard.forgive(person.email)
+  await untilKnownEverywhere()
   return person.id
 }
 

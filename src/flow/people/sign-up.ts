@@ -30,7 +30,7 @@ const confirmMs = 24 * 3_600_000
 
 /**
  * Notes the person and mails the link that confirms the address; an address that has an account is mailed that it has. Both
- * hash a password, write the same rows and send one mail.
+ * hash a password, write a token and send one mail; `tests/hostile/enumeration.ts` measures that no time tells them apart.
  */
 export async function signUp(
   deps: SignUpDeps,
@@ -70,20 +70,6 @@ async function noteSignUp(
   const expiresAt = new Date(row.createdAt.getTime() + (known ? 0 : confirmMs))
   await insertToken(tx, { hash, purpose: 'confirm', personId, createdAt: row.createdAt, expiresAt })
   return { token, isKnown: id === null }
-}
-
-/** Mails another link to somebody who knows their password and has not confirmed the address. */
-export async function confirmAgain(
-  { db, clock, guard, post }: Omit<SignUpDeps, 'passwords'>,
-  { id: personId, email }: { id: PersonId; email: string },
-  pages: PageAddress,
-): Promise<void> {
-  if (!(await guard.mayWrite('confirm', email))) return
-  const { token, hash } = newToken()
-  const createdAt = clock.now()
-  const expiresAt = new Date(createdAt.getTime() + confirmMs)
-  await db.transaction((tx) => insertToken(tx, { hash, purpose: 'confirm', personId, createdAt, expiresAt }))
-  await post.send(email, confirmationLetter(`${pages}/confirm#${token}`))
 }
 
 /** The person behind the link, whose address is proved now; the link is used up. */

@@ -12,12 +12,18 @@ interface Question {
   path: string
   status: number
   bodyOf(email: string): object
+  /** The addresses without an account have been signed up with this password, and not confirmed. */
+  signedUpWith?: string
 }
 
 export const questions: Readonly<Record<string, Question>> = {
   'sign-in': {
     ...{ path: '/session', status: 401 },
     bodyOf: (email) => ({ email, password: 'not the password' }),
+  },
+  'sign-in of who has just signed up': {
+    ...{ path: '/session', status: 401, signedUpWith: 'another password' },
+    bodyOf: (email) => ({ email, password: 'another password' }),
   },
   'sign-up': {
     ...{ path: '/sign-up', status: 202 },
@@ -30,10 +36,14 @@ export const questions: Readonly<Record<string, Question>> = {
 export async function timeQuestion(
   stage: Stage,
   name: string,
-  { path, status, bodyOf }: Question,
+  { path, status, bodyOf, signedUpWith }: Question,
   pairs: number,
 ): Promise<PairedTimes> {
-  await addPeople(stage, name, pairs)
+  const addresses = (of: (name: string, n: number) => string) =>
+    Array.from({ length: pairs }, (_, n) => of(name, n))
+  await addPeople(stage, addresses(knownAddress), { password, confirmedAt: stage.clock.now() })
+  if (signedUpWith)
+    await addPeople(stage, addresses(unknownAddress), { password: signedUpWith, confirmedAt: null })
   // One connection for all, so that none of them pays for it.
   const visitor = new Visitor(stage)
   let networks = 0
@@ -44,23 +54,28 @@ export async function timeQuestion(
     const answer = await visitor.post(path, bodyOf(email))
     if (answer.status !== status) throw new Error(`${path} of ${email}: ${JSON.stringify(answer.body)}`)
   }
-  for (let n = 0; n < 3; n++) await ask(`warm-${name}-${n}@far.test`)
+  for (let n = 0; n < 3; n++) await ask(`warm-${slug(name)}-${n}@far.test`)
   return await timePairs(
     pairs,
     (n) => ask(knownAddress(name, n)),
-    (n) => ask(`nobody-${name}-${n}@far.test`),
+    (n) => ask(unknownAddress(name, n)),
   )
 }
 
-const knownAddress = (name: string, n: number) => `someone-${name}-${n}@far.test`
+const slug = (name: string) => name.replaceAll(' ', '-')
+const knownAddress = (name: string, n: number) => `someone-${slug(name)}-${n}@far.test`
+const unknownAddress = (name: string, n: number) => `nobody-${slug(name)}-${n}@far.test`
 
-async function addPeople({ db, clock }: Stage, name: string, count: number): Promise<void> {
+async function addPeople(
+  { db, clock }: Stage,
+  emails: string[],
+  { password, confirmedAt }: { password: string; confirmedAt: Date | null },
+): Promise<void> {
   const passwordHash = await new Passwords().hash('n', password)
-  const at = clock.now()
   await db.transaction(async (tx) => {
-    for (let n = 0; n < count; n++) {
-      const row = { id: newUuid<PersonId>(), email: knownAddress(name, n), name: 'Someone', passwordHash }
-      await insertPerson(tx, { ...row, confirmedAt: at, createdAt: at })
+    for (const email of emails) {
+      const row = { id: newUuid<PersonId>(), email, name: 'Someone', passwordHash }
+      await insertPerson(tx, { ...row, confirmedAt, createdAt: clock.now() })
     }
   })
 }

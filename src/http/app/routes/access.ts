@@ -90,8 +90,7 @@ function addSignIn(api: Api, deps: AppDeps): void {
       },
     },
     async (request, reply) => {
-      const where = { ip: addressOf(request), pages: pagesOf(deps, request) }
-      const personId = await signInByPassword(deps, request.body, where)
+      const personId = await signInByPassword(deps, request.body, addressOf(request))
       return await signIn(deps, request, reply, { personId })
     },
   )
@@ -104,7 +103,8 @@ function addReset(api: Api, deps: AppDeps): void {
       config: { session: 'none', refusals: ['too_many_attempts'] },
       schema: {
         ...{ ...noQuery, operationId: 'askReset', summary: 'Ask for a new password' },
-        description: 'Mails a link to the address. The answer is the same where the address has no account.',
+        description:
+          'Mails a link to the address. The answer and the mail are the same where the address has no account; the link says so.',
         body: ResetRequest.ref,
         response: { 202: Mailed.ref },
       },
@@ -128,7 +128,8 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
           operationId: 'completeReset',
           summary: 'Set a new password by its link, and sign in',
         },
-        description: 'All sessions that there were end.',
+        description:
+          'All sessions that there were end. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
         body: ResetCompletion.ref,
         response: { 200: SessionView.ref },
       },
