@@ -82,8 +82,7 @@ test('check 65: /docs shows the fields and the scope of a send at once, and its 
   assert.ok(first.decodedBodySize > 1_000_000 && first.encodedBodySize < first.decodedBodySize / 2.5)
   assert.ok(first.transferSize >= first.encodedBodySize)
   t.diagnostic(`script: ${first.encodedBodySize} of ${first.decodedBodySize} bytes`)
-  await page.evaluate('void (window.isOld = true, location.reload())')
-  await until('the page anew', () => page.evaluate<boolean>('window.isOld === undefined'))
+  await page.reload()
   await shown()
   // What stands in the cache is not transferred.
   assert.equal((await loaded()).transferSize, 0)

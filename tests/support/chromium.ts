@@ -21,6 +21,8 @@ export interface Page {
   complaints: string[]
   /** The value of an expression in the page. */
   evaluate<Value>(expression: string): Promise<Value>
+  /** Loads the page again, and resolves once it is: an expression asked for in between would be answered by an error. */
+  reload(): Promise<void>
   /** A PNG of what is seen. */
   screenshot(): Promise<Buffer>
 }
@@ -57,12 +59,19 @@ export async function openPage(scope: Scope, url: string): Promise<Page> {
   await until('the page', () => browser.sessionId)
   for (const part of ['Network', 'Runtime', 'Log', 'Page']) await browser.ask(`${part}.enable`)
   await browser.ask('Page.navigate', { url })
+  const evaluate = async (expression: string) => {
+    const answer = await browser.ask('Runtime.evaluate', { expression, returnByValue: true })
+    return (answer['result'] as { value: never }).value
+  }
   return {
     requests: browser.requests,
     complaints: browser.complaints,
-    evaluate: async (expression) => {
-      const answer = await browser.ask('Runtime.evaluate', { expression, returnByValue: true })
-      return (answer['result'] as { value: never }).value
+    evaluate,
+    reload: async () => {
+      await until('the page', () => evaluate(`document.readyState === 'complete'`))
+      const { loads } = browser
+      await browser.ask('Page.reload')
+      await until('the page anew', () => browser.loads > loads)
     },
     screenshot: async () => {
       const { data } = await browser.ask('Page.captureScreenshot')
@@ -86,6 +95,7 @@ class DevTools {
   readonly requests: string[] = []
   readonly complaints: string[] = []
   sessionId = ''
+  loads = 0
   #socket: WebSocket | null = null
   #next = 0
   readonly #waiting = new Map<number, (message: Message) => void>()
@@ -120,6 +130,7 @@ class DevTools {
     }
     const params = message.params as Record<string, Record<string, unknown>>
     if (message.method === 'Target.attachedToTarget') this.sessionId = String(params['sessionId'])
+    if (message.method === 'Page.loadEventFired') this.loads++
     if (message.method === 'Network.requestWillBeSent') this.requests.push(String(params['request']!['url']))
     if (message.method === 'Runtime.exceptionThrown')
       this.complaints.push(JSON.stringify(params['exceptionDetails']))
