@@ -11,6 +11,7 @@ import { LinkedText } from '../../parts/linked-text.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { MailSource } from '../../parts/mail-source.tsx'
 import { Segments } from '../../parts/segments.tsx'
+import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { Time } from '../../parts/time.tsx'
 import { captured } from '../../texts/captured.ts'
 import { Column } from '../mail/column.tsx'
@@ -62,7 +63,7 @@ function Letter({ mail }: { mail: CapturedMail }) {
       <div className="flex">
         <Segments label={captured.views} options={options} value={view} onChange={setView} />
       </div>
-      <Suspense fallback={null}>{views[view](mail)}</Suspense>
+      <Suspense fallback={<SkeletonRows />}>{views[view](mail)}</Suspense>
     </div>
   )
 }

@@ -12,7 +12,7 @@ import { VirtualList } from '../../parts/virtual-list.tsx'
 import { captured } from '../../texts/captured.ts'
 import { lists } from '../../texts/lists.ts'
 import { parts } from '../../texts/parts.ts'
-import { Column } from '../mail/column.tsx'
+import { Column, WaitingColumn } from '../mail/column.tsx'
 import { CapturedRowLink, capturedRowPx } from './captured-row.tsx'
 import { capturedListQuery, isNotCapturing } from './queries.ts'
 
@@ -56,7 +56,7 @@ export function Captured() {
         </VirtualList>
       </Column>
       {capturedId ? (
-        <Suspense fallback={<div className="flex-1" />}>
+        <Suspense fallback={<WaitingColumn />}>
           <CapturedMailView key={capturedId} capturedId={capturedId} />
         </Suspense>
       ) : (

@@ -1,6 +1,7 @@
 // What a message says: as HTML, as text, by its header fields, or as it came.
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import { classes } from '../../parts/classes.ts'
+import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { reading } from '../../texts/reading.ts'
 import type { Message } from './mail-queries.ts'
 import { TextBody } from './text-body.tsx'
@@ -52,7 +53,7 @@ export function Body({ message }: { message: Message }) {
         </fieldset>
       )}
       {message.truncated && <p className="text-sm text-wait">{reading.truncated}</p>}
-      <Suspense fallback={null}>{views[view](message)}</Suspense>
+      <Suspense fallback={<SkeletonRows />}>{views[view](message)}</Suspense>
     </div>
   )
 }

@@ -4,6 +4,7 @@ import { ArrowLeft } from 'lucide-react'
 import { type ReactNode, useId } from 'react'
 import { IconButton } from '../../parts/button.tsx'
 import { classes } from '../../parts/classes.ts'
+import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { mail } from '../../texts/mail.ts'
 
 interface ColumnProps {
@@ -38,5 +39,14 @@ export function Column({ title, head, actions, onBack, below, className, childre
       {below}
       <div className="min-h-0 flex-1">{children}</div>
     </section>
+  )
+}
+
+/** Where a column comes once its code is here. */
+export function WaitingColumn() {
+  return (
+    <div className="min-w-0 flex-1">
+      <SkeletonRows count={6} />
+    </div>
   )
 }

@@ -9,6 +9,7 @@ import { useShortcut } from '../../parts/shortcut.ts'
 import { useTitle } from '../../parts/use-title.ts'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
+import { WaitingColumn } from './column.tsx'
 import { Inboxes } from './inboxes.tsx'
 import { inboxesQuery } from './mail-queries.ts'
 import { useGo, usePlace } from './place.ts'
@@ -47,7 +48,7 @@ export function Mail() {
         !isEmpty && <Nothing what="inbox" />
       )}
       {inboxId && threadId && (
-        <Suspense fallback={<div className="flex-1" />}>
+        <Suspense fallback={<WaitingColumn />}>
           <ThreadView key={threadId} inboxId={inboxId} threadId={threadId} />
         </Suspense>
       )}
