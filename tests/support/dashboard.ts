@@ -125,11 +125,13 @@ export async function openPages(
 }
 
 /** Colours are what they are, and not on their way there. */
-const standStill = `(() => {
-  const still = new CSSStyleSheet()
-  still.replaceSync('*, ::before, ::after { transition: none !important; animation: none !important }')
-  document.adoptedStyleSheets.push(still)
-})()`
+export async function standStill(page: Page): Promise<void> {
+  await page.evaluate(`(() => {
+    const still = new CSSStyleSheet()
+    still.replaceSync('*, ::before, ::after { transition: none !important; animation: none !important }')
+    document.adoptedStyleSheets.push(still)
+  })()`)
+}
 
 /** What axe finds. A theme changes colours and nothing else, so in the second one it looks at these alone. */
 export async function violationsOf(page: Page, theme: 'light' | 'dark'): Promise<string[]> {
@@ -146,7 +148,7 @@ export async function violationsOf(page: Page, theme: 'light' | 'dark'): Promise
 /** What axe finds on the page as it stands, in both themes. */
 export async function audit(page: Page): Promise<string[]> {
   await page.evaluate(readFileSync(axe, 'utf8'))
-  await page.evaluate(standStill)
+  await standStill(page)
   const found: string[] = []
   for (const theme of ['light', 'dark'] as const) {
     await page.evaluate(`document.documentElement.dataset.theme = '${theme}'`)

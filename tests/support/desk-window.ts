@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Page } from 'playwright-core'
-import { launchBrowser, violationsOf } from './dashboard.ts'
+import { launchBrowser, standStill, violationsOf } from './dashboard.ts'
 import { createCaller, type Posthorn, startPosthorn } from './service.ts'
 import { type Scope, until } from './until.ts'
 
@@ -43,6 +43,7 @@ export async function openWindow(scope: Scope, url: string, widthPx: number): Pr
   const folder = picturesFolder(scope)
   const judge = async (name: string) => {
     const found: string[] = []
+    await standStill(page)
     for (const theme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' })
       await page.evaluate('new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))')
