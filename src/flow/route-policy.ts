@@ -15,6 +15,18 @@ export interface RoutePolicy {
   isLocal(domain: string): boolean
 }
 
+/** A node of ours that stops is back by then, or another takes its mail. */
+const insideStepsMs = [1_000, 5_000, 15_000]
+
+/**
+ * The waits between attempts of a queue's mail. Mail that does not leave this deployment is tried by shorter ones first:
+ * nodes are updated one by one, and the way to one that stops is not blocked for as long as the way to a stranger.
+ */
+export function retryScheduleOf(route: string, scheduleMs: readonly number[]): readonly number[] {
+  const isInside = route === specialRoutes.local || route === specialRoutes.capture
+  return isInside ? [...insideStepsMs.filter((stepMs) => stepMs < scheduleMs[0]!), ...scheduleMs] : scheduleMs
+}
+
 /** The key of the queue for a recipient's domain; a customer's is local only where its MX is proved to be ours. */
 export function routeOf(policy: RoutePolicy, domain: string, proved: ProvedDomain | null): string {
   if (policy.isLocal(domain) || proved?.inbound) return specialRoutes.local

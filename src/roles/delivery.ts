@@ -14,7 +14,7 @@ import { loadSigningKeys } from '../flow/domains/managed-keys.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Capture } from '../flow/receiving/capture.ts'
 import { ownNameOf } from '../flow/receiving/own-name.ts'
-import { moveDeliveries, specialRoutes } from '../flow/route-policy.ts'
+import { moveDeliveries, retryScheduleOf, specialRoutes } from '../flow/route-policy.ts'
 import type { SendsAtHand } from '../flow/sending/at-hand.ts'
 import type { Foundation } from '../foundation.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
@@ -67,7 +67,7 @@ export async function startDelivery(
     },
   })
   const due = new DueRoutes({
-    retryScheduleMs: settings.retryScheduleMs,
+    retryScheduleOf: (route) => retryScheduleOf(route, settings.retryScheduleMs),
     verbsFor: courier.verbsFor.bind(courier),
     maxConnectionsOf: (route) => (special.includes(route) ? maxConnections.special : maxConnections.domain),
     ownRoutes: special,

@@ -20,7 +20,8 @@ export interface DueRoutesOptions<Job> {
   ownRoutes: readonly string[]
   /** Routes that are left alone, whatever waits in them. */
   isHeldBack(route: string): boolean
-  retryScheduleMs: number[]
+  /** How long a route's way stays blocked, failure after failure. */
+  retryScheduleOf(route: string): readonly number[]
 }
 
 /** A walk through all queues is made in steps; between two of them hinted queues are searched for. */
@@ -80,14 +81,14 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
   }
 
   createWorker(route: RouteRow, { mayFinish, onRoom, ...rest }: LeaseTerms): RouteWorker<Job> {
-    const { verbsFor, maxConnectionsOf, retryScheduleMs } = this.#options
+    const { verbsFor, maxConnectionsOf, retryScheduleOf } = this.#options
     return new RouteWorker({
       route,
       organizationId: this.#purposes.get(route.key) ?? null,
       verbs: verbsFor(route, mayFinish),
       maxConnections: maxConnectionsOf(route.key),
       onOpened: onRoom,
-      retryScheduleMs,
+      retryScheduleMs: retryScheduleOf(route.key),
       ...rest,
     })
   }

@@ -51,7 +51,7 @@ export interface RouteWorkerOptions<Job> {
   idleMs: number
   /** Called once a message has gone out. */
   onOpened(): void
-  retryScheduleMs: number[]
+  retryScheduleMs: readonly number[]
   clock: Clock
   log: Log
 }

@@ -12,7 +12,7 @@ import { checkNodes } from '../../src/cli/doctor/checks.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { lockClasses } from '../../src/postgres/locks.ts'
 import { isNodeLock, listNodeAddresses } from '../../src/store/nodes.ts'
-import { Api } from '../support/api.ts'
+import { Api, type Submission } from '../support/api.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, untilStates, urlOf } from '../support/node.ts'
 import { inherited, run, startPosthorn } from '../support/service.ts'
@@ -258,4 +258,18 @@ test('hostile 13: nodes whose machines’ clocks are an hour apart are one deplo
   ]
   const { secret } = await right.cli<{ secret: string }>(words)
   assert.equal((await new Api(() => late.http, secret).call('/v1/me')).status, 200)
+})
+
+test('mail for our own domains leaves within seconds of a node that takes it', async (t) => {
+  const place = await makePlace(t)
+  const first = await startNode(place, { roles: ['api', 'delivery', 'jobs'] })
+  const { api } = await first.createCaller()
+  const [from, to] = [await api.createInbox(), await api.createInbox()]
+  const { submission } = await send(api, from, [to.address])
+  await until('the way to be blocked', async () => {
+    const { recipients } = await api.want<Submission>(`/v1/submissions/${submission.id}`)
+    return recipients[0]!.response?.includes('no node takes mail')
+  })
+  await startNode(place, { roles: ['mx'] })
+  await untilStates(api, submission.id, 'delivered')
 })

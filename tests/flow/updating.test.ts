@@ -150,6 +150,7 @@ test('nodes are updated one by one: an old one works on over the schema of the n
   const { secret, api } = await createCaller(old)
   const [from, to] = [await api.createInbox(), await api.createInbox()]
   const loads = [new Load(old, { secret, from, to })]
+  t.after(() => Promise.all(loads.map((load) => load.end())))
   await untilWorked(old, ['accepted', 'received', 'filed', 'attempted'])
 
   const updated = await startPosthorn(t, { env: stage.env })

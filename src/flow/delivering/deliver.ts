@@ -29,6 +29,7 @@ import {
   readContents,
 } from '../../store/deliveries.ts'
 import { findRaw } from '../../store/raws.ts'
+import { retryScheduleOf } from '../route-policy.ts'
 import type { SendingIdentities, SendingIdentity } from './sending-identity.ts'
 
 export interface DeliveryDeps {
@@ -163,7 +164,11 @@ export function unwritten(
     const end =
       ownFaults >= maxOwnFaults
         ? { status: 'failed' as const, dueAt: null, failureCode: 'internal_error' }
-        : { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
+        : {
+            status: 'deferred' as const,
+            dueAt: nextAttempt(deps.retryScheduleMs, delivery, at),
+            failureCode: null,
+          }
     const facts = { type: end.status, at, attempt: delivery.attempts, classification: 'other' }
     const outcome = { ...unspoken, ...facts, queuedAt: firstTaken(delivery) }
     return { ...claimKeyOf(job, delivery), ...end, response: notWritten, ownFaults, outcome }
@@ -278,7 +283,11 @@ function withhold(deps: DeliveryDeps, job: DeliveryJob, reason: 'unproved' | 'go
     const end =
       reason === 'gone'
         ? { status: 'failed' as const, dueAt: null, failureCode: 'cancelled' }
-        : { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
+        : {
+            status: 'deferred' as const,
+            dueAt: nextAttempt(deps.retryScheduleMs, delivery, at),
+            failureCode: null,
+          }
     return { ...claimKeyOf(job, delivery), ...end, response: null, outcome }
   })
 }
@@ -306,7 +315,8 @@ function resultOf(
     ...{ at, beganAt, attempt: delivery.attempts, remote, queuedAt: firstTaken(delivery) },
     conversation: writeConversation(said, beganMs),
   }
-  const deferral = { status: 'deferred' as const, dueAt: nextAttempt(deps, delivery, at), failureCode: null }
+  const dueAt = nextAttempt(retryScheduleOf(job.route, deps.retryScheduleMs), delivery, at)
+  const deferral = { status: 'deferred' as const, dueAt, failureCode: null }
   if (result.outcome === 'unknown') {
     // Lost between the end of the message and its reply: it may have been taken, and is tried again all the same.
     const outcome = { ...tried, type: 'deferred', enhancedStatus: null, classification: 'network' }
@@ -335,9 +345,9 @@ function firstTaken({ attempts, queuedAt }: ClaimedDelivery): Date | null {
 
 /** By the schedule, but never past the end of the lifetime, when it is given up. */
 function nextAttempt(
-  { retryScheduleMs }: DeliveryDeps,
+  scheduleMs: readonly number[],
   { attempts, expiresAt }: ClaimedDelivery,
   at: Date,
 ): Date {
-  return new Date(Math.min(at.getTime() + backoffMs(retryScheduleMs, attempts), expiresAt.getTime()))
+  return new Date(Math.min(at.getTime() + backoffMs(scheduleMs, attempts), expiresAt.getTime()))
 }

@@ -13,7 +13,8 @@ const values: Record<string, string> = {
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
-  max_connections: '100',
+  // A node takes 17: ten of them, and commands.
+  max_connections: '200',
   shared_buffers: '128MB',
   max_wal_size: '2GB',
   min_wal_size: '256MB',
