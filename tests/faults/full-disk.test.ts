@@ -240,8 +240,11 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
   assert.equal(await ledger.send('before', small), 202)
   assert.equal(await ledger.mail('before', small), '250 2.0.0')
 
+  // A session that is there before the disk is full: a new one may find no room for the file that it begins with.
+  const writer = await openSession(posthorn.database())
+  scope.after(() => writer.end().catch(() => {}))
   // Segments of the log are at hand: tables are what there is no room for.
-  await asPostgres(posthorn.database(), `${writeLog(8)}; checkpoint`)
+  await writer.query(`${writeLog(8)}; checkpoint`)
   disk.fill()
   for (let i = 0, refused = 0; refused < 3; i++) {
     assert.ok(i < 1_000, 'there is room for ever')
@@ -253,10 +256,13 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
 
   // PostgreSQL ends when its log cannot be written, and cannot start anew as long as that lasts.
   const lock = join(env.POSTHORN_DATA_DIR, 'postgres/cluster/postmaster.pid')
-  const database = posthorn.database()
+  const again = () => asPostgres(posthorn.database(), writeLog(16))
   await until('PostgreSQL to end', async () => {
     disk.fill()
-    await asPostgres(database, writeLog(16)).catch(() => {}) // that it ends over this is what is wanted
+    await writer
+      .query(writeLog(16))
+      .catch(again)
+      .catch(() => {}) // that it ends over this is what is wanted
     return !existsSync(lock)
   })
   for (let i = 0; i < 3; i++) {
@@ -279,10 +285,15 @@ function writeLog(megabytes: number): string {
   return `select pg_logical_emit_message(false, 'test', repeat('x', ${megabytes << 20}))`
 }
 
-async function asPostgres<Row>(config: pg.ClientConfig, sql: string): Promise<Row[]> {
+async function openSession(config: pg.ClientConfig): Promise<pg.Client> {
   const client = new pg.Client(config)
   client.on('error', () => {}) // the query meets it too
   await client.connect()
+  return client
+}
+
+async function asPostgres<Row>(config: pg.ClientConfig, sql: string): Promise<Row[]> {
+  const client = await openSession(config)
   try {
     return (await client.query(sql)).rows
   } finally {
