@@ -1,16 +1,18 @@
 // The composition root: builds the parts that the roles need, hands them to each other, starts, drains and stops them.
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import packageJson from '../package.json' with { type: 'json' }
 import { counted } from './base/counted.ts'
 import { KeyedSignal } from './base/keyed-signal.ts'
 import { Signal } from './base/signal.ts'
 import { OwnMark } from './blobs/node-marks.ts'
+import { agreedSettings, agreementMend, describeDisagreement } from './config/agreed.ts'
 import { listenAs } from './config/listener.ts'
 import type { ListenAddress } from './config/setting-values.ts'
 import { formatAddress } from './config/setting-values.ts'
-import { describeNames, formerMend, holdWords, namesMend, type Role, releaseMend } from './config/settings.ts'
+import { formerMend, holdWords, type Role, releaseMend } from './config/settings.ts'
 import { claimFolder, requireSharedBlobs } from './data-folder.ts'
 import type { Foundation } from './foundation.ts'
 import { ParsePool } from './mail/parse-pool.ts'
@@ -24,7 +26,7 @@ import type { Part, Signals } from './roles/part.ts'
 import { startFollowing } from './roles/secret-key.ts'
 import { startWebhooks } from './roles/webhooks.ts'
 import { listFormerDomains } from './store/inboxes.ts'
-import { listOtherNames } from './store/nodes.ts'
+import { listDisagreements } from './store/nodes.ts'
 import { Membership } from './worker/membership.ts'
 
 /** Where the service listens; null where the role is not run here. */
@@ -78,7 +80,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push(await startFollowing(foundation, membership))
     // Once more, for those that start together: the later one of two finds the other before it has taken anything.
     await requireSharedBlobs(db, settings.blobFolder, number)
-    await warnOfOtherNames(foundation)
+    await warnOfDisagreements(foundation)
     const certificate = await startCertificate(foundation, roles, parts)
     if (roles.includes('mx')) listening.smtp = await startMx(foundation, certificate, signals, atHand, parts)
     const sends = roles.includes('delivery')
@@ -134,9 +136,10 @@ async function warnOfFormerDomains({ settings: { managedDomain }, db, log }: Fou
 }
 
 /** Only the later one of two nodes says it; the doctor says it of both. */
-async function warnOfOtherNames({ settings, db, log }: Foundation): Promise<void> {
-  for (const names of await listOtherNames(db, settings))
-    log.warn(names, `another node ${describeNames(names)}: ${namesMend(settings)}`)
+async function warnOfDisagreements({ settings, db, log }: Foundation): Promise<void> {
+  const own = agreedSettings(settings)
+  for (const found of await listDisagreements(db, own))
+    log.warn(found, `${describeDisagreement(own, found)}: ${agreementMend}`)
 }
 
 function warnOfHold({ hold, log }: Foundation): void {
@@ -170,10 +173,15 @@ async function startMembership(
   operator: ListenAddress,
 ): Promise<Membership> {
   const { db, clock, log, settings } = foundation
-  const { managedDomain, mailHost } = settings
   const mark = await markBlobs(foundation, folder)
-  const names = { managedDomain, mailHost }
-  const program = { version: packageJson.version, roles, operator: formatAddress(operator), ...names }
+  const agreed = agreedSettings(settings)
+  const program = {
+    version: packageJson.version,
+    roles,
+    operator: formatAddress(operator),
+    host: hostname(),
+    agreed,
+  }
   const membership = new Membership({ db, clock, log, mark, program })
   await membership.start()
   return membership

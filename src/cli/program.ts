@@ -8,6 +8,7 @@ import { addDemoCommand } from './demo/demo.ts'
 import { addDkimCommands } from './dkim.ts'
 import { addDoctorCommand } from './doctor/doctor.ts'
 import { addKeyCommands } from './keys.ts'
+import { addNodesCommand } from './nodes.ts'
 import { addOperatorCommands } from './operator.ts'
 import { addMailCommands } from './operator-mail.ts'
 import { addOrganizationCommands } from './organizations.ts'
@@ -47,6 +48,7 @@ export function createProgram(): Command {
   addKeyCommands(program)
   addQueueCommands(program)
   addMailCommands(program)
+  addNodesCommand(program)
   addOperatorCommands(program)
   addCertificateCommands(program)
   addDkimCommands(program)

@@ -384,14 +384,3 @@ export const releaseMend = 'to take the place of the original: posthorn restore 
 
 /** What to do about inboxes on a managed domain of before. */
 export const formerMend = 'set POSTHORN_MANAGED_DOMAIN back to it, or have them deleted'
-
-type Names = Pick<Settings, 'managedDomain' | 'mailHost'>
-
-export function describeNames({ managedDomain, mailHost }: Names): string {
-  return `has POSTHORN_MANAGED_DOMAIN=${managedDomain} and POSTHORN_MAIL_HOST=${mailHost}`
-}
-
-/** What to do about nodes whose names differ: each refuses mail for the inboxes of the others. */
-export function namesMend(own: Names): string {
-  return `this one ${describeNames(own)}; write both alike on all nodes`
-}

@@ -29,17 +29,26 @@ export interface NodeAddresses {
   capture: string | null
 }
 
-/** What all nodes have to agree on. */
-export interface NodeNames {
-  managedDomain: string
-  mailHost: string
+/** Values of the settings that all nodes must share, by the names of the settings. */
+export type AgreedSettings = Record<string, string>
+
+/** A living node whose setting has another value than ours. */
+export interface Disagreement {
+  node: number
+  /** The address of that node's operator listener. */
+  operator: string | null
+  setting: string
+  value: string
 }
 
-/** What operators see of a node: its version, what it runs, where its operator listener is, and its names. */
-export interface NodeProgram extends NodeNames {
+/** What operators see of a node: its version, what it runs, where its operator listener is, and its settings. */
+export interface NodeProgram {
   version: string
   roles: readonly string[]
   operator: string
+  /** The machine's name. */
+  host: string
+  agreed: AgreedSettings
 }
 
 /** What a node has left among the blobs: the number of its data folder, and a word. */
@@ -89,7 +98,11 @@ async function insertNode(
     ...{ mark_folder: mark?.folder ?? null, mark_word: mark?.word ?? null },
     ...{ version: program?.version ?? null, roles: program?.roles ?? null },
     ...{ operator_address: program?.operator ?? null, started_at: at },
-    ...{ managed_domain: program?.managedDomain ?? null, mail_host: program?.mailHost ?? null },
+    host: program?.host ?? null,
+    agreed: program ? JSON.stringify(program.agreed) : null,
+    // The release before compares these two alone.
+    managed_domain: program?.agreed.POSTHORN_MANAGED_DOMAIN ?? null,
+    mail_host: program?.agreed.POSTHORN_MAIL_HOST ?? null,
   })
   const { rows } = await client.query(`${named.insertInto('node')} returning id`, named.values)
   return Number(rows[0].id)
@@ -144,16 +157,16 @@ export async function listNodeMarks(db: Queryable): Promise<NodeMark[]> {
   )
 }
 
-/** The names of living nodes that are not these, each pair once. */
-export async function listOtherNames(
-  db: Queryable,
-  { managedDomain, mailHost }: NodeNames,
-): Promise<NodeNames[]> {
+/** The settings of living nodes that differ from ours. A setting that only one of two releases knows is not compared. */
+export async function listDisagreements(db: Queryable, own: AgreedSettings): Promise<Disagreement[]> {
   return await db.query(
-    `select distinct n.managed_domain as "managedDomain", n.mail_host as "mailHost" from node n
-    where (n.managed_domain <> $1 or n.mail_host <> $2) and exists (
-      select from pg_locks l where ${isNodeLock} and l.objid = n.id)`,
-    [managedDomain, mailHost],
+    `select n.id as node, n.operator_address as operator, s.setting, s.value
+    from node n cross join lateral jsonb_each_text(coalesce(n.agreed, jsonb_strip_nulls(jsonb_build_object(
+      'POSTHORN_MANAGED_DOMAIN', n.managed_domain, 'POSTHORN_MAIL_HOST', n.mail_host)))) s (setting, value)
+    where $1::jsonb ->> s.setting <> s.value and exists (
+      select from pg_locks l where ${isNodeLock} and l.objid = n.id)
+    order by n.id, s.setting`,
+    [JSON.stringify(own)],
   )
 }
 
@@ -163,6 +176,7 @@ export interface NodeRow extends NodeAddresses {
   version: string | null
   roles: string[] | null
   operator: string | null
+  host: string | null
   startedAt: Date
   /** Whether it holds its lock; a node that does not has ended without leaving. */
   isAlive: boolean
@@ -173,7 +187,7 @@ export interface NodeRow extends NodeAddresses {
 /** Every node that has not left, in the order in which they came. */
 export async function listNodes(db: Queryable): Promise<NodeRow[]> {
   return await db.query<NodeRow>(
-    `select n.id, n.version, n.roles, n.operator_address as operator, n.smtp_address as smtp,
+    `select n.id, n.version, n.roles, n.operator_address as operator, n.host, n.smtp_address as smtp,
       n.capture_address as capture, n.started_at as "startedAt",
       exists (select from pg_locks l where ${isNodeLock} and l.objid = n.id) as "isAlive", coalesce(o.queues, 0) as queues
     from node n left join (select owner, count(*) as queues from route where owner is not null group by owner) o

@@ -1,5 +1,6 @@
 // A queue is paused ahead of its first mail, and what is sent there later waits.
 import assert from 'node:assert/strict'
+import { hostname } from 'node:os'
 import { test } from 'node:test'
 import type { Acceptance } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
@@ -15,6 +16,12 @@ interface Attempt {
   recipient: string
   attempt: number
   conversation: { isReused: boolean; steps: { command: string; code: number }[] }
+}
+
+interface Node {
+  host: string
+  isAlive: boolean
+  roles: string[]
 }
 
 interface Queue {
@@ -34,6 +41,11 @@ test('a queue that no mail was ever in is paused, holds what is sent later, and 
     },
   })
   const { api } = await createCaller(posthorn)
+  const { nodes } = await posthorn.cli<{ nodes: Node[] }>(['nodes'])
+  assert.deepEqual(
+    nodes.map(({ host, isAlive, roles }) => ({ host, isAlive, roles: roles.length })),
+    [{ host: hostname(), isAlive: true, roles: 6 }],
+  )
   const inbox = await api.createInbox()
   assert.deepEqual(await posthorn.cli(['queue', 'pause', 'Held.TEST.']), {
     queue: 'held.test',

@@ -23,7 +23,7 @@ function emptyFolder(scope: Scope): string {
 }
 
 const commands = [
-  ...['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'captured', 'mail', 'operator'],
+  ...['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'captured', 'mail', 'nodes', 'operator'],
   ...['certificate', 'dkim', 'secret', 'backup', 'restore', 'completion'],
 ]
 

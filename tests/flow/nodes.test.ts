@@ -140,22 +140,33 @@ test('hostile 13: a node whose blobs are a copy of those of a living node stops 
   await second.stop()
 })
 
-test('nodes with other names: the later one warns, and the doctor fails', async (t) => {
+test('nodes with other settings: the later one warns, and the doctor names node, setting and values', async (t) => {
   const place = await makePlace(t)
   const first = await startNode(place)
   const { settings, db } = first.foundation
   assert.equal((await checkNodes(db, settings)).status, 'ok')
-  const second = await startNode(place, { env: { POSTHORN_MANAGED_DOMAIN: 'other.test' } })
-  const words = new RegExp(
-    `another node has POSTHORN_MANAGED_DOMAIN=${settings.managedDomain} .*=other\\.test`,
+  const env = {
+    POSTHORN_MANAGED_DOMAIN: 'other.test',
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: 'smtp://127.0.0.1:2599',
+  }
+  const second = await startNode(place, { env })
+  assert.match(second.log(), new RegExp(`POSTHORN_DELIVERY=${settings.delivery}, this one relay`))
+  assert.match(
+    second.log(),
+    new RegExp(`POSTHORN_MANAGED_DOMAIN=${settings.managedDomain}, this one other\\.test`),
   )
-  assert.match(second.log(), words)
   const { status, detail, mend } = await checkNodes(db, settings)
   assert.equal(status, 'failed')
-  assert.match(detail, /^one has POSTHORN_MANAGED_DOMAIN=other\.test/)
-  assert.match(mend ?? '', /write both alike on all nodes/)
+  assert.match(detail, /^node \d+ at \S+ has POSTHORN_DELIVERY=relay, this one /)
+  assert.match(detail, /POSTHORN_MANAGED_DOMAIN=other\.test/)
+  assert.match(mend ?? '', /write them alike on all nodes/)
   await second.stop()
   assert.equal((await checkNodes(db, settings)).status, 'ok')
+  await first.stop()
+  const half = await startNode(place, { env: { POSTHORN_ROLES: 'api,mx' } })
+  const found = await checkNodes(half.foundation.db, settings)
+  assert.match(found.detail, /^no living node has the role delivery, webhooks, jobs$/)
 })
 
 test('hostile 13: of two nodes that start together none takes mail before both are known to share their blobs', async (t) => {

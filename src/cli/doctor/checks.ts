@@ -10,14 +10,15 @@ import { counted } from '../../base/counted.ts'
 import { readDiskRoom } from '../../base/disk-reserve.ts'
 import { StartRefused } from '../../base/errors.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
+import { agreedSettings, agreementMend, describeDisagreement } from '../../config/agreed.ts'
 import { listenerFault, tryListening } from '../../config/listener.ts'
 import type { ListenAddress } from '../../config/setting-values.ts'
 import { formatAddress, reachable } from '../../config/setting-values.ts'
-import { describeNames, formerMend, namesMend, type Settings } from '../../config/settings.ts'
+import { formerMend, type Role, roles, type Settings } from '../../config/settings.ts'
 import { isFolderClaimed, requireSharedBlobs } from '../../data-folder.ts'
 import type { Db } from '../../postgres/db.ts'
 import { listFormerDomains } from '../../store/inboxes.ts'
-import { listOtherNames } from '../../store/nodes.ts'
+import { listDisagreements, listNodes } from '../../store/nodes.ts'
 import { findNewestBlobs, findRawIds } from '../../store/raws.ts'
 
 export interface Check {
@@ -123,13 +124,27 @@ export async function checkInboxes(db: Db, { managedDomain }: Settings): Promise
   return failed(name, `not received for: ${counted}`, formerMend)
 }
 
-/** Whether the living nodes have the names of this one. */
+/** Without the dashboard mail still flows; without any of the others some of it stops. */
+const neededRoles: readonly Role[] = roles.filter((role) => role !== 'dashboard')
+
+/** Whether the living nodes share the settings of this one, and have every role between them. */
 export async function checkNodes(db: Db, settings: Settings): Promise<Check> {
   const name = 'nodes'
-  const others = await listOtherNames(db, settings)
-  if (others.length === 0) return ok(name, 'none has another managed domain or mail host')
-  const described = others.map((names) => `one ${describeNames(names)}`).join(', ')
-  return failed(name, described, namesMend(settings))
+  const own = agreedSettings(settings)
+  const [different, nodes] = [await listDisagreements(db, own), await listNodes(db)]
+  if (different.length > 0)
+    return failed(name, different.map((found) => describeDisagreement(own, found)).join('; '), agreementMend)
+  const living = nodes.filter(({ isAlive }) => isAlive)
+  if (living.length === 0) return ok(name, 'none is running')
+  // A release that does not write its roles may have any of them.
+  const missing = neededRoles.filter((role) => !living.some(({ roles }) => !roles || roles.includes(role)))
+  if (missing.length > 0)
+    return failed(
+      name,
+      `no living node has the role ${missing.join(', ')}`,
+      'add it to POSTHORN_ROLES of a node, or start the node that has it',
+    )
+  return ok(name, `${counted(living.length, 'is', 'are')} running, with the same settings and every role`)
 }
 
 /** Writes a blob, flushes it, and takes it away again. */

@@ -1,0 +1,40 @@
+// The settings that all nodes of a deployment must share; each node writes its values where the others read them.
+import type { AgreedSettings, Disagreement } from '../store/nodes.ts'
+import type { Settings } from './settings.ts'
+
+/** Values by the names of their settings. None holds a secret: operators see them in the log and in the doctor. */
+export function agreedSettings(settings: Settings): AgreedSettings {
+  const { relay, retention, retryScheduleMs, retryLifetimeMs, webhookRetryScheduleMs } = settings
+  return {
+    POSTHORN_MANAGED_DOMAIN: settings.managedDomain,
+    POSTHORN_MAIL_HOST: settings.mailHost,
+    POSTHORN_PUBLIC_URL: settings.publicUrl ?? unset,
+    POSTHORN_DELIVERY: settings.delivery,
+    POSTHORN_RELAY_URL: relay ? `${relay.host}:${relay.port}` : unset,
+    POSTHORN_DMARC: settings.dmarc,
+    POSTHORN_DMARC_REPORTS: settings.dmarcReports ?? unset,
+    POSTHORN_RETENTION: JSON.stringify(retention),
+    POSTHORN_RETRY_SCHEDULE: seconds(...retryScheduleMs),
+    POSTHORN_RETRY_LIFETIME: seconds(retryLifetimeMs),
+    POSTHORN_WEBHOOK_RETRY_SCHEDULE: seconds(...webhookRetryScheduleMs),
+    POSTHORN_OIDC_ISSUER: settings.oidc?.issuer ?? unset,
+  }
+}
+
+const unset = '(not set)'
+
+function seconds(...durationsMs: number[]): string {
+  return durationsMs.map((ms) => `${ms / 1_000}s`).join(',')
+}
+
+/** Names the node, the setting and both values in one line. */
+export function describeDisagreement(
+  own: AgreedSettings,
+  { node, operator, setting, value }: Disagreement,
+): string {
+  const at = operator ? ` at ${operator}` : ''
+  return `node ${node}${at} has ${setting}=${value}, this one ${own[setting]}`
+}
+
+/** With two managed domains each node refuses mail for the other's inboxes; with two delivery modes half of the mail never leaves. */
+export const agreementMend = 'write them alike on all nodes'
