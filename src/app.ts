@@ -16,7 +16,7 @@ import { formerMend, holdWords, type Role, releaseMend } from './config/settings
 import { claimFolder, requireSharedBlobs } from './data-folder.ts'
 import type { Foundation } from './foundation.ts'
 import { ParsePool } from './mail/parse-pool.ts'
-import { createOperatorServer, type OperatorServer } from './operator/server.ts'
+import { createOperatorServer, type NodePhase, type OperatorServer } from './operator/server.ts'
 import { startApi } from './roles/api.ts'
 import { startCertificate, startOrders } from './roles/certificate.ts'
 import { createSendsAtHand, startCapture, startDelivery } from './roles/delivery.ts'
@@ -54,9 +54,9 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
   }
   const atHand = createAtHand(roles)
   const sendsAtHand = createSendsAtHand(roles)
-  let draining = false
+  let phase: NodePhase = 'starting'
   const stop = async () => {
-    draining = true
+    phase = 'draining'
     for (const part of parts.reverse().splice(0)) await part.stop()
   }
   try {
@@ -65,7 +65,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     await requireSharedBlobs(db, settings.blobFolder, number)
     await warnOfFormerDomains(foundation)
     warnOfHold(foundation)
-    const operator = startOperator(foundation, () => draining)
+    const operator = startOperator(foundation, () => phase)
     const listening: Listening = {
       http: null,
       https: null,
@@ -106,6 +106,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     const { acme } = settings
     if (acme && !foundation.hold && roles.includes('jobs'))
       parts.push(startOrders(foundation, acme, certificate.changed))
+    phase = 'serving'
     return { listening, stop }
   } catch (error) {
     await stop()
@@ -151,11 +152,11 @@ const pagesFolder = join(import.meta.dirname, '../dashboard/dist')
 /** A mail that takes longer to read is shown to the operator as text. */
 const readingMs = 10_000
 
-function startOperator(foundation: Foundation, isDraining: () => boolean): OperatorServer {
+function startOperator(foundation: Foundation, phase: () => NodePhase): OperatorServer {
   const { db, clock, log, blobs } = foundation
   const { delivery, managedDomain } = foundation.settings
   return createOperatorServer({
-    ...{ db, clock, log, blobs, isDraining, settings: { pagesFolder, delivery, managedDomain } },
+    ...{ db, clock, log, blobs, phase, settings: { pagesFolder, delivery, managedDomain } },
     // Its thread starts with the first mail that is looked at.
     parsePool: new ParsePool({ threads: 1, timeoutMs: readingMs }),
     examine: async (found) => {

@@ -3,11 +3,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Desk, DeskDeps } from './desk/deps.ts'
 import { OperatorMetrics, Text } from './metrics.ts'
 
+/** `starting` until every listener of the node's roles is open, `draining` from the first moment of a stop. */
+export type NodePhase = 'starting' | 'serving' | 'draining'
+
 export interface OperatorDeps extends Omit<DeskDeps, 'metrics' | 'parsePool'> {
   /** Reads mail for the desk; closed with the listener. */
   parsePool: DeskDeps['parsePool'] & { close(): Promise<void> }
-  /** Whether the service has begun to stop. */
-  isDraining(): boolean
+  phase(): NodePhase
 }
 
 export interface OperatorServer {
@@ -17,7 +19,7 @@ export interface OperatorServer {
 }
 
 /**
- * `GET /healthz`: the process lives. `GET /readyz`: it takes work, with the reason where it does not. `GET /metrics`:
+ * `GET /healthz`: the process lives. `GET /readyz`: it takes work; 503 with the reason if it does not. `GET /metrics`:
  * for Prometheus. They answer whoever asks; all else is the desk, which is made for its first visitor.
  */
 export function createOperatorServer(deps: OperatorDeps): OperatorServer {
@@ -70,7 +72,7 @@ async function answerProbe(
 }
 
 async function probe(
-  { db, isDraining }: OperatorDeps,
+  { db, phase }: OperatorDeps,
   metrics: OperatorMetrics,
   method: string,
   path: string,
@@ -78,7 +80,7 @@ async function probe(
   if (method !== 'GET') return [405, { error: 'only GET' }]
   if (path === '/healthz') return [200, { status: 'alive' }]
   if (path === '/metrics') return [200, await metrics.text()]
-  if (isDraining()) return [503, { status: 'draining' }]
+  if (phase() !== 'serving') return [503, { status: phase() }]
   try {
     await db.query('select 1')
     return [200, { status: 'ready' }]

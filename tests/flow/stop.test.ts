@@ -1,11 +1,50 @@
-// A stop: what is under way is answered, and who keeps a connection for more holds nothing up.
+// A stop: what is under way is answered, and who keeps a connection for more holds nothing up. And what a load balancer is
+// told from the start to the stop.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { makePlace, startNode } from '../support/node.ts'
+import { freePort } from '../support/pebble.ts'
 import { startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
+
+/** The answer of `/readyz`; null while nobody listens there. */
+async function readyz(port: number): Promise<{ code: number; status: string } | null> {
+  const response = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null)
+  return response && { code: response.status, ...((await response.json()) as { status: string }) }
+}
+
+async function takesConnections(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  const isOpen = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  )
+  socket.destroy()
+  return isOpen
+}
+
+test('/readyz is 503 until the API and SMTP take connections', async (t) => {
+  // A node of its own, for its start is what is watched.
+  const [http, smtp, operator] = [await freePort(), await freePort(), await freePort()]
+  const ports = { POSTHORN_HTTP: http, POSTHORN_SMTP: smtp, POSTHORN_OPERATOR: operator }
+  const env = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, `127.0.0.1:${port}`]))
+  const started = startNode(await makePlace(t), { env })
+  const seen = new Set<string>()
+  const ready = until(
+    'the node to be ready',
+    async () => {
+      const answer = await readyz(operator)
+      if (answer) seen.add(`${answer.code} ${answer.status}`)
+      return answer?.code === 200
+    },
+    { everyMs: 1 },
+  ).then(async () => [await takesConnections(http), await takesConnections(smtp)])
+  const [taken] = await Promise.all([ready, started])
+  assert.deepEqual(taken, [true, true])
+  assert.deepEqual([...seen], ['503 starting', '200 ready'])
+})
 
 test('a request under way at a stop is answered, and its connection, kept for more, holds nothing up', async (t) => {
   const node = await startNode(await makePlace(t), { roles: ['api'] })
@@ -21,6 +60,7 @@ test('a request under way at a stop is answered, and its connection, kept for mo
   await until('the request to be under way', () => answer.startsWith('HTTP/1.1 100 '))
   let hasStopped = false
   const stopped = node.stop().then(() => (hasStopped = true))
+  assert.deepEqual(await readyz(node.app.listening.operator.port), { code: 503, status: 'draining' })
   socket.write('{}')
   // It would otherwise be cut after 20 s.
   await until('the stop', () => hasStopped, { timeoutMs: 10_000 })

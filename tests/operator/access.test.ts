@@ -152,7 +152,7 @@ test('the operator’s desk', async (t) => {
     async (t) => {
       const { db, clock, log, blobs } = node.foundation
       const { server, close } = createOperatorServer({
-        ...{ db, clock, log, blobs, isDraining: () => false, examine: async () => {} },
+        ...{ db, clock, log, blobs, phase: () => 'serving', examine: async () => {} },
         parsePool: new ParsePool({ threads: 1, timeoutMs: 1_000 }),
         settings: { pagesFolder: '/nowhere', delivery: 'capture', managedDomain: 'inbox.test' },
       })
