@@ -204,6 +204,7 @@ async function join(
   const { organizationId, role } = invitation
   const organization = await lockOrganization(tx, organizationId)
   if (!organization || organization.status === 'deleting') throw new ServiceError('link_expired')
+  if (organization.status !== 'active') throw new ServiceError('organization_inactive')
   const joined = { personId: person.id, organizationId }
   if (await findMember(tx, organizationId, person.id)) return joined
   await addMember(tx, { organizationId, personId: person.id, email: person.email, role, at })

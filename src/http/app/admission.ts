@@ -16,6 +16,18 @@ const answerMs = 15_000
 
 type Deps = Pick<AppDeps, 'sessions' | 'publicUrl' | 'requestRate'>
 
+/**
+ * The operations on an organization that is pending or suspended: its members read it and leave it. Every other operation
+ * needs an active organization. Security: a stranger may ask for an organization, so nothing in it may send, invite or rename.
+ */
+const openWhileInactive: Record<string, (request: FastifyRequest) => boolean> = {
+  listMembers: () => true,
+  listKeys: () => true,
+  listAudit: () => true,
+  exportAudit: () => true,
+  removeMember: isOneself,
+}
+
 /** The caller of an operation that has a key under /v1, by the session: the same operation, judged in the same way. */
 export function bySession(deps: Deps): Authenticate {
   return async (request) => {
@@ -34,7 +46,8 @@ export function bySession(deps: Deps): Authenticate {
 /** Puts every route that is added after it behind what its `session` says; one that says nothing stops the start. */
 export function requireSessions(api: Api, deps: Deps): void {
   api.addHook('onRoute', (route) => {
-    const { url, config, handler } = route
+    const { url, config, handler, schema } = route
+    const mayBeInactive = openWhileInactive[schema?.operationId ?? ''] ?? (() => false)
     const session = config?.session
     if (session === undefined) throw new Error(`the route ${url} does not say who may ask for it`)
     route.onRequest = async (request, reply) => {
@@ -43,6 +56,7 @@ export function requireSessions(api: Api, deps: Deps): void {
       const { caller } = request.signedIn
       if (caller) countRequest(reply, await within(sessionMs, deps.requestRate.admit(caller), unavailable))
       requireRole(session, request.signedIn)
+      if (session !== 'person' && !mayBeInactive(request)) requireActive(request.signedIn)
     }
     route.handler = function (request, reply) {
       const result: unknown = handler.call(this, request, reply)
@@ -87,6 +101,14 @@ function requireRole(admitted: Admitted, { organization }: SignedIn): void {
   if (admitted === 'owner' && organization.role !== 'owner') throw new ServiceError('not_an_owner')
   if (admitted === 'writer' && organization.role === 'viewer')
     throw new ServiceError('insufficient_scope', 'A viewer changes nothing: an owner can make you a member.')
+}
+
+function requireActive({ organization }: SignedIn): void {
+  if (organization?.status !== 'active') throw new ServiceError('organization_inactive')
+}
+
+function isOneself({ params, signedIn }: FastifyRequest): boolean {
+  return (params as { personId?: string }).personId === signedIn.person.id
 }
 
 function unavailable(): Promise<never> {

@@ -49,7 +49,10 @@ function addAccept(api: Api, deps: AppDeps): void {
   api.post(
     '/v1/invitations/accept',
     {
-      config: { session: 'none', refusals: ['link_expired', 'sign_in_failed', 'too_many_attempts'] },
+      config: {
+        session: 'none',
+        refusals: ['link_expired', 'sign_in_failed', 'too_many_attempts', 'organization_inactive'],
+      },
       schema: {
         ...{
           operationId: 'acceptInvitation',
