@@ -1,5 +1,6 @@
 // The private listener: is the service alive, can it take work, and how does it do? And the desk of who runs it.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { isReadOnly } from '../postgres/db.ts'
 import type { Desk, DeskDeps } from './desk/deps.ts'
 import { OperatorMetrics, Text } from './metrics.ts'
 
@@ -71,6 +72,8 @@ async function answerProbe(
   response.end(text)
 }
 
+const readOnlyReason = 'the database is read-only: it is a standby, or default_transaction_read_only is on'
+
 async function probe(
   { db, phase }: OperatorDeps,
   metrics: OperatorMetrics,
@@ -82,7 +85,7 @@ async function probe(
   if (path === '/metrics') return [200, await metrics.text()]
   if (phase() !== 'serving') return [503, { status: phase() }]
   try {
-    await db.query('select 1')
+    if (await isReadOnly(db)) return [503, { status: 'unavailable', reason: readOnlyReason }]
     return [200, { status: 'ready' }]
   } catch (error) {
     return [503, { status: 'unavailable', reason: (error as Error).message }]

@@ -207,6 +207,12 @@ export async function requireDurable(db: Queryable): Promise<void> {
   )
 }
 
+/** Whether a transaction that begins now may write nothing: PostgreSQL says `on` for every one on a standby. */
+export async function isReadOnly(db: Queryable): Promise<boolean> {
+  const [row] = await db.query<{ value: string }>(`select current_setting('transaction_read_only') as value`)
+  return row!.value === 'on'
+}
+
 async function clientQuery<Row>(
   client: pg.PoolClient,
   text: string,

@@ -59,6 +59,34 @@ test('check 87: a node whose connections are ended one and all goes on', async (
   }
 })
 
+test('/readyz is 503 while the database takes no writes, and 200 again when it does', async (t) => {
+  const place = await makePlace(t)
+  const { app } = await startNode(place, { roles: ['jobs'] })
+  const { host, port } = app.listening.operator
+  const readyz = async () => {
+    const response = await fetch(`http://${host}:${port}/readyz`)
+    return { code: response.status, ...((await response.json()) as { status: string; reason?: string }) }
+  }
+  const setReadOnly = async (value: 'on' | 'off') => {
+    const client = new pg.Client(place.connection)
+    await client.connect()
+    const { rows } = await client.query('select current_database() as name')
+    await client.query('set default_transaction_read_only = off')
+    await client.query(`alter database ${rows[0].name} set default_transaction_read_only = ${value}`)
+    await client.end()
+    await terminateAll(place)
+  }
+  assert.equal((await readyz()).code, 200)
+  await setReadOnly('on')
+  const answer = await until('the node not to be ready', async () => {
+    const found = await readyz()
+    return found.reason?.includes('read-only') ? found : null
+  })
+  assert.deepEqual([answer.code, answer.status], [503, 'unavailable'])
+  await setReadOnly('off')
+  await until('the node to be ready', async () => (await readyz()).code === 200)
+})
+
 test('check 87: while the database is out of reach there is 503 and 451, and afterwards everything goes on', async (t) => {
   const place = await makePlace(t)
   const sink = await startSink(t)
