@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { BoundedMap } from './bounded-map.ts'
 import { Clock } from './clock.ts'
-import { KnownFor, type KnownForOptions } from './known-for.ts'
+import { KnownFor, type KnownForOptions, recheckRefusal } from './known-for.ts'
 
 /** Knows words by their first letter, and which letters were asked for together. */
 function dictionary(words: string[], options: Partial<KnownForOptions<string, string>> = {}) {
@@ -48,6 +48,24 @@ test('known for: that there is nothing is known as long, or not at all', async (
   }
   assert.deepEqual([await as.known.find('a'), await not.known.find('a')], [null, 'apple'])
   assert.deepEqual([as.asked, not.asked], [['a'], ['a', 'a']])
+})
+
+test('known for: an absence that is remembered is asked for again before a refusal, by all who ask in one question', async () => {
+  const { known, asked, clock, words } = dictionary([])
+  const find = () =>
+    recheckRefusal(
+      clock,
+      (sinceMs) => known.find('a', sinceMs),
+      (word) => word === null,
+    )
+  assert.equal(await find(), null)
+  assert.deepEqual(asked, ['a'])
+  assert.deepEqual(await Promise.all([find(), find(), find()]), [null, null, null])
+  assert.deepEqual(asked, ['a', 'a'])
+  words.push('apple')
+  assert.equal(await find(), 'apple')
+  assert.equal(await find(), 'apple')
+  assert.deepEqual(asked, ['a', 'a', 'a'])
 })
 
 test('known for: a look-up that failed reaches who asked, and is made again', async (t: TestContext) => {

@@ -18,7 +18,7 @@ export interface KnownForOptions<Key, Value> {
 
 export class KnownFor<Key, Value> {
   readonly #options: KnownForOptions<Key, Value>
-  readonly #known: BoundedMap<Key, { value: Value | null; untilMs: number }>
+  readonly #known: BoundedMap<Key, { value: Value | null; askedMs: number; untilMs: number }>
   readonly #lookups: Batch<Key, Value | null>
 
   constructor(options: KnownForOptions<Key, Value>) {
@@ -40,15 +40,33 @@ export class KnownFor<Key, Value> {
     return known && this.#options.clock.monotonicMs() < known.untilMs ? known.value : undefined
   }
 
-  /** What there is under the key, null where there is nothing. What could not be looked up is not remembered. */
-  async find(key: Key): Promise<Value | null> {
-    const known = this.recall(key)
-    if (known !== undefined) return known
+  /**
+   * Returns what there is under the key, null if there is nothing. A caller that must not act on older knowledge names the
+   * moment since which it has to have been asked for. A look-up that failed is not remembered.
+   */
+  async find(key: Key, sinceMs = Number.NEGATIVE_INFINITY): Promise<Value | null> {
     const { clock, ms, missingMs = ms } = this.#options
+    const known = this.#known.get(key)
     const askedMs = clock.monotonicMs()
+    if (known && askedMs < known.untilMs && known.askedMs >= sinceMs) return known.value
     const value = await this.#lookups.add(key)
     const forMs = value === null ? missingMs : ms
-    if (forMs > 0) this.#known.set(key, { value, untilMs: askedMs + forMs })
+    if (forMs > 0) this.#known.set(key, { value, askedMs, untilMs: askedMs + forMs })
     return value
   }
+}
+
+/**
+ * Returns what `find` finds, which uses no look-ups older than the moment that it is given: at first any that is remembered.
+ * If the result is a refusal, `find` runs once more with look-ups from now on, so nobody is refused for good over what was
+ * true a second ago. A refusal costs at most one more question, asked together with all others of the moment.
+ */
+export async function recheckRefusal<Result>(
+  clock: Clock,
+  find: (sinceMs: number) => Promise<Result>,
+  isRefusal: (result: Result) => boolean,
+): Promise<Result> {
+  const nowMs = clock.monotonicMs()
+  const result = await find(Number.NEGATIVE_INFINITY)
+  return isRefusal(result) ? await find(nowMs) : result
 }

@@ -1,30 +1,41 @@
-// Which customers' domains are proved, as the MX, acceptance and delivery ask: looked up in batches, known for a second.
+// Which customers' domains are proved, as the MX, acceptance and delivery ask: looked up in batches, known for up to a second.
 import type { Clock } from '../base/clock.ts'
 import type { OrganizationId } from '../base/ids.ts'
-import { KnownFor } from '../base/known-for.ts'
+import { KnownFor, recheckRefusal } from '../base/known-for.ts'
 import type { Db } from '../postgres/db.ts'
 import { findProvedUses, type ProvedDomain } from '../store/domain-use.ts'
 
+/** A domain that was just proved is known on all nodes after this time. */
+const unprovedMs = 100
+
 /** What a node knows of names, whether they are proved or not. */
 export class ProvedDomains {
+  readonly #clock: Clock
   readonly #domains: KnownFor<string, ProvedDomain>
 
   constructor({ db, clock }: { db: Db; clock: Clock }) {
+    this.#clock = clock
     this.#domains = new KnownFor({
-      ...{ name: 'find domains', clock, ms: 1_000, max: 50_000 },
+      ...{ name: 'find domains', clock, ms: 1_000, missingMs: unprovedMs, max: 50_000 },
       load: async (names) =>
         new Map((await findProvedUses(db, names)).map((domain) => [domain.name, domain])),
     })
   }
 
-  /** The domain of that very name if its ownership is proved; `name` in A-labels and lower case. */
-  find(name: string): Promise<ProvedDomain | null> {
-    return this.#domains.find(name)
+  /**
+   * The domain of that very name if its ownership is proved; `name` in A-labels and lower case. A refusal for good needs a
+   * look-up no older than `sinceMs`.
+   */
+  find(name: string, sinceMs?: number): Promise<ProvedDomain | null> {
+    return this.#domains.find(name, sinceMs)
   }
 
-  /** The domain if the organization may send from it. */
+  /** The domain if the organization may send from it. The database is asked before the answer is null. */
   async findSending(organizationId: OrganizationId, name: string): Promise<ProvedDomain | null> {
-    const found = await this.find(name)
-    return found?.organizationId === organizationId && found.outbound ? found : null
+    const find = async (sinceMs: number) => {
+      const found = await this.find(name, sinceMs)
+      return found?.organizationId === organizationId && found.outbound ? found : null
+    }
+    return await recheckRefusal(this.#clock, find, (found) => found === null)
   }
 }

@@ -15,7 +15,15 @@ import type { Api, Inbox, Submission } from '../support/api.ts'
 import { type Domain, proveDomain, publish, registerDomain, verify } from '../support/customer-domain.ts'
 import { mailauth } from '../support/dkim-judges.ts'
 import { DnsServer } from '../support/dns-server.ts'
-import { makePlace, send, startNode, type TestCaller, type TestNode, untilStates } from '../support/node.ts'
+import {
+  makePlace,
+  type Place,
+  send,
+  startNode,
+  type TestCaller,
+  type TestNode,
+  untilStates,
+} from '../support/node.ts'
 import { type Rule, type Sink, startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 import { stuff, Wire } from '../support/wire.ts'
@@ -23,6 +31,7 @@ import { stuff, Wire } from '../support/wire.ts'
 const hourMs = 3_600_000
 
 interface Stage extends TestCaller {
+  place: Place
   node: TestNode
   dns: DnsServer
   sink: Sink
@@ -45,7 +54,7 @@ async function setStage(t: TestContext, mode: 'relay' | 'direct' = 'relay'): Pro
       ...(mode === 'relay' ? { POSTHORN_RELAY_URL: sink.url } : direct),
     },
   })
-  return { node, dns, sink, ...(await node.createCaller()) }
+  return { place, node, dns, sink, ...(await node.createCaller()) }
 }
 
 const openOn = (api: Api, { id }: Domain, localPart: string) =>
@@ -74,7 +83,7 @@ async function sent(api: Api, from: string, to: string[], change: object = {}): 
 
 /** Sends a message to each address by itself; answers the replies to RCPT, or to the message where that was taken. */
 async function deliver(
-  { node }: Stage,
+  { node }: Pick<Stage, 'node'>,
   to: string[],
   raw = 'Subject: In\r\n\r\nHello.\r\n',
 ): Promise<string[]> {
@@ -263,6 +272,37 @@ test('a domain that another organization has proved since is theirs: what it rec
   assert.equal((await api.exported(old.id)).length, 1)
   const refused = await post(api, 'info@sold.example', ['a@far.test'])
   assert.deepEqual([refused.status, refused.body.error], [403, 'sender_not_allowed'])
+})
+
+test('what was just proved or opened is never refused for what a node knew before, on no node', async (t) => {
+  const stage = await setStage(t)
+  const { api, dns } = stage
+  // Each node remembers for itself.
+  const second = { node: await startNode(stage.place, { roles: ['mx', 'api'] }) }
+  const there = second.node.meet(stage)
+  const repliesTo = async (address: string) => [
+    ...(await deliver(stage, [address])),
+    ...(await deliver(second, [address])),
+  ]
+  const sends = async (from: string) => [
+    (await post(api, from, ['a@far.test'])).status,
+    (await post(there, from, ['a@far.test'])).status,
+  ]
+  assert.deepEqual(await repliesTo('info@soon.example'), ['550 5.7.1', '550 5.7.1'])
+  assert.deepEqual(await sends('shop@soon.example'), [403, 403])
+  const domain = await proveDomain(api, dns, 'soon.example', ['inbound'])
+  assert.deepEqual(await repliesTo('info@soon.example'), ['550 5.1.1', '550 5.1.1'])
+  assert.deepEqual(await sends('shop@soon.example'), [403, 403])
+  publish(dns, domain, ['inbound', 'outbound'])
+  await verify(api, domain)
+  assert.deepEqual(await sends('shop@soon.example'), [202, 202])
+
+  const inbox = await openOn(api, domain, 'info')
+  assert.deepEqual(await repliesTo(inbox.address), ['250 2.0.0', '250 2.0.0'])
+  assert.equal((await api.call(`/v1/inboxes/${inbox.id}`, { method: 'DELETE' })).status, 204)
+  const reopened = await openOn(api, domain, 'info')
+  assert.deepEqual(await repliesTo(inbox.address), ['250 2.0.0', '250 2.0.0'])
+  await until('the mail', async () => (await api.exported(reopened.id)).length === 2)
 })
 
 test('mail to a customer’s domain goes to our own MX where its MX is proved to be ours, else by DNS', async (t) => {

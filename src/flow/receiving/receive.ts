@@ -1,26 +1,22 @@
 // Takes mail from the wire: knows the address, looks for loops, commits bytes and envelope, and only then says 250.
 import { Batch, BatchFull } from '../../base/batch.ts'
 import { BoundedMap } from '../../base/bounded-map.ts'
-import type { Clock } from '../../base/clock.ts'
 import type { DiskReserve } from '../../base/disk-reserve.ts'
-import { newId, type OrganizationId, type SubmissionId } from '../../base/ids.ts'
+import { newId, type OrganizationId } from '../../base/ids.ts'
 import { KnownFor } from '../../base/known-for.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
-import type { SecretBox } from '../../base/secret-box.ts'
 import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
-import { domainOfReturnPathHost } from '../../dns/domain-records.ts'
 import { scanHeader } from '../../mail/read/header-scan.ts'
-import { isTlsReports } from '../../mail/reserved-names.ts'
-import { readReturnPath } from '../../mail/return-path.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
 import { type Reply, reply, replyLine } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming, Path } from '../../smtp/server/backend.ts'
-import { type AddressedInbox, findInboxesByAddress } from '../../store/inboxes.ts'
+import type { AddressedInbox } from '../../store/inboxes.ts'
 import { countKept } from '../../store/kept-mail.ts'
+import type { MailFindings } from '../../store/messages.ts'
 import type { RawRow } from '../../store/raws.ts'
 import {
   insertReceived,
@@ -30,23 +26,15 @@ import {
   type ReceivedMail,
   type SpoolEnvelope,
 } from '../../store/spool.ts'
-import type { ProvedDomains } from '../proved-domains.ts'
 import type { Verdicts } from './evaluation.ts'
+import { type Mailbox, Mailboxes, type MailboxesDeps, unknownMailbox } from './mailboxes.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
 import type { Decision, SenderChecks } from './sender-checks.ts'
 
-export interface ReceiverDeps {
-  db: Db
-  clock: Clock
+export interface ReceiverDeps extends MailboxesDeps {
   log: Log
   blobs: DiskBlobs
-  secretBox: SecretBox
   disk: Pick<DiskReserve, 'isShort'>
-  hostname: string
-  /** The deployment's own domain. */
-  isLocal(domain: string): boolean
-  /** Customers' domains that mail is received for. */
-  domains: ProvedDomains
   senderChecks: SenderChecks
   /** Mail waits to be filed. */
   wake(): void
@@ -56,19 +44,8 @@ export interface ReceiverDeps {
 
 type EvaluatedMessage = TakenMessage & { verdicts: Verdicts | null; endedMs: number }
 
-/** A domain that mail is received for. `organizationId` is null for the deployment's own. */
-interface ReceivingDomain {
-  organizationId: OrganizationId | null
-  /** The mail host and return-path hosts have no inboxes. */
-  takes: 'mail' | 'reports'
-}
-
-/** What an address leads to where mail is taken for it. */
-type Mailbox = { inbox: AddressedInbox } | { kept: KeptRow['purpose']; submissionId: SubmissionId | null }
-type Target = Mailbox | { refusal: Reply }
-
 const maxHops = 50
-/** How long it is believed where an address leads, and how much is kept for the service. */
+/** How long it is believed how much is kept for the service. */
 const knownMs = 1_000
 /** Of mail for the service itself, which anybody may write: so much waits to be read, or is kept for the operator. */
 const keptBytes = 256 << 20
@@ -80,8 +57,6 @@ const keptBounds: KeptBounds = {
 /** Senders whose mail turned out to be too large, and for whom, are remembered so many at a time. */
 const maxTooLarge = 10_000
 
-const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
-const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here')
 const loop = reply(554, '5.4.6', 'This message is going round in circles')
 const tooManyHops = reply(554, '5.4.6', `More than ${maxHops} Received fields`)
 const headerTooLarge = reply(552, '5.3.4', 'The header has more than 256 KiB')
@@ -93,8 +68,7 @@ const noRoom = reply(452, '4.3.1', 'There is no room for the message, try again 
 /** The backend of the public MX. */
 export class Receiver implements Backend {
   readonly #deps: ReceiverDeps
-  /** By address. A found one is known for a second, and the commit checks again that it lives; a new one takes mail at once. */
-  readonly #inboxes: KnownFor<string, AddressedInbox>
+  readonly #mailboxes: Mailboxes
   readonly #commits: Batch<ReceivedMail, Received | DbFault>
   readonly #kept: KnownFor<KeptRow['purpose'], { mails: number; bytes: number }>
   /** What the last mail was long that was found too large at its end, by `tooLargeKey`. */
@@ -103,13 +77,7 @@ export class Receiver implements Backend {
   constructor(deps: ReceiverDeps) {
     this.#deps = deps
     const { db, clock } = deps
-    this.#inboxes = new KnownFor({
-      ...{ name: 'find inboxes', clock, ms: knownMs, missingMs: 0, max: 50_000 },
-      load: async (addresses) => {
-        const found = await findInboxesByAddress(db, addresses, clock.now())
-        return new Map(found.map((inbox) => [inbox.address, inbox]))
-      },
-    })
+    this.#mailboxes = new Mailboxes(deps)
     this.#kept = new KnownFor({
       ...{ name: 'count kept mail', clock, ms: knownMs, max: Object.keys(keptBounds).length },
       load: async (purposes) =>
@@ -127,7 +95,7 @@ export class Receiver implements Backend {
   async recipient(envelope: Envelope, to: Path): Promise<Reply | null> {
     // RFC 5321 4.2.3: 452, insufficient system storage.
     if (this.#deps.disk.isShort) return noRoom
-    const target = await this.#resolve(to)
+    const target = await this.#mailboxes.resolve(to)
     if ('refusal' in target) return target.refusal
     if (!(await this.#hasRoom(envelope, target, to))) return full
     this.#deps.senderChecks.of(envelope)
@@ -176,14 +144,18 @@ export class Receiver implements Backend {
     const loops = looping(envelope, start)
     if (loops) return loops
     if (this.#deps.disk.isShort) return noRoom
-    const mail = await this.#address(envelope, message.raw)
+    let mail = await this.#address(envelope, message.raw)
     const isForInbox = mail.inboxes.length > 0
     if (!isForInbox && mail.kept.length === 0) return unknownMailbox
     const evaluated = { ...message, verdicts, isForInbox }
     const { findings, refusal } = await this.#deps.senderChecks.decide(envelope, evaluated)
     if (refusal) return this.#refuse(envelope, refusal, findings)
-    for (const row of [...mail.inboxes, ...mail.kept]) row.envelope.findings = findings
-    const stored = await this.#store(mail)
+    let stored = await this.#store(mail, findings)
+    if (stored === 'gone') {
+      // Its inboxes were deleted within the last second. Their addresses may have new ones.
+      mail = await this.#address(envelope, message.raw, this.#deps.clock.monotonicMs())
+      stored = await this.#store(mail, findings)
+    }
     if (stored instanceof DbFault) throw stored
     if (typeof stored === 'object') return stored
     if (stored === 'gone') return unknownMailbox
@@ -198,7 +170,8 @@ export class Receiver implements Backend {
   }
 
   /** Its bytes are at hand before it can be claimed. */
-  async #store(mail: ReceivedMail): Promise<Received | DbFault | Reply> {
+  async #store(mail: ReceivedMail, findings: MailFindings): Promise<Received | DbFault | Reply> {
+    for (const row of [...mail.inboxes, ...mail.kept]) row.envelope.findings = findings
     const { id, bytes } = mail.raw
     const { atHand } = this.#deps
     if (bytes && mail.inboxes.length > 0) atHand?.set(id, bytes, bytes.length)
@@ -223,12 +196,12 @@ export class Receiver implements Backend {
   }
 
   /** Who gets it: every inbox its own row, with only its own recipients shown. */
-  async #address(envelope: Envelope, raw: RawRow): Promise<ReceivedMail> {
+  async #address(envelope: Envelope, raw: RawRow, sinceMs?: number): Promise<ReceivedMail> {
     const receivedAt = this.#deps.clock.now()
     const mail: ReceivedMail = { raw, receivedAt, inboxes: [], kept: [] }
     const rows = new Map<string, ReceivedMail['inboxes'][number]>()
     for (const to of envelope.to) {
-      const target = await this.#resolve(to)
+      const target = await this.#mailboxes.resolve(to, sinceMs)
       if ('refusal' in target) continue
       const id = newId('message', receivedAt.getTime())
       if ('kept' in target) {
@@ -258,39 +231,6 @@ export class Receiver implements Backend {
     }
   }
 
-  async #resolve({ localPart, domain }: Path): Promise<Target> {
-    const { secretBox, clock } = this.#deps
-    const name = localPart.toLowerCase().replace(/\+.*$/s, '')
-    const receiving = await this.#findDomain(domain)
-    if (!receiving) return { refusal: relayDenied }
-    // RFC 5321 4.5.1: postmaster of every domain that mail is taken for, and of the host itself.
-    if (name === 'postmaster' || name === 'abuse') return { kept: 'operator', submissionId: null }
-    // RFC 8460 3: where the record of every domain that mail is received for has its reports sent.
-    if (domain === this.#deps.hostname && isTlsReports(name)) return { kept: 'operator', submissionId: null }
-    if (name === 'fbl') return { kept: 'feedback', submissionId: null }
-    if (name.startsWith('bounce-')) {
-      const token = readReturnPath(secretBox, name, domain, clock.now())
-      return token ? { kept: 'return_path', submissionId: token.submissionId } : { refusal: unknownMailbox }
-    }
-    if (receiving.takes === 'reports' || !/^[a-z0-9._-]{1,64}$/.test(name)) return { refusal: unknownMailbox }
-    const inbox = await this.#inboxes.find(`${name}@${domain}`)
-    // An inbox outlives the proof of its domain: the mail is whose the domain is, never the former owner's.
-    const isTheirs = receiving.organizationId === null || inbox?.organizationId === receiving.organizationId
-    return inbox && isTheirs ? { inbox } : { refusal: unknownMailbox }
-  }
-
-  /** Ours, a customer's whose ownership is proved, the return-path host below one, or the mail host; null for all others. */
-  async #findDomain(domain: string): Promise<ReceivingDomain | null> {
-    const { isLocal, domains, hostname } = this.#deps
-    if (isLocal(domain)) return { organizationId: null, takes: 'mail' }
-    const proved = await domains.find(domain)
-    if (proved) return { organizationId: proved.organizationId, takes: 'mail' }
-    if (domain === hostname) return { organizationId: null, takes: 'reports' }
-    const above = domainOfReturnPathHost(domain)
-    const parent = above === null ? null : await domains.find(above)
-    return parent && { organizationId: parent.organizationId, takes: 'reports' }
-  }
-
   /** Whether there is room for one more of it, beside those for recipients before; the commit looks again. */
   async #hasRoom(envelope: Envelope, mailbox: Mailbox, to: Path): Promise<boolean> {
     const { messages, bytes } =
@@ -304,7 +244,7 @@ export class Receiver implements Backend {
   async #countCopies({ to: earlier }: Envelope, mailbox: Mailbox, to: Path): Promise<number> {
     const copies = new Set([copyOf(mailbox, to)])
     for (const path of earlier) {
-      const target = await this.#resolve(path)
+      const target = await this.#mailboxes.resolve(path)
       if (!('refusal' in target) && holderOf(target) === holderOf(mailbox)) copies.add(copyOf(target, path))
     }
     return copies.size

@@ -1,0 +1,105 @@
+// Where an address leads: an inbox, mail for the service itself, or a refusal.
+import type { Clock } from '../../base/clock.ts'
+import type { OrganizationId, SubmissionId } from '../../base/ids.ts'
+import { KnownFor, recheckRefusal } from '../../base/known-for.ts'
+import type { SecretBox } from '../../base/secret-box.ts'
+import { domainOfReturnPathHost } from '../../dns/domain-records.ts'
+import { isTlsReports } from '../../mail/reserved-names.ts'
+import { readReturnPath } from '../../mail/return-path.ts'
+import type { Db } from '../../postgres/db.ts'
+import { type Reply, reply } from '../../smtp/reply.ts'
+import type { Path } from '../../smtp/server/backend.ts'
+import { type AddressedInbox, findInboxesByAddress } from '../../store/inboxes.ts'
+import type { KeptRow } from '../../store/spool.ts'
+import type { ProvedDomains } from '../proved-domains.ts'
+
+export interface MailboxesDeps {
+  db: Db
+  clock: Clock
+  secretBox: SecretBox
+  hostname: string
+  /** The deployment's own domain. */
+  isLocal(domain: string): boolean
+  /** Customers' domains that mail is received for. */
+  domains: ProvedDomains
+}
+
+/** A domain that mail is received for. `organizationId` is null for the deployment's own. */
+interface ReceivingDomain {
+  organizationId: OrganizationId | null
+  /** The mail host and return-path hosts have no inboxes. */
+  takes: 'mail' | 'reports'
+}
+
+/** What an address leads to where mail is taken for it. */
+export type Mailbox =
+  | { inbox: AddressedInbox }
+  | { kept: KeptRow['purpose']; submissionId: SubmissionId | null }
+export type Target = Mailbox | { refusal: Reply }
+
+/** How long it is believed that an address leads to an inbox. */
+const knownMs = 1_000
+
+export const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
+const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here')
+
+export class Mailboxes {
+  readonly #deps: MailboxesDeps
+  /** By address. The commit checks again that a found one lives. */
+  readonly #inboxes: KnownFor<string, AddressedInbox>
+
+  constructor(deps: MailboxesDeps) {
+    this.#deps = deps
+    const { db, clock } = deps
+    this.#inboxes = new KnownFor({
+      ...{ name: 'find inboxes', clock, ms: knownMs, max: 50_000 },
+      load: async (addresses) => {
+        const found = await findInboxesByAddress(db, addresses, clock.now())
+        return new Map(found.map((inbox) => [inbox.address, inbox]))
+      },
+    })
+  }
+
+  /**
+   * The database is asked before a refusal, for a sender gives up at 550. Refusals are bounded for each client network
+   * (`smtp/server/reputation.ts`), so a stranger who guesses addresses cannot make us ask for more than that. No look-up
+   * is older than `sinceMs`.
+   */
+  resolve(to: Path, sinceMs = Number.NEGATIVE_INFINITY): Promise<Target> {
+    const find = (againMs: number) => this.#find(to, Math.max(sinceMs, againMs))
+    return recheckRefusal(this.#deps.clock, find, (target) => 'refusal' in target)
+  }
+
+  async #find({ localPart, domain }: Path, sinceMs: number): Promise<Target> {
+    const { secretBox, clock } = this.#deps
+    const name = localPart.toLowerCase().replace(/\+.*$/s, '')
+    const receiving = await this.#findDomain(domain, sinceMs)
+    if (!receiving) return { refusal: relayDenied }
+    // RFC 5321 4.5.1: postmaster of every domain that mail is taken for, and of the host itself.
+    if (name === 'postmaster' || name === 'abuse') return { kept: 'operator', submissionId: null }
+    // RFC 8460 3: where the record of every domain that mail is received for has its reports sent.
+    if (domain === this.#deps.hostname && isTlsReports(name)) return { kept: 'operator', submissionId: null }
+    if (name === 'fbl') return { kept: 'feedback', submissionId: null }
+    if (name.startsWith('bounce-')) {
+      const token = readReturnPath(secretBox, name, domain, clock.now())
+      return token ? { kept: 'return_path', submissionId: token.submissionId } : { refusal: unknownMailbox }
+    }
+    if (receiving.takes === 'reports' || !/^[a-z0-9._-]{1,64}$/.test(name)) return { refusal: unknownMailbox }
+    const inbox = await this.#inboxes.find(`${name}@${domain}`, sinceMs)
+    // An inbox outlives the proof of its domain: the mail is whose the domain is, never the former owner's.
+    const isTheirs = receiving.organizationId === null || inbox?.organizationId === receiving.organizationId
+    return inbox && isTheirs ? { inbox } : { refusal: unknownMailbox }
+  }
+
+  /** Ours, a customer's whose ownership is proved, the return-path host below one, or the mail host; null for all others. */
+  async #findDomain(domain: string, sinceMs: number): Promise<ReceivingDomain | null> {
+    const { isLocal, domains, hostname } = this.#deps
+    if (isLocal(domain)) return { organizationId: null, takes: 'mail' }
+    const proved = await domains.find(domain, sinceMs)
+    if (proved) return { organizationId: proved.organizationId, takes: 'mail' }
+    if (domain === hostname) return { organizationId: null, takes: 'reports' }
+    const above = domainOfReturnPathHost(domain)
+    const parent = above === null ? null : await domains.find(above, sinceMs)
+    return parent && { organizationId: parent.organizationId, takes: 'reports' }
+  }
+}
