@@ -16,6 +16,7 @@ import type { readCaptured } from '../flow/mailbox/read-captured.ts'
 import type { readSource } from '../flow/mailbox/read-mailbox.ts'
 import type { InboxSearches } from '../flow/mailbox/search-inbox.ts'
 import type { Guard } from '../flow/people/guard.ts'
+import type { LetterLimits } from '../flow/people/letter-limits.ts'
 import type { Oidc } from '../flow/people/oidc.ts'
 import type { Passwords } from '../flow/people/passwords.ts'
 import type { Post } from '../flow/people/post.ts'
@@ -86,6 +87,7 @@ export interface AppDeps
   passwords: Passwords
   guard: Guard
   post: Post
+  letterLimits: LetterLimits
   /** Null: there is no identity provider. */
   oidc: Oidc | null
   isSignUpOpen: boolean

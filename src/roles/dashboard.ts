@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { defaultLimits } from '../flow/accounts/organization.ts'
 import { Guard } from '../flow/people/guard.ts'
+import { allLetters, LetterLimits } from '../flow/people/letter-limits.ts'
 import { Oidc } from '../flow/people/oidc.ts'
 import { Passwords } from '../flow/people/passwords.ts'
 import { Post } from '../flow/people/post.ts'
@@ -12,10 +13,11 @@ import type { Foundation } from '../foundation.ts'
 import type { ServerDeps } from '../http/server.ts'
 import type { ParsePool } from '../mail/parse-pool.ts'
 
-/** Of letters to people: their number is bounded by address and by network before. */
+/** Of letters to people: all kinds together. */
 const ownLimits = {
   ...defaultLimits,
-  ...{ messagesPerMinute: 1_000, messagesPerDay: 200_000, recipientsPerDay: 200_000 },
+  messagesPerMinute: allLetters.perMinute,
+  ...{ messagesPerDay: allLetters.perDay, recipientsPerDay: allLetters.perDay },
 }
 
 const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
@@ -39,11 +41,13 @@ export function createDashboard(
 ): NonNullable<ServerDeps['dashboard']> {
   const { isDevelopment, isSignUpOpen, managedDomain } = settings
   const send = sendOwn.bind(null, { db, clock, acceptance })
+  const letterLimits = new LetterLimits({ db, clock, secretBox })
   return {
+    letterLimits,
     sessions: new Sessions({ db, clock }),
     passwords: new Passwords(),
     guard: new Guard({ db, clock, secretBox }),
-    post: new Post({ db, clock, log, managedDomain, limits: ownLimits, sendOwn: send }),
+    post: new Post({ db, clock, log, managedDomain, letterLimits, limits: ownLimits, sendOwn: send }),
     oidc: settings.oidc && new Oidc({ db, clock, log, isSignUpOpen }, settings.oidc),
     ...{ isDevelopment, isSignUpOpen, pagesFolder, parsePool, defaultLimits: settings.defaultLimits },
     showsCaptured: isDevelopment && settings.delivery === 'capture',

@@ -6,6 +6,7 @@ const stale: Readonly<Record<string, string>> = {
   person_token: 'expires_at < $1',
   invitation: 'expires_at < $1',
   sign_in_failure: `last_at < $1::timestamptz - interval '1 day' and blocked_until < $1`,
+  letter_count: 'ends_at < $1',
   // A day longer than anyone could go on with one.
   session: `ended_at < $1::timestamptz - interval '1 day' or last_used_at < $1::timestamptz - interval '31 days'`,
   person: `confirmed_at is null and created_at < $1::timestamptz - interval '30 days'

@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Db, Writer } from '../../postgres/db.ts'
 import {
   type AttemptBound,
   clearAttempts,
@@ -75,9 +75,13 @@ export class Guard {
   }
 
   /** Whether one more letter of the kind may go to the address; nobody can have us flood it. */
-  async mayWrite(kind: 'confirm' | 'reset' | 'invite', email: string): Promise<boolean> {
+  async mayWrite(
+    kind: 'confirm' | 'reset' | 'invite',
+    email: string,
+    writer: Writer = this.#db.writer,
+  ): Promise<boolean> {
     const subject = this.#subject(`letter to ${kind}`, email)
-    return await countAttempt(this.#db.writer, subject, ofLetters, this.#clock.now())
+    return await countAttempt(writer, subject, ofLetters, this.#clock.now())
   }
 
   async #requireNetworks(kind: 'network' | 'visitor', ip: string): Promise<void> {

@@ -20,6 +20,7 @@ import { deleteTokens } from '../../store/person-tokens.ts'
 import { recordDeed } from '../audit.ts'
 import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'
+import type { LetterLimits } from './letter-limits.ts'
 import { invitationLetter } from './letters.ts'
 import { networkOf } from './network.ts'
 import type { Passwords } from './passwords.ts'
@@ -45,7 +46,7 @@ export interface MemberActing {
 
 /** Invites the address, in place of an earlier invitation for it, and mails the link. */
 export async function invite(
-  { db, clock, post, guard }: Deps & { post: Post; guard: Guard },
+  { db, clock, post, guard, letterLimits }: Deps & { post: Post; guard: Guard; letterLimits: LetterLimits },
   by: MemberActing,
   { email: given, role }: { email: string; role: MemberRole },
   pages: PageAddress,
@@ -57,15 +58,17 @@ export async function invite(
     ...{ id: newUuid(), organizationId: by.organizationId, email, role, invitedBy: by.personId },
     ...{ createdAt: at, expiresAt: new Date(at.getTime() + invitationMs) },
   }
-  if (!(await guard.mayWrite('invite', email)))
-    throw new ServiceError(
-      'too_many_attempts',
-      'This address was written to several times. Try again later.',
-      300,
-    )
   await db.transaction(async (tx) => {
     await lockOrganization(tx, by.organizationId)
     await requireRoom(tx, row)
+    // In the transaction: a letter that is not sent counts against nobody.
+    await letterLimits.countInvitation(tx, by)
+    if (!(await guard.mayWrite('invite', email, tx)))
+      throw new ServiceError(
+        'too_many_attempts',
+        'This address was written to several times. Try again later.',
+        300,
+      )
     await putInvitation(tx, row, hash)
     const deed = { action: 'member.invited', subject: email, detail: { role }, at } as const
     await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)

@@ -1,6 +1,10 @@
 // What the service writes to people: short texts with one link each.
 
+/** Each kind has a share of what the service may send. */
+export type LetterKind = 'sign_up' | 'reset' | 'invitation' | 'notice'
+
 export interface Letter {
+  kind: LetterKind
   subject: string
   text: string
 }
@@ -9,7 +13,7 @@ const ignore = 'If it was not you, nothing needs to be done.'
 
 /** To who has signed up: the link proves the address. */
 export function confirmationLetter(link: string): Letter {
-  return letter('Confirm your address', [
+  return letter('sign_up', 'Confirm your address', [
     'Somebody, hopefully you, signed up to Posthorn with this address. This link confirms it and signs you in:',
     link,
     `It works once, for 24 hours. ${ignore}`,
@@ -18,7 +22,7 @@ export function confirmationLetter(link: string): Letter {
 
 /** To who has an account already: an answer to a sign-up that shows nothing to anybody else. */
 export function knownLetter(link: string): Letter {
-  return letter('You have an account already', [
+  return letter('sign_up', 'You have an account already', [
     'Somebody, hopefully you, signed up to Posthorn with this address, which has an account already. Sign in here; if the password is lost, the page has a way to a new one:',
     link,
     ignore,
@@ -27,7 +31,7 @@ export function knownLetter(link: string): Letter {
 
 /** To any address: the same with an account and without. */
 export function resetLetter(link: string): Letter {
-  return letter('Choose a new password', [
+  return letter('reset', 'Choose a new password', [
     'Somebody, hopefully you, asked for a new password for this address at Posthorn. This link lets you choose one, and ends all your sessions:',
     link,
     'It works once, for one hour. If this address has no account here, the link says so; perhaps you have one under another address.',
@@ -35,17 +39,32 @@ export function resetLetter(link: string): Letter {
   ])
 }
 
+/**
+ * Security: a stranger chooses the names and the address. No word of theirs stands in the Subject or before our own, and
+ * nothing in a name becomes a link.
+ */
 export function invitationLetter(
   { organizationName, invitedBy, role }: { organizationName: string; invitedBy: string; role: string },
   link: string,
 ): Letter {
-  return letter(`Invitation to ${organizationName}`, [
-    `${invitedBy} invites you to ${organizationName} at Posthorn, as ${role}. This link accepts the invitation:`,
+  return letter('invitation', 'You are invited to an organization', [
+    `Somebody invites you to an organization at Posthorn, as ${role}. This link shows the invitation and accepts it:`,
     link,
-    'It works once, for 7 days. If you do not know them, nothing needs to be done.',
+    `They call the organization: ${withoutLinks(organizationName)}`,
+    `Their address is: ${invitedBy}`,
+    'The link works once, for 7 days. If you do not know them, nothing needs to be done.',
   ])
 }
 
-function letter(subject: string, paragraphs: string[]): Letter {
-  return { subject, text: `${paragraphs.join('\n\n')}\n` }
+/** The name with nothing in it that a mail program makes a link of, and with nothing that cannot be seen. */
+export function withoutLinks(name: string): string {
+  return name
+    .replace(/\p{Cf}/gu, '')
+    .replace(/[.\u3002\uff0e\uff61](?=\S)/g, '[.]')
+    .replace(/[:\uff1a](?=\S)/g, '[:]')
+    .replaceAll('@', '[at]')
+}
+
+function letter(kind: LetterKind, subject: string, paragraphs: string[]): Letter {
+  return { kind, subject, text: `${paragraphs.join('\n\n')}\n` }
 }

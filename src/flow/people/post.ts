@@ -13,6 +13,7 @@ import {
 } from '../../store/organizations.ts'
 import type { OwnMail, OwnSendResult } from '../own-mail.ts'
 import { ownOrganizationId } from '../own-organization.ts'
+import type { LetterLimits } from './letter-limits.ts'
 import type { Letter } from './letters.ts'
 
 export interface PostDeps {
@@ -20,6 +21,7 @@ export interface PostDeps {
   clock: Clock
   log: Log
   managedDomain: string
+  letterLimits: Pick<LetterLimits, 'admit'>
   /** What the service's own organization may use. */
   limits: Limits
   /** Accepts a mail from the address of a living inbox. */
@@ -42,8 +44,9 @@ export class Post {
    * Accepts the letter; once it resolves it will be delivered as far as mail is. An address that takes no mail is not told
    * apart. Throws `unavailable` where it cannot be accepted now.
    */
-  async send(to: string, { subject, text }: Letter): Promise<void> {
-    const { sendOwn, log } = this.#deps
+  async send(to: string, { kind, subject, text }: Letter): Promise<void> {
+    const { sendOwn, letterLimits, log } = this.#deps
+    await letterLimits.admit(kind)
     const mail = { key: newUuid(), to, subject, text, attachments: [] }
     const result = await sendOwn(await this.#sender(), mail)
     if (result.status === 'accepted') return

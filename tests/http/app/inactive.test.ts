@@ -1,13 +1,10 @@
 // Every operation under /app/v1 in an organization that is pending, suspended or deleting: refused or allowed, by one table.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { newUuid, type PersonId } from '../../../src/base/ids.ts'
-import { addMember, startSession } from '../../../src/flow/people/sessions.ts'
-import { insertPerson } from '../../../src/store/people.ts'
 import { until } from '../../support/until.ts'
 import { operationsOf, type PlacedOperation, readDocument } from '../document.ts'
 import { setStage } from '../stage.ts'
-import { lastToken, Visitor } from './visitor.ts'
+import { enterDirectly, lastToken, Visitor } from './visitor.ts'
 
 const statuses = ['pending', 'suspended', 'deleting'] as const
 
@@ -55,23 +52,6 @@ test('the table names every operation under /app/v1, and no other', () => {
   const named = operations.map(({ operation }) => operation.operationId).sort()
   assert.deepEqual([...allowedStates.keys()].sort(), named)
 })
-
-/** One of the organization's owners, signed in. */
-async function enterOwner(organizationId: string): Promise<Visitor> {
-  const { db, clock } = stage
-  const [personId, at] = [newUuid<PersonId>(), clock.now()]
-  const person = { id: personId, email: `${personId}@far.test`, name: 'Ada' }
-  await db.transaction(async (tx) => {
-    await insertPerson(tx, { ...person, passwordHash: null, confirmedAt: at, createdAt: at })
-    const member = { organizationId: organizationId as never, personId, email: person.email }
-    await addMember(tx, { ...member, role: 'owner', at })
-  })
-  const visitor = new Visitor(stage)
-  const { token } = await startSession({ db, clock }, { personId, ip: visitor.ip, userAgent: 'a test' })
-  visitor.cookies.set('__Host-posthorn', token)
-  await visitor.reload()
-  return visitor
-}
 
 /** Sets the state, and waits until the service knows it. */
 async function putInto(owner: Visitor, organizationId: string, status: string): Promise<void> {
@@ -126,9 +106,9 @@ for (const status of statuses)
     const isAllowed = ({ operation }: PlacedOperation) =>
       allowedStates.get(operation.operationId)?.includes(status)
     const allowed = operations.filter(isAllowed)
-    const staying = await enterOwner(organizationId)
+    const staying = await enterDirectly(stage, organizationId)
     // Somebody else for each: some operations end the session.
-    const owners = await Promise.all(allowed.map(() => enterOwner(organizationId)))
+    const owners = await Promise.all(allowed.map(() => enterDirectly(stage, organizationId)))
     await putInto(staying, organizationId, status)
     const before = await organizationRows(organizationId)
     for (const operation of operations) {
@@ -145,7 +125,10 @@ for (const status of statuses)
 
 test('an owner of a suspended organization leaves it, and removes nobody else', async () => {
   const { organizationId } = await stage.createCaller()
-  const [leaving, staying] = [await enterOwner(organizationId), await enterOwner(organizationId)]
+  const [leaving, staying] = [
+    await enterDirectly(stage, organizationId),
+    await enterDirectly(stage, organizationId),
+  ]
   await putInto(leaving, organizationId, 'suspended')
   const remove = (who: Visitor) => leaving.call(`/members/${who.session!.person.id}`, { method: 'DELETE' })
   assert.equal((await remove(staying)).body.error, 'organization_inactive')
@@ -155,7 +138,7 @@ test('an owner of a suspended organization leaves it, and removes nobody else', 
 
 test('an invitation of a suspended organization is not accepted until the organization is approved again', async () => {
   const { organizationId } = await stage.createCaller()
-  const owner = await enterOwner(organizationId)
+  const owner = await enterDirectly(stage, organizationId)
   const invited = new Visitor(stage)
   const { email } = await invited.signUp('invited-before@far.test').then(({ person }) => person)
   await owner.want('/invitations', { method: 'POST', status: 201, body: { email, role: 'member' } })

@@ -1,0 +1,26 @@
+// What strangers choose of a letter stands behind our own words, and makes no link.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { invitationLetter, withoutLinks } from './letters.ts'
+
+const names: [given: string, written: string][] = [
+  ['Example Ltd.', 'Example Ltd.'],
+  ['Dr. Ada, Inc. (Berlin)', 'Dr. Ada, Inc. (Berlin)'],
+  ['Verify at https://evil.test/a.b', 'Verify at https[:]//evil[.]test/a[.]b'],
+  ['evil.test or evil。test', 'evil[.]test or evil[.]test'],
+  ['a@evil.test mailto:a', 'a[at]evil[.]test mailto[:]a'],
+  ['evil\u200b.\u200btest \u202eflipped', 'evil[.]test flipped'],
+]
+
+for (const [given, written] of names)
+  test(`a name in a letter makes no link: ${JSON.stringify(given)}`, () =>
+    assert.equal(withoutLinks(given), written))
+
+test('the Subject and the first words of an invitation are ours', () => {
+  const organizationName = 'Your account is locked - https://evil.test'
+  const given = { organizationName, invitedBy: 'ada@far.test', role: 'member' }
+  const { subject, text } = invitationLetter(given, 'https://mail.example.com/invitation#secret')
+  assert.equal(subject, 'You are invited to an organization')
+  assert.match(text, /^Somebody invites you to an organization at Posthorn, as member\./)
+  assert.ok(text.includes('Your account is locked - https[:]//evil[.]test\n'))
+})

@@ -1,0 +1,109 @@
+// How many letters of the service people can have sent: invitations are bounded, and no kind uses up another's share.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import { silentLog } from '../../../src/base/log.ts'
+import { SecretBox } from '../../../src/base/secret-box.ts'
+import { defaultLimits } from '../../../src/flow/accounts/organization.ts'
+import { LetterLimits } from '../../../src/flow/people/letter-limits.ts'
+import { invitationLetter, resetLetter } from '../../../src/flow/people/letters.ts'
+import { Post } from '../../../src/flow/people/post.ts'
+import { setStage } from '../stage.ts'
+import { enterDirectly, join, lettersTo, type Visitor } from './visitor.ts'
+
+const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
+const hourMs = 3_600_000
+let invited = 0
+
+/** From another network each time, so that only person and organization are counted. */
+async function invite(owner: Visitor) {
+  const email = `invited-${++invited}@far.test`
+  const headers = { 'x-forwarded-for': `198.${18 + (invited >> 8)}.${invited & 255}.1` }
+  const body = { email, role: 'member' }
+  return { email, ...(await owner.call<{ id: string }>('/invitations', { method: 'POST', body, headers })) }
+}
+
+async function inviteUntilRefused(owner: Visitor) {
+  const sent: string[] = []
+  for (;;) {
+    const { status, body, email, headers } = await invite(owner)
+    if (status !== 201) return { sent, status, error: (body as unknown as { error: string }).error, headers }
+    sent.push(email)
+    // Withdrawing gives nothing back.
+    await owner.call(`/invitations/${body.id}`, { method: 'DELETE' })
+    assert.ok(sent.length <= 60, 'no end of invitations')
+  }
+}
+
+/** To the beginning of an hour, so that no window ends during the test. */
+function toNextHour(): void {
+  stage.clock.advance(hourMs - (stage.clock.nowMs() % hourMs) + 1)
+}
+
+test('an organization sends 20 invitations an hour and 50 a day, withdrawn or not', async () => {
+  stage.clock.advance(24 * hourMs - (stage.clock.nowMs() % (24 * hourMs)) + 1)
+  const { organizationId } = await stage.createCaller()
+  const counts: number[] = []
+  for (let hour = 0; hour < 3; hour++) {
+    // Another owner each hour: the organization is counted.
+    const refused = await inviteUntilRefused(await enterDirectly(stage, organizationId))
+    assert.deepEqual([refused.status, refused.error], [429, 'too_many_attempts'])
+    assert.ok(Number(refused.headers.get('retry-after')) >= 1)
+    assert.equal((await lettersTo(stage, refused.sent.at(-1)!)).length, 1)
+    counts.push(refused.sent.length)
+    toNextHour()
+  }
+  assert.deepEqual(counts, [20, 20, 10])
+})
+
+test('a person sends 20 invitations an hour, whichever of their organizations they act for', async () => {
+  const [one, other] = [await stage.createCaller(), await stage.createCaller()]
+  toNextHour()
+  const owner = await enterDirectly(stage, one.organizationId)
+  await join(stage, other, owner.session!.person as never, 'owner')
+  assert.equal((await inviteUntilRefused(owner)).sent.length, 20)
+  const body = { organizationId: other.organizationId }
+  await owner.want('/session/organization', { method: 'PUT', body })
+  assert.equal((await invite(owner)).status, 429)
+  // Another owner there has their own number.
+  assert.equal((await invite(await enterDirectly(stage, other.organizationId))).status, 201)
+})
+
+test('a network sends 40 invitations an hour, whoever asks', async () => {
+  toNextHour()
+  const from = { 'x-forwarded-for': '203.0.113.77' }
+  const statuses: number[] = []
+  for (let n = 0; n < 3; n++) {
+    const owner = await enterDirectly(stage, (await stage.createCaller()).organizationId)
+    for (let i = 0; i < 15; i++) {
+      const body = { email: `network-${n}-${i}@far.test`, role: 'member' }
+      statuses.push((await owner.call('/invitations', { method: 'POST', body, headers: from })).status)
+    }
+  }
+  assert.deepEqual([statuses.filter((status) => status === 201).length, statuses.at(-1)], [40, 429])
+})
+
+test('invitations that use up their share leave the letters that let people in again', async () => {
+  const { db, clock } = stage
+  const sent: string[] = []
+  const post = new Post({
+    ...{ db, clock, log: silentLog, managedDomain: 'inbox.test', limits: defaultLimits },
+    letterLimits: new LetterLimits({ db, clock, secretBox: new SecretBox(randomBytes(32)) }),
+    sendOwn: async (_from, { to }) => {
+      sent.push(to)
+      return { status: 'accepted', submissionId: '' as never }
+    },
+  })
+  const invitation = invitationLetter(
+    { organizationName: 'A', invitedBy: 'a@far.test', role: 'member' },
+    'link',
+  )
+  const sendAll = async () => {
+    for (let n = 0; n < 1_000; n++) await post.send(`n${n}@far.test`, invitation)
+  }
+  toNextHour()
+  await assert.rejects(sendAll(), { code: 'unavailable' })
+  assert.equal(sent.length, 150)
+  await post.send('someone@far.test', resetLetter('link'))
+  assert.equal(sent.at(-1), 'someone@far.test')
+})
