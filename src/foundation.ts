@@ -11,6 +11,7 @@ import { DiskBlobs } from './blobs/disk.ts'
 import type { Settings } from './config/settings.ts'
 import { DnsCache } from './dns/cache.ts'
 import { Resolver } from './dns/resolver.ts'
+import { SharedResolver } from './dns/shared-resolver.ts'
 import { findHold } from './flow/backup/release-copy.ts'
 import { requireNoMark } from './flow/backup/restore-mark.ts'
 import { knowingLocalhost } from './flow/domains/localhost-records.ts'
@@ -33,6 +34,8 @@ export interface Foundation {
    * by resolvers of their own, which keep nothing.
    */
   dnsCache: DnsCache
+  /** Look-ups of names that customers choose, with shares by organization. */
+  resolver: SharedResolver
   /**
    * Null but in a restored copy that was not released when this was opened: from there nothing goes out into the world. The
    * settings say `capture` then; what waited for the world and for endpoints goes on waiting.
@@ -165,6 +168,7 @@ async function open(
     }
     const blobs = new DiskBlobs(settings.blobFolder)
     const hold = await findHold(db)
+    const resolver = new Resolver({ servers: settings.dnsServers })
     return {
       settings: hold ? { ...settings, delivery: 'capture' } : settings,
       hold,
@@ -173,7 +177,8 @@ async function open(
       clock,
       secretBox,
       blobs,
-      dnsCache: createDnsCache(settings, db, clock),
+      dnsCache: createDnsCache(resolver, settings, db, clock),
+      resolver: new SharedResolver({ resolver }),
       close,
     }
   } catch (error) {
@@ -204,9 +209,12 @@ async function prepareDatabase(
   }
 }
 
-function createDnsCache({ dnsServers: servers, managedDomain }: Settings, db: Db, clock: Clock): DnsCache {
-  const resolver = new Resolver({ servers, ...checkPatience })
-  return new DnsCache({ resolver: knowingLocalhost(resolver, { db, managedDomain }), clock })
+/** Its questions have shares of their own, by the client's network. */
+function createDnsCache(resolver: Resolver, { managedDomain }: Settings, db: Db, clock: Clock): DnsCache {
+  const hasty: Pick<Resolver, 'resolve'> = {
+    resolve: (type, name) => resolver.resolve(type, name, checkPatience),
+  }
+  return new DnsCache({ resolver: knowingLocalhost(hasty, { db, managedDomain }), clock })
 }
 
 /** A file that was named is never made: where it is missing, a secret was not mounted. */

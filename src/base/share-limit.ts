@@ -29,17 +29,18 @@ export class ShareLimit {
   }
 
   /**
-   * True once the asker may begin, who then has to `leave`; false where this has not come within `waitMs`, or too many
-   * wait already.
+   * True once the asker may begin, who then has to `leave`; false where this has not come within `waitMs` or before
+   * `signal` aborts, or too many wait already.
    */
-  async enter(asker: string, waitMs: number): Promise<boolean> {
+  async enter(asker: string, waitMs: number, signal?: AbortSignal): Promise<boolean> {
+    if (signal?.aborted) return false
     if (!this.isUsedUp(asker)) {
       this.#begin(asker)
       return true
     }
     const queue = this.#waiting.get(asker) ?? new Set()
     if (!mayTake(queue.size, this.#waitingCount, this.#options.maxWaiting, ratio)) return false
-    return await this.#wait(asker, queue, waitMs)
+    return await this.#wait(asker, queue, waitMs, signal)
   }
 
   leave(asker: string): void {
@@ -59,17 +60,25 @@ export class ShareLimit {
     this.#begunCount++
   }
 
-  async #wait(asker: string, queue: Set<() => void>, waitMs: number): Promise<boolean> {
+  async #wait(
+    asker: string,
+    queue: Set<() => void>,
+    waitMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const begin = () => resolve(true)
     queue.add(begin)
     this.#waiting.set(asker, queue)
     this.#waitingCount++
-    const timer = setTimeout(() => {
+    const giveUp = () => {
       if (this.#remove(asker, begin)) resolve(false)
-    }, waitMs)
+    }
+    const timer = setTimeout(giveUp, waitMs)
+    signal?.addEventListener('abort', giveUp)
     const mayBegin = await promise
     clearTimeout(timer)
+    signal?.removeEventListener('abort', giveUp)
     return mayBegin
   }
 

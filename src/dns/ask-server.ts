@@ -16,9 +16,28 @@ export interface Silence {
   silent: string
 }
 
-type Asking = (server: ServerAddress, query: Query, ms: number) => Promise<Reply | Silence>
+/** The question was given up: its signal ended it, or it may cost no further query. Says nothing of the server. */
+export interface GivenUp {
+  givenUp: string
+}
+
+/** What bounds a look-up of several questions. */
+export interface Bounds {
+  /** Ends the questions under way: their sockets close, and nothing more is sent. */
+  signal?: AbortSignal
+  /** Queries that may still be sent, repetitions and those over TCP included; counted down. */
+  queries?: { left: number }
+}
+
+type Asking = (
+  server: ServerAddress,
+  query: Query,
+  ms: number,
+  signal: AbortSignal | undefined,
+) => Promise<Reply | Silence | GivenUp>
 
 export const late = 'DNS did not answer in time'
+export const tooMany = 'too many DNS questions would have to be asked'
 const rcodes = { FORMERR: 1, NOTIMP: 4 }
 const longestMessageBytes = 0xffff
 
@@ -27,11 +46,15 @@ export async function askServer(
   server: ServerAddress,
   question: Question,
   timeoutMs: number,
-): Promise<Reply | Silence> {
+  { signal, queries }: Bounds = {},
+): Promise<Reply | Silence | GivenUp> {
   const untilMs = performance.now() + timeoutMs
   const ask = async (asking: Asking, edns: 'with' | 'without') => {
     const leftMs = untilMs - performance.now()
-    return leftMs > 0 ? await asking(server, writeQuery(question, edns), leftMs) : { silent: late }
+    if (signal?.aborted) return { givenUp: late }
+    if (leftMs <= 0) return { silent: late }
+    if (queries && queries.left-- <= 0) return { givenUp: tooMany }
+    return await asking(server, writeQuery(question, edns), leftMs, signal)
   }
   let edns: 'with' | 'without' = 'with'
   let reply = await ask(askOverUdp, edns)
@@ -48,8 +71,10 @@ export async function askServer(
  * Over a socket of its own, whose port the kernel draws. Whoever wants to forge the reply has to guess the port and the
  * id, and has one chance with each question; what is no reply to it is passed over.
  */
-const askOverUdp: Asking = async (server, query, ms) => {
-  const { promise, resolve } = Promise.withResolvers<Reply | Silence>()
+const askOverUdp: Asking = async (server, query, ms, signal) => {
+  const { promise, resolve } = Promise.withResolvers<Reply | Silence | GivenUp>()
+  const giveUp = () => resolve({ givenUp: late })
+  signal?.addEventListener('abort', giveUp)
   const socket = createSocket(server.family === 4 ? 'udp4' : 'udp6')
   let passedOver = 0
   const timer = setTimeout(() => resolve({ silent: passedOver > 0 ? malformed : late }), ms)
@@ -66,12 +91,15 @@ const askOverUdp: Asking = async (server, query, ms) => {
   socket.connect(server.port, server.ip)
   const reply = await promise
   clearTimeout(timer)
+  signal?.removeEventListener('abort', giveUp)
   socket.close()
   return reply
 }
 
-const askOverTcp: Asking = async (server, query, ms) => {
-  const { promise, resolve } = Promise.withResolvers<Reply | Silence>()
+const askOverTcp: Asking = async (server, query, ms, signal) => {
+  const { promise, resolve } = Promise.withResolvers<Reply | Silence | GivenUp>()
+  const giveUp = () => resolve({ givenUp: late })
+  signal?.addEventListener('abort', giveUp)
   const socket = connect({ host: server.ip, port: server.port })
   const timer = setTimeout(() => resolve({ silent: late }), ms)
   const received = new LengthPrefixed()
@@ -86,6 +114,7 @@ const askOverTcp: Asking = async (server, query, ms) => {
   socket.write(Buffer.concat([Buffer.of(query.bytes.length >> 8, query.bytes.length & 0xff), query.bytes]))
   const reply = await promise
   clearTimeout(timer)
+  signal?.removeEventListener('abort', giveUp)
   socket.destroy()
   return reply
 }

@@ -5,7 +5,7 @@ import type { HopFinder, Hops } from './mx.ts'
 export interface HopsInTimeOptions {
   hopFinder: Pick<HopFinder, 'find' | 'recall'>
   clock: Clock
-  /** Domains that one asker has looked up in a minute; each is up to 41 questions, of servers that its owner names. */
+  /** Domains that one asker has looked up in a minute; each is up to 40 queries, of servers that its owner names. */
   maxPerMinute?: number
   /** Domains looked up at once. */
   maxLookups?: number
@@ -111,7 +111,7 @@ export class HopsInTime {
 
   async #lookup({ asker, domain, found }: Wanted): Promise<void> {
     this.#count(asker, 1)
-    found(await this.#options.hopFinder.find(domain))
+    found(await this.#options.hopFinder.find(domain, { asker }))
     this.#count(asker, -1)
     this.#depart()
   }

@@ -8,21 +8,24 @@ export type Answer = DnsAnswer<DnsRecords['TXT'] | DnsRecords['MX']>
 /** What DNS answered, by `questionOf` the record. Names that DNS cannot hold are not asked for. */
 export type Found = ReadonlyMap<string, Answer>
 
-const deadlineMs = 10_000
-
-/** Never rejects, and answers within `options.deadlineMs` (10 s): what has not come by then is not to be known now. */
+/** Never rejects, and answers within `deadlineMs` (10 s), which ends its questions: what has not come is not to be known now. */
 export async function lookupRecords(
   resolver: Pick<Resolver, 'resolve'>,
   records: readonly DomainRecord[],
-  options: { deadlineMs?: number } = {},
+  { deadlineMs = 10_000, asker = '' }: { deadlineMs?: number; asker?: string } = {},
 ): Promise<Found> {
   const asked = new Map(
     records.filter(({ name }) => fitsDns(name)).map((record) => [questionOf(record), record]),
   )
-  const late = (): Answer => ({ status: 'temporary', reason: 'DNS did not answer in time' })
+  const ending = new AbortController()
+  const asking = { asker, signal: ending.signal }
+  const late = (): Answer => {
+    ending.abort()
+    return { status: 'temporary', reason: 'DNS did not answer in time' }
+  }
   const answers = [...asked].map(async ([question, { type, name }]) => {
-    const answer: Promise<Answer> = resolver.resolve(type, name)
-    return [question, await within(options.deadlineMs ?? deadlineMs, answer, late)] as const
+    const answer: Promise<Answer> = resolver.resolve(type, name, asking)
+    return [question, await within(deadlineMs, answer, late)] as const
   })
   return new Map(await Promise.all(answers))
 }

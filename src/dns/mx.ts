@@ -2,7 +2,7 @@
 import { BoundedMap } from '../base/bounded-map.ts'
 import { Clock } from '../base/clock.ts'
 import { within } from '../base/within.ts'
-import type { DnsAnswer, DnsRecords, Resolver } from './resolver.ts'
+import type { Asking, DnsAnswer, DnsRecords, Resolver } from './resolver.ts'
 
 export interface Host {
   name: string
@@ -25,8 +25,10 @@ export interface HopFinderOptions {
   isAllowed: (ip: string) => boolean
   /** Whether a mail server is this deployment itself; see `OwnHost`. */
   isOwn?: (name: string, addresses: readonly string[]) => Promise<boolean>
-  /** Mail servers of one domain that are looked up at most. */
-  maxNames?: number
+  /** Queries that one look-up of a domain may send. */
+  maxQueries?: number
+  /** How long one query may stay unanswered; the resolver's own time unless given. */
+  timeoutMs?: number
   clock?: Clock
   /** From 0 to 1; shuffles hosts of equal preference. */
   random?: () => number
@@ -36,8 +38,14 @@ export interface HopFinderOptions {
   maxCached?: number
 }
 
-const namesAtOnce = 20
+/**
+ * Four questions. An organization opens up to 50 queues at once (`worker/route-choice.ts`), so its look-ups fit into its
+ * share of the resolver and a large domain never waits behind its dead ones.
+ */
+const namesAtOnce = 2
 const maxAddresses = 40
+/** Mail servers that were found do not wait longer for those that stay unresolved. */
+const patienceMs = 1_000
 // Within these bounds the TTL counts: the shortest of the MX records' and of those of the addresses.
 const maxCacheMs = 300_000
 const noneFoundCacheMs = 60_000
@@ -47,17 +55,34 @@ interface Found {
   cacheMs: number
 }
 
+type Bounded = Asking & Required<Pick<Asking, 'signal' | 'queries'>>
+
+/** On whose behalf a domain is looked up, and what ends its wait. */
+export interface HopAsking {
+  asker: string
+  signal?: AbortSignal
+}
+
+/** A look-up under way: it ends at its deadline, or once nobody waits for it. */
+interface Lookup {
+  found: Promise<Hops>
+  ending: AbortController
+  waiting: number
+}
+
+type Options = Required<Omit<HopFinderOptions, 'timeoutMs'>> & Pick<HopFinderOptions, 'timeoutMs'>
+
 /** Finds hops, and remembers them for as long as their TTL says, five minutes at most. */
 export class HopFinder {
-  readonly #options: Required<HopFinderOptions>
+  readonly #options: Options
   readonly #cache: BoundedMap<string, { hops: Hops; untilMs: number }>
-  readonly #asking = new Map<string, Promise<Hops>>()
+  readonly #lookups = new Map<string, Lookup>()
 
   constructor(options: HopFinderOptions) {
     this.#options = {
       clock: new Clock(),
       isOwn: async () => false,
-      maxNames: 100,
+      maxQueries: 40,
       random: Math.random,
       deadlineMs: 30_000,
       maxCached: 10_000,
@@ -67,8 +92,8 @@ export class HopFinder {
   }
 
   /** The hops of `domain` (A-labels), hosts of equal preference in a new order each time. Never rejects. */
-  async find(domain: string): Promise<Hops> {
-    const hops = this.recall(domain) ?? (await this.#askOnce(cacheKey(domain)))
+  async find(domain: string, asking: HopAsking = { asker: '' }): Promise<Hops> {
+    const hops = this.recall(domain) ?? (await this.#join(cacheKey(domain), asking))
     return hops.status === 'ok' ? { status: 'ok', hosts: shuffle(hops.hosts, this.#options.random) } : hops
   }
 
@@ -78,22 +103,38 @@ export class HopFinder {
     return cached && cached.untilMs > this.#options.clock.monotonicMs() ? cached.hops : null
   }
 
-  /** Who asks while the same question is under way gets the same answer. */
-  #askOnce(key: string): Promise<Hops> {
-    let asking = this.#asking.get(key)
-    if (!asking) {
-      asking = this.#ask(key).finally(() => this.#asking.delete(key))
-      this.#asking.set(key, asking)
+  /** Joins the asker's look-up of the domain. Another's may wait for that one's share of the resolver. */
+  async #join(key: string, { asker, signal }: HopAsking): Promise<Hops> {
+    if (signal?.aborted) return tookTooLong.hops
+    const id = `${key} ${asker}`
+    const lookup = this.#lookups.get(id) ?? this.#begin(id, key, asker)
+    const { promise: givenUp, resolve } = Promise.withResolvers<Hops>()
+    const giveUp = () => {
+      resolve(tookTooLong.hops)
+      if (--lookup.waiting === 0) lookup.ending.abort()
     }
-    return asking
+    lookup.waiting++
+    signal?.addEventListener('abort', giveUp, { once: true })
+    const hops = await Promise.race([lookup.found, givenUp])
+    signal?.removeEventListener('abort', giveUp)
+    return hops
   }
 
-  async #ask(key: string): Promise<Hops> {
-    const { hops, cacheMs } = await within(this.#options.deadlineMs, resolveHops(this.#options, key), () =>
-      temporary('DNS took too long'),
-    )
-    if (cacheMs > 0) this.#cache.set(key, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
-    else this.#cache.delete(key)
+  #begin(id: string, domain: string, asker: string): Lookup {
+    const ending = new AbortController()
+    const found = this.#ask(domain, asker, ending).finally(() => this.#lookups.delete(id))
+    const lookup = { found, ending, waiting: 0 }
+    this.#lookups.set(id, lookup)
+    return lookup
+  }
+
+  async #ask(domain: string, asker: string, ending: AbortController): Promise<Hops> {
+    const finding = resolveHops(this.#options, domain, { asker, signal: ending.signal })
+    const { hops, cacheMs } = await within(this.#options.deadlineMs, finding, () => {
+      ending.abort()
+      return tookTooLong
+    })
+    if (cacheMs > 0) this.#cache.set(domain, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
     return hops
   }
 }
@@ -102,17 +143,24 @@ function cacheKey(domain: string): string {
   return domain.toLowerCase().replace(/\.$/, '')
 }
 
-async function resolveHops(options: Required<HopFinderOptions>, domain: string): Promise<Found> {
-  const answer = await options.resolver.resolve('MX', domain)
+async function resolveHops(
+  options: Options,
+  domain: string,
+  asked: { asker: string; signal: AbortSignal },
+): Promise<Found> {
+  const { maxQueries, timeoutMs, random } = options
+  const asking: Bounded = { ...asked, queries: { left: maxQueries }, ...(timeoutMs && { timeoutMs }) }
+  const answer = await options.resolver.resolve('MX', domain, asking)
   if (answer.status === 'temporary') return temporary(answer.reason)
   if (answer.status === 'nxdomain') return nothing({ status: 'domain_not_found' })
   // RFC 5321 5.1: without MX records the domain is its own mail server, with preference 0.
-  if (answer.status === 'nodata') return findHosts(options, [{ exchange: domain, preference: 0 }], answer)
+  if (answer.status === 'nodata')
+    return findHosts(options, [{ exchange: domain, preference: 0 }], answer, asking)
   const named = answer.records.filter(({ exchange }) => exchange !== '')
   // RFC 7505 3: a single MX of "." says that the domain takes no mail.
   if (named.length === 0) return nothing({ status: 'null_mx' })
   // Shuffled before the cut as well, so that of many equal ones each has its day.
-  return findHosts(options, shuffle(named, options.random), answer)
+  return findHosts(options, shuffle(named, random), answer, asking)
 }
 
 /** What the mail servers looked up so far came to. */
@@ -125,20 +173,28 @@ interface Search {
   isRefused: boolean
   /** One of them is ours. */
   isOwn: boolean
+  /** Addresses that it may still take. */
+  room: number
 }
 
-/** Looks the servers up by preference, some at a time, until there is one to try: before it may stand many dead names. */
+/** Looks the servers up by preference, some at a time, until it has found enough or may ask no more. */
 async function findHosts(
-  options: Required<HopFinderOptions>,
+  options: Options,
   exchanges: DnsRecords['MX'][],
   { ttlSeconds = Number.POSITIVE_INFINITY }: { ttlSeconds?: number },
+  asking: Bounded,
 ): Promise<Found> {
-  const asked = exchanges.slice(0, options.maxNames)
+  const startedMs = performance.now()
   const search: Search = {
-    ...{ hosts: [], ttlSeconds, unknown: null, isRefused: false, isOwn: false },
+    ...{ hosts: [], ttlSeconds, unknown: null, isRefused: false, isOwn: false, room: maxAddresses },
   }
-  for (let from = 0; from < asked.length && search.hosts.length === 0 && !search.isOwn; from += namesAtOnce)
-    await resolveSome(options, asked.slice(from, from + namesAtOnce), search)
+  let asked = 0
+  while (asked < exchanges.length && !search.isOwn && search.room > 0) {
+    const isLate = performance.now() - startedMs > patienceMs
+    if (asking.queries.left < 2 * namesAtOnce || (isLate && search.hosts.length > 0)) break
+    await resolveSome(options, exchanges.slice(asked, asked + namesAtOnce), search, asking)
+    asked += namesAtOnce
+  }
   const { hosts, unknown } = search
   // RFC 5321 5.1: hosts that can be found are tried, though others cannot be looked up now.
   if (hosts.length > 0) {
@@ -149,8 +205,8 @@ async function findHosts(
   if (search.isOwn)
     return temporary('its mail server is this service, which does not receive for it: a mail loop')
   if (unknown) return temporary(unknown)
-  if (asked.length < exchanges.length)
-    return temporary(`none of the first ${asked.length} of its mail servers has an address`)
+  if (asked < exchanges.length)
+    return temporary(`none of the first ${asked} of its mail servers has an address`)
   const reason = search.isRefused
     ? 'its mail servers have no public address'
     : 'its mail servers have no address'
@@ -158,13 +214,14 @@ async function findHosts(
 }
 
 async function resolveSome(
-  { resolver, isAllowed, isOwn }: Required<HopFinderOptions>,
+  { resolver, isAllowed, isOwn }: Options,
   exchanges: DnsRecords['MX'][],
   search: Search,
+  asking: Bounded,
 ): Promise<void> {
   const resolved = await Promise.all(
     exchanges.map(async ({ exchange, preference }) => {
-      const { records, temporaryReason } = await findAddressRecords(resolver, exchange)
+      const { records, temporaryReason } = await findAddressRecords(resolver, exchange, asking)
       const isOurs = await isOwn(
         exchange,
         records.map(({ address }) => address),
@@ -173,24 +230,32 @@ async function resolveSome(
     }),
   )
   const ours = resolved.find(({ isOurs }) => isOurs)
-  let room = maxAddresses
   for (const { name, preference, records, temporaryReason } of resolved) {
-    // RFC 5321 5.1: where we are among the servers, only those of a better preference are tried, or mail would go round.
     if (ours && preference >= ours.preference) continue
     search.unknown ??= temporaryReason
     search.isRefused ||= records.length > 0
-    const allowed = records.filter(({ address }) => isAllowed(address)).slice(0, room)
+    const allowed = records.filter(({ address }) => isAllowed(address)).slice(0, search.room)
     if (allowed.length === 0) continue
-    room -= allowed.length
+    search.room -= allowed.length
     search.ttlSeconds = Math.min(search.ttlSeconds, ...allowed.map(({ ttlSeconds }) => ttlSeconds))
     search.hosts.push({ name, preference, addresses: allowed.map(({ address }) => address) })
   }
-  search.isOwn ||= ours !== undefined
+  // RFC 5321 5.1: where we are among the servers, only those of a better preference are tried, or mail would go round.
+  if (!ours) return
+  search.isOwn = true
+  search.hosts = search.hosts.filter(({ preference }) => preference < ours.preference)
 }
 
 /** The addresses of a name in the order to try them, and why some of them cannot be known now. */
-export async function findAddressRecords(resolver: Pick<Resolver, 'resolve'>, name: string) {
-  const answers = await Promise.all([resolver.resolve('A', name), resolver.resolve('AAAA', name)])
+export async function findAddressRecords(
+  resolver: Pick<Resolver, 'resolve'>,
+  name: string,
+  asking: Asking = {},
+) {
+  const answers = await Promise.all([
+    resolver.resolve('A', name, asking),
+    resolver.resolve('AAAA', name, asking),
+  ])
   const [four, six] = answers.map(recordsOf) as [DnsRecords['A'][], DnsRecords['A'][]]
   const failed = answers.find((answer) => answer.status === 'temporary')
   // IPv4 first: more hosts reach it, and more of them have a name and a history there.
@@ -211,6 +276,8 @@ function recordsOf(answer: DnsAnswer<DnsRecords['A']>): DnsRecords['A'][] {
 function temporary(reason: string): Found {
   return { hops: { status: 'temporary', reason }, cacheMs: 0 }
 }
+
+const tookTooLong = temporary('DNS took too long')
 
 function nothing(hops: Hops): Found {
   return { hops, cacheMs: noneFoundCacheMs }

@@ -1,6 +1,5 @@
 // Asks DNS, and gives the answer as a value: found, no such name, no such record, or not to be known now.
-import { FairLimit } from '../base/fair-limit.ts'
-import { askServer, late, type ServerAddress } from './ask-server.ts'
+import { askServer, type Bounds, late, type ServerAddress } from './ask-server.ts'
 import { type Question, type RawRecord, type Reply, typeNumbers } from './message.ts'
 import { NameServers } from './name-servers.ts'
 import { type Known, malformed, readAnswer, type Temporary, temporary } from './read-answer.ts'
@@ -27,55 +26,66 @@ export type DnsAnswer<Record> =
   | ({ status: 'nodata' } & Known)
   | Temporary
 
-export interface ResolverOptions {
-  /** `ip:port` or `ip`; none means those of the system. */
-  servers: readonly string[]
+/** How long a question is pursued. */
+export interface Patience {
   /** For one try at one server, TCP included. */
   timeoutMs?: number
   /** How often a server that says nothing is asked. */
   tries?: number
-  /** After so long, waiting for its turn included, nothing more is asked for one question. */
+  /** After so long nothing more is asked for one question. */
   deadlineMs?: number
-  /** Questions at the same time, each with a socket of its own. */
-  maxAtOnce?: number
 }
 
-/** A stub resolver: it asks servers that do the work, and keeps no answer. */
-export class Resolver {
-  readonly #options: Required<Omit<ResolverOptions, 'servers'>>
-  readonly #servers: NameServers
-  readonly #limit: FairLimit
+export interface ResolverOptions extends Patience {
+  /** `ip:port` or `ip`; none means those of the system. */
+  servers: readonly string[]
+}
 
-  constructor({ servers, ...options }: ResolverOptions) {
-    this.#options = { timeoutMs: 3_000, tries: 2, deadlineMs: 30_000, maxAtOnce: 1_024, ...options }
+/** What one question may cost; the resolver's own patience unless it says otherwise. */
+export interface Asking extends Bounds, Patience {
+  /** On whose behalf it is asked; counted by `SharedResolver` alone. */
+  asker?: string
+}
+
+/** A stub resolver: it asks servers that do the work, each question over a socket of its own, and keeps no answer. */
+export class Resolver {
+  readonly #patience: Required<Patience>
+  readonly #servers: NameServers
+
+  constructor({ servers, ...patience }: ResolverOptions) {
+    this.#patience = { timeoutMs: 3_000, tries: 2, deadlineMs: 30_000, ...patience }
     this.#servers = new NameServers(servers)
-    this.#limit = new FairLimit(this.#options.maxAtOnce)
   }
 
   /** Asks for the records of one type; CNAMEs are followed by the server asked. Never rejects. */
-  async resolve<Type extends DnsType>(type: Type, name: string): Promise<DnsAnswer<DnsRecords[Type]>> {
-    const untilMs = performance.now() + this.#options.deadlineMs
+  async resolve<Type extends DnsType>(
+    type: Type,
+    name: string,
+    asking: Asking = {},
+  ): Promise<DnsAnswer<DnsRecords[Type]>> {
     const wireName = writeName(name)
     // A name that DNS cannot hold cannot exist.
     if (!wireName) return { status: 'nxdomain' }
-    return await this.#limit.run('', () => this.#ask(type, wireName, untilMs))
+    return await this.#ask(type, wireName, { ...this.#patience, ...asking })
   }
 
   /** Server after server, until one knows; who said nothing is asked again, who answered without knowing is not. */
   async #ask<Type extends DnsType>(
     type: Type,
     name: Buffer,
-    untilMs: number,
+    { timeoutMs, tries, deadlineMs, ...bounds }: Required<Patience> & Bounds,
   ): Promise<DnsAnswer<DnsRecords[Type]>> {
+    const untilMs = performance.now() + deadlineMs
     const question = { type: typeNumbers[type], name }
     let reason = 'no DNS server is known'
     let servers = this.#servers.list()
-    for (let tried = 0; tried < this.#options.tries; tried++) {
+    for (let tried = 0; tried < tries; tried++) {
       const silent: ServerAddress[] = []
       for (const server of servers) {
-        const leftMs = Math.min(this.#options.timeoutMs, untilMs - performance.now())
+        const leftMs = Math.min(timeoutMs, untilMs - performance.now())
         if (leftMs <= 0) return temporary(late)
-        const reply = await askServer(server, question, leftMs)
+        const reply = await askServer(server, question, leftMs, bounds)
+        if ('givenUp' in reply) return temporary(reply.givenUp)
         this.#servers.note(server, 'silent' in reply ? 'silent' : 'answers')
         const answer = 'silent' in reply ? temporary(reply.silent) : readRecords(reply, type, question)
         if (answer.status !== 'temporary') return answer

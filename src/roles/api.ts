@@ -8,7 +8,6 @@ import { formatAddress, type ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
 import { HopsInTime } from '../dns/hops-in-time.ts'
 import { HopFinder, type Hops } from '../dns/mx.ts'
-import { Resolver } from '../dns/resolver.ts'
 import { KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
 import { InboxSearches } from '../flow/mailbox/search-inbox.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
@@ -69,7 +68,7 @@ export async function startApi(
     blobs,
     acceptance,
     validation: await createValidation(foundation),
-    resolver: new Resolver({ servers: settings.dnsServers }),
+    resolver: foundation.resolver.for('domain checks'),
     eventStreams,
     messageWaits,
     inboxSearches,
@@ -149,11 +148,10 @@ function addressOf(server: Server): ListenAddress {
 }
 
 /** Validation asks with less patience than delivery: somebody waits for the answer. */
-async function createValidation({ settings, db, clock }: Foundation): Promise<Validation> {
-  const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 1_000 })
-  // Callers choose the names: few questions for each.
-  const bounds = { deadlineMs: 5_000, maxNames: 20 }
-  const hopFinder = new HopFinder({ resolver, isAllowed: allowsMailTo(settings), clock, ...bounds })
+async function createValidation({ settings, db, clock, resolver: shared }: Foundation): Promise<Validation> {
+  const resolver = shared.for('validation')
+  const haste = { deadlineMs: 5_000, timeoutMs: 1_000 }
+  const hopFinder = new HopFinder({ resolver, isAllowed: allowsMailTo(settings), clock, ...haste })
   const listChanges = await readAddressListFiles(settings.dataDir)
   const hopsInTime = new HopsInTime({ hopFinder: ownFirst(settings, hopFinder), clock })
   return new Validation({ db, hopsInTime, listChanges })
@@ -164,7 +162,7 @@ function ownFirst(settings: Settings, hopFinder: HopFinder): Pick<HopFinder, 'fi
   const own: Hops = { status: 'ok', hosts: [{ name: settings.mailHost, preference: 0, addresses: [] }] }
   const isOwn = isLocal(settings)
   return {
-    find: (domain) => hopFinder.find(domain),
+    find: (domain, asking) => hopFinder.find(domain, asking),
     recall: (domain) => (isOwn(domain) ? own : hopFinder.recall(domain)),
   }
 }

@@ -9,7 +9,6 @@ import { Signal } from '../base/signal.ts'
 import { within } from '../base/within.ts'
 import type { Role, Settings } from '../config/settings.ts'
 import type { MtaStsMode } from '../dns/mta-sts.ts'
-import { Resolver } from '../dns/resolver.ts'
 import { openCertificateKey } from '../flow/certificate-secret.ts'
 import { orderDue } from '../flow/certificates/certificate-orders.ts'
 import { WantedNames } from '../flow/certificates/wanted-names.ts'
@@ -157,10 +156,10 @@ export function startOrders(
   acme: NonNullable<Settings['acme']>,
   changed: Signal,
 ): Part {
-  const { settings, db, clock, log, secretBox } = foundation
+  const { settings, db, clock, log, secretBox, resolver } = foundation
   const stop = new AbortController()
   const names = new WantedNames({
-    ...{ db, clock, resolver: new Resolver({ servers: settings.dnsServers }) },
+    ...{ db, clock, resolver },
     ...{ ownHosts: ownHostsOf(settings), managedDomain: settings.managedDomain },
   })
   const deps = {

@@ -30,7 +30,7 @@ export function createDashboard(
     clock,
     log,
     secretBox,
-  }: Omit<Foundation, 'close' | 'dnsCache' | 'blobs' | 'settings' | 'hold'> & {
+  }: Omit<Foundation, 'close' | 'dnsCache' | 'resolver' | 'blobs' | 'settings' | 'hold'> & {
     settings: Pick<
       Foundation['settings'],
       'isDevelopment' | 'delivery' | 'isSignUpOpen' | 'oidc' | 'defaultLimits' | 'managedDomain'

@@ -7,7 +7,6 @@ import type { ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
 import { HopFinder } from '../dns/mx.ts'
 import { OwnHost } from '../dns/own-host.ts'
-import { Resolver } from '../dns/resolver.ts'
 import { Courier } from '../flow/delivering/courier.ts'
 import { SendingIdentities } from '../flow/delivering/sending-identity.ts'
 import { loadSigningKeys } from '../flow/domains/managed-keys.ts'
@@ -111,8 +110,7 @@ async function createIdentities(foundation: Foundation): Promise<SendingIdentiti
   return new SendingIdentities({ db, clock, log, secretBox, domains, managedDomain })
 }
 
-function createHopFinder({ settings, db, clock }: Foundation): HopFinder {
-  const resolver = new Resolver({ servers: settings.dnsServers })
+function createHopFinder({ settings, db, clock, resolver }: Foundation): HopFinder {
   const ownHost = new OwnHost({
     resolver,
     mailHost: settings.isDevelopment ? null : settings.mailHost,
@@ -120,7 +118,12 @@ function createHopFinder({ settings, db, clock }: Foundation): HopFinder {
     port: settings.mxPort,
   })
   const isOwn = (name: string, addresses: readonly string[]) => ownHost.is(name, addresses)
-  return new HopFinder({ resolver, isAllowed: allowsMailTo(settings), isOwn, clock })
+  return new HopFinder({
+    resolver: resolver.for('delivery'),
+    isAllowed: allowsMailTo(settings),
+    isOwn,
+    clock,
+  })
 }
 
 const special: string[] = Object.values(specialRoutes)

@@ -1,6 +1,5 @@
 // Aggregate reports of DMARC on a node: what its mail server evaluates is counted, and its jobs send what is due.
 
-import type { Resolver } from '../dns/resolver.ts'
 import { DmarcNotes } from '../flow/dmarc/dmarc-notes.ts'
 import { dropOldReports, sendNextReport } from '../flow/dmarc/send-reports.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
@@ -39,9 +38,10 @@ export function startDmarcNotes(
 /** The loop that sends reports; where none are sent, it lets go of those that were counted before. */
 export function dmarcReportLoop(
   foundation: Foundation,
-  { resolver, parsePool, signals }: { resolver: Resolver; parsePool: ParsePool; signals: Signals },
+  { parsePool, signals }: { parsePool: ParsePool; signals: Signals },
 ): Loop {
   const { settings, db, clock, log, blobs } = foundation
+  const resolver = foundation.resolver.for('dmarc reports')
   const from = settings.dmarcReports
   const name = 'send dmarc reports'
   if (from === null)

@@ -3,7 +3,6 @@ import type { OrganizationId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Signal } from '../base/signal.ts'
 import { partCount } from '../blobs/disk.ts'
-import { Resolver } from '../dns/resolver.ts'
 import { Claims } from '../flow/claims.ts'
 import { expireDeliveries } from '../flow/delivering/end-deliveries.ts'
 import { switchManagedKeys } from '../flow/domains/managed-keys.ts'
@@ -64,7 +63,7 @@ export function startJobs(
   membership: Membership,
   atHand: AtHand,
 ): { stop(): Promise<void> } {
-  const { settings, db, clock, log, blobs, secretBox } = foundation
+  const { settings, db, clock, log, blobs, secretBox, resolver } = foundation
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
   // A thread for what other mail must not wait behind: slow and large mail, reports, words.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
@@ -80,8 +79,8 @@ export function startJobs(
   const readReport = () => readReports(reporting, reportBatch)
   const dropOld = () => dropOldMail(reporting, settings.retention['operator-mail'], purgeBatch)
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
-  const resolver = new Resolver({ servers: settings.dnsServers })
-  const checking = { db, clock, log, resolver, mailHost: settings.mailHost, mtaStsMode }
+  const checkResolver = resolver.for('domain checks')
+  const checking = { db, clock, log, resolver: checkResolver, mailHost: settings.mailHost, mtaStsMode }
   const recheck = () => recheckDomains(checking, domainBatch)
   const switchKeys = () => switchManagedKeys(checking, settings.managedDomain).then(() => false)
   const indexing = { db, log, parsePool, rotation: { last: null }, olderRotation: { last: null } }
@@ -101,7 +100,7 @@ export function startJobs(
     new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
     new Loop({ name: 'check own keys', run: switchKeys, intervalMs: ownKeysMs, log }),
     new Loop({ name: 'make searchable', run: () => makeSearchableAtEase(indexing), intervalMs: 1_000, log }),
-    dmarcReportLoop(foundation, { resolver, parsePool, signals }),
+    dmarcReportLoop(foundation, { parsePool, signals }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
   ]
   const scanner = settings.clamd

@@ -2,7 +2,7 @@
 import type { Settings } from '../config/settings.ts'
 import { findAddressRecords } from '../dns/mx.ts'
 import { isPublicUnicast } from '../dns/public-address.ts'
-import { Resolver } from '../dns/resolver.ts'
+import type { Resolver } from '../dns/resolver.ts'
 import { viewOneDomain } from '../flow/domains/domain-view.ts'
 import { Notifier } from '../flow/events/notify.ts'
 import { purgeAnnounced, restoreOutbox } from '../flow/events/purge-outbox.ts'
@@ -58,7 +58,7 @@ export async function startWebhooks(
 ): Promise<{ stop(): Promise<void> }> {
   const { settings, db, clock, log, secretBox, hold } = foundation
   if (await restoreOutbox({ db })) log.info('the outbox was numbered anew after a restore')
-  const poster = createPoster(settings)
+  const poster = createPoster(foundation)
   const notifier = new Notifier({
     ...{ db, clock, log, secretBox, poster, present: presenters(foundation, certificate) },
     retryScheduleMs: settings.webhookRetryScheduleMs,
@@ -81,12 +81,12 @@ export async function startWebhooks(
   return { stop }
 }
 
-function createPoster(settings: Settings): Poster {
-  const resolver = new Resolver({ servers: settings.dnsServers })
+function createPoster({ settings, resolver: shared }: Foundation): Poster {
+  const resolver = shared.for('webhooks')
   return new Poster({ guard: createAddressGuard(settings), lookup: (host) => findAddresses(resolver, host) })
 }
 
-async function findAddresses(resolver: Resolver, host: string): Promise<string[]> {
+async function findAddresses(resolver: Pick<Resolver, 'resolve'>, host: string): Promise<string[]> {
   const { records, temporaryReason } = await findAddressRecords(resolver, host)
   if (records.length === 0) throw new CallFault(temporaryReason ?? 'the host has no address')
   return records.map(({ address }) => address)

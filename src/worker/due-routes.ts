@@ -13,8 +13,8 @@ import { chooseRoutes, type Holding } from './route-choice.ts'
 import { type RouteVerbs, RouteWorker } from './route-worker.ts'
 
 export interface DueRoutesOptions<Job> {
-  /** The verbs for one route under one lease. */
-  verbsFor(route: RouteRow, mayFinish: () => boolean): RouteVerbs<Job>
+  /** The verbs for one route under one lease; `organizationId`: for whose mail it was taken over. */
+  verbsFor(route: RouteRow, mayFinish: () => boolean, organizationId: string | null): RouteVerbs<Job>
   maxConnectionsOf(route: string): number
   /** Routes that are always taken over: those that do not depend on what strangers run. */
   ownRoutes: readonly string[]
@@ -82,10 +82,11 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
 
   createWorker(route: RouteRow, { mayFinish, onRoom, ...rest }: LeaseTerms): RouteWorker<Job> {
     const { verbsFor, maxConnectionsOf, retryScheduleOf } = this.#options
+    const organizationId = this.#purposes.get(route.key) ?? null
     return new RouteWorker({
       route,
-      organizationId: this.#purposes.get(route.key) ?? null,
-      verbs: verbsFor(route, mayFinish),
+      organizationId,
+      verbs: verbsFor(route, mayFinish, organizationId),
       maxConnections: maxConnectionsOf(route.key),
       onOpened: onRoom,
       retryScheduleMs: retryScheduleOf(route.key),

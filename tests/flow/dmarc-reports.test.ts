@@ -6,6 +6,7 @@ import { KeyedSignal } from '../../src/base/keyed-signal.ts'
 import { Signal } from '../../src/base/signal.ts'
 import { checkDmarcReports } from '../../src/cli/doctor/dmarc-reports.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
+import { SharedResolver } from '../../src/dns/shared-resolver.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { parseMail } from '../../src/mail/read/parse.ts'
 import { type DmarcNote, dmarcNoteOf } from '../../src/mailauth/dmarc/dmarc-note.ts'
@@ -42,9 +43,10 @@ async function setStage(t: TestContext): Promise<Stage> {
   }
   const node = await startNode(await makePlace(t), { env, roles: ['api', 'delivery'] })
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 1_000 })
-  const resolver = new Resolver({ servers: [dns.address], timeoutMs: 300, tries: 1 })
+  const asking = new Resolver({ servers: [dns.address], timeoutMs: 300, tries: 1 })
+  const foundation = { ...node.foundation, resolver: new SharedResolver({ resolver: asking }) }
   const signals = { filing: new Signal(), announced: new Signal(), grown: new KeyedSignal() }
-  const reports = dmarcReportLoop(node.foundation, { resolver, parsePool, signals })
+  const reports = dmarcReportLoop(foundation, { parsePool, signals })
   reports.start()
   t.after(async () => {
     await reports.stop()

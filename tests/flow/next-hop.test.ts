@@ -109,7 +109,7 @@ test('check 34: hosts that are silent are passed over within one attempt, in the
     [...silent, taking].map(({ host }) => ({ A: [host] })),
   )
   const deps = { ...depsFor(dns, port), timeouts: { bannerMs: 2_000, ehloMs: 2_000 } }
-  const opened = await openRoute(deps, 'far.test', new AbortController().signal)
+  const opened = await openRoute(deps, 'far.test', { asker: '', signal: new AbortController().signal })
   assert.ok('connection' in opened, JSON.stringify(opened))
   t.after(() => opened.connection.destroy())
   assert.deepEqual(
@@ -136,7 +136,7 @@ test('hostile 1: one deadline counts for all hosts of a destination, however slo
   )
   const startMs = performance.now()
   const deps = { ...depsFor(dns, port), timeouts: { bannerMs: 800, ehloMs: 800 }, deadlineMs: 2_000 }
-  const opened = await openRoute(deps, 'far.test', new AbortController().signal)
+  const opened = await openRoute(deps, 'far.test', { asker: '', signal: new AbortController().signal })
   assert.ok('fault' in opened, JSON.stringify(opened))
   assert.match(opened.fault.text, /^mx1\.far\.test .*in time/)
   assert.ok(performance.now() - startMs < 3_500)
@@ -154,7 +154,10 @@ test('hostile 1: no more than five addresses of a destination are tried in one a
   const others = [1, 2, 3, 4, 5, 6].map((n) => startSink(t, { host: loopback(n), port, rule }))
   const hosts = [first, ...(await Promise.all(others))]
   const dns = await startDns(t, [{ A: hosts.map(({ host }) => host) }])
-  const opened = await openRoute(depsFor(dns, port), 'far.test', new AbortController().signal)
+  const opened = await openRoute(depsFor(dns, port), 'far.test', {
+    asker: '',
+    signal: new AbortController().signal,
+  })
   assert.ok('fault' in opened, JSON.stringify(opened))
   assert.match(opened.fault.text, /554/)
   assert.equal(

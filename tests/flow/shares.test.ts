@@ -122,6 +122,76 @@ test('hostile 1: 600 silent destinations of one organization hold up nobody, nei
   })
 })
 
+const deadDomains = Array.from({ length: 50 }, (_, n) => `d${n}.dead.test`)
+const deadNamesOf = (domain: string) => Array.from({ length: 100 }, (_, n) => `mx${n}.${domain}`)
+
+/** Domains with 100 mail servers each, whose addresses are never answered, and healthy ones at `address`. */
+async function startDeadDns(t: TestContext, healthy: readonly string[], address: string): Promise<DnsServer> {
+  const dns = await DnsServer.start(
+    Object.fromEntries([
+      ...healthy.map((name) => [name, { A: [address] }] as const),
+      ...deadDomains.map((name) => {
+        const exchanges = deadNamesOf(name).map((host, n): [number, string] => [n, host])
+        return [name, { MX: exchanges }] as const
+      }),
+    ]),
+  )
+  for (const host of deadDomains.flatMap(deadNamesOf)) dns.fail(host, 'silent')
+  t.after(() => dns.close())
+  return dns
+}
+
+/** Milliseconds until the address is judged, and the verdict. */
+async function judge({ api }: Tenant, email: string): Promise<{ verdict: string; tookMs: number }> {
+  const startMs = performance.now()
+  const asked = { method: 'POST', body: { email } } as const
+  const { verdict } = await api.want<{ verdict: string }>('/v1/validate', asked)
+  return { verdict, tookMs: performance.now() - startMs }
+}
+
+// A node of its own, for its DNS; the other one's is full of hosts that answer.
+test('hostile 1: 50 domains with 100 dead mail servers each hold up neither mail nor validation of others', async (t) => {
+  const sink = await startSink(t, { host: '127.0.0.6' })
+  const names = ['before', 'during', 'shared'].flatMap((name) => [0, 1, 2].map((n) => `${name}${n}.test`))
+  const judged = ['quiet.test', 'busy.test']
+  const dns = await startDeadDns(t, [...names, ...judged], sink.host)
+  const node = await startNode(await makePlace(t), {
+    env: {
+      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(sink.port) },
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    },
+  })
+  const [evil, good] = [await addTenant(node), await addTenant(node)]
+  const beforeMs = await usualTimeOf(good, (n) => `someone@before${n}.test`)
+  const quiet = await judge(good, 'info@quiet.test')
+
+  await send(
+    evil.api,
+    evil.inbox,
+    deadDomains.map((domain) => `someone@${domain}`),
+  )
+  const queries = () => dns.asked.filter(({ name }) => name.startsWith('mx'))
+  await until('its look-ups to be under way', () => queries().length >= 150)
+  await send(
+    evil.api,
+    evil.inbox,
+    [0, 1, 2].map((n) => `first@shared${n}.test`),
+  )
+  const during = {
+    far: await usualTimeOf(good, (n) => `someone@during${n}.test`),
+    shared: await usualTimeOf(good, (n) => `second@shared${n}.test`),
+  }
+  const emails = deadDomains.map((domain) => `someone@${domain}`)
+  const bulk = evil.api.call('/v1/validate/bulk', { method: 'POST', body: { emails } })
+  const busy = await judge(good, 'info@busy.test')
+  await bulk
+  t.diagnostic(JSON.stringify({ beforeMs, during, quiet, busy, queries: queries().length }))
+  assert.ok(during.far - beforeMs < 1_000, `another domain: ${during.far} ms`)
+  assert.ok(during.shared - beforeMs < 1_000, `a domain where it has mail too: ${during.shared} ms`)
+  assert.deepEqual([quiet.verdict, busy.verdict], ['risky', 'risky'])
+  assert.ok(busy.tookMs - quiet.tookMs < 1_000, `validation: ${busy.tookMs} ms`)
+})
+
 /** A node that sends everything through one smarthost, which answers as the test says. */
 async function startRelayed(t: TestContext, rule: Rule): Promise<{ node: TestNode; sink: Sink }> {
   const sink = await startSink(t, { rule })

@@ -124,7 +124,7 @@ test('what is held, or may not go out, is not tried: it says nothing of the way'
   const deps = { ...foundation, retryScheduleMs: [60_000], wake: () => {} }
   const unproved = { of: async () => 'unproved' }
   const courier = new Courier({ ...deps, identities: unproved } as unknown as CourierDeps)
-  const verbs = courier.verbsFor({ key: 'far.test', epoch: 1 }, () => true)
+  const verbs = courier.verbsFor({ key: 'far.test', epoch: 1 }, () => true, null)
   const jobOf = ({ id }: Tenant) => {
     const submissionId = newUuid() as SubmissionId
     const dates = { queuedAt: new Date(), expiresAt: new Date() }

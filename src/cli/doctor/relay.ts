@@ -16,7 +16,8 @@ export async function checkRelay({ relay, mailHost, mxPort, outbound }: Settings
   const hop = { hopFinder, mode: 'relay' as const, relay, mxPort, outbound, ehloName: mailHost, timeouts }
   const own = { ownEhloName: () => mailHost, listAddresses: async () => [] }
   const deps = { ...hop, ...own }
-  const opened = await openRoute(deps, specialRoutes.relay, new AbortController().signal)
+  const asking = { asker: '', signal: new AbortController().signal }
+  const opened = await openRoute(deps, specialRoutes.relay, asking)
   if ('connection' in opened) {
     await opened.connection.quit()
     return ok(name, describe(relay!, opened.connection.remote.tls))

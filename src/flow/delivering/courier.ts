@@ -5,6 +5,7 @@ import { type OrganizationId, queueIdOf } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { classOf, meters } from '../../base/meters.ts'
 import { traced } from '../../base/trace.ts'
+import type { HopAsking } from '../../dns/mx.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { DbFault } from '../../postgres/db.ts'
 import type { SmtpConnection } from '../../smtp/client/client.ts'
@@ -47,7 +48,7 @@ export class Courier {
     })
   }
 
-  verbsFor(route: Lease, mayFinish: () => boolean) {
+  verbsFor(route: Lease, mayFinish: () => boolean, organizationId: string | null) {
     const { db, clock, log, nextHop } = this.#deps
     const lease = { route: route.key, epoch: route.epoch }
     const rounds = new RoundRobin()
@@ -63,7 +64,8 @@ export class Courier {
         const orphans = await reclaimOrphans(db.writer, route, clock.now())
         if (orphans > 0) log.info({ ...lease, orphans }, 'took back what a lost owner had on the wire')
       },
-      open: (signal: AbortSignal) => this.#open(nextHop, lease.route, signal),
+      open: (signal: AbortSignal) =>
+        this.#open(nextHop, lease.route, { asker: organizationId ?? '', signal }),
       claim: async (wanted: number, passedOver: string[]) =>
         mayFinish() ? await claimJobs(this.#deps, { ...lease, rounds, wanted, passedOver }, record) : [],
       organizationOf,
@@ -85,8 +87,8 @@ export class Courier {
     }
   }
 
-  async #open(nextHop: NextHopDeps, route: string, signal: AbortSignal) {
-    const opened = await openRoute(nextHop, route, signal)
+  async #open(nextHop: NextHopDeps, route: string, asking: Required<HopAsking>) {
+    const opened = await openRoute(nextHop, route, asking)
     if (!('refusal' in opened)) return opened
     await failRoute(this.#deps, route, opened.refusal)
     return { refused: true as const }

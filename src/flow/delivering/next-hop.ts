@@ -1,7 +1,7 @@
 // Where a destination queue's mail goes next, and a connection to there, ready to send.
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import type { HopFinder } from '../../dns/mx.ts'
+import type { HopAsking, HopFinder } from '../../dns/mx.ts'
 import {
   type ConnectFault,
   type ConnectOptions,
@@ -55,18 +55,23 @@ const maxAddresses = 5
 const deadlineMs = 120_000
 
 /** Tries the route's hosts in their order until one is ready to take mail. Never rejects for what the world does. */
-export async function openRoute(deps: NextHopDeps, route: string, signal: AbortSignal): Promise<Opened> {
+export async function openRoute(
+  deps: NextHopDeps,
+  route: string,
+  { asker, signal }: Required<HopAsking>,
+): Promise<Opened> {
   const deadline = new AbortController()
   const timer = setTimeout(() => deadline.abort(), deps.deadlineMs ?? deadlineMs)
   try {
-    return await openWithin(deps, route, AbortSignal.any([signal, deadline.signal]))
+    return await openWithin(deps, route, { asker, signal: AbortSignal.any([signal, deadline.signal]) })
   } finally {
     clearTimeout(timer)
   }
 }
 
-async function openWithin(deps: NextHopDeps, route: string, signal: AbortSignal): Promise<Opened> {
-  const targets = await findTargets(deps, route)
+async function openWithin(deps: NextHopDeps, route: string, asking: Required<HopAsking>): Promise<Opened> {
+  const { signal } = asking
+  const targets = await findTargets(deps, route, asking)
   if (!Array.isArray(targets)) return targets
   let fault = faultOf('network', 'no host to connect to')
   for (const target of targets.slice(0, maxAddresses)) {
@@ -106,6 +111,7 @@ function faultOf(classification: RouteFault['classification'], text: string): Ro
 async function findTargets(
   deps: NextHopDeps,
   route: string,
+  asking: HopAsking,
 ): Promise<Target[] | Exclude<Opened, { connection: SmtpConnection }>> {
   if (route === specialRoutes.local) return await ownTargets(deps, 'smtp')
   // A queue left over from another delivery mode must not send: its mail moves to the right one.
@@ -114,7 +120,7 @@ async function findTargets(
     return { fault: faultOf('network', `this queue belongs to another delivery mode than ${deps.mode}`) }
   if (route === specialRoutes.capture) return await ownTargets(deps, 'capture')
   if (route === specialRoutes.relay) return await relayTargets(deps)
-  const hops = await deps.hopFinder.find(route)
+  const hops = await deps.hopFinder.find(route, asking)
   switch (hops.status) {
     case 'ok':
       return hops.hosts.flatMap(({ name, addresses }) =>

@@ -1,5 +1,5 @@
 // What DNS would say of names below localhost, which it is never asked: the keys of a managed domain there, and nothing else.
-import type { DnsAnswer, DnsRecords, DnsType, Resolver } from '../../dns/resolver.ts'
+import type { Asking, DnsAnswer, DnsRecords, DnsType, Resolver } from '../../dns/resolver.ts'
 import type { Db } from '../../postgres/db.ts'
 import { listManagedKeys } from './managed-keys.ts'
 
@@ -12,9 +12,13 @@ export function knowingLocalhost(
   { db, managedDomain }: { db: Db; managedDomain: string },
 ): Pick<Resolver, 'resolve'> {
   return {
-    resolve: async <Type extends DnsType>(type: Type, name: string): Promise<DnsAnswer<DnsRecords[Type]>> => {
+    resolve: async <Type extends DnsType>(
+      type: Type,
+      name: string,
+      asking?: Asking,
+    ): Promise<DnsAnswer<DnsRecords[Type]>> => {
       // RFC 6761 6.3: resolvers answer for localhost names themselves.
-      if (!/(^|\.)localhost\.?$/i.test(name)) return await resolver.resolve(type, name)
+      if (!/(^|\.)localhost\.?$/i.test(name)) return await resolver.resolve(type, name, asking)
       const isKey = type === 'TXT' && name.toLowerCase().endsWith(`._domainkey.${managedDomain}`)
       // What is asked of DNS is never rejected: a database out of reach is a server that does not answer.
       const published = isKey ? await listManagedKeys(db, managedDomain).catch(() => null) : []

@@ -72,7 +72,7 @@ async function checkDomain(
   const { db, clock, resolver } = deps
   const at = clock.now()
   const keys = await listDomainKeys(db, [id])
-  const found = await lookupRecords(resolver, recordsOf(row, keys, deps))
+  const found = await lookupRecords(resolver, recordsOf(row, keys, deps), { asker: organizationId })
   return await db.transaction(async (tx) => {
     await lockProof(tx, row.name)
     const current = await lockDomain(tx, organizationId, id)
