@@ -1,4 +1,5 @@
 // The loops of docs/agents.md as they stand: each answers a person once, over a restart of its own, and no machine.
+// Two of them do not answer each other.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,7 +7,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { bodyOf, emptyDraft, withPreset } from '../../dashboard/src/pages/keys/key-draft.ts'
 import { addKey } from '../support/agent-key.ts'
+import { signInAs } from '../support/dashboard.ts'
 import { makePlace, startNode } from '../support/node.ts'
 import { inherited } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -42,15 +45,21 @@ function start(t: TestContext, folder: string, program: string, file: string, en
   return { end, said: () => said }
 }
 
+/** A folder with the page's program in this language. */
+function makeFolder(t: TestContext, language: string, file: string): string {
+  const [, text] = new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(page)!
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-agent-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  writeFileSync(join(folder, file), text!)
+  return folder
+}
+
 for (const [language, file, program, needs] of loops) {
   const missing = needs.find(isMissing)
   test(`agents: the loop in ${language} answers each person once, and no machine`, {
     skip: missing ? `${missing} is not installed` : false,
   }, async (t) => {
-    const [, text] = new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(page)!
-    const folder = mkdtempSync(join(tmpdir(), 'posthorn-agent-'))
-    t.after(() => rmSync(folder, { recursive: true, force: true }))
-    writeFileSync(join(folder, file), text!)
+    const folder = makeFolder(t, language, file)
     const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
     const caller = await node.createCaller()
     const inbox = await caller.api.createInbox('agent')
@@ -93,3 +102,50 @@ for (const [language, file, program, needs] of loops) {
     )
   })
 }
+
+test('agents: two agents with keys of the dashboard answer each other once, then stop', async (t) => {
+  const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
+  const { api, organizationId } = await node.createCaller()
+  const member = await signInAs(node, organizationId, 'member')
+  const { host, port } = node.app.listening.http!
+  const [one, two] = await Promise.all(
+    ['one', 'two'].map(async (name) => {
+      const inbox = await api.createInbox(name)
+      const draft = { ...withPreset({ ...emptyDraft, name }, 'agent'), inboxes: [inbox] }
+      const { status, body } = await member.ask('POST', '/app/v1/keys', bodyOf(draft))
+      assert.deepEqual([status, body.key?.kind, body.key?.sendMode], [201, 'agent', 'reply_only'])
+      const folder = makeFolder(t, 'ts', 'loop.mts')
+      const env = { ...inherited(), API: `http://${host}:${port}`, KEY: body.secret, INBOX: inbox.id }
+      return { inbox, folder, ...start(t, folder, process.execPath, 'loop.mts', env) }
+    }),
+  )
+  // Each gets a mail that looks like a person's, from the other's address.
+  for (const [from, to] of [
+    [one!, two!],
+    [two!, one!],
+  ]) {
+    const raw = Buffer.from(`From: ${from!.inbox.address}\r\nSubject: Hello\r\n\r\nHello\r\n`)
+    const { outcome } = await sendMail(node.smtp, {
+      ...{ from: 'ada@far.test', to: to!.inbox.address, raw },
+    })
+    assert.equal(outcome, 'accepted')
+  }
+  for (const { inbox, folder, said } of [one!, two!]) {
+    await until('the mail and the answer of the other to be read', async () => {
+      const received = (await api.exported(inbox.id)).filter(({ direction }) => direction === 'inbound')
+      const place = join(folder, 'after')
+      if (received.length > 2) assert.fail(`${received.length} mails received`)
+      return (
+        received.length === 2 && existsSync(place) && readFileSync(place, 'utf8').trim() === received[1]!.id
+      )
+    }).catch((error) => assert.fail(`${error.message}\n${said()}`))
+  }
+  for (const { inbox } of [one!, two!]) {
+    const mails = await api.exported(inbox.id)
+    assert.deepEqual(
+      mails.map(({ direction }) => direction).sort(),
+      ['inbound', 'inbound', 'outbound'],
+      'one answer each',
+    )
+  }
+})

@@ -1,10 +1,9 @@
 // Further keys of an organization that a test has, such as one for an agent.
 import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
-import type { TestNode } from './node.ts'
 
 /** A key that may do everything but what `input` says otherwise. */
 export async function addKey(
-  { foundation }: Pick<TestNode, 'foundation'>,
+  { foundation }: { foundation: Parameters<typeof createKey>[0] },
   { organizationId }: { organizationId: string },
   input: Partial<KeyInput>,
 ): Promise<{ keyId: string; secret: string }> {

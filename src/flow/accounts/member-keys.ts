@@ -25,7 +25,11 @@ const longestDays = 30
 /** Keys of one organization that can be used at once. */
 const maxKeys = 500
 
+/** The kinds of key that members make. Mail of kind `agent` is marked as automatic. */
+export const memberKinds = ['agent', 'dashboard'] as const satisfies KeyRow['kind'][]
+
 export interface MemberKeyInput extends Omit<KeyInput, 'kind' | 'expiresInMs'> {
+  kind: (typeof memberKinds)[number]
   expiresInDays: number
 }
 
@@ -39,12 +43,15 @@ export async function createMemberKey(
     const at = clock.now()
     const organization = await requireRoom(tx, by.organizationId, at)
     await requireWithin(tx, organization, input)
-    const key = { ...input, kind: 'dashboard' as const, expiresInMs: expiresInDays * dayMs }
+    const key = { ...input, expiresInMs: expiresInDays * dayMs }
     return await addKey(tx, organization, key, { actor: by.actor, at })
   })
 }
 
-/** Makes another key like this one, which goes on until it is revoked. It lasts as long as that one did from its start. */
+/**
+ * Makes another key with the kind, scopes, restrictions and lifetime of this one. The old key stays valid until it is
+ * revoked.
+ */
 export async function rotateKey(
   { db, clock }: Deps,
   by: { organizationId: OrganizationId; actor: Actor },
@@ -57,10 +64,10 @@ export async function rotateKey(
     const old = await findUsedKey(tx, by.organizationId, id)
     if (!old || old.revokedAt) throw new ServiceError('not_found', 'There is no such key, or it was revoked.')
     requireMemberScopes(old)
-    const { scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains } = old
-    const restrictions = { scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains }
+    const { kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains } = old
+    const restrictions = { kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains }
     const like = { ...restrictions, name, requestsPerMinute: old.ownRequestsPerMinute }
-    const key = { ...like, kind: 'dashboard' as const, expiresInMs: lifetimeOf(old) }
+    const key = { ...like, expiresInMs: lifetimeOf(old) }
     return await addKey(tx, organization, key, { actor: by.actor, at, replaces: old.id })
   })
 }

@@ -1,6 +1,7 @@
 // Keys of the dashboard: the secret once, what they are restricted to, their end; and the audit log of all that was done.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { addKey } from '../../support/agent-key.ts'
 import type { Inbox } from '../../support/api.ts'
 import { type Caller, setStage } from '../stage.ts'
 import { enterAs, type Visitor } from './visitor.ts'
@@ -154,6 +155,23 @@ test('a rotated key has a sibling with all its restrictions, and goes on until i
   assert.equal((await use(made.secret, '/v1/inboxes', local)).status, 200)
   assert.equal((await owner.call(`/keys/${old.key.id}/rotate`, call)).status, 404)
   await owner.want(`/keys/${old.key.id}`, { method: 'DELETE', status: 204 })
+})
+
+test('a key that the operator made for an agent is one for an agent when it was rotated', async () => {
+  const { owner, caller } = await setUp()
+  const { keyId } = await addKey({ foundation: stage }, caller, {
+    kind: 'agent',
+    scopes: ['mailbox:read'],
+    sendMode: 'reply_only',
+  })
+  const { key } = await owner.want<Made>(`/keys/${keyId}/rotate`, {
+    ...{ method: 'POST', body: { name: 'Agent 2' }, status: 201 },
+  })
+  assert.equal(key.kind, 'agent')
+  assert.equal(
+    (await owner.post('/keys', { name: 'K', kind: 'server', scopes: ['mailbox:read'] })).status,
+    400,
+  )
 })
 
 test('a key that the operator made with more is revoked here, and not rotated', async () => {

@@ -2,10 +2,11 @@
 import type { Schemas } from '../../api/client.ts'
 import { keys } from '../../texts/keys.ts'
 import type { CallInbox } from './first-call.ts'
-import { type MemberScope, memberScopes } from './key-state.ts'
+import { type MemberScope, memberScopes } from './member-scopes.ts'
 
 export interface KeyDraft {
   name: string
+  kind: NonNullable<Schemas['NewKey']['kind']>
   scopes: readonly MemberScope[]
   /** Null: all of them. */
   inboxes: readonly CallInbox[] | null
@@ -19,7 +20,8 @@ export interface KeyDraft {
 export type Preset = keyof typeof keys.preset
 
 export const emptyDraft: KeyDraft = {
-  ...{ name: '', scopes: ['mailbox:send'], inboxes: null, ips: '', sendMode: 'new_and_reply' },
+  ...{ name: '', kind: 'dashboard', scopes: ['mailbox:send'], inboxes: null, ips: '' },
+  sendMode: 'new_and_reply',
   ...{ recipientDomains: '', requestsPerMinute: '', expiresInDays: 30 },
 }
 
@@ -30,18 +32,20 @@ const presetScopes: Record<Exclude<Preset, 'own'>, readonly MemberScope[]> = {
 }
 
 /** What the choices amount to. */
-export function presetOf({ scopes, inboxes }: KeyDraft): Preset {
+export function presetOf({ kind, scopes, inboxes, sendMode }: KeyDraft): Preset {
   const isAlike = (wanted: readonly string[]) =>
     wanted.length === scopes.length && wanted.every((scope) => scopes.includes(scope as MemberScope))
-  if (isAlike(presetScopes.agent) && inboxes) return 'agent'
+  if (isAlike(presetScopes.agent) && inboxes && kind === 'agent' && sendMode === 'reply_only') return 'agent'
   if (isAlike(presetScopes.send)) return 'send'
   return isAlike(presetScopes.all) ? 'all' : 'own'
 }
 
 export function withPreset(draft: KeyDraft, preset: Preset): KeyDraft {
   if (preset === 'own') return { ...draft, scopes: [] }
-  const inboxes = preset === 'agent' ? (draft.inboxes ?? []) : null
-  return { ...draft, scopes: presetScopes[preset], inboxes }
+  const scopes = presetScopes[preset]
+  if (preset === 'agent')
+    return { ...draft, scopes, kind: 'agent', sendMode: 'reply_only', inboxes: draft.inboxes ?? [] }
+  return { ...draft, scopes, kind: 'dashboard', sendMode: 'new_and_reply', inboxes: null }
 }
 
 export interface KeyFaults {
@@ -62,6 +66,7 @@ export function bodyOf(draft: KeyDraft): Schemas['NewKey'] {
   const rate = Number(draft.requestsPerMinute)
   return {
     name: draft.name.trim(),
+    kind: draft.kind,
     scopes: [...draft.scopes],
     inboxIds: draft.inboxes?.map(({ id }) => id) ?? null,
     allowedIps: linesOf(draft.ips),

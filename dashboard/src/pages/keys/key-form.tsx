@@ -4,7 +4,7 @@ import { RadioGroup } from '../../parts/radio-group.tsx'
 import { keys, scopeWords } from '../../texts/keys.ts'
 import { InboxPicker } from './inbox-picker.tsx'
 import { type KeyDraft, type KeyFaults, type Preset, presetOf, withPreset } from './key-draft.ts'
-import { memberScopes } from './key-state.ts'
+import { memberScopes } from './member-scopes.ts'
 import { useNameHint } from './taken-name.ts'
 
 interface PartProps {
@@ -40,6 +40,12 @@ export function KeyForm({ draft, onChange, faults }: PartProps) {
         onChange={(preset) => onChange(withPreset(draft, preset))}
       />
       <Scopes {...{ draft, onChange, faults }} />
+      <Checkbox
+        label={keys.automatic}
+        hint={keys.automaticHint}
+        checked={draft.kind === 'agent'}
+        onChange={(isOn) => onChange({ ...draft, kind: isOn ? 'agent' : 'dashboard' })}
+      />
       <Inboxes {...{ draft, onChange, faults }} />
       <Further {...{ draft, onChange, faults }} />
       <Select

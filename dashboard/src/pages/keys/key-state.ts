@@ -1,6 +1,7 @@
 // Whether a key can still be used, and for how long.
 import type { Tone } from '../../parts/badge.tsx'
 import type { keys } from '../../texts/keys.ts'
+import { memberScopes } from './member-scopes.ts'
 import type { Key } from './queries.ts'
 
 export type KeyState = keyof typeof keys.states
@@ -26,13 +27,6 @@ export function isInUse(key: Key, nowMs: number): boolean {
   const state = stateOf(key, nowMs)
   return state === 'active' || state === 'soon'
 }
-
-/** What members can give; the operator gives more. */
-export const memberScopes = [
-  ...(['mailbox:read', 'mailbox:send', 'mailbox:manage', 'delivery:read'] as const),
-  ...(['domain:manage', 'webhook:manage'] as const),
-]
-export type MemberScope = (typeof memberScopes)[number]
 
 /** A key with rights of the operator cannot be made again here. */
 export function canRotate({ scopes, revokedAt }: Key): boolean {

@@ -76,7 +76,8 @@ function addCreate(api: Api, deps: AppDeps): void {
 function inputOf(body: Static<typeof NewKey.definition>): MemberKeyInput {
   const { name, scopes, inboxIds, allowedIps, allowedRecipientDomains } = body
   return {
-    ...{ name, scopes, inboxIds: (inboxIds as InboxId[] | null | undefined) ?? null },
+    ...{ name, kind: body.kind ?? 'dashboard', scopes },
+    ...{ inboxIds: (inboxIds as InboxId[] | null | undefined) ?? null },
     ...{ allowedIps: allowedIps ?? null, allowedRecipientDomains: allowedRecipientDomains ?? null },
     ...{ sendMode: body.sendMode ?? 'new_and_reply', requestsPerMinute: body.requestsPerMinute ?? null },
     expiresInDays: body.expiresInDays ?? 30,
@@ -90,7 +91,7 @@ function addRotate(api: Api, deps: AppDeps): void {
       config: { session: 'writer', refusals: ['not_found', 'limit_reached'] },
       schema: {
         ...{ operationId: 'rotateKey', tags, summary: 'Make a key like this one', querystring: Nothing },
-        description: 'With its scopes and restrictions. The old one stays good until it is revoked.',
+        description: 'With its kind, scopes and restrictions. The old one stays good until it is revoked.',
         ...{ params: KeyParams, body: KeyRotation.ref, response: { 201: KeyWithSecret.ref } },
       },
     },

@@ -1,6 +1,6 @@
 // Keys as the dashboard makes and lists them.
 import Type from 'typebox'
-import { memberScopes } from '../../../flow/accounts/member-keys.ts'
+import { memberKinds, memberScopes } from '../../../flow/accounts/member-keys.ts'
 import {
   Count,
   component,
@@ -89,6 +89,10 @@ export const NewKey = component(
   Type.Object(
     {
       name,
+      kind: Type.Optional({
+        ...oneOf([...memberKinds], '`agent`: mail sent with it is marked as automatic.'),
+        default: 'dashboard' as const,
+      }),
       scopes: Type.Array(oneOf([...memberScopes], 'A permission.'), {
         ...{ minItems: 1, maxItems: memberScopes.length, uniqueItems: true },
         description: 'What it is to permit.',
