@@ -126,6 +126,8 @@ test('automatic: by its header, in lists and single messages', async () => {
     ['Auto-Submitted: auto-replied\r\n', true],
     ['Precedence: bulk\r\n', true],
     ['List-Id: <l.far.test>\r\n', true],
+    ['List-Unsubscribe: <https://far.test/leave>\r\n', true],
+    ['From: Shop <no-reply@far.test>\r\n', true],
   ]
   for (const [header, automatic] of cases) {
     const message = await receive(inbox, header)

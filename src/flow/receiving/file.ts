@@ -10,6 +10,7 @@ import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { type ParsePool, ParseTimedOut, viewAsText } from '../../mail/parse-pool.ts'
 import type { MailBytes, ReadMail } from '../../mail/parse-worker.ts'
+import { takesNoReply } from '../../mail/read/automatic.ts'
 import type { ParsedMail } from '../../mail/read/parse.ts'
 import { releaseBytes } from '../../postgres/columns.ts'
 import { commitRows } from '../../postgres/commit.ts'
@@ -288,8 +289,8 @@ function compile(row: Spooled, mail: ReadMail): FiledMessage {
       smtp: { remoteIp, helo, tls },
       ...findings,
     },
-    // RFC 3834 2: what has no return path must not be answered.
-    isAutomatic: mail.isAutomatic || from === '',
+    // RFC 3834 2: mail without a return path must not be answered.
+    isAutomatic: mail.isAutomatic || takesNoReply(from),
     note: mail.note,
     receivedAt: row.receivedAt,
   }

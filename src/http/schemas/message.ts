@@ -213,7 +213,7 @@ export const Message = component(
       automatic: Type.Optional(
         Type.Boolean({
           description:
-            'Inbound: a program wrote it, by `Auto-Submitted`, `Precedence` or `List-Id`, or for want of a return path. Answering it could go on for ever.',
+            'Inbound: a program wrote it, as its header fields say (`Auto-Submitted`, `Precedence`, `List-Id`, `List-Unsubscribe`, `Feedback-ID`, `X-Auto-Response-Suppress`), or its return path is empty, or it comes from a no-reply address. Answering it could go on for ever.',
         }),
       ),
       inboundSecurity: Type.Optional(InboundSecurity.ref),

@@ -21,6 +21,15 @@ const automatic = [
   'Precedence: first-class\r\nPrecedence: junk (mail)',
   'List-Id: Friends <friends.far.test>',
   'Subject: Hello\r\nList-ID:',
+  'List-Unsubscribe: <mailto:leave@far.test>',
+  'Feedback-ID: 1:campaign:far',
+  'X-Auto-Response-Suppress: OOF, AutoReply',
+  'From: Shop <no-reply@far.test>',
+  'From: noreply@far.test',
+  'From: NoReply-Orders@far.test',
+  'From: shop.no_reply+7@far.test',
+  'From: do-not-reply@far.test\r\nReply-To: ada@far.test',
+  'From: donotreply1@far.test',
 ]
 for (const text of automatic)
   test(`automatic: ${JSON.stringify(text)}`, () => {
@@ -35,7 +44,12 @@ const personal = [
   'Precedence: first-class',
   'Precedence: urgent',
   'X-List-Id: friends.far.test',
-  'List-Unsubscribe: <mailto:leave@far.test>',
+  'X-List-Unsubscribe: <mailto:leave@far.test>',
+  'X-Auto-Response-Suppress: none',
+  'From: "no-reply@far.test" <ada@far.test>',
+  'From: casino-reply@far.test',
+  'From: replies@no-reply.far.test',
+  'Reply-To: no-reply@far.test',
   'Subject: Auto-Submitted: auto-replied',
 ]
 for (const text of personal)
@@ -51,7 +65,7 @@ test('automatic: what stands in the body says nothing', () => {
 })
 
 test('automatic: any bytes are one or the other', () => {
-  const names = fc.constantFrom('Auto-Submitted', 'Precedence', 'List-Id', 'Subject')
+  const names = fc.constantFrom('Auto-Submitted', 'Precedence', 'List-Id', 'From', 'X-Auto-Response-Suppress')
   const field = fc
     .tuple(names, fc.uint8Array({ maxLength: 40 }))
     .map(([name, bytes]) => Buffer.concat([Buffer.from(`${name}: `), bytes, Buffer.from('\r\n')]))
