@@ -13,44 +13,56 @@ export interface Actor {
 /** Who runs the service, at the shell of its machine. */
 export const operator: Actor = { name: 'operator', ip: null }
 
-export type Action =
-  | 'access.asked'
-  | 'organization.created'
-  | 'organization.renamed'
-  | 'organization.approved'
-  | 'organization.suspended'
-  | 'organization.limits_changed'
-  | 'organization.deleted'
-  | 'member.invited'
-  | 'member.invitation_withdrawn'
-  | 'member.joined'
-  | 'member.role_changed'
-  | 'member.removed'
-  | 'key.created'
-  | 'key.rotated'
-  | 'key.revoked'
-  | 'sessions.ended'
-  | 'password.changed'
-  | 'passkey.added'
-  | 'passkey.removed'
-  | 'identity.linked'
-  | 'domain.registered'
-  | 'domain.deleted'
-  | 'domain.keys_rotated'
-  | 'inbox.deleted'
-  | 'message.deleted'
-  | 'webhook.created'
-  | 'webhook.deleted'
-  | 'webhook.secret_rotated'
-  | 'suppression.removed'
-  | 'desk.opened'
-  | 'queue.paused'
-  | 'queue.resumed'
-  | 'queue.flushed'
-  | 'queue.cancelled'
-  | 'secret.rotated'
-  | 'secret.replaced'
-  | 'copy.released'
+/** Every action that an entry can name. */
+export const actions = [
+  'access.asked',
+  'organization.created',
+  'organization.renamed',
+  'organization.approved',
+  'organization.suspended',
+  'organization.limits_changed',
+  'organization.deleted',
+  'member.invited',
+  'member.invitation_withdrawn',
+  'member.joined',
+  'member.role_changed',
+  'member.removed',
+  'key.created',
+  'key.rotated',
+  'key.revoked',
+  'person.renamed',
+  'session.opened',
+  'session.ended',
+  'sessions.ended',
+  'password.changed',
+  'passkey.added',
+  'passkey.removed',
+  'identity.linked',
+  'domain.registered',
+  'domain.deleted',
+  'domain.keys_rotated',
+  'inbox.created',
+  'inbox.deleted',
+  'message.deleted',
+  'submission.cancelled',
+  'webhook.created',
+  'webhook.changed',
+  'webhook.deleted',
+  'webhook.secret_rotated',
+  'webhook.call_replayed',
+  'suppression.added',
+  'suppression.removed',
+  'desk.opened',
+  'queue.paused',
+  'queue.resumed',
+  'queue.flushed',
+  'queue.cancelled',
+  'secret.rotated',
+  'secret.replaced',
+  'copy.released',
+] as const
+
+export type Action = (typeof actions)[number]
 
 /** What was done: `subject` is what it was done to, as people know it. */
 export interface Deed {

@@ -28,7 +28,10 @@ export class Browser {
     personId: PersonId,
   ): Promise<Browser> {
     const browser = new Browser(base)
-    const { token } = await startSession({ db, clock }, { personId, ip: '127.0.0.1', userAgent: 'a test' })
+    const { token } = await startSession(
+      { db, clock },
+      { personId, ip: '127.0.0.1', userAgent: 'a test', way: 'link' },
+    )
     browser.plant('__Host-posthorn', token)
     browser.#pageToken = (await browser.ask('GET', '/app/v1/session')).body.csrfToken
     return browser

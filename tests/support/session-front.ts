@@ -99,7 +99,8 @@ async function signInLike({ db, clock }: Service, { id, organizationId }: KeyOfT
       [id, personId],
     )
   })
-  return (await startSession({ db, clock }, { personId, ip: '127.0.0.1', userAgent: 'a test' })).token
+  return (await startSession({ db, clock }, { personId, ip: '127.0.0.1', userAgent: 'a test', way: 'link' }))
+    .token
 }
 
 function passOn(

@@ -1,4 +1,5 @@
 // Customers' endpoints: made, changed, given new secrets, tested, replayed, deleted. A secret leaves once.
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newId, newUuid } from '../../base/ids.ts'
@@ -20,7 +21,7 @@ import {
 } from '../../store/webhooks.ts'
 import type { AddressGuard } from '../../webhook/address-guard.ts'
 import { newSigningSecret } from '../../webhook/sign.ts'
-import { actorOf, recordDeed } from '../audit.ts'
+import { actorOf, type Deed, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import { requireSealingKey } from '../secret-key.ts'
 import { sealSigningSecret } from '../signing-secret.ts'
@@ -98,10 +99,21 @@ export async function changeWebhook(
   if (change.url !== undefined) requireUrl(guard, change.url)
   return await db.transaction(async (tx) => {
     const webhook = await lockOwn(tx, caller, id)
-    const changed = { ...webhook, ...change, updatedAt: clock.now() }
+    const at = clock.now()
+    const changed = { ...webhook, ...change, updatedAt: at }
     await updateWebhook(tx, changed)
+    const detail = differences(webhook, changed)
+    if (Object.keys(detail).length > 0)
+      await record(tx, caller, webhook, { action: 'webhook.changed', detail, at })
     return changed
   })
+}
+
+/** The fields of the two that differ, each as `from` and `to`. */
+function differences(before: WebhookRow, after: WebhookRow): Record<string, { from: unknown; to: unknown }> {
+  const fields = ['url', 'eventTypes', 'description', 'status'] as const
+  const pairs = fields.map((name) => [name, { from: before[name], to: after[name] }] as const)
+  return Object.fromEntries(pairs.filter(([, { from, to }]) => !isDeepStrictEqual(from, to)))
 }
 
 /** Gives the endpoint a new secret; calls carry two signatures while the old one is valid. */
@@ -141,8 +153,11 @@ export async function replayCall(
 ): Promise<WebhookDeliveryRow> {
   return await db.transaction(async (tx) => {
     const webhook = await lockOwn(tx, caller, id)
-    const delivery = await replayDelivery(tx, webhook.id, deliveryId, clock.now())
+    const at = clock.now()
+    const delivery = await replayDelivery(tx, webhook.id, deliveryId, at)
     if (!delivery) throw new ServiceError('not_found', 'There is no such webhook delivery.')
+    const detail = { deliveryId: delivery.id }
+    await record(tx, caller, webhook, { action: 'webhook.call_replayed', detail, at })
     return delivery
   })
 }
@@ -169,10 +184,10 @@ async function record(
   tx: Tx,
   caller: Caller,
   { id, url }: WebhookRow,
-  { action, at }: { action: 'webhook.created' | 'webhook.deleted' | 'webhook.secret_rotated'; at: Date },
+  { detail = {}, ...deed }: Omit<Deed, 'subject'>,
 ): Promise<void> {
-  const deed = { action, subject: id, detail: { url }, at }
-  await recordDeed(tx, caller.organizationId, actorOf(caller), deed)
+  const entry = { ...deed, subject: id, detail: { url, ...detail } }
+  await recordDeed(tx, caller.organizationId, actorOf(caller), entry)
 }
 
 async function lockOwn(tx: Tx, caller: Caller, id: string): Promise<WebhookRow> {

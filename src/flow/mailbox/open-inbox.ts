@@ -15,6 +15,7 @@ import {
   insertInbox,
 } from '../../store/inboxes.ts'
 import { lockOrganization, type OrganizationRow, takeManagedAllowance } from '../../store/organizations.ts'
+import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'
 import { requireName } from '../require-name.ts'
@@ -136,6 +137,8 @@ async function insert(
     deletedAt: null,
   }
   await insertInbox(tx, inbox, idempotency)
+  const subject = `${localPart}@${domain.name}`
+  await recordDeed(tx, caller.organizationId, actorOf(caller), { action: 'inbox.created', subject, at })
   return inbox
 }
 

@@ -18,11 +18,16 @@ type Deps = { db: Db; clock: Clock }
 
 /** Once it returns, every node knows. */
 export async function renamePerson(
-  { db }: Pick<Deps, 'db'>,
-  personId: PersonId,
-  name: string,
+  { db, clock }: Deps,
+  person: { id: PersonId; email: string; name: string },
+  { name: givenName, ip }: { name: string; ip: string },
 ): Promise<void> {
-  await db.transaction((tx) => updatePersonName(tx, personId, requireName(name)))
+  const name = requireName(givenName)
+  await db.transaction(async (tx) => {
+    await updatePersonName(tx, person.id, name)
+    const detail = { from: person.name, to: name }
+    await recordOwnDeed(tx, person, ip, { action: 'person.renamed', detail, at: clock.now() })
+  })
   await untilKnownEverywhere()
 }
 

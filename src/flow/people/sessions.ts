@@ -5,7 +5,13 @@ import { type KeyId, newUuid, type OrganizationId, type PersonId, type SessionId
 import { KnownFor } from '../../base/known-for.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { type CallerRow, findMemberCallers, insertKey } from '../../store/keys.ts'
-import { insertMember, listMemberships, type MemberRole, type MembershipRow } from '../../store/people.ts'
+import {
+  findPerson,
+  insertMember,
+  listMemberships,
+  type MemberRole,
+  type MembershipRow,
+} from '../../store/people.ts'
 import {
   chooseOrganization,
   endSession,
@@ -47,12 +53,16 @@ export interface Entering {
   organizationId?: OrganizationId
   ip: string
   userAgent: string
+  way: SignInWay
 }
+
+/** What a person proved who they are with. */
+export type SignInWay = 'password' | 'passkey' | 'identity' | 'link' | 'confirmation' | 'invitation' | 'reset'
 
 /** Opens a session; the token is its cookie, and is kept nowhere. */
 export async function openSession(
   tx: Tx,
-  { personId, organizationId, ip, userAgent, at }: Entering & { at: Date },
+  { personId, organizationId, ip, userAgent, way, at }: Entering & { at: Date },
 ): Promise<{ token: string; sessionId: SessionId }> {
   const { token, hash } = newToken()
   const [first] = await listMemberships(tx, [personId])
@@ -61,6 +71,13 @@ export async function openSession(
     ...{ userAgent: userAgent.slice(0, maxUserAgent), createdAt: at, lastUsedAt: at },
   }
   await insertSession(tx, row, hash)
+  const person = await findPerson(tx, personId)
+  if (person)
+    await recordOwnDeed(tx, person, ip, {
+      action: 'session.opened',
+      detail: { way, userAgent: row.userAgent },
+      at,
+    })
   return { token, sessionId: row.id }
 }
 
@@ -168,9 +185,18 @@ export async function switchOrganization(
 }
 
 /** Ends a session of the person; once it returns, no node takes it any more. */
-export async function signOut({ db, clock }: Deps, personId: PersonId, sessionId: string): Promise<void> {
-  const ended = await db.transaction((tx) => endSession(tx, personId, sessionId, clock.now()))
-  if (!ended) throw new ServiceError('not_found', 'There is no such session.')
+export async function signOut(
+  { db, clock }: Deps,
+  person: SignedIn['person'],
+  sessionId: string,
+  ip: string,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const at = clock.now()
+    if (!(await endSession(tx, person.id, sessionId, at)))
+      throw new ServiceError('not_found', 'There is no such session.')
+    await recordOwnDeed(tx, person, ip, { action: 'session.ended', at })
+  })
   await untilKnownEverywhere()
 }
 

@@ -26,11 +26,16 @@ export async function addSuppression(
   const written = parseEmail(email)?.email ?? email
   return await db.transaction(async (tx) => {
     const added = { organizationId, addressKey, email: written, reason: 'manual' as const }
-    const row =
-      (await insertSuppression(tx, added, clock.now())) ??
-      (await findSuppression(tx, organizationId, addressKey)) ??
-      // It was there, and was removed between the two looks.
-      (await insertSuppression(tx, added, clock.now()))
+    const at = clock.now()
+    const inserted = await insertSuppression(tx, added, at)
+    if (inserted)
+      await recordDeed(tx, organizationId, actorOf(caller), {
+        action: 'suppression.added',
+        subject: email,
+        at,
+      })
+    const row = inserted ?? (await findSuppression(tx, organizationId, addressKey))
+    // It was there when the insert looked, and was removed before the search.
     if (!row) throw new ServiceError('unavailable')
     return row
   })

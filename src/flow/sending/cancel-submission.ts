@@ -4,6 +4,7 @@ import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
 import { endDeliveries, lockSubmissionDeliveries } from '../../store/deliveries.ts'
 import { findSubmission, type SubmissionRow } from '../../store/submissions.ts'
+import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireInbox, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -24,7 +25,17 @@ export async function cancelSubmission(
     if (waiting.length === 0 && deliveries.some(({ onWire }) => onWire))
       throw new ServiceError('delivery_in_progress')
     const end = { failureCode: 'cancelled', eventType: 'cancelled' as const, classification: null }
-    await endDeliveries(tx, waiting, end, clock.now())
+    const at = clock.now()
+    await endDeliveries(tx, waiting, end, at)
+    if (waiting.length > 0)
+      await recordDeed(tx, caller.organizationId, actorOf(caller), {
+        ...{
+          action: 'submission.cancelled',
+          subject: submission.id,
+          detail: { recipients: waiting.length },
+          at,
+        },
+      })
   })
   return (await findSubmission(db, caller.organizationId, id)) ?? submission
 }

@@ -19,7 +19,7 @@ export async function signIn(
   deps: Pick<AppDeps, 'db' | 'clock' | 'sessions' | 'isDevelopment'>,
   request: FastifyRequest,
   reply: FastifyReply,
-  who: Pick<Entering, 'personId' | 'organizationId'>,
+  who: Pick<Entering, 'personId' | 'organizationId' | 'way'>,
 ): Promise<SessionBody> {
   const userAgent = request.headers['user-agent'] ?? ''
   const entering = { ...who, ip: writtenAddress(request.ip), userAgent, former: sessionToken(request) }

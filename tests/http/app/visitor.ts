@@ -183,7 +183,7 @@ export async function enterDirectly(
 /** A browser in which the person is signed in. */
 export async function openAs(stage: Stage, personId: PersonId): Promise<Visitor> {
   const visitor = new Visitor(stage)
-  const { token } = await startSession(stage, { personId, ip: visitor.ip, userAgent: 'a test' })
+  const { token } = await startSession(stage, { personId, ip: visitor.ip, userAgent: 'a test', way: 'link' })
   visitor.cookies.set('__Host-posthorn', token)
   await visitor.reload()
   return visitor

@@ -60,11 +60,13 @@ function SubjectLink({ to, children }: { to: string; children: ReactNode }) {
 function pageOf(action: string, subject: string, detail: Record<string, unknown>): string | null {
   if (action.startsWith('key.')) return '/keys'
   if (action.startsWith('member.')) return '/members'
-  if (action === 'webhook.created' || action === 'webhook.secret_rotated') return `/webhooks/${subject}`
+  if (action.startsWith('webhook.') && action !== 'webhook.deleted') return `/webhooks/${subject}`
+  if (action.startsWith('suppression.')) return '/suppressions'
+  if (action === 'submission.cancelled') return `/sending/${subject}`
   if (action === 'domain.registered' || action === 'domain.keys_rotated') return '/domains'
   if (action === 'message.deleted' && typeof detail['inboxId'] === 'string')
     return `/mail/${detail['inboxId']}`
-  return action === 'suppression.removed' ? '/suppressions' : null
+  return null
 }
 
 function Particular({ name, value }: { name: string; value: unknown }) {

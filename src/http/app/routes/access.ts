@@ -75,7 +75,10 @@ function addConfirmation(api: Api, deps: AppDeps): void {
       },
     },
     async (request, reply) =>
-      await signIn(deps, request, reply, { personId: await confirm(deps, request.body.token) }),
+      await signIn(deps, request, reply, {
+        personId: await confirm(deps, request.body.token),
+        way: 'confirmation',
+      }),
   )
 }
 
@@ -91,7 +94,7 @@ function addSignIn(api: Api, deps: AppDeps): void {
     },
     async (request, reply) => {
       const personId = await signInByPassword(deps, request.body, addressOf(request))
-      return await signIn(deps, request, reply, { personId })
+      return await signIn(deps, request, reply, { personId, way: 'password' })
     },
   )
 }
@@ -136,7 +139,7 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
     },
     async (request, reply) => {
       const personId = await completeReset(deps, request.body, addressOf(request))
-      return await signIn(deps, request, reply, { personId })
+      return await signIn(deps, request, reply, { personId, way: 'reset' })
     },
   )
 }

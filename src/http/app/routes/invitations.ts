@@ -70,7 +70,10 @@ function addAccept(api: Api, deps: AppDeps): void {
       const present = sessionToken(request)
       const signedIn = present === null ? null : await deps.sessions.find(present)
       const who = { ip: addressOf(request), signedInAs: signedIn?.person.id ?? null }
-      return await signIn(deps, request, reply, await acceptInvitation(deps, request.body, who))
+      return await signIn(deps, request, reply, {
+        ...(await acceptInvitation(deps, request.body, who)),
+        way: 'invitation',
+      })
     },
   )
 }

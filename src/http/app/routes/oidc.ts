@@ -60,7 +60,7 @@ async function complete(
   const query = search === -1 ? '' : request.url.slice(search)
   const address = new URL(`${pagesOf(deps, request)}${callbackPath}${query}`)
   const personId = await oidc.complete(address, pending, addressOf(request))
-  await signIn(deps, request, reply, { personId })
+  await signIn(deps, request, reply, { personId, way: 'identity' })
 }
 
 /** A browser is sent on, or back to the page for signing in, which says why. */

@@ -87,7 +87,7 @@ function addSignIn(api: Api, deps: AppDeps, challenges: SealedCookie<Challenge>)
       const challenge = takeChallenge(challenges, request, reply, null)
       const where = { site: siteOf(request), ip: addressOf(request) }
       const personId = await signInByPasskey(deps, { ...request.body, challenge }, where)
-      return await signIn(deps, request, reply, { personId })
+      return await signIn(deps, request, reply, { personId, way: 'passkey' })
     },
   )
 }

@@ -20,7 +20,7 @@ export function personRoutes(api: Api, deps: AppDeps): void {
       },
     },
     async (request) => {
-      await renamePerson(deps, request.signedIn.person.id, request.body.name)
+      await renamePerson(deps, request.signedIn.person, { name: request.body.name, ip: addressOf(request) })
       return await showSession(deps, request)
     },
   )

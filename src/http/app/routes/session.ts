@@ -53,7 +53,7 @@ function addLink(api: Api, deps: AppDeps): void {
     },
     async (request, reply) => {
       const personId = await takeSignInLink(deps, request.body.token)
-      return await signIn(deps, request, reply, { personId })
+      return await signIn(deps, request, reply, { personId, way: 'link' })
     },
   )
 }
@@ -84,8 +84,8 @@ function addEnd(api: Api, deps: AppDeps): void {
       config: { session: 'person', otherResponses: gone },
       schema: { operationId: 'signOut', tags, summary: 'Sign out', querystring: Nothing },
     },
-    async ({ signedIn: { session } }, reply) => {
-      await signOut(deps, session.personId, session.id)
+    async ({ signedIn: { session, person }, ip }, reply) => {
+      await signOut(deps, person, session.id, writtenAddress(ip))
       forgetSession(reply)
       return reply.code(204).send()
     },
@@ -124,8 +124,8 @@ function addEndOne(api: Api, deps: AppDeps): void {
         ...{ params: Type.Object({ sessionId: Uuid }), querystring: Nothing },
       },
     },
-    async ({ params, signedIn: { session } }, reply) => {
-      await signOut(deps, session.personId, params.sessionId)
+    async ({ params, signedIn: { person }, ip }, reply) => {
+      await signOut(deps, person, params.sessionId, writtenAddress(ip))
       return reply.code(204).send()
     },
   )
