@@ -54,7 +54,7 @@ export class Guard {
 
   /** The attempt was the right one: the account's are forgotten, and it does not count against the network. */
   async passed(email: string, ip: string): Promise<void> {
-    await this.forgive(email)
+    await clearAttempts(this.#db.writer, this.#subject('account', email))
     await this.passedFrom(ip)
   }
 
@@ -62,11 +62,6 @@ export class Guard {
   async passedFrom(ip: string): Promise<void> {
     for (const network of [networkOf(ip), wideNetworkOf(ip)])
       await takeBackAttempt(this.#db.writer, this.#subject('network', network))
-  }
-
-  /** Forgets the attempts at an account whose owner has proved to be it in another way. */
-  async forgive(email: string): Promise<void> {
-    await clearAttempts(this.#db.writer, this.#subject('account', email))
   }
 
   /** Counts what anyone can ask for without being signed in, such as a sign-up; refuses a network that asks for too much. */

@@ -140,7 +140,7 @@ export async function acceptInvitation(
   given: Acceptance,
   { ip, signedInAs }: { ip: string; signedInAs: PersonId | null },
 ): Promise<Joined> {
-  const { db, clock, passwords } = deps
+  const { db, clock, guard, passwords } = deps
   const { hash, email } = await requireInvitation(deps, given.token)
   const known = await findPersonByEmail(db, email)
   if (isSettled(known)) {
@@ -152,12 +152,15 @@ export async function acceptInvitation(
   if (password.length < minPassword)
     throw new ServiceError('invalid_request', `/password must be ${minPassword} to 200 characters long`)
   const name = requireName(given.name)
-  const passwordHash = await passwords.hash(networkOf(ip), password)
-  return await db.transaction(async (tx) => {
+  await guard.admitNetwork(ip)
+  const passwordHash = await passwords.hashOnce(hash, networkOf(ip), password)
+  const joined = await db.transaction(async (tx) => {
     const at = clock.now()
     const person = await settle(tx, { email, name, passwordHash, at })
     return await join(tx, { hash, person, ip, at })
   })
+  await guard.passedFrom(ip)
+  return joined
 }
 
 async function requirePassword(

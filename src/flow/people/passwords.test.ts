@@ -84,3 +84,25 @@ test('few are hashed at a time, and past a hundred that wait others are sent awa
   assert.equal((refused!.reason as { code: string }).code, 'unavailable')
   assert.equal(await passwords.isRight('n', 'a password', smallPhc), true)
 })
+
+test('one network fills a third of the queue at most, and others are served', async () => {
+  const many = Array.from({ length: 60 }, () => passwords.isRight('one', 'a password', smallPhc))
+  const other = passwords.isRight('other', 'a password', smallPhc)
+  const settled = await Promise.allSettled(many)
+  assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 33)
+  assert.equal(await other, true)
+})
+
+test('behind one link a single password is hashed at a time', async () => {
+  const link = Buffer.from('a digest')
+  const settled = await Promise.allSettled([
+    passwords.hashOnce(link, 'n', 'a password'),
+    passwords.hashOnce(link, 'n', 'a password'),
+    passwords.hashOnce(Buffer.from('another'), 'n', 'a password'),
+  ])
+  assert.deepEqual(
+    settled.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  )
+  assert.match(await passwords.hashOnce(link, 'n', 'a password'), /^\$argon2id\$/)
+})

@@ -3,6 +3,7 @@ import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'nod
 import { promisify } from 'node:util'
 import { ServiceError } from '../../base/errors.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
+import { mayTake } from '../../base/share.ts'
 
 // RFC 9106 4: the second recommended choice. Measured: 0.27 s on one core.
 const cost = { memory: 65_536, passes: 3, parallelism: 4 }
@@ -10,8 +11,10 @@ const saltBytes = 16
 const tagBytes = 32
 /** Of the four threads of libuv's pool, which files and names of hosts wait for as well. */
 const maxAtOnce = 2
-/** Beyond these, who waits would be answered too late: about 14 s. */
+/** Beyond these, the last to wait would be answered too late: after about 14 s. */
 const maxWaiting = 100
+/** Security: one network has half as many of these as then stay free, a third if it is alone. */
+const shareRatio = 0.5
 /** Security: bounds for what stands in a row, so that no row can have a sign-in take all memory or time. */
 const maxCost = { memory: 1 << 20, passes: 32, parallelism: 64 }
 
@@ -33,12 +36,30 @@ interface Parsed {
 /** Hashes and compares for all, those behind one network in turn with those behind others. */
 export class Passwords {
   readonly #limit = new FairLimit(maxAtOnce)
+  readonly #waitingOf = new Map<string, number>()
   #waiting = 0
+  readonly #linksInUse = new Set<string>()
 
   /** The PHC string of the password under a new salt. `asker` is the network that it came from. */
   async hash(asker: string, password: string): Promise<string> {
     const salt = randomBytes(saltBytes)
     return formatPhc(salt, await this.#derive(asker, password, { ...cost, salt, tagLength: tagBytes }))
+  }
+
+  /**
+   * The same for who has a link, by the digest of its secret; `too_many_attempts` while its holder has a password hashed already.
+   * Security: one link, which is used up only after the hash, must not fill the queue.
+   */
+  async hashOnce(link: Buffer, asker: string, password: string): Promise<string> {
+    const key = link.toString('latin1')
+    if (this.#linksInUse.has(key))
+      throw new ServiceError('too_many_attempts', 'This link is being used right now. Try again.', 1)
+    this.#linksInUse.add(key)
+    try {
+      return await this.hash(asker, password)
+    } finally {
+      this.#linksInUse.delete(key)
+    }
   }
 
   /** Whether it is the password of the PHC string; with null it is not, and that takes as long. */
@@ -53,15 +74,23 @@ export class Passwords {
     password: string,
     { salt, ...spent }: Omit<Argon2Parameters, 'message' | 'nonce'> & { salt: Buffer },
   ): Promise<Buffer> {
-    if (this.#waiting >= maxWaiting) throw new ServiceError('unavailable')
-    this.#waiting++
+    const own = this.#waitingOf.get(asker) ?? 0
+    if (!mayTake(own, this.#waiting, maxWaiting, shareRatio)) throw new ServiceError('unavailable')
+    this.#count(asker, 1)
     try {
       // NIST SP 800-63B 5.1.1.2: one form, whichever keyboard it was typed on.
       const message = password.normalize('NFKC')
       return await this.#limit.run(asker, () => derive('argon2id', { message, nonce: salt, ...spent }))
     } finally {
-      this.#waiting--
+      this.#count(asker, -1)
     }
+  }
+
+  #count(asker: string, change: 1 | -1): void {
+    const own = (this.#waitingOf.get(asker) ?? 0) + change
+    if (own > 0) this.#waitingOf.set(asker, own)
+    else this.#waitingOf.delete(asker)
+    this.#waiting += change
   }
 }
 

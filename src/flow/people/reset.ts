@@ -50,13 +50,14 @@ export async function completeReset(
 ): Promise<PersonId> {
   const { db, clock, guard, passwords } = deps
   const hash = hashToken(token)
-  // Asked before a password is hashed: that is not to be had for a guess.
+  await guard.admitNetwork(ip)
+  // Before a password is hashed: a guess is not worth a hash.
   const found = hash && (await findToken(db, hash, 'reset', clock.now()))
   if (!hash || !found) throw new ServiceError('link_expired')
   if (!found.personId) throw new ServiceError('sign_in_failed', noAccount)
-  const passwordHash = await passwords.hash(networkOf(ip), password)
+  const passwordHash = await passwords.hashOnce(hash, networkOf(ip), password)
   const person = await db.transaction((tx) => takeReset(tx, { hash, passwordHash, ip, at: clock.now() }))
-  await guard.forgive(person.email)
+  await guard.passed(person.email, ip)
   await untilKnownEverywhere()
   return person.id
 }

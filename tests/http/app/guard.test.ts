@@ -5,9 +5,13 @@ import { after, test } from 'node:test'
 import { ServiceError } from '../../../src/base/errors.ts'
 import { SecretBox } from '../../../src/base/secret-box.ts'
 import { Guard } from '../../../src/flow/people/guard.ts'
+import { newToken } from '../../../src/flow/people/tokens.ts'
+import { insertToken } from '../../../src/store/person-tokens.ts'
 import { setStage } from '../stage.ts'
+import { enterAs, password, Visitor } from './visitor.ts'
 
-const { db, clock } = await setStage({ after })
+const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
+const { db, clock } = stage
 const secretBox = new SecretBox(randomBytes(32))
 const guard = new Guard({ db, clock, secretBox })
 
@@ -122,4 +126,35 @@ test('what is counted names neither addresses nor networks', async () => {
     assert.equal(subject.length, 32)
     assert.ok(!subject.includes('secret') && !subject.includes('192.'))
   }
+})
+
+/** A link to a new password for the address, as it would be mailed. */
+async function linkFor(email: string): Promise<string> {
+  const { token, hash } = newToken()
+  const [createdAt, expiresAt] = [clock.now(), new Date(clock.nowMs() + 3_600_000)]
+  await db.transaction((tx) =>
+    insertToken(tx, { hash, purpose: 'reset', personId: null, email, createdAt, expiresAt }),
+  )
+  return token
+}
+
+test('110 uses of one link at once from one network: one counts, and others sign in meanwhile', async () => {
+  const attacker = await enterAs(stage)
+  const email = 'signs-in-meanwhile@far.test'
+  await new Visitor(stage).signUp(email)
+  const token = await linkFor(attacker.session!.person.email)
+  const headers = { 'x-forwarded-for': '203.0.113.50' }
+  const uses = Array.from({ length: 110 }, () =>
+    new Visitor(stage).call('/resets/complete', { method: 'POST', body: { token, password }, headers }),
+  )
+  const signIn = await new Visitor(stage).post('/session', { email, password })
+  assert.equal(signIn.status, 200)
+  const statuses = (await Promise.all(uses)).map(({ status }) => status)
+  assert.equal(statuses.filter((status) => status === 200).length, 1)
+  assert.deepEqual(
+    [...new Set(statuses)].filter((status) => ![200, 410, 429].includes(status)),
+    [],
+  )
+  const again = { method: 'POST', body: { token: await linkFor(email), password }, headers }
+  assert.equal((await new Visitor(stage).call('/resets/complete', again)).body.error, 'too_many_attempts')
 })

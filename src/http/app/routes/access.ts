@@ -124,7 +124,7 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
   api.post(
     '/v1/resets/complete',
     {
-      config: { session: 'none', refusals: ['link_expired', 'sign_in_failed'] },
+      config: { session: 'none', refusals: ['link_expired', 'sign_in_failed', 'too_many_attempts'] },
       schema: {
         ...{
           ...noQuery,
