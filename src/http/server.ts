@@ -8,6 +8,7 @@ import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import type { KeyRing } from '../flow/accounts/authenticate.ts'
 import { isWrittenAsEmail, readEmail } from '../mail/address.ts'
+import { answerHeadAndOptions } from '../web/methods.ts'
 import { BreachFinder } from './all-breaches.ts'
 import type { Api, AppDeps, HttpDeps } from './api.ts'
 import { serveApp } from './app/app.ts'
@@ -83,6 +84,7 @@ export function createHttpServer(deps: ServerDeps): Api {
   api.setErrorHandler(answerFailures(deps.log, breachFinder))
   api.addHook('onResponse', logRequests(deps.log))
   api.addHook('onSend', logBrokenAnswers(deps.log))
+  answerHeadAndOptions(api)
   if (!deps.dashboard)
     api.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
   const refuse = isHttpsOn ? refusePlain(trustedProxies) : () => null
@@ -148,7 +150,8 @@ function createApi(trustedProxies: string[], log: Log, breachFinder: BreachFinde
     genReqId: nextRequestId,
     // Whoever is not behind these proxies could otherwise call from any address it likes.
     trustProxy: trustedProxies.length > 0 ? trustedProxies : false,
-    exposeHeadRoutes: false,
+    // RFC 9110 9.3.2: what answers GET answers HEAD.
+    exposeHeadRoutes: true,
     return503OnClosing: false,
     requestTimeout,
     connectionTimeout: timeoutMs,

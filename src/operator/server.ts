@@ -80,7 +80,7 @@ async function probe(
   method: string,
   path: string,
 ): Promise<[number, object]> {
-  if (method !== 'GET') return [405, { error: 'only GET' }]
+  if (method !== 'GET' && method !== 'HEAD') return [405, { error: 'only GET and HEAD' }]
   if (path === '/healthz') return [200, { status: 'alive' }]
   if (path === '/metrics') return [200, await metrics.text()]
   if (phase() !== 'serving') return [503, { status: phase() }]

@@ -66,6 +66,8 @@ const bodies: [name: string, change: object, status: number, pointer?: string][]
     400,
     '/metadata',
   ],
+  ['text that reads like members', { text: '"a":1,"a":2 \\" "a":', html: '{"a":"\\"}' }, 202],
+  ['one name in several objects', { cc: people(3), bcc: people(2) }, 202],
   ['an attachment', { attachments: [attachment] }, 202],
   ['an inline attachment', { attachments: [{ ...attachment, contentId: 'logo@x' }] }, 202],
   [
@@ -175,6 +177,30 @@ for (const [name, body, status, error] of inboxBodies)
   test(`check 73, check 75: an inbox with ${name} is ${status}`, async () => {
     const answer = await api.call('/v1/inboxes', { method: 'POST', body })
     assert.deepEqual([answer.status, answer.body.error], [status, error])
+  })
+
+const repeated: [name: string, change: [from: string, to: string], pointer: string][] = [
+  ['a subject', ['"subject":"S"', '"subject":"S","subject":"S"'], '/subject'],
+  ['recipients, one of them escaped', ['"text":"T"', '"text":"T","t\\u006f":[]'], '/to'],
+  [
+    'an address, with a break before the colon',
+    ['"a@far.test"', '"a@far.test","email"\n:"b@far.test"'],
+    '/to/0/email',
+  ],
+  [
+    'metadata, behind a text full of quotes',
+    ['"text":"T"', '"text":"\\\\\\":","metadata":{"a":1,"b":2,"a":1}'],
+    '/metadata/a',
+  ],
+]
+
+for (const [name, [from, to], pointer] of repeated)
+  test(`a body that gives twice ${name} is 400 invalid_json and names it`, async () => {
+    const headers = { 'content-type': 'application/json', 'idempotency-key': nextKey() }
+    const body = JSON.stringify(good).replace(from, to)
+    const answer = await ask(stage, 'POST', path, { secret, headers, body })
+    assert.deepEqual([answer.status, answer.body.error], [400, 'invalid_json'])
+    assert.equal(answer.body.message, `${pointer} is given twice in the body.`)
   })
 
 test('a local part in capitals becomes small', async () => {

@@ -1,6 +1,7 @@
 // Who may ask, in which order a request is judged, and what every answer carries.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { operationsOf, readDocument } from './document.ts'
 import { ask, type CallerOptions, setStage } from './stage.ts'
 
 const stage = await setStage({ after })
@@ -176,4 +177,47 @@ test('check 69: scopes', async (t) => {
         assert.equal(status === 403, !isLetIn)
       })
   }
+})
+
+test('HEAD answers what GET answers, without its content, and OPTIONS names the methods', async (t) => {
+  const { secret, api } = await stage.createCaller()
+  const inbox = await api.createInbox()
+  await stage.receive(inbox.address, `Subject: Long\n\n${'line of text\n'.repeat(30_000)}`)
+  const [message] = (await api.want<{ messages: { id: string }[] }>(`/v1/inboxes/${inbox.id}/messages`))
+    .messages
+  const ids: Record<string, string> = { inboxId: inbox.id, messageId: message!.id }
+  const withIds = (path: string) => path.replace(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? 'x')
+  const described = Map.groupBy(operationsOf(await readDocument(stage.base)), ({ path }) => path)
+  const others = ['/docs', '/openapi.json', '/app/v1/audit'].map((path) => ({ path, taken: ['GET'] }))
+  const resources = [...described].map(([path, operations]) => ({
+    path,
+    taken: operations.map(({ method }) => method.toUpperCase()),
+  }))
+  for (const { path, taken } of [...resources, ...others])
+    await t.test(path, async () => {
+      const url = stage.base + withIds(path)
+      const asked = await fetch(url, { method: 'OPTIONS' })
+      const allowed = [...taken, ...(taken.includes('GET') ? ['HEAD'] : []), 'OPTIONS']
+      assert.deepEqual([asked.status, asked.headers.get('allow')?.split(', ').sort()], [204, allowed.sort()])
+      if (!taken.includes('GET') || path === '/v1/events') return
+      const headers = { 'x-api-key': secret }
+      const [got, head] = [await fetch(url, { headers }), await fetch(url, { method: 'HEAD', headers })]
+      assert.equal(head.status, got.status)
+      assert.equal(await head.text(), '')
+      assert.equal(head.headers.get('content-type'), got.headers.get('content-type'))
+      const length = (await got.arrayBuffer()).byteLength
+      if (head.headers.has('content-length') && !got.headers.has('content-encoding'))
+        assert.equal(Number(head.headers.get('content-length')), length)
+    })
+  await t.test('HEAD of the live stream ends', async () => {
+    const head = await fetch(`${stage.base}/v1/events`, { method: 'HEAD', headers: { 'x-api-key': secret } })
+    assert.deepEqual(
+      [head.status, head.headers.get('content-type')],
+      [200, 'text/event-stream; charset=utf-8'],
+    )
+  })
+  await t.test('without a key HEAD is refused as GET is, and nothing else has OPTIONS', async () => {
+    assert.equal((await fetch(`${stage.base}/v1/me`, { method: 'HEAD' })).status, 401)
+    assert.equal((await fetch(`${stage.base}/v1/nothing`, { method: 'OPTIONS' })).status, 404)
+  })
 })

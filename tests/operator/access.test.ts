@@ -172,6 +172,8 @@ test('the operator’s desk', async (t) => {
     assert.deepEqual(await (await ask('/healthz')).json(), { status: 'alive' })
     assert.deepEqual(await (await ask('/readyz?x=1')).json(), { status: 'ready' })
     assert.match(await (await ask('/metrics')).text(), /^posthorn_database_up 1$/m)
+    for (const path of ['/healthz', '/readyz', '/metrics', '/'])
+      assert.deepEqual([(await ask(path, 'HEAD')).status, await (await ask(path, 'HEAD')).text()], [200, ''])
     assert.deepEqual(
       [(await ask('/healthz', 'POST')).status, (await ask('/metrics', 'DELETE')).status],
       [405, 405],

@@ -16,7 +16,7 @@ const notPages = /^\/(?:v1|app|assets|docs|openapi\.json|\.well-known)(?:\/|$)/
 /** Serves files of the build, and the page to whoever asks for one by the address of a view. */
 export function servePages(api: Api, { pagesFolder }: Pick<AppDeps, 'pagesFolder'>): void {
   const pages = new BuiltPages(pagesFolder)
-  api.get('/assets/*', { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
+  api.get('/assets/*', { schema: { hide: true } }, async (request, reply) => {
     const { '*': name } = request.params as { '*': string }
     return (await pages.sendFile(request, reply, name)) ?? sendError(reply, errorAnswer('route_not_found'))
   })
@@ -28,5 +28,9 @@ export function servePages(api: Api, { pagesFolder }: Pick<AppDeps, 'pagesFolder
 
 function isPage({ method, url, headers }: FastifyRequest): boolean {
   const path = url.split('?', 1)[0]!
-  return method === 'GET' && (headers.accept ?? '').includes('text/html') && !notPages.test(path)
+  return (
+    (method === 'GET' || method === 'HEAD') &&
+    (headers.accept ?? '').includes('text/html') &&
+    !notPages.test(path)
+  )
 }

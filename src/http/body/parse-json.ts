@@ -1,5 +1,6 @@
 // JSON out of the bytes of a body: UTF-8, of a bounded number of values, and nothing in it that hides or changes.
 import { isUtf8 } from 'node:buffer'
+import { findRepeatedMember } from './repeated-member.ts'
 import { RequestFault } from './request-fault.ts'
 
 /** The value that the bytes are JSON for; faults are `invalid_json` and `invalid_request`. */
@@ -11,6 +12,7 @@ export function parseJson(bytes: Buffer): unknown {
   const value = parse(text)
   // Raw NUL and surrogates cannot be here any more: only an escape hides them, or a prototype's name.
   if (text.includes('\\u') || text.includes('__proto__')) refuseHidden(value, '', 0)
+  refuseRepeated(value, text)
   refuseInexact(value, text)
   return value
 }
@@ -80,6 +82,12 @@ function refuseText(text: string, pointer: string): void {
     throw new RequestFault('invalid_request', `${pointer || 'a name'} must not contain NUL`)
   if (!text.isWellFormed())
     throw new RequestFault('invalid_request', `${pointer || 'a name'} must not contain lone surrogates`)
+}
+
+/** What reads the first of two members, a proxy perhaps, would see another request than we do. */
+function refuseRepeated(value: unknown, text: string): void {
+  const pointer = findRepeatedMember(value, text)
+  if (pointer !== null) throw new RequestFault('invalid_json', `${pointer} is given twice in the body.`)
 }
 
 /** Where a number may stand that a double does not hold: most bodies have no such place. */

@@ -23,15 +23,13 @@ export function serveDocs(api: Api, render: () => Promise<DocsPage> = renderDocs
     })
     return rendered
   }
-  api.get('/docs', { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
+  api.get('/docs', { schema: { hide: true } }, async (request, reply) => {
     const { page, contentSecurityPolicy } = await read()
     reply.header('content-security-policy', contentSecurityPolicy)
     return sendAsset(request, reply, page, untilChanged)
   })
-  api.get('/docs/', { schema: { hide: true }, exposeHeadRoute: true }, async (_request, reply) =>
-    reply.redirect('/docs', 308),
-  )
-  api.get('/docs/script.js', { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
+  api.get('/docs/', { schema: { hide: true } }, async (_request, reply) => reply.redirect('/docs', 308))
+  api.get('/docs/script.js', { schema: { hide: true } }, async (request, reply) => {
     const { script } = await read()
     const { v } = request.query as { v?: unknown }
     return sendAsset(request, reply, script, v === script.digest ? forGood : untilChanged)

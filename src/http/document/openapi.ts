@@ -169,8 +169,7 @@ export function serveAppDocument(api: Api): void {
 
 function serve(api: Api, path: string, write: () => object): void {
   let written: Promise<Asset> | undefined
-  // RFC 9110 9.3.2: what answers GET answers HEAD.
-  api.get(path, { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
+  api.get(path, { schema: { hide: true } }, async (request, reply) => {
     written ??= makeAsset('application/json; charset=utf-8', JSON.stringify(write()))
     return sendAsset(request, reply, await written, untilChanged)
   })

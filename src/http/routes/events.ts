@@ -1,8 +1,11 @@
 // The live stream of events, as server-sent events.
+import { Readable } from 'node:stream'
 import Type from 'typebox'
 import type { Api, HttpDeps } from '../api.ts'
 import { StreamEvent, streamEventId, streamExample } from '../schemas/announcement.ts'
 import { Nothing } from '../schemas/scalars.ts'
+
+const streamType = 'text/event-stream; charset=utf-8'
 
 const Headers = Type.Object({
   'last-event-id': Type.Optional(
@@ -43,13 +46,14 @@ export function eventRoutes(api: Api, { eventStreams }: HttpDeps): void {
     },
     async (request, reply) => {
       const { caller, headers } = request
+      if (request.method === 'HEAD') return reply.type(streamType).send(Readable.from([]))
       const { cursor, first } = await eventStreams.begin(caller, headers['last-event-id'])
       eventStreams.add(caller, cursor, () => {
         reply.hijack()
         const { raw } = reply
         raw.writeHead(200, {
           ...(reply.getHeaders() as Record<string, string>),
-          'content-type': 'text/event-stream; charset=utf-8',
+          'content-type': streamType,
           // Proxies that gather answers would hold events back.
           'x-accel-buffering': 'no',
         })

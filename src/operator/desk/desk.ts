@@ -3,6 +3,7 @@ import cookie from '@fastify/cookie'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
 import { answerFailures, answerOf, errorAnswer, logBrokenAnswers, sendError } from '../../http/errors.ts'
+import { answerHeadAndOptions } from '../../web/methods.ts'
 import { requireDesk, requireKnownHost } from './admission.ts'
 import type { Desk, DeskDeps } from './deps.ts'
 import { serveDeskPages } from './pages.ts'
@@ -22,6 +23,7 @@ export function createDesk(deps: DeskDeps): Desk {
   const desk = createFastify()
   desk.setErrorHandler(answerFailures(deps.log))
   desk.addHook('onSend', logBrokenAnswers(deps.log))
+  answerHeadAndOptions(desk)
   desk.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
   desk.addHook('onRequest', (request, reply, done) => {
     reply.headers({
@@ -50,7 +52,7 @@ export function createDesk(deps: DeskDeps): Desk {
 
 function createFastify(): Desk {
   return Fastify({
-    ...{ logger: false, exposeHeadRoutes: false, return503OnClosing: false, bodyLimit: largestBody },
+    ...{ logger: false, exposeHeadRoutes: true, return503OnClosing: false, bodyLimit: largestBody },
     ajv: {
       customOptions: {
         ...{ removeAdditional: false, coerceTypes: false, useDefaults: false },
