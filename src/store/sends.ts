@@ -1,6 +1,6 @@
 // Sends on their way into the database: what is known of an idempotency key, and a batch that is accepted at once.
 import { sha256 } from '../base/digest.ts'
-import type { KeyId, OrganizationId, SubmissionId } from '../base/ids.ts'
+import type { InboxId, KeyId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
 import { column, columnOf, lines, pick } from '../postgres/columns.ts'
 import type { Queryable, Writer } from '../postgres/db.ts'
@@ -19,6 +19,8 @@ export function idempotencyDigest(
 /** What was accepted before under an idempotency key. */
 export interface EarlierSend {
   submissionId: SubmissionId
+  /** Null: sent without an inbox. */
+  inboxId: InboxId | null
   /** SHA-256 of the request. */
   requestHash: Buffer
   /** Whether its result has been deleted since. */
@@ -29,7 +31,7 @@ export interface EarlierSend {
 export async function findEarlierSends(db: Queryable, digests: Buffer[]): Promise<(EarlierSend | null)[]> {
   const rows = await db.query<EarlierSend & { i: number }>(
     `select d.i::integer, s.* from unnest($1::bytea[]) with ordinality d(digest, i) cross join lateral (
-      select s.id as "submissionId", s.request_hash as "requestHash",
+      select s.id as "submissionId", s.inbox_id as "inboxId", s.request_hash as "requestHash",
         s.result_deleted or exists (select from inbox b where b.id = s.inbox_id and b.status = 'deleted') as "isDeleted"
       from submission s where s.idempotency_digest = d.digest limit 1
     ) s`,

@@ -53,6 +53,9 @@ function toNobody(operation: Operation, request: Request): Request {
   return { ...request, path: pathWith(operation, nobodys), ...(body && { body }) }
 }
 
+/** Operations whose idempotency key is looked up for keys that may use the inbox alone, which the path or nothing names. */
+const isJudgedByPath = ({ id }: Operation) => ['sendMessage', 'createInbox', 'send'].includes(id)
+
 for (const operation of document.operations)
   test(`check 71: ${operation.name} is judged in order`, async () => {
     const request = await soundRequest(operation, caller, property)
@@ -73,7 +76,8 @@ for (const operation of document.operations)
     if (!documents(operation, 'inbox_not_allowed')) return
     const { secret } = keys.elsewhere
     const unknown = await told({ ...toNobody(operation, request), secret })
-    if (documents(operation, 'not_found')) assert.deepEqual(unknown, [404, 'not_found'])
+    if (isJudgedByPath(operation)) assert.deepEqual(unknown, [403, 'inbox_not_allowed'])
+    else if (documents(operation, 'not_found')) assert.deepEqual(unknown, [404, 'not_found'])
     else if (operation.success.status === 204) assert.deepEqual(unknown, [204, undefined])
   })
 
@@ -226,6 +230,43 @@ test('check 71: a send is judged in order, from its key to the limits of the day
     return status === 204
   })
   assert.deepEqual(await told(large, nowhere, used), [410, 'idempotency_result_expired'])
+})
+
+test('a replay tells a key that may not send there what a first request tells it', async () => {
+  const owner = await world.createCaller()
+  const { domain } = await proveOwn(world, owner, ['outbound'])
+  const inbox = await owner.api.createInbox()
+  const { id, threadId } = await receive(world, owner, inbox)
+  const { secret } = await owner.createKey({ inboxIds: [(await owner.api.createInbox()).id as never] })
+  const reply = { targetMessageId: id, text: 'Yes' }
+  const requests: [path: string, body: object, changed: object][] = [
+    [`/v1/inboxes/${inbox.id}/messages`, mail, { ...mail, text: 'Another' }],
+    [`/v1/threads/${threadId}/replies`, reply, { ...reply, text: 'No' }],
+    ['/v1/send', { ...mail, from: { email: `x@${domain}` } }, { ...mail, from: { email: `y@${domain}` } }],
+    ['/v1/inboxes', { localPart: 'replayed' }, { localPart: 'replayed-again' }],
+  ]
+  for (const [path, body, changed] of requests) {
+    const idempotencyKey = newKey()
+    const { status } = await owner.ask('POST', path, { body, idempotencyKey })
+    for (const repeated of [body, changed])
+      assert.deepEqual(
+        outcome(await owner.ask('POST', path, { body: repeated, idempotencyKey, secret })),
+        [403, 'inbox_not_allowed'],
+        path,
+      )
+    const again = await owner.ask('POST', path, { body, idempotencyKey })
+    assert.equal(again.status, status, 'the key that sent it still has its result')
+  }
+  // Of a reply in a thread that is gone nothing is told either, not even that it was there.
+  const used = newKey()
+  const thread = `/v1/threads/${threadId}/replies`
+  assert.equal((await owner.ask('POST', thread, { body: reply, idempotencyKey: used })).status, 202)
+  await until('the inbox to be off the wire', async () => {
+    return (await owner.ask('DELETE', `/v1/inboxes/${inbox.id}`)).status === 204
+  })
+  const gone = { body: reply, idempotencyKey: used }
+  assert.deepEqual(outcome(await owner.ask('POST', thread, { ...gone, secret })), [404, 'not_found'])
+  assert.deepEqual(outcome(await owner.ask('POST', thread, gone)), [410, 'idempotency_result_expired'])
 })
 
 test('check 71: opening an inbox is judged in order, from its shape to its address', async () => {

@@ -40,6 +40,7 @@ export async function openInbox(
 ): Promise<InboxRow> {
   if (input.localPart !== undefined && isReserved(input.localPart, kindOf(input)))
     throw new ServiceError('reserved_local_part')
+  requireWholeOrganization(caller)
   try {
     return await deps.db.transaction(async (tx) => {
       const organization = await lockOrganization(tx, caller.organizationId)
@@ -47,7 +48,6 @@ export async function openInbox(
         idempotency && (await findInboxByIdempotencyKey(tx, caller.organizationId, idempotency.key))
       if (earlier) return replay(earlier, idempotency)
       const domain = await findDomainOf(tx, deps, caller, input)
-      requireWholeOrganization(caller)
       await requireRoom(tx, organization!, domain)
       return await insert(tx, deps, caller, input, domain, idempotency)
     })

@@ -43,7 +43,7 @@ import {
   type SendDraft,
   type Sender,
 } from './send-draft.ts'
-import { requireSendable } from './send-policy.ts'
+import { requireSendable, requireSendingKey } from './send-policy.ts'
 import { refuseSend } from './send-refusal.ts'
 
 /** The answer to an accepted send, or to one that was accepted before. */
@@ -123,6 +123,7 @@ export class Acceptance {
     body: MessageBody,
     idempotency: Idempotency,
   ): Promise<Accepted> {
+    requireSendingKey(caller, 'message', inboxId)
     const draft = async (): Promise<SendDraft> => ({
       operation: 'message',
       sender: await this.#sender(caller, inboxId),
@@ -142,6 +143,7 @@ export class Acceptance {
     body: DomainMessageBody,
     idempotency: Idempotency,
   ): Promise<AcceptedSend> {
+    requireSendingKey(caller, 'send', null)
     const draft = async (): Promise<SendDraft> => {
       const { mailbox, domain } = canonical(body.from)
       const proved = await this.#deps.domains.findSending(caller.organizationId, domain)
@@ -166,17 +168,27 @@ export class Acceptance {
     body: ReplyBody,
     idempotency: Idempotency,
   ): Promise<Accepted> {
+    await this.#requireReplyingKey(caller, threadId, idempotency)
     const draft = () => this.#draftReply(caller, threadId, body)
     return withMessage(
       await this.#once(caller, { operation: 'reply', inboxId: '', idempotency, body, draft }),
     )
   }
 
+  /** Of a thread that was deleted since, an earlier reply's inbox decides. */
+  async #requireReplyingKey(caller: SendingCaller, threadId: string, { key }: Idempotency): Promise<void> {
+    if (!caller.inboxIds) return
+    const thread = await findThread(this.#deps.db, caller.organizationId, threadId)
+    if (thread) return requireSendingKey(caller, 'reply', thread.inboxId)
+    const earlier = await this.#earlier.add(idempotencyDigest(caller.organizationId, 'reply', key))
+    if (!earlier?.inboxId || !caller.inboxIds.includes(earlier.inboxId)) throw noThread()
+  }
+
   async #draftReply(caller: SendingCaller, threadId: string, body: ReplyBody): Promise<SendDraft> {
     const { db } = this.#deps
     const thread = await findThread(db, caller.organizationId, threadId)
     const target = thread && (await findMessage(db, caller.organizationId, body.targetMessageId))
-    if (!thread) throw new ServiceError('not_found', 'There is no such thread.')
+    if (!thread) throw noThread()
     if (target?.threadId !== thread.id)
       throw new ServiceError('not_found', 'There is no such message in this thread.')
     const sender = await this.#sender(caller, thread.inboxId)
@@ -233,7 +245,7 @@ export class Acceptance {
     return Promise.race([isAccepted, sleep(waitMs, false, { ref: false })])
   }
 
-  /** A result that is there is answered before anything is refused or made. */
+  /** An earlier result is answered before any other refusal, and before anything is made. */
   async #accept(caller: SendingCaller, request: SendRequest): Promise<AcceptedSend> {
     const { operation, idempotency, body } = request
     const digest = idempotencyDigest(caller.organizationId, operation, idempotency.key)
@@ -374,6 +386,10 @@ export class Acceptance {
 async function readResults(db: Db, ids: SubmissionId[]): Promise<(SubmissionRow | undefined)[]> {
   const found = new Map((await findSubmissions(db, ids)).map((row) => [row.id, row]))
   return ids.map((id) => found.get(id))
+}
+
+function noThread(): ServiceError {
+  return new ServiceError('not_found', 'There is no such thread.')
 }
 
 /** A send from an inbox has its message. */

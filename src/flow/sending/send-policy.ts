@@ -1,6 +1,6 @@
 // What refuses a send whatever the database holds: the key's restrictions, the sender's domain, the organization's limits.
 import { ServiceError } from '../../base/errors.ts'
-import type { InboxId } from '../../base/ids.ts'
+import type { SendOperation } from '../../store/submissions.ts'
 import type { SendingCaller } from '../caller.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { contentBytes, type Recipient, type SendBody, type SendDraft, type Sender } from './send-draft.ts'
@@ -11,16 +11,26 @@ interface SendPolicy {
   isLocal(domain: string): boolean
 }
 
-/** Throws the refusal of what the caller may not send. */
+/**
+ * Refuses a key that may not send from the inbox (null: without an inbox), or that may only reply. It is asked before an
+ * earlier result is looked up: a replay shows a key nothing that the key may not send itself.
+ */
+export function requireSendingKey(
+  { inboxIds, sendMode }: SendingCaller,
+  operation: SendOperation,
+  inboxId: string | null,
+): void {
+  if (inboxIds && !inboxIds.some((id) => id === inboxId)) throw new ServiceError('inbox_not_allowed')
+  if (operation !== 'reply' && sendMode === 'reply_only') throw new ServiceError('send_mode_reply_only')
+}
+
+/** Throws the refusal of what a key that may send there may not send. */
 export async function requireSendable(
   policy: SendPolicy,
   caller: SendingCaller,
-  { operation, sender, recipients }: SendDraft,
+  { sender, recipients }: SendDraft,
   body: SendBody,
 ): Promise<void> {
-  if (!mayUseInbox(caller, sender.id)) throw new ServiceError('inbox_not_allowed')
-  if (operation !== 'reply' && caller.sendMode === 'reply_only')
-    throw new ServiceError('send_mode_reply_only')
   // A policy of the deployment, whoever the sender is.
   if (body.purpose === 'marketing') throw new ServiceError('marketing_not_available')
   await requireSender(policy, caller, sender)
@@ -31,11 +41,6 @@ export async function requireSendable(
     'invalid_request',
     '/targetMessageId must be a message that has an address to reply to',
   )
-}
-
-/** A key that is restricted to inboxes sends from no others, and never without one. */
-function mayUseInbox({ inboxIds }: SendingCaller, id: InboxId | null): boolean {
-  return !inboxIds || (id !== null && inboxIds.includes(id))
 }
 
 async function requireSender(
