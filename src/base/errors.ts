@@ -42,19 +42,28 @@ export type RefusalCode =
   | 'too_many_attempts'
   | 'unavailable'
 
+/** A limit of so many in a window of time. */
+export interface WindowLimit {
+  name: string
+  size: number
+  windowSeconds: number
+}
+
 /**
  * The caller's fault, or a policy: nothing of ours is broken. `detail` is for people and never carries a secret;
- * `retryAfterSeconds` is set where waiting helps.
+ * `retryAfterSeconds` is set where waiting helps, `limit` to the limit that is used up until then.
  */
 export class ServiceError extends Error {
   readonly code: RefusalCode
   readonly retryAfterSeconds: number | undefined
+  readonly limit: WindowLimit | undefined
 
-  constructor(code: RefusalCode, detail?: string, retryAfterSeconds?: number) {
+  constructor(code: RefusalCode, detail?: string, retryAfterSeconds?: number, limit?: WindowLimit) {
     super(detail ?? '')
     this.name = 'ServiceError'
     this.code = code
     this.retryAfterSeconds = retryAfterSeconds
+    this.limit = limit
   }
 }
 

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { BatchFull } from '../base/batch.ts'
-import { type RefusalCode, ServiceError } from '../base/errors.ts'
+import { type RefusalCode, ServiceError, type WindowLimit } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { isOwnFault } from '../flow/own-fault.ts'
 import type { BreachFinder } from './all-breaches.ts'
@@ -102,6 +102,8 @@ export interface ErrorAnswer {
   error: ErrorCode
   message: string
   retryAfterSeconds: number | undefined
+  /** The limit of volume that is used up until then. */
+  limit?: WindowLimit | undefined
 }
 
 const retryUnavailableSeconds = 2
@@ -127,7 +129,10 @@ export function answerOf(
 ): ErrorAnswer {
   if (request.is404) return errorAnswer('route_not_found')
   if (failure instanceof ServiceError)
-    return errorAnswer(failure.code, failure.message, failure.retryAfterSeconds)
+    return {
+      ...errorAnswer(failure.code, failure.message, failure.retryAfterSeconds),
+      limit: failure.limit,
+    }
   if (failure instanceof RequestFault) return errorAnswer(failure.code, failure.message)
   if (failure instanceof BatchFull) return errorAnswer('unavailable')
   if (isOwnFault(failure)) return errorAnswer('unavailable')
@@ -191,10 +196,15 @@ export function pathOf(request: FastifyRequest): string {
 /** Sends an error's status, headers and body. */
 export function sendError(
   reply: FastifyReply,
-  { status, error, message, retryAfterSeconds }: ErrorAnswer,
+  { status, error, message, retryAfterSeconds, limit }: ErrorAnswer,
 ): FastifyReply {
   if (retryAfterSeconds !== undefined)
     reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
+  if (limit)
+    reply.header(
+      'send-limit',
+      `"${limit.name}";q=${limit.size};w=${limit.windowSeconds};t=${reply.getHeader('retry-after')}`,
+    )
   reply.errorCode = error
   reply.header('content-type', 'application/json; charset=utf-8')
   return reply.code(status).send(JSON.stringify({ error, message }))

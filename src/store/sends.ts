@@ -49,9 +49,14 @@ export interface AskedSend {
   recipients: string[]
 }
 
+/** A limit of volume, by its name in the organization's limits. */
+export type SendLimit = 'messagesPerMinute' | 'messagesPerDay' | 'recipientsPerDay'
+
 export interface ForeseenRefusal {
   code: 'not_found' | 'all_recipients_suppressed' | 'send_limit_exceeded'
   retryAfterSeconds?: number
+  /** The limit that is exceeded. */
+  limit?: SendLimit | null
 }
 
 /** What `decide_sends` would refuse the send with as things stand, without a lock; null where it would take it. */
@@ -60,11 +65,17 @@ export async function foreseeRefusal(
   { organizationId, inboxId, recipients }: AskedSend,
   at: Date,
 ): Promise<ForeseenRefusal | null> {
-  const [row] = await db.query<{ isGone: boolean; isSuppressed: boolean; waitSeconds: number | null }>(
-    `select
+  const [row] = await db.query<{
+    isGone: boolean
+    isSuppressed: boolean
+    waitSeconds: number | null
+    limit: SendLimit | null
+  }>(
+    `select *, case when "waitSeconds" is not null then exceeded_limit($1, "newRecipients", $4) end as "limit" from (select
       $2::text is not null and not exists (
         select from inbox b where b.id = $2 and b.organization_id = $1 and b.status = 'active') as "isGone",
       hits.count = cardinality($3::text[]) as "isSuppressed",
+      cardinality($3) - hits.count as "newRecipients",
       send_wait(o.limits, u, 1, cardinality($3) - hits.count, $4) as "waitSeconds"
     from organization o
     left join usage u on u.organization_id = o.id
@@ -72,14 +83,14 @@ export async function foreseeRefusal(
       select count(*)::integer from unnest($3::text[]) k(key) cross join lateral (
         select from suppression s where s.organization_id = $1 and s.address_key = k.key limit 1) found
     ) hits
-    where o.id = $1`,
+    where o.id = $1) foreseen`,
     [organizationId, inboxId, recipients, at],
   )
   if (!row) return null
   if (row.isGone) return { code: 'not_found' }
   if (row.isSuppressed) return { code: 'all_recipients_suppressed' }
   if (row.waitSeconds === null) return null
-  return { code: 'send_limit_exceeded', retryAfterSeconds: row.waitSeconds }
+  return { code: 'send_limit_exceeded', retryAfterSeconds: row.waitSeconds, limit: row.limit }
 }
 
 /** A recipient's delivery, as it begins. */
@@ -123,6 +134,8 @@ export interface SendVerdict {
   verdict: string
   submissionId: SubmissionId
   retryAfterSeconds: number | null
+  /** The limit that is exceeded, of a `send_limit_exceeded`. */
+  limit: SendLimit | null
   /** The ordinals of its suppressed recipients, from 0. */
   suppressed: number[]
 }
@@ -166,7 +179,10 @@ function accepting(batch: Arguments): string {
         (select insert_send_contents(passed => p.passed, ${contents}) where array_position(${inboxes}, null) > 0)
       from passing p
     )
-    select d.verdict, d.submission_id as "submissionId", d.retry_after as "retryAfterSeconds", d.suppressed
+    select d.verdict, d.submission_id as "submissionId", d.retry_after as "retryAfterSeconds", d.suppressed,
+      case when d.verdict = 'send_limit_exceeded' then exceeded_limit((${batch.parameter('orgs')}::uuid[])[d.i],
+        (${batch.parameter('recipient_counts')}::integer[])[d.i] - cardinality(d.suppressed), ${batch.parameter('at')})
+        end as "limit"
     from decided d cross join (select count(*) from written) w order by d.i`
 }
 

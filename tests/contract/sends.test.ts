@@ -191,7 +191,11 @@ for (const { operation, ready, toTwo } of ways) {
       const { send } = await ready({ limits: { [limit]: 1 } })
       assert.equal((await send()).status, 202)
       const answer = await send()
-      assert.ok(Number(answer.headers.get('retry-after')) <= longestSeconds)
+      const seconds = Number(answer.headers.get('retry-after'))
+      assert.ok(seconds <= longestSeconds)
+      assert.equal(answer.headers.get('send-limit'), `"${limit}";q=1;w=${longestSeconds};t=${seconds}`)
+      assert.ok(String(answer.body?.['message']).startsWith(`This message exceeds ${limit}: at most 1 `))
+      assert.match(String(answer.body?.['message']), new RegExp(` The window ends in ${seconds} seconds\\.$`))
       answers.push(answer)
     }
     return answers

@@ -193,11 +193,13 @@ test('a large send is one with a repetition of it, however it is written, and it
 const file = { filename: 'a', contentType: 'text/plain', content: Buffer.alloc(300_000).toString('base64') }
 const withFile = mail({ text: 'T', attachments: [file] })
 
+type SendOutcome = [status: number, error: string | undefined, retryAfter: number, limit: string | null]
+
 interface Scene {
   caller: Caller
   inbox: Inbox
-  /** Sends with a key; answers the status, its code and retry-after. */
-  send(key: string, body?: object): Promise<[status: number, error: string | undefined, retryAfter: number]>
+  /** Sends with a key. */
+  send(key: string, body?: object): Promise<SendOutcome>
 }
 
 async function setScene(limits = {}): Promise<Scene> {
@@ -207,7 +209,8 @@ async function setScene(limits = {}): Promise<Scene> {
     const call = { method: 'POST', idempotencyKey, body }
     const answer = await caller.api.call(`/v1/inboxes/${inbox.id}/messages`, call)
     const retryAfter = Number(answer.headers.get('retry-after'))
-    return [answer.status, answer.body.error, retryAfter] as [number, string | undefined, number]
+    const limit = answer.headers.get('send-limit')
+    return [answer.status, answer.body.error, retryAfter, limit] as SendOutcome
   }
   return { caller, inbox, send }
 }
@@ -246,9 +249,10 @@ test('hostile 8: a daily limit is foreseen with the time that it ends', async (t
   const { send } = await setScene({ recipientsPerDay: 1 })
   const blobs = watchBlobs(t)
   assert.equal((await send(nextKey()))[0], 202)
-  const [status, , retryAfter] = await send(nextKey())
+  const [status, , retryAfter, limit] = await send(nextKey())
   const toMidnight = (86_400_000 - (stage.clock.nowMs() % 86_400_000)) / 1000
   assert.equal(status, 429)
+  assert.equal(limit, `"recipientsPerDay";q=1;w=86400;t=${retryAfter}`)
   assert.ok(Math.abs(retryAfter - toMidnight) < 10, `${retryAfter} s, and ${toMidnight} s to midnight`)
   assert.equal(blobs.mock.callCount(), 1)
 })

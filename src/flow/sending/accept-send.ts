@@ -292,8 +292,7 @@ export class Acceptance {
     if (raw?.blob) await this.#deps.blobs.delete(raw.blob)
     // Another node was faster.
     if (verdict.verdict === 'replayed') return await this.#resultOf(caller, verdict.submissionId)
-    const { verdict: code, retryAfterSeconds } = verdict
-    throw refuseSend(send, { code: code as RefusalCode, retryAfterSeconds })
+    throw refuseSend(caller, send, { ...verdict, code: verdict.verdict as RefusalCode })
   }
 
   #logAccepted({ id, inboxId, messageId, recipients }: SubmissionRow): void {

@@ -47,12 +47,13 @@ export class SendContents {
   }
 
   async #requireForeseen(
-    { organizationId }: SendingCaller,
+    caller: SendingCaller,
     { operation, sender, recipients }: SendDraft,
   ): Promise<void> {
+    const { organizationId } = caller
     const asked = { organizationId, inboxId: sender.id, recipients: recipients.map(({ key }) => key) }
     const refusal = await foreseeRefusal(this.#deps.db, asked, this.#deps.clock.now())
-    if (refusal) throw refuseSend({ operation }, refusal)
+    if (refusal) throw refuseSend(caller, { operation }, refusal)
   }
 
   async #textOf(organizationId: OrganizationId, html: string): Promise<string> {

@@ -1,4 +1,5 @@
 // The headers of answers in the OpenAPI document.
+import type { ErrorCode } from '../errors.ts'
 
 const header = (description: string, schema: object, example: unknown) => ({ description, schema, example })
 const text = { type: 'string' }
@@ -16,15 +17,21 @@ export const commonHeaders: Readonly<Record<string, object>> = {
     text,
     '"requests";r=599;t=42',
   ),
+  'send-limit': header(
+    'Of `send_limit_exceeded`: the limit, by its name in `GET /v1/me`, how much it allows (q) in how many seconds (w), and in how many seconds the window ends (t).',
+    text,
+    '"recipientsPerDay";q=5000;w=86400;t=19402',
+  ),
   'retry-after': header('In how many seconds to try again.', { type: 'integer', minimum: 1 }, 2),
 }
 
 /** References to those that an answer of this status has. */
-export function headersOf(status: number): Record<string, object> {
+export function headersOf(status: number, codes: readonly ErrorCode[] = []): Record<string, object> {
   const names = ['x-request-id']
   // Who is not known has no rate; and a database that is away does not say.
   if (status !== 401 && status !== 503) names.push('RateLimit-Policy', 'RateLimit')
   if (status === 429 || status === 503) names.push('retry-after')
+  if (codes.includes('send_limit_exceeded')) names.push('send-limit')
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
