@@ -54,7 +54,7 @@ const patterns: readonly [Classification, RegExp][] = [
   ],
   [
     'spam',
-    /\bspam|\bjunk ?mail|\bdnsbl|\brbl\b|\b(?:black|block|deny) ?list|(?<!\bnot )listed (?:on|in|by|at)|spamhaus|spamcop|abuseat|ivmsip|barracuda|senderscore|proofpoint|cloudmark|\bbanned\b|poor reputation|low reputation|\breputation\b|\b(?:ip|host|domain|address|client|server).{0,30}\bblocked|\bblocked (?:by|using|due|for|-)|unsolicited|virus|malware|\b\(BL\)/i,
+    /\bspam|\bjunk ?mail|\bdnsbl|\brbl\b|\b(?:black|block|deny) ?list|(?<!\bnot )listed (?:on|in|by|at)|spamhaus|spamcop|abuseat|ivmsip|barracuda|senderscore|proofpoint|cloudmark|\bbanned\b|poor reputation|low reputation|\breputation\b|\b(?:ip|host|domain|address|client|server).{0,30}\bblocked|\bblocked (?:by|using|due|for|-)(?!.{0,40}\bpolic(?:y|ies)\b)|unsolicited|virus|malware|\b\(BL\)/i,
   ],
 ]
 const policyWords =
