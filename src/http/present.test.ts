@@ -35,7 +35,7 @@ const sent = {
   updatedAt: at,
 } as unknown as MessageRow
 
-test('check 13: a sent message shows what it has and never its hidden recipients', () => {
+test('check 13: a sent message shows what it has, and to its sender the hidden recipients', () => {
   assert.deepEqual(presentMessage(sent), {
     id: sent.id,
     inboxId: sent.inboxId,
@@ -46,6 +46,7 @@ test('check 13: a sent message shows what it has and never its hidden recipients
     references: [],
     from: { email: 'a@b.test' },
     to: [{ email: 'c@d.test', name: 'C' }],
+    bcc: [{ email: 'hidden@d.test' }],
     subject: 'S',
     text: 'T',
     metadata: { n: 1 },
@@ -141,6 +142,7 @@ test('a submission has its queue id once a recipient was tried, and times in mil
     email: 'c@d.test',
     status: 'pending',
     response: null,
+    failureCode: null,
     updatedAt: '2026-11-21T09:00:00.123456+00:00',
     attempts: 0,
   }
@@ -153,7 +155,13 @@ test('a submission has its queue id once a recipient was tried, and times in mil
   } as unknown as SubmissionRow
   assert.equal(presentSubmission(row).queueId, null)
   assert.deepEqual(presentSubmission(row).recipients, [
-    { email: 'c@d.test', status: 'pending', response: null, updatedAt: '2026-11-21T09:00:00.123Z' },
+    {
+      email: 'c@d.test',
+      status: 'pending',
+      response: null,
+      failureCode: null,
+      updatedAt: '2026-11-21T09:00:00.123Z',
+    },
   ])
   const tried = { ...row, recipients: [{ ...recipient, attempts: 1 }] } as SubmissionRow
   assert.match(presentSubmission(tried).queueId ?? '', /^[A-Z2-7]{12}$/)

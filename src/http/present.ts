@@ -88,7 +88,7 @@ async function* presentEach(rows: AsyncIterable<MessageRow>): AsyncGenerator<Vie
 
 /** A message; hidden recipients are never shown. A text that is still to be read stays so. */
 export function presentMessage(row: MessageRow): View<typeof Message> {
-  const { to, cc, replyTo } = row.recipients
+  const { to, cc, bcc, replyTo } = row.recipients
   const isInbound = row.direction === 'inbound'
   return {
     id: row.id,
@@ -101,6 +101,7 @@ export function presentMessage(row: MessageRow): View<typeof Message> {
     from: presentMailbox(row.sender),
     to: to.map(presentMailbox),
     ...(cc && cc.length > 0 && { cc: cc.map(presentMailbox) }),
+    ...(!isInbound && bcc && bcc.length > 0 && { bcc: bcc.map(presentMailbox) }),
     ...(replyTo && { replyTo: presentMailbox(replyTo) }),
     subject: row.subject,
     text: row.text as string,
@@ -177,10 +178,11 @@ export function presentSubmission(row: SubmissionRow): View<typeof Submission> {
   return {
     id: row.id,
     from: presentMailbox(row.sender),
-    recipients: row.recipients.map(({ email, status, response, updatedAt }) => ({
+    recipients: row.recipients.map(({ email, status, response, failureCode, updatedAt }) => ({
       email,
       status,
       response,
+      failureCode,
       updatedAt: new Date(updatedAt).toISOString(),
     })),
     subject: row.subject,
@@ -204,7 +206,7 @@ export function presentAcceptedSend({ submission, replayed }: AcceptedSend): Vie
 }
 
 export function presentEvent(row: EventRow, submissionId: string): View<typeof EventList>['events'][number] {
-  const { id, recipient, attempt, response, enhancedStatus, classification } = row
+  const { id, recipient, attempt, response, enhancedStatus, classification, failureCode } = row
   const remote = row.remote && { host: row.remote.host, ip: row.remote.ip, tls: row.remote.tls }
   return {
     id,
@@ -217,6 +219,7 @@ export function presentEvent(row: EventRow, submissionId: string): View<typeof E
     response,
     enhancedStatus,
     classification,
+    failureCode,
   }
 }
 

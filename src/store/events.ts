@@ -27,13 +27,19 @@ export interface EventFact {
 
 export interface EventRow extends EventFact {
   id: string
+  /** Why its recipient failed; null where the event ends nothing. */
+  failureCode: string | null
   seq: number
   /** 0 for what is stored; else counts, from 1, what stands behind the stored event of that `seq`. */
   ordinal: number
 }
 
+/** The code of its recipient, of an event `e` that ended it. */
+const failureCode = `case when e.type in ('bounced', 'failed', 'suppressed', 'cancelled') then (select d.failure_code
+    from delivery d where d.submission_id = e.submission_id and d.email = e.recipient limit 1) end`
+
 const eventColumns = `e.id, e.seq, 0 as ordinal, e.type, e.recipient, e.at, e.attempt, e.remote, e.response,
-  e.enhanced_status as "enhancedStatus", e.classification`
+  e.enhanced_status as "enhancedStatus", e.classification, ${failureCode} as "failureCode"`
 
 /**
  * The events of a row `e`, each with how many numbers it stands before the row's own: the one that it is, that an attempt
@@ -48,7 +54,8 @@ const stored = `select e.id, e.seq - part.back as seq, 0 as ordinal, part.type, 
     case when part.type <> 'queued' then e.attempt end as attempt, case when part.type <> 'queued' then e.remote end as remote,
     case when part.back = 0 then e.response end as response,
     case when part.back = 0 then e.enhanced_status end as "enhancedStatus",
-    case when part.back = 0 then e.classification end as classification, part.back
+    case when part.back = 0 then e.classification end as classification,
+    case when part.back = 0 then ${failureCode} end as "failureCode", part.back
   from (select * from event where submission_id = $1 and seq >= $2 order by seq limit $4 + 1) e cross join ${parts}`
 
 /**
@@ -57,7 +64,8 @@ const stored = `select e.id, e.seq - part.back as seq, 0 as ordinal, part.type, 
  */
 const waits = `select null::uuid as id, b.seq, d.position + 1 as ordinal, 'deferred' as type, d.email as recipient,
     greatest(r.last_fault_at, s.created_at) as at, null::integer as attempt, null::jsonb as remote,
-    r.last_fault as response, null as "enhancedStatus", r.last_fault_class as classification, 0 as back
+    r.last_fault as response, null as "enhancedStatus", r.last_fault_class as classification,
+    null as "failureCode", 0 as back
   from submission s
   cross join lateral (select distinct route from delivery where submission_id = s.id and status = 'pending') q
   join route r on r.key = q.route and r.failures > 0 and r.last_fault is not null
@@ -76,7 +84,8 @@ export async function listEvents(
   const rows = await db.query<EventRow & { back: number }>(
     `select * from (
       select id, 0 as seq, 0 as ordinal, 'accepted' as type, null as recipient, created_at as at, null::integer as attempt,
-        null::jsonb as remote, null as response, null as "enhancedStatus", null as classification, 0 as back
+        null::jsonb as remote, null as response, null as "enhancedStatus", null as classification,
+        null as "failureCode", 0 as back
       from submission where id = $1
       union all
       ${stored}

@@ -17,6 +17,7 @@ export interface RecipientState {
   email: string
   status: DeliveryStatus
   response: string | null
+  failureCode: string | null
   updatedAt: string
   attempts: number
 }
@@ -48,7 +49,7 @@ const columns = `s.id, s.organization_id as "organizationId", s.inbox_id as "inb
   s.created_at as "createdAt", s.updated_at as "updatedAt",
   (select jsonb_agg(jsonb_build_object('email', d.email, 'status', d.status,
     'response', coalesce(d.response, (select r.last_fault from route r
-      where d.status = 'pending' and r.key = d.route and r.failures > 0)), 'updatedAt', d.updated_at, 'attempts', d.attempts) order by d.position)
+      where d.status = 'pending' and r.key = d.route and r.failures > 0)), 'failureCode', d.failure_code, 'updatedAt', d.updated_at, 'attempts', d.attempts) order by d.position)
     from delivery d where d.submission_id = s.id) as recipients`
 
 export async function findSubmission(

@@ -199,6 +199,7 @@ test('check 33: an MX that is this service is not connected to, and the mail wai
       ],
     },
     'better.test': { A: [better.host] },
+    'null.test': { MX: [[0, '.']] },
     'backup.test': { A: [backup.host] },
   })
   t.after(() => dns.close())
@@ -226,7 +227,32 @@ test('check 33: an MX that is this service is not connected to, and the mail wai
   dns.set('moving.test', { MX: [[20, 'backup.test']] })
   await flushQueue(node.foundation, 'moving.test')
   await untilStates(api, submission.id, 'delivered', 'pending', 'delivered')
+
+  await t.test('each recipient, and the event that ended it, says why it did not get the mail', async () => {
+    const failing = await send(api, await api.createInbox(), ['a@nosuch.test', 'b@null.test', 'c@far.test'])
+    const { id } = failing.submission
+    const ended = await untilStates(api, id, 'failed', 'failed', 'delivered')
+    const codes = [
+      ['a@nosuch.test', 'domain_not_found'],
+      ['b@null.test', 'null_mx'],
+      ['c@far.test', null],
+    ]
+    assert.deepEqual(
+      ended.recipients.map(({ email, failureCode }) => [email, failureCode]),
+      codes,
+    )
+    const { events } = await api.want<{ events: EndEvent[] }>(`/v1/submissions/${id}/events`)
+    const ends = events.filter(({ type }) => type === 'failed' || type === 'delivered')
+    assert.deepEqual(ends.map(({ recipient, failureCode }) => [recipient, failureCode]).sort(), codes)
+    assert.ok(events.every(({ type, failureCode }) => type === 'failed' || failureCode === null))
+  })
 })
+
+interface EndEvent {
+  type: string
+  recipient: string | null
+  failureCode: string | null
+}
 
 const far = { user: 'posthorn', password: 's3cret-relay' }
 

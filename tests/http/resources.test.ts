@@ -76,7 +76,8 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
   await t.test('a sent message', async () => {
     assert.deepEqual(await api.want(`/v1/messages/${sent.message.id}`), sent.message)
     assert.equal(sent.replayed, false)
-    assert.equal('attachments' in sent.message || 'bcc' in sent.message || 'html' in sent.message, false)
+    assert.equal('attachments' in sent.message || 'html' in sent.message, false)
+    assert.deepEqual((sent.message as unknown as { bcc: object }).bcc, [{ email: 'hidden@far.test' }])
     assert.deepEqual(sent.message.delivery, {
       submissionId: sent.submission.id,
       status: 'submitted',

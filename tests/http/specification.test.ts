@@ -261,7 +261,7 @@ for (const [heading, component, place = 0] of resources)
 
 /** What decisions add to a resource of the specification. */
 const added: Record<string, string[]> = {
-  Message: ['automatic', 'cc', 'extractedText', 'truncated'],
+  Message: ['automatic', 'bcc', 'cc', 'extractedText', 'truncated'],
   InboundSecurity: ['spam', 'listedBy'],
 }
 
@@ -355,7 +355,8 @@ test('check 71: errors have the form, the statuses and the codes that were decid
 /** What the decisions give a field list for, to the letter. */
 const decided: Record<string, string> = {
   Attachment: 'id filename contentType size disposition contentId sha256 scanState',
-  DeliveryEvent: 'id submissionId recipient type at attempt remote response enhancedStatus classification',
+  DeliveryEvent:
+    'id submissionId recipient type at attempt remote response enhancedStatus classification failureCode',
   DeliveryMetrics: 'windowHours from to totals rates latencyMs series topDestinations',
   Suppression: 'email reason submissionId createdAt',
   Complaint: 'id email submissionId messageId feedbackType userAgent reportedBy arrivedAt createdAt',

@@ -51,7 +51,7 @@ export interface Message {
 export interface Submission {
   id: string
   status: string
-  recipients: { email: string; status: string; response: string | null }[]
+  recipients: { email: string; status: string; response: string | null; failureCode: string | null }[]
 }
 
 export interface Acceptance {

@@ -16,6 +16,7 @@ export const reading = {
   sender: 'From',
   to: 'To',
   cc: 'Cc',
+  bcc: 'Bcc',
   toNobody: 'nobody that is named',
   andMore: (count: number) => `and ${count} more`,
   replyTo: 'Answers go to',

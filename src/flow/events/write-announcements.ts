@@ -125,7 +125,16 @@ function describeSubmission(
 /** The first event of a submission is the submission itself. */
 function acceptance({ id, createdAt }: SubmissionRow): EventRow {
   const unknown = { recipient: null, attempt: null, remote: null, response: null, classification: null }
-  return { ...unknown, enhancedStatus: null, id, seq: 0, ordinal: 0, type: 'accepted', at: createdAt }
+  return {
+    ...unknown,
+    enhancedStatus: null,
+    failureCode: null,
+    id,
+    seq: 0,
+    ordinal: 0,
+    type: 'accepted',
+    at: createdAt,
+  }
 }
 
 async function describeOther(

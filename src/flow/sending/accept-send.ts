@@ -284,7 +284,8 @@ export class Acceptance {
     const verdict = await commitAtHand(this.#deps.atHand, pending, () => this.#batch.add(pending))
     if (verdict instanceof DbFault) throw verdict
     if (verdict.verdict === 'accepted') {
-      for (const ordinal of verdict.suppressed) submission.recipients[ordinal]!.status = 'suppressed'
+      for (const ordinal of verdict.suppressed)
+        Object.assign(submission.recipients[ordinal]!, { status: 'suppressed', failureCode: 'suppressed' })
       this.#deps.accepted({ routes, inboxId: submission.inboxId })
       this.#logAccepted(submission)
       return { message, submission, replayed: false }

@@ -72,15 +72,14 @@ function furtherFields({ kind }: SendingCaller, body: SendBody): Record<string, 
 
 function pendingSubmission({ sender, recipients }: SendDraft, at: Date) {
   const updatedAt = at.toISOString()
+  const pending = { status: 'pending' as const, response: null, failureCode: null }
   return {
     id: newUuidAt<SubmissionId>(at.getTime()),
     inboxId: sender.id,
     recipients: recipients.map(({ email }) => {
-      return { email, status: 'pending' as const, response: null, updatedAt, attempts: 0 }
+      return { ...pending, email, updatedAt, attempts: 0 }
     }),
-    status: 'pending' as const,
-    response: null,
-    failureCode: null,
+    ...pending,
   }
 }
 

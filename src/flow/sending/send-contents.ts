@@ -46,10 +46,7 @@ export class SendContents {
     return { text, attachments: attachments.map(attachmentEntry), raw: attachmentBytes(attachments) }
   }
 
-  async #requireForeseen(
-    caller: SendingCaller,
-    { operation, sender, recipients }: SendDraft,
-  ): Promise<void> {
+  async #requireForeseen(caller: SendingCaller, { operation, sender, recipients }: SendDraft): Promise<void> {
     const { organizationId } = caller
     const asked = { organizationId, inboxId: sender.id, recipients: recipients.map(({ key }) => key) }
     const refusal = await foreseeRefusal(this.#deps.db, asked, this.#deps.clock.now())

@@ -186,6 +186,12 @@ export const Message = component(
       from: Mailbox.ref,
       to: Type.Array(Mailbox.ref),
       cc: Type.Optional(Type.Array(Mailbox.ref, { description: 'Where there is any.' })),
+      bcc: Type.Optional(
+        Type.Array(Mailbox.ref, {
+          description:
+            'Outbound, where there is any: the hidden recipients, whom the mail itself does not name.',
+        }),
+      ),
       replyTo: Type.Optional(Mailbox.ref),
       subject: Type.String(),
       text: Type.String({ description: 'Of mail that has only HTML, what that shows.' }),
@@ -193,7 +199,7 @@ export const Message = component(
       extractedText: Type.Optional(
         Type.String({
           description:
-            'Inbound: the new text without the quoted history. Empty where the text is over 256 KiB.',
+            'Inbound: the new text without the quoted history. Answers between quoted lines keep the lines that they answer. Empty where the text is over 256 KiB.',
         }),
       ),
       truncated: Type.Optional(

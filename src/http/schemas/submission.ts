@@ -19,7 +19,13 @@ export const submissionExample = {
   id: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d',
   from: { email: 'calm-otter-52814@inbox.example.net', name: 'Calm Otter' },
   recipients: [
-    { email: 'ada@example.com', status: 'pending', response: null, updatedAt: '2026-11-21T09:00:00.000Z' },
+    {
+      email: 'ada@example.com',
+      status: 'pending',
+      response: null,
+      failureCode: null,
+      updatedAt: '2026-11-21T09:00:00.000Z',
+    },
   ],
   subject: 'Your table for two',
   metadata: { booking: 4711 },
@@ -38,6 +44,7 @@ export const cancelledExample = {
   recipients: submissionExample.recipients.map((recipient) => ({
     ...recipient,
     status: 'failed',
+    failureCode: 'cancelled',
     updatedAt: '2026-11-21T09:00:20.000Z',
   })),
   status: 'failed',
@@ -57,6 +64,7 @@ const Recipient = Type.Object({
         "The remote server's last reply; of a recipient that waits untried, why the way to its server is blocked.",
     }),
   ),
+  failureCode: { ...failureCode, description: 'Why this recipient did not get it; null: no such reason.' },
   updatedAt: Time,
 })
 
@@ -135,6 +143,7 @@ export const eventExample = {
   response: '250 2.0.0 queued',
   enhancedStatus: '2.0.0',
   classification: null,
+  failureCode: null,
 }
 
 export const Event = component(
@@ -151,6 +160,11 @@ export const Event = component(
       response: nullable(Type.String({ description: "The remote server's reply, or why there is none." })),
       enhancedStatus: nullable(Type.String({ description: 'Such as 5.1.1 (RFC 3463).' })),
       classification: oneOfOrNull(classifications, 'What kind of failure it was.'),
+      failureCode: {
+        ...failureCode,
+        description:
+          'Why its recipient did not get it, of `bounced`, `failed`, `suppressed` and `cancelled`; else null.',
+      },
     },
     { description: 'A fact about a delivery.', examples: [eventExample] },
   ),

@@ -22,11 +22,12 @@ export function Details({ message }: { message: Message }) {
   )
 }
 
-function addressesOf({ from, to, cc, replyTo, createdAt }: Message): Item[] {
+function addressesOf({ from, to, cc, bcc, replyTo, createdAt }: Message): Item[] {
   return [
     [reading.sender, written([from])],
     [reading.to, to.length > 0 ? written(to) : reading.toNobody],
     ...(cc?.length ? [[reading.cc, written(cc)] as const] : []),
+    ...(bcc?.length ? [[reading.bcc, written(bcc)] as const] : []),
     ...(replyTo ? [[reading.replyTo, written([replyTo])] as const] : []),
     [parts.time, exactTime(createdAt)],
   ]
