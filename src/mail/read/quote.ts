@@ -1,4 +1,5 @@
-// The new text of a reply: without the quoted history, the line that introduces it, and the signature. A forward keeps its mail.
+// The new text of a reply: without the quoted history, the line that introduces it, and the signature. A forward keeps its
+// mail, and answers between quoted lines keep what they answer.
 
 const maxText = 256 * 1024
 const maxHeading = 500
@@ -28,7 +29,7 @@ const signature =
 
 /**
  * The lines of `text` that its writer added, and a mail that is forwarded, which is no history: the text as it is within its
- * margins where that is all of it. Empty for a text of nothing but quotes, and for one of more than 256 KiB, which is not
+ * margins where that is all of it. If the writer answered between quoted lines, each quote above an answer stays. Empty for a text of nothing but quotes, and for one of more than 256 KiB, which is not
  * looked at. Outlook puts the same above a mail that it
  * forwards as above one that it answers: there the subject tells. Linear in the text. Measured on 4 KB: 30 µs; email-reply-parser 2.3.9, whose cases this
  * follows, takes milliseconds, and quadratic time where lines are made for it.
@@ -38,6 +39,10 @@ export function extractNewText(text: string, subject = ''): string {
   const given = text.replace(/\r\n/g, '\n')
   const lines = given.split('\n')
   const kept: string[] = []
+  let forwarded: string[] = []
+  /** Quoted lines that no new text follows yet. */
+  let quote: string[] = []
+  let answeredQuotes = 0
   const forwards = forwardSubject.test(subject)
   let isSignature = false
   let isWhole = true
@@ -45,7 +50,7 @@ export function extractNewText(text: string, subject = ''): string {
     const line = lines[at]!.trimEnd()
     const headingLines = line === '' ? 0 : headingLength(lines, at)
     if (introducesForward(line) || (forwards && headingLines > 0)) {
-      for (const forwarded of lines.slice(at)) kept.push(forwarded.trimEnd())
+      forwarded = lines.slice(at).map((one) => one.trimEnd())
       break
     }
     if (headingLines > 0) {
@@ -55,15 +60,25 @@ export function extractNewText(text: string, subject = ''): string {
       if (next < lines.length && !lines[next]!.trimStart().startsWith('>')) break
       isSignature = false
       at = next - 1
-    } else if (line.startsWith('>')) isWhole = isSignature = false
-    else if (!isSignature) {
+    } else if (line.startsWith('>')) {
+      isWhole = isSignature = false
+      quote.push(line)
+    } else if (!isSignature) {
       isSignature = signature.test(lines[at]!.slice(0, maxHeading).trimStart())
       if (isSignature) isWhole = false
-      else kept.push(line)
+      else if (line === '' && quote.length > 0) quote.push(line)
+      else {
+        if (quote.length > 0) answeredQuotes++
+        for (const quoted of quote) kept.push(quoted)
+        quote = []
+        kept.push(line)
+      }
     }
   }
   if (isWhole) return withoutMargins(given)
-  return kept
+  // An answer stands between quotes if another quote follows it. One below the only quote has the mail before it as history.
+  const isBetweenQuotes = answeredQuotes > 1 || (answeredQuotes === 1 && quote.length > 0)
+  return [...(isBetweenQuotes ? kept : kept.filter((line) => !line.startsWith('>'))), ...forwarded]
     .join('\n')
     .replace(/\n{3,}/g, '\n\n')
     .trim()
