@@ -93,6 +93,21 @@ for (const [field, filename] of filenames) {
   })
 }
 
+for (const [type, filename] of [
+  ['text/calendar; method=REQUEST', 'attachment-1.ics'],
+  ['text/vcard', 'attachment-1.vcf'],
+  ['message/rfc822', 'attachment-1.eml'],
+  ['application/pkcs7-mime', 'attachment-1.p7m'],
+  ['text/csv', 'attachment-1.csv'],
+  ['text/enriched', 'attachment-1.txt'],
+  ['application/x-unknown', 'attachment-1.bin'],
+  ['constructor', 'attachment-1.txt'],
+] as const)
+  test(`an attachment of type ${type} without a name is called ${filename}`, () => {
+    const parsed = read(`Content-Type: ${type}`, 'Content-Disposition: attachment', '', 'x')
+    assert.equal(parsed.attachments[0]?.filename, filename)
+  })
+
 test('check 67: reports, signatures, calendars, TNEF and messages are attachments, never read', () => {
   const types = [
     'message/delivery-status',

@@ -243,9 +243,20 @@ function filenameOf(part: MimePart, number: number): string {
   return `attachment-${number}.${extensionOf(part.contentType)}`
 }
 
+/** Of types that programs find by the end of a name, and whose subtype is not that end. */
+const extensions: Readonly<Record<string, string>> = {
+  'message/rfc822': 'eml',
+  'text/calendar': 'ics',
+  'text/vcard': 'vcf',
+  'text/x-vcard': 'vcf',
+  'application/pkcs7-mime': 'p7m',
+  'application/pkcs7-signature': 'p7s',
+}
+
 function extensionOf(contentType: string): string {
+  const known = extensions[contentType]
+  if (known !== undefined) return known
   const [type, subtype] = contentType.split('/')
-  if (contentType === 'message/rfc822') return 'eml'
   if (/^[a-z0-9]{2,4}$/.test(subtype ?? '')) return subtype!
   return type === 'text' ? 'txt' : 'bin'
 }
