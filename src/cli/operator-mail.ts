@@ -31,7 +31,8 @@ answer to each delivery has its id ("250 2.0.0 Ok: captured as ID").`
 
 const mailHelp = `
 What came for postmaster@, abuse@ and the other addresses of the service, with reports about TLS, and what nobody could
-read of bounces and complaints: the newest 1,000, for 30 days. Showing a mail marks it as read, as the operator's desk does.`
+read of bounces and complaints, for 30 days; of what was read, the newest 1,000. Showing a mail marks it as read, as the
+operator's desk does.`
 
 const sourceHelp = 'the bytes as they came, and nothing else; a terminal gets signs for control characters'
 

@@ -47,7 +47,9 @@ export async function startMx(
   })
   await disk.start()
   parts.push(disk)
+  const isTrusted = inRanges(settings.smtpTrusted)
   const receiver = new Receiver({
+    isTrusted,
     disk,
     db,
     clock,
@@ -71,7 +73,7 @@ export async function startMx(
     maxSizeBytes: settings.smtpMaxSizeBytes,
     maxRecipients: 100,
     secureContext: () => certificate.context(),
-    isTrusted: inRanges(settings.smtpTrusted),
+    isTrusted,
     isOwn: (name) => isOwnName(secretBox, hostname, name, clock.now()),
     ...askingLists(foundation),
     clock,

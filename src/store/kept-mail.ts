@@ -37,16 +37,26 @@ export async function lockReports(
   return new Set(rows.map(({ id }) => id))
 }
 
-/** How much of a purpose is kept; no more mails are counted than `maxMails`. */
-export async function countKept(
+/** Operators' mail that makes room for newer: somebody has read it, or it is a report that could not be read. */
+const isDone = '(read_at is not null or failures > 0)'
+
+export interface KeptAmount {
+  mails: number
+  bytes: number
+}
+
+/** How much of a purpose waits to be read, from one network or (null) from all; counts up to `maxMails` mails. */
+export async function countWaitingKept(
   db: Queryable,
   purpose: KeptRow['purpose'],
+  network: string | null,
   maxMails: number,
-): Promise<{ mails: number; bytes: number }> {
-  const [row] = await db.query<{ mails: number; bytes: number }>(
-    'select mails, bytes from count_kept($1, $2)',
-    [purpose, maxMails],
-  )
+): Promise<KeptAmount> {
+  const [row] = await db.query<KeptAmount>('select mails, bytes from count_waiting_kept($1, $2, $3)', [
+    purpose,
+    network,
+    maxMails,
+  ])
   return row!
 }
 
@@ -78,8 +88,9 @@ export async function setAsideReports(
 }
 
 /**
- * Deletes up to `limit` of what operators have been kept: what came before `before`, all but the newest `keep`, and of what
- * came before `heavyBefore` all but the newest of `keepBytes` together. Returns how many went, and their blobs.
+ * Deletes up to `limit` of operators' mail: all that came before `before`. Of mail that an operator has read, and of reports
+ * that were set aside, the newest `keep` stay, and of those from before `heavyBefore` the newest of `keepBytes` together.
+ * Unread mail younger than `before` stays, whatever came since. Returns how many went, and their blobs.
  */
 export async function dropOldKept(
   tx: Tx,
@@ -88,12 +99,14 @@ export async function dropOldKept(
 ): Promise<{ dropped: number; blobs: string[] }> {
   const { before, keep, heavyBefore, keepBytes } = keeping
   const old = await tx.query<{ id: string }>(
-    `select id from kept_mail where purpose = 'operator' and (received_at < $1 or (received_at, id) <= (
-      select received_at, id from kept_mail where purpose = 'operator' order by received_at desc, id desc offset $2 limit 1)
+    `select id from kept_mail where purpose = 'operator' and (received_at < $1 or ${isDone} and ((received_at, id) <= (
+      select received_at, id from kept_mail where purpose = 'operator' and ${isDone}
+      order by received_at desc, id desc offset $2 limit 1)
     or received_at < $3 and id = any(array(
       select id from (
-        select id, sum(size_bytes) over (order by received_at desc, id desc) as bytes from kept_mail where purpose = 'operator'
-      ) k where bytes > $4)))
+        select id, sum(size_bytes) over (order by received_at desc, id desc) as bytes from kept_mail
+        where purpose = 'operator' and ${isDone}
+      ) k where bytes > $4))))
     order by received_at, id limit $5 for update skip locked`,
     [before, keep, heavyBefore, keepBytes, limit],
   )

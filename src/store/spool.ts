@@ -35,12 +35,21 @@ export type SpooledMail = SpoolRow & Pick<RawRow, 'sizeBytes' | 'blob'>
 export interface KeptRow {
   id: string
   purpose: 'operator' | 'feedback' | 'return_path'
+  /** The first of the mail's addresses. */
   address: string
+  /** What the sender's share is counted under; null for a trusted peer, which needs none. */
+  network: string | null
   envelope: SpoolEnvelope
 }
 
-/** The bounds of mail that is kept for the service, by purpose. */
-export type KeptBounds = Record<KeptRow['purpose'], { mails: number; bytes: number }>
+/** The bound of mail of a purpose that waits to be read. */
+export interface KeptBound {
+  mails: number
+  bytes: number
+  /** A network holds at most that much for each mail and byte which then stays free; its first mail needs only to fit. */
+  share: number
+}
+export type KeptBounds = Record<KeptRow['purpose'], KeptBound>
 
 /** What became of a received mail: stored, or nothing of it, for a bound or because nobody of its inboxes lives. */
 export type Received = 'stored' | 'over' | 'gone'

@@ -84,7 +84,7 @@ const blobsIn = ({ place }: Stage): string[] => {
     : []
 }
 
-const bound = { mails: 1e6, bytes: 1e9 }
+const bound = { share: 1, mails: 1e6, bytes: 1e9 }
 const noBounds = { operator: bound, feedback: bound, return_path: bound }
 
 /** What files the spool when it is told to, and not by itself. */

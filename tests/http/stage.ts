@@ -175,6 +175,7 @@ export async function setStage(
       secretBox,
       hostname: 'mx.test',
       disk: { isShort: false },
+      isTrusted: () => true,
       isLocal: routePolicy.isLocal,
       domains,
       senderChecks: senderChecks({ clock, blobs }),

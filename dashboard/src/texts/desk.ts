@@ -291,7 +291,7 @@ export const desk = {
     lead: 'Mail that belongs to no organization.',
     kept: 'Postmaster',
     keptLead:
-      'For postmaster@, abuse@ and the other addresses of the service, and reports that nobody could read. The newest 1,000, for a while.',
+      'For postmaster@, abuse@ and the other addresses of the service, and reports that nobody could read. Kept for 30 days unless set otherwise; of what was read, the newest 1,000.',
     captured: 'Captured',
     capturedLead: 'What would have left this machine.',
     keptNone: 'Nobody has written to the service',

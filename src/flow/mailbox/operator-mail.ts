@@ -138,7 +138,10 @@ async function findMail({ db }: Deps, kind: MailKind, id: string): Promise<Opera
 }
 
 function gone(id: string): ServiceError {
-  return new ServiceError('not_found', `there is no mail ${id}, or no longer: the newest 1,000 are kept`)
+  return new ServiceError(
+    'not_found',
+    `there is no mail ${id}, or no longer: mail is deleted when its time is over`,
+  )
 }
 
 function requireUuid(given: string): string {
@@ -152,10 +155,10 @@ function ofCaptured({ id, sender, recipients, capturedAt, rawId, sizeBytes }: Ca
   return { id, sender, recipients, at: capturedAt, rawId, sizeBytes, ...unopened }
 }
 
-function ofKept({ id, address, envelope, rawId, sizeBytes, receivedAt, readAt }: KeptMail): OperatorMail {
-  const { from: sender } = envelope
+function ofKept({ id, envelope, rawId, sizeBytes, receivedAt, readAt }: KeptMail): OperatorMail {
+  const { from: sender, recipients } = envelope
   const unopened = { from: null, subject: null, isUnread: readAt === null }
-  return { id, sender, recipients: [address], at: receivedAt, rawId, sizeBytes, ...unopened }
+  return { id, sender, recipients, at: receivedAt, rawId, sizeBytes, ...unopened }
 }
 
 /** One that has gone meanwhile is listed without its author. */

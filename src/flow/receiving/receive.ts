@@ -3,7 +3,6 @@ import { Batch, BatchFull } from '../../base/batch.ts'
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { DiskReserve } from '../../base/disk-reserve.ts'
 import { newId, type OrganizationId } from '../../base/ids.ts'
-import { KnownFor } from '../../base/known-for.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
@@ -14,24 +13,26 @@ import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
 import { type Reply, reply, replyLine } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming, Path } from '../../smtp/server/backend.ts'
+import { networksOf } from '../../smtp/server/peer-address.ts'
 import type { AddressedInbox } from '../../store/inboxes.ts'
-import { countKept } from '../../store/kept-mail.ts'
 import type { MailFindings } from '../../store/messages.ts'
 import type { RawRow } from '../../store/raws.ts'
 import {
   insertReceived,
-  type KeptBounds,
   type KeptRow,
   type Received,
   type ReceivedMail,
   type SpoolEnvelope,
 } from '../../store/spool.ts'
 import type { Verdicts } from './evaluation.ts'
+import { KeptRooms, keptBounds, maxKeptBytes, type Room } from './kept-rooms.ts'
 import { type Mailbox, Mailboxes, type MailboxesDeps, unknownMailbox } from './mailboxes.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
 import type { Decision, SenderChecks } from './sender-checks.ts'
 
 export interface ReceiverDeps extends MailboxesDeps {
+  /** Trusted peers need no share of the service's own mail. */
+  isTrusted(address: string): boolean
   log: Log
   blobs: DiskBlobs
   disk: Pick<DiskReserve, 'isShort'>
@@ -45,15 +46,6 @@ export interface ReceiverDeps extends MailboxesDeps {
 type EvaluatedMessage = TakenMessage & { verdicts: Verdicts | null; endedMs: number }
 
 const maxHops = 50
-/** How long it is believed how much is kept for the service. */
-const knownMs = 1_000
-/** Of mail for the service itself, which anybody may write: so much waits to be read, or is kept for the operator. */
-const keptBytes = 256 << 20
-const keptBounds: KeptBounds = {
-  operator: { mails: 2_000, bytes: keptBytes },
-  feedback: { mails: 10_000, bytes: keptBytes },
-  return_path: { mails: 10_000, bytes: keptBytes },
-}
 /** Senders whose mail turned out to be too large, and for whom, are remembered so many at a time. */
 const maxTooLarge = 10_000
 
@@ -61,6 +53,7 @@ const loop = reply(554, '5.4.6', 'This message is going round in circles')
 const tooManyHops = reply(554, '5.4.6', `More than ${maxHops} Received fields`)
 const headerTooLarge = reply(552, '5.3.4', 'The header has more than 256 KiB')
 const full = reply(452, '4.2.2', 'Too much mail for this address, try again later')
+const tooLarge = reply(552, '5.3.4', 'A message for this address may have 1 MiB at most')
 const busy = reply(451, '4.3.2', 'Too much mail at once, try again later')
 const outOfOrder = reply(451, '4.3.0', 'The message could not be stored, try again later')
 const noRoom = reply(452, '4.3.1', 'There is no room for the message, try again later')
@@ -70,7 +63,7 @@ export class Receiver implements Backend {
   readonly #deps: ReceiverDeps
   readonly #mailboxes: Mailboxes
   readonly #commits: Batch<ReceivedMail, Received | DbFault>
-  readonly #kept: KnownFor<KeptRow['purpose'], { mails: number; bytes: number }>
+  readonly #keptRooms: KeptRooms
   /** What the last mail was long that was found too large at its end, by `tooLargeKey`. */
   readonly #tooLarge = new BoundedMap<string, number>(maxTooLarge)
 
@@ -78,11 +71,7 @@ export class Receiver implements Backend {
     this.#deps = deps
     const { db, clock } = deps
     this.#mailboxes = new Mailboxes(deps)
-    this.#kept = new KnownFor({
-      ...{ name: 'count kept mail', clock, ms: knownMs, max: Object.keys(keptBounds).length },
-      load: async (purposes) =>
-        new Map(await Promise.all(purposes.map((purpose) => countPurpose(db, purpose)))),
-    })
+    this.#keptRooms = new KeptRooms(deps)
     this.#commits = new Batch({
       name: 'receive',
       flush: (mails) => this.#commit(mails),
@@ -97,7 +86,8 @@ export class Receiver implements Backend {
     if (this.#deps.disk.isShort) return noRoom
     const target = await this.#mailboxes.resolve(to)
     if ('refusal' in target) return target.refusal
-    if (!(await this.#hasRoom(envelope, target, to))) return full
+    if (isTooLarge(target, this.#sizeOf(envelope, target))) return tooLarge
+    if (!(await this.#hasRoom(envelope, target))) return full
     this.#deps.senderChecks.of(envelope)
     return null
   }
@@ -147,6 +137,10 @@ export class Receiver implements Backend {
     let mail = await this.#address(envelope, message.raw)
     const isForInbox = mail.inboxes.length > 0
     if (!isForInbox && mail.kept.length === 0) return unknownMailbox
+    if (mail.kept.some(({ purpose }) => message.raw.sizeBytes > maxKeptBytes[purpose])) {
+      this.#noteTooLarge(envelope, mail)
+      return isForInbox ? full : tooLarge
+    }
     const evaluated = { ...message, verdicts, isForInbox }
     const { findings, refusal } = await this.#deps.senderChecks.decide(envelope, evaluated)
     if (refusal) return this.#refuse(envelope, refusal, findings)
@@ -195,31 +189,41 @@ export class Receiver implements Backend {
       this.#deps.log.info({ message: id, purpose, ...fields }, 'a mail for the service was received')
   }
 
-  /** Who gets it: every inbox its own row, with only its own recipients shown. */
+  /** Who gets it: every inbox and every purpose of the service its own row, with only its own recipients shown. */
   async #address(envelope: Envelope, raw: RawRow, sinceMs?: number): Promise<ReceivedMail> {
     const receivedAt = this.#deps.clock.now()
     const mail: ReceivedMail = { raw, receivedAt, inboxes: [], kept: [] }
-    const rows = new Map<string, ReceivedMail['inboxes'][number]>()
+    const copies = new Map<string, SpoolEnvelope>()
     for (const to of envelope.to) {
       const target = await this.#mailboxes.resolve(to, sinceMs)
       if ('refusal' in target) continue
-      const id = newId('message', receivedAt.getTime())
-      if ('kept' in target) {
-        const { kept: purpose, submissionId } = target
-        const inboxEnvelope = this.#inboxEnvelope(envelope, to)
-        mail.kept.push({ id, purpose, submissionId, address: to.address, envelope: inboxEnvelope })
+      const earlier = copies.get(copyOf(target))
+      if (earlier) {
+        earlier.recipients.push(to.address)
         continue
       }
-      const { id: inboxId, organizationId } = target.inbox
-      const row = rows.get(inboxId)
-      if (row) row.envelope.recipients.push(to.address)
-      else rows.set(inboxId, { id, organizationId, inboxId, envelope: this.#inboxEnvelope(envelope, to) })
+      const row = {
+        id: newId('message', receivedAt.getTime()),
+        envelope: this.#copyEnvelope(envelope, to),
+      }
+      copies.set(copyOf(target), row.envelope)
+      if ('inbox' in target) {
+        const { id: inboxId, organizationId } = target.inbox
+        mail.inboxes.push({ ...row, organizationId, inboxId })
+      } else {
+        const { kept: purpose, submissionId } = target
+        const network = this.#networkOf(envelope)
+        mail.kept.push({ ...row, purpose, submissionId, network, address: to.address })
+      }
     }
-    mail.inboxes = [...rows.values()]
     return mail
   }
 
-  #inboxEnvelope({ from, peer }: Envelope, to: Path): SpoolEnvelope {
+  #networkOf({ peer }: Envelope): string | null {
+    return this.#deps.isTrusted(peer.address) ? null : networksOf(peer.address)[1]
+  }
+
+  #copyEnvelope({ from, peer }: Envelope, to: Path): SpoolEnvelope {
     return {
       from: from.address,
       recipients: [to.address],
@@ -232,20 +236,27 @@ export class Receiver implements Backend {
   }
 
   /** Whether there is room for one more of it, beside those for recipients before; the commit looks again. */
-  async #hasRoom(envelope: Envelope, mailbox: Mailbox, to: Path): Promise<boolean> {
+  async #hasRoom(envelope: Envelope, mailbox: Mailbox): Promise<boolean> {
     const { messages, bytes } =
-      'inbox' in mailbox ? roomOf(mailbox.inbox) : await this.#keptRoom(mailbox.kept)
-    const known = envelope.from.sizeBytes ?? this.#tooLarge.get(tooLargeKey(envelope, holderOf(mailbox)))
-    const fits = (copies: number) => copies <= messages && copies * (known ?? 1) <= bytes
-    return fits(envelope.to.length + 1) || fits(await this.#countCopies(envelope, mailbox, to))
+      'inbox' in mailbox
+        ? roomOf(mailbox.inbox)
+        : await this.#keptRooms.find(mailbox.kept, this.#networkOf(envelope))
+    const size = this.#sizeOf(envelope, mailbox) ?? 1
+    const fits = (copies: number) => copies <= messages && copies * size <= bytes
+    return fits(envelope.to.length + 1) || fits(await this.#countCopies(envelope, mailbox))
+  }
+
+  /** As announced, or as the sender's last mail turned out to be; null: not known yet. */
+  #sizeOf(envelope: Envelope, mailbox: Mailbox): number | null {
+    return envelope.from.sizeBytes ?? this.#tooLarge.get(tooLargeKey(envelope, holderOf(mailbox))) ?? null
   }
 
   /** How many copies the mailbox's holder would get, one for this recipient included. */
-  async #countCopies({ to: earlier }: Envelope, mailbox: Mailbox, to: Path): Promise<number> {
-    const copies = new Set([copyOf(mailbox, to)])
+  async #countCopies({ to: earlier }: Envelope, mailbox: Mailbox): Promise<number> {
+    const copies = new Set([copyOf(mailbox)])
     for (const path of earlier) {
       const target = await this.#mailboxes.resolve(path)
-      if (!('refusal' in target) && holderOf(target) === holderOf(mailbox)) copies.add(copyOf(target, path))
+      if (!('refusal' in target) && holderOf(target) === holderOf(mailbox)) copies.add(copyOf(target))
     }
     return copies.size
   }
@@ -260,12 +271,6 @@ export class Receiver implements Backend {
     for (const holder of holders) this.#tooLarge.set(tooLargeKey(envelope, holder), raw.sizeBytes)
   }
 
-  async #keptRoom(purpose: KeptRow['purpose']): Promise<Room> {
-    const bound = keptBounds[purpose]
-    const { mails, bytes } = (await this.#kept.find(purpose))!
-    return { messages: bound.mails - mails, bytes: bound.bytes - bytes }
-  }
-
   async #commit(mails: ReceivedMail[]): Promise<(Received | DbFault)[]> {
     const { db, clock } = this.#deps
     const insert = (rows: ReceivedMail[]) => insertReceived(db.writer, rows, keptBounds, clock.now())
@@ -273,15 +278,7 @@ export class Receiver implements Backend {
   }
 }
 
-async function countPurpose(db: Db, purpose: KeptRow['purpose']) {
-  return [purpose, await countKept(db, purpose, keptBounds[purpose].mails)] as const
-}
-
-/** What may still be taken for a holder: an organization, or a kind of mail for the service. */
-interface Room {
-  messages: number
-  bytes: number
-}
+/** For whom a mail is taken: an organization, or a kind of mail for the service. */
 type Holder = OrganizationId | KeptRow['purpose']
 
 function roomOf({ roomMessages, roomBytes }: AddressedInbox): Room {
@@ -292,9 +289,13 @@ function holderOf(mailbox: Mailbox): Holder {
   return 'inbox' in mailbox ? mailbox.inbox.organizationId : mailbox.kept
 }
 
-/** An inbox gets one copy of a mail, whichever of its addresses are named; an address of the service's one each. */
-function copyOf(mailbox: Mailbox, { address }: Path): string {
-  return 'inbox' in mailbox ? mailbox.inbox.id : address
+/** An inbox, and a purpose of the service, gets one copy of a mail, whichever of its addresses are named; tags make any number. */
+function copyOf(mailbox: Mailbox): string {
+  return 'inbox' in mailbox ? mailbox.inbox.id : `${mailbox.kept} ${mailbox.submissionId}`
+}
+
+function isTooLarge(mailbox: Mailbox, sizeBytes: number | null): boolean {
+  return 'kept' in mailbox && sizeBytes !== null && sizeBytes > maxKeptBytes[mailbox.kept]
 }
 
 function tooLargeKey({ from }: Envelope, holder: Holder): string {

@@ -48,9 +48,9 @@ const readingMs = 1_000
 /** What takes longer has failed, and has twice as long the next time, three times as long after that. */
 const timeLimitMs = 1_000
 
-/** Operators' mail goes before its time where more than that many have come since. */
+/** Operators' mail that was read goes before its time once more than that many of such have come since. */
 const maxKept = 1_000
-/** Large ones go sooner, but not on their first day, so that there is room again for new ones: past 256 MiB none are taken. */
+/** Of what was read and is older than a day, no more bytes stay than that. */
 const keptBytes = 192 << 20
 const heavyKeptMs = 86_400_000
 

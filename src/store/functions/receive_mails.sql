@@ -1,6 +1,6 @@
 -- Stores received mails together and counts them for their organizations. `inboxes`: array of {i (the mail's place), id, org,
--- inbox, raw, size, envelope, at}; `kept`: of {i, id, purpose, address, submission, raw, size, envelope, at}; `raws` and
--- `contents` as packRaws writes them. An inbox that was deleted meanwhile gets nothing. A mail that is over a bound for anyone
+-- inbox, raw, size, envelope, at}; `kept`: of {i, id, purpose, address, network, submission, raw, size, envelope, at}; `raws`
+-- and `contents` as packRaws writes them. An inbox that was deleted meanwhile gets nothing. A mail that is over a bound for anyone
 -- whom it goes to is stored for nobody: it gets one reply, and its sender comes again without those who are over theirs.
 -- Returns for each mail of which anything was stored `stored`, for each that is over a bound `over`. Run again with the same
 -- ids, it changes nothing and returns the same.
@@ -33,7 +33,7 @@ begin
     join inbox b on b.id = x.inbox and b.status = 'active' where x.i <> all(refused) order by b.id for key share of b
   ), needed as (
     select x.*, s.organization_id from jsonb_to_recordset(kept) as x(
-      i integer, id text, purpose text, address text, submission uuid, raw uuid, size integer, envelope jsonb, at timestamptz)
+      i integer, id text, purpose text, address text, network text, submission uuid, raw uuid, size integer, envelope jsonb, at timestamptz)
     left join submission s on s.id = x.submission where x.i <> all(refused)
   ), stored as (
     insert into raw (id, size_bytes, bytes, blob, created_at)
@@ -45,8 +45,8 @@ begin
     select id, org, inbox, raw, size, envelope, at, at from living on conflict (id) do nothing
     returning organization_id, size_bytes
   ), kept_now as (
-    insert into kept_mail (id, purpose, address, organization_id, raw_id, size_bytes, envelope, received_at)
-    select id, purpose, address, organization_id, raw, size, envelope, at from needed on conflict (id) do nothing
+    insert into kept_mail (id, purpose, address, network, organization_id, raw_id, size_bytes, envelope, received_at)
+    select id, purpose, address, network, organization_id, raw, size, envelope, at from needed on conflict (id) do nothing
   ), counted as (
     update received_usage u set day = today,
       messages = case when u.day = today then u.messages else 0 end + n.messages,

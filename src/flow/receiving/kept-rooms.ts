@@ -1,0 +1,70 @@
+// How much mail for the service itself may still be taken: anybody may write to it, so each sending network has a share.
+import type { Clock } from '../../base/clock.ts'
+import { KnownFor } from '../../base/known-for.ts'
+import type { Db } from '../../postgres/db.ts'
+import { countWaitingKept, type KeptAmount } from '../../store/kept-mail.ts'
+import type { KeptBounds, KeptRow } from '../../store/spool.ts'
+
+/** How much more may be taken for a holder: an organization, or a purpose of the service. */
+export interface Room {
+  messages: number
+  bytes: number
+}
+
+const keptBytes = 256 << 20
+/** Operators read their mail when they have time, reports are read within seconds: so the share of one network is smaller. */
+export const keptBounds: KeptBounds = {
+  operator: { mails: 10_000, bytes: keptBytes, share: 0.1 },
+  feedback: { mails: 10_000, bytes: keptBytes, share: 0.5 },
+  return_path: { mails: 10_000, bytes: keptBytes, share: 0.5 },
+}
+/** A report may have the whole of a returned mail in it. */
+export const maxKeptBytes: Record<KeptRow['purpose'], number> = {
+  operator: 1 << 20,
+  feedback: Number.POSITIVE_INFINITY,
+  return_path: Number.POSITIVE_INFINITY,
+}
+
+/** How long it is believed how much is kept. The commit counts again. */
+const knownMs = 1_000
+const maxKnown = 10_000
+
+type Key = `${KeptRow['purpose']} ${string}`
+
+export class KeptRooms {
+  readonly #amounts: KnownFor<Key, KeptAmount>
+
+  constructor({ db, clock }: { db: Db; clock: Clock }) {
+    this.#amounts = new KnownFor({
+      ...{ name: 'count kept mail', clock, ms: knownMs, max: maxKnown },
+      load: async (keys) =>
+        new Map(await Promise.all(keys.map(async (key) => [key, await countOf(db, key)] as const))),
+    })
+  }
+
+  /** The room that a network has for mail of the purpose; null: a peer that needs no share. */
+  async find(purpose: KeptRow['purpose'], network: string | null): Promise<Room> {
+    const { mails, bytes, share } = keptBounds[purpose]
+    const held = await this.#find(`${purpose} `)
+    const free = { messages: mails - held.mails, bytes: bytes - held.bytes }
+    if (network === null) return free
+    const own = await this.#find(`${purpose} ${network}`)
+    const messages = roomOfShare(share, own.mails, free.messages)
+    if (own.mails === 0) return { ...free, messages: Math.min(free.messages, Math.max(messages, 1)) }
+    return { messages, bytes: roomOfShare(share, own.bytes, free.bytes) }
+  }
+
+  async #find(key: Key): Promise<KeptAmount> {
+    return (await this.#amounts.find(key))!
+  }
+}
+
+/** As much more as one who has `own` may take of what is free, so that it has no more than `share` of what is free then. */
+function roomOfShare(share: number, own: number, free: number): number {
+  return Math.floor((share * free - own) / (1 + share))
+}
+
+async function countOf(db: Db, key: Key): Promise<KeptAmount> {
+  const [purpose, network] = key.split(' ') as [KeptRow['purpose'], string]
+  return await countWaitingKept(db, purpose, network === '' ? null : network, keptBounds[purpose].mails)
+}

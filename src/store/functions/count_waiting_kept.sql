@@ -1,0 +1,17 @@
+-- How much of a kind of kept mail nobody has read yet, counted up to `most_mails`: of one network, or of all where it is null.
+-- Reports that were set aside are not counted among operators' mail.
+create or replace function count_waiting_kept(kind text, of_network text, most_mails integer, out mails bigint, out bytes bigint)
+language plpgsql stable
+as $$
+begin
+  if of_network is null then
+    select count(*), coalesce(sum(k.size_bytes), 0) into mails, bytes from (
+      select size_bytes from kept_mail where purpose = kind and read_at is null and (kind <> 'operator' or failures = 0)
+      limit most_mails) k;
+  else
+    select count(*), coalesce(sum(k.size_bytes), 0) into mails, bytes from (
+      select size_bytes from kept_mail where purpose = kind and network = of_network and read_at is null
+        and (kind <> 'operator' or failures = 0)
+      limit most_mails) k;
+  end if;
+end $$;
