@@ -1,5 +1,5 @@
 // Inboxes and their addresses.
-import type { InboxId, OrganizationId } from '../base/ids.ts'
+import type { DomainId, InboxId, OrganizationId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 
@@ -66,7 +66,7 @@ export async function findInboxByIdempotencyKey(
   return row ?? null
 }
 
-/** Whose address it is: the living inbox, or the organization that had it last. */
+/** Whose address on a managed domain it is: the living inbox, or the organization that had it last. */
 export async function findAddressHolder(
   db: Queryable,
   domain: string,
@@ -80,6 +80,16 @@ export async function findAddressHolder(
   return row ?? null
 }
 
+/** Whether an inbox at this claim on a domain has the address now. Inboxes of a former owner do not count. */
+export async function isOpenOnDomain(db: Queryable, domainId: DomainId, address: string): Promise<boolean> {
+  const rows = await db.query(
+    `select from inbox where domain = split_part($2, '@', 2) and local_part = split_part($2, '@', 1) and domain_id = $1
+      and status = 'active'`,
+    [domainId, address],
+  )
+  return rows.length > 0
+}
+
 export interface AddressedInbox {
   id: InboxId
   organizationId: OrganizationId
@@ -89,7 +99,7 @@ export interface AddressedInbox {
   roomBytes: number
 }
 
-/** The living inboxes at these `localPart@domain` addresses. */
+/** The living inboxes at these `localPart@domain` addresses. If a former owner of a domain has one too, that of the owner of now. */
 export async function findInboxesByAddress(
   db: Queryable,
   addresses: string[],
@@ -100,8 +110,10 @@ export async function findInboxesByAddress(
       (o.limits->>'receivedMessagesPerDay')::bigint - case when u.is_today then u.messages else 0 end as "roomMessages",
       (o.limits->>'receivedBytesPerDay')::bigint - case when u.is_today then u.bytes else 0 end as "roomBytes"
     from unnest($1::text[]) as a(address)
-    join inbox b on b.domain = split_part(a.address, '@', 2) and b.local_part = split_part(a.address, '@', 1)
-      and b.status = 'active'
+    cross join lateral (select i.id, i.organization_id from inbox i
+      left join domain d on d.id = i.domain_id and d.status = 'verified'
+      where i.domain = split_part(a.address, '@', 2) and i.local_part = split_part(a.address, '@', 1)
+        and i.status = 'active' order by d.id is null limit 1) b
     join organization o on o.id = b.organization_id
     cross join lateral (select day = ($2::timestamptz at time zone 'UTC')::date as is_today, messages, bytes
       from received_usage where organization_id = o.id limit 1) u`,
@@ -185,7 +197,7 @@ export async function findGrown(
   )
 }
 
-/** Leaves a tombstone: the address stays taken, what people wrote about it goes. */
+/** Leaves a tombstone: on a managed domain the address stays taken. What people wrote about it goes. */
 export async function entombInbox(tx: Tx, id: InboxId, at: Date): Promise<void> {
   await tx.query(
     `update inbox set status = 'deleted', display_name = '', deleted_at = $2, updated_at = $2 where id = $1`,

@@ -609,6 +609,6 @@ async function keep(
       },
     ],
   }))
-  const bound = { mails: 1e6, bytes: 1e9 }
+  const bound = { mails: 1e6, bytes: 1e9, share: 1 }
   await insertReceived(db.writer, rows, { operator: bound, feedback: bound, return_path: bound }, clock.now())
 }

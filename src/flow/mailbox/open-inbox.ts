@@ -13,6 +13,7 @@ import {
   findInboxByIdempotencyKey,
   type InboxRow,
   insertInbox,
+  isOpenOnDomain,
 } from '../../store/inboxes.ts'
 import { lockOrganization, type OrganizationRow, takeManagedAllowance } from '../../store/organizations.ts'
 import { actorOf, recordDeed } from '../audit.ts'
@@ -118,11 +119,8 @@ async function insert(
   domain: AddressDomain,
   idempotency: Idempotency | null,
 ): Promise<InboxRow> {
-  const localPart = input.localPart ?? (await freeLocalPart(tx, domain.name))
-  const holder = await findAddressHolder(tx, domain.name, localPart)
-  if (holder && (holder.status === 'active' || holder.organizationId !== caller.organizationId)) {
-    throw new ServiceError('address_taken')
-  }
+  const localPart = input.localPart ?? (await freeLocalPart(tx, domain, caller))
+  if (await isTaken(tx, domain, localPart, caller)) throw new ServiceError('address_taken')
   const at = deps.clock.now()
   const inbox: InboxRow = {
     id: newId('inbox', at.getTime()),
@@ -142,6 +140,21 @@ async function insert(
   return inbox
 }
 
+/**
+ * On the managed domain an address never goes to another organization, which would read what is sent to the first. A
+ * customer's domain is its owner's: whoever has proved it now may open any address that is not open at this claim.
+ */
+async function isTaken(
+  tx: Tx,
+  domain: AddressDomain,
+  localPart: string,
+  { organizationId }: Caller,
+): Promise<boolean> {
+  if (domain.id !== null) return await isOpenOnDomain(tx, domain.id, `${localPart}@${domain.name}`)
+  const holder = await findAddressHolder(tx, domain.name, localPart)
+  return holder !== null && (holder.status === 'active' || holder.organizationId !== organizationId)
+}
+
 const qualities = (
   'amber brave brisk calm clear coral crisp early eager fair fern fleet gentle golden happy hazel keen kind lively ' +
   'lucky lunar maple mellow merry misty noble olive opal plain proud quick quiet ready rosy royal sandy silver sunny ' +
@@ -153,7 +166,7 @@ const bearers = (
   'sparrow star stone swan thistle tiger valley willow wren'
 ).split(' ')
 
-async function freeLocalPart(tx: Tx, domain: string): Promise<string> {
+async function freeLocalPart(tx: Tx, domain: AddressDomain, caller: Caller): Promise<string> {
   for (let tries = 0; tries < 10; tries++) {
     const words = [
       qualities[randomInt(qualities.length)],
@@ -161,7 +174,7 @@ async function freeLocalPart(tx: Tx, domain: string): Promise<string> {
       randomInt(1_000, 1_000_000),
     ]
     const localPart = words.join('-')
-    if (!(await findAddressHolder(tx, domain, localPart))) return localPart
+    if (!(await isTaken(tx, domain, localPart, caller))) return localPart
   }
   throw new Error('no free readable local part in ten tries')
 }

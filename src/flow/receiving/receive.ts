@@ -10,7 +10,7 @@ import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { scanHeader } from '../../mail/read/header-scan.ts'
 import { commitRows } from '../../postgres/commit.ts'
-import { type Db, DbFault } from '../../postgres/db.ts'
+import { DbFault } from '../../postgres/db.ts'
 import { type Reply, reply, replyLine } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming, Path } from '../../smtp/server/backend.ts'
 import { networksOf } from '../../smtp/server/peer-address.ts'
@@ -69,7 +69,6 @@ export class Receiver implements Backend {
 
   constructor(deps: ReceiverDeps) {
     this.#deps = deps
-    const { db, clock } = deps
     this.#mailboxes = new Mailboxes(deps)
     this.#keptRooms = new KeptRooms(deps)
     this.#commits = new Batch({
