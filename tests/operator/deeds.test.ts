@@ -1,7 +1,11 @@
 // What the operator does at the desk is what the commands do: organizations, queues, and what is written down of it.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { silentLog } from '../../src/base/log.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
+import type { Action } from '../../src/flow/audit.ts'
+import type { DeskDeps } from '../../src/operator/desk/deps.ts'
+import { createDesk } from '../../src/operator/desk/desk.ts'
 import { type DeskPage, openedDesk } from '../support/desk.ts'
 import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
@@ -231,4 +235,37 @@ test('what one organization has waiting is cancelled by its name, and no otherâ€
   await untilStates(caller.api, submission.id, 'failed')
   await desk.post('/queues/@capture/resume')
   await untilStates(other.api, kept.submission.id, 'delivered')
+  const written = (await entriesOf(stage)).map(({ action, organizationId }) => [action, organizationId])
+  assert.deepEqual(
+    written.find(([action]) => action === 'queue.cancelled'),
+    ['queue.cancelled', caller.organizationId],
+  )
+})
+
+/** The audit action of each operation that is not a GET, or why it has none. The tests above see the entries. */
+const recorded: Record<string, Action | { none: string }> = {
+  'POST /session': 'desk.opened',
+  'DELETE /session': { none: 'it closes the desk; a desk closes by itself after a time as well' },
+  'POST /health': { none: 'it examines the service and changes nothing' },
+  'PATCH /organizations/:organizationId': 'organization.renamed',
+  'PATCH /organizations/:organizationId/limits': 'organization.limits_changed',
+  'POST /organizations/:organizationId/approve': 'organization.approved',
+  'POST /organizations/:organizationId/suspend': 'organization.suspended',
+  'POST /organizations/:organizationId/cancel-queue': 'queue.cancelled',
+  'POST /organizations/:organizationId/deletion': 'organization.deleted',
+  'POST /queues/:queue/pause': 'queue.paused',
+  'POST /queues/:queue/resume': 'queue.resumed',
+  'POST /queues/:queue/flush': 'queue.flushed',
+  'POST /queues/:queue/cancel': 'queue.cancelled',
+}
+
+test('each operation of the desk that changes something has its entry in the audit log', async () => {
+  const operations: string[] = []
+  const desk = createDesk({ log: silentLog, settings: { pagesFolder: '' } } as DeskDeps)
+  desk.addHook('onRoute', ({ method, url }) => {
+    if (method !== 'GET' && method !== 'HEAD') operations.push(`${method} ${url.replace('/desk/v1', '')}`)
+  })
+  await desk.ready()
+  await desk.close()
+  assert.deepEqual(operations.sort(), Object.keys(recorded).sort())
 })
