@@ -67,11 +67,19 @@ function faultKind({ code, message }: Error & { code?: string }): DbFault['kind'
 }
 
 const statementTimeoutMs = 60_000
-/** Every statement has its index; a plan made while tables were empty must not read them whole when they are large. */
-const planning = ['jit', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_material']
-  .map((setting) => `-c ${setting}=off`)
-  .concat('-c plan_cache_mode=force_generic_plan')
-  .join(' ')
+/** A session's own settings, set once it is connected: a pooler in between refuses those that come as startup parameters. */
+const sessionSettings = {
+  statement_timeout: statementTimeoutMs,
+  lock_timeout: 15_000,
+  // Shorter than the wait for a lock: those that wait behind a node that hangs get theirs.
+  idle_in_transaction_session_timeout: 10_000,
+  // Every statement has its index; a plan made while tables were empty must not read them whole when they are large.
+  ...{ jit: 'off', enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' },
+  ...{ enable_material: 'off', plan_cache_mode: 'force_generic_plan' },
+  // A machine that lost power says nothing: the server ends its session, with its locks, after 14 s, not after two hours.
+  ...{ tcp_keepalives_idle: 5, tcp_keepalives_interval: 3, tcp_keepalives_count: 3 },
+  tcp_user_timeout: 14_000,
+}
 
 /** Whole tables are read and written: neither the limits nor the plans of short statements, and one form of every value. */
 const unlimited = `set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set enable_seqscan = on;
@@ -89,13 +97,10 @@ export class Db implements Queryable {
       max: maxConnections,
       types: readTypes,
       connectionTimeoutMillis: 5_000,
-      statement_timeout: statementTimeoutMs,
-      lock_timeout: 15_000,
-      idle_in_transaction_session_timeout: 30_000,
       keepAlive: true,
+      keepAliveInitialDelayMillis: 5_000,
       application_name: 'posthorn',
-      options: planning,
-      onConnect: commitDurably,
+      onConnect: setUpSession,
     })
     // An idle connection that breaks is replaced at the next query, which meets the fault if it lasts.
     this.#pool.on('error', () => {})
@@ -187,10 +192,13 @@ const firstAnswerMs = 5_000
  * What was acknowledged is on the server's disk, whatever its configuration, its role or its database says. Where it asks
  * for a standby's word beyond that it keeps its own value, which later changes of the configuration then do not lower.
  */
-async function commitDurably(client: pg.ClientBase): Promise<void> {
-  const text = `select set_config(name, case when setting in ('off', 'local') then 'on' else setting end, false)
-    from pg_settings where name = 'synchronous_commit'`
-  await client.query({ text, query_timeout: firstAnswerMs } as pg.QueryConfig)
+const commitDurably = `set_config('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local')
+    then 'on' else current_setting('synchronous_commit') end, false)`
+
+async function setUpSession(client: pg.ClientBase): Promise<void> {
+  const text = `select ${commitDurably}, (select count(set_config(s.key, s.value, false)) from jsonb_each_text($1) s)`
+  const asked = { text, values: [JSON.stringify(sessionSettings)], query_timeout: firstAnswerMs }
+  await client.query(asked as pg.QueryConfig)
 }
 
 /** Refuses a server that may lose what it said it had committed, for there a 202 or a 250 would be a lie. */

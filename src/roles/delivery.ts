@@ -62,7 +62,8 @@ export async function startDelivery(
       outbound: settings.outbound,
       ehloName: settings.mailHost,
       ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
-      listAddresses: (kind) => listNodeAddresses(db, kind),
+      // This node's own listener needs no other node, and hangs only if this node does.
+      listAddresses: (kind) => listNodeAddresses(db, kind, membership.nodeId),
     },
   })
   const due = new DueRoutes({
@@ -114,7 +115,7 @@ function createHopFinder({ settings, db, clock, resolver }: Foundation): HopFind
   const ownHost = new OwnHost({
     resolver,
     mailHost: settings.isDevelopment ? null : settings.mailHost,
-    listListening: () => listNodeAddresses(db, 'smtp'),
+    listListening: () => listNodeAddresses(db, 'smtp', null),
     port: settings.mxPort,
   })
   const isOwn = (name: string, addresses: readonly string[]) => ownHost.is(name, addresses)

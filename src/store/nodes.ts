@@ -7,6 +7,9 @@ import { isLockOf, lockClasses } from '../postgres/locks.ts'
 /** That the advisory lock `l` is a node's. */
 export const isNodeLock = isLockOf(lockClasses.node)
 
+/** That the node `n` hangs: its process says nothing, while its connections, and so its lock, are still there. */
+const isSilent = `coalesce(n.seen_at < now() - interval '15 s', false)`
+
 /** A row that stays is deleted by others; a stop must not wait for a silent server. */
 const leaveMs = 5_000
 
@@ -15,8 +18,8 @@ export interface Node {
   /** Rejects when the connection that holds the lock is lost: the node may be taken for dead, and has to leave. */
   lost: Promise<never>
   /**
-   * Asks over that connection, and may find it lost: one that says nothing is never told that the server has ended it, as
-   * when that died without a word and another took its address.
+   * Has the others hear of this node, over that connection, and may find it lost: one that says nothing is never told that
+   * the server has ended it, as when that died without a word and another took its address.
    */
   probe(): void
   /** Gives the lock up, and its connection back; to be called once. */
@@ -71,6 +74,8 @@ export async function joinNodes(db: Db, profile: NodeProfile, at: Date): Promise
   const lose = (error: Error) => reject(new DbFault(error))
   client.once('error', lose)
   try {
+    // Nothing of it need survive a crash of the server, and the lock does not: no standby is waited for.
+    await client.query('set synchronous_commit = off')
     const id = await insertNode(client, profile, at)
     await client.query('select pg_advisory_lock($1, $2)', [lockClasses.node, id])
     await db.query(
@@ -79,7 +84,7 @@ export async function joinNodes(db: Db, profile: NodeProfile, at: Date): Promise
         and n.started_at < now() - interval '1 minute'`,
       [id],
     )
-    return { id, lost, probe: makeProbe(client, lose), leave: () => leave(client, id) }
+    return { id, lost, probe: makeProbe(client, id, lose), leave: () => leave(client, id) }
   } catch (error) {
     client.release(true)
     throw error instanceof DbFault ? error : new DbFault(error as Error)
@@ -124,12 +129,13 @@ export async function writeNodeMark(db: Writer, id: number, word: string): Promi
 }
 
 /** One question at a time; silence is loss as late as for any other, for a slow server still holds the lock. */
-function makeProbe(client: PoolClient, lose: (error: Error) => void): () => void {
+function makeProbe(client: PoolClient, id: number, lose: (error: Error) => void): () => void {
+  const seen = `update node set seen_at = now() where id = $1 and (seen_at > now() - interval '3 s') is not true`
   let isAsking = false
   return () => {
     if (isAsking) return
     isAsking = true
-    client.query(statement('select 1', [])).then(() => (isAsking = false), lose)
+    client.query(statement(seen, [id])).then(() => (isAsking = false), lose)
   }
 }
 
@@ -139,12 +145,20 @@ async function leave(client: PoolClient, id: number): Promise<void> {
   client.release(true)
 }
 
-/** Where living nodes take mail for our own domains, or capture mail. */
-export async function listNodeAddresses(db: Queryable, kind: 'smtp' | 'capture'): Promise<string[]> {
+/**
+ * Where nodes take mail for our own domains, or capture mail, in the order to try: the node `first`, then the others in a
+ * random order, and those that hang last.
+ */
+export async function listNodeAddresses(
+  db: Queryable,
+  kind: 'smtp' | 'capture',
+  first: number | null,
+): Promise<string[]> {
   const rows = await db.query<{ address: string | null }>(
     `select case $1 when 'smtp' then n.smtp_address else n.capture_address end as address from node n where exists (
-      select from pg_locks l where ${isNodeLock} and l.objid = n.id)`,
-    [kind],
+      select from pg_locks l where ${isNodeLock} and l.objid = n.id)
+    order by n.id is distinct from $2, ${isSilent}, random()`,
+    [kind, first],
   )
   return rows.flatMap(({ address }) => address ?? [])
 }
@@ -178,7 +192,7 @@ export interface NodeRow extends NodeAddresses {
   operator: string | null
   host: string | null
   startedAt: Date
-  /** Whether it holds its lock; a node that does not has ended without leaving. */
+  /** Whether it holds its lock, and was heard of lately; a node that does not has ended without leaving, or hangs. */
   isAlive: boolean
   /** Destination queues that it owns. */
   queues: number
@@ -189,7 +203,8 @@ export async function listNodes(db: Queryable): Promise<NodeRow[]> {
   return await db.query<NodeRow>(
     `select n.id, n.version, n.roles, n.operator_address as operator, n.host, n.smtp_address as smtp,
       n.capture_address as capture, n.started_at as "startedAt",
-      exists (select from pg_locks l where ${isNodeLock} and l.objid = n.id) as "isAlive", coalesce(o.queues, 0) as queues
+      not ${isSilent} and exists (select from pg_locks l where ${isNodeLock} and l.objid = n.id) as "isAlive",
+      coalesce(o.queues, 0) as queues
     from node n left join (select owner, count(*) as queues from route where owner is not null group by owner) o
       on o.owner = n.id
     order by n.id`,

@@ -35,8 +35,8 @@ export interface ClaimedWork {
 }
 
 /**
- * `lease`: how long a claim holds of a node that is up, which is longer than anything is worked on. Of one that hangs, its
- * mail waits for so long; of one that is gone no claim holds. A batch of mail is read within a minute; clamd may be begun with
+ * `lease`: how long a claim holds of a node that is up, which is longer than anything is worked on. Of one that hangs or
+ * is gone no claim holds. A batch of mail is read within a minute; clamd may be begun with
  * an attachment after two, and asked twice, for two and a half each.
  */
 const tables = {

@@ -333,3 +333,17 @@ test('hostile 7: the doctor tries the smarthost as delivery does', async (t) => 
     assert.ok(!`${check.detail}${check.mend}`.includes(far.password))
   }
 })
+
+test('a node of ours that takes connections and never greets is passed over within seconds', async (t) => {
+  const taking = await startSink(t, { host: loopback(0) })
+  const hung = await startSink(t, { host: loopback(1), rule: () => new Promise<null>(() => {}) })
+  const dns = await startDns(t, [])
+  const addresses = [hung, taking].map(({ host, port }) => `${host}:${port}`)
+  const deps = { ...depsFor(dns, 25), listAddresses: async () => addresses }
+  const startedMs = performance.now()
+  const opened = await openRoute(deps, '@local', { asker: '', signal: new AbortController().signal })
+  assert.ok('connection' in opened, JSON.stringify(opened))
+  t.after(() => opened.connection.destroy())
+  assert.equal(opened.connection.remote.ip, taking.host)
+  assert.ok(performance.now() - startedMs < 10_000)
+})

@@ -11,7 +11,7 @@ import pg from 'pg'
 import { checkNodes } from '../../src/cli/doctor/checks.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { lockClasses } from '../../src/postgres/locks.ts'
-import { isNodeLock, listNodeAddresses } from '../../src/store/nodes.ts'
+import { isNodeLock, listNodeAddresses, listNodes } from '../../src/store/nodes.ts'
 import { Api, type Submission } from '../support/api.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, untilStates, urlOf } from '../support/node.ts'
@@ -202,14 +202,14 @@ test('a node that has to join anew is found where it takes mail', async (t) => {
   const node = await startNode(place, { roles: ['mx'] })
   const { db } = node.foundation
   const address = `127.0.0.1:${node.smtp.port}`
-  assert.deepEqual(await listNodeAddresses(db, 'smtp'), [address])
+  assert.deepEqual(await listNodeAddresses(db, 'smtp', null), [address])
   const numberOf = async () => (await db.query<{ id: number }>('select max(id) as id from node'))[0]!.id
   const first = await numberOf()
   await db.query(`select pg_terminate_backend(l.pid) from pg_locks l where ${isNodeLock} and l.objid = $1`, [
     first,
   ])
   await until('it to have a new number', async () => (await numberOf()) > first)
-  await until('it to be found', async () => (await listNodeAddresses(db, 'smtp')).includes(address))
+  await until('it to be found', async () => (await listNodeAddresses(db, 'smtp', null)).includes(address))
   await node.stop()
 })
 
@@ -283,4 +283,49 @@ test('mail for our own domains leaves within seconds of a node that takes it', a
   })
   await startNode(place, { roles: ['mx'] })
   await untilStates(api, submission.id, 'delivered')
+})
+
+test('a node that hangs holds up no mail between inboxes of another node', async (t) => {
+  const place = await makePlace(t)
+  const healthy = await startNode(place)
+  // A process of its own: only that can be stopped without stopping this test.
+  const hung = await startPosthorn(place, {
+    roles: 'mx,delivery,jobs',
+    env: {
+      ...{ POSTHORN_DATABASE_URL: urlOf(place.connection), POSTHORN_BLOB_URL: `file:${place.folder}/blobs` },
+      ...{
+        POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
+        POSTHORN_MANAGED_DOMAIN: 'inbox.test',
+      },
+    },
+  })
+  const { db } = healthy.foundation
+  const { api } = await healthy.createCaller()
+  const [from, to] = [await api.createInbox(), await api.createInbox()]
+  await until('the queue to be let go of', async () => {
+    const rows = await db.query(`select from route where key = '@local' and owner is not null`)
+    return rows.length === 0
+  })
+  process.kill(hung.pid, 'SIGSTOP')
+  try {
+    for (let count = 1; count <= 3; count++) {
+      const sentMs = performance.now()
+      const { submission } = await send(api, from, [to.address])
+      await untilStates(api, submission.id, 'delivered')
+      await until('it to arrive', async () => (await api.exported(to.id)).length === count)
+      const tookMs = performance.now() - sentMs
+      assert.ok(tookMs < 10_000, `${tookMs} ms`)
+    }
+    // What the hung node has claimed is free, and operators see that it hangs.
+    await until('the hung node to be passed over', async () => {
+      const [row] = await db.query<{ living: number[] }>('select living_nodes() as living')
+      const states = (await listNodes(db)).map(({ isAlive }) => isAlive)
+      return row!.living.length === 1 && states.join() === 'true,false'
+    })
+    const addresses = await listNodeAddresses(db, 'smtp', null)
+    assert.deepEqual(addresses, [`127.0.0.1:${healthy.smtp.port}`, `127.0.0.1:${hung.smtp.port}`])
+  } finally {
+    process.kill(hung.pid, 'SIGCONT')
+  }
+  await until('it to be known again', async () => (await listNodes(db)).every(({ isAlive }) => isAlive))
 })

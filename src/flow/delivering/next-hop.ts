@@ -34,7 +34,7 @@ export interface NextHopDeps {
   timeouts?: NonNullable<ConnectOptions['timeouts']>
   /** How long all hosts of a route are waited for together; two minutes unless given. */
   deadlineMs?: number
-  /** Where living nodes of ours take mail for our own domains, or for capture: `ip:port`. */
+  /** Where nodes of ours take mail for our own domains, or for capture, in the order to try: `ip:port`. */
   listAddresses(kind: 'smtp' | 'capture'): Promise<string[]>
 }
 
@@ -46,8 +46,18 @@ export type Opened =
 
 type Target = Pick<
   ConnectOptions,
-  'host' | 'address' | 'port' | 'localAddress' | 'tls' | 'tlsVerify' | 'auth'
+  'host' | 'address' | 'port' | 'localAddress' | 'tls' | 'tlsVerify' | 'auth' | 'timeouts'
 > & { ehloName?: string }
+
+/**
+ * How long a node of ours is waited for. Its process greets by itself, within 5 s unless it hangs, and the next node is tried.
+ * Behind RCPT and the message is the database, whose locks are waited for up to 15 s: given up sooner, a message that the
+ * node takes after all would arrive twice.
+ */
+const ownTimeouts: ConnectOptions['timeouts'] = {
+  ...{ connectMs: 5_000, bannerMs: 5_000, ehloMs: 5_000, mailMs: 5_000 },
+  ...{ rcptMs: 20_000, dataStartMs: 20_000, dataBlockMs: 20_000, dataFinalMs: 20_000 },
+}
 
 // RFC 5321 5.1: the addresses tried may be limited. Stops the destination that has a silent server behind each of many.
 const maxAddresses = 5
@@ -91,7 +101,7 @@ async function openTarget(
   signal: AbortSignal,
 ): Promise<{ connection: SmtpConnection } | ConnectFault> {
   const { ehloName, timeouts = {} } = deps
-  const options = { ehloName, ...target, timeouts, signal }
+  const options = { ehloName, ...target, timeouts: { ...target.timeouts, ...timeouts }, signal }
   const opened = await connect(options)
   if ('connection' in opened) return opened
   // RFC 7435 3: opportunistic security falls back to plaintext rather than not to send.
@@ -154,7 +164,7 @@ async function ownTargets(
     const colon = text.lastIndexOf(':')
     const address = text.slice(0, colon).replace(/^\[|\]$/g, '')
     const port = Number(text.slice(colon + 1))
-    return { host: deps.ehloName, address, port, tls: 'none', ...own }
+    return { host: deps.ehloName, address, port, tls: 'none', timeouts: ownTimeouts, ...own }
   })
 }
 
