@@ -4,16 +4,18 @@ import type { Tx } from '../postgres/db.ts'
 import type { PersonRow } from './people.ts'
 
 /**
- * Adds a person whose address is not proved. One who has not proved it either is changed: the last who asked for the
- * address counts. Null where the address is somebody's, who stays as they are.
+ * The person whose address is not proved yet, added if there is none, held until the transaction ends; null if the address is
+ * somebody's. They have no password: each sign-up keeps its own with its link.
  */
-export async function putUnconfirmed(tx: Tx, row: Omit<PersonRow, 'confirmedAt'>): Promise<PersonId | null> {
+export async function putUnconfirmed(
+  tx: Tx,
+  row: Pick<PersonRow, 'id' | 'email' | 'name' | 'createdAt'>,
+): Promise<PersonId | null> {
   const [found] = await tx.query<{ id: PersonId }>(
-    `insert into person as p (id, email, name, password_hash, created_at) values ($1, $2, $3, $4, $5)
-    on conflict (email) do update set name = excluded.name, password_hash = excluded.password_hash
-      where p.confirmed_at is null
+    `insert into person as p (id, email, name, created_at) values ($1, $2, $3, $4)
+    on conflict (email) do update set name = p.name where p.confirmed_at is null
     returning p.id`,
-    [row.id, row.email, row.name, row.passwordHash, row.createdAt],
+    [row.id, row.email, row.name, row.createdAt],
   )
   return found?.id ?? null
 }

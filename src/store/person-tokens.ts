@@ -9,15 +9,25 @@ export interface PersonToken {
   personId: PersonId | null
   /** It is for whoever has this address once it is used. */
   email?: string
+  /** Of a sign-up: what its link confirms. */
+  signUp?: SignUp
   createdAt: Date
   expiresAt: Date
 }
 
+export interface SignUp {
+  name: string
+  passwordHash: string
+}
+
 export async function insertToken(tx: Tx, row: PersonToken): Promise<void> {
   await tx.query(
-    `insert into person_token (token_hash, purpose, person_id, email, created_at, expires_at)
-    values ($1, $2, $3, $4, $5, $6)`,
-    [row.hash, row.purpose, row.personId, row.email ?? null, row.createdAt, row.expiresAt],
+    `insert into person_token (token_hash, purpose, person_id, email, created_at, expires_at, name, password_hash)
+    values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [
+      ...[row.hash, row.purpose, row.personId, row.email ?? null, row.createdAt, row.expiresAt],
+      ...[row.signUp?.name ?? null, row.signUp?.passwordHash ?? null],
+    ],
   )
 }
 
@@ -48,13 +58,21 @@ export async function takeToken(
   hash: Buffer,
   purpose: PersonToken['purpose'],
   at: Date,
-): Promise<{ personId: PersonId | null } | null> {
-  const [row] = await tx.query<{ personId: PersonId | null; isGood: boolean }>(
+): Promise<{ personId: PersonId | null; signUp: SignUp | null } | null> {
+  const [row] = await tx.query<{
+    personId: PersonId | null
+    isGood: boolean
+    name: string | null
+    passwordHash: string | null
+  }>(
     `delete from person_token where token_hash = $1 and purpose = $2
-    returning ${holder} as "personId", expires_at > $3 as "isGood"`,
+    returning ${holder} as "personId", expires_at > $3 as "isGood", name, password_hash as "passwordHash"`,
     [hash, purpose, at],
   )
-  return row?.isGood ? { personId: row.personId } : null
+  if (!row?.isGood) return null
+  const { personId, name, passwordHash } = row
+  // The release before keeps them with the person.
+  return { personId, signUp: name !== null && passwordHash !== null ? { name, passwordHash } : null }
 }
 
 /** Ends all links of the purpose that the person, or their address, was sent. */

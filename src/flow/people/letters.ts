@@ -11,11 +11,12 @@ export interface Letter {
 
 const ignore = 'If it was not you, nothing needs to be done.'
 
-/** To who has signed up: the link proves the address. */
-export function confirmationLetter(link: string): Letter {
+/** After a sign-up: the link proves the address. The time lets its reader know their own sign-up from another's. */
+export function confirmationLetter(link: string, at: Date): Letter {
   return letter('sign_up', 'Confirm your address', [
-    'Somebody, hopefully you, signed up to Posthorn with this address. This link confirms it and signs you in:',
+    'Somebody, hopefully you, signed up to Posthorn with this address. This link confirms it, with the password that was given then, and signs you in:',
     link,
+    `The sign-up was at ${timeOf(at)}. If it was not yours, do not open the link.`,
     `It works once, for 24 hours. ${ignore}`,
   ])
 }
@@ -63,6 +64,11 @@ export function withoutLinks(name: string): string {
     .replace(/[.\u3002\uff0e\uff61](?=\S)/g, '[.]')
     .replace(/[:\uff1a](?=\S)/g, '[:]')
     .replaceAll('@', '[at]')
+}
+
+/** Such as 2026-11-25 10:43 UTC. */
+function timeOf(at: Date): string {
+  return `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }
 
 function letter(kind: LetterKind, subject: string, paragraphs: string[]): Letter {

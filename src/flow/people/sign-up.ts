@@ -5,8 +5,14 @@ import { newUuid, type PersonId } from '../../base/ids.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { findPersonByEmail } from '../../store/people.ts'
-import { confirmPerson, putUnconfirmed } from '../../store/person-credentials.ts'
-import { deleteTokens, insertToken, takeToken } from '../../store/person-tokens.ts'
+import {
+  confirmPerson,
+  lockPerson,
+  putUnconfirmed,
+  updatePassword,
+  updatePersonName,
+} from '../../store/person-credentials.ts'
+import { deleteTokens, findToken, insertToken, type SignUp, takeToken } from '../../store/person-tokens.ts'
 import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'
 import { confirmationLetter, knownLetter } from './letters.ts'
@@ -41,38 +47,33 @@ export async function signUp(
   const email = sameAddressKey(given)
   await guard.admitVisitor(ip)
   const passwordHash = await passwords.hash(networkOf(ip), password)
-  const mayWrite = await guard.mayWrite('confirm', email)
-  // Without a mail nobody could confirm it, and the password of a former mail must stay that mail's.
-  if (!mayWrite) return
-  const row = {
-    id: newUuid<PersonId>(),
-    email,
-    name: requireName(name),
-    passwordHash,
-    createdAt: clock.now(),
-  }
-  const { token, isKnown } = await db.transaction((tx) => noteSignUp(tx, row))
-  const letter = isKnown ? knownLetter(`${pages}/sign-in`) : confirmationLetter(`${pages}/confirm#${token}`)
+  const createdAt = clock.now()
+  const signUp = { name: requireName(name), passwordHash }
+  // Security: this also bounds how many sign-ups are pending for one address, to about 30 within the day that links are good.
+  if (!(await guard.mayWrite('confirm', email))) return
+  const { token, isKnown } = await db.transaction((tx) => noteSignUp(tx, { email, signUp, createdAt }))
+  const letter = isKnown
+    ? knownLetter(`${pages}/sign-in`)
+    : confirmationLetter(`${pages}/confirm#${token}`, createdAt)
   await deps.post.send(email, letter)
 }
 
-/** Security: the links of before end, for they would confirm the address under the password of this sign-up. */
+/** Security: each link keeps the password of its own sign-up, so that nobody's click confirms the password of somebody else. */
 async function noteSignUp(
   tx: Tx,
-  row: Parameters<typeof putUnconfirmed>[1],
+  { email, signUp, createdAt }: { email: string; signUp: SignUp; createdAt: Date },
 ): Promise<{ token: string; isKnown: boolean }> {
-  const id = await putUnconfirmed(tx, row)
-  const known = id === null ? await findPersonByEmail(tx, row.email) : null
+  const id = await putUnconfirmed(tx, { id: newUuid<PersonId>(), email, name: signUp.name, createdAt })
+  const known = id === null ? await findPersonByEmail(tx, email) : null
   const personId = id ?? known?.id ?? null
-  if (personId) await deleteTokens(tx, personId, 'confirm')
   const { token, hash } = newToken()
-  // What is written for somebody who is known has run out: it is there for the time that it takes.
-  const expiresAt = new Date(row.createdAt.getTime() + (known ? 0 : confirmMs))
-  await insertToken(tx, { hash, purpose: 'confirm', personId, createdAt: row.createdAt, expiresAt })
+  // The token for somebody who is known has expired: it is written for the time that writing takes.
+  const expiresAt = new Date(createdAt.getTime() + (known ? 0 : confirmMs))
+  await insertToken(tx, { hash, purpose: 'confirm', personId, signUp, createdAt, expiresAt })
   return { token, isKnown: id === null }
 }
 
-/** The person behind the link, whose address is proved now; the link is used up. */
+/** The person behind the link, whose address is proved now, with the name and password of its sign-up; all their links end. */
 export async function confirm(
   { db, clock }: Pick<SignUpDeps, 'db' | 'clock'>,
   token: string,
@@ -81,10 +82,19 @@ export async function confirm(
   if (!hash) throw new ServiceError('link_expired')
   return await db.transaction(async (tx) => {
     const at = clock.now()
-    const taken = await takeToken(tx, hash, 'confirm', at)
-    if (!taken?.personId) throw new ServiceError('link_expired')
-    await confirmPerson(tx, taken.personId, at)
-    await deleteTokens(tx, taken.personId, 'confirm')
-    return taken.personId
+    const found = await findToken(tx, hash, 'confirm', at)
+    // The person first: two links of one person that are opened at once would wait for each other.
+    const person = found?.personId ? await lockPerson(tx, found.personId) : null
+    const taken = person && (await takeToken(tx, hash, 'confirm', at))
+    if (!person || !taken) throw new ServiceError('link_expired')
+    if (taken.signUp) {
+      // Security: nobody's link replaces a password that has been proved.
+      if (person.confirmedAt) throw new ServiceError('link_expired')
+      await updatePassword(tx, person.id, taken.signUp.passwordHash)
+      await updatePersonName(tx, person.id, taken.signUp.name)
+    }
+    await confirmPerson(tx, person.id, at)
+    await deleteTokens(tx, person.id, 'confirm')
+    return person.id
   })
 }

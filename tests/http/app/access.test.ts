@@ -76,19 +76,29 @@ test('a link that is a day old has ended', async () => {
   assert.equal((await late.post('/confirmations', { token: 'x' })).body.error, 'link_expired')
 })
 
-test('who signs up with an address that is not proved yet takes the place of who did before', async () => {
-  const [thief, owner] = [visitor(), visitor()]
+test('a link confirms the sign-up that it was mailed for, whoever signs up with the address besides', async () => {
+  const [victim, attacker] = [visitor(), visitor()]
   const email = 'contested@far.test'
-  await thief.post('/sign-up', { email, password: 'the password of the thief', name: 'Thief' })
-  const stolen = await lastToken(stage, email)
-  await owner.post('/sign-up', { email, password, name: 'Owner' })
-  assert.equal((await thief.post('/confirmations', { token: stolen })).body.error, 'link_expired')
-  assert.equal(
-    (await owner.enter('/confirmations', { token: await lastToken(stage, email) })).person.name,
-    'Owner',
-  )
-  const refused = await thief.post('/session', { email, password: 'the password of the thief' })
+  await victim.post('/sign-up', { email, password, name: 'Owner' })
+  const own = await lastToken(stage, email)
+  await attacker.post('/sign-up', { email, password: 'the password of the thief', name: 'Thief' })
+  const other = await lastToken(stage, email)
+  assert.equal((await victim.enter('/confirmations', { token: own })).person.name, 'Owner')
+  assert.equal((await visitor().signIn(email)).person.email, email)
+  const refused = await attacker.post('/session', { email, password: 'the password of the thief' })
   assert.equal(refused.body.error, 'sign_in_failed')
+  assert.equal((await attacker.post('/confirmations', { token: other })).body.error, 'link_expired')
+})
+
+test('two links of one address that are opened at the same moment confirm one sign-up', async () => {
+  const email = 'both-at-once@far.test'
+  const tokens: string[] = []
+  for (const name of ['One', 'Other']) {
+    await visitor().post('/sign-up', { email, password, name })
+    tokens.push(await lastToken(stage, email))
+  }
+  const answers = await Promise.all(tokens.map((token) => visitor().post('/confirmations', { token })))
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 410])
 })
 
 test('a sign-up with a known address is answered the same, mailed that it is known, and changes nothing', async () => {
