@@ -1,11 +1,14 @@
 // What was kept about people for a time, and is over: links, invitations, attempts, sessions, addresses that nobody proved.
+
 import type { Tx } from '../postgres/db.ts'
+import { knownNetworkDays } from './known-networks.ts'
 
 /** What goes, up to a number of rows each; `$1` is now. */
 const stale: Readonly<Record<string, string>> = {
   person_token: 'expires_at < $1',
   invitation: 'expires_at < $1',
   sign_in_failure: `last_at < $1::timestamptz - interval '1 day' and blocked_until < $1`,
+  known_network: `last_at < $1::timestamptz - interval '${knownNetworkDays} days'`,
   letter_count: 'ends_at < $1',
   // A day longer than anyone could go on with one.
   session: `ended_at < $1::timestamptz - interval '1 day' or last_used_at < $1::timestamptz - interval '31 days'`,

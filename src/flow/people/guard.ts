@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import type { Db, Writer } from '../../postgres/db.ts'
+import { isNetworkKnown, rememberNetwork } from '../../store/known-networks.ts'
 import {
   type AttemptBound,
   clearAttempts,
@@ -40,11 +41,20 @@ export class Guard {
     this.#secretBox = secretBox
   }
 
-  /** Counts an attempt at the account from the network; refuses with `too_many_attempts` where either has to wait. */
+  /**
+   * Counts an attempt at the account from the network; refuses with `too_many_attempts` if either has to wait. Security:
+   * attempts from a network that the account has signed in from are counted apart, so that nobody locks its owner out from
+   * elsewhere.
+   */
   async admit(email: string, ip: string): Promise<void> {
     // The network first: one that has to wait cannot keep an account waiting as well.
-    await this.admitNetwork(ip)
-    await this.#require(this.#subject('account', email), ofAccount)
+    if (await isNetworkKnown(this.#db, this.#home(email, ip), this.#clock.now())) {
+      await this.#require(this.#subject('network', networkOf(ip)), ofNetwork)
+      await this.#require(this.#accountAtHome(email, ip), ofAccount)
+    } else {
+      await this.admitNetwork(ip)
+      await this.#require(this.#subject('account', email), ofAccount)
+    }
   }
 
   /** Counts an attempt of which it is not known whose it is. */
@@ -55,7 +65,13 @@ export class Guard {
   /** The attempt was the right one: the account's are forgotten, and it does not count against the network. */
   async passed(email: string, ip: string): Promise<void> {
     await clearAttempts(this.#db.writer, this.#subject('account', email))
+    await clearAttempts(this.#db.writer, this.#accountAtHome(email, ip))
     await this.passedFrom(ip)
+  }
+
+  /** The account has signed in from the network, which is known for it from now on. */
+  async remember(email: string, ip: string): Promise<void> {
+    await rememberNetwork(this.#db.writer, this.#home(email, ip), this.#clock.now())
   }
 
   /** An attempt from the network was right, and does not count against it. */
@@ -90,6 +106,14 @@ export class Guard {
     const until = await findBlock(this.#db, subject)
     const waitMs = (until?.getTime() ?? 0) - at.getTime()
     throw new ServiceError('too_many_attempts', undefined, Math.max(1, Math.ceil(waitMs / 1000)))
+  }
+
+  #home(email: string, ip: string): Buffer {
+    return this.#subject('home', `${email}\n${networkOf(ip)}`)
+  }
+
+  #accountAtHome(email: string, ip: string): Buffer {
+    return this.#subject('account at home', `${email}\n${networkOf(ip)}`)
   }
 
   #subject(kind: string, text: string): Buffer {

@@ -16,7 +16,7 @@ export type SessionBody = Static<typeof SessionView.definition>
  * and one that was left there for nobody any more.
  */
 export async function signIn(
-  deps: Pick<AppDeps, 'db' | 'clock' | 'sessions' | 'isDevelopment'>,
+  deps: Pick<AppDeps, 'db' | 'clock' | 'guard' | 'sessions' | 'isDevelopment'>,
   request: FastifyRequest,
   reply: FastifyReply,
   who: Pick<Entering, 'personId' | 'organizationId' | 'way'>,
@@ -27,6 +27,7 @@ export async function signIn(
   giveSession(reply, token)
   const signedIn = await deps.sessions.find(token)
   if (!signedIn) throw new ServiceError('session_required')
+  await deps.guard.remember(signedIn.person.email, entering.ip)
   return presentSession(deps, signedIn, token)
 }
 

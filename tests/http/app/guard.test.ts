@@ -26,6 +26,12 @@ async function attempt(work: Promise<void>): Promise<number> {
   }
 }
 
+/** No wait ends by it while this machine is busy. */
+function standingStill(): typeof clock {
+  const now = clock.now()
+  return { now: () => now } as typeof clock
+}
+
 let networks = 0
 /** Of a larger network of its own, too. */
 const nextIp = () => `10.${++networks}.0.1`
@@ -62,9 +68,10 @@ test('two hundred attempts of a larger network are free, however many networks i
 
 test('a network that has to wait keeps no account waiting', async () => {
   const ip = nextIp()
-  for (let n = 0; n < 20; n++) await guard.admitNetwork(ip)
-  for (let n = 0; n < 50; n++) assert.equal(await attempt(guard.admit('kept-free@far.test', ip)), 1)
-  assert.equal(await attempt(guard.admit('kept-free@far.test', nextIp())), 0)
+  const still = new Guard({ db, clock: standingStill(), secretBox })
+  for (let n = 0; n < 20; n++) await still.admitNetwork(ip)
+  for (let n = 0; n < 50; n++) assert.equal(await attempt(still.admit('kept-free@far.test', ip)), 1)
+  assert.equal(await attempt(still.admit('kept-free@far.test', nextIp())), 0)
 })
 
 test('success forgets the attempts at the account, and does not count against the network', async () => {
@@ -87,9 +94,34 @@ test('who is right once in a while makes room for no more wrong attempts than th
   assert.equal(await attempt(guard.admitNetwork(ip)), 2)
 })
 
+test('a network that the account has signed in from is not locked out by what others try elsewhere', async () => {
+  const [home, email] = ['198.51.100.7', 'at-home@far.test']
+  let nowMs = clock.nowMs()
+  // A clock that stands still: no wait ends while this machine is busy.
+  const still = new Guard({ db, clock: { now: () => new Date(nowMs) } as typeof clock, secretBox })
+  const at = (ip: string) => attempt(still.admit(email, ip))
+  const lockElsewhere = async () => {
+    for (let n = 0; n < 6; n++) await at(nextIp())
+    assert.ok((await at(nextIp())) > 0, 'elsewhere the account is locked')
+  }
+  await still.remember(email, home)
+  await lockElsewhere()
+  for (let n = 0; n <= 200; n++) await attempt(still.admitNetwork(`198.51.100.${20 + n}`))
+  assert.ok((await attempt(still.admit('another@far.test', '198.51.100.8'))) > 0, 'the neighbours are locked')
+  for (let n = 0; n < 5; n++) assert.equal(await at(home), 0)
+  assert.equal(await at(home), 1, 'at home there are as few attempts as anywhere')
+  await still.passed(email, home)
+  await lockElsewhere()
+  assert.equal(await at(home), 0)
+  nowMs += 91 * 86_400_000
+  await lockElsewhere()
+  assert.ok((await at(home)) > 0, 'a network is forgotten after 90 days')
+})
+
 test('attempts at the same time count one by one', async () => {
+  const still = new Guard({ db, clock: standingStill(), secretBox })
   const answers = await Promise.all(
-    Array.from({ length: 40 }, () => attempt(guard.admit('together@far.test', nextIp()))),
+    Array.from({ length: 40 }, () => attempt(still.admit('together@far.test', nextIp()))),
   )
   assert.equal(answers.filter((seconds) => seconds === 0).length, 5)
 })
