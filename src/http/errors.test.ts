@@ -95,10 +95,11 @@ test('a name of a megabyte is not given back', () => {
   assert.ok(answerOf(failure, { is404: false, body: {} }).message.length < 300)
 })
 
-test('waiting helps: 429 and 503 say for how long', () => {
+test('waiting helps: 423, 429 and 503 say for how long', () => {
   const seconds = (failure: unknown) => answerOf(failure, { is404: false, body: {} }).retryAfterSeconds
   assert.equal(seconds(new ServiceError('rate_limited', undefined, 17)), 17)
   assert.equal(seconds(new ServiceError('send_limit_exceeded')), 60)
   assert.equal(seconds(lost), 2)
+  assert.equal(seconds(new ServiceError('attachment_not_scanned')), 2)
   assert.equal(seconds(new ServiceError('not_found')), undefined)
 })

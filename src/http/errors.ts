@@ -84,7 +84,7 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   all_recipients_suppressed: [422, 'All recipients are suppressed: nothing would be sent.'],
   attachment_not_scanned: [
     423,
-    'The attachment has not been scanned yet. Without a scanner, which the operator sets up, none is given out.',
+    'The attachment has not been scanned yet. Wait as many seconds as retry-after says, or ask with ?wait=30. Without a scanner, which the operator sets up, none is given out.',
   ],
   rate_limited: [429, 'Too many requests with this API key. Wait as many seconds as retry-after says.'],
   too_many_attempts: [429, 'Too many attempts. Wait as many seconds as retry-after says.'],
@@ -107,6 +107,7 @@ export interface ErrorAnswer {
 }
 
 const retryUnavailableSeconds = 2
+const retryUnscannedSeconds = 2
 const retryLimitedSeconds = 60
 
 /** The answer that a code stands for, with `detail` for its words where there is any. */
@@ -114,6 +115,7 @@ export function errorAnswer(error: ErrorCode, detail = '', retryAfterSeconds?: n
   const [status, words] = errorTable[error]
   // One message for every cause of a 401, so that nothing can be told from it.
   const message = detail === '' || error === 'unauthorized' ? words : detail
+  if (status === 423) retryAfterSeconds ??= retryUnscannedSeconds
   if (status === 503) retryAfterSeconds ??= retryUnavailableSeconds
   if (status === 429) retryAfterSeconds ??= retryLimitedSeconds
   return { status, error, message, retryAfterSeconds }

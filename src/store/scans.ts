@@ -52,3 +52,18 @@ export async function endScans(
   )
   return rows.map(({ id }) => id)
 }
+
+/** The states as `findScanStates` returns them. */
+export function scanStatesOf(attachments: readonly AttachmentEntry[]): string {
+  return attachments.map(({ scanState }) => scanState).join(' ')
+}
+
+/** The scan states of the attachments of each message, in their order; without the messages that are gone. */
+export async function findScanStates(db: Queryable, ids: readonly string[]): Promise<Map<string, string>> {
+  const rows = await db.query<{ id: string; states: string }>(
+    `select m.id, array_to_string(array(select a->>'scanState' from jsonb_array_elements(m.attachments) with ordinality x(a, n)
+      order by n), ' ') as states from message m where m.id = any($1)`,
+    [ids],
+  )
+  return new Map(rows.map(({ id, states }) => [id, states]))
+}

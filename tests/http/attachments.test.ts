@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { silentLog } from '../../src/base/log.ts'
+import { meters } from '../../src/base/meters.ts'
 import { Scanner } from '../../src/flow/mailbox/scan.ts'
 import { Clamd, type ClamdAddress } from '../../src/scan/clamd.ts'
 import type { Message } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'
+import { until } from '../support/until.ts'
 import { ask, type Caller, setStage } from './stage.ts'
 
 const stage = await setStage({ after })
@@ -137,6 +139,30 @@ test('check 64: only clean ones are given out, and none over the limit of the de
     message.id,
   ])
   assert.equal(again?.failures, 2)
+})
+
+test('a download waits for the verdict, and 423 says when to try again', async () => {
+  const caller = await stage.createCaller()
+  const inbox = await caller.api.createInbox()
+  const head = 'From: a@far.test\nContent-Type: multipart/mixed; boundary=b\n\n'
+  const file = '--b\nContent-Disposition: attachment; filename=a.txt\n\n'
+  await stage.receive(inbox.address, `${head}${file}harmless\n${file}WAIT\n--b--\n`)
+  const [filed] = await caller.api.exported(inbox.id)
+  const [clean, undecided] = filed!.attachments!.map(
+    ({ id }) => `${stage.base}/v1/messages/${filed!.id}/attachments/${id}`,
+  )
+  const headers = { 'x-api-key': caller.secret }
+  const refused = await fetch(clean!, { headers })
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [423, '2'])
+  const waiting = fetch(`${clean}?wait=60`, { headers })
+  const other = fetch(`${undecided}?wait=1`, { headers })
+  await until('both to wait', async () => (await meters.waiting.get()).values[0]?.value === 2)
+  while (await scanner.scanNext());
+  const answer = await waiting
+  assert.deepEqual([answer.status, await answer.text()], [200, 'harmless'])
+  assert.equal((await other).status, 423, 'no verdict within its time')
+  for (const wait of ['61', '-1', 'x'])
+    assert.equal((await fetch(`${clean}?wait=${wait}`, { headers })).status, 400, wait)
 })
 
 test('check 97: an attachment that ends clamd each time does not keep it from the others', async () => {

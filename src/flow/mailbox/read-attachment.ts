@@ -7,6 +7,7 @@ import type { DiskBlobs } from '../../blobs/disk.ts'
 import { decodeStream } from '../../mail/read/transfer-stream.ts'
 import type { Db } from '../../postgres/db.ts'
 import { type AttachmentEntry, findMessage, type MessageRow } from '../../store/messages.ts'
+import { scanStatesOf } from '../../store/scans.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { openStored, streamFrom } from './stored-bytes.ts'
 
@@ -22,17 +23,21 @@ export interface OpenAttachment {
   stream: Readable
 }
 
+type AttachmentName = { messageId: string; attachmentId: string }
+
+/** The scan states of the message's attachments in their order, if this attachment has no verdict yet; null otherwise. */
+export async function findUnscanned(db: Db, caller: Caller, name: AttachmentName): Promise<string | null> {
+  const { message, entry } = await requireAttachment(db, caller, name)
+  return entry.scanState === 'unscanned' ? scanStatesOf(message.attachments) : null
+}
+
 /** Opens an attachment for reading; refuses what is not clean, and what is larger than this deployment gives out. */
 export async function readAttachment(
   { db, blobs, maxDownloadBytes }: AttachmentDeps,
   caller: Caller,
-  { messageId, attachmentId }: { messageId: string; attachmentId: string },
+  name: AttachmentName,
 ): Promise<OpenAttachment> {
-  const message = await findMessage(db, caller.organizationId, messageId)
-  if (!message) throw new ServiceError('not_found', 'There is no such message.')
-  requireInbox(caller, message.inboxId)
-  const entry = findAttachment(message, attachmentId)
-  if (!entry) throw new ServiceError('not_found', 'There is no such attachment.')
+  const { message, entry } = await requireAttachment(db, caller, name)
   // Before its state: no scan makes it smaller.
   if (entry.size > maxDownloadBytes) throw new ServiceError('attachment_too_large')
   if (entry.scanState === 'unscanned') throw new ServiceError('attachment_not_scanned')
@@ -44,6 +49,19 @@ export async function readAttachment(
   if (!stored || !span) throw new ServiceError('not_found', 'There is no such attachment.')
   const pieces = exactly(decodeStream(stored.stream, span.encoding), entry.size)
   return { filename: entry.filename, sizeBytes: entry.size, stream: streamFrom(stored.stream, pieces) }
+}
+
+async function requireAttachment(
+  db: Db,
+  caller: Caller,
+  { messageId, attachmentId }: AttachmentName,
+): Promise<{ message: MessageRow; entry: AttachmentEntry }> {
+  const message = await findMessage(db, caller.organizationId, messageId)
+  if (!message) throw new ServiceError('not_found', 'There is no such message.')
+  requireInbox(caller, message.inboxId)
+  const entry = findAttachment(message, attachmentId)
+  if (!entry) throw new ServiceError('not_found', 'There is no such attachment.')
+  return { message, entry }
 }
 
 function findAttachment({ id, attachments }: MessageRow, attachmentId: string): AttachmentEntry | undefined {

@@ -30,7 +30,7 @@ export function headersOf(status: number, codes: readonly ErrorCode[] = []): Rec
   const names = ['x-request-id']
   // Who is not known has no rate; and a database that is away does not say.
   if (status !== 401 && status !== 503) names.push('RateLimit-Policy', 'RateLimit')
-  if (status === 429 || status === 503) names.push('retry-after')
+  if ([423, 429, 503].includes(status)) names.push('retry-after')
   if (codes.includes('send_limit_exceeded')) names.push('send-limit')
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }

@@ -18,7 +18,7 @@ people, which may change. What is not an operation is a 404, \`route_not_found\`
 ## Retrying
 
 Operations that send take an \`idempotency-key\`: one for each logical action, the same for every retry of it. A retry
-answers the first result in its present state, with \`replayed: true\`. A 429 and a 503 say in \`retry-after\` when to try
+answers the first result in its present state, with \`replayed: true\`. A 423, a 429 and a 503 say in \`retry-after\` when to try
 again; \`RateLimit\` says how many requests the key has left.
 
 ## Lists

@@ -1,18 +1,37 @@
 // Attachments: the bytes of one that was found clean.
-import { readAttachment } from '../../flow/mailbox/read-attachment.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { findUnscanned, readAttachment } from '../../flow/mailbox/read-attachment.ts'
 import { attachmentDisposition } from '../../web/download-name.ts'
 import { sendStream } from '../../web/send-stream.ts'
 import type { Api, HttpDeps } from '../api.ts'
+import { readmit } from '../caller.ts'
+import { readNumber } from '../lists.ts'
 import { downloadHeaders } from '../schemas/downloads.ts'
 import { AttachmentParams } from '../schemas/params.ts'
-import { Nothing } from '../schemas/scalars.ts'
+import { maxWaitSeconds } from '../stream/message-waits.ts'
 
-export function attachmentRoutes(api: Api, { db, blobs, settings }: HttpDeps): void {
+const DownloadQuery = Type.Object(
+  {
+    wait: Type.Optional(
+      Type.Integer({
+        ...{ minimum: 0, maximum: maxWaitSeconds, default: 0 },
+        description: 'If there is no verdict yet, the answer waits for it, up to this many seconds.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export function attachmentRoutes(api: Api, deps: HttpDeps): void {
+  const { db, blobs, settings } = deps
   api.get(
     '/v1/messages/:messageId/attachments/:attachmentId',
     {
+      preValidation: async (request) => readNumber(request, 'wait'),
       config: {
         scope: 'mailbox:read',
+        longestWaitMs: maxWaitSeconds * 1_000,
         refusals: [
           ...(['inbox_not_allowed', 'not_found'] as const),
           ...(['attachment_not_clean', 'attachment_too_large', 'attachment_not_scanned'] as const),
@@ -29,14 +48,16 @@ export function attachmentRoutes(api: Api, { db, blobs, settings }: HttpDeps): v
         operationId: 'downloadAttachment',
         tags: ['Messages'],
         summary: 'Download an attachment',
-        description: 'Only one that was scanned and found clean. Its name is untrusted, for display.',
+        description:
+          'Only one that was scanned and found clean. Its name is untrusted, for display. `wait` waits for the scan of mail that has just arrived; without a verdict the answer is 423.',
         params: AttachmentParams,
-        querystring: Nothing,
+        querystring: DownloadQuery,
       },
     },
-    async ({ caller, params }, reply) => {
-      const deps = { db, blobs, maxDownloadBytes: settings.maxDownloadBytes }
-      const { filename, sizeBytes, stream } = await readAttachment(deps, caller, params)
+    async (request, reply) => {
+      if (request.query.wait) await untilScanned(deps, request, reply)
+      const reading = { db, blobs, maxDownloadBytes: settings.maxDownloadBytes }
+      const { filename, sizeBytes, stream } = await readAttachment(reading, request.caller, request.params)
       // A stranger's file must never run as a page of this origin, whatever a browser takes it for.
       reply.headers({
         'content-type': 'application/octet-stream',
@@ -48,4 +69,28 @@ export function attachmentRoutes(api: Api, { db, blobs, settings }: HttpDeps): v
       return sendStream(reply, stream)
     },
   )
+}
+
+type DownloadRequest = FastifyRequest<{
+  Params: Static<typeof AttachmentParams>
+  Querystring: Static<typeof DownloadQuery>
+}>
+
+/** Returns once the attachment has a verdict, or the time is over. */
+async function untilScanned(
+  deps: Pick<HttpDeps, 'db' | 'clock' | 'authenticate' | 'messageWaits'>,
+  request: DownloadRequest,
+  { raw: response }: FastifyReply,
+): Promise<void> {
+  const { caller, params, query } = request
+  const scanStates = await findUnscanned(deps.db, caller, params)
+  if (scanStates === null) return
+  const fromMs = performance.now()
+  const watched = { messageId: params.messageId, scanStates }
+  const waiting = { caller, watched, waitMs: query.wait! * 1_000, response }
+  await deps.messageWaits.wait(waiting, async () => {
+    await readmit(deps, request)
+    return (await findUnscanned(deps.db, request.caller, params)) === null ? true : null
+  })
+  request.waitedMs = performance.now() - fromMs
 }

@@ -14,8 +14,7 @@ import { presentPage } from '../present.ts'
 import { MessageList } from '../schemas/message.ts'
 import { InboxParams } from '../schemas/params.ts'
 import { Email, GivenTime, oneOf, patterned } from '../schemas/scalars.ts'
-
-const maxWaitSeconds = 60
+import { maxWaitSeconds } from '../stream/message-waits.ts'
 
 const ListQuery = Type.Object(
   {
@@ -153,7 +152,8 @@ async function readAfter(
   const first = await read()
   if (wait === 0 || !isEmpty(first)) return first
   const fromMs = performance.now()
-  const waiting = { caller: request.caller, inboxId, afterSeq, waitMs: wait * 1_000, response }
+  const watched = { inboxId, afterSeq }
+  const waiting = { caller: request.caller, watched, waitMs: wait * 1_000, response }
   const found = await messageWaits.wait(waiting, async () => {
     await readmit(deps, request)
     const page = await read()

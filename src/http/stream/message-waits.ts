@@ -1,4 +1,4 @@
-// Requests that wait for a message of their inbox: woken by this process at once, and by a poll for what other nodes do.
+// Requests that wait for mail: for the next message of their inbox, or for a verdict on the attachments of one. Woken by this process at once, and by a poll for changes of other nodes.
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -11,6 +11,7 @@ import { othersPollMs, rest, Signal } from '../../base/signal.ts'
 import type { Caller } from '../../flow/caller.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findGrown } from '../../store/inboxes.ts'
+import { findScanStates } from '../../store/scans.ts'
 
 export interface MessageWaitsOptions {
   db: Db
@@ -20,11 +21,13 @@ export interface MessageWaitsOptions {
   grown: KeyedSignal
 }
 
-/** A request that found nothing behind `afterSeq`. */
+/** An inbox that was read up to `afterSeq`, or a message whose attachments had these scan states. */
+export type Watched = { inboxId: InboxId; afterSeq: number } | { messageId: string; scanStates: string }
+
+/** A request that found nothing yet. */
 export interface WaitingRequest {
   caller: Caller
-  inboxId: InboxId
-  afterSeq: number
+  watched: Watched
   waitMs: number
   response: ServerResponse
 }
@@ -36,6 +39,8 @@ export interface WaitingRequest {
 const restShare = 4
 /** Reads at the same time: a thousand that are woken together would otherwise wait for the database before everybody else. */
 const readsAtOnce = 4
+/** The longest that a request may wait. */
+export const maxWaitSeconds = 60
 const maxOfKey = 250
 const maxOfOrganization = 1_000
 const retrySeconds = 5
@@ -44,10 +49,9 @@ const retrySeconds = 5
 interface Waiter {
   organizationId: OrganizationId
   keyId: KeyId
-  inboxId: InboxId
+  /** As it was at the last wake. */
+  watched: Watched
   signal: Signal
-  /** Its inbox has been read up to here. */
-  seenSeq: number
   /** Its client has gone, or the node ends. */
   over: AbortController
 }
@@ -64,7 +68,7 @@ export class MessageWaits {
   }
 
   /**
-   * What `read` finds, asked again each time that the inbox may have grown; null where there was nothing within the time, or
+   * What `read` finds, asked again each time that what it watches may have changed; null where there was nothing within the time, or
    * the client has gone, or the node ends. Refuses one too many of a key or an organization.
    */
   async wait<Found>(request: WaitingRequest, read: () => Promise<Found | null>): Promise<Found | null> {
@@ -108,7 +112,9 @@ export class MessageWaits {
     const abort = () => over.abort()
     if (this.#stop.signal.aborted || response.destroyed) abort()
     response.once('close', abort)
-    const endListening = this.#options.grown.listen(waiter.inboxId, () => signal.wake())
+    const { watched } = waiter
+    const endListening =
+      'inboxId' in watched ? this.#options.grown.listen(watched.inboxId, () => signal.wake()) : () => {}
     this.#waiters.add(waiter)
     meters.waiting.inc()
     this.#begin()
@@ -142,27 +148,47 @@ export class MessageWaits {
     }
   }
 
-  /** Wakes those whose inboxes have grown, or are gone. */
   async #poll(): Promise<void> {
-    const waiters = Map.groupBy(this.#waiters, ({ inboxId }) => inboxId)
-    const seen = new Map([...waiters].map(([id, ofInbox]) => [id, Math.min(...ofInbox.map(seqOf))]))
-    for (const { inboxId, seq } of await findGrown(this.#options.db, seen))
-      for (const waiter of waiters.get(inboxId as InboxId) ?? []) {
-        if (seq !== null && waiter.seenSeq >= seq) continue
-        waiter.seenSeq = seq ?? waiter.seenSeq
-        waiter.signal.wake()
-      }
+    await this.#wakeGrown()
+    await this.#wakeScanned()
+  }
+
+  /** Wakes those whose inboxes have grown, or are gone. */
+  async #wakeGrown(): Promise<void> {
+    const seen = new Map<string, number>()
+    for (const { watched } of this.#waiters)
+      if ('inboxId' in watched)
+        seen.set(watched.inboxId, Math.min(watched.afterSeq, seen.get(watched.inboxId) ?? watched.afterSeq))
+    if (seen.size === 0) return
+    const grown = new Map((await findGrown(this.#options.db, seen)).map(({ inboxId, seq }) => [inboxId, seq]))
+    for (const { watched, signal } of this.#waiters) {
+      const seq = 'inboxId' in watched ? grown.get(watched.inboxId) : undefined
+      if (!('inboxId' in watched) || seq === undefined || (seq !== null && watched.afterSeq >= seq)) continue
+      watched.afterSeq = seq ?? watched.afterSeq
+      signal.wake()
+    }
+  }
+
+  /** Wakes those whose messages have a new verdict, or are gone. */
+  async #wakeScanned(): Promise<void> {
+    const ids = new Set<string>()
+    for (const { watched } of this.#waiters) if ('messageId' in watched) ids.add(watched.messageId)
+    if (ids.size === 0) return
+    const found = await findScanStates(this.#options.db, [...ids])
+    for (const { watched, signal } of this.#waiters) {
+      if (!('messageId' in watched) || !ids.has(watched.messageId)) continue
+      const states = found.get(watched.messageId)
+      if (states === watched.scanStates) continue
+      watched.scanStates = states ?? watched.scanStates
+      signal.wake()
+    }
   }
 }
 
-function newWaiter({ caller, inboxId, afterSeq }: WaitingRequest): Waiter {
+function newWaiter({ caller, watched }: WaitingRequest): Waiter {
   const { organizationId, id: keyId } = caller
   const [signal, over] = [new Signal(), new AbortController()]
-  return { organizationId, keyId, inboxId, signal, over, seenSeq: afterSeq }
-}
-
-function seqOf({ seenSeq }: Waiter): number {
-  return seenSeq
+  return { organizationId, keyId, watched: { ...watched }, signal, over }
 }
 
 function tooMany(words: string): ServiceError {
