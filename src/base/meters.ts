@@ -16,7 +16,11 @@ export const meters = {
     ...{ labelNames: ['operation', 'status'] as const, buckets: quickSeconds, registers },
   }),
   waiting: new Gauge({
-    ...{ name: 'posthorn_requests_waiting', help: 'Requests that wait for mail in their inbox, or for a verdict on an attachment.', registers },
+    ...{
+      name: 'posthorn_requests_waiting',
+      help: 'Requests that wait for mail in their inbox, or for a verdict on an attachment.',
+      registers,
+    },
   }),
   querySeconds: new Histogram({
     ...{

@@ -41,7 +41,9 @@ export function addKeyCommands(program: Command): void {
         .makeOptionMandatory(),
     )
     .addOption(
-      new Option('--kind <kind>', 'who uses it').choices(['agent', 'server', 'dashboard']).default('agent'),
+      new Option('--kind <kind>', 'who uses it; mail of kind agent is marked as automatic')
+        .choices(['agent', 'server', 'dashboard'])
+        .default('agent'),
     )
     .option('--inbox <id...>', 'restrict it to these inboxes', each(/^inb_[a-f0-9]{24}$/, 'an inbox id'))
     .option('--ip <ip...>', 'take it only from these addresses', eachIp)
@@ -96,8 +98,16 @@ async function create(options: CreateOptions): Promise<void> {
   print(
     options,
     { ...key, secret },
-    `${key.id}  ${key.name}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
+    `${key.id}  ${key.name}\n\n  ${secret}\n\nThis is the only time that the secret is shown. ${kindNotes[key.kind]}`,
   )
+}
+
+const unmarked = 'Mail sent with it is not marked as automatic.'
+const kindNotes: Record<KeyRow['kind'], string> = {
+  agent:
+    'The key is of the kind agent: mail sent with it is marked as automatic (Auto-Submitted). For a shop or a service take --kind server.',
+  server: `The key is of the kind server. ${unmarked}`,
+  dashboard: `The key is of the kind dashboard. ${unmarked}`,
 }
 
 /** A key for an inbox that is not there could do nothing, and would say so only in use. */

@@ -148,6 +148,8 @@ declare module 'fastify' {
     largestBody?: number | 'message'
     /** How long it may wait before it begins to work; absent where it does not wait. */
     longestWaitMs?: number
+    /** Members of its body that another operation takes. */
+    elsewhere?: { names: readonly string[]; operation: string }
     /** The codes that the operation can answer with, beyond those that every one can; for its documentation. */
     refusals?: ErrorCode[]
     /** Answers that are not written as JSON, by status (`contentType` null: no body); for its documentation. */

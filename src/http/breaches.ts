@@ -1,5 +1,5 @@
 // Says what breaks a schema as a person would: which values, as JSON pointers, and what was expected of them.
-import type { FastifyError } from 'fastify'
+import type { FastifyContextConfig, FastifyError } from 'fastify'
 import { describePattern } from './schemas/patterns.ts'
 
 /** What the validator says of a breach; it is made with `verbose`, so that the schema that was broken is there. */
@@ -38,10 +38,13 @@ interface Description {
   known: string
 }
 
+/** Members of a body that another operation takes. */
+type Elsewhere = NonNullable<FastifyContextConfig['elsewhere']>
+
 /** The first three values that are wrong, each by its first breach, in words. */
-export function describeBreaches(breaches: readonly Breach[]): string {
+export function describeBreaches(breaches: readonly Breach[], elsewhere?: Elsewhere): string {
   const described = new Map<string, Description>()
-  for (const found of causes(breaches).map((breach) => describe(breach, breaches)))
+  for (const found of causes(breaches).map((breach) => describe(breach, breaches, elsewhere)))
     if (!described.has(found.pointer)) described.set(found.pointer, found)
   const first = [...described.values()].slice(0, maxDescribed)
   const sentences = first.map(({ pointer, expectation, known }, index) => {
@@ -51,7 +54,7 @@ export function describeBreaches(breaches: readonly Breach[]): string {
   return `${sentences.join('; ')}${described.size > maxDescribed ? '; and more' : ''}`
 }
 
-function describe(breach: Breach, breaches: readonly Breach[]): Description {
+function describe(breach: Breach, breaches: readonly Breach[], elsewhere?: Elsewhere): Description {
   const { keyword, instancePath, params, parentSchema: broken = {} } = breach
   const at = (name?: unknown) =>
     shorten(name === undefined ? instancePath : `${instancePath}/${escapePointer(String(name))}`)
@@ -63,8 +66,12 @@ function describe(breach: Breach, breaches: readonly Breach[]): Description {
   switch (keyword) {
     case 'required':
       return wrong(at(params['missingProperty']), 'is required')
-    case 'additionalProperties':
-      return wrong(at(params['additionalProperty']), 'is not known here', knownTo(broken))
+    case 'additionalProperties': {
+      const name = String(params['additionalProperty'])
+      if (instancePath === '' && elsewhere?.names.includes(name))
+        return wrong(at(name), `is not taken here, but by ${elsewhere.operation}`)
+      return wrong(at(name), 'is not known here', knownTo(broken))
+    }
     case 'propertyNames': {
       const pattern = String(breaches[breaches.indexOf(breach) - 1]?.params['pattern'])
       return wrong(at(params['propertyName']), describePattern(pattern))

@@ -5,6 +5,7 @@ import { ServiceError } from '../base/errors.ts'
 import { writtenAddress } from '../base/ip-address.ts'
 import { within } from '../base/within.ts'
 import type { Admission, KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
+import { memberScopes } from '../flow/accounts/member-keys.ts'
 import { type Caller, hasScope, type Scope } from '../flow/caller.ts'
 import { admissionMs } from '../flow/known-everywhere.ts'
 import type { Api, Authenticate } from './api.ts'
@@ -104,7 +105,14 @@ function requireActive({ organizationStatus }: Caller): void {
 
 function requireOneOf(scopes: readonly Scope[], caller: Caller): void {
   if (scopes.length === 0 || scopes.some((scope) => hasScope(caller, scope))) return
-  throw new ServiceError('insufficient_scope', `The operation needs the scope ${scopes.join(' or ')}.`)
+  const isMembers = scopes.some((scope) => memberScopes.some((known) => known === scope))
+  const grantor = isMembers
+    ? 'Members make keys with it in the dashboard.'
+    : `Only the operator makes keys with it: posthorn key create --scopes ${scopes[0]}.`
+  throw new ServiceError(
+    'insufficient_scope',
+    `The operation needs the scope ${scopes.join(' or ')}. ${grantor}`,
+  )
 }
 
 function answerInTime(answer: RouteOptions['handler'], ms: number): RouteOptions['handler'] {

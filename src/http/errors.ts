@@ -126,7 +126,7 @@ type AllBreaches = (first: readonly Breach[], context: string | undefined) => re
 /** What a failure is to the caller; whatever is not known to be the caller's fault, the database's or the disk's is our bug. */
 export function answerOf(
   failure: unknown,
-  request: Pick<FastifyRequest, 'is404' | 'body'>,
+  request: Pick<FastifyRequest, 'is404' | 'body'> & { routeOptions?: FastifyRequest['routeOptions'] },
   allBreaches: AllBreaches = (first) => first,
 ): ErrorAnswer {
   if (request.is404) return errorAnswer('route_not_found')
@@ -138,12 +138,12 @@ export function answerOf(
   if (failure instanceof RequestFault) return errorAnswer(failure.code, failure.message)
   if (failure instanceof BatchFull) return errorAnswer('unavailable')
   if (isOwnFault(failure)) return errorAnswer('unavailable')
-  return frameworkAnswer(failure as Partial<FastifyError>, request.body, allBreaches)
+  return frameworkAnswer(failure as Partial<FastifyError>, request, allBreaches)
 }
 
 function frameworkAnswer(
   { code, validation, validationContext }: Partial<FastifyError>,
-  body: unknown,
+  { body, routeOptions }: Parameters<typeof answerOf>[1],
   allBreaches: AllBreaches,
 ): ErrorAnswer {
   if (validation) {
@@ -152,7 +152,8 @@ function frameworkAnswer(
     // No list has issued an empty one.
     if (validation.some(({ instancePath, keyword }) => instancePath === '/cursor' && keyword === 'minLength'))
       return errorAnswer('invalid_cursor')
-    return errorAnswer('invalid_request', describeBreaches(allBreaches(validation, validationContext)))
+    const breaches = allBreaches(validation, validationContext)
+    return errorAnswer('invalid_request', describeBreaches(breaches, routeOptions?.config.elsewhere))
   }
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errorAnswer('invalid_json')
   if (code === 'FST_ERR_BAD_URL') return errorAnswer('route_not_found')

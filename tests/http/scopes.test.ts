@@ -78,3 +78,15 @@ for (const held of scopes)
         else assert.deepEqual([status, body.error], [403, 'insufficient_scope'])
       })
   })
+
+test('a refused scope says who makes keys with it', async () => {
+  const caller = await stage.createCaller({ key: { scopes: ['mailbox:read'] } })
+  const refused = async (method: string, path: string) =>
+    (await ask(stage, method, path, { secret: caller.secret })).body
+  const [send, domains] = [await refused('POST', '/v1/send'), await refused('GET', '/v1/domains')]
+  assert.match(
+    String(send['message']),
+    /delivery:send\. Only the operator .*posthorn key create --scopes delivery:send/,
+  )
+  assert.match(String(domains['message']), /domain:manage\. Members make keys with it in the dashboard\./)
+})

@@ -68,6 +68,11 @@ const cases: [operation: string, body: unknown, message: string][] = [
     { ...mail, replyTo: 'ada@far.test' },
     '/replyTo must be an object, such as {"email": "ada@example.com"}',
   ],
+  [
+    'POST /v1/send',
+    { from: { email: 'a@far.test' }, ...mail, attachments: [], cc: [] },
+    '/attachments is not taken here, but by POST /v1/inboxes/{inboxId}/messages; /cc is not taken here, but by POST /v1/inboxes/{inboxId}/messages',
+  ],
   // F28: up to three at once.
   [
     messages,

@@ -41,7 +41,7 @@ export type Target = Mailbox | { refusal: Reply }
 const knownMs = 1_000
 
 export const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
-const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here')
+const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here: send by the HTTP API')
 
 export class Mailboxes {
   readonly #deps: MailboxesDeps

@@ -9,17 +9,20 @@ import { idempotencyOf, sendRefusals } from './sending.ts'
 /** There is no resource in the path, and no result that could be deleted. */
 const refusals = sendRefusals.filter((code) => code !== 'not_found' && code !== 'idempotency_result_expired')
 
+/** Sending from an inbox, which may be on the same domain, has more fields. */
+const elsewhere = { names: ['attachments', 'cc', 'bcc'], operation: 'POST /v1/inboxes/{inboxId}/messages' }
+
 export function sendRoutes(api: Api, { acceptance }: HttpDeps): void {
   api.post(
     '/v1/send',
     {
-      config: { scope: 'delivery:send', largestBody: 'message', refusals },
+      config: { scope: 'delivery:send', largestBody: 'message', refusals, elsewhere },
       schema: {
         operationId: 'send',
         tags: ['Submissions'],
         summary: 'Send a message without an inbox',
         description:
-          'The 202 comes once the submission is on disk. The message is kept in no inbox, only until it is delivered.',
+          'The 202 comes once the submission is on disk. The message is kept in no inbox, only until it is delivered. For attachments, cc or bcc send from an inbox.',
         querystring: Nothing,
         headers: IdempotencyHeaders,
         body: NewSend.ref,

@@ -55,6 +55,7 @@ for (const [line, want] of good) {
 const bad: [string | Buffer, number, string][] = [
   ['\r', 500, '5.5.1'],
   ['WHAT\r', 500, '5.5.1'],
+  ['AUTH LOGIN\r', 502, '5.5.1'],
   ['EHLO\r', 501, '5.5.4'],
   ['EHLO \r', 501, '5.5.4'],
   ['NOOP', 500, '5.5.2'],

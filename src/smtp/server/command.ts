@@ -63,6 +63,7 @@ function parseVerb(verb: string, rest: string, hostname: string): Command {
 }
 
 function unknown(verb: string): Command {
+  if (verb === 'AUTH') return bad(502, '5.5.1', 'There is no authentication here: send by the HTTP API')
   const refusal = reply(500, '5.5.1', 'Command not recognized')
   // A browser made to speak to this port would send commands in the body of its request.
   const fatal = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE)$/.test(verb)

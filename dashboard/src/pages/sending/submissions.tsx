@@ -120,10 +120,9 @@ function NothingSent() {
   )
 }
 
-const firstSend = `curl ${location.origin}/v1/send -H "x-api-key: $KEY" \\
+const firstSend = `curl "${location.origin}/v1/inboxes/$INBOX/messages" -H "x-api-key: $KEY" \\
   -H "idempotency-key: first-mail" -H "content-type: application/json" \\
-  -d '{"from": {"email": "you@your-domain"}, "to": [{"email": "ada@example.com"}],
-       "subject": "Hello", "text": "The first one."}'`
+  -d '{"to": [{"email": "ada@example.com"}], "subject": "Hello", "text": "The first one."}'`
 
 function NoMatch({ onClear }: { onClear: () => void }) {
   return (
