@@ -326,6 +326,17 @@ const html: Grammar = {
       '</p>',
     ],
     ...['<!--', '-->', '<!', '<style>', '</style', '<a b="', '<title', '\u00ad'],
+    ...[
+      '<b>',
+      '</b>',
+      '<b style="',
+      '<p class=a style="opacity:0">',
+      '<table>',
+      '<tr>',
+      '</table>',
+      '<template>',
+    ],
+    ...['.a{', '}', 'b>a,', ':not(', 'opacity:0;', '@media(', '/*', '\\', '--a:var(--a);', 'calc('],
   ],
   frames: [
     [`${'<blockquote>'.repeat(10)}<pre>`, ''],

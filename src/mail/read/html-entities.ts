@@ -39,6 +39,29 @@ const others: Record<string, string> = {
   zwnj: '\u200C',
   zwj: '\u200D',
   zwsp: '\u200B',
+  // With these an attribute can write its style otherwise than its reader expects it.
+  ...{
+    colon: ':',
+    semi: ';',
+    comma: ',',
+    period: '.',
+    num: '#',
+    percnt: '%',
+    lpar: '(',
+    rpar: ')',
+    sol: '/',
+  },
+  ...{
+    bsol: '\\',
+    lowbar: '_',
+    excl: '!',
+    ast: '*',
+    plus: '+',
+    equals: '=',
+    hyphen: '\u2010',
+    dash: '\u2010',
+  },
+  ...{ Tab: '\t', NewLine: '\n', lbrace: '{', lcub: '{', rbrace: '}', rcub: '}', lsqb: '[', rsqb: ']' },
 }
 
 const named = new Map(Object.entries(others))
@@ -48,7 +71,7 @@ for (const [index, name] of latin1.split(/\s+/).entries()) named.set(name, Strin
 export function decodeEntities(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(
-    /&(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z][a-zA-Z0-9]{1,9}));?/g,
+    /&(?:#0*([0-9]{1,7})|#[xX]0*([0-9a-fA-F]{1,6})|([a-zA-Z][a-zA-Z0-9]{1,9}));?/g,
     (given, decimal, hex, name) => {
       if (name !== undefined) return named.get(name) ?? given
       const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal)

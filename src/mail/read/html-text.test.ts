@@ -25,7 +25,11 @@ const pages: [html: string, text: string][] = [
     '<b> &amp; ééé &unknown; \uFFFD\uFFFD\uFFFD',
   ],
   ['1 < 2 && 3 > 2', '1 < 2 && 3 > 2'],
-  ['<p title="unclosed>text</p>more', 'text\n\nmore'],
+  ['a<p title="unclosed>text</p>more', 'a'],
+  ['a<!-->b<!--->c<!-- d --!>e<!-- f', 'abce'],
+  ['<head><title>t</title><meta name="x"><p>no end of the head', 'no end of the head'],
+  ['<div>One<p>Two</div>Three</span></section>Four', 'One\n\nTwo\n\nThreeFour'],
+  ['Donau&shy;dampf&shy;schiff', 'Donaudampfschiff'],
   ['<img src="x" alt="no">', ''],
   ['', ''],
 ]

@@ -9,7 +9,8 @@ import { decodeText, oneLine, startInBytes, startOf, wellFormed } from './charse
 import { parseDateField } from './date-field.ts'
 import { decodeEncodedWords } from './encoded-word.ts'
 import { bufferOver, type HeaderScan, scanHeader } from './header-scan.ts'
-import { htmlToText } from './html-text.ts'
+import { readHtmlText } from './html-text.ts'
+import { withoutInvisible } from './invisible.ts'
 import { type MimePart, splitMime } from './mime-parts.ts'
 import { contentOf, encodingOf, startOfContent } from './part-content.ts'
 import { extractNewText } from './quote.ts'
@@ -58,7 +59,10 @@ export interface ParsedMail {
   date: Date | null
   /** Its header says that a program wrote it. */
   isAutomatic: boolean
-  /** Lines end with LF. Made from the HTML where there is no other text. At most 4 MiB in UTF-8, as is `html`. */
+  /**
+   * Lines end with LF. Made from the HTML where there is no other text, without what a person does not see. At most 4 MiB in
+   * UTF-8, as is `html`.
+   */
   text: string
   html: string | null
   extractedText: string
@@ -102,7 +106,7 @@ export function plainTextView(raw: Uint8Array, note: string): ParsedMail {
   const bytes = bufferOver(raw)
   const header = scanHeader(bytes)
   const body = bytes.subarray(header.headerEnd, header.headerEnd + maxFallbackBytes)
-  const text = wellFormed(decodeText(body, null).replaceAll('\r\n', '\n'))
+  const text = withoutInvisible(wellFormed(decodeText(body, null).replaceAll('\r\n', '\n')))
   const nothing = { messageId: null, inReplyTo: null, from: null, replyTo: null, date: null, html: null }
   return {
     ...nothing,
@@ -190,9 +194,13 @@ function readMailboxes(header: HeaderScan, name: string, reading: Reading): Mail
 }
 
 function readText(parts: MimePart[], reading: Reading): string {
-  const texts = parts.map((part) =>
-    part.contentType === 'text/html' ? htmlToText(reading.textOf(part)) : reading.textOf(part),
-  )
+  const texts = parts.map((part) => {
+    const given = reading.textOf(part)
+    if (part.contentType !== 'text/html') return withoutInvisible(given)
+    const { text, isBeyond } = readHtmlText(given)
+    if (isBeyond) reading.note('too much style to tell what it hides')
+    return text
+  })
   return reading.cut(texts.join('\n'), maxTextBytes)
 }
 

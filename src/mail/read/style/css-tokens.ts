@@ -1,0 +1,83 @@
+// CSS as tokens (CSS Syntax Level 3), with the end of every bracket known, so that each reader of them is linear.
+import { tokenize, tokenTypes } from 'css-tree/tokenizer'
+import { ident, string } from 'css-tree/utils'
+
+export const kinds = tokenTypes
+
+export interface CssToken {
+  kind: number
+  /** Escapes decoded: the name of an identifier, function, at-rule or hash; the content of a string; else as written. */
+  text: string
+  /** Of an opening bracket or function: where its closing bracket is, or the number of tokens if nothing closes it. */
+  close: number
+}
+
+const closers = new Map([
+  [kinds.LeftCurlyBracket, kinds.RightCurlyBracket],
+  [kinds.LeftSquareBracket, kinds.RightSquareBracket],
+  [kinds.LeftParenthesis, kinds.RightParenthesis],
+  [kinds.Function, kinds.RightParenthesis],
+])
+
+/** The tokens of `css` without its comments. Linear. */
+export function readTokens(css: string): CssToken[] {
+  const tokens: CssToken[] = []
+  const open: { token: CssToken; closer: number }[] = []
+  tokenize(css, (kind, start, end) => {
+    if (kind === kinds.Comment) return
+    const token = { kind, text: textOf(kind, css.slice(start, end)), close: -1 }
+    const closer = closers.get(kind)
+    if (closer !== undefined) open.push({ token, closer })
+    else if (open.at(-1)?.closer === kind) open.pop()!.token.close = tokens.length
+    tokens.push(token)
+  })
+  for (const { token } of open) token.close = tokens.length
+  return tokens
+}
+
+function textOf(kind: number, source: string): string {
+  if (kind === kinds.String) return string.decode(source)
+  if (kind === kinds.WhiteSpace) return ' '
+  const text = source.includes('\\') ? ident.decode(source) : source
+  if (kind === kinds.Function) return text.slice(0, -1)
+  return kind === kinds.AtKeyword || kind === kinds.Hash ? text.slice(1) : text
+}
+
+/** Where the next token that is no white space is, from `at` on. */
+export function skipSpace(tokens: CssToken[], at: number, end: number): number {
+  let next = at
+  while (next < end && tokens[next]!.kind === kinds.WhiteSpace) next++
+  return next
+}
+
+/** Behind the token at `at`, and behind the bracket that it opens. */
+export function behind({ close }: CssToken, at: number, end: number): number {
+  return close < 0 ? at + 1 : Math.min(close + 1, end)
+}
+
+/** The value that the tokens write: lower case, without comments, one space at most between two words. */
+export function writtenValue(tokens: CssToken[], from: number, to: number): string {
+  let value = ''
+  for (let at = from; at < to; at++) value += writtenAs(tokens[at]!)
+  return value.trim().toLowerCase()
+}
+
+function writtenAs({ kind, text }: CssToken): string {
+  if (kind === kinds.Function) return `${text}(`
+  if (kind === kinds.Hash) return `#${text}`
+  if (kind === kinds.Url || kind === kinds.BadUrl) return 'url()'
+  return kind === kinds.String || kind === kinds.BadString ? '""' : text
+}
+
+/** The ranges between commas that stand in no bracket. */
+export function splitAtCommas(tokens: CssToken[], from: number, to: number): [from: number, to: number][] {
+  const ranges: [number, number][] = []
+  let start = from
+  for (let at = from; at < to; at = behind(tokens[at]!, at, to)) {
+    if (tokens[at]!.kind !== kinds.Comma) continue
+    ranges.push([start, at])
+    start = at + 1
+  }
+  ranges.push([start, to])
+  return ranges
+}

@@ -1,0 +1,131 @@
+// Whether a media query holds for a person who reads mail: a screen of 1024 by 768 pixels, light, with a mouse.
+
+import { parseLength, pixelsOf } from './css-length.ts'
+import { behind, type CssToken, kinds, skipSpace, splitAtCommas, writtenValue } from './css-tokens.ts'
+
+const widthPx = 1024
+const heightPx = 768
+const deepest = 8
+
+const facts: Record<string, string[]> = {
+  'prefers-color-scheme': ['light'],
+  'prefers-reduced-motion': ['no-preference'],
+  'prefers-contrast': ['no-preference'],
+  'prefers-reduced-data': ['no-preference'],
+  'forced-colors': ['none'],
+  'inverted-colors': ['none'],
+  scripting: ['none'],
+  orientation: ['landscape'],
+  hover: ['hover'],
+  'any-hover': ['hover'],
+  pointer: ['fine'],
+  'any-pointer': ['fine'],
+  update: ['fast'],
+  'display-mode': ['browser'],
+  color: [''],
+}
+
+/** Media Queries Level 4: any of the queries between commas. What is not known does not hold. */
+export function holdsMedia(tokens: CssToken[], from: number, to: number): boolean {
+  if (skipSpace(tokens, from, to) === to) return true
+  return splitAtCommas(tokens, from, to).some(([start, end]) => holdsQuery(tokens, start, end))
+}
+
+function holdsQuery(tokens: CssToken[], from: number, to: number): boolean {
+  const first = skipSpace(tokens, from, to)
+  let at = first
+  const word = () => (tokens[at]?.kind === kinds.Ident && at < to ? tokens[at]!.text.toLowerCase() : null)
+  const prefix = word()
+  if (prefix === 'only' || prefix === 'not') at = skipSpace(tokens, at + 1, to)
+  const type = word()
+  if (type === null) return holdsCondition(tokens, first, to, 0) === true
+  at = skipSpace(tokens, at + 1, to)
+  const isOfType = type === 'all' || type === 'screen'
+  let rest: boolean | null = true
+  if (at < to) {
+    if (word() !== 'and') return false
+    rest = holdsCondition(tokens, skipSpace(tokens, at + 1, to), to, 0)
+  }
+  if (rest === null) return false
+  return (isOfType && rest) !== (prefix === 'not')
+}
+
+/** Null if it cannot be understood. */
+function holdsCondition(tokens: CssToken[], from: number, to: number, depth: number): boolean | null {
+  let result: boolean | null = null
+  let operator = ''
+  let isNegated = false
+  for (let at = skipSpace(tokens, from, to); at < to && depth < deepest; at = skipSpace(tokens, at, to)) {
+    const token = tokens[at]!
+    const next = behind(token, at, to)
+    if (token.kind === kinds.Ident) {
+      const word = token.text.toLowerCase()
+      if (word === 'not') isNegated = !isNegated
+      else operator = word
+    } else if (token.kind === kinds.LeftParenthesis) {
+      const held = holdsInBrackets(tokens, at + 1, Math.min(token.close, to), depth + 1)
+      if (held === null) return null
+      const holds = held !== isNegated
+      isNegated = false
+      if (result === null) result = holds
+      else result = operator === 'or' ? result || holds : result && holds
+    } else return null
+    at = next
+  }
+  return result
+}
+
+function holdsInBrackets(tokens: CssToken[], from: number, to: number, depth: number): boolean | null {
+  const first = skipSpace(tokens, from, to)
+  const isNested =
+    tokens[first]?.kind === kinds.LeftParenthesis || tokens[first]?.text.toLowerCase() === 'not'
+  return isNested && first < to
+    ? holdsCondition(tokens, first, to, depth)
+    : holdsFeature(writtenValue(tokens, from, to))
+}
+
+function holdsFeature(feature: string): boolean | null {
+  const [name = '', value] = feature.split(/\s*:\s*/)
+  const range = /^(min|max)-(?:device-)?(width|height)$/.exec(name)
+  if (range && value !== undefined) {
+    const asked = lengthPx(value)
+    const actual = range[2] === 'width' ? widthPx : heightPx
+    return asked === null ? null : range[1] === 'min' ? actual >= asked : actual <= asked
+  }
+  if (/[<>=]/.test(feature)) return holdsComparison(feature)
+  if (value === undefined && (name === 'width' || name === 'height')) return true
+  const known = facts[name]
+  if (known === undefined) return false
+  return value === undefined ? known[0] !== 'none' && known[0] !== 'no-preference' : known.includes(value)
+}
+
+/** As `400px <= width < 50em`. */
+function holdsComparison(feature: string): boolean | null {
+  const parts = feature.split(/\s*([<>]=?|=)\s*/)
+  if (parts.length !== 3 && parts.length !== 5) return null
+  const numbers = parts.map((part, index) => (index % 2 === 1 ? null : sizeOf(part)))
+  for (let index = 1; index < parts.length; index += 2) {
+    const left = numbers[index - 1]
+    const right = numbers[index + 1]
+    if (left == null || right == null) return null
+    if (!compare(left, parts[index]!, right)) return false
+  }
+  return true
+}
+
+function sizeOf(part: string): number | null {
+  if (part === 'width' || part === 'device-width') return widthPx
+  if (part === 'height' || part === 'device-height') return heightPx
+  return lengthPx(part)
+}
+
+function compare(left: number, operator: string, right: number): boolean {
+  if (operator === '=') return left === right
+  if (operator.length === 2 && left === right) return true
+  return operator.startsWith('<') ? left < right : left > right
+}
+
+function lengthPx(value: string): number | null {
+  const length = parseLength(value)
+  return length === null ? null : pixelsOf(length, 16, widthPx)
+}

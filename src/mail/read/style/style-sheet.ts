@@ -1,0 +1,205 @@
+// The rules of a page's <style> that can hide text, found by what their last compound names.
+import { behind, type CssToken, kinds, readTokens, skipSpace, writtenValue } from './css-tokens.ts'
+import { type Declaration, readDeclaration } from './declaration.ts'
+import { holdsMedia } from './media-query.ts'
+import {
+  classesOf,
+  type Element,
+  type Match,
+  matchSelector,
+  readSelectors,
+  type Selector,
+  type Steps,
+} from './selector.ts'
+
+export interface Rule {
+  selector: Selector
+  declarations: Declaration[]
+  /** Later rules win over earlier ones of the same specificity. */
+  order: number
+  /** Those in a layer lose against those in none. */
+  isLayered: boolean
+}
+
+export interface MatchedRule {
+  rule: Rule
+  match: Match
+}
+
+/** Characters of style that are read, in all of a page; 40 times the largest of a newsletter known to us. */
+export const maxStyle = 1 << 18
+const maxRules = 10_000
+const deepest = 8
+
+/** The rules of a page; adds those of one `<style>` after the other. */
+export class StyleSheet {
+  /** Whether there was more style than is read: then nobody knows what the rest would hide. */
+  isBeyond = false
+  readonly #byName = new Map<string, Rule[]>()
+  readonly #steps: Steps
+  #rules = 0
+  #length = 0
+
+  constructor(steps: Steps) {
+    this.#steps = steps
+  }
+
+  get isEmpty(): boolean {
+    return this.#rules === 0
+  }
+
+  add(css: string): void {
+    this.#length += css.length
+    if (this.#length > maxStyle) this.isBeyond = true
+    else {
+      const tokens = readTokens(css)
+      this.#readRules(tokens, 0, tokens.length, {
+        depth: 0,
+        isLayered: false,
+        nested: null,
+        declarations: [],
+      })
+    }
+  }
+
+  /** Those that match the element, those that win last. */
+  rulesOf(element: Element): MatchedRule[] {
+    const keys = ['*', element.name]
+    const id = element.attributes.get('id')
+    if (id !== undefined) keys.push(`#${this.#fold(id)}`)
+    if (element.attributes.has('class'))
+      for (const name of classesOf(element, this.#steps)) keys.push(`.${name}`)
+    const matched: MatchedRule[] = []
+    for (const key of keys) {
+      for (const rule of this.#byName.get(key) ?? []) {
+        const match = matchSelector(rule.selector, element, this.#steps)
+        if (match !== false) matched.push({ rule, match })
+      }
+    }
+    return matched.sort(byWeight)
+  }
+
+  #fold(name: string): string {
+    return this.#steps.isFolded ? name.toLowerCase() : name
+  }
+
+  /** CSS Syntax Level 3, 5.4.4: rules and, in a rule, declarations. */
+  #readRules(tokens: CssToken[], from: number, to: number, block: Block): void {
+    if (block.depth > deepest) this.isBeyond = true
+    for (let at = from; at < to && !this.isBeyond; ) {
+      const { kind } = tokens[at]!
+      const isFiller = kind === kinds.WhiteSpace || kind === kinds.Semicolon
+      if (isFiller || kind === kinds.CDO || kind === kinds.CDC) at++
+      else if (kind === kinds.AtKeyword) at = this.#readAtRule(tokens, at, to, block)
+      else
+        at = (block.nested && declarationEnd(tokens, at, to, block)) ?? this.#readRule(tokens, at, to, block)
+    }
+  }
+
+  #readRule(tokens: CssToken[], from: number, to: number, block: Block): number {
+    const open = preludeEnd(tokens, from, to, block.nested === null ? blocks : statements)
+    if (open >= to || tokens[open]!.kind !== kinds.LeftCurlyBracket) return open + 1
+    const end = Math.min(tokens[open]!.close, to)
+    const selectors = readSelectors(tokens, from, open, block.nested)
+    if (selectors !== null) this.#readBlock(tokens, open + 1, end, { ...block, nested: selectors })
+    return end + 1
+  }
+
+  #readBlock(tokens: CssToken[], from: number, to: number, outer: Block): void {
+    const block = { ...outer, depth: outer.depth + 1, declarations: [] }
+    const order = this.#rules
+    this.#readRules(tokens, from, to, block)
+    if (block.declarations.length === 0) return
+    for (const selector of block.nested ?? [])
+      this.#addRule({ selector, declarations: block.declarations, order, isLayered: block.isLayered })
+  }
+
+  #addRule(rule: Rule): void {
+    if (++this.#rules > maxRules) this.isBeyond = true
+    const key = this.#keyOf(rule.selector)
+    const rules = this.#byName.get(key)
+    if (rules) rules.push(rule)
+    else this.#byName.set(key, [rule])
+  }
+
+  #keyOf({ name, tests }: Selector): string {
+    for (const test of tests) {
+      if (test.on === 'id') return `#${this.#fold(test.name)}`
+      if (test.on === 'class') return `.${this.#fold(test.name)}`
+    }
+    return name ?? '*'
+  }
+
+  #readAtRule(tokens: CssToken[], from: number, to: number, block: Block): number {
+    const open = preludeEnd(tokens, from + 1, to, statements)
+    if (open >= to || tokens[open]!.kind !== kinds.LeftCurlyBracket) return open + 1
+    const end = Math.min(tokens[open]!.close, to)
+    const name = tokens[from]!.text.toLowerCase()
+    const inner = { ...block, isLayered: block.isLayered || name === 'layer' }
+    const isTaken =
+      name === 'layer' ||
+      (name === 'media' && holdsMedia(tokens, from + 1, open)) ||
+      (name === 'supports' && !writtenValue(tokens, from + 1, open).startsWith('not'))
+    if (isTaken && block.nested === null)
+      this.#readRules(tokens, open + 1, end, { ...inner, depth: block.depth + 1 })
+    else if (isTaken) this.#readBlock(tokens, open + 1, end, inner)
+    return end + 1
+  }
+}
+
+interface Block {
+  depth: number
+  isLayered: boolean
+  /** The selectors of the rule that this is the block of; null outside of rules. */
+  nested: Selector[] | null
+  declarations: Declaration[]
+}
+
+function byWeight({ rule: one }: MatchedRule, { rule: other }: MatchedRule): number {
+  if (one.isLayered !== other.isLayered) return one.isLayered ? -1 : 1
+  return one.selector.specificity - other.selector.specificity || one.order - other.order
+}
+
+const blocks = [kinds.LeftCurlyBracket]
+/** What a `;` ends before it has a block. */
+const statements = [kinds.LeftCurlyBracket, kinds.Semicolon]
+
+/** Where the first token of these kinds is. */
+function preludeEnd(tokens: CssToken[], from: number, to: number, ends: readonly number[]): number {
+  let at = from
+  while (at < to && !ends.includes(tokens[at]!.kind)) at = behind(tokens[at]!, at, to)
+  return at
+}
+
+/** Reads the declaration at `from` into the block; null if it is none, but the beginning of a rule. */
+function declarationEnd(tokens: CssToken[], from: number, to: number, block: Block): number | null {
+  if (tokens[from]!.kind !== kinds.Ident) return null
+  const colon = skipSpace(tokens, from + 1, to)
+  if (colon >= to || tokens[colon]!.kind !== kinds.Colon) return null
+  const isCustom = tokens[from]!.text.startsWith('--')
+  let end = colon + 1
+  for (; end < to && tokens[end]!.kind !== kinds.Semicolon; end = behind(tokens[end]!, end, to))
+    if (tokens[end]!.kind === kinds.LeftCurlyBracket && !isCustom) return null
+  const declaration = readDeclaration(tokens[from]!.text, writtenValue(tokens, colon + 1, end))
+  if (declaration) block.declarations.push(declaration)
+  return end + 1
+}
+
+/** What a `style` attribute declares. */
+export function readInline(css: string): Declaration[] {
+  const tokens = readTokens(css)
+  const block: Block = { depth: 0, isLayered: false, nested: null, declarations: [] }
+  for (let at = 0; at < tokens.length; ) {
+    const end = declarationEnd(tokens, at, tokens.length, block)
+    at = end ?? behindDeclaration(tokens, at)
+  }
+  return block.declarations
+}
+
+/** What is no declaration ends at the next `;`, or with its block, as a rule within another does. */
+function behindDeclaration(tokens: CssToken[], from: number): number {
+  const { kind } = tokens[from]!
+  if (kind === kinds.WhiteSpace || kind === kinds.Semicolon) return from + 1
+  const end = preludeEnd(tokens, from, tokens.length, statements)
+  return end < tokens.length ? behind(tokens[end]!, end, tokens.length) : end
+}
