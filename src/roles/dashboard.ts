@@ -42,13 +42,14 @@ export function createDashboard(
   const { isDevelopment, isSignUpOpen, managedDomain } = settings
   const send = sendOwn.bind(null, { db, clock, acceptance })
   const letterLimits = new LetterLimits({ db, clock, secretBox })
+  const post = new Post({ db, clock, log, managedDomain, letterLimits, limits: ownLimits, sendOwn: send })
   return {
     letterLimits,
     sessions: new Sessions({ db, clock }),
     passwords: new Passwords(),
     guard: new Guard({ db, clock, secretBox }),
-    post: new Post({ db, clock, log, managedDomain, letterLimits, limits: ownLimits, sendOwn: send }),
-    oidc: settings.oidc && new Oidc({ db, clock, log, isSignUpOpen }, settings.oidc),
+    post,
+    oidc: settings.oidc && new Oidc({ db, clock, log, isSignUpOpen, post }, settings.oidc),
     ...{ isDevelopment, isSignUpOpen, pagesFolder, parsePool, defaultLimits: settings.defaultLimits },
     showsCaptured: isDevelopment && settings.delivery === 'capture',
   }

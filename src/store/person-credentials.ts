@@ -35,6 +35,36 @@ export async function confirmPerson(tx: Tx, id: PersonId, at: Date): Promise<voi
   await tx.query('update person set confirmed_at = coalesce(confirmed_at, $2) where id = $1', [id, at])
 }
 
+/** Their address is proved anew by a mailed link. */
+export async function proveAgain(tx: Tx, id: PersonId, at: Date): Promise<void> {
+  await tx.query(
+    'update person set confirmed_at = coalesce(confirmed_at, $2), proved_at = $2 where id = $1',
+    [id, at],
+  )
+}
+
+export interface AddedWays {
+  /** Their names. */
+  passkeys: string[]
+  isIdentityUnlinked: boolean
+}
+
+/** Removes the ways in that were added since the address was last proved. Security: somebody with a stolen session may have. */
+export async function removeAddedWays(tx: Tx, id: PersonId): Promise<AddedWays> {
+  const passkeys = await tx.query<{ name: string }>(
+    `delete from passkey where person_id = $1
+      and created_at > (select coalesce(proved_at, confirmed_at) from person where id = $1)
+    returning name`,
+    [id],
+  )
+  const unlinked = await tx.query(
+    `update person set oidc_issuer = null, oidc_subject = null, oidc_linked_at = null
+    where id = $1 and oidc_linked_at > coalesce(proved_at, confirmed_at) returning id`,
+    [id],
+  )
+  return { passkeys: passkeys.map(({ name }) => name), isIdentityUnlinked: unlinked.length > 0 }
+}
+
 export async function updatePassword(tx: Tx, id: PersonId, passwordHash: string | null): Promise<void> {
   await tx.query('update person set password_hash = $2 where id = $1', [id, passwordHash])
 }
@@ -53,10 +83,15 @@ export async function findPersonBySubject(tx: Tx, issuer: string, subject: strin
 }
 
 /** Links the person to the provider's subject; false where they are linked to one already. */
-export async function linkSubject(tx: Tx, id: PersonId, issuer: string, subject: string): Promise<boolean> {
+export async function linkSubject(
+  tx: Tx,
+  id: PersonId,
+  { issuer, subject, at }: { issuer: string; subject: string; at: Date },
+): Promise<boolean> {
   const rows = await tx.query(
-    `update person set oidc_issuer = $2, oidc_subject = $3 where id = $1 and oidc_subject is null returning id`,
-    [id, issuer, subject],
+    `update person set oidc_issuer = $2, oidc_subject = $3, oidc_linked_at = $4
+    where id = $1 and oidc_subject is null returning id`,
+    [id, issuer, subject, at],
   )
   return rows.length > 0
 }

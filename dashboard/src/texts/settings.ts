@@ -34,6 +34,7 @@ export const settings = {
     unsupported: 'This browser has no passkeys.',
     name: 'Name of the device',
     suggested: 'This device',
+    password: 'Your password',
     add: 'Add a passkey',
     added: 'The passkey is added',
     lastUsed: 'used',

@@ -66,6 +66,19 @@ export function withoutLinks(name: string): string {
     .replaceAll('@', '[at]')
 }
 
+/** After a change of how somebody signs in. The change is a sentence of ours. */
+export function changeLetter(
+  change: string,
+  { at, ip, link }: { at: Date; ip: string; link: string },
+): Letter {
+  return letter('notice', 'A change of how you sign in', [
+    change,
+    `This was at ${timeOf(at)}, from ${ip}. If it was you, nothing needs to be done.`,
+    'If it was not you, choose a new password here. That ends all your sessions:',
+    link,
+  ])
+}
+
 /** Such as 2026-11-25 10:43 UTC. */
 function timeOf(at: Date): string {
   return `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`

@@ -16,6 +16,8 @@ import {
 } from '../../store/person-credentials.ts'
 import { deleteTokens } from '../../store/person-tokens.ts'
 import { recordOwnDeed } from '../audit.ts'
+import { type ChangeSite, mailChange } from './notices.ts'
+import type { Post } from './post.ts'
 
 export interface OidcSettings {
   issuer: string
@@ -30,6 +32,7 @@ interface Deps {
   clock: Clock
   log: Log
   isSignUpOpen: boolean
+  post: Post
 }
 
 /** What an authorization that is under way must come back with; it stays with the browser that began it. */
@@ -87,7 +90,11 @@ export class Oidc {
   }
 
   /** The person that the provider sent back to this address; `sign_in_failed` where it did not, or where nobody may be. */
-  async complete(address: URL, { state, nonce, verifier }: Pending, ip: string): Promise<PersonId> {
+  async complete(
+    address: URL,
+    { state, nonce, verifier }: Pending,
+    { ip, pages }: ChangeSite,
+  ): Promise<PersonId> {
     const { db, clock, log } = this.#deps
     const configuration = await this.#discover()
     const checks = {
@@ -102,9 +109,13 @@ export class Oidc {
         log.warn({ reason: error.message }, 'a sign-in by the identity provider failed')
         throw new ServiceError('sign_in_failed')
       })
-    return await db.transaction((tx) =>
+    const { id, linkedTo } = await db.transaction((tx) =>
       settlePerson(tx, claims, { ip, at: clock.now(), isSignUpOpen: this.#deps.isSignUpOpen }),
     )
+    const change =
+      'An identity provider was linked to your account at Posthorn: who signs in there is you here.'
+    if (linkedTo !== null) await mailChange(this.#deps, linkedTo, change, { ip, pages })
+    return id
   }
 
   async #discover(): Promise<client.Configuration> {
@@ -153,14 +164,17 @@ async function readClaims(
   }
 }
 
-/** Who the provider's subject is here: known, linked by the verified address, or new where people may sign up. */
+/**
+ * The person of the provider's subject: known, linked by the verified address, or new where people may sign up. `linkedTo` is
+ * the address of an account that was there before and is linked now.
+ */
 async function settlePerson(
   tx: Tx,
   { issuer, subject, email, name }: Claims,
   { ip, at, isSignUpOpen }: { ip: string; at: Date; isSignUpOpen: boolean },
-): Promise<PersonId> {
+): Promise<{ id: PersonId; linkedTo: string | null }> {
   const known = await findPersonBySubject(tx, issuer, subject)
-  if (known) return known
+  if (known) return { id: known, linkedTo: null }
   if (email === null)
     throw new ServiceError('sign_in_failed', 'The identity provider has not verified your mail address.')
   const found = await findPersonByEmail(tx, email)
@@ -170,11 +184,11 @@ async function settlePerson(
       'There is no account for this address, and sign-up is by invitation.',
     )
   const person = found ?? (await addPerson(tx, { email, name: name ?? email, at }))
-  if (!(await linkSubject(tx, person.id, issuer, subject)))
+  if (!(await linkSubject(tx, person.id, { issuer, subject, at })))
     throw new ServiceError('sign_in_failed', 'The account is linked to another identity.')
   if (!person.confirmedAt) await proveAddress(tx, person, at)
   await recordOwnDeed(tx, person, ip, { action: 'identity.linked', detail: { issuer }, at })
-  return person.id
+  return { id: person.id, linkedTo: found ? email : null }
 }
 
 async function addPerson(

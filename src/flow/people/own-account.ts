@@ -12,7 +12,9 @@ import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'
 import { networkOf } from './network.ts'
+import { type ChangeSite, mailChange } from './notices.ts'
 import type { Passwords } from './passwords.ts'
+import type { Post } from './post.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -33,8 +35,8 @@ export async function renamePerson(
 
 /** Changes the password, for who knows the present one where there is one. All other sessions and mailed links end. */
 export async function changePassword(
-  deps: Deps & { guard: Guard; passwords: Passwords },
-  { personId, sessionId, ip }: { personId: PersonId; sessionId: SessionId; ip: string },
+  deps: Deps & { guard: Guard; passwords: Passwords; post: Post },
+  { personId, sessionId, ip, pages }: { personId: PersonId; sessionId: SessionId } & ChangeSite,
   { current, password }: { current?: string; password: string },
 ): Promise<void> {
   const { db, clock, passwords } = deps
@@ -52,11 +54,12 @@ export async function changePassword(
     await endSessions(tx, personId, sessionId, at)
     await recordOwnDeed(tx, before, ip, { action: 'password.changed', at })
   })
+  await mailChange(deps, before.email, 'Your password at Posthorn was changed.', { ip, pages })
   await untilKnownEverywhere()
 }
 
 /** Security: who finds a session open, or has stolen it, may not try passwords through it. */
-async function requireCurrent(
+export async function requireCurrent(
   { guard, passwords }: { guard: Guard; passwords: Passwords },
   { email, passwordHash, ip }: { email: string; passwordHash: string | null; ip: string },
   current: string | undefined,

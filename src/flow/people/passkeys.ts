@@ -23,6 +23,8 @@ import { lockPerson } from '../../store/person-credentials.ts'
 import { recordOwnDeed } from '../audit.ts'
 import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'
+import { type ChangeSite, mailChange } from './notices.ts'
+import type { Post } from './post.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -63,10 +65,10 @@ export async function offerRegistration(
 
 /** Keeps the passkey that the browser made for the challenge. */
 export async function addPasskey(
-  { db, clock }: Deps,
+  { db, clock, post }: Deps & { post: Post },
   person: Person,
   { name: givenName, response, challenge }: { name: string; response: object; challenge: string },
-  { site, ip }: { site: Site; ip: string },
+  { site, ip, pages }: { site: Site } & ChangeSite,
 ): Promise<PasskeyRow> {
   const name = requireName(givenName)
   const made = await readMade(response, challenge, site)
@@ -86,6 +88,8 @@ export async function addPasskey(
       throw new ServiceError('address_taken', 'This passkey is known already.')
     throw error
   }
+  const change = 'A passkey was added to your account at Posthorn: it signs in without a password.'
+  await mailChange({ clock, post }, person.email, change, { ip, pages })
   return { ...row, lastUsedAt: null }
 }
 
@@ -106,16 +110,18 @@ async function readMade(response: object, challenge: string, { origin, host }: S
 }
 
 export async function removePasskey(
-  { db, clock }: Deps,
+  { db, clock, post }: Deps & { post: Post },
   person: Pick<Person, 'id' | 'email'>,
   id: string,
-  ip: string,
+  { ip, pages }: ChangeSite,
 ): Promise<void> {
   await db.transaction(async (tx) => {
     const name = await deletePasskey(tx, person.id, id)
     if (name === null) throw new ServiceError('not_found', 'There is no such passkey.')
     await recordOwnDeed(tx, person, ip, { action: 'passkey.removed', subject: name, at: clock.now() })
   })
+  const change = 'A passkey of your account at Posthorn was removed.'
+  await mailChange({ clock, post }, person.email, change, { ip, pages })
 }
 
 /** What a browser needs to sign in with whatever passkey it has for this site. */

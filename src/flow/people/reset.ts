@@ -1,10 +1,17 @@
 // A new password for who has lost theirs: a link by mail, whose use ends every session there was.
 import type { Clock } from '../../base/clock.ts'
+import { counted } from '../../base/counted.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { PersonId } from '../../base/ids.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { confirmPerson, lockPerson, updatePassword } from '../../store/person-credentials.ts'
+import {
+  type AddedWays,
+  lockPerson,
+  proveAgain,
+  removeAddedWays,
+  updatePassword,
+} from '../../store/person-credentials.ts'
 import { deleteTokens, findToken, insertToken, takeToken } from '../../store/person-tokens.ts'
 import { endSessions } from '../../store/sessions.ts'
 import { recordOwnDeed } from '../audit.ts'
@@ -12,6 +19,7 @@ import { untilKnownEverywhere } from '../known-everywhere.ts'
 import type { Guard } from './guard.ts'
 import { resetLetter } from './letters.ts'
 import { networkOf } from './network.ts'
+import { type ChangeSite, mailChange } from './notices.ts'
 import type { Passwords } from './passwords.ts'
 import type { Post } from './post.ts'
 import type { PageAddress } from './sign-up.ts'
@@ -42,11 +50,14 @@ export async function askReset(
   await post.send(email, resetLetter(`${pages}/reset#${token}`))
 }
 
-/** Sets the password of the person behind the link, who has proved the address by it; all their sessions end. */
+/**
+ * Sets the password of the person behind the link, who has proved the address by it. All their sessions end, and so does every
+ * way in that was added since the address was last proved.
+ */
 export async function completeReset(
-  deps: { db: Db; clock: Clock; guard: Guard; passwords: Passwords },
+  deps: { db: Db; clock: Clock; guard: Guard; passwords: Passwords; post: Post },
   { token, password }: { token: string; password: string },
-  ip: string,
+  { ip, pages }: ChangeSite,
 ): Promise<PersonId> {
   const { db, clock, guard, passwords } = deps
   const hash = hashToken(token)
@@ -58,6 +69,7 @@ export async function completeReset(
   const passwordHash = await passwords.hashOnce(hash, networkOf(ip), password)
   const person = await db.transaction((tx) => takeReset(tx, { hash, passwordHash, ip, at: clock.now() }))
   await guard.passed(person.email, ip)
+  await mailChange(deps, person.email, changeOf(person.removed), { ip, pages })
   await untilKnownEverywhere()
   return person.id
 }
@@ -65,15 +77,28 @@ export async function completeReset(
 async function takeReset(
   tx: Tx,
   { hash, passwordHash, ip, at }: { hash: Buffer; passwordHash: string; ip: string; at: Date },
-): Promise<{ id: PersonId; email: string }> {
+): Promise<{ id: PersonId; email: string; removed: AddedWays }> {
   const taken = await takeToken(tx, hash, 'reset', at)
   const person = taken?.personId ? await lockPerson(tx, taken.personId) : null
   if (!person) throw new ServiceError('link_expired')
   await updatePassword(tx, person.id, passwordHash)
-  await confirmPerson(tx, person.id, at)
+  const removed = await removeAddedWays(tx, person.id)
+  await proveAgain(tx, person.id, at)
   await deleteTokens(tx, person.id, 'reset')
   await deleteTokens(tx, person.id, 'confirm')
   await endSessions(tx, person.id, null, at)
   await recordOwnDeed(tx, person, ip, { action: 'password.changed', detail: { by: 'reset' }, at })
-  return person
+  for (const subject of removed.passkeys)
+    await recordOwnDeed(tx, person, ip, { action: 'passkey.removed', subject, at })
+  return { id: person.id, email: person.email, removed }
+}
+
+function changeOf({ passkeys, isIdentityUnlinked }: AddedWays): string {
+  const ways = [
+    ...(passkeys.length > 0 ? [counted(passkeys.length, 'passkey')] : []),
+    ...(isIdentityUnlinked ? ['the link to the identity provider'] : []),
+  ]
+  const chosen = 'A new password was chosen for your account at Posthorn, and all sessions ended.'
+  if (ways.length === 0) return chosen
+  return `${chosen} Removed, because added since you last proved this address: ${ways.join(' and ')}. Add again what is yours.`
 }

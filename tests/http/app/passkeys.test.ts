@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Authenticator } from '../../support/authenticator.ts'
 import { setStage } from '../stage.ts'
-import { enterAs, type Session, Visitor } from './visitor.ts'
+import { enterAs, lastToken, lettersTo, password, type Session, Visitor } from './visitor.ts'
 
 const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
 const origin = stage.base
@@ -157,4 +157,43 @@ test('passkeys that come and go stand in the audit log of every organization of 
       ['passkey.added', 'Telephone'],
     ],
   )
+})
+
+test('after five minutes a passkey needs the password; each change is mailed; a reset ends what was added', async () => {
+  const ada = await enterAs(stage)
+  const { email } = ada.session!.person
+  const begin = (body: object) => ada.post<{ error?: string }>('/passkeys/registration', body)
+  assert.equal((await begin({})).status, 200)
+  stage.clock.advance(5 * 60_000 + 1)
+  assert.equal((await begin({})).body.error, 'sign_in_failed')
+  assert.equal((await begin({ password: 'not the password' })).body.error, 'sign_in_failed')
+  const authenticator = new Authenticator()
+  const add = async () => {
+    const response = authenticator.create((await begin({ password })).body as never, origin)
+    return await ada.want<{ id: string }>('/passkeys', {
+      ...{ method: 'POST', status: 201, body: { name: 'Laptop', response } },
+    })
+  }
+  const lastLetter = async () => (await lettersTo(stage, email)).at(-1)!
+  const { id } = await add()
+  assert.equal((await lastLetter()).subject, 'A change of how you sign in')
+  assert.match((await lastLetter()).text, /^A passkey was added to your account/)
+  await ada.want(`/passkeys/${id}`, { method: 'DELETE', status: 204 })
+  assert.match((await lastLetter()).text, /^A passkey of your account at Posthorn was removed/)
+  // Signing in by a passkey is as good as the password.
+  await add()
+  const again = new Visitor(stage)
+  assert.equal((await signIn(again, authenticator)).status, 200)
+  await again.reload()
+  assert.equal((await again.post('/passkeys/registration', {})).status, 200)
+
+  await ada.post('/resets', { email })
+  const token = await lastToken(stage, email)
+  await ada.enter('/resets/complete', { token, password: 'staple battery horse correct' })
+  assert.match(
+    (await lastLetter()).text,
+    /^A new password was chosen .* last proved this address: 1 passkey\./,
+  )
+  assert.deepEqual((await ada.want<Passkeys>('/passkeys')).passkeys, [])
+  assert.equal((await signIn(new Visitor(stage), authenticator)).body.error, 'sign_in_failed')
 })

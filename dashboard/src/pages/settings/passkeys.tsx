@@ -12,11 +12,14 @@ import { Loaded } from '../../parts/loaded.tsx'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Time } from '../../parts/time.tsx'
 import { toast } from '../../parts/toasts.ts'
+import { useSession } from '../../shell/session.ts'
 import { settings } from '../../texts/settings.ts'
 import { makePasskey } from '../access/passkey.ts'
 
 const texts = settings.passkeys
 const queryKey = ['passkeys']
+/** A younger session needs no password to add a passkey; the server asks for it a little later. */
+const recentMs = 4 * 60_000
 type Passkey = Schemas['Passkey']
 
 export function Passkeys() {
@@ -43,14 +46,20 @@ export function Passkeys() {
 
 function Add() {
   const queries = useQueryClient()
+  const { person, createdAt } = useSession()
   const [name, setName] = useState(texts.suggested)
+  const [password, setPassword] = useState('')
+  const asksPassword = person.hasPassword && Date.now() - Date.parse(createdAt) > recentMs
   const { mutate, isPending, error } = useMutation({
     mutationFn: async () => {
-      const response = await makePasskey(await read(api.POST('/v1/passkeys/registration', { body: {} })))
+      const response = await makePasskey(
+        await read(api.POST('/v1/passkeys/registration', { body: asksPassword ? { password } : {} })),
+      )
       return response && read(api.POST('/v1/passkeys', { body: { name, response } }))
     },
     onSuccess: async (passkey) => {
       if (!passkey) return
+      setPassword('')
       toast(texts.added)
       await queries.invalidateQueries({ queryKey })
     },
@@ -73,6 +82,19 @@ function Add() {
             onChange={(event) => setName(event.target.value)}
           />
         </div>
+        {asksPassword && (
+          <div className="min-w-56 flex-1">
+            <TextField
+              label={texts.password}
+              type="password"
+              autoComplete="current-password"
+              value={password}
+              required
+              maxLength={200}
+              onChange={(event) => setPassword(event.target.value)}
+            />
+          </div>
+        )}
         <Button type="submit" icon={Fingerprint} busy={isPending}>
           {texts.add}
         </Button>

@@ -132,13 +132,16 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
           summary: 'Set a new password by its link, and sign in',
         },
         description:
-          'All sessions that there were end. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
+          'All sessions that there were end, and so do passkeys and identities that were added since the address was last proved. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
         body: ResetCompletion.ref,
         response: { 200: SessionView.ref },
       },
     },
     async (request, reply) => {
-      const personId = await completeReset(deps, request.body, addressOf(request))
+      const personId = await completeReset(deps, request.body, {
+        ip: addressOf(request),
+        pages: pagesOf(deps, request),
+      })
       return await signIn(deps, request, reply, { personId, way: 'reset' })
     },
   )

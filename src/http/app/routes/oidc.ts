@@ -59,7 +59,10 @@ async function complete(
   const search = request.url.indexOf('?')
   const query = search === -1 ? '' : request.url.slice(search)
   const address = new URL(`${pagesOf(deps, request)}${callbackPath}${query}`)
-  const personId = await oidc.complete(address, pending, addressOf(request))
+  const personId = await oidc.complete(address, pending, {
+    ip: addressOf(request),
+    pages: pagesOf(deps, request),
+  })
   await signIn(deps, request, reply, { personId, way: 'identity' })
 }
 

@@ -9,11 +9,19 @@ import {
   removePasskey,
   signInByPasskey,
 } from '../../../flow/people/passkeys.ts'
+import { requireRecentProof } from '../../../flow/people/recent-proof.ts'
 import { listPasskeys, type PasskeyRow } from '../../../store/passkeys.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { Nothing, Uuid } from '../../schemas/scalars.ts'
-import { addressOf, siteOf } from '../asking.ts'
-import { NewPasskey, Passkey, PasskeyAnswer, PasskeyList, WebAuthnOptions } from '../schemas/people.ts'
+import { addressOf, pagesOf, siteOf } from '../asking.ts'
+import {
+  NewPasskey,
+  Passkey,
+  PasskeyAnswer,
+  PasskeyBeginning,
+  PasskeyList,
+  WebAuthnOptions,
+} from '../schemas/people.ts'
 import { SessionView } from '../schemas/session.ts'
 import { SealedCookie } from '../sealed-cookie.ts'
 import { signIn } from '../sign-in.ts'
@@ -110,14 +118,18 @@ function addRegistration(api: Api, deps: AppDeps, challenges: SealedCookie<Chall
   api.post(
     '/v1/passkeys/registration',
     {
-      config: { session: 'person' },
+      config: { session: 'person', refusals: ['sign_in_failed', 'too_many_attempts'] },
       schema: {
         ...{ operationId: 'beginPasskey', tags, summary: 'Begin to make a passkey', querystring: Nothing },
-        ...{ body: Nothing, response: { 200: WebAuthnOptions.ref } },
+        description:
+          'Needs the password if you signed in more than five minutes ago; without a password, sign in again first.',
+        ...{ body: PasskeyBeginning.ref, response: { 200: WebAuthnOptions.ref } },
       },
     },
     async (request, reply) => {
-      const { person } = request.signedIn
+      const { person, session } = request.signedIn
+      const who = { personId: person.id, signedInAt: session.createdAt, ip: addressOf(request) }
+      await requireRecentProof(deps, who, request.body.password)
       const options = await offerRegistration(deps, person, siteOf(request))
       challenges.set(reply, { challenge: options.challenge, personId: person.id })
       return options
@@ -138,7 +150,7 @@ function addCreate(api: Api, deps: AppDeps, challenges: SealedCookie<Challenge>)
     async (request, reply) => {
       const { person } = request.signedIn
       const challenge = takeChallenge(challenges, request, reply, person.id)
-      const where = { site: siteOf(request), ip: addressOf(request) }
+      const where = { site: siteOf(request), ...changeSiteOf(deps, request) }
       const row = await addPasskey(deps, person, { ...request.body, challenge }, where)
       return reply.code(201).send(present(row))
     },
@@ -159,10 +171,19 @@ function addRemove(api: Api, deps: AppDeps): void {
       },
     },
     async (request, reply) => {
-      await removePasskey(deps, request.signedIn.person, request.params.passkeyId, addressOf(request))
+      await removePasskey(
+        deps,
+        request.signedIn.person,
+        request.params.passkeyId,
+        changeSiteOf(deps, request),
+      )
       return reply.code(204).send()
     },
   )
+}
+
+function changeSiteOf(deps: AppDeps, request: FastifyRequest) {
+  return { ip: addressOf(request), pages: pagesOf(deps, request) }
 }
 
 function present({ id, name, createdAt, lastUsedAt }: PasskeyRow) {

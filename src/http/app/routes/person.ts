@@ -2,7 +2,7 @@
 import { changePassword, renamePerson } from '../../../flow/people/own-account.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { Nothing } from '../../schemas/scalars.ts'
-import { addressOf } from '../asking.ts'
+import { addressOf, pagesOf } from '../asking.ts'
 import { PasswordChange, PersonChange } from '../schemas/people.ts'
 import { SessionView } from '../schemas/session.ts'
 import { showSession } from '../sign-in.ts'
@@ -39,7 +39,12 @@ export function personRoutes(api: Api, deps: AppDeps): void {
     },
     async (request, reply) => {
       const { person, session } = request.signedIn
-      const who = { personId: person.id, sessionId: session.id, ip: addressOf(request) }
+      const who = {
+        personId: person.id,
+        sessionId: session.id,
+        ip: addressOf(request),
+        pages: pagesOf(deps, request),
+      }
       await changePassword(deps, who, request.body)
       return reply.code(204).send()
     },

@@ -164,6 +164,23 @@ const response = Type.Unsafe<object>({
   description: 'What the browser made of the options, as JSON.',
 })
 
+export const PasskeyBeginning = component(
+  'PasskeyBeginning',
+  Type.Object(
+    {
+      password: Type.Optional({
+        ...givenPassword,
+        description: 'Yours, if you signed in more than five minutes ago.',
+      }),
+    },
+    {
+      additionalProperties: false,
+      description: 'Proof that it is you.',
+      examples: [{ password: 'correct horse battery staple' }],
+    },
+  ),
+)
+
 export const NewPasskey = component(
   'NewPasskey',
   Type.Object(
@@ -192,5 +209,5 @@ export const PasskeyAnswer = component(
 
 export const peopleComponents = [
   ...[Access, NewPerson, Mailed, Credentials, ResetRequest, ResetCompletion, PersonChange, PasswordChange],
-  ...[Passkey, PasskeyList, WebAuthnOptions, NewPasskey, PasskeyAnswer],
+  ...[Passkey, PasskeyList, WebAuthnOptions, PasskeyBeginning, NewPasskey, PasskeyAnswer],
 ].map(({ definition }) => definition)

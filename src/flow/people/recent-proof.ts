@@ -1,0 +1,30 @@
+// Proof that a session is in its owner's hands: a sign-in of the last minutes, or the password.
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import type { PersonId } from '../../base/ids.ts'
+import type { Db } from '../../postgres/db.ts'
+import { findPerson } from '../../store/people.ts'
+import type { Guard } from './guard.ts'
+import { requireCurrent } from './own-account.ts'
+import type { Passwords } from './passwords.ts'
+
+const recentMs = 5 * 60_000
+
+/**
+ * Refuses with `sign_in_failed` if the session is older than five minutes and the password is not given. Security: somebody
+ * who has stolen a session must not add a way in of their own, which would outlast the session.
+ */
+export async function requireRecentProof(
+  deps: { db: Db; clock: Clock; guard: Guard; passwords: Passwords },
+  { personId, signedInAt, ip }: { personId: PersonId; signedInAt: Date; ip: string },
+  password: string | undefined,
+): Promise<void> {
+  if (deps.clock.nowMs() - signedInAt.getTime() < recentMs) return
+  const person = await findPerson(deps.db, personId)
+  if (password === undefined || !person?.passwordHash)
+    throw new ServiceError(
+      'sign_in_failed',
+      'You signed in more than five minutes ago. Give your password, or sign in again.',
+    )
+  await requireCurrent(deps, { ...person, ip }, password)
+}
