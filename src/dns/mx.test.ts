@@ -1,6 +1,6 @@
 // Finding mail servers against a DNS server of our own, faults included.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, type TestContext, test } from 'node:test'
 import { DnsServer } from '../../tests/support/dns-server.ts'
 import { until } from '../../tests/support/until.ts'
 import { Clock } from '../base/clock.ts'
@@ -313,7 +313,7 @@ test('nobody waits for the look-up of another asker, which may wait for its shar
   assert.equal(hasAnswered, false)
 })
 
-const remembered: [string, number, number][] = [
+const remembered: [domain: string, laterMs: number, questions: number, absenceSeconds?: number][] = [
   ['short.example', 9_000, 0],
   ['short.example', 11_000, 3],
   ['fleeting.example', 0, 3],
@@ -324,10 +324,27 @@ const remembered: [string, number, number][] = [
   ['null.example', 59_000, 0],
   ['null.example', 61_000, 1],
   ['broken.example', 0, 1],
+  ['missing.example', 0, 1],
+  ['missing.example', 29_000, 0, 30],
+  ['missing.example', 31_000, 1, 30],
+  ['missing.example', 59_000, 0, 3_600],
+  ['missing.example', 61_000, 1, 3_600],
+  ['dangling.example', 0, 3],
+  ['dangling.example', 29_000, 0, 30],
+  ['dangling.example', 31_000, 3, 30],
 ]
 
-for (const [domain, laterMs, questions] of remembered) {
-  test(`${domain} costs ${questions} questions again after ${laterMs} ms`, async () => {
+/** Absences come with a SOA for so long. */
+function setAbsence(t: TestContext, seconds: number | undefined): void {
+  server.soa = seconds ? { zone: 'example', ttlSeconds: seconds, minimumSeconds: seconds } : null
+  t.after(() => {
+    server.soa = null
+  })
+}
+
+for (const [domain, laterMs, questions, absenceSeconds] of remembered) {
+  test(`${domain} costs ${questions} questions again after ${laterMs} ms${absenceSeconds ? `, absent for ${absenceSeconds} s` : ''}`, async (t) => {
+    setAbsence(t, absenceSeconds)
     const clock = new Clock()
     const remembering = finder({ clock })
     await remembering.find(domain)
@@ -340,7 +357,8 @@ for (const [domain, laterMs, questions] of remembered) {
   })
 }
 
-test('as many domains are remembered as allowed, the newest', async () => {
+test('as many domains are remembered as allowed, the newest', async (t) => {
+  setAbsence(t, 60)
   const remembering = finder({ maxCached: 2 })
   for (const domain of ['plain.example', 'null.example', 'missing.example']) await remembering.find(domain)
   const before = server.asked.length

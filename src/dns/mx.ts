@@ -152,13 +152,13 @@ async function resolveHops(
   const asking: Bounded = { ...asked, queries: { left: maxQueries }, ...(timeoutMs && { timeoutMs }) }
   const answer = await options.resolver.resolve('MX', domain, asking)
   if (answer.status === 'temporary') return temporary(answer.reason)
-  if (answer.status === 'nxdomain') return nothing({ status: 'domain_not_found' })
+  if (answer.status === 'nxdomain') return nothing({ status: 'domain_not_found' }, answer.ttlSeconds)
   // RFC 5321 5.1: without MX records the domain is its own mail server, with preference 0.
   if (answer.status === 'nodata')
     return findHosts(options, [{ exchange: domain, preference: 0 }], answer, asking)
   const named = answer.records.filter(({ exchange }) => exchange !== '')
   // RFC 7505 3: a single MX of "." says that the domain takes no mail.
-  if (named.length === 0) return nothing({ status: 'null_mx' })
+  if (named.length === 0) return nothing({ status: 'null_mx' }, answer.ttlSeconds)
   // Shuffled before the cut as well, so that of many equal ones each has its day.
   return findHosts(options, shuffle(named, random), answer, asking)
 }
@@ -167,6 +167,8 @@ async function resolveHops(
 interface Search {
   hosts: Host[]
   ttlSeconds: number
+  /** How long what the address look-ups said may be remembered if it leads nowhere. */
+  noneTtlSeconds: number
   /** Why one of them could not be looked up now. */
   unknown: string | null
   /** One of them has only addresses that must not be reached. */
@@ -186,7 +188,8 @@ async function findHosts(
 ): Promise<Found> {
   const startedMs = performance.now()
   const search: Search = {
-    ...{ hosts: [], ttlSeconds, unknown: null, isRefused: false, isOwn: false, room: maxAddresses },
+    ...{ hosts: [], ttlSeconds, noneTtlSeconds: ttlSeconds, unknown: null },
+    ...{ isRefused: false, isOwn: false, room: maxAddresses },
   }
   let asked = 0
   while (asked < exchanges.length && !search.isOwn && search.room > 0) {
@@ -210,7 +213,7 @@ async function findHosts(
   const reason = search.isRefused
     ? 'its mail servers have no public address'
     : 'its mail servers have no address'
-  return nothing({ status: 'no_address', reason })
+  return nothing({ status: 'no_address', reason }, search.noneTtlSeconds)
 }
 
 async function resolveSome(
@@ -221,7 +224,8 @@ async function resolveSome(
 ): Promise<void> {
   const resolved = await Promise.all(
     exchanges.map(async ({ exchange, preference }) => {
-      const { records, temporaryReason } = await findAddressRecords(resolver, exchange, asking)
+      const { records, ttlSeconds, temporaryReason } = await findAddressRecords(resolver, exchange, asking)
+      search.noneTtlSeconds = Math.min(search.noneTtlSeconds, ttlSeconds)
       const isOurs = await isOwn(
         exchange,
         records.map(({ address }) => address),
@@ -246,7 +250,7 @@ async function resolveSome(
   search.hosts = search.hosts.filter(({ preference }) => preference < ours.preference)
 }
 
-/** The addresses of a name in the order to try them, and why some of them cannot be known now. */
+/** The addresses of a name in the order to try them, how long both answers hold, and why some cannot be known now. */
 export async function findAddressRecords(
   resolver: Pick<Resolver, 'resolve'>,
   name: string,
@@ -265,8 +269,13 @@ export async function findAddressRecords(
   ])
   return {
     records: records.flat().filter((record) => record !== undefined),
+    ttlSeconds: Math.min(...answers.map(ttlOf)),
     temporaryReason: failed ? failed.reason : null,
   }
+}
+
+function ttlOf(answer: DnsAnswer<unknown>): number {
+  return answer.status === 'temporary' ? 0 : (answer.ttlSeconds ?? 0)
 }
 
 function recordsOf(answer: DnsAnswer<DnsRecords['A']>): DnsRecords['A'][] {
@@ -279,8 +288,9 @@ function temporary(reason: string): Found {
 
 const tookTooLong = temporary('DNS took too long')
 
-function nothing(hops: Hops): Found {
-  return { hops, cacheMs: noneFoundCacheMs }
+// RFC 2308 5: an absence without a SOA has no TTL, and is not remembered.
+function nothing(hops: Hops, ttlSeconds = 0): Found {
+  return { hops, cacheMs: Math.min(ttlSeconds * 1000, noneFoundCacheMs) }
 }
 
 // RFC 5321 5.1: hosts of equal preference are tried in random order, to spread the load.
