@@ -147,7 +147,9 @@ function eachLimit(change: string, earlier: Partial<Limits> = {}): Partial<Limit
 }
 
 function describe({ limits, ...row }: OrganizationRow): string {
-  const cells = Object.entries(limits).map(([name, value]) => [`  ${name}`, String(value)])
+  // PostgreSQL keeps the members of a jsonb object by the length of their names.
+  const names = (Object.keys(defaultLimits) as (keyof Limits)[]).filter((name) => name in limits)
+  const cells = names.map((name) => [`  ${name}`, String(limits[name])])
   return [`${row.id}  ${row.name}  ${row.status}`, table(['  LIMIT', 'VALUE'], cells)].join('\n')
 }
 

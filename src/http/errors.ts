@@ -47,7 +47,7 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   sender_not_allowed: [403, 'The sender is not on a domain of the organization that is proved for sending.'],
   managed_allowance_exhausted: [
     403,
-    'All inboxes allowed on the managed domain, for life, have been opened. The operator can raise managedStarter.',
+    'All inboxes allowed on the managed domain, for life, have been opened. Open inboxes on a domain of your own, or ask the operator for more.',
   ],
   limit_reached: [403, 'The organization has reached this limit.'],
   not_found: [404, 'There is no such resource.'],

@@ -179,6 +179,8 @@ test('a running service', async (t) => {
     const renamed = await posthorn.cli(['org', 'rename', organization.id, '  Ada & Söhne '])
     assert.equal(renamed['name'], 'Ada & Söhne')
     assert.equal((await posthorn.cli(['org', 'show', organization.id]))['name'], 'Ada & Söhne')
+    const { stdout } = await attempt(['org', 'show', organization.id])
+    assert.match(stdout, /^ +messagesPerMinute +\d+\n +messagesPerDay +\d+\n +recipientsPerDay +\d+\n/m)
   })
 
   await t.test(

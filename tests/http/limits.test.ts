@@ -403,3 +403,14 @@ test('check 73: idempotency keys of 7, 8, 200 and 201 characters, for every oper
       if (answer.status === 400) assert.equal(answer.body.error, 'invalid_idempotency_key')
     })
 })
+
+test('an organization past a limit that was lowered is told what it has and what it may have', async () => {
+  const { api, organizationId } = await stage.createCaller({ limits: { inboxes: 2 } })
+  for (const _ of [1, 2]) await api.createInbox()
+  await stage.db.query(`update organization set limits = limits || '{"inboxes":1}' where id = $1`, [
+    organizationId,
+  ])
+  const { status, body } = await api.call('/v1/inboxes', { method: 'POST', body: {} })
+  assert.deepEqual([status, body.error], [403, 'limit_reached'])
+  assert.equal(body.message, 'The organization has 2 inboxes. Its limit is 1.')
+})

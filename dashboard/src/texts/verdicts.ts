@@ -2,6 +2,7 @@
 export const verdicts = {
   proved: (domain: string) => `Sent by ${domain}, proved`,
   notProved: (domain: string, why: string) => `Not proved to be from ${domain}: ${why}`,
+  unprovable: (domain: string) => `From ${domain}, a name for development that DNS cannot prove`,
   why: {
     fail: 'the checks that the domain asks for have failed',
     none: 'the domain has no rule (DMARC) to check it by',

@@ -60,7 +60,7 @@ async function requireFree(
   if (count >= limit)
     throw new ServiceError(
       'limit_reached',
-      `The organization has ${counted(count, 'domain')}, which is its limit.`,
+      `The organization has ${counted(count, 'domain')}. Its limit is ${limit}.`,
     )
   const isManaged = name === managedDomain || name.endsWith(`.${managedDomain}`)
   if (isManaged || (await isProvedByAnother(db, organizationId, name))) throw new ServiceError('domain_taken')

@@ -1,6 +1,7 @@
 // Customers' endpoints: made, changed, given new secrets, tested, replayed, deleted. A secret leaves once.
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
+import { counted } from '../../base/counted.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newId, newUuid } from '../../base/ids.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
@@ -63,10 +64,11 @@ export async function openWebhook(
     await requireSealingKey(tx, secretBox)
     const organization = await lockOrganization(tx, caller.organizationId)
     const count = await countWebhooks(tx, caller.organizationId)
-    if (count >= organization!.limits.webhookEndpoints)
+    const { webhookEndpoints } = organization!.limits
+    if (count >= webhookEndpoints)
       throw new ServiceError(
         'limit_reached',
-        `The organization has ${count} webhook endpoints, which is its limit.`,
+        `The organization has ${counted(count, 'webhook endpoint')}. Its limit is ${webhookEndpoints}.`,
       )
     await insertWebhook(tx, webhook, sealSigningSecret(secretBox, webhook.id, secret))
     await record(tx, caller, webhook, { action: 'webhook.created', at })

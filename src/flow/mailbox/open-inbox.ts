@@ -88,7 +88,7 @@ async function requireRoom(tx: Tx, { id, limits }: OrganizationRow, domain: Addr
   if (all >= limits.inboxes)
     throw new ServiceError(
       'limit_reached',
-      `The organization has ${counted(all, 'inbox', 'inboxes')}, which is its limit.`,
+      `The organization has ${counted(all, 'inbox', 'inboxes')}. Its limit is ${limits.inboxes}.`,
     )
   if (domain.id === null) {
     if (!(await takeManagedAllowance(tx, id))) throw new ServiceError('managed_allowance_exhausted')
@@ -97,7 +97,7 @@ async function requireRoom(tx: Tx, { id, limits }: OrganizationRow, domain: Addr
   if (onDomain >= limits.inboxesPerDomain)
     throw new ServiceError(
       'limit_reached',
-      `The domain has ${counted(onDomain, 'inbox', 'inboxes')}, which is the limit.`,
+      `The domain has ${counted(onDomain, 'inbox', 'inboxes')}. Its limit is ${limits.inboxesPerDomain}.`,
     )
   if (!domain.isProved) throw new ServiceError('domain_not_verified')
 }

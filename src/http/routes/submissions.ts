@@ -156,7 +156,8 @@ function addCancel(api: Api, { db, clock }: HttpDeps): void {
         operationId: 'cancelSubmission',
         tags: ['Submissions'],
         summary: 'Cancel a submission',
-        description: 'Recipients that still wait become failed; what is on the wire ends as it ends.',
+        description:
+          'Recipients that still wait become failed; what is on the wire ends as it ends. 409 `delivery_in_progress` if nothing waits and something is on the wire. A submission that has ended is answered as it is, so that a repeated cancel is 200.',
         params: SubmissionParams,
         querystring: Nothing,
         response: { 200: Submission.ref },

@@ -57,10 +57,14 @@ function Proof({ message }: { message: Message }) {
   )
 }
 
+/** RFC 6761 6.3: names under localhost, as development has them, are in no DNS. */
+const isLocal = /(?:^|\.)localhost$/i
+
 /** Whether the domain in From is proved to have sent it, in one sentence. */
 function proofOf({ from, inboundSecurity }: Message): { tone: keyof typeof looks; words: string } {
   const domain = from.email.split('@').at(-1) || verdicts.unknownDomain
   const dmarc = inboundSecurity?.authentication.dmarc ?? 'not_evaluated'
+  if (isLocal.test(domain)) return { tone: 'idle', words: verdicts.unprovable(domain) }
   if (dmarc === 'pass') return { tone: 'good', words: verdicts.proved(domain) }
   const why = verdicts.why[dmarc] ?? verdicts.why['other']!
   return { tone: dmarc === 'fail' ? 'bad' : 'idle', words: verdicts.notProved(domain, why) }
