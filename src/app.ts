@@ -7,6 +7,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { counted } from './base/counted.ts'
 import { KeyedSignal } from './base/keyed-signal.ts'
 import { Signal } from './base/signal.ts'
+import { FolderWatch } from './blobs/folder-watch.ts'
 import { OwnMark } from './blobs/node-marks.ts'
 import { agreedSettings, agreementMend, describeDisagreement } from './config/agreed.ts'
 import { listenAs } from './config/listener.ts'
@@ -16,7 +17,12 @@ import { formerMend, holdWords, type Role, releaseMend } from './config/settings
 import { claimFolder, requireSharedBlobs } from './data-folder.ts'
 import type { Foundation } from './foundation.ts'
 import { ParsePool } from './mail/parse-pool.ts'
-import { createOperatorServer, type NodePhase, type OperatorServer } from './operator/server.ts'
+import {
+  createOperatorServer,
+  type NodePhase,
+  type OperatorDeps,
+  type OperatorServer,
+} from './operator/server.ts'
 import { startApi } from './roles/api.ts'
 import { startCertificate, startOrders } from './roles/certificate.ts'
 import { createSendsAtHand, startCapture, startDelivery } from './roles/delivery.ts'
@@ -65,7 +71,10 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     await requireSharedBlobs(db, settings.blobFolder, number)
     await warnOfFormerDomains(foundation)
     warnOfHold(foundation)
-    const operator = startOperator(foundation, () => phase)
+    const watch = new FolderWatch(foundation)
+    await watch.start()
+    parts.push(watch)
+    const operator = startOperator(foundation, { phase: () => phase, blobFault: () => watch.fault })
     const listening: Listening = {
       http: null,
       https: null,
@@ -115,11 +124,10 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
 }
 
 /** Null where the folder takes no file, as on a full disk: that hinders no start, and others cannot look for it. */
-async function markBlobs({ settings, log }: Foundation, folder: number): Promise<OwnMark | null> {
-  const mark = new OwnMark(settings.blobFolder, folder)
+async function markBlobs({ settings, blobs, log }: Foundation, folder: number): Promise<OwnMark | null> {
+  const mark = new OwnMark(blobs, settings.blobFolder, folder)
   try {
-    await mark.leave()
-    mark.publish()
+    if (await mark.leave()) mark.publish()
     return mark
   } catch (error) {
     log.warn({ err: error }, 'this node cannot mark the blob folder, by which others see that they share it')
@@ -152,11 +160,14 @@ const pagesFolder = join(import.meta.dirname, '../dashboard/dist')
 /** A mail that takes longer to read is shown to the operator as text. */
 const readingMs = 10_000
 
-function startOperator(foundation: Foundation, phase: () => NodePhase): OperatorServer {
+function startOperator(
+  foundation: Foundation,
+  state: Pick<OperatorDeps, 'phase' | 'blobFault'>,
+): OperatorServer {
   const { db, clock, log, blobs } = foundation
   const { delivery, managedDomain } = foundation.settings
   return createOperatorServer({
-    ...{ db, clock, log, blobs, phase, settings: { pagesFolder, delivery, managedDomain } },
+    ...{ db, clock, log, blobs, ...state, settings: { pagesFolder, delivery, managedDomain } },
     // Its thread starts with the first mail that is looked at.
     parsePool: new ParsePool({ threads: 1, timeoutMs: readingMs }),
     examine: async (found) => {

@@ -14,12 +14,14 @@ import { Resolver } from './dns/resolver.ts'
 import { SharedResolver } from './dns/shared-resolver.ts'
 import { findHold } from './flow/backup/release-copy.ts'
 import { requireNoMark } from './flow/backup/restore-mark.ts'
+import { claimBlobFolder } from './flow/claim-blob-folder.ts'
 import { knowingLocalhost } from './flow/domains/localhost-records.ts'
 import { readKeyFile } from './flow/key-file.ts'
 import { settleSecretKey } from './flow/secret-key.ts'
 import { Db, DbFault, requireDurable } from './postgres/db.ts'
 import { useEmbedded } from './postgres/embedded/use-embedded.ts'
 import { hasSchema, migrate } from './postgres/migrate.ts'
+import { readDatabaseId } from './store/database-identity.ts'
 import type { RestorationRow } from './store/restorations.ts'
 
 export interface Foundation {
@@ -166,7 +168,8 @@ async function open(
       stop()
       await leave()
     }
-    const blobs = new DiskBlobs(settings.blobFolder)
+    const blobs = new DiskBlobs(settings.blobFolder, await readDatabaseId(db))
+    if (missing === 'made') await markFolder({ db, blobs, log })
     const hold = await findHold(db)
     const resolver = new Resolver({ servers: settings.dnsServers })
     return {
@@ -207,6 +210,14 @@ async function prepareDatabase(
       'see that the URL is right and its server runs',
     )
   }
+}
+
+/** A disk that takes no file, as a full one, hinders no start; the folder is marked once there is room. */
+async function markFolder({ db, blobs, log }: Pick<Foundation, 'db' | 'blobs' | 'log'>): Promise<void> {
+  await claimBlobFolder({ db, blobs }).catch((err) => {
+    if (err instanceof DbFault) throw err
+    log.warn({ err }, 'the blob folder cannot be marked: large mail is refused until it is')
+  })
 }
 
 /** Its questions have shares of their own, by the client's network. */

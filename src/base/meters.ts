@@ -101,6 +101,13 @@ export const meters = {
       registers,
     },
   }),
+  blobFolderOk: new Gauge({
+    ...{
+      name: 'posthorn_blob_folder_ok',
+      help: 'Whether the blob folder is there and bears the mark of the database; 0: large mail is refused.',
+      registers,
+    },
+  }),
   jobFailures: new Counter({
     ...{ name: 'posthorn_job_failures_total', help: 'Runs of a job that failed and were tried again.' },
     ...{ labelNames: ['name'] as const, registers },

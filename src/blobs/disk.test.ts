@@ -1,12 +1,14 @@
 // A blob that is committed is on the disk with all the folders above it, and is what was written.
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { newUuid } from '../base/ids.ts'
 import { DiskBlobs } from './disk.ts'
+import { findFolderFault, NotOurFolder } from './folder-mark.ts'
+import { OwnMark } from './node-marks.ts'
 
 test('check 93: a folder that a blob makes is flushed by name, once, before the blob is there', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-blobs-'))
@@ -41,4 +43,37 @@ test('chunks of any size are the blob', async (t) => {
   for (const chunk of chunks) await writer.write(chunk)
   await writer.commit()
   assert.ok(readFileSync(blobs.pathOf(key)).equals(Buffer.concat(chunks)))
+})
+
+test('a folder without the mark takes neither blobs nor marks of nodes, whenever it came to its place', async (t) => {
+  const above = mkdtempSync(join(tmpdir(), 'posthorn-blobs-'))
+  t.after(() => rmSync(above, { recursive: true }))
+  const folder = join(above, 'blobs')
+  mkdirSync(folder)
+  const [id, key] = [newUuid(), newUuid()]
+  const blobs = new DiskBlobs(folder, id)
+  const nodeMark = new OwnMark(blobs, folder, 7)
+  const refuses = async () => {
+    await assert.rejects(blobs.put(key, Buffer.from('x')), NotOurFolder)
+    assert.equal(await nodeMark.leave(), null)
+    assert.deepEqual(readdirSync(folder), [])
+  }
+  await refuses()
+  await blobs.claim(id)
+  await blobs.put(key, Buffer.from('x'))
+  assert.notEqual(await nodeMark.leave(), null)
+  const file = join(key.slice(-2), key)
+  assert.equal(await findFolderFault(folder, id, file), null)
+  assert.match((await findFolderFault(folder, id, `${file}0`))!, /became another folder/)
+  const writer = await blobs.create(newUuid())
+  await writer.write(Buffer.from('x'))
+  renameSync(folder, `${folder}.away`)
+  mkdirSync(folder)
+  await assert.rejects(writer.commit())
+  await writer.abort()
+  await refuses()
+  rmSync(folder, { recursive: true })
+  assert.match((await findFolderFault(folder, id))!, /cannot be read \(ENOENT\)/)
+  renameSync(`${folder}.away`, folder)
+  assert.equal(await blobs.findFault(), null)
 })

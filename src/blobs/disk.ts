@@ -1,24 +1,15 @@
 // Large bytes on disk: a file a blob, flushed and renamed before anybody is told that it is there.
 import { createReadStream } from 'node:fs'
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { syncFolder } from '../base/sync-folder.ts'
+import { findFolderFault, NotOurFolder, readMark, writeMark } from './folder-mark.ts'
 
 /** Takes chunks one after the other; nothing can be read before `commit` resolves. */
 export interface BlobWriter {
   write(chunk: Buffer): Promise<void>
-  /** Flushes to the disk and makes the blob visible under its key. */
+  /** Flushes to the disk and makes the blob visible under its key. Throws `NotOurFolder`, and leaves no blob. */
   commit(): Promise<void>
   abort(): Promise<void>
 }
@@ -32,7 +23,6 @@ export interface StoredFile {
 
 /** Blobs are spread over as many folders. */
 export const partCount = 256
-const ownerFile = 'database-id'
 const bufferedBytes = 256 * 1024
 
 /**
@@ -41,15 +31,19 @@ const bufferedBytes = 256 * 1024
  */
 export class DiskBlobs {
   readonly #folder: string
+  readonly #databaseId: string | null
   /** The folders whose names are known to be on the disk, or on their way there. */
   readonly #flushed = new Map<string, Promise<void>>()
 
-  constructor(folder: string) {
+  /** Blobs are stored only while the folder bears the mark of this database; null: whatever mark it bears. */
+  constructor(folder: string, databaseId: string | null = null) {
     this.#folder = folder
+    this.#databaseId = databaseId
   }
 
-  /** Begins a blob; `key` is a UUID. */
+  /** Begins a blob; `key` is a UUID. Throws `NotOurFolder`. */
   async create(key: string): Promise<BlobWriter> {
+    await this.#requireOurs()
     const path = this.pathOf(key)
     const temporary = `${path}.tmp`
     await this.#makeFolder(dirname(path))
@@ -63,6 +57,11 @@ export class DiskBlobs {
         await file.close()
         await rename(temporary, path)
         await syncFolder(dirname(path))
+        // What was written below an empty mount point would be hidden once the disk is back.
+        await this.#requireOurs(key).catch(async (error) => {
+          await rm(path, { force: true })
+          throw error
+        })
       },
       abort: async () => {
         await file.close().catch(() => {}) // closed already when commit failed half-way
@@ -119,24 +118,24 @@ export class DiskBlobs {
     await rm(join(dirname(this.pathOf(key)), name), { force: true })
   }
 
-  /** The database that the folder belongs to; null where nobody has said so. */
+  /** The database that the folder belongs to; null if it bears no mark. */
   async owner(): Promise<string | null> {
-    const owner = await readFile(join(this.#folder, ownerFile), 'utf8').catch(nullWhereMissing)
-    return owner?.trim() || null
+    return await readMark(this.#folder)
   }
 
   /** Marks the folder, which belongs to the database from then on. */
   async claim(id: string): Promise<void> {
-    await writeFile(join(this.#folder, ownerFile), id, { mode: 0o600 })
+    await writeMark(this.#folder, id)
   }
 
-  /** Whether the folder itself is there, as it is not while its disk is not mounted: only then is a missing blob gone. */
+  /** Why the folder is not our database's, or cannot be looked at, as while its disk is not mounted; null if it is ours. */
+  async findFault(): Promise<string | null> {
+    return this.#databaseId === null ? null : await findFolderFault(this.#folder, this.#databaseId)
+  }
+
+  /** Whether the folder is there: only then is a missing blob gone. */
   async isThere(): Promise<boolean> {
-    // One that cannot be looked at, for whatever reason, is not there now.
-    return await stat(join(this.#folder, ownerFile)).then(
-      () => true,
-      () => false,
-    )
+    return (await this.findFault()) === null
   }
 
   /** Deleting what is not there is no fault: a crash may have come between the row and the file. */
@@ -148,6 +147,14 @@ export class DiskBlobs {
   pathOf(key: string): string {
     // Version 7 UUIDs begin with their time; the last characters are random and spread the folders.
     return join(this.#folder, key.slice(-2), key)
+  }
+
+  /** Throws if the folder is not ours, or does not hold the blob. */
+  async #requireOurs(key?: string): Promise<void> {
+    if (this.#databaseId === null) return
+    const file = key && join(key.slice(-2), key)
+    const fault = await findFolderFault(this.#folder, this.#databaseId, file)
+    if (fault !== null) throw new NotOurFolder(fault)
   }
 
   /** Makes the folder durable: once a process, for an earlier one may have ended between making and flushing it. */

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { DiskBlobs } from './disk.ts'
 
 /** A node's mark: whose it is, the number of its data folder, and the word that the others know it by. */
 export interface NodeMark {
@@ -12,12 +13,14 @@ export interface NodeMark {
 
 /** This node's mark: between `leave` and `publish` the file holds the word that the others know, and the next one. */
 export class OwnMark {
+  readonly #blobs: Pick<DiskBlobs, 'isThere'>
   readonly #file: string
   readonly #folder: number
   #published: NodeMark | null = null
   #next: NodeMark
 
-  constructor(blobFolder: string, folder: number) {
+  constructor(blobs: Pick<DiskBlobs, 'isThere'>, blobFolder: string, folder: number) {
+    this.#blobs = blobs
     this.#file = fileOf(blobFolder, folder)
     this.#folder = folder
     this.#next = this.#newMark()
@@ -28,8 +31,9 @@ export class OwnMark {
     return this.#published
   }
 
-  /** Writes the next one, which is then to be made known; the same one until it is. */
-  async leave(): Promise<NodeMark> {
+  /** Writes the next one, which is then to be made known; the same one until it is. Null while the blob folder is not ours. */
+  async leave(): Promise<NodeMark | null> {
+    if (!(await this.#blobs.isThere())) return null
     const words = [this.#next, this.#published].flatMap((mark) => mark?.word ?? [])
     await writeFile(`${this.#file}.new`, words.join('\n'), { mode: 0o600 })
     await rename(`${this.#file}.new`, this.#file)

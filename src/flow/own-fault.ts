@@ -1,6 +1,7 @@
 // Whose fault it is that something failed: that of what we stand on, which says nothing of the mail or the request.
 import { NoThread } from '../base/thread-pool.ts'
 import type { DiskBlobs } from '../blobs/disk.ts'
+import { NotOurFolder } from '../blobs/folder-mark.ts'
 import { NoBytes } from '../mail/parse-pool.ts'
 import { ChangedFile } from '../mail/read/file-bytes.ts'
 import { DbFault } from '../postgres/db.ts'
@@ -11,7 +12,7 @@ export const ownFaultWaitMs = 10_000
 /** The database, the disk or the system failed, and may not the next time. */
 export function isOwnFault(error: unknown): boolean {
   if (error instanceof DbFault) return error.kind === 'lost' || error.kind === 'conflict'
-  if (error instanceof NoThread || error instanceof NoBytes) return true
+  if (error instanceof NoThread || error instanceof NoBytes || error instanceof NotOurFolder) return true
   return (error as NodeJS.ErrnoException | undefined)?.syscall !== undefined
 }
 

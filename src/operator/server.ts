@@ -1,6 +1,6 @@
 // The private listener: is the service alive, can it take work, and how does it do? And the desk of who runs it.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { isReadOnly } from '../postgres/db.ts'
+import { type Db, isReadOnly } from '../postgres/db.ts'
 import type { Desk, DeskDeps } from './desk/deps.ts'
 import { OperatorMetrics, Text } from './metrics.ts'
 
@@ -11,6 +11,8 @@ export interface OperatorDeps extends Omit<DeskDeps, 'metrics' | 'parsePool'> {
   /** Reads mail for the desk; closed with the listener. */
   parsePool: DeskDeps['parsePool'] & { close(): Promise<void> }
   phase(): NodePhase
+  /** Why large mail cannot be stored; null if it can. */
+  blobFault(): string | null
 }
 
 export interface OperatorServer {
@@ -75,7 +77,7 @@ async function answerProbe(
 const readOnlyReason = 'the database is read-only: it is a standby, or default_transaction_read_only is on'
 
 async function probe(
-  { db, phase }: OperatorDeps,
+  { db, phase, blobFault }: OperatorDeps,
   metrics: OperatorMetrics,
   method: string,
   path: string,
@@ -84,10 +86,15 @@ async function probe(
   if (path === '/healthz') return [200, { status: 'alive' }]
   if (path === '/metrics') return [200, await metrics.text()]
   if (phase() !== 'serving') return [503, { status: phase() }]
+  const reason = blobFault() ?? (await findDatabaseFault(db))
+  return reason === null ? [200, { status: 'ready' }] : [503, { status: 'unavailable', reason }]
+}
+
+/** Why nothing can be written; null if it can. */
+async function findDatabaseFault(db: Db): Promise<string | null> {
   try {
-    if (await isReadOnly(db)) return [503, { status: 'unavailable', reason: readOnlyReason }]
-    return [200, { status: 'ready' }]
+    return (await isReadOnly(db)) ? readOnlyReason : null
   } catch (error) {
-    return [503, { status: 'unavailable', reason: (error as Error).message }]
+    return (error as Error).message
   }
 }

@@ -1,12 +1,25 @@
 // What a database is known by: its id, and samples of the secrets that its secret key seals.
 import type { WebhookId } from '../base/ids.ts'
-import type { Queryable } from '../postgres/db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { DkimKeyRow } from './dkim-keys.ts'
 
 /** The id of this database, by which a folder of blobs is marked as its own. */
 export async function readDatabaseId(db: Queryable): Promise<string> {
   const [row] = await db.query<{ id: string }>('select id from database_identity')
   return row!.id
+}
+
+/** The identity, which nobody else changes until the transaction ends. */
+export async function lockIdentity(tx: Tx): Promise<{ id: string; hasBlobFolder: boolean }> {
+  const [row] = await tx.query<{ id: string; hasBlobFolder: boolean }>(
+    'select id, has_blob_folder as "hasBlobFolder" from database_identity for update',
+  )
+  return row!
+}
+
+/** A blob folder bears the mark of this database from now on. */
+export async function noteBlobFolder(tx: Tx): Promise<void> {
+  await tx.query('update database_identity set has_blob_folder = true')
 }
 
 /** One sealed secret of each kind, if there is any. */

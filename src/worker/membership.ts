@@ -17,8 +17,8 @@ import { Loop } from './loop.ts'
 export interface RenewedMark {
   /** As the others know it. */
   readonly published: NodeMark | null
-  /** Leaves the next one beside it. */
-  leave(): Promise<NodeMark>
+  /** Leaves the next one beside it; null while the blob folder is not there. */
+  leave(): Promise<NodeMark | null>
   /** The others know the one that was left last. */
   publish(): void
 }
@@ -112,8 +112,8 @@ export class Membership {
   async #mark(): Promise<false> {
     const [node, { mark, db }] = [this.#node, this.#options]
     if (!mark || !node) return false
-    const { word } = await mark.leave()
-    if (await writeNodeMark(db.writer, node.id, word)) mark.publish()
+    const left = await mark.leave()
+    if (left && (await writeNodeMark(db.writer, node.id, left.word))) mark.publish()
     return false
   }
 

@@ -336,8 +336,7 @@ test('check 97: a mail whose bytes are out of reach waits for them, however long
   const fields = { Subject: 'Large', 'Content-Type': 'text/html' }
   await deliver(stage.node, ['large@inbox.test'], mail(fields, html))
   await deliver(stage.node, ['large@inbox.test'], mail({ Subject: 'Small' }))
-  const { blobs, clock } = stage.node.foundation
-  await blobs.claim('')
+  const { clock } = stage.node.foundation
   const folder = join(stage.place.folder, 'blobs')
   const fileOften = async () => {
     for (let round = 0; round < 8; round++) {
@@ -376,8 +375,7 @@ test('check 97: a mail whose bytes are lost is filed without text in the end, an
   for (const subject of ['Missing', 'Shorter'])
     await deliver(stage.node, ['lost@inbox.test'], mail({ Subject: subject }, body))
   await deliver(stage.node, ['lost@inbox.test'], mail({ Subject: 'Small' }))
-  const { blobs, clock, db } = stage.node.foundation
-  await blobs.claim('')
+  const { clock, db } = stage.node.foundation
   const [missing, shorter] = blobsIn(stage).map((name) => join(stage.place.folder, 'blobs', name))
   rmSync(missing!)
   truncateSync(shorter!, 300_000)

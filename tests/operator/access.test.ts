@@ -152,7 +152,15 @@ test('the operator’s desk', async (t) => {
     async (t) => {
       const { db, clock, log, blobs } = node.foundation
       const { server, close } = createOperatorServer({
-        ...{ db, clock, log, blobs, phase: () => 'serving', examine: async () => {} },
+        ...{
+          db,
+          clock,
+          log,
+          blobs,
+          phase: () => 'serving' as const,
+          blobFault: () => null,
+          examine: async () => {},
+        },
         parsePool: new ParsePool({ threads: 1, timeoutMs: 1_000 }),
         settings: { pagesFolder: '/nowhere', delivery: 'capture', managedDomain: 'inbox.test' },
       })

@@ -17,6 +17,7 @@ import { formatAddress, reachable } from '../../config/setting-values.ts'
 import { formerMend, type Role, roles, type Settings } from '../../config/settings.ts'
 import { isFolderClaimed, requireSharedBlobs } from '../../data-folder.ts'
 import type { Db } from '../../postgres/db.ts'
+import { readDatabaseId } from '../../store/database-identity.ts'
 import { listFormerDomains } from '../../store/inboxes.ts'
 import { listDisagreements, listNodes } from '../../store/nodes.ts'
 import { findNewestBlobs, findRawIds } from '../../store/raws.ts'
@@ -154,6 +155,13 @@ export async function checkBlobs(
   { blobFolder, diskReserveBytes }: Settings,
 ): Promise<Check> {
   const key = randomUUID()
+  const fault = await blobs.findFault()
+  if (fault !== null)
+    return failed(
+      'blobs',
+      `${fault}: large mail is refused`,
+      `mount its disk, or set POSTHORN_BLOB_URL to the folder of the other nodes; if another folder takes its place, write ${await readDatabaseId(db)} into ${blobFolder}/database-id`,
+    )
   try {
     const startedMs = performance.now()
     await blobs.put(key, Buffer.from('doctor'))

@@ -8,6 +8,7 @@ import { meters } from '../../base/meters.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
 import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
+import { NotOurFolder } from '../../blobs/folder-mark.ts'
 import { scanHeader } from '../../mail/read/header-scan.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { DbFault } from '../../postgres/db.ts'
@@ -56,6 +57,7 @@ const full = reply(452, '4.2.2', 'Too much mail for this address, try again late
 const tooLarge = reply(552, '5.3.4', 'A message for this address may have 1 MiB at most')
 const busy = reply(451, '4.3.2', 'Too much mail at once, try again later')
 const outOfOrder = reply(451, '4.3.0', 'The message could not be stored, try again later')
+const noFolder = reply(452, '4.3.0', 'A message of this size cannot be stored now, try again later')
 const noRoom = reply(452, '4.3.1', 'There is no room for the message, try again later')
 
 /** The backend of the public MX. */
@@ -315,6 +317,7 @@ function looping({ to }: Envelope, header: Buffer): Reply | null {
 }
 
 function storageReply(error: unknown): Reply {
+  if (error instanceof NotOurFolder) return noFolder
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' || code === 'EDQUOT') return noRoom
   if (code === undefined) throw error

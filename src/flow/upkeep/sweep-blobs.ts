@@ -6,8 +6,8 @@ import type { Log } from '../../base/log.ts'
 import { type DiskBlobs, partCount, type StoredFile } from '../../blobs/disk.ts'
 import type { Db } from '../../postgres/db.ts'
 import { isBackupUnderWay } from '../../store/backups.ts'
-import { readDatabaseId } from '../../store/database-identity.ts'
-import { findNewestBlobs, findRawIds } from '../../store/raws.ts'
+import { findRawIds } from '../../store/raws.ts'
+import { claimBlobFolder } from '../claim-blob-folder.ts'
 
 interface SweepDeps {
   db: Db
@@ -18,15 +18,12 @@ interface SweepDeps {
 
 /** Longer than the longest way from a file's last byte to the commit of its row, even for a clock that is a day ahead. */
 const safeAgeMs = 48 * 3_600_000
-/** So many blobs are looked for in a folder that nobody has marked: of one alone the row may be about to go. */
-const checkedAt = 16
 
 /** Goes round the parts of the store, beginning anywhere, so that frequent restarts leave none out. */
 export class BlobSweeper {
   readonly #deps: SweepDeps
   #nextPart = randomInt(partCount)
   #left: StoredFile[] = []
-  #isRefusalLogged = false
 
   constructor(deps: SweepDeps) {
     this.#deps = deps
@@ -49,27 +46,8 @@ export class BlobSweeper {
 
   /** A service that was started over another database by mistake must not take every blob for an orphan. */
   async #isOurs(): Promise<boolean> {
-    const { db, blobs, log } = this.#deps
-    const id = await readDatabaseId(db)
-    const owner = (await blobs.owner()) ?? (await this.#claim(id))
-    if (owner === id) return true
-    const why = owner === null ? 'are not in their folder' : 'belong to another database'
-    if (!this.#isRefusalLogged) log.error({ owner, database: id }, `the blobs ${why}: none of them is swept`)
-    this.#isRefusalLogged = true
-    return false
-  }
-
-  /**
-   * Marks the folder as ours; null where it has none of our blobs, as the folder has that a disk is to be mounted on: the
-   * mark says that what is missing from it is lost.
-   */
-  async #claim(id: string): Promise<string | null> {
-    const { db, blobs } = this.#deps
-    const newest = await findNewestBlobs(db, checkedAt)
-    const found = await Promise.all(newest.map((blob) => blobs.has(blob)))
-    if (newest.length > 0 && !found.includes(true)) return null
-    await blobs.claim(id)
-    return id
+    await claimBlobFolder(this.#deps)
+    return await this.#deps.blobs.isThere()
   }
 
   async #findOrphans(files: StoredFile[]): Promise<StoredFile[]> {

@@ -1,0 +1,78 @@
+// The mark in a blob folder: the id of the database that its blobs belong to. Large mail is acknowledged only beside it.
+import { constants } from 'node:fs'
+import { open, readFile, rename, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { syncFolder } from '../base/sync-folder.ts'
+
+const markFile = 'database-id'
+
+/** The folder at the path of the blob folder is not that of our database, or cannot be looked at: nothing is stored there. */
+export class NotOurFolder extends Error {
+  constructor(reason: string) {
+    super(reason)
+    this.name = 'NotOurFolder'
+  }
+}
+
+/** The id in the folder's mark; null if it has none. Rejects as the disk does. */
+export async function readMark(folder: string): Promise<string | null> {
+  const mark = await readFile(join(folder, markFile), 'utf8').catch((error) => {
+    if (error.code !== 'ENOENT') throw error
+    return ''
+  })
+  return mark.trim() || null
+}
+
+/** Marks the folder as that of the database `id`; the mark is on the disk when this resolves. */
+export async function writeMark(folder: string, id: string): Promise<void> {
+  const path = join(folder, markFile)
+  const file = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await file.writeFile(id)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+  await syncFolder(folder)
+}
+
+/**
+ * Why the folder is not the one that database `id` marked, or why it does not hold `file`; null if it is and does. Both are
+ * looked for in one folder, even if a disk is mounted or unmounted at its path meanwhile. Never rejects.
+ */
+export async function findFolderFault(folder: string, id: string, file?: string): Promise<string | null> {
+  try {
+    return await inOneFolder(folder, async (held) => {
+      const mark = await readMark(held)
+      if (mark === null)
+        return `${folder} has no ${markFile}: its disk is not mounted, or it is another folder`
+      if (mark !== id) return `${folder} belongs to another database, by its ${markFile}`
+      if (file === undefined || (await exists(join(held, file)))) return null
+      return `${folder} became another folder while ${file} was written`
+    })
+  } catch (error) {
+    return `${folder} cannot be read (${(error as NodeJS.ErrnoException).code})`
+  }
+}
+
+/** Gives `read` a path that stays in the folder that is there now; without Linux's /proc it is the path alone. */
+async function inOneFolder<Found>(folder: string, read: (held: string) => Promise<Found>): Promise<Found> {
+  if (process.platform !== 'linux') return await read(folder)
+  const held = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    return await read(`/proc/self/fd/${held.fd}`)
+  } finally {
+    await held.close()
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await stat(path).then(
+    () => true,
+    (error) => {
+      if (error.code !== 'ENOENT') throw error
+      return false
+    },
+  )
+}

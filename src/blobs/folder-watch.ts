@@ -1,0 +1,60 @@
+// Checks every two seconds whether the blob folder is our database's: its disk may be unmounted while the node runs.
+import type { Log } from '../base/log.ts'
+import { meters } from '../base/meters.ts'
+import { within } from '../base/within.ts'
+import type { DiskBlobs } from './disk.ts'
+
+const checkMs = 2_000
+const patienceMs = 5_000
+
+interface FolderWatchOptions {
+  blobs: Pick<DiskBlobs, 'findFault'>
+  log: Log
+}
+
+/** Logs once when the folder is gone and once when it is back. Each large mail is checked besides, when it is stored. */
+export class FolderWatch {
+  readonly #options: FolderWatchOptions
+  #fault: string | null = null
+  #isChecking = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: FolderWatchOptions) {
+    this.#options = options
+  }
+
+  /** Why large mail cannot be stored; null if it can. */
+  get fault(): string | null {
+    return this.#fault
+  }
+
+  /** Checks once, and every two seconds until `stop`. */
+  async start(): Promise<void> {
+    await this.#check()
+    this.#timer = setInterval(() => void this.#check(), checkMs)
+    this.#timer.unref()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+  }
+
+  /** A file system that hangs is asked once, however long it takes to answer. */
+  async #check(): Promise<void> {
+    if (this.#isChecking) return
+    this.#isChecking = true
+    const found = this.#options.blobs.findFault()
+    this.#note(await within(patienceMs, found, () => 'the file system of the blob folder does not answer'))
+    this.#note(await found)
+    this.#isChecking = false
+  }
+
+  #note(fault: string | null): void {
+    const { log } = this.#options
+    if (fault !== null && this.#fault === null)
+      log.error({ reason: fault }, 'the blob folder is gone: large mail is refused until it is back')
+    if (fault === null && this.#fault !== null) log.info('the blob folder is back: large mail is taken again')
+    this.#fault = fault
+    meters.blobFolderOk.set(fault === null ? 1 : 0)
+  }
+}
