@@ -147,7 +147,7 @@ function presentAttachments({ id, attachments }: { id: MessageId; attachments: A
 const worstFirst = ['infected', 'failed', 'unscanned', 'clean'] as const
 
 function presentSecurity(
-  { smtp, authentication, listedBy, spam }: NonNullable<MessageRow['security']>,
+  { smtp, authentication, listedBy, spam, content }: NonNullable<MessageRow['security']>,
   attachments: AttachmentEntry[],
 ) {
   const worst = worstFirst.find((state) => attachments.some(({ scanState }) => scanState === state))
@@ -158,6 +158,7 @@ function presentSecurity(
     ...(listedBy && { listedBy }),
     ...(spam && { spam }),
     attachments: worst ?? ('none' as const),
+    ...(content && { content }),
   }
 }
 

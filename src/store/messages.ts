@@ -45,6 +45,13 @@ export interface SecurityRecord extends MailFindings {
   /** The envelope as it came, for the trace header. */
   envelope: { from: string; recipients: string[]; protocol: string; receivedBy: string }
   smtp: { remoteIp: string; helo: string; tls: { encrypted: boolean; protocol: string; cipher: string } }
+  /** Absent in mail that could not be read, or was filed before this was counted. */
+  content?: {
+    hiddenText: number
+    invisibleCharacters: number
+    bidiOverrides: number
+    textDiffersFromHtml: boolean
+  }
 }
 
 /** What the checks of a received mail found. */

@@ -124,6 +124,7 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
       // DNS does not answer here.
       authentication: { spf: 'temperror', dkim: 'none', dmarc: 'temperror' },
       attachments: 'unscanned',
+      content: { hiddenText: 0, invisibleCharacters: 0, bidiOverrides: 0, textDiffersFromHtml: false },
     })
     const [attachment] = received.attachments ?? []
     assert.equal(attachment?.id, `att_${received.id.slice(4)}_1`)

@@ -262,7 +262,7 @@ for (const [heading, component, place = 0] of resources)
 /** What decisions add to a resource of the specification. */
 const added: Record<string, string[]> = {
   Message: ['automatic', 'bcc', 'cc', 'extractedText', 'truncated'],
-  InboundSecurity: ['spam', 'listedBy'],
+  InboundSecurity: ['spam', 'listedBy', 'content'],
 }
 
 for (const component of new Set(resources.map(([, name]) => name)))

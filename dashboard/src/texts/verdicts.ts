@@ -21,6 +21,7 @@ export const verdicts = {
     listed: 'Block lists',
     spam: 'Spam check',
     scan: 'Attachments',
+    content: 'Text',
   },
   dmarc: {
     pass: 'The address in From is the sender’s own: SPF or DKIM proves its domain.',
@@ -69,5 +70,11 @@ export const verdicts = {
     infected: 'Something harmful was found.',
     failed: 'Not all could be scanned as a whole.',
   } as Record<string, string>,
+  hiddenText: (count: number) =>
+    `${count === 1 ? '1 character is' : `${count} characters are`} hidden in this mail. Programs do not get them as text.`,
+  invisible: (count: number) =>
+    `${count === 1 ? '1 character' : `${count} characters`} without width ${count === 1 ? 'was' : 'were'} taken out of its text.`,
+  overrides: 'The direction of some text is overridden: it reads otherwise than it is stored.',
+  differs: 'Its plain text, which programs read, and its HTML say different things.',
   distrust: 'Received mail is never to be trusted: what is proved is its sender’s domain, not what it says.',
 } as const

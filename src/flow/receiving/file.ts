@@ -287,6 +287,7 @@ function compile(row: Spooled, mail: ReadMail): FiledMessage {
     security: {
       envelope: { from, recipients, protocol, receivedBy },
       smtp: { remoteIp, helo, tls },
+      ...(mail.content && { content: mail.content }),
       ...findings,
     },
     // RFC 3834 2: mail without a return path must not be answered.

@@ -64,6 +64,7 @@ const securityExample = {
   authentication: { spf: 'pass', dkim: 'pass', dmarc: 'pass' },
   spam: { score: 1.4, action: 'no action', symbols: ['R_SPF_ALLOW', 'MIME_GOOD'] },
   attachments: 'clean',
+  content: { hiddenText: 187, invisibleCharacters: 14, bidiOverrides: 0, textDiffersFromHtml: false },
 }
 
 const InboundSecurity = component(
@@ -110,6 +111,33 @@ const InboundSecurity = component(
         ),
       ),
       attachments: oneOf(['none', ...scanStates], 'The worst state of its attachments.'),
+      content: Type.Optional(
+        Type.Object(
+          {
+            hiddenText: Type.Integer({
+              minimum: 0,
+              description: 'Characters of the HTML that a person does not see; they are not in `text`.',
+            }),
+            invisibleCharacters: Type.Integer({
+              minimum: 0,
+              description:
+                'Characters without width that were taken out of the text, such as tags of Unicode.',
+            }),
+            bidiOverrides: Type.Integer({
+              minimum: 0,
+              description: 'Places where the direction of the text is overridden.',
+            }),
+            textDiffersFromHtml: Type.Boolean({
+              description:
+                'The mail has plain text and HTML, and one of them has five words or more that the other lacks.',
+            }),
+          },
+          {
+            description:
+              'Facts about its text, no verdict: newsletters hide text too. Absent if the message could not be read, or was filed before this was counted.',
+          },
+        ),
+      ),
     },
     {
       description: 'What is known about a received message.',

@@ -6,6 +6,7 @@ import { readAuthor } from './author.ts'
 import { isAutomatic } from './automatic.ts'
 import type { Bytes } from './bytes.ts'
 import { decodeText, oneLine, startInBytes, startOf, wellFormed } from './charset.ts'
+import { type ContentFacts, differ } from './content-facts.ts'
 import { parseDateField } from './date-field.ts'
 import { decodeEncodedWords } from './encoded-word.ts'
 import { bufferOver, type HeaderScan, scanHeader } from './header-scan.ts'
@@ -15,7 +16,7 @@ import { type MimePart, splitMime } from './mime-parts.ts'
 import { contentOf, encodingOf, startOfContent } from './part-content.ts'
 import { extractNewText } from './quote.ts'
 import { messageIds } from './references.ts'
-import { selectBodies } from './select-bodies.ts'
+import { type SelectedBodies, selectBodies } from './select-bodies.ts'
 import type { TransferEncoding } from './transfer-encoding.ts'
 
 const maxAttachments = 999
@@ -68,6 +69,8 @@ export interface ParsedMail {
   extractedText: string
   /** At most 999; attachment n of the API is the one at n - 1. */
   attachments: ParsedAttachment[]
+  /** Null if the message could not be read. */
+  content: ContentFacts | null
   /** What of the message is not shown, or shown otherwise than it was meant, and why; null for nearly all mail. */
   note: string | null
 }
@@ -81,12 +84,14 @@ export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
   if (bodies.attachments.length > maxAttachments) reading.note(`more than ${maxAttachments} attachments`)
   const fields = readFields(root.header, reading)
   const text = readText(bodies.text, reading)
+  for (const part of bodies.html) if (isHtml(part)) reading.visibleTextOf(part)
   return {
     ...fields,
     text,
     html: readHtml(bodies.html, reading),
     extractedText: extractNewText(text, fields.subject),
     attachments: bodies.attachments.slice(0, maxAttachments).map(describeAttachment),
+    content: { ...reading.counts, textDiffersFromHtml: saysOther(bodies, reading) },
     note: reading.toNote(),
   }
 }
@@ -118,6 +123,7 @@ export function plainTextView(raw: Uint8Array, note: string): ParsedMail {
     text,
     extractedText: text,
     attachments: [],
+    content: null,
     note,
   }
 }
@@ -128,6 +134,8 @@ const tooMuchText = 'a text of more than 4 MiB'
 class Reading {
   readonly #notes: string[] = []
   readonly #texts = new Map<MimePart, string>()
+  readonly #visible = new Map<MimePart, string>()
+  readonly counts = { hiddenText: 0, invisibleCharacters: 0, bidiOverrides: 0 }
   #bytesLeft = maxTextBytes
 
   note(limit: string): void {
@@ -145,6 +153,24 @@ class Reading {
     this.#bytesLeft -= Math.max(bytes.length, Buffer.byteLength(clean))
     this.#texts.set(part, clean)
     return clean
+  }
+
+  /** What a person sees of a part. */
+  visibleTextOf(part: MimePart): string {
+    const known = this.#visible.get(part)
+    if (known !== undefined) return known
+    const given = this.textOf(part)
+    const text = isHtml(part) ? this.#readHtml(given) : withoutInvisible(given, this.counts)
+    this.#visible.set(part, text)
+    return text
+  }
+
+  #readHtml(html: string): string {
+    const { text, isBeyond, ...counts } = readHtmlText(html)
+    if (isBeyond) this.note('too much style to tell what it hides')
+    for (const name of ['hiddenText', 'invisibleCharacters', 'bidiOverrides'] as const)
+      this.counts[name] += counts[name]
+    return text
   }
 
   /** The text up to so many bytes, with a note where there were more. */
@@ -194,15 +220,16 @@ function readMailboxes(header: HeaderScan, name: string, reading: Reading): Mail
 }
 
 function readText(parts: MimePart[], reading: Reading): string {
-  const texts = parts.map((part) => {
-    const given = reading.textOf(part)
-    if (part.contentType !== 'text/html') return withoutInvisible(given)
-    const { text, isBeyond } = readHtmlText(given)
-    if (isBeyond) reading.note('too much style to tell what it hides')
-    return text
-  })
-  return reading.cut(texts.join('\n'), maxTextBytes)
+  return reading.cut(parts.map((part) => reading.visibleTextOf(part)).join('\n'), maxTextBytes)
 }
+
+function saysOther({ text, html }: SelectedBodies, reading: Reading): boolean {
+  if (!html.some(isHtml) || text.some(isHtml)) return false
+  const visible = (parts: MimePart[]) => parts.map((part) => reading.visibleTextOf(part)).join('\n')
+  return text.length > 0 && differ(visible(text), visible(html))
+}
+
+const isHtml = ({ contentType }: MimePart) => contentType === 'text/html'
 
 /** The HTML parts one after the other, with plain text between them marked up; null where there is no HTML. */
 function readHtml(parts: MimePart[], reading: Reading): string | null {

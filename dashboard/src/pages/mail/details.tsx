@@ -41,7 +41,12 @@ function Checks({ security }: { security: Security }) {
   return (
     <div className="grid gap-2">
       <DefinitionList
-        items={[...senderChecks(security), ...wayChecks(security), ...contentChecks(security)]}
+        items={[
+          ...senderChecks(security),
+          ...wayChecks(security),
+          ...contentChecks(security),
+          ...textFacts(security),
+        ]}
       />
       <p className="text-sm text-faint">{verdicts.distrust}</p>
     </div>
@@ -80,6 +85,18 @@ function contentChecks({ spam, attachments }: Security): Item[] {
     <Check key="scan" state={<StateBadge state={attachments} />} meaning={verdicts.scan[attachments]} />
   )
   return [...(spam ? [[names.spam, <Spam key="spam" spam={spam} />] as const] : []), [names.scan, scan]]
+}
+
+/** Facts about the text, if there are any to know. */
+function textFacts({ content }: Security): Item[] {
+  if (!content) return []
+  const facts = [
+    ...(content.hiddenText > 0 ? [verdicts.hiddenText(content.hiddenText)] : []),
+    ...(content.invisibleCharacters > 0 ? [verdicts.invisible(content.invisibleCharacters)] : []),
+    ...(content.bidiOverrides > 0 ? [verdicts.overrides] : []),
+    ...(content.textDiffersFromHtml ? [verdicts.differs] : []),
+  ]
+  return facts.length === 0 ? [] : [[verdicts.names.content, facts.join(' ')]]
 }
 
 function Spam({ spam: { score, action, symbols } }: { spam: NonNullable<Security['spam']> }) {
