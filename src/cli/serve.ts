@@ -7,6 +7,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { App, Listening } from '../app.ts'
 import type { OrganizationId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
+import { findExposures } from '../config/exposure.ts'
 import { formatAddress } from '../config/setting-values.ts'
 import {
   roles as allRoles,
@@ -50,6 +51,7 @@ async function serve(options: ServeOptions): Promise<void> {
   const settings = loadSettings()
   const asJson = options.json || settings.logFormat === 'json'
   const log = createLog(settings.logLevel, settings.logFormat)
+  for (const { detail, mend } of findExposures(settings)) log.warn(`${detail}; ${mend}`)
   const foundation = await openFoundation(settings, log, (line) => console.error(line))
   let app: App
   try {

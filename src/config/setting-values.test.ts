@@ -4,7 +4,15 @@ import { test } from 'node:test'
 
 import type { Blocklist } from '../mailauth/blocklists.ts'
 import { SettingError } from './setting-reader.ts'
-import { blocklists, type Retention, reachable, relayUrl, retention, rspamdUrl } from './setting-values.ts'
+import {
+  blocklists,
+  cidrs,
+  type Retention,
+  reachable,
+  relayUrl,
+  retention,
+  rspamdUrl,
+} from './setting-values.ts'
 import { readSettings } from './settings.ts'
 
 function judged(url: string, tls?: string): string {
@@ -51,6 +59,15 @@ for (const [host, own] of [
 ] as const)
   test(`a listener on ${host} is reached at ${own}`, () =>
     assert.deepEqual(reachable({ host, port: 1 }), { host: own, port: 1 }))
+
+for (const [text, want] of [
+  ['10.0.0.0/8, 192.0.2.1', ['10.0.0.0/8', '192.0.2.1/32']],
+  ['2001:db8::/32', ['2001:db8::/32']],
+  ['0.0.0.0/0', null],
+  ['10.0.0.0/8,::/0', null],
+  ['10.0.0.0/00', null],
+] as const)
+  test(`trusted addresses ${text} are ${want ?? 'refused'}`, () => assert.deepEqual(cidrs(text), want))
 
 const day = 86_400_000
 const forGood = { submissions: null, messages: null, audit: null, 'operator-mail': 30 * day }

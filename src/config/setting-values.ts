@@ -147,8 +147,11 @@ export function list<Value>(parse: (text: string) => Value | null, most = 100) {
   }
 }
 
-/** Ranges of addresses; a provider's proxies may have hundreds. */
-export const cidrs = list(cidr, 1_000)
+/** Ranges of addresses that are trusted; a provider's proxies may have hundreds. None is all addresses: anybody could claim any. */
+export const cidrs = list((text) => {
+  const range = cidr(text)
+  return range !== null && ipaddr.parseCIDR(range)[1] > 0 ? range : null
+}, 1_000)
 
 export function address(text: string): ListenAddress | null {
   const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]{1,253})):(\d{1,5})$/i.exec(text)

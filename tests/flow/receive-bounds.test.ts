@@ -3,6 +3,10 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { type InboxId, newId, newUuid, type OrganizationId } from '../../src/base/ids.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { defaultLimits } from '../../src/flow/accounts/organization.ts'
+import type { Letter } from '../../src/flow/people/letters.ts'
+import { Post } from '../../src/flow/people/post.ts'
 import { dropOldMail } from '../../src/flow/reports/read-report.ts'
 import { insertReceived, type KeptBounds, type ReceivedMail } from '../../src/store/spool.ts'
 import { type CallerOptions, makePlace, startNode, type TestCaller, type TestNode } from '../support/node.ts'
@@ -296,7 +300,20 @@ test('hostile 11: the service has its addresses on the mail host and on the mana
     assert.deepEqual(await mail(node, [`somebody@${domain}`]), ['550 5.1.1'])
   }
   assert.deepEqual(await mail(node, ['fbl@dep.test']), ['550 5.7.1'])
-  const { db } = node.foundation
+  const { db, clock } = node.foundation
+  // The service writes from an inbox of its own, which nobody reads.
+  const froms: string[] = []
+  const post = new Post({
+    ...{ db, clock, log: silentLog, managedDomain: 'inbox.test', limits: defaultLimits },
+    letterLimits: { admit: async () => {} },
+    sendOwn: async (from) => {
+      froms.push(from)
+      return { status: 'refused', code: 'message_too_large' }
+    },
+  })
+  await post.send('someone@far.test', { subject: 'Confirm your address', text: 'By this link.' } as Letter)
+  assert.deepEqual(froms, ['accounts@inbox.test'])
+  assert.deepEqual(await mail(node, froms), ['550 5.1.1'])
   const kept = await db.query<{ address: string }>(`select address from kept_mail where purpose = 'operator'`)
   assert.equal(kept.length, 9)
   // What is no report goes once it was read.

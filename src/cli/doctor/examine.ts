@@ -1,6 +1,7 @@
 // What the doctor looks at, in its order: each check as it comes, over a service that runs or from outside.
 import { StartRefused } from '../../base/errors.ts'
 import { silentLog } from '../../base/log.ts'
+import { findExposures } from '../../config/exposure.ts'
 import { SettingError } from '../../config/setting-reader.ts'
 import type { Settings } from '../../config/settings.ts'
 import { Resolver } from '../../dns/resolver.ts'
@@ -22,6 +23,7 @@ import {
   noteClaim,
   ok,
   skipped,
+  warning,
 } from './checks.ts'
 import { checkClamd } from './clamd.ts'
 import { checkDmarcReports } from './dmarc-reports.ts'
@@ -70,6 +72,7 @@ async function examineAround(
   managedDomain: ManagedDomain | null,
   found: Found,
 ): Promise<void> {
+  found(...findExposures(settings).map(({ detail, mend }) => warning('exposure', detail, mend)))
   found(...(await checkListeners(settings)))
   if (!settings.acme) found(await checkCertificate(settings, new Date()))
   found(...(await examineWorld(settings, managedDomain)))

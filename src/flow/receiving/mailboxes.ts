@@ -11,6 +11,7 @@ import { type Reply, reply } from '../../smtp/reply.ts'
 import type { Path } from '../../smtp/server/backend.ts'
 import { type AddressedInbox, findInboxesByAddress } from '../../store/inboxes.ts'
 import type { KeptRow } from '../../store/spool.ts'
+import { ownOrganizationId } from '../own-organization.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 
 export interface MailboxesDeps {
@@ -88,7 +89,9 @@ export class Mailboxes {
     const inbox = await this.#inboxes.find(`${name}@${domain}`, sinceMs)
     // An inbox outlives the proof of its domain: the mail is whose the domain is, never the former owner's.
     const isTheirs = receiving.organizationId === null || inbox?.organizationId === receiving.organizationId
-    return inbox && isTheirs ? { inbox } : { refusal: unknownMailbox }
+    // The service writes to people from its own inbox and nobody reads it: reports about that mail come to return paths.
+    const isRead = inbox?.organizationId !== ownOrganizationId
+    return inbox && isTheirs && isRead ? { inbox } : { refusal: unknownMailbox }
   }
 
   /** Ours, a customer's whose ownership is proved, the return-path host below one, or the mail host; null for all others. */

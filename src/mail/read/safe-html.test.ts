@@ -5,6 +5,10 @@ import { safeHtml } from './safe-html.ts'
 
 const harmless: [given: string, shown: string][] = [
   ['<p style="color: #123456">a <b>b</b></p>', '<p style="color:#123456">a <b>b</b></p>'],
+  [
+    '<p style="border: 1px solid rgb(1, 2, 3); border-top: 0 none hsla(1, 2%, 3%, .5)">x</p>',
+    '<p style="border:1px solid rgb(1, 2, 3);border-top:0 none hsla(1, 2%, 3%, .5)">x</p>',
+  ],
   ['<td colspan="2">x</td>', '<td colspan="2">x</td>'],
   ['<img src="cid:logo@x" alt="l">', '<img alt="l" data-cid="logo@x" />'],
   ['<img src="data:image/png;base64,AAAA">', '<img src="data:image/png;base64,AAAA" />'],
@@ -43,6 +47,10 @@ const hostile = [
   '<base href="https://far.test/">',
   '<style>@import "https://far.test/a.css"; body { background: url(https://far.test/b) }</style>',
   '<p style="background-image: url(https://far.test/b)">x</p>',
+  '<p style="border: 1px solid url(script)">x</p>',
+  '<p style="border-color: red rgb(1, 2, 3) URL(script)">x</p>',
+  '<p style="border-left: image(script)">x</p>',
+  '<img data-remote-src="https://far.test/p.png" data-cid="script">',
   '<p style="position: fixed; top: 0; z-index: 9999">x</p>',
   '<p style="width: expression(alert(1))">x</p>',
   '<table background="https://far.test/b"><td background="//far.test/c">x</td></table>',

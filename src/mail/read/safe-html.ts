@@ -104,7 +104,8 @@ const color = [/^#[0-9a-f]{3,8}$/i, /^[a-z]{1,20}$/i, /^(?:rgb|hsl)a?\([\d\s.,%/
 const length = [
   /^(?:-?\d{1,5}(?:\.\d{1,4})?(?:px|pt|em|rem|%|ch|ex)?|auto|normal|0)(?:\s+(?:\d{1,5}(?:\.\d{1,4})?(?:px|pt|em|rem|%)?|auto)){0,3}$/i,
 ]
-const border = [/^[\w\s#.,()%-]{1,80}$/]
+/** Parentheses are a colour's alone: no url(), no image(). */
+const border = [/^(?=.{1,80}$)(?:[\w\s#.%-]|\b(?:rgb|hsl)a?\([\d\s.,%/]{1,50}\))+$/i]
 const word = [/^[a-z-]{1,30}$/i]
 
 /** No positions, no z-index, no url(): nothing that leaves the place of the mail or asks anyone for anything. */
@@ -191,7 +192,8 @@ export function safeHtml(html: string): SafeHtml {
         tagName,
         attribs: { ...attribs, ...linkOf(href) },
       }),
-      img: (tagName, { src = '', ...attribs }) => {
+      // What the mail itself says of a source is not ours.
+      img: (tagName, { src = '', 'data-remote-src': _remote, 'data-cid': _cid, ...attribs }) => {
         const source = sourceOf(src)
         if ('data-remote-src' in source) remoteImages++
         return { tagName, attribs: { ...attribs, ...source } }
