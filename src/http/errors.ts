@@ -1,9 +1,10 @@
 // The one table of errors: each code's status and the words that go with it, and how any failure becomes an answer.
 import { Readable } from 'node:stream'
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { BatchFull } from '../base/batch.ts'
 import { type RefusalCode, ServiceError, type WindowLimit } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import { OutageLog } from '../base/outage-log.ts'
 import { isOwnFault } from '../flow/own-fault.ts'
 import type { BreachFinder } from './all-breaches.ts'
 import { type RequestCode, RequestFault } from './body/request-fault.ts'
@@ -160,9 +161,25 @@ function frameworkAnswer(
   return errorAnswer('internal_error')
 }
 
-/** Answers every failure by the table; our own faults are logged here, once, and nowhere else. */
-export function answerFailures(log: Log, breachFinder?: BreachFinder) {
-  return (failure: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+/** A caller's key is known for a second, so that some requests are answered without the database. */
+const outageQuietMs = 2_000
+
+/**
+ * Answers every failure by the table. Our own faults are logged here, once, and nowhere else; while requests are answered 503,
+ * only the first one and the end.
+ */
+export function answerFailures(
+  api: Pick<FastifyInstance, 'addHook' | 'setErrorHandler'>,
+  log: Log,
+  breachFinder?: BreachFinder,
+): void {
+  const outage = new OutageLog({ log, work: 'requests', quietMs: outageQuietMs })
+  api.addHook('onResponse', (request, reply, done) => {
+    // Routes without a schema give out files.
+    if (reply.statusCode < 300 && request.routeOptions.schema !== undefined) outage.succeed()
+    done()
+  })
+  api.setErrorHandler((failure: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const answer = answerOf(
       failure,
       request,
@@ -173,10 +190,9 @@ export function answerFailures(log: Log, breachFinder?: BreachFinder) {
         { err: failure, requestId: request.id, method: request.method, path: pathOf(request) },
         'request failed',
       )
-    if (answer.status === 503)
-      log.warn({ requestId: request.id, reason: (failure as Error).message }, 'unavailable')
+    if (answer.status === 503) outage.fail(failure)
     return sendError(reply, answer)
-  }
+  })
 }
 
 /** Logs an answer that breaks off once its head is out, for its reader is told nothing. One that its reader leaves is not. */

@@ -81,7 +81,7 @@ export function createHttpServer(deps: ServerDeps): Api {
   const { trustedProxies, isHttpsOn } = deps.settings
   const breachFinder = new BreachFinder()
   const api = createApi(trustedProxies, deps.log, breachFinder)
-  api.setErrorHandler(answerFailures(deps.log, breachFinder))
+  answerFailures(api, deps.log, breachFinder)
   api.addHook('onResponse', logRequests(deps.log))
   api.addHook('onSend', logBrokenAnswers(deps.log))
   answerHeadAndOptions(api)

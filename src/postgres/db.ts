@@ -54,6 +54,11 @@ export class DbFault extends Error {
   }
 }
 
+/** The database is out of reach: no fault of the work that met it. */
+export function isLost(error: unknown): boolean {
+  return error instanceof DbFault && error.kind === 'lost'
+}
+
 function faultKind({ code, message }: Error & { code?: string }): DbFault['kind'] {
   if (code === '40P01' || code === '40001') return 'conflict'
   if (/^(22|23)...$/.test(code ?? '')) return 'bad_row'

@@ -1,7 +1,8 @@
 // Owns rows for this node, destination queues or endpoints: takes them over, keeps their leases, lets them go.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Db } from '../postgres/db.ts'
+import { OutageLog } from '../base/outage-log.ts'
+import { type Db, isLost } from '../postgres/db.ts'
 import type { Lease, Leases } from '../store/leases.ts'
 import { debounceMs, Loop } from './loop.ts'
 import type { Membership } from './membership.ts'
@@ -95,12 +96,14 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
   readonly #hinted = new Set<string>()
   readonly #acquiring: Loop
   readonly #renewing: Loop
+  readonly #outage: OutageLog
   #polledAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: LeaseHolderOptions<Row, Worker>) {
     this.#options = options
     const { log, membership, source } = options
     const { name } = source.leases.table
+    this.#outage = new OutageLog({ log, work: `${name}s` })
     // Others see our lock gone and take over: nothing of ours may go on under the old number.
     membership.onLost(() => this.#cutAll())
     this.#acquiring = new Loop({
@@ -166,6 +169,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     const askedMs = performance.now()
     const owner = { nodeId, leaseMs }
     const rows = keys.length > 0 ? await source.leases.acquire(db.writer, owner, at, keys) : []
+    if (rows.length > 0) this.#outage.succeed()
     if (membership.nodeId !== nodeId) return true
     for (const row of rows) this.#hold(nodeId, row, askedMs + leaseMs)
     if (source.isBehind(this.#held)) this.#acquiring.wake()
@@ -195,7 +199,8 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     try {
       await held.worker.run()
     } catch (error) {
-      log.warn({ err: error, [leases.table.name]: row.key }, 'work under a lease was interrupted')
+      if (isLost(error)) this.#outage.fail(error)
+      else log.warn({ err: error, [leases.table.name]: row.key }, 'work under a lease was interrupted')
     }
     await leases.release(db.writer, nodeId, row).catch(() => {}) // the lease runs out by itself
     if (this.#held.get(row.key) !== held) return

@@ -2,7 +2,9 @@
 import { backoffMs } from '../base/backoff.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
+import { OutageLog } from '../base/outage-log.ts'
 import { rest, Signal } from '../base/signal.ts'
+import { isLost } from '../postgres/db.ts'
 
 export interface LoopOptions {
   name: string
@@ -33,7 +35,7 @@ const failureWaitMs = [500, 1_000, 2_000, 5_000]
  * - *debouncing*, after a run that left nothing to do: for `collectMs`, so that the next run finds more than one thing.
  * - *idle*, after a run that left nothing to do: until a wake-up, or for `intervalMs`; not at all where a wake-up is
  *   remembered. Then it runs again, as it does at once where there is more.
- * - *backing off*, after a run that rejected: logged and counted, and tried again after about 0.5 s, up to 5 s when
+ * - *backing off*, after a run that rejected: logged (an outage of the database once) and counted, and tried again after about 0.5 s, up to 5 s when
  *   several have failed one after the other.
  * - *over*: `stop` was called. It ends every wait at once, lets a run under way end, and then resolves; a loop that is
  *   over does not start again.
@@ -68,19 +70,23 @@ export class Loop {
   }
 
   async #loop(stop: AbortSignal): Promise<void> {
+    const { log, name, run } = this.#options
+    const outage = new OutageLog({ log, work: name })
     let failures = 0
     while (!stop.aborted) {
       this.#signal.clear()
       try {
-        const more = await this.#options.run()
+        const more = await run()
         failures = 0
+        outage.succeed()
         if (more) continue
         await rest(this.#options.collectMs ?? 0, stop)
         await this.#signal.wait(this.#options.intervalMs, stop)
       } catch (error) {
-        const { log, name } = this.#options
         meters.jobFailures.inc({ name })
-        log.warn({ err: error, loop: name, failures: ++failures }, 'a job failed and will be tried again')
+        failures++
+        if (isLost(error)) outage.fail(error)
+        else log.warn({ err: error, loop: name, failures }, 'a job failed and will be tried again')
         await rest(backoffMs(failureWaitMs, failures), stop)
       }
     }

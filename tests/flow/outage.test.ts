@@ -11,7 +11,7 @@ import type { Acceptance, Answer, Api, Inbox, Refusal } from '../support/api.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { Door } from '../support/door.ts'
-import { makePlace, type Place, send, startNode, untilStates } from '../support/node.ts'
+import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -148,7 +148,54 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
     return found.length >= 2 ? found.map(({ internetMessageId }) => internetMessageId) : null
   })
   assert.deepEqual(ids, ['<before@far.test>', '<after@far.test>'])
+  await until('requests and mail to go on', async () => {
+    await ask(randomUUID())
+    await receive(randomUUID())
+    const lasting = outagesOf(node).filter(({ lines }) => lines.at(-1) !== 'available again')
+    return !lasting.some(({ work }) => ['requests', 'receiving'].includes(work))
+  })
+  await until('all other work to go on', () => {
+    const lasting = outagesOf(node).filter(({ lines }) => lines.at(-1) !== 'available again')
+    return lasting.length === 0
+  })
+  const outages = outagesOf(node)
+  for (const { work, lines } of outages) {
+    // On a busy machine a connection may not be there in time once more.
+    assert.ok(lines.length <= 4, `${work}: ${lines.length}`)
+    for (const [index, line] of lines.entries())
+      assert.equal(line, index % 2 === 0 ? 'unavailable; further failures are counted' : 'available again')
+  }
+  for (const work of ['requests', 'receiving'])
+    assert.ok(
+      outages.some((outage) => outage.work === work),
+      work,
+    )
+  const others = linesOf(node).filter(({ level, work }) => level >= 40 && work === undefined)
+  assert.ok(others.length <= 10, JSON.stringify(others))
 })
+
+interface LogLine {
+  level: number
+  msg: string
+  work?: string
+  reason?: string
+}
+
+const linesOf = (node: TestNode): LogLine[] =>
+  node
+    .log()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+/** What was logged of each kind of work that the database was out of reach for. */
+function outagesOf(node: TestNode): { work: string; lines: string[] }[] {
+  const lines = linesOf(node).filter(({ work }) => work !== undefined)
+  for (const { level, reason } of lines) assert.ok(level < 40 || reason)
+  return [...Map.groupBy(lines, ({ work }) => work!)].map(([work, found]) => ({
+    ...{ work, lines: found.map(({ msg }) => msg) },
+  }))
+}
 
 for (const [table, question] of [
   ['dkim_key', 'from dkim_key where domain_id = any'],

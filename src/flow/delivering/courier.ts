@@ -4,6 +4,7 @@ import { Batch } from '../../base/batch.ts'
 import { type OrganizationId, queueIdOf } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { classOf, meters } from '../../base/meters.ts'
+import { OutageLog } from '../../base/outage-log.ts'
 import { traced } from '../../base/trace.ts'
 import type { HopAsking } from '../../dns/mx.ts'
 import { commitRows } from '../../postgres/commit.ts'
@@ -38,9 +39,11 @@ const heldAfterMs = 1_000
 export class Courier {
   readonly #deps: CourierDeps
   readonly #results: Batch<DeliveryResult, boolean | DbFault>
+  readonly #outage: OutageLog
 
   constructor(deps: CourierDeps) {
     this.#deps = deps
+    this.#outage = new OutageLog({ log: deps.log, work: 'deliveries' })
     this.#results = new Batch({
       name: 'results',
       minIntervalMs,
@@ -130,8 +133,11 @@ export class Courier {
   async #setAside(job: DeliveryJob, error: unknown): Promise<DeliveryResult[]> {
     const isLost = error instanceof DbFault && isOwnFault(error)
     const { submissionId: submission } = job.content
-    this.#deps.log[isLost ? 'warn' : 'error']({ err: error, submission }, 'a message could not be written')
-    if (isLost) return untried(job)
+    if (isLost) {
+      this.#outage.fail(error)
+      return untried(job)
+    }
+    this.#deps.log.error({ err: error, submission }, 'a message could not be written')
     const isMissing = (error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT'
     const mayPass = isMissing ? !(await this.#deps.blobs.isThere()) : isOwnFault(error)
     return unwritten(this.#deps, job, mayPass ? 'passing' : 'lasting')
@@ -199,6 +205,7 @@ export class Courier {
         const counted = await this.#results.add(fields)
         if (counted instanceof DbFault && isOwnFault(counted)) throw counted
         if (!(counted instanceof DbFault)) {
+          this.#outage.succeed()
           if (counted) this.#logResult(fields)
           else log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
           return
@@ -207,7 +214,7 @@ export class Courier {
         if (fields !== result) return
         fields = withoutWords(result)
       } catch (error) {
-        log.warn({ reason: (error as Error).message, submissionId }, 'a result waits to be recorded')
+        this.#outage.fail(error)
       }
     }
     log.error({ submissionId, position, status }, 'a result was given up; the message will be sent again')

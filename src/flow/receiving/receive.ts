@@ -5,13 +5,14 @@ import type { DiskReserve } from '../../base/disk-reserve.ts'
 import { newId, type OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
+import { OutageLog } from '../../base/outage-log.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
 import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { NotOurFolder } from '../../blobs/folder-mark.ts'
 import { scanHeader } from '../../mail/read/header-scan.ts'
 import { commitRows } from '../../postgres/commit.ts'
-import { DbFault } from '../../postgres/db.ts'
+import { DbFault, isLost } from '../../postgres/db.ts'
 import { type Reply, reply, replyLine } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming, Path } from '../../smtp/server/backend.ts'
 import { networksOf } from '../../smtp/server/peer-address.ts'
@@ -60,9 +61,13 @@ const outOfOrder = reply(451, '4.3.0', 'The message could not be stored, try aga
 const noFolder = reply(452, '4.3.0', 'A message of this size cannot be stored now, try again later')
 const noRoom = reply(452, '4.3.1', 'There is no room for the message, try again later')
 
+/** What is known of addresses for a second answers some recipients without the database. */
+const outageQuietMs = 2_000
+
 /** The backend of the public MX. */
 export class Receiver implements Backend {
   readonly #deps: ReceiverDeps
+  readonly #outage: OutageLog
   readonly #mailboxes: Mailboxes
   readonly #commits: Batch<ReceivedMail, Received | DbFault>
   readonly #keptRooms: KeptRooms
@@ -71,6 +76,7 @@ export class Receiver implements Backend {
 
   constructor(deps: ReceiverDeps) {
     this.#deps = deps
+    this.#outage = new OutageLog({ log: deps.log, work: 'receiving', quietMs: outageQuietMs })
     this.#mailboxes = new Mailboxes(deps)
     this.#keptRooms = new KeptRooms(deps)
     this.#commits = new Batch({
@@ -85,12 +91,23 @@ export class Receiver implements Backend {
   async recipient(envelope: Envelope, to: Path): Promise<Reply | null> {
     // RFC 5321 4.2.3: 452, insufficient system storage.
     if (this.#deps.disk.isShort) return noRoom
+    try {
+      const refusal = await this.#refusalOf(envelope, to)
+      this.#outage.succeed()
+      if (refusal === null) this.#deps.senderChecks.of(envelope)
+      return refusal
+    } catch (error) {
+      if (!isLost(error)) throw error
+      this.#outage.fail(error)
+      return outOfOrder
+    }
+  }
+
+  async #refusalOf(envelope: Envelope, to: Path): Promise<Reply | null> {
     const target = await this.#mailboxes.resolve(to)
     if ('refusal' in target) return target.refusal
     if (isTooLarge(target, this.#sizeOf(envelope, target))) return tooLarge
-    if (!(await this.#hasRoom(envelope, target))) return full
-    this.#deps.senderChecks.of(envelope)
-    return null
+    return (await this.#hasRoom(envelope, target)) ? null : full
   }
 
   message(envelope: Envelope): Incoming {
@@ -118,10 +135,12 @@ export class Receiver implements Backend {
       const answer = await traced('receive', describe, () => this.#receive(envelope, message))
       // Of what is refused nothing is stored. A commit whose outcome is not known throws, and the sweeper has the bytes.
       if (answer.code !== 250 && raw.blob) await blobs.delete(raw.blob)
+      this.#outage.succeed()
       return answer
     } catch (error) {
       if (!(error instanceof DbFault)) throw error
-      log.warn({ fault: error.kind, reason: error.message }, 'a received message could not be stored')
+      if (isLost(error)) this.#outage.fail(error)
+      else log.warn({ fault: error.kind, reason: error.message }, 'a received message could not be stored')
       return error.sqlState === '53100' ? noRoom : outOfOrder
     }
   }

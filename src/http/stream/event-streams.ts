@@ -6,11 +6,12 @@ import { ServiceError } from '../../base/errors.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
+import { OutageLog } from '../../base/outage-log.ts'
 import { othersPollMs } from '../../base/signal.ts'
 import type { Caller } from '../../flow/caller.ts'
 import { type Presenters, writeAnnouncements } from '../../flow/events/write-announcements.ts'
 import { idleMs } from '../../flow/people/sessions.ts'
-import type { Db } from '../../postgres/db.ts'
+import { type Db, isLost } from '../../postgres/db.ts'
 import { listLiveKeys } from '../../store/keys.ts'
 import {
   type EventCursor,
@@ -43,6 +44,7 @@ const maxReaders = 1_000
 
 export class EventStreams {
   readonly #options: EventStreamsOptions
+  readonly #outage: OutageLog
   readonly #readers = new Set<EventReader>()
   /** What has been read since the last poll, by organization and cursor. */
   readonly #shared = new Map<string, Promise<WrittenEvent[]>>()
@@ -56,6 +58,7 @@ export class EventStreams {
 
   constructor(options: EventStreamsOptions) {
     this.#options = options
+    this.#outage = new OutageLog({ log: options.log, work: 'live streams' })
   }
 
   /** Finds where the stream is to begin. */
@@ -119,15 +122,16 @@ export class EventStreams {
 
   async #run(): Promise<void> {
     this.#polled = null
-    for (let failures = 0; this.#readers.size > 0 && !this.#stopping; ) {
+    while (this.#readers.size > 0 && !this.#stopping) {
       try {
         await this.#endRevoked()
         this.#beat()
         const isMore = await this.#poll()
-        failures = 0
+        this.#outage.succeed()
         if (!isMore) await sleep(othersPollMs)
       } catch (error) {
-        this.#options.log.warn({ err: error, failures: ++failures }, 'the live stream waits for the database')
+        if (isLost(error)) this.#outage.fail(error)
+        else this.#options.log.warn({ err: error }, 'the live stream failed and goes on')
         await sleep(1_000)
       }
     }

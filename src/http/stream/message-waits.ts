@@ -7,9 +7,10 @@ import type { InboxId, KeyId, OrganizationId } from '../../base/ids.ts'
 import type { KeyedSignal } from '../../base/keyed-signal.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
+import { OutageLog } from '../../base/outage-log.ts'
 import { othersPollMs, rest, Signal } from '../../base/signal.ts'
 import type { Caller } from '../../flow/caller.ts'
-import type { Db } from '../../postgres/db.ts'
+import { type Db, isLost } from '../../postgres/db.ts'
 import { findGrown } from '../../store/inboxes.ts'
 import { findScanStates } from '../../store/scans.ts'
 
@@ -58,6 +59,7 @@ interface Waiter {
 
 export class MessageWaits {
   readonly #options: MessageWaitsOptions
+  readonly #outage: OutageLog
   readonly #waiters = new Set<Waiter>()
   readonly #reads = new FairLimit(readsAtOnce)
   readonly #stop = new AbortController()
@@ -65,6 +67,7 @@ export class MessageWaits {
 
   constructor(options: MessageWaitsOptions) {
     this.#options = options
+    this.#outage = new OutageLog({ log: options.log, work: 'waiting requests' })
   }
 
   /**
@@ -140,9 +143,11 @@ export class MessageWaits {
       const fromMs = performance.now()
       try {
         await this.#poll()
+        this.#outage.succeed()
         await rest(Math.max(othersPollMs, restShare * (performance.now() - fromMs)), this.#stop.signal)
       } catch (error) {
-        this.#options.log.warn({ err: error }, 'requests that wait for mail wait for the database')
+        if (isLost(error)) this.#outage.fail(error)
+        else this.#options.log.warn({ err: error }, 'requests that wait for mail are looked at again')
         await rest(1_000, this.#stop.signal)
       }
     }

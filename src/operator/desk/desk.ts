@@ -21,7 +21,7 @@ const largestBody = 64 * 1024
 /** The desk, ready to take requests by its `routing`. Whoever has no session gets the page that says how to open one. */
 export function createDesk(deps: DeskDeps): Desk {
   const desk = createFastify()
-  desk.setErrorHandler(answerFailures(deps.log))
+  answerFailures(desk, deps.log)
   desk.addHook('onSend', logBrokenAnswers(deps.log))
   answerHeadAndOptions(desk)
   desk.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))

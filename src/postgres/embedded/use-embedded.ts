@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import type { Log } from '../../base/log.ts'
+import { OutageLog } from '../../base/outage-log.ts'
 import { lockClasses } from '../locks.ts'
 import { majorVersion, prepareCluster } from './cluster.ts'
 import { prepareDirectory, type ServerDirectory, shortSocketFolder } from './directory.ts'
@@ -78,6 +79,7 @@ class Share {
   readonly #server: ServerDirectory
   readonly #host: string
   readonly #log: Log
+  readonly #outage: OutageLog
   readonly #bounding: NodeJS.Timeout
   #client: pg.Client | null = null
   #renewal: Promise<void> = Promise.resolve()
@@ -87,6 +89,7 @@ class Share {
     this.#server = server
     this.#host = host
     this.#log = log
+    this.#outage = new OutageLog({ log, work: 'PostgreSQL' })
     this.#bounding = setInterval(() => void boundLog(server.log), 60_000).unref()
   }
 
@@ -147,10 +150,11 @@ class Share {
   async #retryAcquire(): Promise<void> {
     for (let waitMs = 100; !this.#released; waitMs = Math.min(waitMs * 2, 5000)) {
       try {
-        return await this.acquire(() => {})
+        await this.acquire(() => {})
+        return this.#outage.succeed()
       } catch (error) {
         if (this.#released) return
-        this.#log.error({ err: error }, 'PostgreSQL cannot be reached; trying again')
+        this.#outage.fail(error)
         await pause(waitMs)
       }
     }

@@ -1,0 +1,34 @@
+// What is logged of an outage.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { pino } from 'pino'
+import { OutageLog } from './outage-log.ts'
+
+function watch(quietMs: number) {
+  const lines: Record<string, unknown>[] = []
+  const log = pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line)) })
+  return { lines, outage: new OutageLog({ log, work: 'filing', quietMs }) }
+}
+
+test('outage log: a line at the first failure, with a reason, and one at the first success', () => {
+  const { lines, outage } = watch(0)
+  outage.succeed()
+  for (const error of [new AggregateError([], ''), new Error('second')]) outage.fail(error)
+  outage.succeed()
+  outage.succeed()
+  assert.deepEqual(
+    lines.map(({ work, reason, failures, msg }) => [work, reason, failures, msg]),
+    [
+      ['filing', 'AggregateError', undefined, 'unavailable; further failures are counted'],
+      ['filing', undefined, 2, 'available again'],
+    ],
+  )
+})
+
+test('outage log: a success right behind a failure does not end an outage that wants quiet', () => {
+  const { lines, outage } = watch(60_000)
+  outage.fail(new Error('first'))
+  outage.succeed()
+  outage.fail(new Error('second'))
+  assert.equal(lines.length, 1)
+})
