@@ -18,9 +18,10 @@ import { claimBlobFolder } from './flow/claim-blob-folder.ts'
 import { knowingLocalhost } from './flow/domains/localhost-records.ts'
 import { readKeyFile } from './flow/key-file.ts'
 import { settleSecretKey } from './flow/secret-key.ts'
-import { Db, DbFault, requireDurable } from './postgres/db.ts'
+import { Db, DbFault } from './postgres/db.ts'
 import { useEmbedded } from './postgres/embedded/use-embedded.ts'
 import { hasSchema, migrate } from './postgres/migrate.ts'
+import { requireUsable } from './postgres/requirements.ts'
 import { readDatabaseId } from './store/database-identity.ts'
 import type { RestorationRow } from './store/restorations.ts'
 
@@ -118,7 +119,7 @@ export async function openWithoutKey(settings: Settings, log: Log, progress: Pro
     await release()
   }
   try {
-    await requireDurable(db)
+    await requireUsable(db)
     await requireSchema(db)
     await migrate(db, log)
     const { clock, stop } = await startClock(db)
@@ -198,7 +199,7 @@ async function prepareDatabase(
   missing: 'made' | 'found',
 ): Promise<void> {
   try {
-    await requireDurable(db)
+    await requireUsable(db)
     if (missing === 'found') await requireSchema(db)
     await migrate(db, log)
   } catch (error) {

@@ -14,7 +14,7 @@ import { takeBackup } from '../flow/backup/take-backup.ts'
 import { verifyBackup } from '../flow/backup/verify-backup.ts'
 import { readKeyFile } from '../flow/key-file.ts'
 import { type Foundation, openDatabase } from '../foundation.ts'
-import { requireDurable } from '../postgres/db.ts'
+import { requireUsable } from '../postgres/requirements.ts'
 import { loadSettings, type OutputOptions, print, withFoundation } from './context.ts'
 import { askPassphrase, choosePassphrase, givenPassphrase, type PassphraseOptions } from './passphrase.ts'
 
@@ -108,7 +108,7 @@ async function restoreAll(name: string, options: BackupOptions): Promise<void> {
   const deps = { dataDir, blobFolder, secretKeyFile, blobs: new DiskBlobs(blobFolder), log, progress }
   const openDurable = async () => {
     const opened = await openDatabase(settings, log, progress)
-    await requireDurable(opened.db)
+    await requireUsable(opened.db)
     return { db: opened.db, release: () => opened.db.close().then(opened.release) }
   }
   const input = { folder: resolve(name), askPassphrase: () => askPassphrase(options, settings) }

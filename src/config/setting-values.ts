@@ -12,6 +12,7 @@ import type { ClamdAddress } from '../scan/clamd.ts'
 import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/organizations.ts'
 import { isLoopback } from '../webhook/address-guard.ts'
+import { SettingError } from './setting-reader.ts'
 
 export interface ListenAddress {
   host: string
@@ -236,6 +237,11 @@ function hasPlainUser(url: URL): boolean {
 }
 
 export function databaseUrl(text: string): string | null {
+  // Security: the hosts are not repeated, for a password that is not written as a URL wants it may be among them.
+  if (/^postgres(?:ql)?:\/\/(?:[^/]*@)?[^/@]*,|[?&]host=[^&]*(?:,|%2c)/i.test(text))
+    throw new SettingError(
+      'POSTHORN_DATABASE_URL names several hosts, and may name one: write one address that follows the primary, such as that of a proxy (docs/operating.md, "A database that fails over")',
+    )
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) return null
   return hasPlainUser(new URL(text)) ? text : null
 }

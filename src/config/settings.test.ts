@@ -105,3 +105,23 @@ for (const [what, environment, words] of [
       (error) => error instanceof SettingError && words.test(error.message),
     )
   })
+
+for (const url of [
+  'postgres://posthorn:swordfish@h1.test:5450,h2.test:5450/posthorn?target_session_attrs=read-write',
+  'postgres://h1.test,h2.test:5450/posthorn',
+  'postgres://posthorn:swordfish@localhost/posthorn?host=h1.test,h2.test',
+])
+  test(`a database URL with several hosts is refused in a line that says why: ${url.replace(/\?.*/, '')}`, () => {
+    assert.throws(
+      () => readSettings({ POSTHORN_DATABASE_URL: url }),
+      (error) =>
+        error instanceof SettingError &&
+        /names several hosts, and may name one: .* follows the primary/.test(error.message) &&
+        !error.message.includes('swordfish'),
+    )
+  })
+
+test('a comma in the password of the database is no second host', () => {
+  const url = 'postgres://posthorn:sword,fish@h1.test/posthorn'
+  assert.equal(readSettings({ POSTHORN_DATABASE_URL: url }).databaseUrl, url)
+})

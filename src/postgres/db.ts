@@ -1,6 +1,5 @@
 // The connection to PostgreSQL: prepared statements, transactions, and faults sorted by what can be done about them.
 import pg from 'pg'
-import { StartRefused } from '../base/errors.ts'
 import { meters } from '../base/meters.ts'
 
 /** Counts and sequence numbers stay below 2^53, so bigint columns are read as numbers. */
@@ -204,20 +203,6 @@ async function setUpSession(client: pg.ClientBase): Promise<void> {
   const text = `select ${commitDurably}, (select count(set_config(s.key, s.value, false)) from jsonb_each_text($1) s)`
   const asked = { text, values: [JSON.stringify(sessionSettings)], query_timeout: firstAnswerMs }
   await client.query(asked as pg.QueryConfig)
-}
-
-/** Refuses a server that may lose what it said it had committed, for there a 202 or a 250 would be a lie. */
-export async function requireDurable(db: Queryable): Promise<void> {
-  const off = await db.query<{ name: string }>(
-    `select name from pg_settings where name in ('fsync', 'full_page_writes') and setting = 'off' order by name`,
-  )
-  if (off.length === 0) return
-  const all = (value: string) => off.map(({ name }) => `${name}=${value}`).join(' and ')
-  throw new StartRefused(
-    'database',
-    `the PostgreSQL of POSTHORN_DATABASE_URL runs with ${all('off')}, so a crash can lose mail that was acknowledged`,
-    `set ${all('on')} in its postgresql.conf and reload it`,
-  )
 }
 
 /** Whether a transaction that begins now may write nothing: PostgreSQL says `on` for every one on a standby. */

@@ -268,6 +268,10 @@ test('hostile 13: nodes whose machines’ clocks are an hour apart are one deplo
     '--expires-in',
     '30m',
   ]
+  const { checks } = JSON.parse((await run(program, ['doctor', '--json'], late.env, place.folder)).stdout)
+  const check = checks.find(({ name }: { name: string }) => name === 'database')
+  assert.equal(check.status, 'warning')
+  assert.match(check.detail, /this machine's clock is 3\d\d\d s ahead of the database's/)
   const { secret } = await right.cli<{ secret: string }>(words)
   assert.equal((await new Api(() => late.http, secret).call('/v1/me')).status, 200)
 })

@@ -1,101 +1,21 @@
 // What the start looks at before it takes work: a server that keeps what it commits, the right folder, and no secret told.
 import assert from 'node:assert/strict'
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { promisify } from 'node:util'
 import pg from 'pg'
-import { Db, requireDurable } from '../../src/postgres/db.ts'
-import { chooseOwner, type Owner } from '../../src/postgres/embedded/owner.ts'
-import { locateSoftware } from '../../src/postgres/embedded/software.ts'
+import { Db } from '../../src/postgres/db.ts'
+import { requireDurable } from '../../src/postgres/requirements.ts'
+import { ExternalServer } from '../support/external-server.ts'
 import { makePlace, startNode, urlOf } from '../support/node.ts'
 import { inherited, run } from '../support/service.ts'
-import { until } from '../support/until.ts'
 
 const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
-const execute = promisify(execFile)
-
 function emptyFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-start-'))
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
   return folder
-}
-
-/** An external PostgreSQL 15 or later with a password, started anew with other settings as often as it takes. */
-class ExternalServer {
-  readonly folder: string
-  readonly owner: Owner | null
-  readonly #bin: string
-  #stop: () => Promise<void> = async () => {}
-
-  private constructor(folder: string, owner: Owner | null, bin: string) {
-    this.folder = folder
-    this.owner = owner
-    this.#bin = bin
-  }
-
-  static async make(t: TestContext): Promise<ExternalServer> {
-    const folder = mkdtempSync('/tmp/posthorn-pg-')
-    const owner = await chooseOwner(folder)
-    const debian = '/usr/lib/postgresql/15/bin'
-    const bin = existsSync(debian) ? debian : join(await locateSoftware(folder, owner), 'bin')
-    const server = new ExternalServer(folder, owner, bin)
-    t.after(async () => {
-      await server.#stop()
-      rmSync(folder, { recursive: true, force: true })
-    })
-    if (owner) chownSync(folder, owner.uid, owner.gid)
-    const words = [
-      '-D',
-      join(folder, 'cluster'),
-      '-U',
-      'posthorn',
-      '-A',
-      'trust',
-      '--no-sync',
-      '-E',
-      'UTF8',
-      '--locale=C',
-    ]
-    await execute(join(bin, 'initdb'), words, { ...owner, cwd: '/' })
-    return server
-  }
-
-  /** Answers its URL; what ran before has stopped. */
-  async start(...settings: string[]): Promise<string> {
-    await this.#stop()
-    const own = ['listen_addresses=', `unix_socket_directories=${this.folder}`, ...settings]
-    const words = ['-D', join(this.folder, 'cluster'), ...own.flatMap((setting) => ['-c', setting])]
-    const child = spawn(join(this.#bin, 'postgres'), words, { ...this.owner, cwd: '/', stdio: 'ignore' })
-    this.#stop = async () => {
-      child.kill('SIGINT')
-      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-    }
-    await until('PostgreSQL to answer', () => this.ask('select 1').catch(() => null))
-    return `postgres://posthorn:horn%2Fsecret@localhost/postgres?host=${this.folder}`
-  }
-
-  async ask(sql: string): Promise<Record<string, unknown>[]> {
-    const client = new pg.Client({ host: this.folder, user: 'posthorn', database: 'postgres' })
-    client.on('error', () => {})
-    await client.connect()
-    return await client
-      .query(sql)
-      .then(({ rows }) => rows)
-      .finally(() => client.end())
-  }
 }
 
 test('hostile 9: an external server that may lose commits is refused; sessions are durable whatever it says', async (t) => {
@@ -153,6 +73,29 @@ test('hostile 9: an external server that may lose commits is refused; sessions a
       await server.ask(`alter role posthorn in database postgres set synchronous_commit = ${value}`)
       assert.deepEqual(await sessionsSay(), [value, value, value])
     }
+  })
+
+  await t.test('over TCP a session, and its locks, end within 15 s of its machine', async () => {
+    const db = new Db({ connection: { connectionString: await server.startOnTcp() } })
+    const names = ['idle', 'interval', 'count'].map((name) => `tcp_keepalives_${name}`)
+    const [row] = await db.query<{ set: string[] }>(
+      'select array_agg(current_setting(name) order by n) as set from unnest($1::text[]) with ordinality as s (name, n)',
+      [[...names, 'tcp_user_timeout']],
+    )
+    await db.close()
+    assert.deepEqual(row!.set, ['5', '3', '3', '14000'])
+  })
+
+  await t.test('a standby: one line, and the doctor says the same', async () => {
+    const env = { ...settings, POSTHORN_DATABASE_URL: await server.startAsStandby() }
+    const words = 'the PostgreSQL of POSTHORN_DATABASE_URL is a standby (read-only)'
+    const { status, stderr } = await run(program, ['serve'], env, folder)
+    const line = `posthorn: ${words}: name the primary, or an address that follows it\n`
+    assert.deepEqual([status, stderr], [1, line])
+    const doctor = await run(program, ['doctor', '--json'], env, folder)
+    const { checks } = JSON.parse(doctor.stdout)
+    const check = checks.find(({ name }: { name: string }) => name === 'database')
+    assert.deepEqual([doctor.status, check.status, check.detail], [1, 'failed', words])
   })
 })
 

@@ -97,15 +97,18 @@ async function nearestFolder(folder: string): Promise<string> {
 }
 
 const oldestMajor = 15
+const maxClockSeconds = 5
 
 /** Version and schema of a database that has been opened. */
 export async function checkDatabase(db: Db, { databaseUrl }: Settings): Promise<Check> {
   const name = 'database'
-  const askedMs = performance.now()
-  const [server] = await db.query<{ version: string; number: number }>(
-    `select current_setting('server_version') as version, current_setting('server_version_num')::int as number`,
+  const [askedMs, askedAtMs] = [performance.now(), Date.now()]
+  const [server] = await db.query<{ version: string; number: number; atMs: number }>(
+    `select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
+      (extract(epoch from clock_timestamp()) * 1000)::float8 as "atMs"`,
   )
   const tripMs = performance.now() - askedMs
+  const offSeconds = Math.round((askedAtMs + tripMs / 2 - server!.atMs) / 1000)
   const [schema] = await db.query<{ name: string }>(
     'select name from schema_migration order by version desc limit 1',
   )
@@ -113,6 +116,15 @@ export async function checkDatabase(db: Db, { databaseUrl }: Settings): Promise<
   const detail = `PostgreSQL ${server!.version}, ${kind}, schema at ${schema?.name.replace('.sql', '')}, answers in ${tripMs.toFixed(1)} ms`
   if (server!.number < oldestMajor * 10_000)
     return failed(name, detail, `use PostgreSQL ${oldestMajor} or later`)
+  if (Math.abs(offSeconds) > maxClockSeconds) {
+    const direction = offSeconds > 0 ? 'ahead of' : 'behind'
+    const clocks = `this machine's clock is ${Math.abs(offSeconds)} s ${direction} the database's`
+    return warning(
+      name,
+      `${detail}; ${clocks}`,
+      'set the clocks of both by NTP: log lines have the time of the machine',
+    )
+  }
   return ok(name, detail)
 }
 

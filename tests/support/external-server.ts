@@ -1,0 +1,99 @@
+// A PostgreSQL that is not ours, for what depends on how it is set, reached or replicated.
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { chooseOwner, type Owner } from '../../src/postgres/embedded/owner.ts'
+import { locateSoftware } from '../../src/postgres/embedded/software.ts'
+import { freePort } from './pebble.ts'
+import { type Scope, until } from './until.ts'
+
+const execute = promisify(execFile)
+
+/** An external PostgreSQL 15 or later with a password, started anew with other settings as often as it takes. */
+export class ExternalServer {
+  readonly folder: string
+  readonly owner: Owner | null
+  readonly #bin: string
+  #port = 5432
+  #stop: () => Promise<void> = async () => {}
+
+  private constructor(folder: string, owner: Owner | null, bin: string) {
+    this.folder = folder
+    this.owner = owner
+    this.#bin = bin
+  }
+
+  static async make(t: Scope): Promise<ExternalServer> {
+    const folder = mkdtempSync('/tmp/posthorn-pg-')
+    const owner = await chooseOwner(folder)
+    const debian = '/usr/lib/postgresql/15/bin'
+    const bin = existsSync(debian) ? debian : join(await locateSoftware(folder, owner), 'bin')
+    const server = new ExternalServer(folder, owner, bin)
+    t.after(async () => {
+      await server.#stop()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    if (owner) chownSync(folder, owner.uid, owner.gid)
+    const words = [
+      '-D',
+      join(folder, 'cluster'),
+      '-U',
+      'posthorn',
+      '-A',
+      'trust',
+      '--no-sync',
+      '-E',
+      'UTF8',
+      '--locale=C',
+    ]
+    await execute(join(bin, 'initdb'), words, { ...owner, cwd: '/' })
+    return server
+  }
+
+  /** Answers its URL; what ran before has stopped. */
+  async start(...settings: string[]): Promise<string> {
+    await this.#stop()
+    const own = ['listen_addresses=', `unix_socket_directories=${this.folder}`, ...settings]
+    const words = ['-D', join(this.folder, 'cluster'), ...own.flatMap((setting) => ['-c', setting])]
+    this.#port = Number(settings.find((setting) => setting.startsWith('port='))?.slice(5) ?? 5432)
+    const child = spawn(join(this.#bin, 'postgres'), words, { ...this.owner, cwd: '/', stdio: 'ignore' })
+    this.#stop = async () => {
+      child.kill('SIGINT')
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    }
+    await until('PostgreSQL to answer', () => this.ask('select 1').catch(() => null))
+    return `postgres://posthorn:horn%2Fsecret@localhost/postgres?host=${this.folder}`
+  }
+
+  /** The same over TCP. */
+  async startOnTcp(...settings: string[]): Promise<string> {
+    const port = await freePort()
+    await this.start(`port=${port}`, 'listen_addresses=127.0.0.1', ...settings)
+    return `postgres://posthorn:horn%2Fsecret@127.0.0.1:${port}/postgres`
+  }
+
+  /** The same as a standby, which follows nobody. */
+  async startAsStandby(): Promise<string> {
+    await this.#stop()
+    writeFileSync(join(this.folder, 'cluster/standby.signal'), '')
+    return await this.start()
+  }
+
+  async ask(sql: string): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({
+      host: this.folder,
+      port: this.#port,
+      user: 'posthorn',
+      database: 'postgres',
+    })
+    client.on('error', () => {})
+    await client.connect()
+    return await client
+      .query(sql)
+      .then(({ rows }) => rows)
+      .finally(() => client.end())
+  }
+}
