@@ -21,6 +21,7 @@ import { createKey } from '../flow/accounts/key.ts'
 import { createOrganization } from '../flow/accounts/organization.ts'
 import { findDevelopment, linkDeveloper } from '../flow/people/sign-in-link.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
+import { builtInWords } from '../scan/built-in.ts'
 import { listOrganizations } from '../store/organizations.ts'
 import { loadSettings, type OutputOptions, print } from './context.ts'
 
@@ -158,6 +159,7 @@ function banner(
     `  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics; the desk: posthorn operator link`,
   )
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
+  if (settings.isDevelopment && !settings.clamd) lines.push(`  Scanning  ${builtInWords}`)
   if (hold)
     lines.push(
       `  HELD      a copy restored from ${hold.takenAt.toISOString()}: ${holdWords};`,

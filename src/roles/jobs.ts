@@ -24,6 +24,7 @@ import { BlobSweeper } from '../flow/upkeep/sweep-blobs.ts'
 import type { Foundation } from '../foundation.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
 import { analyzeGrown } from '../postgres/analyze.ts'
+import { type AttachmentScanner, BuiltInScanner } from '../scan/built-in.ts'
 import { Clamd } from '../scan/clamd.ts'
 import type { WorkKind } from '../store/work.ts'
 import { Loop } from '../worker/loop.ts'
@@ -103,9 +104,8 @@ export function startJobs(
     dmarcReportLoop(foundation, { parsePool, signals }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
   ]
-  const scanner = settings.clamd
-    ? new Scanner({ db, clock, log, blobs, clamd: new Clamd(settings.clamd), claims: claimsOf('scan') })
-    : null
+  const scans = scannerOf(settings)
+  const scanner = scans && new Scanner({ db, clock, log, blobs, clamd: scans, claims: claimsOf('scan') })
   if (scanner) loops.push(...scanLoops(scanner, log))
   for (const loop of loops) loop.start()
   return {
@@ -115,6 +115,12 @@ export function startJobs(
       await Promise.all([filingPool.close(), parsePool.close()])
     },
   }
+}
+
+/** What scans attachments: clamd, or in development the built-in scanner, or nothing. */
+function scannerOf({ clamd, isDevelopment }: Foundation['settings']): AttachmentScanner | null {
+  if (clamd) return new Clamd(clamd)
+  return isDevelopment ? new BuiltInScanner() : null
 }
 
 /** What is kept no longer goes, a little at a time. */

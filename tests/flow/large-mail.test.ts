@@ -34,8 +34,8 @@ test('check 22: eight mails with attachments of 24 MB at a time take less than 2
     const content = decodeBase64(raw.subarray(raw.lastIndexOf('\r\n\r\n') + 4, raw.lastIndexOf('\r\n--b--')))
     const [{ size, sha256: digest, scanState, id } = assert.fail('no attachment')] = attachments ?? []
     assert.deepEqual([size, digest], [content.length, sha256(content)])
-    assert.equal(scanState, clamd ? 'clean' : 'unscanned')
     if (!clamd) continue
+    assert.equal(scanState, 'clean')
     const downloaded = await api.bytes(`/v1/messages/${messageIds[index]}/attachments/${id}`)
     assert.ok(downloaded.equals(content))
   }

@@ -259,7 +259,7 @@ test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is
 })
 
 test('check 64: what came while there was no clamd is scanned once there is one', { skip }, async (t) => {
-  const stage = await setStage(t, { env: { POSTHORN_CLAMD: '' } })
+  const stage = await setStage(t, { env: { POSTHORN_CLAMD: '', POSTHORN_MAIL_HOST: 'mx.test' } })
   const filed = await receive(stage, stage.inbox, [['past.txt', Buffer.from(virus)]])
   assert.equal(filed.inboundSecurity?.attachments, 'unscanned')
   await stage.node.stop()

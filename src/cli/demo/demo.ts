@@ -15,7 +15,7 @@ const demoHelp = `
 With a development service running on this data folder, the tour uses it: it opens the inboxes demo-ada and demo-ben
 once (two of the inboxes that the organization may open), and each tour leaves a few messages in them. Otherwise, and
 always where POSTHORN_MAIL_HOST is set, it starts a service of its own in a temporary folder and removes it afterwards.
-With POSTHORN_CLAMD set, the attachment is scanned and given out.`
+The attachment is scanned by the clamd of POSTHORN_CLAMD or, without one, by the built-in scanner of development.`
 
 export function addDemoCommand(program: Command): void {
   program
@@ -48,7 +48,7 @@ async function demo(options: DemoOptions): Promise<void> {
   const steps: Step[] = []
   try {
     say(introduce(site))
-    for await (const step of walkTour(api, receiver, site)) {
+    for await (const step of walkTour(api, receiver)) {
       steps.push(step)
       say(formatStep(step, steps.length, paint))
     }

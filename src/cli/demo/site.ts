@@ -14,8 +14,6 @@ export interface TourSite {
   /** Base URL of the API, without a trailing slash. */
   http: string
   secret: string
-  /** A clamd looks at attachments. */
-  scans: boolean
   /** Ends what was started for the tour; resolves once it is gone, however often it is asked. */
   leave(): Promise<void>
 }
@@ -38,7 +36,6 @@ export async function findRunning(settings: Settings): Promise<TourSite | null> 
         origin: 'running',
         http,
         secret: secret.trim(),
-        scans: settings.clamd !== null,
         leave: async () => {},
       }
     : null
@@ -66,7 +63,7 @@ export async function startTemporary({ clamd }: Settings): Promise<TourSite> {
     endings.push(() => app.stop())
     const { secret } = await openDevelopment(foundation)
     const http = `http://${formatAddress(app.listening.http!)}`
-    return { origin: 'fresh', http, secret: secret!, scans: clamd !== null, leave }
+    return { origin: 'fresh', http, secret: secret!, leave }
   } catch (error) {
     await leave()
     throw error

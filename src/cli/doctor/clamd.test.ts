@@ -15,8 +15,13 @@ async function fake(t: TestContext, answer: (content: Buffer) => string): Promis
   return `${host}:${port}`
 }
 
-test('no clamd is nothing to check', async () => {
-  const { status, detail } = await check('')
+test('no clamd is nothing to check; development says what scans instead', async () => {
+  const inDevelopment = await check('')
+  assert.deepEqual(
+    [inDevelopment.status, /knows the EICAR test file .* nothing else/.test(inDevelopment.detail)],
+    ['skipped', true],
+  )
+  const { status, detail } = await checkClamd({ ...readSettings({}), isDevelopment: false })
   assert.deepEqual([status, detail], ['skipped', 'POSTHORN_CLAMD is unset: attachments stay unscanned'])
 })
 

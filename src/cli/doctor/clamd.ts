@@ -1,5 +1,6 @@
 // What the doctor makes of clamd: whether it answers, and whether it says what it has not looked into.
 import type { Settings } from '../../config/settings.ts'
+import { builtInWords } from '../../scan/built-in.ts'
 import { Clamd } from '../../scan/clamd.ts'
 import { encryptedSample, nestedSample } from '../../scan/samples.ts'
 import { type Check, failed, ok, skipped, warning } from './checks.ts'
@@ -7,7 +8,8 @@ import { type Check, failed, ok, skipped, warning } from './checks.ts'
 const name = 'clamd'
 const answerMs = 10_000
 
-export async function checkClamd({ clamd: address }: Settings): Promise<Check> {
+export async function checkClamd({ clamd: address, isDevelopment }: Settings): Promise<Check> {
+  if (!address && isDevelopment) return skipped(name, `POSTHORN_CLAMD is unset: ${builtInWords}`)
   if (!address) return skipped(name, 'POSTHORN_CLAMD is unset: attachments stay unscanned')
   const clamd = new Clamd(address, { answerMs })
   try {

@@ -8,7 +8,8 @@ import type { DiskBlobs } from '../../blobs/disk.ts'
 import { decodeStream } from '../../mail/read/transfer-stream.ts'
 import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
 import { ArchiveSearch } from '../../scan/archive.ts'
-import type { Clamd, ScanVerdict } from '../../scan/clamd.ts'
+import type { AttachmentScanner } from '../../scan/built-in.ts'
+import type { ScanVerdict } from '../../scan/clamd.ts'
 import type { AttachmentEntry } from '../../store/messages.ts'
 import { announce } from '../../store/outbox.ts'
 import { findRaw, type RawRow } from '../../store/raws.ts'
@@ -23,7 +24,7 @@ export interface ScanDeps {
   clock: Clock
   log: Log
   blobs: DiskBlobs
-  clamd: Clamd
+  clamd: AttachmentScanner
   claims: Claims
 }
 
