@@ -26,6 +26,7 @@ Everything that was acknowledged before the command began is in it. The service 
 const restoreHelp = `
 It restores into an empty data folder, and an empty database where POSTHORN_DATABASE_URL names one; nothing is overwritten.
 The copy is held: ${holdWords}.
+What was revoked, removed or changed after the backup was made is as before. Sessions and links are in no backup.
 ${releaseMend[0]!.toUpperCase()}${releaseMend.slice(1)}.`
 
 const passphraseOption = ['--passphrase-file <file>', 'a file whose first line is the passphrase'] as const
@@ -117,6 +118,8 @@ async function restoreAll(name: string, options: BackupOptions): Promise<void> {
     describe(`Restored into ${dataDir}`, manifest),
     `It is held: ${holdWords}.`,
     `For it ${releaseMend}.`,
+    `Undone: keys revoked, members removed, invitations taken back, passwords and passkeys changed after ${manifest.takenAt}.`,
+    'Revoke, remove and change again what must not come back. Everybody signs in anew: no session and no link is in a backup.',
   ]
   print(options, { folder: input.folder, dataDir, held: true, ...summaryOf(manifest) }, words.join('\n'))
 }

@@ -34,6 +34,7 @@ import { requireMatching } from '../secret-key.ts'
 import { blobFile, names, readManifest, tableFile, writeFlushed } from './backup-folder.ts'
 import { checkFile, damaged, readChecked, readFileBytes, writeChecked } from './checked-files.ts'
 import { inGroups, readRecords } from './copy-blobs.ts'
+import { leftOut } from './left-out.ts'
 import type { BlobRecord, CheckedFile, Manifest, TableFile } from './manifest.ts'
 import { formatBytes, Pace } from './pace.ts'
 import { findMark, leaveMark, removeMark } from './restore-mark.ts'
@@ -233,7 +234,8 @@ async function restoreTables(
     await repeatMigrations(client, manifest.migrations)
     const constraints = await dropForeignKeys(client)
     await truncateTables(tx, manifest.tables)
-    for (const table of manifest.tables)
+    // Earlier releases had some of the tables in their backups that are left out now.
+    for (const table of manifest.tables.filter(({ name }) => !(name in leftOut)))
       await restoreTable(client, table, { folder, progress: deps.progress })
     for (const sequence of manifest.sequences) await setSequence(tx, sequence)
     for (const constraint of constraints) await tx.query(constraint)
