@@ -238,7 +238,7 @@ function hasPlainUser(url: URL): boolean {
 
 export function databaseUrl(text: string): string | null {
   // Security: the hosts are not repeated, for a password that is not written as a URL wants it may be among them.
-  if (/^postgres(?:ql)?:\/\/(?:[^/]*@)?[^/@]*,|[?&]host=[^&]*(?:,|%2c)/i.test(text))
+  if (/^postgres(?:ql)?:\/\/(?:[^/]*@)?[^/@]*,[^/@]*(?:[/?#]|$)|[?&]host=[^&]*(?:,|%2c)/i.test(text))
     throw new SettingError(
       'POSTHORN_DATABASE_URL names several hosts, and may name one: write one address that follows the primary, such as that of a proxy (docs/operating.md, "A database that fails over")',
     )
