@@ -256,13 +256,17 @@ test('an empty attachment is 200 with a content-length of 0', async () => {
   assert.equal(await response.text(), '')
 })
 
-test('HEAD is no method of a download: 404, and nothing of the message shows', async () => {
+test('HEAD of a download answers as GET does, without the bytes', async () => {
   const { caller, message, paths } = await receive([['filename=a.txt', 'a']])
   for (const path of [paths[0], `/v1/messages/${message.id}/source`]) {
-    const response = await fetch(stage.base + path, {
-      ...{ method: 'HEAD', headers: { 'x-api-key': caller.secret } },
-    })
-    assert.deepEqual([response.status, response.headers.get('content-disposition')], [404, null])
+    const ask = (method: string) =>
+      fetch(stage.base + path, { method, headers: { 'x-api-key': caller.secret } })
+    const [head, get] = [await ask('HEAD'), await ask('GET')]
+    assert.equal((await head.arrayBuffer()).byteLength, 0)
+    assert.notEqual((await get.arrayBuffer()).byteLength, 0)
+    const names = ['content-type', 'content-length', 'content-disposition']
+    for (const name of names) assert.equal(head.headers.get(name), get.headers.get(name), name)
+    assert.equal(head.status, get.status)
   }
 })
 
