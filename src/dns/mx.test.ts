@@ -256,7 +256,7 @@ for (const [what, domain, wanted] of [
     if ('reason' in hops) assert.match(hops.reason, /mail loop/)
   })
 
-test('check 52: behind mail servers that stay unresolved at most 40 queries are sent, and the mail waits', async () => {
+test('hostile 21: behind mail servers that stay unresolved at most 40 queries are sent, and the mail waits', async () => {
   const asked = server.asked.length
   const hops = await finder({ timeoutMs: 30 }).find('unanswered.example')
   assert.equal(hops.status, 'temporary')
@@ -272,7 +272,7 @@ test('check 33: a mail server that was found does not wait for those that stay u
 /** The server has one; closed sockets go a moment later. */
 const openSockets = () => process.getActiveResourcesInfo().filter((kind) => kind === 'UDPWrap').length
 
-test('check 52: the deadline holds for all questions together, and ends them', async () => {
+test('hostile 21: the deadline holds for all questions together, and ends them', async () => {
   const slow = new Resolver({ servers: [server.address], timeoutMs: 5_000, tries: 1 })
   const startedMs = performance.now()
   const hops = await finder({ resolver: slow, deadlineMs: 50 }).find('unanswered.example')
@@ -281,7 +281,7 @@ test('check 52: the deadline holds for all questions together, and ends them', a
   await until('the sockets to close', () => openSockets() === 1)
 })
 
-test('check 52: a look-up that nobody waits for any more ends; one that somebody waits for goes on', async () => {
+test('hostile 21: a look-up that nobody waits for any more ends; one that somebody waits for goes on', async () => {
   const slow = new Resolver({ servers: [server.address], timeoutMs: 5_000, tries: 1 })
   const shared = finder({ resolver: slow, deadlineMs: 20_000 })
   await until('a quiet resolver', () => openSockets() === 1)

@@ -35,7 +35,7 @@ test('check 52: of the 1,000 names of one asker 20 are asked at once where 60 ma
   assert.ok(found.every(({ status }) => status === 'ok'))
 })
 
-test('an asker whose questions stay unanswered holds up neither another one nor its own for another purpose', async () => {
+test('hostile 21: an asker whose questions stay unanswered holds up neither another one nor its own for another purpose', async () => {
   const shared = new SharedResolver({ resolver, maxAsking: 6 })
   const ending = new AbortController()
   const [delivery, validation] = [shared.for('delivery'), shared.for('validation')]

@@ -232,7 +232,7 @@ test('check 71: a send is judged in order, from its key to the limits of the day
   assert.deepEqual(await told(large, nowhere, used), [410, 'idempotency_result_expired'])
 })
 
-test('a replay tells a key that may not send there what a first request tells it', async () => {
+test('hostile 30: a replay tells a key that may not send there what a first request tells it', async () => {
   const owner = await world.createCaller()
   const { domain } = await proveOwn(world, owner, ['outbound'])
   const inbox = await owner.api.createInbox()

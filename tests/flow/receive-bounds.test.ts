@@ -131,7 +131,7 @@ test('hostile 12: what anybody may write to is bounded by bytes, each purpose by
   assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 2_000), taken)
 })
 
-test('hostile 12: no stranger makes unread mail for operators go, or takes the room of other networks', async (t) => {
+test('hostile 12, 26, 27: no stranger makes unread mail for operators go, or takes the room of other networks', async (t) => {
   // Trusted peers have no share, so this node trusts nobody.
   const node = await startNode(await makePlace(t), {
     env: { POSTHORN_SMTP_TRUSTED: '192.0.2.1' },

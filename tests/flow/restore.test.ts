@@ -121,7 +121,7 @@ async function digestsOf(env: Record<string, string>): Promise<Record<string, st
   }
 }
 
-test('a backup and what is restored from it', async (t) => {
+test('hostile 31: a backup and what is restored from it', async (t) => {
   const stage = await setBackupStage(t)
   const { posthorn, secret, folder, sink, receiver } = stage
   const { mails, waiting } = await fill(stage)

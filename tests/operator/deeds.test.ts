@@ -259,7 +259,7 @@ const recorded: Record<string, Action | { none: string }> = {
   'POST /queues/:queue/cancel': 'queue.cancelled',
 }
 
-test('each operation of the desk that changes something has its entry in the audit log', async () => {
+test('hostile 29: each operation of the desk that changes something has its entry in the audit log', async () => {
   const operations: string[] = []
   const desk = createDesk({ log: silentLog, settings: { pagesFolder: '' } } as DeskDeps)
   desk.addHook('onRoute', ({ method, url }) => {

@@ -13,10 +13,10 @@ const names: [given: string, written: string][] = [
 ]
 
 for (const [given, written] of names)
-  test(`a name in a letter makes no link: ${JSON.stringify(given)}`, () =>
+  test(`hostile 20: a name in a letter makes no link: ${JSON.stringify(given)}`, () =>
     assert.equal(withoutLinks(given), written))
 
-test('the Subject and the first words of an invitation are ours', () => {
+test('hostile 20: the Subject and the first words of an invitation are ours', () => {
   const organizationName = 'Your account is locked - https://evil.test'
   const given = { organizationName, invitedBy: 'ada@far.test', role: 'member' }
   const { subject, text } = invitationLetter(given, 'https://mail.example.com/invitation#secret')

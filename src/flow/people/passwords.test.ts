@@ -85,7 +85,7 @@ test('few are hashed at a time, and past a hundred that wait others are sent awa
   assert.equal(await passwords.isRight('n', 'a password', smallPhc), true)
 })
 
-test('one network fills a third of the queue at most, and others are served', async () => {
+test('hostile 28: one network fills a third of the queue at most, and others are served', async () => {
   const many = Array.from({ length: 60 }, () => passwords.isRight('one', 'a password', smallPhc))
   const other = passwords.isRight('other', 'a password', smallPhc)
   const settled = await Promise.allSettled(many)
@@ -93,7 +93,7 @@ test('one network fills a third of the queue at most, and others are served', as
   assert.equal(await other, true)
 })
 
-test('behind one link a single password is hashed at a time', async () => {
+test('hostile 28: behind one link a single password is hashed at a time', async () => {
   const link = Buffer.from('a digest')
   const settled = await Promise.allSettled([
     passwords.hashOnce(link, 'n', 'a password'),

@@ -76,7 +76,7 @@ test('a link that is a day old has ended', async () => {
   assert.equal((await late.post('/confirmations', { token: 'x' })).body.error, 'link_expired')
 })
 
-test('a link confirms the sign-up that it was mailed for, whoever signs up with the address besides', async () => {
+test('hostile 24: a link confirms the sign-up that it was mailed for, whoever signs up with the address besides', async () => {
   const [victim, attacker] = [visitor(), visitor()]
   const email = 'contested@far.test'
   await victim.post('/sign-up', { email, password, name: 'Owner' })
@@ -90,7 +90,7 @@ test('a link confirms the sign-up that it was mailed for, whoever signs up with 
   assert.equal((await attacker.post('/confirmations', { token: other })).body.error, 'link_expired')
 })
 
-test('two links of one address that are opened at the same moment confirm one sign-up', async () => {
+test('hostile 24: two links of one address that are opened at the same moment confirm one sign-up', async () => {
   const email = 'both-at-once@far.test'
   const tokens: string[] = []
   for (const name of ['One', 'Other']) {

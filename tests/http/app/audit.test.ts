@@ -280,7 +280,7 @@ test('the table has every action of a person or a key', () => {
   assert.deepEqual([...new Set([...recorded, ...elsewhere])].sort(), [...actions].sort())
 })
 
-test('the table has every operation that is not a GET', async () => {
+test('hostile 29: the table has every operation that is not a GET', async () => {
   const document = await readDocument(stage.base, '/app/openapi.json')
   const changing = operationsOf(document).filter(({ method }) => method !== 'GET')
   assert.deepEqual(
@@ -297,7 +297,7 @@ for (const [operation, recorded, run] of steps)
     assert.deepEqual(added, Array.isArray(recorded) ? recorded : [])
   })
 
-test('a webhook whose calls now go elsewhere names both addresses', async () => {
+test('hostile 29: a webhook whose calls now go elsewhere names both addresses', async () => {
   const changed = [...(await entries()).values()].find(({ action }) => action === 'webhook.changed')
   assert.deepEqual(changed!.detail, {
     url: { from: 'https://app.example.com/hooks', to: 'https://evil.example.net/' },

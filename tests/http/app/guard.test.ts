@@ -170,7 +170,7 @@ async function linkFor(email: string): Promise<string> {
   return token
 }
 
-test('110 uses of one link at once from one network: one counts, and others sign in meanwhile', async () => {
+test('hostile 28: 110 uses of one link at once from one network: one counts, and others sign in meanwhile', async () => {
   const attacker = await enterAs(stage)
   const email = 'signs-in-meanwhile@far.test'
   await new Visitor(stage).signUp(email)

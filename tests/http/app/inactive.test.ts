@@ -101,7 +101,7 @@ async function ask(owner: Visitor, { operation, method, path }: PlacedOperation)
 }
 
 for (const status of statuses)
-  test(`an organization that is ${status}: its members sign in, read and leave, and nothing else is done`, async () => {
+  test(`hostile 18: an organization that is ${status}: its members sign in, read and leave, and nothing else is done`, async () => {
     const { organizationId } = await stage.createCaller()
     const isAllowed = ({ operation }: PlacedOperation) =>
       allowedStates.get(operation.operationId)?.includes(status)
@@ -123,7 +123,7 @@ for (const status of statuses)
     }
   })
 
-test('an owner of a suspended organization leaves it, and removes nobody else', async () => {
+test('hostile 18: an owner of a suspended organization leaves it, and removes nobody else', async () => {
   const { organizationId } = await stage.createCaller()
   const [leaving, staying] = [
     await enterDirectly(stage, organizationId),
@@ -136,7 +136,7 @@ test('an owner of a suspended organization leaves it, and removes nobody else', 
   assert.equal((await leaving.reload()).organization, null)
 })
 
-test('an invitation of a suspended organization is not accepted until the organization is approved again', async () => {
+test('hostile 18: an invitation of a suspended organization is not accepted until the organization is approved again', async () => {
   const { organizationId } = await stage.createCaller()
   const owner = await enterDirectly(stage, organizationId)
   const invited = new Visitor(stage)

@@ -40,7 +40,7 @@ function toNextHour(): void {
   stage.clock.advance(hourMs - (stage.clock.nowMs() % hourMs) + 1)
 }
 
-test('an organization sends 20 invitations an hour and 50 a day, withdrawn or not', async () => {
+test('hostile 19: an organization sends 20 invitations an hour and 50 a day, withdrawn or not', async () => {
   stage.clock.advance(24 * hourMs - (stage.clock.nowMs() % (24 * hourMs)) + 1)
   const { organizationId } = await stage.createCaller()
   const counts: number[] = []
@@ -56,7 +56,7 @@ test('an organization sends 20 invitations an hour and 50 a day, withdrawn or no
   assert.deepEqual(counts, [20, 20, 10])
 })
 
-test('a person sends 20 invitations an hour, whichever of their organizations they act for', async () => {
+test('hostile 19: a person sends 20 invitations an hour, whichever of their organizations they act for', async () => {
   const [one, other] = [await stage.createCaller(), await stage.createCaller()]
   toNextHour()
   const owner = await enterDirectly(stage, one.organizationId)
@@ -69,7 +69,7 @@ test('a person sends 20 invitations an hour, whichever of their organizations th
   assert.equal((await invite(await enterDirectly(stage, other.organizationId))).status, 201)
 })
 
-test('a network sends 40 invitations an hour, whoever asks', async () => {
+test('hostile 19: a network sends 40 invitations an hour, whoever asks', async () => {
   toNextHour()
   const from = { 'x-forwarded-for': '203.0.113.77' }
   const statuses: number[] = []
@@ -83,7 +83,7 @@ test('a network sends 40 invitations an hour, whoever asks', async () => {
   assert.deepEqual([statuses.filter((status) => status === 201).length, statuses.at(-1)], [40, 429])
 })
 
-test('invitations that use up their share leave the letters that let people in again', async () => {
+test('hostile 19: invitations that use up their share leave the letters that let people in again', async () => {
   const { db, clock } = stage
   const sent: string[] = []
   const post = new Post({

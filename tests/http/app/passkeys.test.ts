@@ -159,7 +159,7 @@ test('passkeys that come and go stand in the audit log of every organization of 
   )
 })
 
-test('after five minutes a passkey needs the password; each change is mailed; a reset ends what was added', async () => {
+test('hostile 25: after five minutes a passkey needs the password; each change is mailed; a reset ends what was added', async () => {
   const ada = await enterAs(stage)
   const { email } = ada.session!.person
   const begin = (body: object) => ada.post<{ error?: string }>('/passkeys/registration', body)
