@@ -111,7 +111,7 @@ function judgeHeaders(status: number, code: string | null, headers: Headers): vo
   assert.match(headers.get('x-request-id') ?? '', /^[\w-]{8,}$/)
   assert.equal(headers.get('x-content-type-options'), 'nosniff')
   const retryAfter = headers.get('retry-after')
-  if (status === 429 || status === 503) assert.match(retryAfter ?? '', /^[1-9]\d*$/)
+  if ([423, 429, 503].includes(status)) assert.match(retryAfter ?? '', /^[1-9]\d*$/)
   else if (code !== 'idempotency_in_progress') assert.equal(retryAfter, null)
   // What is out of reach may be what knows the rate.
   if (status === 503 && !headers.has('ratelimit')) return
