@@ -64,9 +64,11 @@ export async function filedIn(
   inbox: Inbox,
   count: number,
 ): Promise<{ message: Message; source: Buffer }[]> {
-  const messages = await until('the mail to be filed', async () => {
+  const isScanned = ({ attachments = [] }: Message) =>
+    attachments.every(({ scanState }) => scanState !== 'unscanned')
+  const messages = await until('the mail to be filed and scanned', async () => {
     const found = await inboundOf(api, inbox)
-    return found.length >= count ? found : null
+    return found.length >= count && found.every(isScanned) ? found : null
   })
   return await Promise.all(
     messages.map(async (message) => ({ message, source: await sourceOf(api, message) })),
