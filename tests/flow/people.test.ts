@@ -53,6 +53,7 @@ test('from sign-up to the first call with a key, by mail that this service deliv
   assert.deepEqual(
     entries.map(({ actor, action }) => [actor, action]),
     [
+      ['First (key)', 'inbox.created'],
       [inbox.address, 'key.created'],
       ['operator', 'organization.approved'],
       [inbox.address, 'access.asked'],
