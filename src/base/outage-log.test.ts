@@ -1,4 +1,4 @@
-// What is logged of an outage.
+// An outage is one line at its beginning and one at its end.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'

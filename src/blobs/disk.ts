@@ -57,7 +57,7 @@ export class DiskBlobs {
         await file.close()
         await rename(temporary, path)
         await syncFolder(dirname(path))
-        // What was written below an empty mount point would be hidden once the disk is back.
+        // Files below an empty mount point are hidden once the disk is mounted again.
         await this.#requireOurs(key).catch(async (error) => {
           await rm(path, { force: true })
           throw error

@@ -18,7 +18,7 @@ const checkedAt = 16
  */
 export async function claimBlobFolder({ db, blobs }: ClaimDeps): Promise<void> {
   await db.transaction(async (tx) => {
-    // Of nodes that start at once with different folders one alone marks its own.
+    // If nodes start at once with different folders, one of them marks its folder and the others do not.
     const { id, hasBlobFolder } = await lockIdentity(tx)
     if (hasBlobFolder) return
     const owner = await blobs.owner()

@@ -1,4 +1,4 @@
-// What a PostgreSQL must offer before a node starts on it: sessions, writes, and commits that last.
+// Checks a PostgreSQL before a node starts on it: it must offer sessions, writes, and durable commits.
 import type pg from 'pg'
 import { StartRefused } from '../base/errors.ts'
 import { type Db, isReadOnly, type Queryable } from './db.ts'

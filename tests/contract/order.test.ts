@@ -257,7 +257,7 @@ test('hostile 30: a replay tells a key that may not send there what a first requ
     const again = await owner.ask('POST', path, { body, idempotencyKey })
     assert.equal(again.status, status, 'the key that sent it still has its result')
   }
-  // Of a reply in a thread that is gone nothing is told either, not even that it was there.
+  // A reply in a deleted thread tells nothing either, not even that the thread existed.
   const used = newKey()
   const thread = `/v1/threads/${threadId}/replies`
   assert.equal((await owner.ask('POST', thread, { body: reply, idempotencyKey: used })).status, 202)

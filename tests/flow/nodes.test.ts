@@ -321,7 +321,7 @@ test('a node that hangs holds up no mail between inboxes of another node', async
       const tookMs = performance.now() - sentMs
       assert.ok(tookMs < 10_000, `${tookMs} ms`)
     }
-    // What the hung node has claimed is free, and operators see that it hangs.
+    // The hung node's claims are free, and operators see that it hangs.
     await until('the hung node to be passed over', async () => {
       const [row] = await db.query<{ living: number[] }>('select living_nodes() as living')
       const states = (await listNodes(db)).map(({ isAlive }) => isAlive)

@@ -1,4 +1,4 @@
-// What strangers choose of a letter stands behind our own words, and makes no link.
+// Names that strangers choose come after our own words in a letter, and make no link.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { invitationLetter, withoutLinks } from './letters.ts'

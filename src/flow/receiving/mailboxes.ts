@@ -1,4 +1,4 @@
-// Where an address leads: an inbox, mail for the service itself, or a refusal.
+// Resolves an address to an inbox, to mail for the service itself, or to a refusal.
 import type { Clock } from '../../base/clock.ts'
 import type { OrganizationId, SubmissionId } from '../../base/ids.ts'
 import { KnownFor, recheckRefusal } from '../../base/known-for.ts'

@@ -1,4 +1,4 @@
-// What a send is refused by once it was drafted: the code as the database gives it, with the words for it.
+// Refusals of a drafted send: the code that the database returns, with its words.
 import { type RefusalCode, ServiceError } from '../../base/errors.ts'
 import type { SendLimit } from '../../store/sends.ts'
 import type { SendingCaller } from '../caller.ts'

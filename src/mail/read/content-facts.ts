@@ -1,4 +1,4 @@
-// What the content of a mail is made of beside what a person reads: facts, from which nothing is concluded.
+// Facts about the parts of a mail's content that a person does not see. They are no verdict.
 import type { InvisibleCounts } from './invisible.ts'
 
 export interface ContentFacts extends InvisibleCounts {

@@ -192,7 +192,7 @@ export function safeHtml(html: string): SafeHtml {
         tagName,
         attribs: { ...attribs, ...linkOf(href) },
       }),
-      // What the mail itself says of a source is not ours.
+      // The mail's own `data-remote-src` is not ours.
       img: (tagName, { src = '', 'data-remote-src': _remote, 'data-cid': _cid, ...attribs }) => {
         const source = sourceOf(src)
         if ('data-remote-src' in source) remoteImages++

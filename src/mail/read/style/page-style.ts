@@ -81,7 +81,7 @@ function isForScreens(attributes: ReadonlyMap<string, string>): boolean {
 function inOrder(matched: MatchedRule[], inline: readonly Declaration[]): readonly Declaration[] {
   if (matched.length === 0 && !inline.some(({ isImportant }) => isImportant)) return inline
   const rules = matched.flatMap(({ rule }) => rule.declarations)
-  // Of the important ones those in a layer win.
+  // Among important declarations the layered ones win (CSS Cascade 5, 6.1).
   const layeredLast = matched.toSorted(
     (one, other) => Number(one.rule.isLayered) - Number(other.rule.isLayered),
   )
