@@ -52,7 +52,6 @@ async function serve(options: ServeOptions): Promise<void> {
   const settings = loadSettings()
   const asJson = options.json || settings.logFormat === 'json'
   const log = createLog(settings.logLevel, settings.logFormat)
-  for (const { detail, mend } of findExposures(settings)) log.warn(`${detail}; ${mend}`)
   const foundation = await openFoundation(settings, log, (line) => console.error(line))
   let app: App
   try {
@@ -63,6 +62,7 @@ async function serve(options: ServeOptions): Promise<void> {
     await foundation.close()
     throw error
   }
+  for (const { detail, mend } of findExposures(settings)) log.warn(`${detail}; ${mend}`)
   const development = settings.isDevelopment ? await openDevelopment(foundation) : null
   const ended = stopOnSignal(app, foundation)
   console.log(asJson ? readyLine(app.listening) : banner(foundation, app.listening, development))

@@ -133,9 +133,7 @@ export class Db implements Queryable {
 
   /** Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. */
   async transaction<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> {
-    const client = await this.#pool.connect().catch((error) => {
-      throw new DbFault(error)
-    })
+    const client = await this.dedicated()
     const tx = { query: (text, values) => clientQuery(client, text, values) } as Tx
     let broken = false
     try {
@@ -180,9 +178,12 @@ export class Db implements Queryable {
 
   /** A connection of one's own, for session locks; the caller ends it. */
   async dedicated(): Promise<pg.PoolClient> {
-    return await this.#pool.connect().catch((error) => {
-      throw new DbFault(error)
-    })
+    try {
+      // It throws at once where a file that the URL names is missing.
+      return await this.#pool.connect()
+    } catch (error) {
+      throw new DbFault(error as Error)
+    }
   }
 
   async close(): Promise<void> {

@@ -232,7 +232,8 @@ test('check 93: a queue is not let go of before its results are recorded, howeve
   slow.rule = ({ stage }) => (stage === 'message' ? held : null)
   const blocking = await Promise.all([1, 2, 3].map((n) => send(api, inbox, [`r${n}@slow.test`])))
   await until('them to be on the wire', () => slow.open >= 1)
-  const copies = await db.transaction(async (tx) => {
+  // A short transaction would be ended while it waits for all this.
+  const copies = await db.longTransaction('begin', async (tx) => {
     // Results are recorded in groups: those of this queue hold up the ones that come after them.
     await tx.query('select from submission where id = any($1::uuid[]) for update', [
       blocking.map(({ submission }) => submission.id),

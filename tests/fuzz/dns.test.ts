@@ -34,13 +34,15 @@ function answerTo(query: Buffer, flags = 0): Buffer {
 }
 
 const change = fc.record({ at: fc.nat(1_000), value: fc.nat(255) })
-/** How an answer differs from the true one. */
-const spoiling = fc.record({
+/** How an answer differs from the true one; one in ten does not. */
+const spoiled = fc.record({
   changes: fc.array(change, { maxLength: 6 }),
   cut: fc.option(fc.nat(100)),
   more: fc.uint8Array({ maxLength: 40 }),
   noise: fc.option(fc.uint8Array({ maxLength: 1_500 }), { freq: 2 }),
 })
+const unspoiled = fc.constant({ changes: [], cut: null, more: new Uint8Array(), noise: null })
+const spoiling = fc.oneof({ weight: 9, arbitrary: spoiled }, { weight: 1, arbitrary: unspoiled })
 type Spoiling = typeof spoiling extends fc.Arbitrary<infer Value> ? Value : never
 
 function spoil(answer: Buffer, { changes, cut, more, noise }: Spoiling): Buffer {

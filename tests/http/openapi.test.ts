@@ -183,7 +183,7 @@ test('every answer documents its headers, as every answer has them', async () =>
     for (const [status, { headers = {} }] of Object.entries(operation.responses)) {
       const names = Object.keys(headers)
       assert.ok(names.includes('x-request-id'), `${method} ${path} ${status}`)
-      assert.equal(names.includes('retry-after'), ['429', '503'].includes(status))
+      assert.equal(names.includes('retry-after'), ['423', '429', '503'].includes(status))
       assert.equal(names.includes('RateLimit'), !['401', '503'].includes(status))
     }
   const { headers } = await api.call(`/v1/inboxes/${inbox.id}`)

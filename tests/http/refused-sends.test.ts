@@ -22,20 +22,21 @@ const mail = (change: object) => ({ to: [{ email: 'a@far.test' }], subject: 'S',
 const makeCaller = (limits = {}) =>
   stage.createCaller({ limits: { messageContentBytes: 40 * mebibyte, ...limits } })
 
-/** The longest turn of the event loop meanwhile, in ms of this thread's own time, whatever else the machine does. */
-async function longestTurn(work: () => Promise<void>): Promise<number> {
-  let [longest, isOver] = [0, false]
+/** Turns of the event loop meanwhile, longest first, in ms of this thread's own time, whatever else the machine does. */
+async function longestTurns(work: () => Promise<void>): Promise<number[]> {
+  const turns: number[] = []
+  let isOver = false
   let before = process.threadCpuUsage()
   const look = () => {
     const { user, system } = process.threadCpuUsage(before)
-    longest = Math.max(longest, (user + system) / 1000)
+    turns.push((user + system) / 1000)
     before = process.threadCpuUsage()
     if (!isOver) setImmediate(look)
   }
   setImmediate(look)
   await work()
   isOver = true
-  return longest
+  return turns.sort((one, other) => other - one)
 }
 
 function headersOf({ secret }: Caller) {
@@ -69,20 +70,20 @@ test('hostile 8: refused sends of 1 MB do not stall the main thread, nor do acce
     ]
   for (const [name, by, inbox, status, count, body] of rounds)
     await t.test(name, async () => {
-      const longest = await longestTurn(async () => {
+      const [longest] = await longestTurns(async () => {
         for (const answer of await sendAll(by, inbox, body, count)) assert.equal(answer, status)
       })
-      assert.ok(longest < 100, `${longest} ms`)
+      assert.ok(longest! < 100, `${longest} ms`)
     })
 })
 
 test('hostile 8: JSON of 1 MB and as many values as fit does not stall the main thread', async () => {
   const caller = await makeCaller()
   const body = Buffer.from(`{"to":[${'{},'.repeat(mebibyte / 3 - 10)}{}]}`)
-  const longest = await longestTurn(async () => {
+  const [longest] = await longestTurns(async () => {
     for (const answer of await sendAll(caller, nowhere, body, 4)) assert.equal(answer, 400)
   })
-  assert.ok(longest < 100, `${longest} ms`)
+  assert.ok(longest! < 100, `${longest} ms`)
 })
 
 const content = 10 * mebibyte
@@ -129,12 +130,14 @@ for (const [name, body] of shapes)
     const [caller, other] = [await makeCaller(), await makeCaller()]
     readHere(body)
     const here = readHere(body)
+    const rounds = 2
     const refuse = async () => {
-      for (let round = 0; round < 2; round++)
+      for (let round = 0; round < rounds; round++)
         for (const answer of await sendAll(caller, nowhere, body, 4)) assert.equal(answer, 404)
     }
     await refuse()
-    const turn = await longestTurn(refuse)
+    // Each body would take such a turn; the collector takes one by itself.
+    const turn = (await longestTurns(refuse))[rounds]!
     const asked = await answerTimes(other, refuse())
     t.diagnostic(
       `${body.length} bytes: the longest turn ${turn.toFixed()} ms; reading it here ${here.cpuMs.toFixed()} ms`,

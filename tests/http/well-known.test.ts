@@ -109,7 +109,8 @@ test('what is asked for again and again is looked up once a second', async (t) =
   let lookups = 0
   const query = db.query.bind(db)
   db.query = ((text, values) => {
-    if (/from domain|from acme_challenge/.test(text)) lookups++
+    // Other work of the service asks for other domains.
+    if (/from domain|from acme_challenge/.test(text) && /again/.test(JSON.stringify(values))) lookups++
     return query(text, values)
   }) as typeof db.query
   t.after(() => void (db.query = query))
@@ -122,6 +123,7 @@ test('what is asked for again and again is looked up once a second', async (t) =
     )
   }
   const seconds = Math.ceil((performance.now() - startedMs) / 1_000)
+  assert.ok(lookups > 0)
   t.diagnostic(`100 requests in ${seconds} s: ${lookups} look-ups`)
   assert.ok(lookups <= 2 * (seconds + 1), `${lookups}`)
 })

@@ -209,7 +209,7 @@ async function walk(): Promise<void> {
   const api = new TourApi(baseUrl!, key!)
   const tour = new TourReceiver(api)
   try {
-    for await (const { title } of walkTour(api, tour, { scans: false })) console.log(`✔ ${title}`)
+    for await (const { title } of walkTour(api, tour)) console.log(`✔ ${title}`)
   } finally {
     await tour.close()
   }

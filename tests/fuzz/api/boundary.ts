@@ -17,8 +17,10 @@ interface Edge {
   isTaken: boolean
 }
 
-export function boundariesOf({ parameters, body }: Operation): Boundary[] {
-  return [...parameters.flatMap(boundariesOfParameter), ...(body ? boundariesOfBody(body) : [])]
+export function boundariesOf(operation: Operation): Boundary[] {
+  const { parameters, body } = operation
+  const ofParameters = parameters.flatMap((parameter) => boundariesOfParameter(operation, parameter))
+  return [...ofParameters, ...(body ? boundariesOfBody(body) : [])]
 }
 
 function boundariesOfBody(schema: Schema): Boundary[] {
@@ -33,7 +35,7 @@ function boundariesOfBody(schema: Schema): Boundary[] {
   )
 }
 
-function boundariesOfParameter({ name, in: place, schema }: Parameter): Boundary[] {
+function boundariesOfParameter(operation: Operation, { name, in: place, schema }: Parameter): Boundary[] {
   return edgesOf(schema, name, undefined).map((edge) => ({
     ...edge,
     what: `${name} ${edge.what}`,
@@ -41,7 +43,7 @@ function boundariesOfParameter({ name, in: place, schema }: Parameter): Boundary
       if (place === 'header') return { ...draft, headers: { ...draft.headers, [name]: edge.value } }
       if (place === 'path') return { ...draft, path: { ...draft.path, [name]: edge.value } }
       const others = draft.query.filter(([other]) => other !== name)
-      return { ...draft, query: agreeing([...others, [name, edge.value]]) }
+      return { ...draft, query: agreeing(operation, [...others, [name, edge.value]]) }
     },
   }))
 }

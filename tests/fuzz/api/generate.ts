@@ -30,7 +30,8 @@ export function isIdName(name: string): boolean {
 }
 
 /** A request as the document wants it. */
-export function validDraft({ parameters, body }: Operation): fc.Arbitrary<Draft> {
+export function validDraft(operation: Operation): fc.Arbitrary<Draft> {
+  const { parameters, body } = operation
   const of = (place: string) => parameters.filter((parameter) => parameter.in === place)
   const members = (place: string) => {
     const values = of(place).map(({ name, schema }) => [name, anyOf(schema, name)] as const)
@@ -40,7 +41,7 @@ export function validDraft({ parameters, body }: Operation): fc.Arbitrary<Draft>
   return fc.record({
     row: fc.nat({ max: 1_000 }),
     path: members('path'),
-    query: members('query').map((values) => agreeing(Object.entries(values).map(shortened))),
+    query: members('query').map((values) => agreeing(operation, Object.entries(values).map(shortened))),
     headers: members('header'),
     body: body ? anyOf(body, '') : fc.constant(undefined),
   })
@@ -48,8 +49,9 @@ export function validDraft({ parameters, body }: Operation): fc.Arbitrary<Draft>
 
 const withoutAfter = new Set(['from', 'since', 'until', 'q', 'after'])
 
-/** Those that go together, which no schema can say: what is waited for follows the beginning, and no other filter counts. */
-export function agreeing(query: Draft['query']): Draft['query'] {
+/** Those that go together, which no schema can say: a wait for messages follows the beginning, and no other filter counts. */
+export function agreeing({ parameters }: Operation, query: Draft['query']): Draft['query'] {
+  if (!parameters.some(({ name }) => name === 'after')) return query
   if (!query.some(([name]) => name === 'after' || name === 'wait')) return query
   return [...query.filter(([name]) => !withoutAfter.has(name)), ['after', '0']]
 }

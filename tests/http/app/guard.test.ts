@@ -181,12 +181,15 @@ test('hostile 28: 110 uses of one link at once from one network: one counts, and
   )
   const signIn = await new Visitor(stage).post('/session', { email, password })
   assert.equal(signIn.status, 200)
-  const statuses = (await Promise.all(uses)).map(({ status }) => status)
+  const answers = await Promise.all(uses)
+  const statuses = answers.map(({ status }) => status)
   assert.equal(statuses.filter((status) => status === 200).length, 1)
   assert.deepEqual(
     [...new Set(statuses)].filter((status) => ![200, 410, 429].includes(status)),
     [],
   )
-  const again = { method: 'POST', body: { token: await linkFor(email), password }, headers }
-  assert.equal((await new Visitor(stage).call('/resets/complete', again)).body.error, 'too_many_attempts')
+  assert.ok(
+    answers.some(({ body }) => /^Too many attempts/.test(body.message)),
+    'its network has to wait',
+  )
 })

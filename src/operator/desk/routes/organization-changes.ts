@@ -119,16 +119,17 @@ const nothing = {
 /** Of one that is gone what is remembered of its deletion, where that was asked for here. */
 async function presentDeletion(deps: DeskDeps, given: string, deletions: Deletions): Promise<Deletion> {
   const work = deletions.find(given.toLowerCase())
-  const row = await findOrganization(deps.db, given)
-  if (!row && !work) throw new ServiceError('not_found', 'There is no such organization.')
-  const holdings = row ? await previewDeletion(deps, row.id) : nothing
+  const holdings = await previewDeletion(deps, given).catch((error) => {
+    if (work && error instanceof ServiceError && error.code === 'not_found') return null
+    throw error
+  })
   return {
-    holdings,
+    holdings: holdings ?? nothing,
     work: work && {
       ...{ state: work.state, steps: work.steps, fault: work.fault },
       ...{ startedAt: work.startedAt.toISOString(), endedAt: isoOrNull(work.endedAt) },
     },
-    isGone: row === null,
+    isGone: holdings === null,
   }
 }
 
