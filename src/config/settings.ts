@@ -211,7 +211,7 @@ function readListeners(reader: Reader) {
   if ((certFile === null) !== (keyFile === null)) {
     throw new SettingError('POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY go together: write both')
   }
-  const ranges = '10.0.0.0/8, or up to 1,000 of them separated by commas; never /0, which is all addresses'
+  const ranges = '10.0.0.0/8,fd00::/8 (at most 1,000, never /0)'
   return {
     http: readListener(reader, 'POSTHORN_HTTP', '127.0.0.1:8025'),
     https: reader.read('POSTHORN_HTTPS', null, address, 'one address, such as 0.0.0.0:443'),
