@@ -212,6 +212,20 @@ test('what a node does not know: the lock of another database is none of ours', 
   assert.equal((await takeOver(db, alive.id)).epoch, 2)
 })
 
+async function untilRenewed(db: Db, route: string): Promise<void> {
+  const read = async () => {
+    const [row] = await db.query<{ until: Date }>(
+      'select lease_until as until from route where key = $1 and owner is not null',
+      [route],
+    )
+    return row?.until.getTime() ?? 0
+  }
+  const beforeMs = await read()
+  await until(`the lease of ${route} to be renewed`, async () => (await read()) > beforeMs, {
+    timeoutMs: 12_000,
+  })
+}
+
 test('check 93: a queue is not let go of before its results are recorded, however long that takes', async (t) => {
   const place = await makePlace(t)
   const one = await startSink(t, { host: '127.0.0.5' })
@@ -243,8 +257,8 @@ test('check 93: a queue is not let go of before its results are recorded, howeve
     const { submission, message } = await send(api, inbox, ['someone@one.test'])
     await until('it to arrive', () => one.copies.length > 0)
     await until('its line to end', () => one.open === 0)
-    const startMs = performance.now()
-    await until('a take-over to have had its time', () => performance.now() - startMs > 3_000)
+    // A take-over has its time meanwhile, and this node keeps what is its own.
+    for (const _ of [1, 2]) await untilRenewed(db, 'slow.test')
     return { submission, count: () => one.copiesOf(message.internetMessageId).length }
   })
   await untilStates(api, copies.submission.id, 'delivered')

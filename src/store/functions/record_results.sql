@@ -1,5 +1,6 @@
 -- Records how claimed deliveries ended. A result counts only under the epoch that claimed it and still owns the route;
--- returns the places, from 1, of the results that counted. A batch comes as columns, one element a result; its status and
+-- returns the places, from 1, of the results that counted. The route is not locked, for a lease could not be renewed while
+-- results wait: a new owner takes back what was claimed, and finds this done or has this find nothing. A batch comes as columns, one element a result; its status and
 -- what it tells, from `ids` on, are null where it was not tried: the claim is given back.
 create or replace function record_results(at timestamptz,
   submissions uuid[], positions integer[], routes text[], epochs bigint[], statuses text[], due_times timestamptz[],
@@ -13,7 +14,6 @@ declare
   counted integer[];
   facts recipient_fact[];
 begin
-  perform 1 from route r where r.key = any(routes) order by r.key for share;
   with locked as materialized (
     select x.*
     from unnest(submissions, positions, routes, epochs, statuses, due_times, responses, failure_codes, fault_counts, ids,
