@@ -44,8 +44,18 @@ interface Page {
 
 async function read({ secret }: Caller, path: string): Promise<Page> {
   const response = await fetch(stage.base + path, { headers: { 'x-api-key': secret } })
-  const text = await response.text()
+  const text = await response.text().catch((error) => {
+    throw new Error(`${path} broke off: ${logged('an answer broke off').at(-1)}`, { cause: error })
+  })
   return { status: response.status, bytes: Buffer.byteLength(text), ...JSON.parse(text) }
+}
+
+/** The lines of the log with these words. */
+function logged(words: string): string[] {
+  return stage
+    .log()
+    .split('\n')
+    .filter((line) => line.includes(words))
 }
 
 async function readAll(caller: Caller, path: string): Promise<Shown[]> {
@@ -161,12 +171,9 @@ test('hostile 2: an answer that cannot be read to its end breaks off, and never 
   await setStatus('active')
   const remove = () => stage.db.query(`delete from message where inbox_id = $1 and seq = 1`, [inbox.id])
   await assert.rejects(readAcross(caller, thread!, remove), { message: 'terminated' })
-  const logged = stage
-    .log()
-    .split('\n')
-    .filter((line) => line.includes('an answer broke off'))
-  assert.equal(logged.length, 2)
-  for (const line of logged) assert.match(JSON.parse(line).requestId, /^[\w-]{13}/)
+  const lines = logged('an answer broke off')
+  assert.equal(lines.length, 2)
+  for (const line of lines) assert.match(JSON.parse(line).requestId, /^[\w-]{13}/)
 })
 
 test('what is streamed and what is made whole say the same', async () => {
