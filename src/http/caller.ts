@@ -1,5 +1,5 @@
 // Who calls: by the key in x-api-key or by a session, the request rate, its organization's state and its scope, in this order.
-import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
 import { writtenAddress } from '../base/ip-address.ts'
@@ -8,6 +8,7 @@ import type { Admission, KeyRing, RequestRate } from '../flow/accounts/authentic
 import { memberScopes } from '../flow/accounts/member-keys.ts'
 import { type Caller, hasScope, type Scope } from '../flow/caller.ts'
 import { admissionMs } from '../flow/known-everywhere.ts'
+import { answerInTime, unavailable } from './answer-in-time.ts'
 import type { Api, Authenticate } from './api.ts'
 
 /** How long a caller's key is looked up at most. */
@@ -20,7 +21,7 @@ type Deps = { clock: Clock; authenticate: Authenticate; requestRate: RequestRate
 /**
  * Puts every route that is added after it behind a caller: a request is let in before its body is read, or refused with
  * 401, 429 or 403. A route that does not say which scope it needs is a mistake that stops the start. What does not
- * come to an end in time is answered with 503.
+ * begin to answer in time is answered with 503.
  */
 export function requireCallers(api: Api, deps: Deps): void {
   api.addHook('onRoute', (route) => {
@@ -31,14 +32,6 @@ export function requireCallers(api: Api, deps: Deps): void {
       route.preValidation = [(request) => readmit(deps, request), ...[route.preValidation ?? []].flat()]
     route.handler = answerInTime(route.handler, answerMs + (route.config?.longestWaitMs ?? 0))
   })
-}
-
-/**
- * A database that is stopped answers nothing and breaks no connection; whether the work was done is then not known, as with
- * any lost connection.
- */
-function unavailable(): Promise<never> {
-  return Promise.reject(new ServiceError('unavailable'))
 }
 
 /** The scopes of which a key needs one; none: any key will do. */
@@ -113,11 +106,4 @@ function requireOneOf(scopes: readonly Scope[], caller: Caller): void {
     'insufficient_scope',
     `The operation needs the scope ${scopes.join(' or ')}. ${grantor}`,
   )
-}
-
-function answerInTime(answer: RouteOptions['handler'], ms: number): RouteOptions['handler'] {
-  return function (request, reply) {
-    const result: unknown = answer.call(this, request, reply)
-    return result instanceof Promise ? within(ms, result, unavailable) : result
-  }
 }

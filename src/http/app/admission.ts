@@ -7,6 +7,7 @@ import { within } from '../../base/within.ts'
 import type { Caller } from '../../flow/caller.ts'
 import type { SignedIn } from '../../flow/people/sessions.ts'
 import { pageToken } from '../../flow/people/tokens.ts'
+import { answerInTime, unavailable } from '../answer-in-time.ts'
 import type { Admitted, Api, AppDeps, Authenticate } from '../api.ts'
 import { countRequest } from '../caller.ts'
 import { requireOwnOrigin, requirePrivate, sessionToken } from './cookies.ts'
@@ -58,10 +59,7 @@ export function requireSessions(api: Api, deps: Deps): void {
       requireRole(session, request.signedIn)
       if (session !== 'person' && !mayBeInactive(request)) requireActive(request.signedIn)
     }
-    route.handler = function (request, reply) {
-      const result: unknown = handler.call(this, request, reply)
-      return result instanceof Promise ? within(answerMs, result, unavailable) : result
-    }
+    route.handler = answerInTime(handler, answerMs)
   })
 }
 
@@ -109,8 +107,4 @@ function requireActive({ organization }: SignedIn): void {
 
 function isOneself({ params, signedIn }: FastifyRequest): boolean {
   return (params as { personId?: string }).personId === signedIn.person.id
-}
-
-function unavailable(): Promise<never> {
-  return Promise.reject(new ServiceError('unavailable'))
 }
