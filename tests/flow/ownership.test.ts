@@ -212,6 +212,7 @@ test('what a node does not know: the lock of another database is none of ours', 
   assert.equal((await takeOver(db, alive.id)).epoch, 2)
 })
 
+/** Within less than the 15 s after which a statement that waits for a lock gives up. */
 async function untilRenewed(db: Db, route: string): Promise<void> {
   const read = async () => {
     const [row] = await db.query<{ until: Date }>(

@@ -45,7 +45,8 @@ interface Page {
 async function read({ secret }: Caller, path: string): Promise<Page> {
   const response = await fetch(stage.base + path, { headers: { 'x-api-key': secret } })
   const text = await response.text().catch((error) => {
-    throw new Error(`${path} broke off: ${logged('an answer broke off').at(-1)}`, { cause: error })
+    const id = response.headers.get('x-request-id')!
+    throw new Error(`${path} broke off: ${logged(id).join('\n')}`, { cause: error })
   })
   return { status: response.status, bytes: Buffer.byteLength(text), ...JSON.parse(text) }
 }

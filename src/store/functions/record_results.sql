@@ -1,7 +1,8 @@
 -- Records how claimed deliveries ended. A result counts only under the epoch that claimed it and still owns the route;
--- returns the places, from 1, of the results that counted. The route is not locked, for a lease could not be renewed while
--- results wait: a new owner takes back what was claimed, and finds this done or has this find nothing. A batch comes as columns, one element a result; its status and
+-- returns the places, from 1, of the results that counted. A batch comes as columns, one element a result; its status and
 -- what it tells, from `ids` on, are null where it was not tried: the claim is given back.
+-- The route is not locked: while results waited for a lock, its lease could not be renewed. The lock on the delivery is enough.
+-- A new owner takes the claim back under the same lock: after this it finds no claim, and before this no result counts.
 create or replace function record_results(at timestamptz,
   submissions uuid[], positions integer[], routes text[], epochs bigint[], statuses text[], due_times timestamptz[],
   responses text[], failure_codes text[], fault_counts integer[],
