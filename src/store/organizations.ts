@@ -30,6 +30,9 @@ export interface OrganizationRow {
   updatedAt: Date
 }
 
+/** What an operator may still change. */
+const staying = `status not in ('deleting', 'deleted')`
+
 const columns = `id, name, status, limits, managed_used as "managedUsed", created_at as "createdAt", updated_at as "updatedAt"`
 
 export async function insertOrganization(tx: Tx, row: Omit<OrganizationRow, 'managedUsed'>): Promise<void> {
@@ -55,7 +58,7 @@ export async function listOrganizations(db: Queryable): Promise<OrganizationRow[
   )
 }
 
-/** Moves it; null where it is not there, or is being deleted and may not be moved back. */
+/** Sets its status; null if there is none, or it is being deleted and must stay so. */
 export async function updateOrganizationStatus(
   tx: Tx,
   id: string,
@@ -64,7 +67,7 @@ export async function updateOrganizationStatus(
 ): Promise<OrganizationRow | null> {
   const [row] = await tx.query<OrganizationRow>(
     `update organization set status = $2, updated_at = $3
-    where id = $1 and (status not in ('deleting', 'deleted') or $2 = 'deleting' and status = 'deleting') returning ${columns}`,
+    where id = $1 and (${staying} or $2 = 'deleting' and status = 'deleting') returning ${columns}`,
     [id, status, at],
   )
   return row ?? null
@@ -78,7 +81,7 @@ export async function entombOrganization(tx: Tx, id: OrganizationId, at: Date): 
   )
 }
 
-/** Merges `limits` into those that stand. */
+/** Merges `limits` into the organization's own; null if there is none, or it is being deleted. */
 export async function updateLimits(
   tx: Tx,
   id: string,
@@ -86,7 +89,8 @@ export async function updateLimits(
   at: Date,
 ): Promise<OrganizationRow | null> {
   const [row] = await tx.query<OrganizationRow>(
-    `update organization set limits = limits || $2::jsonb, updated_at = $3 where id = $1 returning ${columns}`,
+    `update organization set limits = limits || $2::jsonb, updated_at = $3
+    where id = $1 and ${staying} returning ${columns}`,
     [id, JSON.stringify(limits), at],
   )
   return row ?? null
@@ -116,7 +120,7 @@ export async function lockOwnOrganization(tx: Tx): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1, 0)', [lockClasses.ownInbox])
 }
 
-/** Null where it is not there, or is being deleted. */
+/** Null if there is none, or it is being deleted. */
 export async function renameOrganization(
   tx: Tx,
   id: OrganizationId,
@@ -125,7 +129,7 @@ export async function renameOrganization(
 ): Promise<OrganizationRow | null> {
   const [row] = await tx.query<OrganizationRow>(
     `update organization set name = $2, updated_at = $3
-    where id = $1 and status not in ('deleting', 'deleted') returning ${columns}`,
+    where id = $1 and ${staying} returning ${columns}`,
     [id, name, at],
   )
   return row ?? null

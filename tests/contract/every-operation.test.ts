@@ -31,6 +31,10 @@ const expired = await caller.createKey({ expiresInMs: 1_000 })
 const elsewhere = await caller.createKey({ allowedIps: ['203.0.113.5'] })
 const spent = await caller.createKey({ requestsPerMinute: 0 })
 const pending = await createCaller({ status: 'pending' })
+const deleting = await createCaller()
+await foundation.db.query(`update organization set status = 'deleting' where id = $1`, [
+  deleting.organizationId,
+])
 assert.equal((await ask(base, { method: 'GET', path: '/v1/me', secret: revoked.secret })).status, 200)
 await endKey(foundation, revoked.keyId)
 const asleep = new Map<string, Request>()
@@ -179,10 +183,12 @@ proveEach('rate_limited', 429, 'a key without requests left', async (operation) 
   return answer!
 })
 
-proveEach('organization_inactive', 403, 'pending, suspended', async (operation) => {
+proveEach('organization_inactive', 403, 'pending, suspended, deleting', async (operation) => {
+  const request = await sound(operation)
   return await askInVain([
     asleep.get(operation.name)!,
-    { ...(await sound(operation)), secret: pending.secret },
+    { ...request, secret: pending.secret },
+    { ...request, secret: deleting.secret },
   ])
 })
 

@@ -242,6 +242,34 @@ test('what one organization has waiting is cancelled by its name, and no otherâ€
   )
 })
 
+const everyStatus = ['pending', 'active', 'suspended', 'deleting']
+const kept = ['pending', 'active', 'suspended']
+
+/** The operations on an organization, with their bodies, and the statuses in which each is allowed. */
+const allowed: Record<string, { body?: object; in: string[] }> = {
+  'PATCH /organizations/:organizationId': { body: { name: 'Harbor' }, in: kept },
+  'PATCH /organizations/:organizationId/limits': { body: { limits: { inboxes: 7 } }, in: kept },
+  'POST /organizations/:organizationId/approve': { in: kept },
+  'POST /organizations/:organizationId/suspend': { in: kept },
+  'POST /organizations/:organizationId/cancel-queue': { body: { confirm: 'Harbor' }, in: everyStatus },
+  'POST /organizations/:organizationId/deletion': { body: { confirm: 'Harbor' }, in: everyStatus },
+}
+
+test('hostile 18: an organization that is being deleted is neither brought back nor changed; in every other status it is', async (t) => {
+  const stage = await setStage(t)
+  const { node, desk } = stage
+  for (const status of everyStatus)
+    for (const [operation, { body, in: statuses }] of Object.entries(allowed)) {
+      const id = await pending(stage, 'Harbor')
+      await node.foundation.db.query('update organization set status = $2 where id = $1', [id, status])
+      const [method, path] = operation.split(' ') as [string, string]
+      const answer = await desk.ask(path.replace(':organizationId', id), { method, ...(body && { body }) })
+      const isAllowed = answer.status === 200 || answer.status === 202
+      assert.equal(isAllowed, statuses.includes(status), `${operation}, ${status}: ${answer.status}`)
+      if (!isAllowed) assert.match(String(answer.body['message']), /being deleted/)
+    }
+})
+
 /** The audit action of each operation that is not a GET, or why it has none. The tests above see the entries. */
 const recorded: Record<string, Action | { none: string }> = {
   'POST /session': 'desk.opened',
@@ -269,4 +297,6 @@ test('hostile 29: each operation of the desk that changes something has its entr
   await desk.ready()
   await desk.close()
   assert.deepEqual(operations.sort(), Object.keys(recorded).sort())
+  const ofOrganizations = operations.filter((operation) => operation.includes('/organizations/'))
+  assert.deepEqual(ofOrganizations, Object.keys(allowed).sort())
 })

@@ -120,6 +120,6 @@ export async function nameOrganization(
 }
 
 function found(row: OrganizationRow | null, id: string): OrganizationRow {
-  if (!row) throw new ServiceError('not_found', `there is no organization ${id}`)
+  if (!row) throw new ServiceError('not_found', `there is no organization ${id}, or it is being deleted`)
   return row
 }
