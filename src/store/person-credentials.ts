@@ -1,6 +1,6 @@
 // What proves who a person is: a confirmed address, a password, an identity at a provider, links that were mailed.
 import type { PersonId } from '../base/ids.ts'
-import type { Tx } from '../postgres/db.ts'
+import type { Queryable, Tx } from '../postgres/db.ts'
 import type { PersonRow } from './people.ts'
 
 /**
@@ -43,26 +43,34 @@ export async function proveAgain(tx: Tx, id: PersonId, at: Date): Promise<void> 
   )
 }
 
+/** Ways to sign in that were added since the address was last proved. */
 export interface AddedWays {
-  /** Their names. */
+  /** The names of passkeys, oldest first. */
   passkeys: string[]
-  isIdentityUnlinked: boolean
+  /** Whether an identity provider was linked. */
+  identity: boolean
 }
 
-/** Removes the ways in that were added since the address was last proved. Security: somebody with a stolen session may have. */
-export async function removeAddedWays(tx: Tx, id: PersonId): Promise<AddedWays> {
-  const passkeys = await tx.query<{ name: string }>(
-    `delete from passkey where person_id = $1
-      and created_at > (select coalesce(proved_at, confirmed_at) from person where id = $1)
-    returning name`,
+const addedPasskeys = `person_id = $1
+  and created_at > (select coalesce(proved_at, confirmed_at) from person where id = $1)`
+const hasAddedIdentity = 'id = $1 and oidc_linked_at > coalesce(proved_at, confirmed_at)'
+
+export async function findAddedWays(db: Queryable, id: PersonId): Promise<AddedWays> {
+  const passkeys = await db.query<{ name: string }>(
+    `select name from passkey where ${addedPasskeys} order by created_at, id`,
     [id],
   )
-  const unlinked = await tx.query(
-    `update person set oidc_issuer = null, oidc_subject = null, oidc_linked_at = null
-    where id = $1 and oidc_linked_at > coalesce(proved_at, confirmed_at) returning id`,
+  const linked = await db.query(`select from person where ${hasAddedIdentity}`, [id])
+  return { passkeys: passkeys.map(({ name }) => name), identity: linked.length > 0 }
+}
+
+/** Security: somebody with a stolen session may have added them. */
+export async function removeAddedWays(tx: Tx, id: PersonId): Promise<void> {
+  await tx.query(`delete from passkey where ${addedPasskeys}`, [id])
+  await tx.query(
+    `update person set oidc_issuer = null, oidc_subject = null, oidc_linked_at = null where ${hasAddedIdentity}`,
     [id],
   )
-  return { passkeys: passkeys.map(({ name }) => name), isIdentityUnlinked: unlinked.length > 0 }
 }
 
 export async function updatePassword(tx: Tx, id: PersonId, passwordHash: string | null): Promise<void> {

@@ -83,7 +83,14 @@ test('sign-up, confirmation by the received mail, pending, approval; then a lost
   await other.getByLabel('Email address').fill('ben@inbox.test')
   await other.getByRole('button', { name: 'Send the link' }).click()
   await title(other, 'Look into your mail')
+  // Somebody with their session adds a passkey.
+  await node.foundation.db.query(
+    `insert into passkey (id, person_id, name, credential_id, public_key, sign_count, transports, created_at)
+    select gen_random_uuid(), id, 'Stranger', 'c', 'k', 0, '{}', now() from person where email = 'ben@inbox.test'`,
+  )
   await other.goto(await mailedLink('/reset'))
+  await other.getByText('Passkey “Stranger”').waitFor()
+  assert.ok(await other.getByLabel('Remove them').isChecked())
   await other.getByLabel('New password').fill('another horse battery')
   await other.getByRole('button', { name: 'Set the password' }).click()
   await title(other, 'From nothing to a first mail')

@@ -11,6 +11,7 @@ export const keyboardDeeds: Record<KeyboardFile, readonly string[]> = {
     'POST /app/v1/invitations/accept',
     'POST /app/v1/organizations',
     'POST /app/v1/resets',
+    'POST /app/v1/resets/preview',
     'POST /app/v1/resets/complete',
     'POST /app/v1/session',
     'POST /app/v1/session/link',

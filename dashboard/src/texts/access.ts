@@ -58,6 +58,11 @@ export const access = {
     newTitle: 'Choose a new password',
     newLead: 'It signs you in here, and ends your other sessions.',
     newSubmit: 'Set the password',
+    added: 'Since you last proved this address, these ways to sign in were added:',
+    addedPasskey: (name: string) => `Passkey “${name}”`,
+    addedIdentity: 'An account at your identity provider',
+    removeAdded: 'Remove them',
+    removeHint: 'Keep them only if you added all of them yourself.',
     expiredHint: 'Ask for a new link',
   },
   invitation: {

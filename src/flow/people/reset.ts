@@ -7,6 +7,7 @@ import { sameAddressKey } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import {
   type AddedWays,
+  findAddedWays,
   lockPerson,
   proveAgain,
   removeAddedWays,
@@ -50,55 +51,86 @@ export async function askReset(
   await post.send(email, resetLetter(`${pages}/reset#${token}`))
 }
 
-/**
- * Sets the password of the person behind the link, who has proved the address by it. All their sessions end, and so does every
- * way in that was added since the address was last proved.
- */
-export async function completeReset(
-  deps: { db: Db; clock: Clock; guard: Guard; passwords: Passwords; post: Post },
-  { token, password }: { token: string; password: string },
-  { ip, pages }: ChangeSite,
-): Promise<PersonId> {
-  const { db, clock, guard, passwords } = deps
+/** The ways to sign in that the reset removes unless `keepAdded` is given to it. Throws as `completeReset` does. */
+export async function previewReset(deps: { db: Db; clock: Clock }, token: string): Promise<AddedWays> {
+  const { personId } = await requireReset(deps, token)
+  return await findAddedWays(deps.db, personId)
+}
+
+async function requireReset(
+  { db, clock }: { db: Db; clock: Clock },
+  token: string,
+): Promise<{ hash: Buffer; personId: PersonId }> {
   const hash = hashToken(token)
-  await guard.admitNetwork(ip)
-  // Before a password is hashed: a guess is not worth a hash.
   const found = hash && (await findToken(db, hash, 'reset', clock.now()))
   if (!hash || !found) throw new ServiceError('link_expired')
   if (!found.personId) throw new ServiceError('sign_in_failed', noAccount)
+  return { hash, personId: found.personId }
+}
+
+interface Completion {
+  token: string
+  password: string
+  /** Keeps the ways to sign in that were added since the address was last proved; they are removed otherwise. */
+  keepAdded?: boolean
+}
+
+/** Sets the password of the person behind the link, who has proved the address by it. All their sessions end. */
+export async function completeReset(
+  deps: { db: Db; clock: Clock; guard: Guard; passwords: Passwords; post: Post },
+  { token, password, keepAdded = false }: Completion,
+  { ip, pages }: ChangeSite,
+): Promise<PersonId> {
+  const { db, clock, guard, passwords } = deps
+  await guard.admitNetwork(ip)
+  // Before a password is hashed: a guess is not worth a hash.
+  const { hash } = await requireReset(deps, token)
   const passwordHash = await passwords.hashOnce(hash, networkOf(ip), password)
-  const person = await db.transaction((tx) => takeReset(tx, { hash, passwordHash, ip, at: clock.now() }))
+  const person = await db.transaction((tx) =>
+    takeReset(tx, { hash, passwordHash, keepAdded, ip, at: clock.now() }),
+  )
   await guard.passed(person.email, ip)
-  await mailChange(deps, person.email, changeOf(person.removed), { ip, pages })
+  await mailChange(deps, person.email, changeOf({ ...person.added, keepAdded }), { ip, pages })
   await untilKnownEverywhere()
   return person.id
 }
 
+interface Taking {
+  hash: Buffer
+  passwordHash: string
+  keepAdded: boolean
+  ip: string
+  at: Date
+}
+
 async function takeReset(
   tx: Tx,
-  { hash, passwordHash, ip, at }: { hash: Buffer; passwordHash: string; ip: string; at: Date },
-): Promise<{ id: PersonId; email: string; removed: AddedWays }> {
+  { hash, passwordHash, keepAdded, ip, at }: Taking,
+): Promise<{ id: PersonId; email: string; added: AddedWays }> {
   const taken = await takeToken(tx, hash, 'reset', at)
   const person = taken?.personId ? await lockPerson(tx, taken.personId) : null
   if (!person) throw new ServiceError('link_expired')
   await updatePassword(tx, person.id, passwordHash)
-  const removed = await removeAddedWays(tx, person.id)
+  const added = await findAddedWays(tx, person.id)
+  if (!keepAdded) await removeAddedWays(tx, person.id)
   await proveAgain(tx, person.id, at)
   await deleteTokens(tx, person.id, 'reset')
   await deleteTokens(tx, person.id, 'confirm')
   await endSessions(tx, person.id, null, at)
   await recordOwnDeed(tx, person, ip, { action: 'password.changed', detail: { by: 'reset' }, at })
-  for (const subject of removed.passkeys)
+  for (const subject of keepAdded ? [] : added.passkeys)
     await recordOwnDeed(tx, person, ip, { action: 'passkey.removed', subject, at })
-  return { id: person.id, email: person.email, removed }
+  return { id: person.id, email: person.email, added }
 }
 
-function changeOf({ passkeys, isIdentityUnlinked }: AddedWays): string {
+function changeOf({ passkeys, identity, keepAdded }: AddedWays & { keepAdded: boolean }): string {
   const ways = [
     ...(passkeys.length > 0 ? [counted(passkeys.length, 'passkey')] : []),
-    ...(isIdentityUnlinked ? ['the link to the identity provider'] : []),
+    ...(identity ? ['the link to the identity provider'] : []),
   ]
   const chosen = 'A new password was chosen for your account at Posthorn, and all sessions ended.'
   if (ways.length === 0) return chosen
-  return `${chosen} Removed, because added since you last proved this address: ${ways.join(' and ')}. Add again what is yours.`
+  const list = ways.join(' and ')
+  if (keepAdded) return `${chosen} Kept, though added since you last proved this address: ${list}.`
+  return `${chosen} Removed, because added since you last proved this address: ${list}. Add again what is yours.`
 }

@@ -244,6 +244,17 @@ const steps: Step[] = [
   ],
   ['POST /resets', onlyMails, () => post('/resets', { email: owner.session!.person.email }, 202, stranger)],
   [
+    'POST /resets/preview',
+    changesNothing,
+    async () =>
+      await post(
+        '/resets/preview',
+        { token: await lastToken(stage, owner.session!.person.email) },
+        200,
+        stranger,
+      ),
+  ],
+  [
     'POST /resets/complete',
     ['password.changed', 'session.opened'],
     async () => {

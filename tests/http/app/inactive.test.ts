@@ -13,7 +13,7 @@ const table: { operations: string; allowed: readonly string[] }[] = [
   // Of a person, whatever organization they act for.
   {
     operations: `getAccess getSession signUp confirm signIn signInByLink signInByPasskey challengePasskey signOut listSessions
-      endSession endOtherSessions askReset completeReset switchOrganization askAccess
+      endSession endOtherSessions askReset previewReset completeReset switchOrganization askAccess
       previewInvitation acceptInvitation renamePerson changePassword listPasskeys beginPasskey createPasskey deletePasskey`,
     allowed: statuses,
   },

@@ -25,7 +25,8 @@ const open = [
     'POST /session',
     'POST /session/link',
   ],
-  ...['POST /passkeys/challenge', 'POST /session/passkey', 'POST /resets', 'POST /resets/complete'],
+  ...['POST /passkeys/challenge', 'POST /session/passkey', 'POST /resets'],
+  ...['POST /resets/preview', 'POST /resets/complete'],
   ...['GET /invitations/preview', 'POST /invitations/accept'],
 ].map((name) => name.replace(' ', ' /app/v1'))
 

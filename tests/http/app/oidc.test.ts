@@ -92,6 +92,23 @@ test('a person with an account is linked by the verified address, once', async (
   assert.equal(await signIn(new Visitor(stage), { sub: 'usurper', email, email_verified: true }), refused)
 })
 
+test('hostile 25: a reset shows and unlinks an identity that was linked since the address was proved', async () => {
+  const known = await enterAs(stage)
+  const { email } = known.session!.person
+  stage.clock.advance(1_000)
+  const claims = { sub: 'thief', email, email_verified: true }
+  assert.equal(await signIn(new Visitor(stage), claims), '/')
+  await known.post('/resets', { email })
+  const token = await lastToken(stage, email)
+  const { body } = await new Visitor(stage).post('/resets/preview', { token })
+  assert.deepEqual(body, { passkeys: [], identity: true })
+  await known.enter('/resets/complete', { token, password: 'staple battery horse correct' })
+  assert.equal(await signIn(new Visitor(stage), { ...claims, email: 'another@far.test' }), '/')
+  const other = new Visitor(stage)
+  await signIn(other, { ...claims, email: 'another@far.test' })
+  assert.notEqual((await personOf(other)).id, known.session!.person.id)
+})
+
 test('a password that somebody had written for an address before it was proved is gone', async () => {
   const email = 'prepared@far.test'
   const thief = new Visitor(stage)

@@ -189,6 +189,8 @@ test('hostile 25: after five minutes a passkey needs the password; each change i
 
   await ada.post('/resets', { email })
   const token = await lastToken(stage, email)
+  const preview = await new Visitor(stage).post('/resets/preview', { token })
+  assert.deepEqual(preview.body, { passkeys: ['Laptop'], identity: false })
   await ada.enter('/resets/complete', { token, password: 'staple battery horse correct' })
   assert.match(
     (await lastLetter()).text,
@@ -196,4 +198,23 @@ test('hostile 25: after five minutes a passkey needs the password; each change i
   )
   assert.deepEqual((await ada.want<Passkeys>('/passkeys')).passkeys, [])
   assert.equal((await signIn(new Visitor(stage), authenticator)).body.error, 'sign_in_failed')
+})
+
+test('hostile 25: a person who resets their password keeps the passkeys they know, if they say so', async () => {
+  const ada = await enterAs(stage)
+  const { email } = ada.session!.person
+  const authenticator = new Authenticator()
+  assert.equal((await register(ada, authenticator)).status, 201)
+  await ada.post('/resets', { email })
+  const token = await lastToken(stage, email)
+  const chosen = 'staple battery horse correct'
+  await ada.enter('/resets/complete', { token, password: chosen, keepAdded: true })
+  assert.match((await lettersTo(stage, email)).at(-1)!.text, /Kept, though added .*: 1 passkey\./)
+  assert.equal((await signIn(new Visitor(stage), authenticator)).status, 200)
+  const preview = await new Visitor(stage).post('/resets/preview', { token })
+  assert.equal(preview.body.error, 'link_expired')
+  // They are known from now on.
+  await ada.post('/resets', { email })
+  const next = { token: await lastToken(stage, email) }
+  assert.deepEqual((await ada.post('/resets/preview', next)).body, { passkeys: [], identity: false })
 })

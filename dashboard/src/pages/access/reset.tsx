@@ -1,8 +1,9 @@
 // A lost password: the link is asked for here, and leads back here to a new one.
-import { useMutation } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api, read } from '../../api/client.ts'
+import { api, read, type Schemas } from '../../api/client.ts'
 import { Button, ButtonLink } from '../../parts/button.tsx'
+import { Checkbox } from '../../parts/field.tsx'
 import { access } from '../../texts/access.ts'
 import { AccessForm } from './access-form.tsx'
 import { AccessFrame } from './access-frame.tsx'
@@ -46,8 +47,15 @@ function AskForLink() {
 function NewPassword({ token, onAskAgain }: { token: string; onAskAgain: () => void }) {
   const enter = useEnter()
   const [password, setPassword] = useState('')
+  const [removes, setRemoves] = useState(true)
+  // If the link is not good, the button says why.
+  const { data: added } = useQuery({
+    queryKey: ['reset', token],
+    queryFn: () => read(api.POST('/v1/resets/preview', { body: { token } })),
+  })
   const sending = useMutation({
-    mutationFn: () => read(api.POST('/v1/resets/complete', { body: { token, password } })),
+    mutationFn: () =>
+      read(api.POST('/v1/resets/complete', { body: { token, password, keepAdded: !removes } })),
     onSuccess: enter,
   })
   const again = sending.error && (
@@ -59,7 +67,32 @@ function NewPassword({ token, onAskAgain }: { token: string; onAskAgain: () => v
     <AccessFrame title={texts.newTitle} lead={texts.newLead}>
       <AccessForm submit={texts.newSubmit} sending={sending} below={again}>
         <NewPasswordField label={access.newPassword} value={password} onChange={setPassword} />
+        {added && <Added added={added} removes={removes} onChange={setRemoves} />}
       </AccessForm>
     </AccessFrame>
+  )
+}
+
+interface AddedProps {
+  added: Schemas['ResetPreview']
+  removes: boolean
+  onChange: (removes: boolean) => void
+}
+
+/** The ways to sign in that somebody else may have added, to be removed unless the person knows them. */
+function Added({ added: { passkeys, identity }, removes, onChange }: AddedProps) {
+  const ways = [...passkeys.map(texts.addedPasskey), ...(identity ? [texts.addedIdentity] : [])]
+  if (ways.length === 0) return null
+  return (
+    <div className="grid gap-2">
+      <p className="text-muted">{texts.added}</p>
+      <ul className="list-disc pl-5">
+        {ways.map((way, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: two passkeys may have one name.
+          <li key={index}>{way}</li>
+        ))}
+      </ul>
+      <Checkbox label={texts.removeAdded} hint={texts.removeHint} checked={removes} onChange={onChange} />
+    </div>
   )
 }

@@ -1,13 +1,21 @@
 // Getting in: how, signing up, confirming, signing in by password, a lost password.
 
 import { ServiceError } from '../../../base/errors.ts'
-import { askReset, completeReset } from '../../../flow/people/reset.ts'
+import { askReset, completeReset, previewReset } from '../../../flow/people/reset.ts'
 import { signInByPassword } from '../../../flow/people/sign-in.ts'
 import { confirm, signUp } from '../../../flow/people/sign-up.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { Nothing } from '../../schemas/scalars.ts'
 import { addressOf, pagesOf } from '../asking.ts'
-import { Access, Credentials, Mailed, NewPerson, ResetCompletion, ResetRequest } from '../schemas/people.ts'
+import {
+  Access,
+  Credentials,
+  Mailed,
+  NewPerson,
+  ResetCompletion,
+  ResetPreview,
+  ResetRequest,
+} from '../schemas/people.ts'
 import { LinkToken, SessionView } from '../schemas/session.ts'
 import { signIn } from '../sign-in.ts'
 
@@ -20,6 +28,7 @@ export function accessRoutes(api: Api, deps: AppDeps): void {
   addConfirmation(api, deps)
   addSignIn(api, deps)
   addReset(api, deps)
+  addResetPreview(api, deps)
   addResetCompletion(api, deps)
 }
 
@@ -120,6 +129,21 @@ function addReset(api: Api, deps: AppDeps): void {
   )
 }
 
+// POST, because a token in a query ends up in the logs of proxies.
+function addResetPreview(api: Api, deps: AppDeps): void {
+  api.post(
+    '/v1/resets/preview',
+    {
+      config: { session: 'none', refusals: ['link_expired', 'sign_in_failed'] },
+      schema: {
+        ...{ ...noQuery, operationId: 'previewReset', summary: 'Show what a new password removes' },
+        ...{ body: LinkToken.ref, response: { 200: ResetPreview.ref } },
+      },
+    },
+    async ({ body }) => await previewReset(deps, body.token),
+  )
+}
+
 function addResetCompletion(api: Api, deps: AppDeps): void {
   api.post(
     '/v1/resets/complete',
@@ -132,7 +156,7 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
           summary: 'Set a new password by its link, and sign in',
         },
         description:
-          'All sessions that there were end, and so do passkeys and identities that were added since the address was last proved. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
+          'All sessions end. Passkeys and identities that were added since the address was last proved are removed, unless `keepAdded` is true. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
         body: ResetCompletion.ref,
         response: { 200: SessionView.ref },
       },

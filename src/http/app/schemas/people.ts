@@ -90,10 +90,29 @@ export const ResetRequest = component(
   ),
 )
 
+export const ResetPreview = component(
+  'ResetPreview',
+  Type.Object(
+    {
+      passkeys: Type.Array(Type.String(), { description: 'Their names, oldest first.' }),
+      identity: Type.Boolean({ description: 'Whether an identity provider was linked.' }),
+    },
+    {
+      description: 'The ways to sign in that were added since the address was last proved.',
+      examples: [{ passkeys: ['Laptop'], identity: false }],
+    },
+  ),
+)
+
 export const ResetCompletion = component(
   'ResetCompletion',
   Type.Object(
-    { token, password },
+    {
+      ...{ token, password },
+      keepAdded: Type.Optional(
+        Type.Boolean({ description: 'Keeps the ways to sign in that `POST /v1/resets/preview` shows.' }),
+      ),
+    },
     {
       additionalProperties: false,
       description: 'The link of the mail, and the new password.',
@@ -208,6 +227,7 @@ export const PasskeyAnswer = component(
 )
 
 export const peopleComponents = [
-  ...[Access, NewPerson, Mailed, Credentials, ResetRequest, ResetCompletion, PersonChange, PasswordChange],
+  ...[Access, NewPerson, Mailed, Credentials, ResetRequest, ResetPreview, ResetCompletion],
+  ...[PersonChange, PasswordChange],
   ...[Passkey, PasskeyList, WebAuthnOptions, PasskeyBeginning, NewPasskey, PasskeyAnswer],
 ].map(({ definition }) => definition)
