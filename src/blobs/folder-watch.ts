@@ -44,9 +44,11 @@ export class FolderWatch {
     if (this.#isChecking) return
     this.#isChecking = true
     const found = this.#options.blobs.findFault()
+    void found.then((fault) => {
+      this.#isChecking = false
+      this.#note(fault)
+    })
     this.#note(await within(patienceMs, found, () => 'the file system of the blob folder does not answer'))
-    this.#note(await found)
-    this.#isChecking = false
   }
 
   #note(fault: string | null): void {

@@ -23,7 +23,7 @@ const table: Record<string, string[]> = {
   worker: ['postgres', 'store', 'base'],
   web: ['base'],
   http: [...outward, 'web', 'postgres/db'],
-  operator: [...outward, 'web', 'http/errors', 'postgres/db'],
+  operator: [...outward, 'web', 'http/errors', 'http/body/parse-json', 'postgres/db'],
 }
 
 /** A folder of flow/ imports itself and the files of flow/ itself, and these. */

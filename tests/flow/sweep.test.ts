@@ -230,7 +230,7 @@ test('check 88: large mail is acknowledged only into the folder of its database,
   assert.equal(rows.length, stored.length + 1)
 })
 
-test('check 88: a row without its blob is an error that names the blob, and a deleted one is 404', async (t) => {
+test('check 88: a blob is 503 while its folder is away, an error that names it if it is lost, and 404 once deleted', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place)
   const { api } = await node.createCaller()
@@ -242,6 +242,11 @@ test('check 88: a row without its blob is an error that names the blob, and a de
   )
   const message = await until('the message', async () => (await api.exported(inbox.id))[0])
   const path = `/v1/messages/${message.id}/source`
+  // As while its disk is not mounted.
+  renameSync(folder, `${folder}.away`)
+  const away = await api.call(path)
+  assert.deepEqual([away.status, away.body.error], [503, 'unavailable'])
+  renameSync(`${folder}.away`, folder)
   rmSync(join(folder, blob))
   const broken = await api.call(path)
   assert.deepEqual([broken.status, broken.body.error], [500, 'internal_error'])

@@ -105,6 +105,20 @@ test('organizations are found, approved, suspended, renamed and limited, each wr
   assert.deepEqual([log[0]!.action, log[0]!.organizationName], ['organization.limits_changed', 'Harbor'])
 })
 
+test('a body that gives a member twice is refused, and changes nothing', async (t) => {
+  const stage = await setStage(t)
+  const id = await pending(stage, 'Harbor')
+  const { base, cookie, token } = stage.desk
+  const response = await fetch(`${base}/desk/v1/organizations/${id}`, {
+    ...{ method: 'PATCH', body: '{"name":"Quiet Fox","name":"Harbor & Sons"}' },
+    headers: { 'content-type': 'application/json', origin: base, cookie, 'x-posthorn-token': token },
+  })
+  const { error, message } = (await response.json()) as Record<string, string>
+  assert.deepEqual([response.status, error], [400, 'invalid_json'])
+  assert.match(message!, /\/name is given twice/)
+  assert.deepEqual(await entriesOf(stage), [])
+})
+
 test('what there is not is not found', async (t) => {
   const { desk } = await setStage(t)
   const nobody = '/organizations/00000000-0000-7000-8000-000000000000'

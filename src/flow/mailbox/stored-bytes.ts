@@ -1,5 +1,6 @@
 // Opens stored bytes for reading, from their row or from their blob.
 import { Readable } from 'node:stream'
+import { ServiceError } from '../../base/errors.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findRaw, type RawRow } from '../../store/raws.ts'
@@ -9,7 +10,10 @@ interface StoredDeps {
   blobs: DiskBlobs
 }
 
-/** Null where they have been deleted. Rejects where they should be there and are not; what is open stays readable. */
+/**
+ * Null if they have been deleted. Rejects with `unavailable` while the blob folder is away, and with an error of ours if a
+ * blob is lost. A stream that is open stays readable.
+ */
 export async function openStored(
   { db, blobs }: StoredDeps,
   rawId: string,
@@ -22,6 +26,7 @@ export async function openStored(
   if (stream) return { sizeBytes, stream }
   // A deletion takes the row first and the blob after it.
   if (!(await findRaw(db, rawId))) return null
+  if (!(await blobs.isThere())) throw new ServiceError('unavailable')
   throw new Error(`the blob ${raw.blob} is not in the store, though its row is there`)
 }
 

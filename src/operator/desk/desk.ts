@@ -2,6 +2,7 @@
 import cookie from '@fastify/cookie'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
+import { parseJson } from '../../http/body/parse-json.ts'
 import { answerFailures, answerOf, errorAnswer, logBrokenAnswers, sendError } from '../../http/errors.ts'
 import { answerHeadAndOptions } from '../../web/methods.ts'
 import { requireDesk, requireKnownHost } from './admission.ts'
@@ -33,6 +34,11 @@ export function createDesk(deps: DeskDeps): Desk {
     requireKnownHost(request)
     done()
   })
+  desk.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer' },
+    async (_request: unknown, body: Buffer) => parseJson(body),
+  )
   desk.register(cookie)
   serveDeskPages(desk, deps)
   desk.register(async (scope: Desk) => linkRoutes(scope, deps))

@@ -176,7 +176,7 @@ test('who signs up by themselves can take their invitation afterwards', async ()
   assert.equal(session.organization!.id, caller.organizationId)
 })
 
-test('who had written a password for an address that an invitation proves is not let in by it', async () => {
+test('hostile 24: a password written by somebody else before an invitation proved the address lets nobody in', async () => {
   const { owner } = await setTeam()
   const email = 'prepared@far.test'
   await visitor().post('/sign-up', { email, password: 'the password of the thief', name: 'Thief' })

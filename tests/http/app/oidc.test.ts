@@ -109,7 +109,7 @@ test('hostile 25: a reset shows and unlinks an identity that was linked since th
   assert.notEqual((await personOf(other)).id, known.session!.person.id)
 })
 
-test('a password that somebody had written for an address before it was proved is gone', async () => {
+test('hostile 24: a password written by somebody else before a provider proved the address lets nobody in', async () => {
   const email = 'prepared@far.test'
   const thief = new Visitor(stage)
   await thief.want('/sign-up', { method: 'POST', status: 202, body: { email, password, name: 'Thief' } })

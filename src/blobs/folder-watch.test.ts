@@ -1,0 +1,19 @@
+// The watch over the blob folder, beside a file system that does not answer.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { silentLog } from '../base/log.ts'
+import { FolderWatch } from './folder-watch.ts'
+
+test('a node starts beside a file system that hangs, says so, and goes on once it answers', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+  const { promise, resolve } = Promise.withResolvers<null>()
+  const watch = new FolderWatch({ blobs: { findFault: () => promise }, log: silentLog })
+  const started = watch.start()
+  t.mock.timers.tick(5_000)
+  await started
+  assert.match(watch.fault ?? '', /does not answer/)
+  resolve(null)
+  await promise
+  assert.equal(watch.fault, null)
+  await watch.stop()
+})
