@@ -1,6 +1,7 @@
 // `npm run test:hostile [-- WORD…]`: attacks by one tenant or one stranger on a running service, printed as a table.
 
 import type { Attack, Outcome } from './attack.ts'
+import { crowdingAttacks } from './crowding.ts'
 import { deliveryAttacks } from './delivery.ts'
 import { falsifyingAttacks } from './falsifying.ts'
 import { floodingAttacks } from './flooding.ts'
@@ -13,6 +14,7 @@ const all = [
   ...floodingAttacks,
   ...falsifyingAttacks,
   ...operatingAttacks,
+  ...crowdingAttacks,
 ]
 
 /** Runs the attack on a service of its own, which has ended before the next begins. */

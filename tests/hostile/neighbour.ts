@@ -1,0 +1,106 @@
+// A tenant beside an attack, with a person who signs in: how long their send, their RCPT and their sign-in take meanwhile.
+import { connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import { Visitor } from '../http/app/visitor.ts'
+import type { Inbox } from '../support/api.ts'
+import type { Posthorn } from '../support/service.ts'
+import type { Scope } from '../support/until.ts'
+import { Wire } from '../support/wire.ts'
+import { inMs, type Stage, send } from './attack.ts'
+
+/** With these settings every visitor comes from a network of its own. */
+export const proxied = { POSTHORN_TRUSTED_PROXIES: '127.0.0.0/8', POSTHORN_SIGN_UP: 'open' }
+
+const limitMs = 1_000
+/** The person at the healthy destination. */
+const email = 'neighbour@healthy.test'
+
+export type Visits = ConstructorParameters<typeof Visitor>[0]
+
+/** What visitors of the service's pages need: its address, and its database for the letters that it wrote. */
+export async function openVisits(scope: Scope, posthorn: Posthorn): Promise<Visits> {
+  const client = new pg.Client(posthorn.database())
+  await client.connect()
+  scope.after(() => client.end())
+  const query = async (text: string, values?: unknown[]) => (await client.query(text, values)).rows
+  return { base: posthorn.http, db: { query } as unknown as Visits['db'] }
+}
+
+/** The longest times of a send, of an SMTP session up to the reply to RCPT, and of a sign-in by password. */
+export class Waits {
+  sendMs = 0
+  rcptMs = 0
+  signInMs = 0
+  rounds = 0
+
+  get isShort(): boolean {
+    return Math.max(this.sendMs, this.rcptMs, this.signInMs) < limitMs
+  }
+
+  toString(): string {
+    const { sendMs, rcptMs, signInMs, rounds } = this
+    return `the neighbour's send ${inMs(sendMs)}, RCPT ${inMs(rcptMs)}, sign-in ${inMs(signInMs)} at most, of ${rounds}`
+  }
+}
+
+export class Neighbour {
+  readonly #stage: Stage
+  readonly #visits: Visits
+  readonly #inbox: Inbox
+
+  private constructor(stage: Stage, visits: Visits, inbox: Inbox) {
+    this.#stage = stage
+    this.#visits = visits
+    this.#inbox = inbox
+  }
+
+  /** They have signed up and sent a mail before the attack begins. */
+  static async settle(stage: Stage, visits: Visits): Promise<Neighbour> {
+    const neighbour = new Neighbour(stage, visits, await stage.victim.createInbox())
+    await new Visitor(visits).signUp(email)
+    await neighbour.#measure(new Waits())
+    return neighbour
+  }
+
+  /** Their waits until the attack has ended. Rejects as the attack does, and if they are refused. */
+  async during(attack: Promise<unknown>): Promise<Waits> {
+    const waits = new Waits()
+    let isOver = false
+    const over = attack.finally(() => (isOver = true))
+    over.catch(() => {})
+    while (!isOver) {
+      await this.#measure(waits)
+      await pause(50)
+    }
+    await over
+    return waits
+  }
+
+  async #measure(waits: Waits): Promise<void> {
+    const time = async (work: Promise<unknown>) => {
+      const startMs = performance.now()
+      await work
+      return performance.now() - startMs
+    }
+    waits.sendMs = Math.max(waits.sendMs, await time(send(this.#stage.victim, this.#inbox, [email])))
+    waits.rcptMs = Math.max(waits.rcptMs, await time(this.#ask()))
+    waits.signInMs = Math.max(waits.signInMs, await time(new Visitor(this.#visits).signIn(email)))
+    waits.rounds++
+  }
+
+  async #ask(): Promise<void> {
+    const socket = connect(this.#stage.posthorn.smtp)
+    const wire = new Wire(socket)
+    try {
+      await wire.reply()
+      for (const command of ['EHLO far.test', 'MAIL FROM:<a@far.test>', `RCPT TO:<${this.#inbox.address}>`]) {
+        await wire.write(`${command}\r\n`)
+        const reply = await wire.reply()
+        if (!reply?.startsWith('250')) throw new Error(`${command}: ${reply}`)
+      }
+    } finally {
+      socket.destroy()
+    }
+  }
+}
