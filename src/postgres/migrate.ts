@@ -125,7 +125,7 @@ function checkApplied(applied: AppliedMigration[], migrations: Migration[]): voi
       )
     if (ours.checksum !== checksum)
       throw new MigrationError(
-        `migration ${ours.name} differs from the one that was applied to this database`,
+        `migration ${ours.name} differs from the one that was applied to this database, which a commit before 0.1.0 made: run that commit, or begin with an empty database`,
       )
   }
 }

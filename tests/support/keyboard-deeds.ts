@@ -8,6 +8,7 @@ export const keyboardDeeds: Record<KeyboardFile, readonly string[]> = {
   access: [
     'DELETE /app/v1/session',
     'POST /app/v1/confirmations',
+    'POST /app/v1/invitations/preview',
     'POST /app/v1/invitations/accept',
     'POST /app/v1/organizations',
     'POST /app/v1/resets',

@@ -15,6 +15,7 @@ import { networkOf } from './network.ts'
 import { type ChangeSite, mailChange } from './notices.ts'
 import type { Passwords } from './passwords.ts'
 import type { Post } from './post.ts'
+import { requireCurrent, requireRecentSignIn } from './recent-proof.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -33,16 +34,25 @@ export async function renamePerson(
   await untilKnownEverywhere()
 }
 
-/** Changes the password, for who knows the present one where there is one. All other sessions and mailed links end. */
+interface Changing extends ChangeSite {
+  personId: PersonId
+  session: { id: SessionId; createdAt: Date }
+}
+
+/**
+ * Changes the password, for a person who gives the current one. A person without one has signed in within five minutes. All
+ * other sessions and mailed links end.
+ */
 export async function changePassword(
   deps: Deps & { guard: Guard; passwords: Passwords; post: Post },
-  { personId, sessionId, ip, pages }: { personId: PersonId; sessionId: SessionId } & ChangeSite,
+  { personId, session, ip, pages }: Changing,
   { current, password }: { current?: string; password: string },
 ): Promise<void> {
   const { db, clock, passwords } = deps
   const before = await findPerson(db, personId)
   if (!before) throw new ServiceError('session_required')
-  if (before.passwordHash !== null) await requireCurrent(deps, { ...before, ip }, current)
+  if (before.passwordHash === null) requireRecentSignIn(clock, session.createdAt)
+  else await requireCurrent(deps, { ...before, ip }, current)
   const passwordHash = await passwords.hash(networkOf(ip), password)
   await db.transaction(async (tx) => {
     const person = await lockPerson(tx, personId)
@@ -51,23 +61,9 @@ export async function changePassword(
     const at = clock.now()
     await updatePassword(tx, personId, passwordHash)
     await deleteTokens(tx, personId, 'reset')
-    await endSessions(tx, personId, sessionId, at)
+    await endSessions(tx, personId, session.id, at)
     await recordOwnDeed(tx, before, ip, { action: 'password.changed', at })
   })
   await mailChange(deps, before.email, 'Your password at Posthorn was changed.', { ip, pages })
   await untilKnownEverywhere()
-}
-
-/** Security: who finds a session open, or has stolen it, may not try passwords through it. */
-export async function requireCurrent(
-  { guard, passwords }: { guard: Guard; passwords: Passwords },
-  { email, passwordHash, ip }: { email: string; passwordHash: string | null; ip: string },
-  current: string | undefined,
-): Promise<void> {
-  const wrong = 'The current password is not right.'
-  if (current === undefined) throw new ServiceError('sign_in_failed', wrong)
-  await guard.admit(email, ip)
-  if (!(await passwords.isRight(networkOf(ip), current, passwordHash)))
-    throw new ServiceError('sign_in_failed', wrong)
-  await guard.passed(email, ip)
 }

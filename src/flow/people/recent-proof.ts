@@ -5,7 +5,7 @@ import type { PersonId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findPerson } from '../../store/people.ts'
 import type { Guard } from './guard.ts'
-import { requireCurrent } from './own-account.ts'
+import { networkOf } from './network.ts'
 import type { Passwords } from './passwords.ts'
 
 const recentMs = 5 * 60_000
@@ -19,12 +19,35 @@ export async function requireRecentProof(
   { personId, signedInAt, ip }: { personId: PersonId; signedInAt: Date; ip: string },
   password: string | undefined,
 ): Promise<void> {
-  if (deps.clock.nowMs() - signedInAt.getTime() < recentMs) return
   const person = await findPerson(deps.db, personId)
-  if (password === undefined || !person?.passwordHash)
-    throw new ServiceError(
-      'sign_in_failed',
-      'You signed in more than five minutes ago. Give your password, or sign in again.',
-    )
+  if (password === undefined || !person?.passwordHash) return requireRecentSignIn(deps.clock, signedInAt)
+  if (isRecent(deps.clock, signedInAt)) return
   await requireCurrent(deps, { ...person, ip }, password)
+}
+
+/** Refuses with `sign_in_failed` if the session is older than five minutes. */
+export function requireRecentSignIn(clock: Clock, signedInAt: Date): void {
+  if (isRecent(clock, signedInAt)) return
+  throw new ServiceError(
+    'sign_in_failed',
+    'You signed in more than five minutes ago. Give your password, or sign in again.',
+  )
+}
+
+function isRecent(clock: Clock, signedInAt: Date): boolean {
+  return clock.nowMs() - signedInAt.getTime() < recentMs
+}
+
+/** Security: who finds a session open, or has stolen it, may not try passwords through it. */
+export async function requireCurrent(
+  { guard, passwords }: { guard: Guard; passwords: Passwords },
+  { email, passwordHash, ip }: { email: string; passwordHash: string | null; ip: string },
+  current: string | undefined,
+): Promise<void> {
+  const wrong = 'The current password is not right.'
+  if (current === undefined) throw new ServiceError('sign_in_failed', wrong)
+  await guard.admit(email, ip)
+  if (!(await passwords.isRight(networkOf(ip), current, passwordHash)))
+    throw new ServiceError('sign_in_failed', wrong)
+  await guard.passed(email, ip)
 }

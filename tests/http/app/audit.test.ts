@@ -149,6 +149,12 @@ const steps: Step[] = [
   ],
   ['POST /invitations', ['member.invited'], () => invite('first@far.test')],
   [
+    'POST /invitations/preview',
+    changesNothing,
+    async () =>
+      await post('/invitations/preview', { token: await lastToken(stage, 'first@far.test') }, 200, guest),
+  ],
+  [
     'DELETE /invitations/{invitationId}',
     ['member.invitation_withdrawn'],
     () => remove(`/invitations/${made['invitation']}`),

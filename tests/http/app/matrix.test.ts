@@ -27,7 +27,7 @@ const open = [
   ],
   ...['POST /passkeys/challenge', 'POST /session/passkey', 'POST /resets'],
   ...['POST /resets/preview', 'POST /resets/complete'],
-  ...['GET /invitations/preview', 'POST /invitations/accept'],
+  ...['POST /invitations/preview', 'POST /invitations/accept'],
 ].map((name) => name.replace(' ', ' /app/v1'))
 
 const uuid = '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d'

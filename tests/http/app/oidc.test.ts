@@ -5,7 +5,7 @@ import { newUuid, type PersonId } from '../../../src/base/ids.ts'
 import { insertPerson } from '../../../src/store/people.ts'
 import { type Claims, startIdentityProvider } from '../../support/identity-provider.ts'
 import { type Stage, setStage } from '../stage.ts'
-import { enterAs, join, lastToken, password, type Session, Visitor } from './visitor.ts'
+import { enterAs, join, lastToken, lettersTo, password, type Session, Visitor } from './visitor.ts'
 
 const provider = await startIdentityProvider({ after })
 const oidc = { ...provider, name: 'Example ID' }
@@ -90,6 +90,25 @@ test('a person with an account is linked by the verified address, once', async (
   assert.equal(await signIn(by, { sub: 'known', email, email_verified: true }), '/')
   assert.deepEqual([(await personOf(by)).id, (await personOf(by)).hasPassword], [id, true])
   assert.equal(await signIn(new Visitor(stage), { sub: 'usurper', email, email_verified: true }), refused)
+})
+
+test('hostile 25: a first password needs a sign-in of the last five minutes, and both changes are mailed', async () => {
+  const by = new Visitor(stage)
+  const email = 'passwordless@far.test'
+  const claims = { sub: 'passwordless', email, email_verified: true }
+  assert.equal(await signIn(by, claims), '/')
+  await by.reload()
+  const choose = () => by.call('/person/password', { method: 'PUT', body: { password } })
+  stage.clock.advance(5 * 60_000 + 1)
+  assert.equal((await choose()).body.error, 'sign_in_failed')
+  await signIn(by, claims)
+  await by.reload()
+  assert.equal((await choose()).status, 204)
+  assert.match((await lettersTo(stage, email)).at(-1)!.text, /^Your password at Posthorn was changed\./)
+  const known = await enterAs(stage)
+  const linked = known.session!.person.email
+  assert.equal(await signIn(new Visitor(stage), { sub: 'linked', email: linked, email_verified: true }), '/')
+  assert.match((await lettersTo(stage, linked)).at(-1)!.text, /^An identity provider was linked/)
 })
 
 test('hostile 25: a reset shows and unlinks an identity that was linked since the address was proved', async () => {

@@ -30,7 +30,7 @@ function WithToken({ token }: { token: string }) {
   const session = useQuery(sessionQuery)
   const preview = useQuery({
     queryKey: ['invitation', token],
-    queryFn: () => read(api.GET('/v1/invitations/preview', { params: { query: { token } } })),
+    queryFn: () => read(api.POST('/v1/invitations/preview', { body: { token } })),
   })
   if (preview.data && !session.isPending)
     return <Accept token={token} preview={preview.data} signedInAs={session.data?.person.email ?? null} />

@@ -17,8 +17,7 @@ import {
   InvitationPreview,
   NewInvitation,
 } from '../schemas/organization.ts'
-import { token } from '../schemas/people.ts'
-import { SessionView } from '../schemas/session.ts'
+import { LinkToken, SessionView } from '../schemas/session.ts'
 import { signIn } from '../sign-in.ts'
 
 const tags = ['Members']
@@ -30,18 +29,18 @@ export function invitationRoutes(api: Api, deps: AppDeps): void {
   addWithdraw(api, deps)
 }
 
+// POST, because a token in a query ends up in the logs of proxies.
 function addPreview(api: Api, deps: AppDeps): void {
-  api.get(
+  api.post(
     '/v1/invitations/preview',
     {
       config: { session: 'none', refusals: ['link_expired'] },
       schema: {
         ...{ operationId: 'previewInvitation', tags, summary: 'Show what a link invites to' },
-        querystring: Type.Object({ token }, { additionalProperties: false }),
-        response: { 200: InvitationPreview.ref },
+        ...{ querystring: Nothing, body: LinkToken.ref, response: { 200: InvitationPreview.ref } },
       },
     },
-    async ({ query }) => await previewInvitation(deps, query.token),
+    async ({ body }) => await previewInvitation(deps, body.token),
   )
 }
 

@@ -41,7 +41,7 @@ export function personRoutes(api: Api, deps: AppDeps): void {
       const { person, session } = request.signedIn
       const who = {
         personId: person.id,
-        sessionId: session.id,
+        session,
         ip: addressOf(request),
         pages: pagesOf(deps, request),
       }
