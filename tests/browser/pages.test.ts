@@ -3,12 +3,16 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { before, type TestContext, test } from 'node:test'
+import { newUuid, type PersonId } from '../../src/base/ids.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
+import { newToken } from '../../src/flow/people/tokens.ts'
+import { insertPerson } from '../../src/store/people.ts'
+import { insertToken } from '../../src/store/person-tokens.ts'
 import { chromiumMissing } from '../support/chromium.ts'
 import { registerDomain } from '../support/customer-domain.ts'
 import { launchBrowser, signInAddress, urlOfListener } from '../support/dashboard.ts'
 import { Keyboard } from '../support/keyboard.ts'
-import { makePlace, send, startNode, type TestCaller, untilStates } from '../support/node.ts'
+import { makePlace, send, startNode, type TestCaller, type TestNode, untilStates } from '../support/node.ts'
 import { until } from '../support/until.ts'
 
 before(() =>
@@ -32,7 +36,7 @@ const outside: Pages = {
   '/sign-in': ['/sign-in', 'Sign in'],
   '/sign-up': ['/sign-up', 'Create an account'],
   '/confirm': ['/confirm#token', 'Confirm your address'],
-  '/reset': ['/reset#token', 'Choose a new password'],
+  '/reset': ['/reset', 'Reset your password'],
   '/invitation': ['/invitation', 'Your invitation'],
 }
 
@@ -86,6 +90,23 @@ async function setStage(t: TestContext) {
   return { node, caller, pages, open }
 }
 
+/** A link to a new password for somebody who has added a passkey since they proved their address. */
+async function resetLink({ foundation: { db } }: TestNode): Promise<string> {
+  const { token, hash } = newToken()
+  const [id, email, createdAt] = [newUuid<PersonId>(), 'lost@far.test', new Date()]
+  const expiresAt = new Date(createdAt.getTime() + 3_600_000)
+  await db.transaction(async (tx) => {
+    await insertPerson(tx, { id, email, name: 'Ada', passwordHash: null, confirmedAt: createdAt, createdAt })
+    await insertToken(tx, { hash, purpose: 'reset', personId: null, email, createdAt, expiresAt })
+    await tx.query(
+      `insert into passkey (id, person_id, name, credential_id, public_key, sign_count, transports, created_at)
+      values (gen_random_uuid(), $1, 'Laptop', 'c', 'k', 0, '{}', $2)`,
+      [id, expiresAt],
+    )
+  })
+  return `/reset#${token}`
+}
+
 /** What is wrong with the pages that are opened one after the other. */
 async function judge(keys: Keyboard, pages: Pages): Promise<string[]> {
   const found: string[] = []
@@ -114,7 +135,8 @@ test('axe finds nothing on any page in either theme, and Tab reaches all of each
 }, async (t) => {
   const { node, caller, pages, open } = await setStage(t)
   const nobody = await open()
-  assert.deepEqual(await judge(nobody, outside), [])
+  const chosen: Pages = { '/reset#': [await resetLink(node), 'Choose a new password'] }
+  assert.deepEqual(await judge(nobody, { ...outside, ...chosen }), [])
   nobody.assertClean()
 
   const asking = await open()
