@@ -30,7 +30,7 @@ export interface OrganizationRow {
   updatedAt: Date
 }
 
-/** What an operator may still change. */
+/** Organizations that an operator may still change. */
 const staying = `status not in ('deleting', 'deleted')`
 
 const columns = `id, name, status, limits, managed_used as "managedUsed", created_at as "createdAt", updated_at as "updatedAt"`

@@ -43,33 +43,34 @@ export async function proveAgain(tx: Tx, id: PersonId, at: Date): Promise<void> 
   )
 }
 
-/** Ways to sign in that were added since the address was last proved. */
-export interface AddedWays {
-  /** The names of passkeys, oldest first. */
-  passkeys: string[]
-  /** Whether an identity provider was linked. */
-  identity: boolean
+/** A way to sign in that was added since the address was last proved. */
+export interface AddedWay {
+  /** That of the passkey, or `identity`: a person has one identity at most. */
+  id: string
+  /** What the person calls the passkey; null for an identity. */
+  name: string | null
+  addedAt: Date
 }
 
-const addedPasskeys = `person_id = $1
-  and created_at > (select coalesce(proved_at, confirmed_at) from person where id = $1)`
-const hasAddedIdentity = 'id = $1 and oidc_linked_at > coalesce(proved_at, confirmed_at)'
-
-export async function findAddedWays(db: Queryable, id: PersonId): Promise<AddedWays> {
-  const passkeys = await db.query<{ name: string }>(
-    `select name from passkey where ${addedPasskeys} order by created_at, id`,
+/** Oldest first. */
+export async function findAddedWays(db: Queryable, id: PersonId): Promise<AddedWay[]> {
+  return await db.query<AddedWay>(
+    `with proof as (select coalesce(proved_at, confirmed_at) as at from person where id = $1)
+    select k.id::text, k.name, k.created_at as "addedAt" from passkey k, proof where k.person_id = $1 and k.created_at > proof.at
+    union all
+    select 'identity', null, p.oidc_linked_at from person p, proof where p.id = $1 and p.oidc_linked_at > proof.at
+    order by "addedAt", id`,
     [id],
   )
-  const linked = await db.query(`select from person where ${hasAddedIdentity}`, [id])
-  return { passkeys: passkeys.map(({ name }) => name), identity: linked.length > 0 }
 }
 
-/** Security: somebody with a stolen session may have added them. */
-export async function removeAddedWays(tx: Tx, id: PersonId): Promise<void> {
-  await tx.query(`delete from passkey where ${addedPasskeys}`, [id])
+/** Removes the ways with these ids, as `findAddedWays` gives them. */
+export async function removeAddedWays(tx: Tx, id: PersonId, ids: readonly string[]): Promise<void> {
+  await tx.query('delete from passkey where person_id = $1 and id::text = any($2)', [id, ids])
   await tx.query(
-    `update person set oidc_issuer = null, oidc_subject = null, oidc_linked_at = null where ${hasAddedIdentity}`,
-    [id],
+    `update person set oidc_issuer = null, oidc_subject = null, oidc_linked_at = null
+    where id = $1 and 'identity' = any($2)`,
+    [id, ids],
   )
 }
 

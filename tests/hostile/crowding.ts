@@ -1,11 +1,9 @@
 // Attacks on what all tenants share: the service's letters, its resolver, its password hashes, the operator's mailbox.
-import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { lastToken, lettersTo, password, Visitor } from '../http/app/visitor.ts'
 import type { Scope } from '../support/until.ts'
-import { Wire } from '../support/wire.ts'
 import { type Attack, inMs, measureDelivery, type Outcome, type Stage, send, setStage } from './attack.ts'
-import { Neighbour, openVisits, proxied, type Visits } from './neighbour.ts'
+import { converse, Neighbour, openVisits, proxied, type Visits } from './neighbour.ts'
 
 interface Scene {
   stage: Stage
@@ -114,23 +112,12 @@ async function floodedOperator(scope: Scope): Promise<Outcome> {
   }
 }
 
-/** One mail in a session of its own, to all that the service takes. */
+/** One mail to all recipients that the service takes. */
 async function mailTo(smtp: { host: string; port: number }, recipients: string[]): Promise<void> {
-  const socket = connect(smtp)
-  const wire = new Wire(socket)
-  try {
-    await wire.reply()
-    const rcpts = recipients.map((address) => `RCPT TO:<${address}>`)
-    for (const command of ['EHLO far.test', 'MAIL FROM:<a@far.test>', ...rcpts, 'DATA']) {
-      await wire.write(`${command}\r\n`)
-      await wire.reply()
-    }
-    await wire.write('From: a@far.test\r\nSubject: Noise\r\n\r\nHello.\r\n.\r\n')
-    const reply = await wire.reply()
-    if (!/^[245]/.test(reply ?? '')) throw new Error(`after the dot: ${reply}`)
-  } finally {
-    socket.destroy()
-  }
+  const rcpts = recipients.map((address) => `RCPT TO:<${address}>`)
+  const mail = 'From: a@far.test\r\nSubject: Noise\r\n\r\nHello.\r\n.'
+  const reply = await converse(smtp, ...rcpts, 'DATA', mail)
+  if (!/^[245]/.test(reply ?? '')) throw new Error(`after the dot: ${reply}`)
 }
 
 /** Uses one link to a new password 110 times at once, again and again. */

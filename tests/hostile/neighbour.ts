@@ -1,7 +1,7 @@
 // A tenant beside an attack, with a person who signs in: how long their send, their RCPT and their sign-in take meanwhile.
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import pg from 'pg'
+import { Db } from '../../src/postgres/db.ts'
 import { Visitor } from '../http/app/visitor.ts'
 import type { Inbox } from '../support/api.ts'
 import type { Posthorn } from '../support/service.ts'
@@ -20,11 +20,9 @@ export type Visits = ConstructorParameters<typeof Visitor>[0]
 
 /** What visitors of the service's pages need: its address, and its database for the letters that it wrote. */
 export async function openVisits(scope: Scope, posthorn: Posthorn): Promise<Visits> {
-  const client = new pg.Client(posthorn.database())
-  await client.connect()
-  scope.after(() => client.end())
-  const query = async (text: string, values?: unknown[]) => (await client.query(text, values)).rows
-  return { base: posthorn.http, db: { query } as unknown as Visits['db'] }
+  const db = new Db({ connection: posthorn.database() as never })
+  scope.after(() => db.close())
+  return { base: posthorn.http, db }
 }
 
 /** The longest times of a send, of an SMTP session up to the reply to RCPT, and of a sign-in by password. */
@@ -90,17 +88,26 @@ export class Neighbour {
   }
 
   async #ask(): Promise<void> {
-    const socket = connect(this.#stage.posthorn.smtp)
-    const wire = new Wire(socket)
-    try {
-      await wire.reply()
-      for (const command of ['EHLO far.test', 'MAIL FROM:<a@far.test>', `RCPT TO:<${this.#inbox.address}>`]) {
-        await wire.write(`${command}\r\n`)
-        const reply = await wire.reply()
-        if (!reply?.startsWith('250')) throw new Error(`${command}: ${reply}`)
-      }
-    } finally {
-      socket.destroy()
+    const reply = await converse(this.#stage.posthorn.smtp, `RCPT TO:<${this.#inbox.address}>`)
+    if (!reply?.startsWith('250')) throw new Error(`RCPT: ${reply}`)
+  }
+}
+
+/** A session of its own: greets, says the lines one after the other, and gives the reply to the last; null if it was cut. */
+export async function converse(
+  smtp: { host: string; port: number },
+  ...lines: string[]
+): Promise<string | null> {
+  const socket = connect(smtp)
+  const wire = new Wire(socket)
+  try {
+    let reply = await wire.reply()
+    for (const line of ['EHLO far.test', 'MAIL FROM:<a@far.test>', ...lines]) {
+      await wire.write(`${line}\r\n`)
+      reply = await wire.reply()
     }
+    return reply
+  } finally {
+    socket.destroy()
   }
 }

@@ -58,11 +58,10 @@ export const access = {
     newTitle: 'Choose a new password',
     newLead: 'It signs you in here, and ends your other sessions.',
     newSubmit: 'Set the password',
-    added: 'Since you last proved this address, these ways to sign in were added:',
-    addedPasskey: (name: string) => `Passkey “${name}”`,
-    addedIdentity: 'An account at your identity provider',
-    removeAdded: 'Remove them',
-    removeHint: 'Keep them only if you added all of them yourself.',
+    added:
+      'These ways to sign in were added since you last proved this address. They are removed unless you keep them.',
+    keepPasskey: (name: string) => `Keep the passkey “${name}”`,
+    keepIdentity: 'Keep the account at your identity provider',
     expiredHint: 'Ask for a new link',
   },
   invitation: {

@@ -19,16 +19,19 @@ export async function requireRecentProof(
   { personId, signedInAt, ip }: { personId: PersonId; signedInAt: Date; ip: string },
   password: string | undefined,
 ): Promise<void> {
-  const person = await findPerson(deps.db, personId)
-  if (password === undefined || !person?.passwordHash) return requireRecentSignIn(deps.clock, signedInAt)
   if (isRecent(deps.clock, signedInAt)) return
+  const person = await findPerson(deps.db, personId)
+  if (password === undefined || !person?.passwordHash) throw signedInLongAgo()
   await requireCurrent(deps, { ...person, ip }, password)
 }
 
 /** Refuses with `sign_in_failed` if the session is older than five minutes. */
 export function requireRecentSignIn(clock: Clock, signedInAt: Date): void {
-  if (isRecent(clock, signedInAt)) return
-  throw new ServiceError(
+  if (!isRecent(clock, signedInAt)) throw signedInLongAgo()
+}
+
+function signedInLongAgo(): ServiceError {
+  return new ServiceError(
     'sign_in_failed',
     'You signed in more than five minutes ago. Give your password, or sign in again.',
   )
@@ -38,7 +41,7 @@ function isRecent(clock: Clock, signedInAt: Date): boolean {
   return clock.nowMs() - signedInAt.getTime() < recentMs
 }
 
-/** Security: who finds a session open, or has stolen it, may not try passwords through it. */
+/** Refuses a wrong password with `sign_in_failed`. Security: whoever has stolen a session must not try passwords through it. */
 export async function requireCurrent(
   { guard, passwords }: { guard: Guard; passwords: Passwords },
   { email, passwordHash, ip }: { email: string; passwordHash: string | null; ip: string },

@@ -6,7 +6,7 @@ import type { PersonId } from '../../base/ids.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import {
-  type AddedWays,
+  type AddedWay,
   findAddedWays,
   lockPerson,
   proveAgain,
@@ -51,8 +51,8 @@ export async function askReset(
   await post.send(email, resetLetter(`${pages}/reset#${token}`))
 }
 
-/** The ways to sign in that the reset removes unless `keepAdded` is given to it. Throws as `completeReset` does. */
-export async function previewReset(deps: { db: Db; clock: Clock }, token: string): Promise<AddedWays> {
+/** The ways to sign in that the reset removes unless it is told to keep them, oldest first. Throws as `completeReset` does. */
+export async function previewReset(deps: { db: Db; clock: Clock }, token: string): Promise<AddedWay[]> {
   const { personId } = await requireReset(deps, token)
   return await findAddedWays(deps.db, personId)
 }
@@ -71,14 +71,14 @@ async function requireReset(
 interface Completion {
   token: string
   password: string
-  /** Keeps the ways to sign in that were added since the address was last proved; they are removed otherwise. */
-  keepAdded?: boolean
+  /** Ids of added ways to sign in; all others that were added since the address was last proved are removed. */
+  keep?: readonly string[]
 }
 
 /** Sets the password of the person behind the link, who has proved the address by it. All their sessions end. */
 export async function completeReset(
   deps: { db: Db; clock: Clock; guard: Guard; passwords: Passwords; post: Post },
-  { token, password, keepAdded = false }: Completion,
+  { token, password, keep = [] }: Completion,
   { ip, pages }: ChangeSite,
 ): Promise<PersonId> {
   const { db, clock, guard, passwords } = deps
@@ -87,10 +87,10 @@ export async function completeReset(
   const { hash } = await requireReset(deps, token)
   const passwordHash = await passwords.hashOnce(hash, networkOf(ip), password)
   const person = await db.transaction((tx) =>
-    takeReset(tx, { hash, passwordHash, keepAdded, ip, at: clock.now() }),
+    takeReset(tx, { hash, passwordHash, keep, ip, at: clock.now() }),
   )
   await guard.passed(person.email, ip)
-  await mailChange(deps, person.email, changeOf({ ...person.added, keepAdded }), { ip, pages })
+  await mailChange(deps, person.email, changeOf(person), { ip, pages })
   await untilKnownEverywhere()
   return person.id
 }
@@ -98,39 +98,59 @@ export async function completeReset(
 interface Taking {
   hash: Buffer
   passwordHash: string
-  keepAdded: boolean
+  keep: readonly string[]
   ip: string
   at: Date
 }
 
+/** The ways to sign in that were added since the last proof. */
+interface Outcome {
+  removed: AddedWay[]
+  kept: AddedWay[]
+}
+
 async function takeReset(
   tx: Tx,
-  { hash, passwordHash, keepAdded, ip, at }: Taking,
-): Promise<{ id: PersonId; email: string; added: AddedWays }> {
+  { hash, passwordHash, keep, ip, at }: Taking,
+): Promise<Outcome & { id: PersonId; email: string }> {
   const taken = await takeToken(tx, hash, 'reset', at)
   const person = taken?.personId ? await lockPerson(tx, taken.personId) : null
   if (!person) throw new ServiceError('link_expired')
   await updatePassword(tx, person.id, passwordHash)
   const added = await findAddedWays(tx, person.id)
-  if (!keepAdded) await removeAddedWays(tx, person.id)
+  const kept = added.filter(({ id }) => keep.includes(id))
+  // Security: one that somebody with a stolen session added after the preview is in no list of the person's.
+  const removed = added.filter((way) => !kept.includes(way))
+  await removeAddedWays(
+    tx,
+    person.id,
+    removed.map(({ id }) => id),
+  )
   await proveAgain(tx, person.id, at)
   await deleteTokens(tx, person.id, 'reset')
   await deleteTokens(tx, person.id, 'confirm')
   await endSessions(tx, person.id, null, at)
   await recordOwnDeed(tx, person, ip, { action: 'password.changed', detail: { by: 'reset' }, at })
-  for (const subject of keepAdded ? [] : added.passkeys)
-    await recordOwnDeed(tx, person, ip, { action: 'passkey.removed', subject, at })
-  return { id: person.id, email: person.email, added }
+  for (const { name: subject } of removed)
+    if (subject !== null) await recordOwnDeed(tx, person, ip, { action: 'passkey.removed', subject, at })
+  return { id: person.id, email: person.email, removed, kept }
 }
 
-function changeOf({ passkeys, identity, keepAdded }: AddedWays & { keepAdded: boolean }): string {
-  const ways = [
-    ...(passkeys.length > 0 ? [counted(passkeys.length, 'passkey')] : []),
-    ...(identity ? ['the link to the identity provider'] : []),
-  ]
-  const chosen = 'A new password was chosen for your account at Posthorn, and all sessions ended.'
-  if (ways.length === 0) return chosen
-  const list = ways.join(' and ')
-  if (keepAdded) return `${chosen} Kept, though added since you last proved this address: ${list}.`
-  return `${chosen} Removed, because added since you last proved this address: ${list}. Add again what is yours.`
+function changeOf({ removed, kept }: Outcome): string {
+  const sentences = ['A new password was chosen for your account at Posthorn, and all sessions ended.']
+  if (removed.length > 0)
+    sentences.push(
+      `Removed, because added since you last proved this address: ${listOf(removed)}. Add again what is yours.`,
+    )
+  if (kept.length > 0)
+    sentences.push(`Kept, though added since you last proved this address: ${listOf(kept)}.`)
+  return sentences.join(' ')
+}
+
+function listOf(ways: AddedWay[]): string {
+  const passkeys = ways.filter(({ name }) => name !== null).length
+  return [
+    ...(passkeys > 0 ? [counted(passkeys, 'passkey')] : []),
+    ...(passkeys < ways.length ? ['the link to the identity provider'] : []),
+  ].join(' and ')
 }

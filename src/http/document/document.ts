@@ -129,8 +129,9 @@ interface Shared {
 function finishOperation(operation: Operation, notes: OperationNotes, { refusals, schemas }: Shared): void {
   const { codes, examples, headers, callbacks } = notes
   giveAllExamples(operation, examples, schemas)
+  const isCounted = codes.includes('rate_limited')
   for (const [status, response] of Object.entries(operation.responses))
-    response.headers = { ...headersOf(Number(status)), ...describeHeaders(headers) }
+    response.headers = { ...headersOf(Number(status), { isCounted }), ...describeHeaders(headers) }
   Object.assign(operation.responses, refusals.refer(operation.operationId, codes))
   if (callbacks) operation.callbacks = callbacks
 }

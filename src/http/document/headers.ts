@@ -25,11 +25,14 @@ export const commonHeaders: Readonly<Record<string, object>> = {
   'retry-after': header('In how many seconds to try again.', { type: 'integer', minimum: 1 }, 2),
 }
 
-/** References to those that an answer of this status has. */
-export function headersOf(status: number, codes: readonly ErrorCode[] = []): Record<string, object> {
+/** References to those that an answer of this status has. `isCounted`: its requests count against the caller's rate. */
+export function headersOf(
+  status: number,
+  { codes = [], isCounted = true }: { codes?: readonly ErrorCode[]; isCounted?: boolean } = {},
+): Record<string, object> {
   const names = ['x-request-id']
   // Who is not known has no rate; and a database that is away does not say.
-  if (status !== 401 && status !== 503) names.push('RateLimit-Policy', 'RateLimit')
+  if (isCounted && status !== 401 && status !== 503) names.push('RateLimit-Policy', 'RateLimit')
   if ([423, 429, 503].includes(status)) names.push('retry-after')
   if (codes.includes('send_limit_exceeded')) names.push('send-limit')
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))

@@ -22,8 +22,13 @@ const commonCodes: ErrorCode[] = [
   ...(['internal_error', 'unavailable'] as const),
 ]
 const bodyCodes: ErrorCode[] = ['invalid_json', 'payload_too_large']
-// Of what a session is needed for.
-const sessionCodes: ErrorCode[] = ['session_required', 'organization_inactive', 'insufficient_scope']
+// Of what a session is needed for: without one there is no rate to count against.
+const sessionCodes: ErrorCode[] = [
+  'session_required',
+  'organization_inactive',
+  'insufficient_scope',
+  'rate_limited',
+]
 const appCodes: ErrorCode[] = [
   ...commonCodes.filter((code) => code !== 'unauthorized'),
   ...(['session_required', 'wrong_origin'] as const),
@@ -126,8 +131,8 @@ function collect(api: Api, collected: Collected): void {
       const scopes = scopesOf(scope ?? null)
       const description = [headOf(config), schema.description].filter(Boolean).join('\n\n')
       const described = { ...schema, ...(description !== '' && { description }) }
-      const security =
-        scopes.length > 0 ? scopes.map((one) => ({ [scheme!]: [one] })) : [{ [scheme!]: [] as string[] }]
+      const named = scopes.length > 0 ? scopes.map((one) => [one]) : [[]]
+      const security = config.session === 'none' ? [] : named.map((one) => ({ [scheme!]: one }))
       return { schema: { ...described, response, security } as FastifySchema, url }
     },
     transformObject: (made) => {

@@ -73,7 +73,7 @@ function describeRefusal(status: number, codes: ErrorCode[]): RefusalResponse {
   )
   return {
     description: lines.join('\n'),
-    headers: headersOf(status, codes),
+    headers: headersOf(status, { codes }),
     content: { 'application/json': { schema, examples } },
   }
 }

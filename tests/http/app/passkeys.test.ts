@@ -12,6 +12,13 @@ interface Passkeys {
   passkeys: { id: string; name: string; lastUsedAt: string | null }[]
 }
 
+interface Preview {
+  added: { name: string | null }[]
+  error?: string
+}
+
+const namesOf = ({ body }: { body: Preview }) => body.added.map(({ name }) => name)
+
 async function register(by: Visitor, authenticator: Authenticator, name = 'Laptop') {
   const options = await by.want<never>('/passkeys/registration', { method: 'POST', body: {} })
   const response = authenticator.create(options, origin)
@@ -189,8 +196,8 @@ test('hostile 25: after five minutes a passkey needs the password; each change i
 
   await ada.post('/resets', { email })
   const token = await lastToken(stage, email)
-  const preview = await new Visitor(stage).post('/resets/preview', { token })
-  assert.deepEqual(preview.body, { passkeys: ['Laptop'], identity: false })
+  const preview = await new Visitor(stage).post<Preview>('/resets/preview', { token })
+  assert.deepEqual(namesOf(preview), ['Laptop'])
   await ada.enter('/resets/complete', { token, password: 'staple battery horse correct' })
   assert.match(
     (await lastLetter()).text,
@@ -200,21 +207,27 @@ test('hostile 25: after five minutes a passkey needs the password; each change i
   assert.equal((await signIn(new Visitor(stage), authenticator)).body.error, 'sign_in_failed')
 })
 
-test('hostile 25: a person who resets their password keeps the passkeys they know, if they say so', async () => {
+test('hostile 25: a person who resets their password keeps the passkeys they name, and no other', async () => {
   const ada = await enterAs(stage)
   const { email } = ada.session!.person
-  const authenticator = new Authenticator()
-  assert.equal((await register(ada, authenticator)).status, 201)
+  const [own, strange] = [new Authenticator(), new Authenticator()]
+  const { body } = await register(ada, own, 'Own')
   await ada.post('/resets', { email })
   const token = await lastToken(stage, email)
-  const chosen = 'staple battery horse correct'
-  await ada.enter('/resets/complete', { token, password: chosen, keepAdded: true })
-  assert.match((await lettersTo(stage, email)).at(-1)!.text, /Kept, though added .*: 1 passkey\./)
-  assert.equal((await signIn(new Visitor(stage), authenticator)).status, 200)
-  const preview = await new Visitor(stage).post('/resets/preview', { token })
-  assert.equal(preview.body.error, 'link_expired')
-  // They are known from now on.
+  assert.deepEqual(namesOf(await ada.post<Preview>('/resets/preview', { token })), ['Own'])
+  // Somebody with their session adds one while they choose a password.
+  assert.equal((await register(ada, strange, 'Strange')).status, 201)
+  const chosen = { token, password: 'staple battery horse correct', keep: [body.id] }
+  await ada.enter('/resets/complete', chosen)
+  assert.match(
+    (await lettersTo(stage, email)).at(-1)!.text,
+    /Removed, .*: 1 passkey\..* Kept, .*: 1 passkey\./s,
+  )
+  assert.equal((await signIn(new Visitor(stage), own)).status, 200)
+  assert.equal((await signIn(new Visitor(stage), strange)).body.error, 'sign_in_failed')
+  assert.equal((await ada.post('/resets/preview', { token })).body.error, 'link_expired')
+  // It is known from now on.
   await ada.post('/resets', { email })
   const next = { token: await lastToken(stage, email) }
-  assert.deepEqual((await ada.post('/resets/preview', next)).body, { passkeys: [], identity: false })
+  assert.deepEqual(namesOf(await ada.post<Preview>('/resets/preview', next)), [])
 })

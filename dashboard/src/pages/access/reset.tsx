@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
 import { Button, ButtonLink } from '../../parts/button.tsx'
 import { Checkbox } from '../../parts/field.tsx'
+import { Time } from '../../parts/time.tsx'
 import { access } from '../../texts/access.ts'
 import { AccessForm } from './access-form.tsx'
 import { AccessFrame } from './access-frame.tsx'
@@ -47,15 +48,14 @@ function AskForLink() {
 function NewPassword({ token, onAskAgain }: { token: string; onAskAgain: () => void }) {
   const enter = useEnter()
   const [password, setPassword] = useState('')
-  const [removes, setRemoves] = useState(true)
+  const [keep, setKeep] = useState<readonly string[]>([])
   // If the link is not good, the button says why.
-  const { data: added } = useQuery({
+  const preview = useQuery({
     queryKey: ['reset', token],
     queryFn: () => read(api.POST('/v1/resets/preview', { body: { token } })),
   })
   const sending = useMutation({
-    mutationFn: () =>
-      read(api.POST('/v1/resets/complete', { body: { token, password, keepAdded: !removes } })),
+    mutationFn: () => read(api.POST('/v1/resets/complete', { body: { token, password, keep: [...keep] } })),
     onSuccess: enter,
   })
   const again = sending.error && (
@@ -67,32 +67,34 @@ function NewPassword({ token, onAskAgain }: { token: string; onAskAgain: () => v
     <AccessFrame title={texts.newTitle} lead={texts.newLead}>
       <AccessForm submit={texts.newSubmit} sending={sending} below={again}>
         <NewPasswordField label={access.newPassword} value={password} onChange={setPassword} />
-        {added && <Added added={added} removes={removes} onChange={setRemoves} />}
+        <Added added={preview.data?.added ?? []} keep={keep} onChange={setKeep} />
       </AccessForm>
     </AccessFrame>
   )
 }
 
 interface AddedProps {
-  added: Schemas['ResetPreview']
-  removes: boolean
-  onChange: (removes: boolean) => void
+  added: Schemas['ResetPreview']['added']
+  /** Ids of those that stay. */
+  keep: readonly string[]
+  onChange: (keep: readonly string[]) => void
 }
 
-/** The ways to sign in that somebody else may have added, to be removed unless the person knows them. */
-function Added({ added: { passkeys, identity }, removes, onChange }: AddedProps) {
-  const ways = [...passkeys.map(texts.addedPasskey), ...(identity ? [texts.addedIdentity] : [])]
-  if (ways.length === 0) return null
+/** The ways to sign in that somebody else may have added. */
+function Added({ added, keep, onChange }: AddedProps) {
+  if (added.length === 0) return null
   return (
     <div className="grid gap-2">
       <p className="text-muted">{texts.added}</p>
-      <ul className="list-disc pl-5">
-        {ways.map((way, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: two passkeys may have one name.
-          <li key={index}>{way}</li>
-        ))}
-      </ul>
-      <Checkbox label={texts.removeAdded} hint={texts.removeHint} checked={removes} onChange={onChange} />
+      {added.map(({ id, name, addedAt }) => (
+        <Checkbox
+          key={id}
+          label={name === null ? texts.keepIdentity : texts.keepPasskey(name)}
+          hint={<Time value={addedAt} />}
+          checked={keep.includes(id)}
+          onChange={(checked) => onChange(checked ? [...keep, id] : keep.filter((one) => one !== id))}
+        />
+      ))}
     </div>
   )
 }

@@ -136,11 +136,19 @@ function addResetPreview(api: Api, deps: AppDeps): void {
     {
       config: { session: 'none', refusals: ['link_expired', 'sign_in_failed'] },
       schema: {
-        ...{ ...noQuery, operationId: 'previewReset', summary: 'Show what a new password removes' },
-        ...{ body: LinkToken.ref, response: { 200: ResetPreview.ref } },
+        ...noQuery,
+        operationId: 'previewReset',
+        summary: 'Show what a new password removes',
+        body: LinkToken.ref,
+        response: { 200: ResetPreview.ref },
       },
     },
-    async ({ body }) => await previewReset(deps, body.token),
+    async ({ body }) => ({
+      added: (await previewReset(deps, body.token)).map((way) => ({
+        ...way,
+        addedAt: way.addedAt.toISOString(),
+      })),
+    }),
   )
 }
 
@@ -156,7 +164,7 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
           summary: 'Set a new password by its link, and sign in',
         },
         description:
-          'All sessions end. Passkeys and identities that were added since the address was last proved are removed, unless `keepAdded` is true. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
+          'All sessions end. Passkeys and identities that were added since the address was last proved are removed, but for those in `keep`. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
         body: ResetCompletion.ref,
         response: { 200: SessionView.ref },
       },

@@ -37,7 +37,9 @@ function addPreview(api: Api, deps: AppDeps): void {
       config: { session: 'none', refusals: ['link_expired'] },
       schema: {
         ...{ operationId: 'previewInvitation', tags, summary: 'Show what a link invites to' },
-        ...{ querystring: Nothing, body: LinkToken.ref, response: { 200: InvitationPreview.ref } },
+        querystring: Nothing,
+        body: LinkToken.ref,
+        response: { 200: InvitationPreview.ref },
       },
     },
     async ({ body }) => await previewInvitation(deps, body.token),

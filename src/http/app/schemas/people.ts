@@ -90,16 +90,28 @@ export const ResetRequest = component(
   ),
 )
 
+const passkeyExample = {
+  id: '0199a1b2-3c4d-7e5f-8a6b-1c2d3e4f5a6b',
+  name: 'Laptop',
+  createdAt: '2026-11-21T09:00:00.000Z',
+  lastUsedAt: null,
+}
+
 export const ResetPreview = component(
   'ResetPreview',
   Type.Object(
     {
-      passkeys: Type.Array(Type.String(), { description: 'Their names, oldest first.' }),
-      identity: Type.Boolean({ description: 'Whether an identity provider was linked.' }),
+      added: Type.Array(
+        Type.Object({
+          id: Type.String({ description: '`identity` for an identity provider.' }),
+          name: nullable(Type.String()),
+          addedAt: Time,
+        }),
+      ),
     },
     {
       description: 'The ways to sign in that were added since the address was last proved.',
-      examples: [{ passkeys: ['Laptop'], identity: false }],
+      examples: [{ added: [{ id: passkeyExample.id, name: 'Laptop', addedAt: passkeyExample.createdAt }] }],
     },
   ),
 )
@@ -108,9 +120,13 @@ export const ResetCompletion = component(
   'ResetCompletion',
   Type.Object(
     {
-      ...{ token, password },
-      keepAdded: Type.Optional(
-        Type.Boolean({ description: 'Keeps the ways to sign in that `POST /v1/resets/preview` shows.' }),
+      token,
+      password,
+      keep: Type.Optional(
+        Type.Array(Type.String({ maxLength: 36 }), {
+          maxItems: 21,
+          description: 'Ids of the ways to sign in that stay.',
+        }),
       ),
     },
     {
@@ -143,13 +159,6 @@ export const PasswordChange = component(
     },
   ),
 )
-
-const passkeyExample = {
-  id: '0199a1b2-3c4d-7e5f-8a6b-1c2d3e4f5a6b',
-  name: 'Laptop',
-  createdAt: '2026-11-21T09:00:00.000Z',
-  lastUsedAt: null,
-}
 
 export const Passkey = component(
   'Passkey',
