@@ -48,7 +48,7 @@ function envelopeOf({ helo, from }: PreparedMail): Envelope {
   const at = from.lastIndexOf('@')
   const path = { localPart: from.slice(0, at), domain: from.slice(at + 1), address: from }
   return {
-    peer: { address: '127.0.0.1', port: 25, helo, protocol: 'ESMTP', tls, listedBy: [] },
+    peer: { address: '127.0.0.1', port: 25, helo, protocol: 'ESMTP', tls, isOwn: false, listedBy: [] },
     from: { ...path, sizeBytes: null, body: '7BIT', utf8: false },
     to: [],
   }

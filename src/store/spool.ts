@@ -2,6 +2,7 @@
 import type { InboxId, MessageId, OrganizationId, SubmissionId } from '../base/ids.ts'
 import { releaseBytes } from '../postgres/columns.ts'
 import type { Queryable, Writer } from '../postgres/db.ts'
+import type { DeliveryKey } from './deliveries.ts'
 import type { MailFindings } from './messages.ts'
 import { packRaws, type RawRow } from './raws.ts'
 
@@ -51,8 +52,11 @@ export interface KeptBound {
 }
 export type KeptBounds = Record<KeptRow['purpose'], KeptBound>
 
-/** What became of a received mail: stored, or nothing of it, for a bound or because nobody of its inboxes lives. */
-export type Received = 'stored' | 'over' | 'gone'
+/**
+ * What became of a received mail. `known`: an earlier attempt of its delivery was stored. `over`: nothing is stored, for a bound.
+ * `gone`: nothing is stored, because none of its inboxes lives, or because another mail of its delivery came just before.
+ */
+export type Received = 'stored' | 'known' | 'over' | 'gone'
 
 /** One received message: its bytes once, and a row for each inbox and service address that it goes to. */
 export interface ReceivedMail {
@@ -60,6 +64,8 @@ export interface ReceivedMail {
   receivedAt: Date
   inboxes: { id: MessageId; organizationId: OrganizationId; inboxId: InboxId; envelope: SpoolEnvelope }[]
   kept: (KeptRow & { submissionId: SubmissionId | null })[]
+  /** The delivery that a node of ours makes by it; null for mail of strangers. */
+  delivery: DeliveryKey | null
 }
 
 /**
@@ -81,11 +87,17 @@ export async function insertReceived(
   const kept = mails.flatMap((mail, i) =>
     mail.kept.map(({ submissionId, ...row }) => ({ ...all[i]!, ...row, submission: submissionId })),
   )
+  const deliveries = mails.flatMap(({ delivery }, i) =>
+    delivery ? [{ i, submission: delivery.submissionId, position: delivery.position }] : [],
+  )
   const limits = Object.entries(bounds).map(([purpose, bound]) => ({ purpose, ...bound }))
   const { rows, bytes } = packRaws(mails.map(({ raw }) => raw))
   const answers = await db.query<{ i: number; verdict: Received }>(
-    'select i, verdict from receive_mails($1, $2, $3, $4, $5, $6)',
-    [at, JSON.stringify(inboxes), JSON.stringify(kept), JSON.stringify(limits), rows, bytes],
+    'select i, verdict from receive_mails($1, $2, $3, $4, $5, $6, $7)',
+    [
+      ...[at, JSON.stringify(inboxes), JSON.stringify(kept), JSON.stringify(limits), rows, bytes],
+      JSON.stringify(deliveries),
+    ],
   )
   releaseBytes([bytes])
   const verdicts = new Map(answers.map(({ i, verdict }) => [i, verdict]))

@@ -1,8 +1,11 @@
 // A destination queue has one owner: what an earlier one claimed or sent does not count, and what it left is taken up.
 import assert from 'node:assert/strict'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { SubmissionId } from '../../src/base/ids.ts'
 import type { Role } from '../../src/config/settings.ts'
+import { returnPathOf } from '../../src/mail/return-path.ts'
 import type { Db } from '../../src/postgres/db.ts'
 import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/deliveries.ts'
 import { joinNodes } from '../../src/store/nodes.ts'
@@ -13,6 +16,7 @@ import { DnsServer } from '../support/dns-server.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { type Sink, startSink } from '../support/sink.ts'
+import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
 interface Stage {
@@ -274,4 +278,79 @@ test('mail for our own domains finds the node that takes it, when another one se
   const inbox = await api.createInbox('self')
   const { submission } = await send(api, inbox, ['self@inbox.test'])
   await untilStates(api, submission.id, 'delivered')
+})
+
+/** Two nodes of which the second alone sends: it can be lost, and its results with it. */
+async function setLocalStage(t: TestContext) {
+  const place = await makePlace(t)
+  const taking = await startNode(place, { roles: ['mx', 'api', 'jobs'] })
+  const { api } = await taking.createCaller()
+  const inbox = await api.createInbox('self')
+  const startSender = () => startNode(place, { roles: ['delivery'] })
+  const listReceived = async () =>
+    (await api.exported(inbox.id)).filter(({ direction }) => direction === 'inbound')
+  return { place, taking, api, inbox, startSender, listReceived }
+}
+
+/** Loses results as a kill between the receiver's 250 and their commit does, until it is undone. */
+async function loseResults(db: Db): Promise<() => Promise<unknown>> {
+  await db.query(`create function lose() returns trigger language plpgsql as 'begin return null; end'`)
+  await db.query(`create trigger lose before update on delivery for each row
+    when (new.status = 'delivered') execute function lose()`)
+  return () => db.query('drop trigger lose on delivery')
+}
+
+test('check 31: mail between our own inboxes is there once, though the result of its delivery was lost', async (t) => {
+  const { place, taking, api, inbox, startSender, listReceived } = await setLocalStage(t)
+  const { db } = taking.foundation
+  const keepResults = await loseResults(db)
+  const first = await startSender()
+  const text = 'Words.\n'.repeat(50_000)
+  const sent = await Promise.all([
+    send(api, inbox, ['self@inbox.test']),
+    send(api, inbox, ['self@inbox.test'], { text }),
+    send(api, inbox, ['postmaster@inbox.test']),
+  ])
+  await until(
+    'their results to be lost',
+    () => first.log().split('a result came after the lease was lost').length > sent.length,
+  )
+  await first.stop()
+  await keepResults()
+  await startSender()
+  for (const { submission } of sent) {
+    const { recipients } = await untilStates(api, submission.id, 'delivered')
+    assert.equal(recipients[0]!.response, '250 2.0.0 Ok: kept before')
+  }
+  await until('the mail to be filed', async () => (await db.query('select from spool')).length === 0)
+  const received = await listReceived()
+  assert.deepEqual(
+    received.map(({ internetMessageId }) => internetMessageId).sort(),
+    sent
+      .slice(0, 2)
+      .map(({ message }) => message.internetMessageId)
+      .sort(),
+  )
+  assert.equal((await db.query('select from kept_mail')).length, 1)
+  const files = await readdir(join(place.folder, 'blobs'), { recursive: true })
+  assert.equal(files.filter((name) => /[0-9a-f-]{36}$/.test(name)).length, 1)
+})
+
+test('a stranger who has the return path of a delivery, or none, neither keeps it out nor has mail taken for known', async (t) => {
+  const { taking, api, inbox, startSender, listReceived } = await setLocalStage(t)
+  const { db, secretBox, clock } = taking.foundation
+  const { submission } = await send(api, inbox, ['self@inbox.test'])
+  const token = { submissionId: submission.id as SubmissionId, position: 0 }
+  const returnPath = returnPathOf(secretBox, token, 'inbox.test', clock.now())
+  const raw = Buffer.from('From: stranger@far.test\r\nSubject: not yours\r\n\r\nHello.\r\n')
+  for (const from of [returnPath, returnPath, '', '']) {
+    const { outcome, reply } = await sendMail(taking.smtp, { from, to: 'self@inbox.test', raw })
+    assert.equal(outcome, 'accepted', reply)
+  }
+  await startSender()
+  const { recipients } = await untilStates(api, submission.id, 'delivered')
+  assert.match(recipients[0]!.response!, /^250 2\.0\.0 Ok: kept as /)
+  await until('the mail to be filed', async () => (await db.query('select from spool')).length === 0)
+  const subjects = (await listReceived()).map(({ subject }) => subject)
+  assert.deepEqual(subjects.sort(), ['Test', ...Array.from({ length: 4 }, () => 'not yours')])
 })

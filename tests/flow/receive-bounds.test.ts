@@ -2,14 +2,21 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
-import { type InboxId, newId, newUuid, type OrganizationId } from '../../src/base/ids.ts'
+import { type InboxId, newId, newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { defaultLimits } from '../../src/flow/accounts/organization.ts'
 import type { Letter } from '../../src/flow/people/letters.ts'
 import { Post } from '../../src/flow/people/post.ts'
 import { dropOldMail } from '../../src/flow/reports/read-report.ts'
 import { insertReceived, type KeptBounds, type ReceivedMail } from '../../src/store/spool.ts'
-import { type CallerOptions, makePlace, startNode, type TestCaller, type TestNode } from '../support/node.ts'
+import {
+  type CallerOptions,
+  makePlace,
+  send,
+  startNode,
+  type TestCaller,
+  type TestNode,
+} from '../support/node.ts'
 import { Sender } from '../support/transaction.ts'
 import { until } from '../support/until.ts'
 
@@ -247,6 +254,28 @@ test('hostile 12: a mail that was stored is stored, though nobody heard of it an
   assert.equal((await usageOf({ foundation } as TestNode, { organizationId } as TestCaller)).messages, 1)
 })
 
+test('a delivery that comes twice at once is stored once, and one that was refused is stored when it comes again', async (t) => {
+  const { foundation, createCaller } = await setStage(t)
+  const { api, organizationId } = await createCaller(receiving(1))
+  const inbox = await api.createInbox('one')
+  const { submission } = await send(api, inbox, ['a@far.test', 'b@far.test'])
+  const comes = (position: number): ReceivedMail => ({
+    ...received(organizationId as OrganizationId, inbox.id),
+    delivery: { submissionId: submission.id as SubmissionId, position },
+  })
+  const store = (some: ReceivedMail[]) =>
+    insertReceived(
+      foundation.db.writer,
+      some,
+      { operator: one, feedback: one, return_path: one },
+      foundation.clock.now(),
+    )
+  assert.deepEqual(await store([comes(0), comes(0)]), ['stored', 'gone'])
+  assert.deepEqual(await store([comes(0), comes(1)]), ['known', 'over'])
+  foundation.clock.advance(86_400_000)
+  assert.deepEqual(await store([comes(1), comes(0)]), ['stored', 'known'])
+})
+
 const one = { mails: 1, bytes: 1_000, share: 1 }
 
 /** A mail to the inbox, or to postmaster. */
@@ -261,7 +290,8 @@ function received(organizationId: OrganizationId, inboxId: string | null): Recei
     receivedBy: 'mx.test',
   } as const
   const envelope = { from: 'someone@far.test', recipients: ['one@inbox.test'], ...peer }
-  const mail = { raw: { id: newUuid(), sizeBytes: bytes.length, bytes, blob: null }, receivedAt: new Date() }
+  const raw = { id: newUuid(), sizeBytes: bytes.length, bytes, blob: null }
+  const mail = { raw, receivedAt: new Date(), delivery: null }
   const row = { id: newId('message', Date.now()), envelope }
   const address = 'postmaster@inbox.test'
   return inboxId

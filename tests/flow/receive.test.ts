@@ -256,7 +256,7 @@ test('filing is exactly once, with two at it and a receive that ran twice', asyn
   const taken = await readSpool(db, [waiting!.id])
   const [{ id, organizationId, inboxId, envelope, receivedAt, rawId }] = taken as [(typeof taken)[number]]
   while ((await Promise.all(file.map((run) => run()))).some((isMore) => isMore));
-  const again = { raw: (await findRaw(db, rawId))!, receivedAt, kept: [] }
+  const again = { raw: (await findRaw(db, rawId))!, receivedAt, kept: [], delivery: null }
   const row = { id, organizationId, inboxId, envelope }
   assert.deepEqual(
     await db.transaction((tx) => insertReceived(tx, [{ ...again, inboxes: [row] }], noBounds, clock.now())),

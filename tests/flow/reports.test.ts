@@ -610,6 +610,7 @@ async function keep(
         submissionId: null,
       },
     ],
+    delivery: null,
   }))
   const bound = { mails: 1e6, bytes: 1e9, share: 1 }
   await insertReceived(db.writer, rows, { operator: bound, feedback: bound, return_path: bound }, clock.now())

@@ -209,7 +209,15 @@ async function take(receiver: Receiver, to: string, raw: string | Buffer): Promi
   }
   const tls = { encrypted: false, protocol: 'none', cipher: 'none' }
   const incoming = receiver.message({
-    peer: { address: '192.0.2.7', port: 25, helo: 'far.test', protocol: 'ESMTP', tls, listedBy: [] },
+    peer: {
+      address: '192.0.2.7',
+      port: 25,
+      helo: 'far.test',
+      protocol: 'ESMTP',
+      tls,
+      isOwn: false,
+      listedBy: [],
+    },
     from: { ...path('someone@far.test'), sizeBytes: null, body: null, utf8: false },
     to: [path(to)],
   })

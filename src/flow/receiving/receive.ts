@@ -11,6 +11,7 @@ import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { NotOurFolder } from '../../blobs/folder-mark.ts'
 import { scanHeader } from '../../mail/read/header-scan.ts'
+import { readReturnPath } from '../../mail/return-path.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { DbFault, isLost } from '../../postgres/db.ts'
 import { type Reply, reply, replyLine } from '../../smtp/reply.ts'
@@ -54,6 +55,7 @@ const maxTooLarge = 10_000
 const loop = reply(554, '5.4.6', 'This message is going round in circles')
 const tooManyHops = reply(554, '5.4.6', `More than ${maxHops} Received fields`)
 const headerTooLarge = reply(552, '5.3.4', 'The header has more than 256 KiB')
+const keptBefore = reply(250, '2.0.0', 'Ok: kept before')
 const full = reply(452, '4.2.2', 'Too much mail for this address, try again later')
 const tooLarge = reply(552, '5.3.4', 'A message for this address may have 1 MiB at most')
 const busy = reply(451, '4.3.2', 'Too much mail at once, try again later')
@@ -133,8 +135,8 @@ export class Receiver implements Backend {
     try {
       const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
       const answer = await traced('receive', describe, () => this.#receive(envelope, message))
-      // Of what is refused nothing is stored. A commit whose outcome is not known throws, and the sweeper has the bytes.
-      if (answer.code !== 250 && raw.blob) await blobs.delete(raw.blob)
+      // Of what is refused or known nothing is stored. A commit whose outcome is not known throws, and the sweeper has the bytes.
+      if ((answer.code !== 250 || answer === keptBefore) && raw.blob) await blobs.delete(raw.blob)
       this.#outage.succeed()
       return answer
     } catch (error) {
@@ -166,13 +168,17 @@ export class Receiver implements Backend {
     if (refusal) return this.#refuse(envelope, refusal, findings)
     let stored = await this.#store(mail, findings)
     if (stored === 'gone') {
-      // Its inboxes were deleted within the last second. Their addresses may have new ones.
+      // Its inboxes were deleted within the last second, and their addresses may have new ones; or its delivery came twice at once.
       mail = await this.#address(envelope, message.raw, this.#deps.clock.monotonicMs())
       stored = await this.#store(mail, findings)
     }
     if (stored instanceof DbFault) throw stored
     if (typeof stored === 'object') return stored
     if (stored === 'gone') return unknownMailbox
+    if (stored === 'known') {
+      this.#deps.log.info({ ...mail.delivery }, 'a mail of a node of ours was stored by an earlier attempt')
+      return keptBefore
+    }
     if (stored === 'over') {
       // Stored for nobody: one reply is for all recipients. When it comes again, those without room are refused at RCPT.
       this.#noteTooLarge(envelope, mail)
@@ -212,7 +218,13 @@ export class Receiver implements Backend {
   /** Who gets it: every inbox and every purpose of the service its own row, with only its own recipients shown. */
   async #address(envelope: Envelope, raw: RawRow, sinceMs?: number): Promise<ReceivedMail> {
     const receivedAt = this.#deps.clock.now()
-    const mail: ReceivedMail = { raw, receivedAt, inboxes: [], kept: [] }
+    const mail: ReceivedMail = {
+      raw,
+      receivedAt,
+      inboxes: [],
+      kept: [],
+      delivery: this.#deliveryOf(envelope),
+    }
     const copies = new Map<string, SpoolEnvelope>()
     for (const to of envelope.to) {
       const target = await this.#mailboxes.resolve(to, sinceMs)
@@ -237,6 +249,12 @@ export class Receiver implements Backend {
       }
     }
     return mail
+  }
+
+  /** Whoever got a mail of ours knows its return path: only a node of ours names a delivery by one. */
+  #deliveryOf({ peer, from }: Envelope): ReceivedMail['delivery'] {
+    const { secretBox, clock } = this.#deps
+    return peer.isOwn ? readReturnPath(secretBox, from.localPart, from.domain, clock.now()) : null
   }
 
   #networkOf({ peer }: Envelope): string | null {

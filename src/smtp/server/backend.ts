@@ -11,6 +11,8 @@ export interface Peer {
   /** RFC 3848 and RFC 6531 names, for the Received field. */
   protocol: 'SMTP' | 'ESMTP' | 'ESMTPS' | 'UTF8SMTP' | 'UTF8SMTPS'
   tls: Tls
+  /** Its EHLO name proved it a node of ours. */
+  isOwn: boolean
   /** Zones of the block lists that have the address; known from the first recipient on. */
   listedBy: string[]
 }

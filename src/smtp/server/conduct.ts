@@ -50,6 +50,10 @@ export class Conduct {
     return this.#isOwn
   }
 
+  get isOwn(): boolean {
+    return this.#isOwn
+  }
+
   /** What it said before the TLS handshake is forgotten. */
   startOver(): void {
     this.#isOwn = false

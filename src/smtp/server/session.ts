@@ -219,7 +219,7 @@ export class Session {
     const secured = this.#remote.tls.encrypted ? 'S' : ''
     // RFC 6531 4.3: UTF8SMTP where SMTPUTF8 was asked for. RFC 3848 has no name for HELO inside TLS.
     const protocol = utf8 ? (`UTF8SMTP${secured}` as const) : extended ? (`ESMTP${secured}` as const) : 'SMTP'
-    return { ...this.#remote, helo: name, protocol, listedBy: [] }
+    return { ...this.#remote, helo: name, protocol, isOwn: this.#conduct.isOwn, listedBy: [] }
   }
 
   async #recipient({ to, wide }: Of<'RCPT'>): Promise<NextStep> {

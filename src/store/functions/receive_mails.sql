@@ -2,9 +2,13 @@
 -- inbox, raw, size, envelope, at}; `kept`: of {i, id, purpose, address, network, submission, raw, size, envelope, at}; `raws`
 -- and `contents` as packRaws writes them. An inbox that was deleted meanwhile gets nothing. A mail that is over a bound for anyone
 -- whom it goes to is stored for nobody: it gets one reply, and its sender comes again without those who are over theirs.
--- Returns for each mail of which anything was stored `stored`, for each that is over a bound `over`. Run again with the same
--- ids, it changes nothing and returns the same.
-create or replace function receive_mails(at timestamptz, inboxes jsonb, kept jsonb, bounds jsonb, raws jsonb, contents bytea)
+-- `deliveries`: array of {i, submission, position}, the deliveries that nodes of ours make by these mails. The first mail of a
+-- delivery that is stored marks the delivery in the same commit; no later one is stored.
+-- Returns `stored` for each mail of which anything was stored, `over` for each that is over a bound, `known` for each whose
+-- delivery is marked. Of two mails of one delivery in a batch, the later gets no verdict: its caller stores it again. Run again
+-- with the same ids, it changes nothing and returns the same.
+create or replace function receive_mails(at timestamptz, inboxes jsonb, kept jsonb, bounds jsonb, raws jsonb, contents bytea,
+  deliveries jsonb)
 returns table (i integer, verdict text)
 language plpgsql
 as $$
@@ -12,6 +16,8 @@ as $$
 declare
   today date := (receive_mails.at at time zone 'UTC')::date;
   again integer[];
+  known integer[];
+  repeated integer[];
   refused integer[];
 begin
   -- 0x6b657074 is "kept": one at a time, so that its bounds hold across nodes.
@@ -20,9 +26,13 @@ begin
     where u.organization_id = any(array(select distinct x.org from jsonb_to_recordset(inboxes) as x(org uuid)))
     order by u.organization_id for no key update;
   again := array(select x.i from jsonb_to_recordset(inboxes || kept) as x(i integer, raw uuid) join raw r on r.id = x.raw);
-  if again <> '{}' then
-    inboxes := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(inboxes) x where (x->>'i')::integer <> all(again));
-    kept := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(kept) x where (x->>'i')::integer <> all(again));
+  select coalesce(array_agg(d.i) filter (where d.is_kept), '{}'), coalesce(array_agg(d.i) filter (where not d.is_kept), '{}')
+  into known, repeated from lock_deliveries(deliveries, again) d;
+  if again || known || repeated <> '{}' then
+    inboxes := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(inboxes) x
+      where (x->>'i')::integer <> all(again || known || repeated));
+    kept := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(kept) x
+      where (x->>'i')::integer <> all(again || known || repeated));
   end if;
   refused := array(select find_over_limits(inboxes, today) union select find_over_kept(kept, bounds));
 
@@ -47,6 +57,11 @@ begin
   ), kept_now as (
     insert into kept_mail (id, purpose, address, network, organization_id, raw_id, size_bytes, envelope, received_at)
     select id, purpose, address, network, organization_id, raw, size, envelope, at from needed on conflict (id) do nothing
+  ), marked as (
+    update delivery d set kept_at = receive_mails.at
+    from jsonb_to_recordset(deliveries) as x(i integer, submission uuid, "position" integer)
+    where d.submission_id = x.submission and d.position = x.position
+      and x.i in (select i from living union all select i from needed)
   ), counted as (
     update received_usage u set day = today,
       messages = case when u.day = today then u.messages else 0 end + n.messages,
@@ -55,5 +70,6 @@ begin
     where u.organization_id = n.organization_id
   )
   select l.i, 'stored' from living l union select n.i, 'stored' from needed n
-  union select unnest(again), 'stored' union all select unnest(refused), 'over';
+  union select unnest(again), 'stored' union all select unnest(refused), 'over'
+  union all select unnest(known), 'known';
 end $$;

@@ -1,0 +1,19 @@
+-- Locks the deliveries that nodes of ours make by received mails, in the order in which results are recorded. `deliveries`: array
+-- of {i, submission, position}, without the mails in `again`. Returns the mails that must not be stored: whose delivery is marked
+-- as kept, as another node has left it, and each later mail of a delivery that is not.
+create or replace function lock_deliveries(deliveries jsonb, again integer[]) returns table (i integer, is_kept boolean)
+language sql volatile
+as $$
+  with given as materialized (
+    select x.* from jsonb_to_recordset(deliveries) as x(i integer, submission uuid, "position" integer) where x.i <> all(again)
+  ), locked as materialized (
+    select d.submission_id, d.position, d.kept_at from (select distinct g.submission, g.position from given g) g
+    join delivery d on d.submission_id = g.submission and d.position = g.position
+    order by d.submission_id, d.position for no key update of d
+  )
+  select n.i, n.is_kept from (
+    select g.i, l.kept_at is not null as is_kept, row_number() over (partition by g.submission, g.position order by g.i) as ordinal
+    from given g join locked l on l.submission_id = g.submission and l.position = g.position
+  ) n
+  where n.is_kept or n.ordinal > 1
+$$;
