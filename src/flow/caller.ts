@@ -14,7 +14,12 @@ export type Caller = CallerRow & {
 export type SendingCaller = Pick<
   Caller,
   'organizationId' | 'limits' | 'inboxIds' | 'sendMode' | 'allowedRecipientDomains'
-> & { id: Caller['id'] | null; kind: Caller['kind'] | null }
+> & {
+  id: Caller['id'] | null
+  kind: Caller['kind'] | null
+  /** No limit of the organization's volume counts what it sends. */
+  isUncounted?: boolean
+}
 
 export type Scope =
   | 'mailbox:manage'

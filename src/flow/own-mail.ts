@@ -10,7 +10,7 @@ export interface OwnMail {
   attachments: { filename: string; contentType: string; content: Buffer }[]
 }
 
-/** `later`: not now, for a limit or because the inbox is not there. `refused`: not to this address. */
+/** `later`: not now, for a limit, or because the inbox is not there or its organization is not active. `refused`: not to this address. */
 export type OwnSendResult =
   | { status: 'accepted'; submissionId: SubmissionId }
   | { status: 'later'; code: string }

@@ -40,7 +40,7 @@ export function createDashboard(
   parsePool: ParsePool,
 ): NonNullable<ServerDeps['dashboard']> {
   const { isDevelopment, isSignUpOpen, managedDomain } = settings
-  const send = sendOwn.bind(null, { db, clock, acceptance })
+  const send = sendOwn.bind(null, { db, clock, acceptance, volume: 'counted' })
   const letterLimits = new LetterLimits({ db, clock, secretBox })
   const post = new Post({ db, clock, log, managedDomain, letterLimits, limits: ownLimits, sendOwn: send })
   return {

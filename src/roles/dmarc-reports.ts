@@ -20,10 +20,11 @@ const pollMs = 60_000
 /** Takes notes of evaluated mail; where no reports are sent, it keeps none. Its part is stopped after the mail server. */
 export function startDmarcNotes(
   { settings, db, clock, log }: Foundation,
+  isTrusted: (address: string) => boolean,
   parts: Part[],
 ): (note: DmarcNote) => void {
   if (settings.dmarcReports === null) return () => {}
-  const notes = new DmarcNotes({ db, clock })
+  const notes = new DmarcNotes({ db, clock, isTrusted })
   const loop = new Loop({ name: 'note dmarc', run: () => notes.flush(), intervalMs: flushMs, log })
   loop.start()
   parts.push({
@@ -57,7 +58,7 @@ export function dmarcReportLoop(
   })
   const lookup: Lookup = (type, name) => resolver.resolve(type, name)
   const reporter = { host: settings.mailHost, email: from }
-  const send = sendOwn.bind(null, { db, clock, acceptance }, from)
+  const send = sendOwn.bind(null, { db, clock, acceptance, volume: 'uncounted' }, from)
   const reporting = { db, clock, log, lookup, reporter, send }
   return new Loop({ name, run: () => sendNextReport(reporting), intervalMs: pollMs, log })
 }

@@ -62,7 +62,7 @@ export async function startMx(
     senderChecks: new SenderChecks({
       ...{ dns: dnsCache, clock, blobs, hostname, rspamd },
       ...{ arcTrusted: settings.arcTrusted, dmarc: settings.dmarc },
-      noteDmarc: startDmarcNotes(foundation, parts),
+      noteDmarc: startDmarcNotes(foundation, isTrusted, parts),
     }),
     wake: () => filing.wake(),
     atHand,

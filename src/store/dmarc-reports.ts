@@ -15,6 +15,9 @@ export interface CountedKind<Policy, Mail> extends ReportKey {
   policy: Policy
   mail: Mail
   amount: number
+  /** The domain that somebody registered, and the network of the first mail: whose share the report takes. Null: a trusted peer. */
+  registeredDomain: string
+  network: string | null
   /** When the report is due, should this be its first mail. */
   dueAt: Date
 }
@@ -22,7 +25,10 @@ export interface CountedKind<Policy, Mail> extends ReportKey {
 /** How much strangers can have stored in a day, and in a report. */
 export interface ReportBounds {
   maxReports: number
+  maxReportsOfNetwork: number
+  maxReportsOfDomain: number
   maxKinds: number
+  maxKindsOfNetwork: number
   maxKindsOfReport: number
 }
 
@@ -34,12 +40,15 @@ export async function noteDmarc(
 ): Promise<void> {
   if (kinds.length === 0) return
   const reports = [...Map.groupBy(kinds, ({ day, policyDomain }) => `${day} ${policyDomain}`).values()]
+  const first = reports.map((rows) => rows[0]!)
   const latest = reports.map((rows) => rows.at(-1)!)
   const rows = reports.flat()
   const texts = rows.map(({ mail }) => JSON.stringify(mail))
   const named = new Arguments({
     days: pick(latest, 'day'),
     domains: column('text', pick(latest, 'policyDomain')),
+    registered_domains: column('text', pick(first, 'registeredDomain')),
+    networks: column('text', pick(first, 'network')),
     policies: column('jsonb', pick(latest, 'policy')),
     dues: column('timestamptz', pick(latest, 'dueAt')),
     of_reports: column(
@@ -50,7 +59,10 @@ export async function noteDmarc(
     mails: column('jsonb', pick(rows, 'mail')),
     amounts: column('integer', pick(rows, 'amount')),
     most_reports: bounds.maxReports,
+    most_reports_of_network: bounds.maxReportsOfNetwork,
+    most_reports_of_domain: bounds.maxReportsOfDomain,
     most_kinds: bounds.maxKinds,
+    most_kinds_of_network: bounds.maxKindsOfNetwork,
     most_of_report: bounds.maxKindsOfReport,
   })
   await db.query(`select note_dmarc(${named.of()})`, named.values)

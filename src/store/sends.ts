@@ -107,6 +107,8 @@ export interface NewDelivery {
 export interface NewSend {
   /** Null for what the service itself sends. */
   keyId: KeyId | null
+  /** No limit of the organization's volume counts it. */
+  isUncounted: boolean
   operation: SendOperation
   idempotency: { key: string; digest: Buffer; requestHash: Buffer }
   submission: SubmissionRow
@@ -157,7 +159,7 @@ const acceptance = accepting(new Arguments(columnsOf([], new Date(0))))
 function accepting(batch: Arguments): string {
   const inboxes = `${batch.parameter('in_inboxes')}::text[]`
   const decision = batch.of(
-    'at orgs keys digests hashes in_inboxes replied_threads subs recipient_counts to_sends to_keys',
+    'at orgs keys digests hashes in_inboxes replied_threads subs recipient_counts to_sends to_keys are_uncounted',
   )
   const submissions =
     batch.of(`at orgs digests hashes in_inboxes subs operations idempotency_keys ids senders subjects
@@ -193,6 +195,7 @@ function columnsOf(sends: NewSend[], at: Date): Record<string, unknown> {
     at,
     orgs: column('uuid', pick(submissions, 'organizationId')),
     keys: column('uuid', pick(sends, 'keyId')),
+    are_uncounted: column('boolean', pick(sends, 'isUncounted')),
     digests: column('bytea', pick(idempotencies, 'digest')),
     hashes: column('bytea', pick(idempotencies, 'requestHash')),
     idempotency_keys: column('text', pick(idempotencies, 'key')),

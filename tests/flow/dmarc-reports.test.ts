@@ -15,14 +15,23 @@ import { dmarcReportLoop, startDmarcNotes } from '../../src/roles/dmarc-reports.
 import type { Part } from '../../src/roles/part.ts'
 import { claimDmarcReport, noteDmarc } from '../../src/store/dmarc-reports.ts'
 import type { Loop } from '../../src/worker/loop.ts'
+import type { Api } from '../support/api.ts'
 import { zoneLookup } from '../support/dmarc-zone.ts'
 import { DnsServer } from '../support/dns-server.ts'
-import { makePlace, startNode, type TestNode } from '../support/node.ts'
+import {
+  type CallerOptions,
+  makePlace,
+  send,
+  startNode,
+  type TestNode,
+  untilStates,
+} from '../support/node.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 
 const hourMs = 3_600_000
 const from = 'reporting@inbox.test'
+const trusted = '192.0.2.99'
 
 interface Stage {
   node: TestNode
@@ -54,19 +63,20 @@ async function setStage(t: TestContext): Promise<Stage> {
   })
   const note = async (...notes: DmarcNote[]) => {
     const parts: Part[] = []
-    const take = startDmarcNotes(node.foundation, parts)
+    const take = startDmarcNotes(node.foundation, (address) => address === trusted, parts)
     for (const one of notes) take(one)
     for (const part of parts) await part.stop()
   }
   return { node, sink, dns, note, reports }
 }
 
-async function openInbox({ node }: Stage): Promise<void> {
-  const { api } = await node.createCaller()
+async function openInbox({ node }: Stage, limits: CallerOptions['limits'] = {}): Promise<Api> {
+  const { api } = await node.createCaller({ limits })
   await api.want('/v1/inboxes', {
     ...{ method: 'POST', status: 201, idempotencyKey: 'reporting' },
     body: { localPart: 'reporting', displayName: 'Reports' },
   })
+  return api
 }
 
 /** What a mail server would note of a mail that passed, or failed, at shop.test. */
@@ -204,14 +214,16 @@ test('a report waits while DNS does not answer, or the inbox is not there, and g
   assert.equal(sink.copies.length, 1)
 })
 
+const noShares = { maxReportsOfNetwork: 1, maxReportsOfDomain: 1, maxKindsOfNetwork: 1 }
+
 test('strangers cannot have more stored than a day and a report may hold, and what is left out is counted', async (t) => {
   const stage = await setStage(t)
   const { db, clock } = stage.node.foundation
-  const bounds = { maxReports: 3, maxKinds: 5, maxKindsOfReport: 2 }
+  const bounds = { ...noShares, maxReports: 3, maxKinds: 5, maxKindsOfReport: 2 }
   const kindsOf = (policyDomain: string, ...names: string[]) =>
     names.map((name) => ({
       ...{ day: '2026-11-22', policyDomain, policy: { p: 'none' }, mail: { name }, amount: 2 },
-      dueAt: clock.now(),
+      ...{ registeredDomain: policyDomain, network: null, dueAt: clock.now() },
     }))
   await noteDmarc(db.writer, kindsOf('a.test', 'one', 'two', 'three', 'four'), bounds)
   await noteDmarc(
@@ -227,6 +239,85 @@ test('strangers cannot have more stored than a day and a report may hold, and wh
     { kinds: 1, omitted: 2, failures: 0, amounts: [2] },
   ])
 })
+
+test('2,000 domains in mail of one network, or below one name, leave room for the reports of others', async (t) => {
+  const stage = await setStage(t)
+  const note = await noteOf('shop.test')
+  const noteFrom = (policyDomain: string, sourceIp: string): DmarcNote => ({
+    ...note,
+    policyDomain,
+    mail: { ...note.mail, headerFrom: policyDomain, sourceIp },
+  })
+  const domains = Array.from({ length: 2_000 }, (_, i) => i)
+  await stage.note(...domains.map((i) => noteFrom(`evil${i}.test`, `198.51.100.${i % 256}`)))
+  await stage.note(...domains.map((i) => noteFrom(`n${i}.evil.test`, `2001:db8:${i.toString(16)}::1`)))
+  await stage.note(...domains.map((i) => noteFrom(`relayed${i}.test`, trusted)))
+  await stage.note(noteFrom('evil1999.test', '203.0.113.1'), noteFrom('evil.test', '198.51.100.1'))
+  await stage.note(noteFrom('shop.test', '203.0.113.1'))
+  const counts = await stage.node.foundation.db.query<{ kind: string; reports: number }>(
+    `select regexp_replace(policy_domain, '[0-9]+', '') as kind, count(*)::integer as reports
+    from dmarc_report group by 1 order by 1`,
+  )
+  assert.deepEqual(
+    counts.map(({ kind, reports }) => [kind, reports]),
+    [
+      ['evil.test', 501],
+      ['n.evil.test', 20],
+      ['relayed.test', 2_000],
+      ['shop.test', 1],
+    ],
+  )
+})
+
+test('kinds of mail in the reports of one network leave room for those of others', async (t) => {
+  const stage = await setStage(t)
+  const { db, clock } = stage.node.foundation
+  const bounds = { ...noShares, maxReports: 9, maxReportsOfNetwork: 9, maxKinds: 9, maxKindsOfReport: 9 }
+  const kindsOf = (policyDomain: string, network: string, names: string[]) =>
+    names.map((name) => ({
+      ...{ day: '2026-11-22', policyDomain, policy: { p: 'none' }, mail: { name }, amount: 1 },
+      ...{ registeredDomain: policyDomain, network, dueAt: clock.now() },
+    }))
+  const store = (policyDomain: string, network: string, ...names: string[]) =>
+    noteDmarc(db.writer, kindsOf(policyDomain, network, names), { ...bounds, maxKindsOfNetwork: 3 })
+  await store('a.test', 'one', 'x', 'y')
+  await store('b.test', 'one', 'x', 'y')
+  await store('c.test', 'two', 'x', 'y')
+  assert.deepEqual(
+    (await readRows(stage)).map(({ kinds, omitted }) => [kinds, omitted]),
+    [
+      [2, 0],
+      [1, 1],
+      [2, 0],
+    ],
+  )
+})
+
+test('reports take nothing of what the organization of their inbox may send', async (t) => {
+  const stage = await setStage(t)
+  const { sink, node } = stage
+  const limits = { messagesPerMinute: 1, messagesPerDay: 1, recipientsPerDay: 1 }
+  const api = await openInbox(stage, limits)
+  const note = await noteOf('shop.test')
+  await stage.note(
+    ...['one.test', 'two.test'].map((policyDomain) => ({
+      ...note,
+      policyDomain,
+      policy: ruaOf(note, policyDomain),
+    })),
+  )
+  node.foundation.clock.advance(27 * hourMs)
+  await untilGone(stage)
+  await until('both reports to arrive', () => sink.copies.length === 2)
+  const inbox = await api.createInbox('own')
+  const { submission } = await send(api, inbox, ['someone@far.test'])
+  await untilStates(api, submission.id, 'delivered')
+})
+
+/** The note's policy, as a domain publishes it that takes its own reports. */
+function ruaOf({ policy }: DmarcNote, domain: string): DmarcNote['policy'] {
+  return { ...policy, rua: [`mailto:d@${domain}`] }
+}
 
 test('counts of several nodes add up, and a report is claimed by one', async (t) => {
   const stage = await setStage(t)

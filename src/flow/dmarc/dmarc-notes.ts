@@ -1,13 +1,21 @@
 // Counts evaluated mail for aggregate reports: in memory, and every few seconds in the database, so that no sender waits for it.
 import type { Clock } from '../../base/clock.ts'
 import type { DmarcNote } from '../../mailauth/dmarc/dmarc-note.ts'
+import { registeredDomain } from '../../mailauth/dmarc/dns-name.ts'
 import type { Db } from '../../postgres/db.ts'
+import { networksOf } from '../../smtp/server/peer-address.ts'
 import { type CountedKind, noteDmarc } from '../../store/dmarc-reports.ts'
 
 /** In memory, between two flushes. */
 const maxHeld = 5_000
-/** Strangers choose the domains and the kinds of mail. */
-const bounds = { maxReports: 5_000, maxKinds: 100_000, maxKindsOfReport: 1_000 }
+/**
+ * Of a day. Strangers choose the domains and the kinds of mail: who has one network, or names below one domain, leaves room
+ * for others. This is all that bounds how much is sent: no organization's limits count reports.
+ */
+const bounds = {
+  ...{ maxReports: 5_000, maxReportsOfNetwork: 500, maxReportsOfDomain: 20 },
+  ...{ maxKinds: 100_000, maxKindsOfNetwork: 10_000, maxKindsOfReport: 1_000 },
+}
 const dayMs = 86_400_000
 /** The day's last mails are counted by then; reports go out over two hours, for every reporter begins at midnight. */
 const settledAfterMs = 1_800_000
@@ -15,15 +23,24 @@ const spreadMs = 7_200_000
 
 type Counted = CountedKind<DmarcNote['policy'], DmarcNote['mail']>
 
+interface NotingDeps {
+  db: Db
+  clock: Clock
+  isTrusted(address: string): boolean
+}
+
 /** What mail this node has evaluated since it was flushed last. A crash loses a few seconds' counts, and no more. */
 export class DmarcNotes {
   readonly #db: Db
   readonly #clock: Clock
+  readonly #isTrusted: (address: string) => boolean
   #kinds = new Map<string, Counted>()
 
-  constructor({ db, clock }: { db: Db; clock: Clock }) {
+  /** Mail of trusted peers comes from many networks, and has no share. */
+  constructor({ db, clock, isTrusted }: NotingDeps) {
     this.#db = db
     this.#clock = clock
+    this.#isTrusted = isTrusted
   }
 
   /** Counts the mail. Where too many kinds came since the last flush, it is not counted. */
@@ -36,7 +53,9 @@ export class DmarcNotes {
       known.policy = policy
     } else if (this.#kinds.size < maxHeld) {
       const dueAt = new Date(Date.parse(day) + dayMs + settledAfterMs + Math.random() * spreadMs)
-      this.#kinds.set(key, { day, policyDomain, policy, mail, amount: 1, dueAt })
+      const network = this.#isTrusted(mail.sourceIp) ? null : networksOf(mail.sourceIp)[1]
+      const shares = { network, registeredDomain: registeredDomain(policyDomain) }
+      this.#kinds.set(key, { day, policyDomain, ...shares, policy, mail, amount: 1, dueAt })
     }
   }
 

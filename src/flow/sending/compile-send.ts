@@ -51,6 +51,7 @@ export function compileSend(
   }
   return {
     keyId: caller.id,
+    isUncounted: caller.isUncounted ?? false,
     operation,
     idempotency,
     submission,

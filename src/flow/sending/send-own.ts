@@ -1,4 +1,4 @@
-// Accepts mail of the service's own, as a message of the inbox that its operator has named: with that one's limits, domain and trace.
+// Accepts mail of the service's own, as a message of the inbox that its operator has named: with that one's domain and trace.
 
 import type { Clock } from '../../base/clock.ts'
 import { sha256 } from '../../base/digest.ts'
@@ -19,9 +19,17 @@ const lasting: readonly RefusalCode[] = [
   'idempotency_result_expired',
 ]
 
+interface OwnSendingDeps {
+  db: Db
+  clock: Clock
+  acceptance: Acceptance
+  /** Whether the limits of the inbox's organization count the mail. If not, whoever makes it bounds how much there is. */
+  volume: 'counted' | 'uncounted'
+}
+
 /** Accepts the mail, or says why not; the same key is accepted once. `from` is the address of a living inbox. */
 export async function sendOwn(
-  { db, clock, acceptance }: { db: Db; clock: Clock; acceptance: Acceptance },
+  { db, clock, acceptance, volume }: OwnSendingDeps,
   from: string,
   { key, to, subject, text, attachments }: OwnMail,
 ): Promise<OwnSendResult> {
@@ -31,7 +39,7 @@ export async function sendOwn(
   const { id: organizationId, limits } = organization
   const sending: SendingCaller = {
     ...{ id: null, kind: null, organizationId, limits, inboxIds: [inbox.id] },
-    ...{ sendMode: 'new_and_reply', allowedRecipientDomains: null },
+    ...{ sendMode: 'new_and_reply', allowedRecipientDomains: null, isUncounted: volume === 'uncounted' },
   }
   const body = { to: [{ email: to }], subject, text, attachments, purpose: 'transactional' }
   try {

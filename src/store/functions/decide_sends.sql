@@ -1,9 +1,10 @@
 -- Decides over a batch of sends and counts those that pass. It comes as columns: one element a send, and one a recipient
 -- (`to_…`) with the ordinal of its send, from 1. Returns a row a send, in order: `accepted`, `replayed` or the code of a
--- refusal, whether it has to be written, and its recipients that are suppressed, by their ordinals in the batch.
+-- refusal, whether it has to be written, and its recipients that are suppressed, by their ordinals in the batch. The limits of
+-- an organization neither count nor refuse an uncounted send.
 create or replace function decide_sends(
   at timestamptz, orgs uuid[], keys uuid[], digests bytea[], hashes bytea[], in_inboxes text[], replied_threads text[],
-  subs uuid[], recipient_counts integer[], to_sends integer[], to_keys text[])
+  subs uuid[], recipient_counts integer[], to_sends integer[], to_keys text[], are_uncounted boolean[])
 returns table (i integer, verdict text, is_new boolean, submission_id uuid, retry_after integer, suppressed integer[])
 language plpgsql
 as $$
@@ -55,10 +56,10 @@ begin
   counted := array(select count_sends(array_agg(n.org order by n.org), array_agg(n.messages order by n.org),
     array_agg(n.recipients order by n.org), at)
     from (select orgs[g] as org, count(*)::integer as messages, sum(recipient_counts[g])::integer as recipients
-      from generate_series(1, cardinality(orgs)) g where verdicts[g] is null group by 1) n);
+      from generate_series(1, cardinality(orgs)) g where verdicts[g] is null and not are_uncounted[g] group by 1) n);
   -- Where not all may pass, those that come first do.
   for i in select g from generate_series(1, cardinality(orgs)) g
-    where verdicts[g] is null and orgs[g] <> all(counted) order by orgs[g], g
+    where verdicts[g] is null and not are_uncounted[g] and orgs[g] <> all(counted) order by orgs[g], g
   loop
     continue when exists (select count_sends(orgs[i:i], '{1}', recipient_counts[i:i], at));
     verdicts[i] := 'send_limit_exceeded';
