@@ -27,6 +27,8 @@ export interface CallerRow extends KeyRow {
   limits: Limits
   /** Whose sessions it stands for; null: it has a secret of its own. */
   personId: PersonId | null
+  /** Who made the key; for a session its person is `personId`. Null: the operator did. */
+  madeBy: PersonId | null
 }
 
 const columns = `k.id, k.organization_id as "organizationId", k.name, k.kind, k.scopes, k.inbox_ids as "inboxIds",
@@ -39,6 +41,8 @@ type NewKey = Omit<KeyRow, 'revokedAt' | 'requestsPerMinute'> & {
   requestsPerMinute: number | null
   /** Whose sessions it stands for; a key with a secret is nobody's. */
   personId?: PersonId
+  /** The member who made it; the operator has none. */
+  madeBy?: PersonId
 }
 
 export async function insertKey(tx: Tx, row: NewKey, hash: Buffer): Promise<void> {
@@ -56,6 +60,7 @@ export async function insertKey(tx: Tx, row: NewKey, hash: Buffer): Promise<void
     expires_at: row.expiresAt,
     requests_per_minute: row.requestsPerMinute,
     person_id: row.personId ?? null,
+    made_by: row.madeBy ?? null,
     created_at: row.createdAt,
   })
   await tx.query(named.insertInto('api_key'), named.values)
@@ -67,7 +72,8 @@ export async function findCallers(
   hashes: readonly Buffer[],
 ): Promise<(CallerRow & { hash: Buffer })[]> {
   return await db.query<CallerRow & { hash: Buffer }>(
-    `select ${columns}, o.status as "organizationStatus", o.limits, k.person_id as "personId", k.hash
+    `select ${columns}, o.status as "organizationStatus", o.limits, k.person_id as "personId",
+      k.made_by as "madeBy", k.hash
     from api_key k join organization o on o.id = k.organization_id where k.hash = any($1) and k.revoked_at is null`,
     [hashes],
   )
@@ -76,7 +82,7 @@ export async function findCallers(
 /** The callers that these keys of members stand for. */
 export async function findMemberCallers(db: Queryable, ids: readonly KeyId[]): Promise<CallerRow[]> {
   return await db.query<CallerRow>(
-    `select ${columns}, o.status as "organizationStatus", o.limits, k.person_id as "personId"
+    `select ${columns}, o.status as "organizationStatus", o.limits, k.person_id as "personId", k.made_by as "madeBy"
     from api_key k join organization o on o.id = k.organization_id
     where k.id = any($1) and k.person_id is not null and k.revoked_at is null`,
     [ids],
@@ -122,10 +128,13 @@ export interface UsedKeyRow extends KeyRow {
   ownRequestsPerMinute: number | null
   /** To the minute. */
   lastUsedAt: Date | null
+  /** The member who made it, who may have left. Null: the operator, or a release that did not record it. */
+  maker: { name: string; email: string } | null
 }
 
 const used = `${columns}, k.requests_per_minute as "ownRequestsPerMinute",
-  (select max(w.started_at) from request_window w where w.key_id = k.id) as "lastUsedAt"`
+  (select max(w.started_at) from request_window w where w.key_id = k.id) as "lastUsedAt",
+  (select jsonb_build_object('name', p.name, 'email', p.email) from person p where p.id = k.made_by) as maker`
 
 /** The organization's keys that have a secret, newest first, after `beforeId`. */
 export const listUsedKeys = newestFirst<UsedKeyRow>(
@@ -146,6 +155,16 @@ export async function findUsedKey(
     [organizationId, id],
   )
   return row ?? null
+}
+
+/** Whether the key may still change anything: it is not revoked, and a member's is of no viewer. */
+export async function mayStillChange(tx: Tx, id: KeyId): Promise<boolean> {
+  const rows = await tx.query(
+    `select from api_key k left join member m on m.key_id = k.id
+    where k.id = $1 and k.revoked_at is null and (k.person_id is null or m.role <> 'viewer')`,
+    [id],
+  )
+  return rows.length > 0
 }
 
 /** How many of them can be used. */

@@ -34,13 +34,13 @@ export async function isMember(tx: Tx, organizationId: OrganizationId, email: st
   return rows.length > 0
 }
 
-/** A member as the organization's row lock leaves them: the caller holds it. */
+/** A member with their role, which stays as it is while the caller holds the organization's lock. */
 export async function findMember(
-  tx: Tx,
+  db: Queryable,
   organizationId: OrganizationId,
   personId: string,
 ): Promise<{ personId: PersonId; email: string; role: MemberRole; keyId: KeyId } | null> {
-  const [row] = await tx.query<{ personId: PersonId; email: string; role: MemberRole; keyId: KeyId }>(
+  const [row] = await db.query<{ personId: PersonId; email: string; role: MemberRole; keyId: KeyId }>(
     `select m.person_id as "personId", p.email, m.role, m.key_id as "keyId"
     from member m join person p on p.id = m.person_id where m.organization_id = $1 and m.person_id = $2`,
     [organizationId, personId],

@@ -1,5 +1,5 @@
 // Customers' endpoints, and which node calls them.
-import type { OrganizationId, WebhookId } from '../base/ids.ts'
+import type { OrganizationId, PersonId, WebhookId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import { isUnowned, type Lease, Leases, living } from './leases.ts'
@@ -22,7 +22,11 @@ const columns = `w.id, w.organization_id as "organizationId", w.url, w.event_typ
   w.created_at as "createdAt", w.updated_at as "updatedAt"`
 
 /** Adds an endpoint, which is told of all that is committed after this. */
-export async function insertWebhook(tx: Tx, row: WebhookRow, sealedSecret: Buffer): Promise<void> {
+export async function insertWebhook(
+  tx: Tx,
+  row: WebhookRow & { madeBy: PersonId | null },
+  sealedSecret: Buffer,
+): Promise<void> {
   const named = new Arguments({
     id: row.id,
     organization_id: row.organizationId,
@@ -31,6 +35,7 @@ export async function insertWebhook(tx: Tx, row: WebhookRow, sealedSecret: Buffe
     description: row.description,
     status: row.status,
     sealed_secret: sealedSecret,
+    made_by: row.madeBy,
     created_at: row.createdAt,
     updated_at: row.updatedAt,
   })

@@ -3,7 +3,7 @@ import { hash, randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { sha256 } from '../../base/digest.ts'
 import { ServiceError } from '../../base/errors.ts'
-import { type InboxId, type KeyId, newUuid } from '../../base/ids.ts'
+import { type InboxId, type KeyId, newUuid, type PersonId } from '../../base/ids.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
 import { parseDomain } from '../../mail/address.ts'
 import { trimDomain } from '../../mail/domain-name.ts'
@@ -76,7 +76,7 @@ export async function addKey(
   tx: Tx,
   { id: organizationId, limits }: OrganizationRow,
   { expiresInMs, ...input }: KeyInput,
-  { actor, at, replaces }: { actor: Actor; at: Date; replaces?: KeyId },
+  { actor, at, replaces, madeBy }: { actor: Actor; at: Date; replaces?: KeyId; madeBy?: PersonId },
 ): Promise<{ key: KeyRow; secret: string }> {
   const secret = newSecret()
   const row = {
@@ -84,7 +84,7 @@ export async function addKey(
     name: requireName(input.name),
     allowedIps: input.allowedIps?.map(writtenAddress) ?? null,
     allowedRecipientDomains: input.allowedRecipientDomains?.map(writtenDomain) ?? null,
-    ...{ id: newUuid<KeyId>(), organizationId, createdAt: at },
+    ...{ id: newUuid<KeyId>(), organizationId, madeBy, createdAt: at },
     expiresAt: expiresInMs === null ? null : new Date(at.getTime() + expiresInMs),
   }
   await insertKey(tx, row, hashSecret(secret))

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
-import type { OrganizationId } from '../../base/ids.ts'
+import type { KeyId, OrganizationId, PersonId } from '../../base/ids.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { findInbox } from '../../store/inboxes.ts'
 import { countLiveKeys, findUsedKey, type KeyRow, type UsedKeyRow } from '../../store/keys.ts'
@@ -10,9 +10,18 @@ import { lockOrganization, type OrganizationRow } from '../../store/organization
 import type { Actor } from '../audit.ts'
 import type { Scope } from '../caller.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
+import { requireStillChanging } from '../require-still-changing.ts'
 import { addKey, type KeyInput, revoke } from './key.ts'
 
 type Deps = { db: Db; clock: Clock }
+
+/** The member who acts, with the key of their sessions. */
+interface KeyMaker {
+  organizationId: OrganizationId
+  personId: PersonId
+  keyId: KeyId
+  actor: Actor
+}
 
 /** What a key of the dashboard can permit. */
 export const memberScopes = [
@@ -36,31 +45,31 @@ export interface MemberKeyInput extends Omit<KeyInput, 'kind' | 'expiresInMs'> {
 /** Makes a key of an active organization; the secret is in the answer and nowhere else. */
 export async function createMemberKey(
   { db, clock }: Deps,
-  by: { organizationId: OrganizationId; actor: Actor },
+  by: KeyMaker,
   { expiresInDays, ...input }: MemberKeyInput,
 ): Promise<{ key: KeyRow; secret: string }> {
   return await db.transaction(async (tx) => {
     const at = clock.now()
-    const organization = await requireRoom(tx, by.organizationId, at)
+    const organization = await requireRoom(tx, by, at)
     await requireWithin(tx, organization, input)
     const key = { ...input, expiresInMs: expiresInDays * dayMs }
-    return await addKey(tx, organization, key, { actor: by.actor, at })
+    return await addKey(tx, organization, key, { actor: by.actor, at, madeBy: by.personId })
   })
 }
 
 /**
  * Makes another key with the kind, scopes, restrictions and lifetime of this one. The old key stays valid until it is
- * revoked.
+ * revoked. Who rotates is the maker of the new key.
  */
 export async function rotateKey(
   { db, clock }: Deps,
-  by: { organizationId: OrganizationId; actor: Actor },
+  by: KeyMaker,
   id: string,
   name: string,
 ): Promise<{ key: KeyRow; secret: string }> {
   return await db.transaction(async (tx) => {
     const at = clock.now()
-    const organization = await requireRoom(tx, by.organizationId, at)
+    const organization = await requireRoom(tx, by, at)
     const old = await findUsedKey(tx, by.organizationId, id)
     if (!old || old.revokedAt) throw new ServiceError('not_found', 'There is no such key, or it was revoked.')
     requireMemberScopes(old)
@@ -68,7 +77,7 @@ export async function rotateKey(
     const restrictions = { kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains }
     const like = { ...restrictions, name, requestsPerMinute: old.ownRequestsPerMinute }
     const key = { ...like, expiresInMs: lifetimeOf(old) }
-    return await addKey(tx, organization, key, { actor: by.actor, at, replaces: old.id })
+    return await addKey(tx, organization, key, { actor: by.actor, at, replaces: old.id, madeBy: by.personId })
   })
 }
 
@@ -87,9 +96,14 @@ export async function revokeMemberKey(
 }
 
 /** Under the organization's lock, so that the count is exact under parallel calls. */
-async function requireRoom(tx: Tx, id: OrganizationId, at: Date): Promise<OrganizationRow> {
+async function requireRoom(
+  tx: Tx,
+  { organizationId: id, keyId }: KeyMaker,
+  at: Date,
+): Promise<OrganizationRow> {
   const organization = await lockOrganization(tx, id)
   if (organization?.status !== 'active') throw new ServiceError('organization_inactive')
+  await requireStillChanging(tx, keyId)
   const count = await countLiveKeys(tx, id, at)
   if (count >= maxKeys)
     throw new ServiceError(

@@ -24,6 +24,7 @@ import type { AddressGuard } from '../../webhook/address-guard.ts'
 import { newSigningSecret } from '../../webhook/sign.ts'
 import { actorOf, type Deed, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
+import { requireStillChanging } from '../require-still-changing.ts'
 import { requireSealingKey } from '../secret-key.ts'
 import { sealSigningSecret } from '../signing-secret.ts'
 
@@ -40,7 +41,7 @@ export interface WebhookInput {
   description?: string | null
 }
 
-/** Makes an endpoint; the limit is exact under parallel calls, for it is counted under the organization's lock. */
+/** Makes an endpoint, of a key it is made by the key's maker. The limit is exact under parallel calls, for it is counted under the organization's lock. */
 export async function openWebhook(
   { db, clock, secretBox, guard }: SecretDeps & GuardDeps,
   caller: Caller,
@@ -63,6 +64,7 @@ export async function openWebhook(
   await db.transaction(async (tx) => {
     await requireSealingKey(tx, secretBox)
     const organization = await lockOrganization(tx, caller.organizationId)
+    await requireStillChanging(tx, caller.id)
     const count = await countWebhooks(tx, caller.organizationId)
     const { webhookEndpoints } = organization!.limits
     if (count >= webhookEndpoints)
@@ -70,7 +72,8 @@ export async function openWebhook(
         'limit_reached',
         `The organization has ${counted(count, 'webhook endpoint')}. Its limit is ${webhookEndpoints}.`,
       )
-    await insertWebhook(tx, webhook, sealSigningSecret(secretBox, webhook.id, secret))
+    const row = { ...webhook, madeBy: caller.personId ?? caller.madeBy }
+    await insertWebhook(tx, row, sealSigningSecret(secretBox, webhook.id, secret))
     await record(tx, caller, webhook, { action: 'webhook.created', at })
   })
   return { webhook, secret }

@@ -60,6 +60,9 @@ export async function invite(
   }
   await db.transaction(async (tx) => {
     await lockOrganization(tx, by.organizationId)
+    // Security: a removed or demoted owner leaves no invitation behind.
+    if ((await findMember(tx, by.organizationId, by.personId))?.role !== 'owner')
+      throw new ServiceError('not_an_owner')
     await requireRoom(tx, row)
     // In the transaction: a letter that is not sent counts against nobody.
     await letterLimits.countInvitation(tx, by)

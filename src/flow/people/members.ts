@@ -10,47 +10,61 @@ import type { MemberRole } from '../../store/people.ts'
 import { recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import type { MemberActing } from './invitations.ts'
+import { endMade, type MadeChoice } from './made.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/** Gives the member another role; once it returns, every node knows. */
+/**
+ * Gives the member another role, and ends what they made and may not make in it, unless it is kept. Once it returns, every
+ * node knows.
+ */
 export async function changeRole(
   { db, clock }: Deps,
   by: MemberActing,
   personId: string,
-  role: MemberRole,
+  { role, made }: { role: MemberRole; made: MadeChoice },
 ): Promise<void> {
   await db.transaction(async (tx) => {
     const member = await lockMember(tx, by.organizationId, personId)
     if (member.role === role) return
     if (member.role === 'owner') await requireAnotherOwner(tx, by.organizationId)
     await updateRole(tx, by.organizationId, member.personId, role)
-    const detail = { from: member.role, to: role }
-    const deed = { action: 'member.role_changed', subject: member.email, detail, at: clock.now() } as const
+    const at = clock.now()
+    const detail = { from: member.role, to: role, ...keptDetail(made) }
+    const deed = { action: 'member.role_changed', subject: member.email, detail, at } as const
     await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+    if (made === 'end') await endMade(tx, by, member.personId, { nextRole: role, at })
   })
   await untilKnownEverywhere()
 }
 
 /**
- * Removes a member, as an owner does with anyone and anyone with themselves. Their own key ends; what they have elsewhere
- * stays. Once it returns, every node knows.
+ * Removes a member, as an owner does with anyone and anyone with themselves. The key of their sessions ends, and so does what
+ * they made here, unless it is kept; what they have elsewhere stays. Once it returns, every node knows.
  */
 export async function removeMember(
   { db, clock }: Deps,
   by: MemberActing & { role: MemberRole },
   personId: string,
+  made: MadeChoice,
 ): Promise<void> {
   if (by.role !== 'owner' && by.personId !== personId) throw new ServiceError('not_an_owner')
   await db.transaction(async (tx) => {
     const member = await lockMember(tx, by.organizationId, personId)
     if (member.role === 'owner') await requireAnotherOwner(tx, by.organizationId)
     await deleteMember(tx, by.organizationId, member.personId)
-    await revokeKey(tx, member.keyId, clock.now())
-    const deed = { action: 'member.removed', subject: member.email, at: clock.now() } as const
+    const at = clock.now()
+    await revokeKey(tx, member.keyId, at)
+    const deed = { action: 'member.removed', subject: member.email, detail: keptDetail(made), at } as const
     await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+    if (made === 'end') await endMade(tx, by, member.personId, { nextRole: null, at })
   })
   await untilKnownEverywhere()
+}
+
+/** The audit entry says so when what the member made goes on. */
+function keptDetail(made: MadeChoice): { made?: 'kept' } {
+  return made === 'keep' ? { made: 'kept' } : {}
 }
 
 /** Under the organization's lock, so that of two last owners who leave one is the last. */

@@ -26,6 +26,7 @@ const openWhileInactive: Record<string, (request: FastifyRequest) => boolean> = 
   listKeys: () => true,
   listAudit: () => true,
   exportAudit: () => true,
+  listMade: isOneself,
   removeMember: isOneself,
 }
 

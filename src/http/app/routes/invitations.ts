@@ -121,6 +121,8 @@ function addWithdraw(api: Api, deps: AppDeps): void {
   )
 }
 
-export function presentInvitation({ id, email, role, createdAt, expiresAt }: InvitationRow) {
+type Presented = Pick<InvitationRow, 'id' | 'email' | 'role' | 'createdAt' | 'expiresAt'>
+
+export function presentInvitation({ id, email, role, createdAt, expiresAt }: Presented) {
   return { id, email, role, createdAt: createdAt.toISOString(), expiresAt: expiresAt.toISOString() }
 }

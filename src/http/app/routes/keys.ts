@@ -49,7 +49,7 @@ function addList(api: Api, { db }: AppDeps, cursors: Cursors): void {
       const { page, nextCursor } = await cursors.page(name, request.query, byId, (before, limit) =>
         listUsedKeys(db, organizationId, before, limit),
       )
-      return { keys: page.map((row) => present(row, row.lastUsedAt)), nextCursor }
+      return { keys: page.map(present), nextCursor }
     },
   )
 }
@@ -68,7 +68,7 @@ function addCreate(api: Api, deps: AppDeps): void {
     },
     async (request, reply) => {
       const { key, secret } = await createMemberKey(deps, actingFor(request), inputOf(request.body))
-      return reply.code(201).send({ key: present(key, null), secret })
+      return reply.code(201).send({ key: presentNew(key, request), secret })
     },
   )
 }
@@ -102,7 +102,7 @@ function addRotate(api: Api, deps: AppDeps): void {
         request.params.keyId,
         request.body.name,
       )
-      return reply.code(201).send({ key: present(key, null), secret })
+      return reply.code(201).send({ key: presentNew(key, request), secret })
     },
   )
 }
@@ -128,11 +128,17 @@ function addRevoke(api: Api, deps: AppDeps): void {
 }
 
 function actingFor(request: FastifyRequest) {
-  const actor = { name: request.signedIn.person.email, ip: addressOf(request) }
-  return { organizationId: organizationOf(request).id, actor }
+  const { person } = request.signedIn
+  const { id: organizationId, keyId } = organizationOf(request)
+  const actor = { name: person.email, ip: addressOf(request) }
+  return { organizationId, personId: person.id, keyId, actor }
 }
 
-function present(row: KeyRow, lastUsedAt: UsedKeyRow['lastUsedAt']): Static<typeof Key.definition> {
+function presentNew(row: KeyRow, { signedIn: { person } }: FastifyRequest) {
+  return present({ ...row, lastUsedAt: null, maker: person })
+}
+
+function present(row: Omit<UsedKeyRow, 'ownRequestsPerMinute'>): Static<typeof Key.definition> {
   const { id, name, kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains } = row
   return {
     ...{ id, name, kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains },
@@ -140,6 +146,7 @@ function present(row: KeyRow, lastUsedAt: UsedKeyRow['lastUsedAt']): Static<type
     expiresAt: row.expiresAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),
     revokedAt: row.revokedAt?.toISOString() ?? null,
-    lastUsedAt: lastUsedAt?.toISOString() ?? null,
+    lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
+    madeBy: row.maker && { name: row.maker.name, email: row.maker.email },
   }
 }

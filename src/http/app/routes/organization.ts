@@ -1,5 +1,6 @@
 // Organizations and their members: asked for, named; listed, given roles, removed.
 import Type from 'typebox'
+import { readMade } from '../../../flow/people/made.ts'
 import { changeRole, removeMember } from '../../../flow/people/members.ts'
 import { askAccess, rename } from '../../../flow/people/organizations.ts'
 import { listInvitations } from '../../../store/invitations.ts'
@@ -7,7 +8,7 @@ import { listMembers } from '../../../store/members.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { Nothing, Uuid } from '../../schemas/scalars.ts'
 import { addressOf, memberOf, organizationOf } from '../asking.ts'
-import { MemberList, OrganizationName, RoleChange } from '../schemas/organization.ts'
+import { Made, MemberList, madeChoice, OrganizationName, RoleChange } from '../schemas/organization.ts'
 import { SessionView } from '../schemas/session.ts'
 import { showSession } from '../sign-in.ts'
 import { presentInvitation } from './invitations.ts'
@@ -19,6 +20,7 @@ export function organizationRoutes(api: Api, deps: AppDeps): void {
   addAsk(api, deps)
   addRename(api, deps)
   addMembers(api, deps)
+  addMade(api, deps)
   addRole(api, deps)
   addRemove(api, deps)
 }
@@ -105,6 +107,33 @@ function addMembers(api: Api, { db, clock }: AppDeps): void {
   )
 }
 
+function addMade(api: Api, deps: AppDeps): void {
+  api.get(
+    '/v1/members/:personId/made',
+    {
+      config: { session: 'member', refusals: ['not_an_owner', 'not_found'] },
+      schema: {
+        ...{ operationId: 'listMade', tags, summary: 'List what a member made' },
+        description: 'Owners see what anyone made, everyone sees their own.',
+        ...{ params: MemberParams, querystring: Nothing, response: { 200: Made.ref } },
+      },
+    },
+    async (request) => {
+      const by = { ...memberOf(request), role: organizationOf(request).role }
+      const { keys, webhooks, invitations } = await readMade(deps, by, request.params.personId)
+      return {
+        keys: keys.map(({ createdAt, expiresAt, ...key }) => ({
+          ...key,
+          createdAt: createdAt.toISOString(),
+          expiresAt: expiresAt?.toISOString() ?? null,
+        })),
+        webhooks: webhooks.map((row) => ({ ...row, createdAt: row.createdAt.toISOString() })),
+        invitations: invitations.map(presentInvitation),
+      }
+    },
+  )
+}
+
 function addRole(api: Api, deps: AppDeps): void {
   api.patch(
     '/v1/members/:personId',
@@ -115,11 +144,14 @@ function addRole(api: Api, deps: AppDeps): void {
       },
       schema: {
         ...{ operationId: 'changeRole', tags, summary: 'Give a member another role' },
+        description:
+          'A member invites nobody and a viewer makes nothing: what they made and may not make any more ends with it.',
         ...{ params: MemberParams, querystring: Nothing, body: RoleChange.ref },
       },
     },
     async (request, reply) => {
-      await changeRole(deps, memberOf(request), request.params.personId, request.body.role)
+      const { role, made = 'end' } = request.body
+      await changeRole(deps, memberOf(request), request.params.personId, { role, made })
       return reply.code(204).send()
     },
   )
@@ -135,13 +167,18 @@ function addRemove(api: Api, deps: AppDeps): void {
       },
       schema: {
         ...{ operationId: 'removeMember', tags, summary: 'Remove a member, or leave' },
-        description: 'Owners remove anyone, and everyone may remove themselves.',
-        ...{ params: MemberParams, querystring: Nothing },
+        description:
+          'Owners remove anyone, and everyone may remove themselves. Keys, webhooks and invitations that they made end with it.',
+        params: MemberParams,
+        querystring: Type.Object(
+          { made: Type.Optional({ ...madeChoice, default: 'end' as const }) },
+          { additionalProperties: false },
+        ),
       },
     },
     async (request, reply) => {
       const by = { ...memberOf(request), role: organizationOf(request).role }
-      await removeMember(deps, by, request.params.personId)
+      await removeMember(deps, by, request.params.personId, request.query.made ?? 'end')
       return reply.code(204).send()
     },
   )

@@ -4,6 +4,7 @@ import { memberKinds, memberScopes } from '../../../flow/accounts/member-keys.ts
 import {
   Count,
   component,
+  Email,
   InboxIdText,
   NextCursor,
   nullable,
@@ -32,6 +33,7 @@ const keyExample = {
   createdAt: '2026-11-21T09:00:00.000Z',
   revokedAt: null,
   lastUsedAt: null,
+  madeBy: { name: 'Ada Lovelace', email: 'ada@example.com' },
 }
 
 export const Key = component(
@@ -55,6 +57,14 @@ export const Key = component(
       createdAt: Time,
       revokedAt: nullable(Time),
       lastUsedAt: nullable({ ...Time, description: 'To the minute.' }),
+      madeBy: nullable(
+        Type.Object(
+          { name: Type.String(), email: Email },
+          {
+            description: 'Who made it, who may have left since; null: the operator, or it was not recorded.',
+          },
+        ),
+      ),
     },
     { description: 'A key, without its secret.', examples: [keyExample] },
   ),

@@ -1,6 +1,15 @@
 // An organization as its members see it: who they are, who is invited, and what they did.
 import Type from 'typebox'
-import { component, Email, NextCursor, nullable, patterned, Time, Uuid } from '../../schemas/scalars.ts'
+import {
+  component,
+  Email,
+  NextCursor,
+  nullable,
+  oneOf,
+  patterned,
+  Time,
+  Uuid,
+} from '../../schemas/scalars.ts'
 import { PersonName, password, token, tokenExample } from './people.ts'
 import { roleOf } from './session.ts'
 
@@ -81,11 +90,51 @@ export const NewInvitation = component(
   ),
 )
 
+/** What becomes of what a member made and may not make any more. */
+export const madeChoice = oneOf(
+  ['end', 'keep'],
+  'What becomes of keys, webhooks and invitations that the member made and may not make any more. `end`: keys are revoked, webhooks disabled, open invitations withdrawn.',
+)
+
 export const RoleChange = component(
   'RoleChange',
   Type.Object(
-    { role: roleOf },
+    { role: roleOf, made: Type.Optional({ ...madeChoice, default: 'end' as const }) },
     { additionalProperties: false, description: 'The new role.', examples: [{ role: 'viewer' }] },
+  ),
+)
+
+export const Made = component(
+  'Made',
+  Type.Object(
+    {
+      keys: Type.Array(
+        Type.Object({ id: Uuid, name: Type.String(), createdAt: Time, expiresAt: nullable(Time) }),
+      ),
+      webhooks: Type.Array(Type.Object({ id: Type.String(), url: Type.String(), createdAt: Time })),
+      invitations: Type.Array(Invitation.ref),
+    },
+    {
+      description:
+        'The valid keys, active webhooks and open invitations that a member made, the oldest first.',
+      examples: [
+        {
+          keys: [
+            {
+              ...{ id: '0199a1b2-4d5e-7f60-9b7c-2d3e4f5a6b7c', name: 'Booking server' },
+              ...{ createdAt: '2026-11-21T09:00:00.000Z', expiresAt: '2026-12-21T09:00:00.000Z' },
+            },
+          ],
+          webhooks: [
+            {
+              ...{ id: 'whk_0199a1b23c4d5e6f708192a3', url: 'https://app.example.com/hooks' },
+              createdAt: '2026-11-21T09:00:00.000Z',
+            },
+          ],
+          invitations: [invitationExample],
+        },
+      ],
+    },
   ),
 )
 
@@ -162,6 +211,6 @@ export const AuditLog = component(
 )
 
 export const organizationComponents = [
-  ...[OrganizationName, Invitation, MemberList, NewInvitation, RoleChange, InvitationPreview],
+  ...[OrganizationName, Invitation, MemberList, NewInvitation, RoleChange, Made, InvitationPreview],
   ...[InvitationAcceptance, AuditLog],
 ].map(({ definition }) => definition)
