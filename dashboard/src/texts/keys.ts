@@ -85,6 +85,7 @@ export const keys = {
   perMinute: (count: string) => `${count} requests a minute`,
   rateTitle: 'Rate',
   createdAt: 'Created',
+  madeBy: 'Made by',
   revokedAt: 'Revoked',
   rotate: 'Rotate',
   revoke: 'Revoke',

@@ -40,13 +40,37 @@ export const members = {
   remove: 'Remove',
   leave: 'Leave',
   removeTitle: (name: string) => `Remove ${name}?`,
-  removeWhat:
-    'They see nothing of this organization any more, at once. Keys they made go on working: look at Keys.',
+  removeWhat: 'They lose access to this organization at once.',
   removeDeed: 'Remove them',
   removed: 'They are no member any more.',
   leaveTitle: 'Leave this organization?',
   leaveWhat: 'You see nothing of it any more, until an owner invites you again.',
   leaveDeed: 'Leave',
+}
+
+/** `1 key`, `2 keys`; empty without any. */
+const counted = (count: number, one: string): string[] =>
+  count === 0 ? [] : [count === 1 ? `1 ${one}` : `${count} ${one}s`]
+const listed = new Intl.ListFormat('en', { type: 'conjunction' })
+
+/** What a member made and a change of their role ends. */
+export const made = {
+  theirs: 'that they made',
+  yours: 'that you made',
+  keys: 'Keys',
+  webhooks: 'Webhooks',
+  invitations: 'Open invitations',
+  others: (count: number) => `and ${count} more`,
+  end: (made: Record<'keys' | 'webhooks' | 'invitations', readonly object[]>, by: string) => {
+    const deeds = [
+      ...counted(made.keys.length, 'key').map((text) => `revoke ${text}`),
+      ...counted(made.webhooks.length, 'webhook').map((text) => `disable ${text}`),
+      ...counted(made.invitations.length, 'invitation').map((text) => `withdraw ${text}`),
+    ]
+    return `Also ${listed.format(deeds)} ${by}`
+  },
+  endHint: 'All of this stops working at once.',
+  keepHint: 'All of this goes on working. You can end it later under Keys, Webhooks and Members.',
 }
 
 export const audit = {

@@ -55,6 +55,7 @@ export function KeyDetails({ row, onClose, onRotate, onRevoke }: KeyDetailsProps
           [keys.columns.expires, row.expiresAt ? <TimeLeft key="e" until={row.expiresAt} /> : keys.never],
           [keys.columns.lastUsed, row.lastUsedAt ? <Time key="l" value={row.lastUsedAt} /> : keys.unused],
           [keys.createdAt, <Time key="c" value={row.createdAt} />],
+          ...(row.madeBy ? [[keys.madeBy, <Maker key="b" {...row.madeBy} />] as const] : []),
           ...(row.revokedAt ? [[keys.revokedAt, <Time key="r" value={row.revokedAt} />] as const] : []),
           [
             keys.id,
@@ -65,6 +66,16 @@ export function KeyDetails({ row, onClose, onRotate, onRevoke }: KeyDetailsProps
         ]}
       />
     </Dialog>
+  )
+}
+
+function Maker({ name, email }: NonNullable<Key['madeBy']>) {
+  return name ? (
+    <>
+      {name} <span className="text-faint">{email}</span>
+    </>
+  ) : (
+    email
   )
 }
 

@@ -1,5 +1,5 @@
 // Another role for a member, each with what it may.
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { Button } from '../../parts/button.tsx'
@@ -7,9 +7,11 @@ import { Dialog } from '../../parts/dialog.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { RadioGroup } from '../../parts/radio-group.tsx'
 import { toast } from '../../parts/toasts.ts'
+import { useSession } from '../../shell/session.ts'
 import { members as words } from '../../texts/members.ts'
 import { parts } from '../../texts/parts.ts'
-import { type Member, type Role, roles } from './queries.ts'
+import { MadeChoice, refreshMade } from './made.tsx'
+import { type Member, madeQuery, type Role, roles } from './queries.ts'
 
 interface ChangeRoleProps {
   member: Member
@@ -18,10 +20,13 @@ interface ChangeRoleProps {
 
 export function ChangeRole({ member, onClose }: ChangeRoleProps) {
   const [role, setRole] = useState<Role>(member.role)
+  const [isEnding, setIsEnding] = useState(true)
+  const made = useQuery(madeQuery(member.personId))
+  const isSelf = useSession().person.id === member.personId
   const change = useChange(member, onClose)
   const send = (event: FormEvent) => {
     event.preventDefault()
-    change.mutate(role)
+    change.mutate({ role, made: isEnding ? 'end' : 'keep' })
   }
   const footer = (
     <>
@@ -30,7 +35,7 @@ export function ChangeRole({ member, onClose }: ChangeRoleProps) {
         variant="primary"
         type="submit"
         form="change-role"
-        busy={change.isPending}
+        busy={change.isPending || made.isPending}
         disabled={role === member.role}
       >
         {words.changeDeed}
@@ -39,8 +44,11 @@ export function ChangeRole({ member, onClose }: ChangeRoleProps) {
   )
   return (
     <Dialog open onClose={onClose} title={words.changeTitle(member.name || member.email)} footer={footer}>
-      <form id="change-role" onSubmit={send} className="grid gap-4">
+      <form id="change-role" onSubmit={send} className="grid grid-cols-[minmax(0,1fr)] gap-4">
         <RolePicker label={words.columns.role} value={role} onChange={setRole} />
+        {role !== member.role && (
+          <MadeChoice {...{ query: made, isSelf, nextRole: role, isEnding, onChange: setIsEnding }} />
+        )}
         <ErrorNote error={change.error} />
       </form>
     </Dialog>
@@ -50,12 +58,12 @@ export function ChangeRole({ member, onClose }: ChangeRoleProps) {
 function useChange({ personId }: Member, onDone: () => void) {
   const queries = useQueryClient()
   return useMutation({
-    mutationFn: (role: Role) =>
-      read(api.PATCH('/v1/members/{personId}', { params: { path: { personId } }, body: { role } })),
+    mutationFn: (body: { role: Role; made: 'end' | 'keep' }) =>
+      read(api.PATCH('/v1/members/{personId}', { params: { path: { personId } }, body })),
     onSuccess: async () => {
       toast(words.changed)
       onDone()
-      await queries.invalidateQueries({ queryKey: ['members'] })
+      await refreshMade(queries)
       await queries.invalidateQueries({ queryKey: ['session'] })
     },
   })

@@ -4,6 +4,7 @@ import { api, read, type Schemas } from '../../api/client.ts'
 
 export type Member = Schemas['MemberList']['members'][number]
 export type Invitation = Schemas['Invitation']
+export type Made = Schemas['Made']
 export type Role = Member['role']
 
 export const roles: readonly Role[] = ['owner', 'member', 'viewer']
@@ -12,3 +13,10 @@ export const membersQuery = queryOptions({
   queryKey: ['members'],
   queryFn: () => read(api.GET('/v1/members')),
 })
+
+/** The valid keys, active webhooks and open invitations that the member made. */
+export const madeQuery = (personId: string) =>
+  queryOptions({
+    queryKey: ['members', 'made', personId],
+    queryFn: () => read(api.GET('/v1/members/{personId}/made', { params: { path: { personId } } })),
+  })

@@ -1,15 +1,19 @@
 // A member removed by an owner, or leaving by themselves, after the address was typed.
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { Confirm } from '../../parts/confirm.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { sessionQuery, useSession, useTakeSession } from '../../shell/session.ts'
 import { members as words } from '../../texts/members.ts'
-import type { Member } from './queries.ts'
+import { MadeChoice, refreshMade } from './made.tsx'
+import { type Member, madeQuery } from './queries.ts'
 
 export function RemoveMember({ member, onClose }: { member: Member; onClose: () => void }) {
   const { person } = useSession()
+  const [isEnding, setIsEnding] = useState(true)
+  const made = useQuery(madeQuery(member.personId))
   const isSelf = member.personId === person.id
   const remove = useRemove(member, person.id, onClose)
   return (
@@ -18,12 +22,15 @@ export function RemoveMember({ member, onClose }: { member: Member; onClose: () 
       onClose={onClose}
       title={isSelf ? words.leaveTitle : words.removeTitle(member.name || member.email)}
       deed={isSelf ? words.leaveDeed : words.removeDeed}
-      onConfirm={() => remove.mutate()}
-      busy={remove.isPending}
+      onConfirm={() => remove.mutate(isEnding ? 'end' : 'keep')}
+      busy={remove.isPending || made.isPending}
       error={remove.error}
       word={member.email}
     >
-      {isSelf ? words.leaveWhat : words.removeWhat}
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
+        <p>{isSelf ? words.leaveWhat : words.removeWhat}</p>
+        <MadeChoice {...{ query: made, isSelf, nextRole: null, isEnding, onChange: setIsEnding }} />
+      </div>
     </Confirm>
   )
 }
@@ -33,11 +40,12 @@ function useRemove({ personId }: Member, ownId: string, onDone: () => void) {
   const navigate = useNavigate()
   const takeSession = useTakeSession()
   return useMutation({
-    mutationFn: () => read(api.DELETE('/v1/members/{personId}', { params: { path: { personId } } })),
+    mutationFn: (made: 'end' | 'keep') =>
+      read(api.DELETE('/v1/members/{personId}', { params: { path: { personId }, query: { made } } })),
     onSuccess: async () => {
       toast(words.removed)
       onDone()
-      if (personId !== ownId) return await queries.invalidateQueries({ queryKey: ['members'] })
+      if (personId !== ownId) return await refreshMade(queries)
       // Whoever left is in another organization now, or in none.
       const session = await queries.fetchQuery({ ...sessionQuery, staleTime: 0 })
       if (session) takeSession(session)
