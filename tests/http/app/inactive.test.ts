@@ -19,7 +19,7 @@ const table: { operations: string; allowed: readonly string[] }[] = [
   },
   // Reading the organization, and leaving it.
   {
-    operations: 'listMembers listKeys listAudit exportAudit removeMember',
+    operations: 'listMembers listMade listKeys listAudit exportAudit removeMember',
     allowed: ['pending', 'suspended'],
   },
   // Of the organization.

@@ -17,6 +17,7 @@ interface Key {
   createdAt: string
   revokedAt: string | null
   lastUsedAt: string | null
+  madeBy: { name: string; email: string } | null
   requestsPerMinute: number
   inboxIds: string[] | null
   allowedIps: string[] | null
@@ -52,7 +53,7 @@ test('a key works at once, is listed with its last use and without its secret, a
   assert.equal((await use(secret, '/v1/inboxes')).status, 200)
   assert.equal((await use(secret, '/v1/domains')).body.error, 'insufficient_scope')
   const text = JSON.stringify(await owner.want('/keys'))
-  assert.ok(!text.includes(secret) && !text.includes('person'))
+  assert.ok(!text.includes(secret) && !text.includes(owner.session!.person.id))
   const { keys } = await owner.want<{ keys: Key[] }>('/keys')
   // The stage's own, which the operator made, is there too; the members' own are not.
   assert.deepEqual(
@@ -155,6 +156,27 @@ test('a rotated key has a sibling with all its restrictions, and goes on until i
   assert.equal((await use(made.secret, '/v1/inboxes', local)).status, 200)
   assert.equal((await owner.call(`/keys/${old.key.id}/rotate`, call)).status, 404)
   await owner.want(`/keys/${old.key.id}`, { method: 'DELETE', status: 204 })
+})
+
+test('a key says who made it, a rotated one who rotated it, also once they have left', async () => {
+  const { owner, caller } = await setUp()
+  const member = await enterAs(stage, caller, 'member')
+  const who = ({ session }: Visitor) => ({ name: 'Ada Lovelace', email: session!.person.email })
+  const old = await make(owner, { scopes: ['mailbox:read'] })
+  assert.deepEqual(old.key.madeBy, who(owner))
+  const call = { method: 'POST', body: { name: 'Booking 2' }, status: 201 }
+  const rotated = await member.want<Made>(`/keys/${old.key.id}/rotate`, call)
+  assert.deepEqual(rotated.key.madeBy, who(member))
+  const makers = async () =>
+    (await owner.want<{ keys: Key[] }>('/keys')).keys.map(({ name, madeBy }) => [name, madeBy])
+  const wanted = [
+    ['Booking 2', who(member)],
+    ['Booking', who(owner)],
+    ['test', null],
+  ]
+  assert.deepEqual(await makers(), wanted)
+  await member.want(`/members/${member.session!.person.id}`, { method: 'DELETE', status: 204 })
+  assert.deepEqual(await makers(), wanted)
 })
 
 test('a key that the operator made for an agent is one for an agent when it was rotated', async () => {

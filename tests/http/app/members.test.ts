@@ -1,9 +1,22 @@
 // Organizations and their members: asked for, approved, invited into, given roles, left.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import type { PersonId } from '../../../src/base/ids.ts'
 import { changeOrganizationStatus } from '../../../src/flow/accounts/organization.ts'
+import type { MemberRole } from '../../../src/store/people.ts'
+import { untilLocked } from '../../support/lock-waits.ts'
 import { setStage } from '../stage.ts'
-import { enterAs, lastToken, lettersTo, password, type Session, Visitor } from './visitor.ts'
+import {
+  enterAs,
+  enterDirectly,
+  join,
+  lastToken,
+  lettersTo,
+  openAs,
+  password,
+  type Session,
+  Visitor,
+} from './visitor.ts'
 
 const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
 const visitor = () => new Visitor(stage)
@@ -14,6 +27,42 @@ interface Members {
   invitations: { id: string; email: string; role: string }[]
 }
 
+interface Made {
+  keys: { id: string; name: string }[]
+  webhooks: { id: string; url: string }[]
+  invitations: { email: string }[]
+}
+
+/** A key, a webhook of the session, one of the key and, of an owner, an invitation. */
+async function make(by: Visitor) {
+  const body = { name: 'Left behind', scopes: ['mailbox:read', 'webhook:manage'] }
+  const { secret } = await by.want<{ secret: string }>('/keys', { method: 'POST', status: 201, body })
+  const webhook = { url: 'https://app.example.com/hooks' }
+  const { id } = await by.want<{ id: string }>('/webhooks', { method: 'POST', status: 201, body: webhook })
+  const ofKey = await fetch(`${stage.base}/v1/webhooks`, {
+    ...{ method: 'POST', headers: { 'x-api-key': secret, 'content-type': 'application/json' } },
+    body: JSON.stringify(webhook),
+  })
+  assert.equal(ofKey.status, 201)
+  const webhookIds = [id, ((await ofKey.json()) as { id: string }).id]
+  if (by.session!.organization!.role === 'owner')
+    await by.want('/invitations', {
+      ...{ method: 'POST', status: 201 },
+      body: { email: `late-${++invited}@far.test`, role: 'owner' },
+    })
+  return { secret, webhookIds }
+}
+
+/** What still works of it, as others see it: the key, the webhooks, and open invitations. */
+async function worksOf(owner: Visitor, { secret, webhookIds }: { secret: string; webhookIds: string[] }) {
+  const { status } = await fetch(`${stage.base}/v1/inboxes`, { headers: { 'x-api-key': secret } })
+  const webhooks = await Promise.all(
+    webhookIds.map((id) => owner.want<{ status: string }>(`/webhooks/${id}`)),
+  )
+  const { invitations } = await owner.want<Members>('/members')
+  return [status, webhooks.map((webhook) => webhook.status), invitations.length]
+}
+
 /** An owner, and who has accepted an invitation in each of the roles. */
 async function setTeam(...roles: string[]) {
   const caller = await stage.createCaller()
@@ -21,6 +70,13 @@ async function setTeam(...roles: string[]) {
   const others: Visitor[] = []
   for (const role of roles) others.push(await inviteNew(owner, `${role}-${++invited}@far.test`, role))
   return { caller, owner, others }
+}
+
+/** The same team with sessions that nobody signed in for, which is much faster. */
+async function openTeam(...roles: MemberRole[]) {
+  const caller = await stage.createCaller()
+  const open = (role: MemberRole) => enterDirectly(stage, caller.organizationId, role)
+  return { caller, owner: await open('owner'), others: await Promise.all(roles.map(open)) }
 }
 
 async function inviteNew(owner: Visitor, email: string, role: string): Promise<Visitor> {
@@ -258,6 +314,7 @@ test('whoever is removed goes on in their other organizations', async () => {
   })
   const { organizations } = own
   assert.equal(organizations.length, 2)
+  const member = await openAs(stage, id as PersonId)
   await member.want('/session/organization', {
     ...{ method: 'PUT', body: { organizationId: owner.session!.organization!.id } },
   })
@@ -289,4 +346,149 @@ test('the last owner neither goes nor gives up the role, even where two go at th
     ])
     assert.equal(left.length, 1)
   }
+})
+
+const everything = [200, ['active', 'active'], 1]
+const nothing = [401, ['disabled', 'disabled'], 0]
+const withoutInvitations = [200, ['active', 'active'], 0]
+
+const ends: {
+  how: string
+  by: 'owner' | 'themselves'
+  method: string
+  query?: string
+  body?: object
+  left: unknown
+}[] = [
+  { how: 'is removed', by: 'owner', method: 'DELETE', left: nothing },
+  {
+    how: 'is removed and what they made is kept',
+    by: 'owner',
+    method: 'DELETE',
+    query: '?made=keep',
+    left: everything,
+  },
+  { how: 'leaves', by: 'themselves', method: 'DELETE', left: nothing },
+  { how: 'leaves and keeps it', by: 'themselves', method: 'DELETE', query: '?made=keep', left: everything },
+  { how: 'becomes a viewer', by: 'owner', method: 'PATCH', body: { role: 'viewer' }, left: nothing },
+  {
+    ...{ how: 'becomes a viewer and it is kept', by: 'owner', method: 'PATCH' },
+    ...{ body: { role: 'viewer', made: 'keep' }, left: everything },
+  },
+  {
+    how: 'becomes a member',
+    by: 'owner',
+    method: 'PATCH',
+    body: { role: 'member' },
+    left: withoutInvitations,
+  },
+]
+
+for (const { how, by, method, query = '', body, left } of ends)
+  test(`an owner made a key, webhooks and an invitation and ${how}: ${JSON.stringify(left)} is left`, async () => {
+    const { owner, others } = await openTeam('owner')
+    const other = others[0]!
+    const { id } = other.session!.person
+    const [made, own] = [await make(other), await make(owner)]
+    const { invitations } = await owner.want<Members>('/members')
+    const ofOwner = await owner.want<Made>(`/members/${owner.session!.person.id}/made`)
+    await owner.want(`/invitations/${invitations[0]!.id}`, { method: 'DELETE', status: 204 })
+    assert.equal(ofOwner.invitations[0]!.email, invitations[0]!.email)
+    const list = await owner.want<Made>(`/members/${id}/made`)
+    assert.deepEqual(list, await other.want(`/members/${id}/made`))
+    assert.deepEqual(
+      [
+        list.keys.map(({ name }) => name),
+        list.webhooks.map((webhook) => webhook.id),
+        list.invitations.length,
+      ],
+      [['Left behind'], made.webhookIds, 1],
+    )
+    assert.deepEqual(await worksOf(owner, made), everything)
+    const actor = by === 'owner' ? owner : other
+    await actor.want(`/members/${id}${query}`, { method, status: 204, body })
+    assert.deepEqual(await worksOf(owner, made), left)
+    assert.deepEqual((await worksOf(owner, own)).slice(0, 2), everything.slice(0, 2))
+  })
+
+test('each thing that ends with its maker is in the audit log, under who removed them', async () => {
+  const { owner, others } = await openTeam('owner', 'member')
+  for (const [index, query] of ['', '?made=keep'].entries()) {
+    const { person } = others[index]!.session!
+    const { webhookIds } = await make(others[index]!)
+    await owner.want(`/members/${person.id}${query}`, { method: 'DELETE', status: 204 })
+    const { entries } = await owner.want<{
+      entries: { action: string; subject: string; actor: string; detail: object }[]
+    }>('/audit')
+    const removed = entries.findIndex(({ action }) => action === 'member.removed')
+    const [entry, ...ended] = entries.slice(0, removed + 1).reverse()
+    assert.deepEqual([entry!.subject, entry!.detail], [person.email, query ? { made: 'kept' } : {}])
+    assert.deepEqual(
+      ended.map(({ action, subject }) => [action, subject]),
+      query
+        ? []
+        : [
+            ['member.invitation_withdrawn', `late-${invited}@far.test`],
+            ['key.revoked', 'Left behind'],
+            ...webhookIds.map((id) => ['webhook.changed', id]),
+          ],
+    )
+    assert.ok(ended.every(({ actor }) => actor === owner.session!.person.email))
+  }
+})
+
+test('what somebody made in another organization goes on when they are removed from this one', async () => {
+  const [{ owner, others }, elsewhere] = [await openTeam('member'), await openTeam()]
+  const { id, email } = others[0]!.session!.person
+  await join(stage, elsewhere.caller, { id: id as PersonId, email }, 'member')
+  const organizationId = elsewhere.caller.organizationId
+  await member.want('/session/organization', { method: 'PUT', body: { organizationId } })
+  await member.reload()
+  const made = await make(member)
+  await owner.want(`/members/${id}`, { method: 'DELETE', status: 204 })
+  assert.deepEqual((await worksOf(elsewhere.owner, made)).slice(0, 2), everything.slice(0, 2))
+})
+
+test('owners list what anyone made, everyone else their own', async () => {
+  const { owner, others } = await openTeam('member', 'viewer')
+  const listed = async (by: Visitor, of: Visitor) =>
+    (await by.call(`/members/${of.session!.person.id}/made`)).status
+  for (const other of others) {
+    assert.deepEqual([await listed(owner, other), await listed(other, other)], [200, 200])
+    assert.equal(await listed(other, owner), 403)
+  }
+})
+
+test('a key, a webhook or an invitation that is asked for while its maker is removed is not made', async () => {
+  const { owner, others, caller } = await openTeam('owner')
+  const other = others[0]!
+  const { secret } = await make(other)
+  const url = 'https://late.example.com/hooks'
+  const { keyId } = caller
+  const late = await stage.db.transaction(async (tx) => {
+    await tx.query('select from organization where id = $1 for update', [caller.organizationId])
+    const requests = [
+      other.post('/keys', { name: 'Late', scopes: ['mailbox:read'] }),
+      other.post(`/keys/${keyId}/rotate`, { name: 'Late' }),
+      other.post('/webhooks', { url }),
+      other.post('/invitations', { email: 'too-late@far.test', role: 'owner' }),
+      fetch(`${stage.base}/v1/webhooks`, {
+        ...{ method: 'POST', headers: { 'x-api-key': secret, 'content-type': 'application/json' } },
+        body: JSON.stringify({ url }),
+      }),
+    ]
+    await untilLocked(stage.db, { count: requests.length, saying: 'organization' })
+    await tx.query('delete from member where person_id = $1', [other.session!.person.id])
+    await tx.query('update api_key set revoked_at = now() where person_id = $1 or made_by = $1', [
+      other.session!.person.id,
+    ])
+    return requests
+  })
+  const answers = await Promise.all(late)
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [403, 403, 403, 403, 403],
+  )
+  const { keys } = await owner.want<{ keys: { name: string }[] }>('/keys')
+  assert.ok(!keys.some(({ name }) => name === 'Late'))
 })
