@@ -54,25 +54,26 @@ export async function listMadeInvitations(
   )
 }
 
-/** Revokes the keys and returns them. */
+/** Revokes the keys and returns them. Locks them by id, as leases lock endpoints: other orders deadlock. */
 export async function revokeMadeKeys(
   tx: Tx,
   { organizationId, personId, at }: Made,
 ): Promise<Pick<MadeKey, 'id' | 'name'>[]> {
-  return await tx.query(`update api_key k set revoked_at = $3 where ${madeKeys} returning k.id, k.name`, [
-    organizationId,
-    personId,
-    at,
-  ])
+  return await tx.query(
+    `update api_key set revoked_at = $3
+    where id = any(array(select k.id from api_key k where ${madeKeys} order by k.id for no key update)) returning id, name`,
+    [organizationId, personId, at],
+  )
 }
 
-/** Disables the endpoints and returns them. */
+/** Disables the endpoints and returns them, locked in the same order. */
 export async function disableMadeWebhooks(
   tx: Tx,
   { organizationId, personId, at }: Made,
 ): Promise<Pick<MadeWebhook, 'id' | 'url'>[]> {
   return await tx.query(
-    `update webhook w set status = 'disabled', updated_at = $3 where ${madeWebhooks} returning w.id, w.url`,
+    `update webhook set status = 'disabled', updated_at = $3
+    where id = any(array(select w.id from webhook w where ${madeWebhooks} order by w.id for no key update)) returning id, url`,
     [organizationId, personId, at],
   )
 }

@@ -41,7 +41,10 @@ export interface WebhookInput {
   description?: string | null
 }
 
-/** Makes an endpoint, of a key it is made by the key's maker. The limit is exact under parallel calls, for it is counted under the organization's lock. */
+/**
+ * Makes an endpoint; a key's maker is the maker of what is made with the key. The limit is exact under parallel calls, for it
+ * is counted under the organization's lock.
+ */
 export async function openWebhook(
   { db, clock, secretBox, guard }: SecretDeps & GuardDeps,
   caller: Caller,
