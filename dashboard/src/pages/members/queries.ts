@@ -14,9 +14,10 @@ export const membersQuery = queryOptions({
   queryFn: () => read(api.GET('/v1/members')),
 })
 
-/** The valid keys, active webhooks and open invitations that the member made. */
+/** The valid keys, active webhooks and open invitations that the member made: read anew by each dialog that asks. */
 export const madeQuery = (personId: string) =>
   queryOptions({
-    queryKey: ['members', 'made', personId],
+    queryKey: ['made', personId],
     queryFn: () => read(api.GET('/v1/members/{personId}/made', { params: { path: { personId } } })),
+    gcTime: 0,
   })
