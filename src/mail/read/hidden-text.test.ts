@@ -189,8 +189,7 @@ for (const selector of selectors) {
       `@media screen and (min-width:300px){${selector}{display:none!important}} #i{display:block}`,
       `@import "x"; @font-face{src:url(x)} @supports (display:grid){${selector}{visibility:hidden}}`,
     ])
-      if (style !== `*|div,div{display:none}`)
-        assert.equal(readHtmlText(page(style, body)).text.includes('SECRET'), selector.includes('|'), style)
+      assert.doesNotMatch(readHtmlText(page(style, body)).text, /SECRET/, style)
   })
 }
 

@@ -12,7 +12,9 @@ const maxAdded = 1024
 
 /** Pictures, fallbacks and programs: what is in them is no text of the page. */
 const unseen = new Set(
-  'template noscript object svg audio video canvas progress meter datalist rp applet'.split(' '),
+  'template noscript object svg audio video canvas progress meter datalist rp applet annotation annotation-xml mphantom'.split(
+    ' ',
+  ),
 )
 const pageParts = new Set(['html', 'head', 'body', 'frameset'])
 
@@ -55,7 +57,8 @@ class PageReader {
     this.#tokens = readHtmlTokens(markup)
     this.#style = new PageStyle(this.#tokens, unread)
     const html = this.#create('html', attributesOf('html', this.#tokens), null, null)
-    this.#body = this.#create('body', attributesOf('body', this.#tokens), html, null)
+    const body = this.#create('body', attributesOf('body', this.#tokens), html, null)
+    this.#body = { ...body, isUnseen: isOfFrames(this.#tokens) }
     this.#elements = new OpenElements(this.#body, {
       create: (...element) => this.#create(...element),
       onClose: (element) => {
@@ -121,6 +124,18 @@ class PageReader {
 }
 
 const isWritten = ({ isUnseen, visibility }: OpenElement) => !isUnseen && !visibility.isRemoved
+
+const headParts = new Set('html head base link meta basefont bgsound noscript'.split(' '))
+
+/** A frameset in front of all else stands for the body, which is not shown. */
+function isOfFrames(tokens: HtmlToken[]): boolean {
+  const first = tokens.find(
+    (token) =>
+      (token.kind === 'text' && /\S/.test(token.text)) ||
+      (token.kind === 'open' && !headParts.has(token.name)),
+  )
+  return first?.kind === 'open' && first.name === 'frameset'
+}
 
 /** Those of all tags of this name, the first of each attribute, as browsers take them together. */
 function attributesOf(name: string, tokens: HtmlToken[]): ReadonlyMap<string, string> {

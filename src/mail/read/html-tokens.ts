@@ -45,6 +45,8 @@ function readMarkup(markup: string, open: number, tokens: HtmlToken[]): number {
   // A tag that the page ends in is none.
   if (end === null) return markup.length
   if (match[1] === '/') tokens.push({ kind: 'close', name })
+  else if (name === 'xmp' || name === 'plaintext') return readAsWritten(markup, name, attributes, end, tokens)
+  else if (name === 'noscript') return readFallback(markup, attributes, end, tokens)
   else if (rawText.has(name)) return readRawText(markup, name, attributes, end, tokens)
   else tokens.push({ kind: 'open', name, attributes })
   return end
@@ -67,6 +69,44 @@ function readDeclaration(markup: string, open: number, tokens: HtmlToken[]): num
 function endOf(markup: string, mark: string, from: number): number {
   const found = markup.indexOf(mark, from)
   return found < 0 ? markup.length : found + mark.length
+}
+
+const styleTag = /<style(?=[\s/>])/gi
+
+/** Text that a browser with scripts does not show and does not read as markup. One without them reads the style in it. */
+function readFallback(
+  markup: string,
+  attributes: ReadonlyMap<string, string>,
+  from: number,
+  tokens: HtmlToken[],
+): number {
+  const close = /<\/noscript(?=[\s/>])/gi
+  close.lastIndex = from
+  const end = close.exec(markup)?.index ?? markup.length
+  const content = markup.slice(from, end)
+  tokens.push({ kind: 'open', name: 'noscript', attributes }, { kind: 'text', text: content })
+  styleTag.lastIndex = 0
+  while (styleTag.test(content)) {
+    const tag = readAttributes(content, styleTag.lastIndex)
+    if (tag.end === null) break
+    styleTag.lastIndex = readRawText(content, 'style', tag.attributes, tag.end, tokens)
+  }
+  return end
+}
+
+/** Content that is seen as it is written, tags and all. */
+function readAsWritten(
+  markup: string,
+  name: string,
+  attributes: ReadonlyMap<string, string>,
+  from: number,
+  tokens: HtmlToken[],
+): number {
+  const close = /<\/xmp(?=[\s/>])/gi
+  close.lastIndex = from
+  const end = (name === 'xmp' && close.exec(markup)?.index) || markup.length
+  tokens.push({ kind: 'open', name, attributes }, { kind: 'text', text: markup.slice(from, end) })
+  return end
 }
 
 function readRawText(

@@ -1,6 +1,18 @@
 // Declarations of CSS that can hide text or show it again, each as what it sets. What browsers ignore is ignored here.
 import { type Color, parseColor } from './css-color.ts'
 import { type Length, parseLength, pixelsOf } from './css-length.ts'
+import {
+  cutsOut,
+  isAway,
+  isRightAngle,
+  leastOf,
+  masksAll,
+  readClip,
+  readTransform,
+  scaleOf,
+  type Transform,
+  wordsOf,
+} from './out-of-sight.ts'
 
 /** What the declarations of one element come to. Absent: as it is without any. */
 export interface Specified {
@@ -11,6 +23,10 @@ export interface Specified {
   color?: Paint
   fill?: Paint
   ground?: Paint
+  /** A gradient over the ground. */
+  groundImage?: Paint
+  /** The background shows through the letters alone. */
+  isGroundInText?: boolean
   width?: Length | 'auto'
   height?: Length | 'auto'
   maxWidth?: Length | 'auto'
@@ -25,17 +41,33 @@ export interface Specified {
   right?: Length | 'auto'
   top?: Length | 'auto'
   bottom?: Length | 'auto'
+  lineHeight?: Length | 'auto'
+  paddingLeft?: Length | 'auto'
+  paddingRight?: Length | 'auto'
+  paddingBottom?: Length | 'auto'
   marginLeft?: Length | 'auto'
   marginTop?: Length | 'auto'
   indent?: Length | 'inherit'
   /** Clipped to nothing if it is taken out of the flow. */
   isClipped?: boolean
   isCutOut?: boolean
-  isMovedAway?: boolean
-  isScaledAway?: boolean
+  isMasked?: boolean
+  isReplaced?: boolean
+  /** The contents do not give the box its size, or are cut off at its edge. */
+  containsSize?: boolean
+  containsPaint?: boolean
+  transform?: Transform
+  scale?: number
+  zoom?: number
+  isTurnedAway?: boolean
   isTranslatedAway?: boolean
   isFilteredAway?: boolean
   isSkipped?: boolean
+  /** In closed details. */
+  isFolded?: boolean
+  /** Dots stand in the place of letters. */
+  isDotted?: boolean | 'inherit'
+  hasFontOfNothing?: boolean | 'inherit'
   overridesDirection?: boolean
 }
 
@@ -55,14 +87,15 @@ export interface Declaration {
 }
 
 const maxValue = 2_000
-const tooFar = 999
-const farRight = 5_000
 
 /** Null if it says nothing about whether text can be seen, or is wrong. `written` in lower case, with single spaces. */
 export function readDeclaration(property: string, written: string): Declaration | null {
   const name = property
     .toLowerCase()
-    .replace(/^-(?:webkit|moz|ms)-(?=transform$|filter$|clip-path$|opacity$)/, '')
+    .replace(
+      /^-(?:webkit|moz|ms)-(?=transform$|filter$|clip-path$|opacity$|mask$|mask-image$|background-clip$)/,
+      '',
+    )
   const isCustom = name.startsWith('--')
   if (!isCustom && !Object.hasOwn(properties, name)) return null
   const important = /\s?!\s?important$/.exec(written)
@@ -92,10 +125,18 @@ function initialOf(key: Key, keyword: string): unknown {
 }
 
 const black: Color = { red: 0, green: 0, blue: 0, alpha: 1 }
-const inherited = new Set<Key>(['isVisible', 'fontSize', 'color', 'fill', 'indent'])
+const inherited = new Set<Key>([
+  'isVisible',
+  'fontSize',
+  'color',
+  'fill',
+  'indent',
+  'isDotted',
+  'hasFontOfNothing',
+])
 const initials: Partial<Record<Key, unknown>> = {
   ...{ isVisible: true, fontSize: { px: 16, em: 0, share: 0 }, color: black },
-  ...{ fill: 'current', indent: { px: 0, em: 0, share: 0 } },
+  ...{ fill: 'current', indent: { px: 0, em: 0, share: 0 }, isDotted: false, hasFontOfNothing: false },
 }
 
 interface Property {
@@ -119,7 +160,7 @@ function sides(keys: [top: Key | null, right: Key | null, bottom: Key | null, le
   return {
     sets,
     read: (value) => {
-      const read = wordsOf(value).map(readSize)
+      const read = wordsOf(value).map(readEdge)
       if (read.length === 0 || read.length > 4 || read.includes(null)) return null
       const [top, right = top, bottom = top, left = right] = read
       const each = [top, right, bottom, left]
@@ -146,17 +187,31 @@ const properties: Record<string, Property> = {
   color: property('color', readPaint),
   '-webkit-text-fill-color': property('fill', readPaint),
   'background-color': property('ground', readPaint),
-  background: property('ground', readGround),
+  background: {
+    sets: ['ground', 'groundImage', 'isGroundInText'],
+    read: (value) => [
+      ['ground', readGround(value)],
+      ['groundImage', undefined],
+      ['isGroundInText', /(?:^| )text(?: |$)/.test(value)],
+    ],
+  },
+  'background-image': property('groundImage', readGround),
+  'background-clip': property('isGroundInText', (value) => value === 'text'),
+  'line-height': property('lineHeight', readLineHeight),
+  padding: sides([null, 'paddingRight', 'paddingBottom', 'paddingLeft']),
+  'padding-left': property('paddingLeft', readEdge),
+  'padding-right': property('paddingRight', readEdge),
+  'padding-bottom': property('paddingBottom', readEdge),
   width: property('width', readSize),
   height: property('height', readSize),
-  'max-width': property('maxWidth', readSize),
-  'max-height': property('maxHeight', readSize),
+  'max-width': property('maxWidth', readMost),
+  'max-height': property('maxHeight', readMost),
   'min-width': property('minWidth', readSize),
   'min-height': property('minHeight', readSize),
   'inline-size': property('width', readSize),
   'block-size': property('height', readSize),
-  'max-inline-size': property('maxWidth', readSize),
-  'max-block-size': property('maxHeight', readSize),
+  'max-inline-size': property('maxWidth', readMost),
+  'max-block-size': property('maxHeight', readMost),
   'overflow-x': property('clipsX', readOverflow),
   'overflow-y': property('clipsY', readOverflow),
   overflow: {
@@ -175,24 +230,38 @@ const properties: Record<string, Property> = {
     /^(?:static|relative|absolute|fixed|sticky|-webkit-sticky)$/.test(value) ? value : null,
   ),
   float: property('isFloat', (value) => /^(?:left|right|inline-start|inline-end)$/.test(value)),
-  left: property('left', readSize),
-  right: property('right', readSize),
-  top: property('top', readSize),
-  bottom: property('bottom', readSize),
-  'inset-inline-start': property('left', readSize),
-  'inset-block-start': property('top', readSize),
+  left: property('left', readEdge),
+  right: property('right', readEdge),
+  top: property('top', readEdge),
+  bottom: property('bottom', readEdge),
+  'inset-inline-start': property('left', readEdge),
+  'inset-block-start': property('top', readEdge),
   inset: sides(['top', 'right', 'bottom', 'left']),
-  'margin-left': property('marginLeft', readSize),
-  'margin-top': property('marginTop', readSize),
-  'margin-inline-start': property('marginLeft', readSize),
-  'margin-block-start': property('marginTop', readSize),
+  'margin-left': property('marginLeft', readEdge),
+  'margin-top': property('marginTop', readEdge),
+  'margin-inline-start': property('marginLeft', readEdge),
+  'margin-block-start': property('marginTop', readEdge),
   margin: sides(['marginTop', null, null, 'marginLeft']),
   'text-indent': property('indent', (value) => parseLength(wordsOf(value)[0] ?? '')),
   clip: property('isClipped', readClip),
-  'clip-path': property('isCutOut', (value) => cutsOut(value)),
-  transform: property('isMovedAway', (value) => movesAway(value)),
+  'clip-path': property('isCutOut', cutsOut),
+  transform: property('transform', readTransform),
+  rotate: property('isTurnedAway', (value) => /^[xy] /.test(value) && isRightAngle(value.slice(2))),
+  zoom: property('zoom', (value) => (parseLength(value) === null ? null : readShare(value) || 1)),
+  mask: property('isMasked', masksAll),
+  'mask-image': property('isMasked', masksAll),
+  contain: {
+    sets: ['containsSize', 'containsPaint'],
+    read: (value) => [
+      ['containsSize', /\b(?:strict|size)\b/.test(value)],
+      ['containsPaint', /\b(?:strict|content|paint)\b/.test(value)],
+    ],
+  },
+  content: property('isReplaced', (value) => /^(?:url\(|[a-z-]*gradient\()/.test(value)),
+  '-webkit-text-security': property('isDotted', (value) => value !== 'none'),
+  'font-size-adjust': property('hasFontOfNothing', (value) => Number.parseFloat(value) === 0),
   translate: property('isTranslatedAway', (value) => wordsOf(value).some(isAway)),
-  scale: property('isScaledAway', (value) => wordsOf(value).some((word) => Number.parseFloat(word) === 0)),
+  scale: property('scale', (value) => leastOf(wordsOf(value).slice(0, 2).map(scaleOf))),
   filter: property(
     'isFilteredAway',
     (value) => /\bopacity\( ?(?:0?\.0\d*|0*)%? ?\)/.test(value) && !/\(\s*\)/.test(value),
@@ -203,30 +272,40 @@ const properties: Record<string, Property> = {
 }
 properties['all']!.sets = [...new Set(Object.values(properties).flatMap(({ sets }) => sets))]
 
-/** The words of a value; what is in brackets is one. */
-export function wordsOf(value: string): string[] {
-  const words: string[] = []
-  let depth = 0
-  let start = 0
-  for (let at = 0; at <= value.length; at++) {
-    const character = value[at]
-    if (character === '(') depth++
-    else if (character === ')') depth--
-    else if (character === undefined || (character === ' ' && depth <= 0)) {
-      if (at > start) words.push(value.slice(start, at))
-      start = at + 1
-    }
-  }
-  return words
-}
-
 function readShare(value: string): number | null {
   const length = parseLength(value)
   return length === null || length.em !== 0 ? null : Math.min(1, Math.max(0, length.px + length.share))
 }
 
+const ofContent =
+  /^(?:auto|(?:-(?:webkit|moz)-)?(?:min-content|max-content|fit-content|fill-available|available|stretch)|fit-content\(.*\))$/
+/** Read as a length, but with words or units that are not computed here. */
+const computedLater = /^(?:calc|min|max|clamp|round|mod|rem|abs|anchor|anchor-size|calc-size)\(.*\)$/
+
+/** Pages without a doctype have lengths without a unit, others do not: one counts if it hides. */
+function readPlace(value: string): Length | null {
+  const length = parseLength(value)
+  return length !== null && /^[+-]?[\d.]+$/.test(value) && length.px > 3 ? null : length
+}
+
+/** A width, a height, a place. */
 function readSize(value: string): Length | 'auto' | null {
-  return parseLength(value) ?? (/^[a-z-]+(?:\(.*\))?$/.test(value) ? 'auto' : null)
+  return readPlace(value) ?? (ofContent.test(value) || computedLater.test(value) ? 'auto' : null)
+}
+
+function readMost(value: string): Length | 'auto' | null {
+  return value === 'none' ? 'auto' : value === 'auto' ? null : readSize(value)
+}
+
+function readEdge(value: string): Length | 'auto' | null {
+  return readPlace(value) ?? (value === 'auto' || computedLater.test(value) ? 'auto' : null)
+}
+
+/** A number is one of the font. */
+function readLineHeight(value: string): Length | 'auto' | null {
+  const length = parseLength(value)
+  if (length === null) return value === 'normal' ? 'auto' : null
+  return /^[\d.]+%?$/.test(value) ? { px: 0, em: length.px + length.share, share: 0 } : length
 }
 
 function readFontSize(value: string): Length | null {
@@ -235,6 +314,7 @@ function readFontSize(value: string): Length | null {
     return { px: 0, em: value === 'larger' ? 1.2 : 0.83, share: 0 }
   const length = parseLength(value)
   if (length === null || pixelsOf(length, 16, 16) < 0) return null
+  if (/^[\d.]+$/.test(value) && length.px >= 2) return null
   // A percentage is one of the font around.
   return { px: length.px, em: length.em + length.share, share: 0 }
 }
@@ -271,61 +351,4 @@ function readGround(value: string): Paint {
 
 function readOverflow(value: string): boolean | null {
   return /^(?:visible|hidden|clip|auto|scroll|overlay)$/.test(value) ? value !== 'visible' : null
-}
-
-function isAway(written: string): boolean {
-  const length = parseLength(written)
-  if (length === null) return false
-  const px = pixelsOf(length, 16, 1024)
-  return px <= -tooFar || px >= farRight
-}
-
-const argumentsOf = (content: string) => content.split(/[\s,]+/).filter((word) => word !== '')
-
-/** `rect(0, 0, 0, 0)`: top, right, bottom, left, of which nothing or a pixel is left. */
-function readClip(value: string): boolean {
-  const match = /^rect\((.*)\)$/.exec(value)
-  if (match === null) return false
-  const [top, right, bottom, left] = argumentsOf(match[1]!).map((word) => parseLength(word)?.px ?? null)
-  const isNothing = (from: number | null | undefined, to: number | null | undefined) =>
-    to != null && to - (from ?? 0) <= 1
-  return isNothing(top, bottom) || isNothing(left, right)
-}
-
-function cutsOut(value: string): boolean {
-  const match = /^(inset|circle|ellipse|polygon|rect|xywh)\((.*)\)/.exec(value)
-  if (match === null) return false
-  const [, shape, content] = match
-  const numbers = argumentsOf(content!.replace(/ (?:round|at) .*/, '')).flatMap(
-    (word) => parseLength(word) ?? [],
-  )
-  const size = (length: Length | undefined) => (length ? pixelsOf(length, 16, 1000) : 0)
-  if (shape === 'circle' || shape === 'ellipse')
-    return numbers.length > 0 && numbers.some((length) => size(length) <= 1)
-  if (shape === 'inset') {
-    const [top, right = top, bottom = top, left = right] = numbers
-    return size(top) + size(bottom) >= 999 || size(left) + size(right) >= 999
-  }
-  const spread = (axis: number) => {
-    const along = numbers.filter((_, index) => index % 2 === axis).map(size)
-    return Math.max(...along) - Math.min(...along)
-  }
-  return shape === 'polygon' && numbers.length > 1 && (spread(0) <= 1 || spread(1) <= 1)
-}
-
-/** Scaled to nothing, seen from its edge, or moved out of sight. */
-function movesAway(value: string): boolean {
-  for (const [, name, content] of value.matchAll(/([a-z0-9]+)\(([^()]*)\)/g)) {
-    const given = argumentsOf(content!)
-    const numbers = given.map((word) => Number.parseFloat(word))
-    if (name!.startsWith('scale') && numbers.includes(0)) return true
-    if (name!.startsWith('translate') && given.some(isAway)) return true
-    if (/^rotate[xy]$/.test(name!) && Math.abs(numbers[0]! % 180) === 90) return true
-    if (
-      name === 'matrix' &&
-      (numbers[0]! * numbers[3]! === numbers[1]! * numbers[2]! || given.slice(4).some(isAway))
-    )
-      return true
-  }
-  return false
 }

@@ -22,7 +22,14 @@ const facts: Record<string, string[]> = {
   'any-pointer': ['fine'],
   update: ['fast'],
   'display-mode': ['browser'],
-  color: [''],
+  grid: ['0'],
+  monochrome: ['0'],
+  'color-index': ['0'],
+  'color-gamut': ['srgb'],
+  'dynamic-range': ['standard'],
+  'video-dynamic-range': ['standard'],
+  'overflow-block': ['scroll'],
+  'overflow-inline': ['scroll'],
 }
 
 /** Media Queries Level 4: any of the queries between commas. What is not known does not hold. */
@@ -64,16 +71,21 @@ function holdsCondition(tokens: CssToken[], from: number, to: number, depth: num
       else operator = word
     } else if (token.kind === kinds.LeftParenthesis) {
       const held = holdsInBrackets(tokens, at + 1, Math.min(token.close, to), depth + 1)
-      if (held === null) return null
-      const holds = held !== isNegated
+      const holds = held === null ? null : held !== isNegated
       isNegated = false
-      if (result === null) result = holds
-      else result = operator === 'or' ? result || holds : result && holds
+      if (operator === '') result = holds
+      else result = operator === 'or' ? either(result, holds) : both(result, holds)
     } else return null
     at = next
   }
   return result
 }
+
+/** Media Queries Level 4, 3.1: Null is unknown. */
+const either = (one: boolean | null, other: boolean | null) =>
+  one === true || other === true ? true : one === null || other === null ? null : false
+const both = (one: boolean | null, other: boolean | null) =>
+  one === false || other === false ? false : one === null || other === null ? null : true
 
 function holdsInBrackets(tokens: CssToken[], from: number, to: number, depth: number): boolean | null {
   const first = skipSpace(tokens, from, to)
@@ -86,17 +98,50 @@ function holdsInBrackets(tokens: CssToken[], from: number, to: number, depth: nu
 
 function holdsFeature(feature: string): boolean | null {
   const [name = '', value] = feature.split(/\s*:\s*/)
-  const range = /^(min|max)-(?:device-)?(width|height)$/.exec(name)
-  if (range && value !== undefined) {
-    const asked = lengthPx(value)
-    const actual = range[2] === 'width' ? widthPx : heightPx
-    return asked === null ? null : range[1] === 'min' ? actual >= asked : actual <= asked
+  const range = rangeOf(name)
+  if (range !== null) {
+    const asked = value === undefined ? 0 : range.read(value)
+    if (asked === null) return null
+    if (range.end === 'max') return range.actual <= asked
+    return range.end === 'min' || value === undefined ? range.actual >= asked : range.actual === asked
   }
   if (/[<>=]/.test(feature)) return holdsComparison(feature)
-  if (value === undefined && (name === 'width' || name === 'height')) return true
   const known = facts[name]
-  if (known === undefined) return false
-  return value === undefined ? known[0] !== 'none' && known[0] !== 'no-preference' : known.includes(value)
+  if (known === undefined) return null
+  return value === undefined ? !nothing.has(known[0]!) : known.includes(value)
+}
+
+const nothing = new Set(['none', 'no-preference', '0'])
+
+interface Range {
+  end: string | undefined
+  actual: number
+  read(value: string): number | null
+}
+
+/** The features of which there is more or less; null of any other. */
+function rangeOf(feature: string): Range | null {
+  const [, vendor = '', min, device = '', name = ''] =
+    /^(-webkit-)?(min-|max-)?(device-)?([a-z-]+)$/.exec(feature) ?? []
+  const end = min?.slice(0, 3)
+  if (name === 'width' || name === 'height')
+    return { end, actual: name === 'width' ? widthPx : heightPx, read: lengthPx }
+  if (name === 'aspect-ratio') return { end, actual: widthPx / heightPx, read: readRatio }
+  if (name === 'resolution') return { end, actual: 1, read: readResolution }
+  if (name === 'pixel-ratio' && vendor !== '' && device !== '') return { end, actual: 1, read: readRatio }
+  return name === 'color' ? { end, actual: 8, read: readRatio } : null
+}
+
+function readRatio(value: string): number | null {
+  const [one, other = 1, ...rest] = value.split('/').map(Number)
+  return one === undefined || Number.isNaN(one / other) || rest.length > 0 ? null : one / other
+}
+
+const inDots: Record<string, number> = { dppx: 1, x: 1, dpi: 1 / 96, dpcm: 2.54 / 96 }
+
+function readResolution(value: string): number | null {
+  const [, amount, unit = ''] = /^([\d.]+)([a-z]+)$/.exec(value) ?? []
+  return unit in inDots ? Number(amount) * inDots[unit]! : null
 }
 
 /** As `400px <= width < 50em`. */

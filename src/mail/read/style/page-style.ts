@@ -1,5 +1,7 @@
 // The style of a page: its rules, the `style` attributes and the attributes that HTML itself gives a meaning.
+import { decodeEntities } from '../html-entities.ts'
 import type { HtmlToken } from '../html-tokens.ts'
+import type { Length } from './css-length.ts'
 import { readTokens } from './css-tokens.ts'
 import type { Declaration, Specified } from './declaration.ts'
 import { holdsMedia } from './media-query.ts'
@@ -19,6 +21,7 @@ export class PageStyle {
   readonly #sheet: StyleSheet
   readonly #steps: Steps
   readonly #inline = new Map<string, Declaration[]>()
+  readonly #initial: Visibility
 
   /** `unread` is the markup behind that of the tokens. */
   constructor(tokens: HtmlToken[], unread: string) {
@@ -26,12 +29,22 @@ export class PageStyle {
     this.#sheet = new StyleSheet(this.#steps)
     this.#sheet.isBeyond = /<style/i.test(unread)
     let templates = 0
+    let fallbacks = 0
+    const isInPicture = tokens.some((token) => token.kind === 'open' && token.name === 'svg')
     for (const token of tokens) {
       if (token.kind === 'open' && token.name === 'template') templates++
       else if (token.kind === 'close' && token.name === 'template') templates = Math.max(0, templates - 1)
-      else if (token.kind === 'style' && templates === 0 && isForScreens(token.attributes))
-        this.#sheet.add(token.css)
+      else if (token.kind === 'open' && token.name === 'noscript') fallbacks++
+      else if (token.kind === 'close' && token.name === 'noscript') fallbacks = Math.max(0, fallbacks - 1)
+      else if (token.kind === 'style' && templates === 0 && isForScreens(token.attributes)) {
+        this.#sheet.add(token.css, fallbacks > 0)
+        // In a picture, style is text as any other: references and CDATA are read.
+        if (isInPicture && /[&<]/.test(token.css))
+          this.#sheet.add(decodeEntities(token.css.replace(/<!\[CDATA\[|\]\]>/g, '')), true)
+      }
     }
+    const { initials } = this.#sheet
+    this.#initial = initials.size === 0 ? initialVisibility : { ...initialVisibility, custom: initials }
   }
 
   /** What is hidden cannot be told any more. */
@@ -44,21 +57,40 @@ export class PageStyle {
   }
 
   visibilityOf(element: Element, around: Visibility | null): Visibility {
-    const outer = around ?? initialVisibility
+    const outer = around ?? this.#initial
     const { name, attributes } = element
     const matched = this.#sheet.isEmpty ? [] : this.#sheet.rulesOf(element)
     this.#steps.left -= matched.length * stepsOfMatch
     const inline = this.#inlineOf(attributes.get('style'))
     const defaults = defaultsOf(element, outer)
-    if (matched.length === 0 && inline.length === 0 && defaults === null) return outer
+    if (matched.length === 0 && inline.length === 0 && defaults === null && !outer.laysOutBoxes) return outer
     const certain = matched.filter(({ match }) => match === true)
     const visibility = visibilityOf(outer, name, inOrder(certain, inline), defaults ?? {})
     const link = name === 'body' ? legacyColor(attributes.get('link') ?? '') : null
-    if (link) visibility.link = link
+    if (link) return { ...visibility, link }
     if (certain.length === matched.length) return visibility
-    // Rules that may match count if they hide text.
-    const hidden = visibilityOf(outer, name, inOrder(matched, inline), defaults ?? {})
-    return showsText(hidden) ? visibility : hidden
+    return (
+      this.#hiddenBy(matched, (some) => visibilityOf(outer, name, inOrder(some, inline), defaults ?? {})) ??
+      visibility
+    )
+  }
+
+  /** Rules that may match count if they hide text, alone or all of them. */
+  #hiddenBy(matched: MatchedRule[], seenWith: (some: MatchedRule[]) => Visibility): Visibility | null {
+    const isCertain = ({ match }: MatchedRule) => match === true
+    const combinations = [
+      matched,
+      ...matched
+        .filter((one) => !isCertain(one))
+        .map((maybe) => matched.filter((one) => one === maybe || isCertain(one))),
+    ]
+    for (const some of combinations) {
+      this.#steps.left -= some.length * stepsOfMatch
+      const visibility = seenWith(some)
+      if (!showsText(visibility)) return visibility
+      if (this.#steps.left <= 0) break
+    }
+    return null
   }
 
   #inlineOf(css: string | undefined): readonly Declaration[] {
@@ -79,8 +111,10 @@ function isForScreens(attributes: ReadonlyMap<string, string>): boolean {
 
 /** CSS Cascading and Inheritance Level 5, 6: those that win last. */
 function inOrder(matched: MatchedRule[], inline: readonly Declaration[]): readonly Declaration[] {
-  if (matched.length === 0 && !inline.some(({ isImportant }) => isImportant)) return inline
   const rules = matched.flatMap(({ rule }) => rule.declarations)
+  const isAnyImportant = ({ isImportant }: Declaration) => isImportant
+  if (!rules.some(isAnyImportant) && !inline.some(isAnyImportant))
+    return rules.length === 0 ? inline : [...rules, ...inline]
   // Among important declarations the layered ones win (CSS Cascade 5, 6.1).
   const layeredLast = matched.toSorted(
     (one, other) => Number(one.rule.isLayered) - Number(other.rule.isLayered),
@@ -96,11 +130,14 @@ function inOrder(matched: MatchedRule[], inline: readonly Declaration[]): readon
 const grounded = new Set(['body', 'table', 'tbody', 'thead', 'tfoot', 'tr', 'td', 'th'])
 
 /** What HTML says of the element, weaker than all style; null if nothing. */
-function defaultsOf({ name, attributes, parent }: Element, around: Visibility): Specified | null {
-  if (attributes.size === 0) return elementDefaults(name, parent)
-  const defaults: Specified = { ...elementDefaults(name, parent) }
-  if (attributes.has('hidden') || attributes.has('popover')) defaults.display = 'none'
+function defaultsOf(element: Element, around: Visibility): Specified | null {
+  const { name, attributes } = element
+  if (attributes.size === 0) return elementDefaults(element)
+  const defaults: Specified = { ...elementDefaults(element) }
   if (name === 'dialog' && attributes.has('open')) delete defaults.display
+  if (attributes.has('hidden') || attributes.has('popover')) defaults.display = 'none'
+  const size = name === 'font' ? fontSizeOf(attributes.get('size')) : null
+  if (size) defaults.fontSize = size
   if (name === 'a' && attributes.has('href')) defaults.color = around.link
   if (name === 'bdo') defaults.overridesDirection = true
   const ground = grounded.has(name) ? legacyColor(attributes.get('bgcolor') ?? '') : null
@@ -109,7 +146,8 @@ function defaultsOf({ name, attributes, parent }: Element, around: Visibility): 
     name === 'font' ? attributes.get('color') : name === 'body' ? attributes.get('text') : undefined
   const color = written === undefined ? null : legacyColor(written)
   if (color) defaults.color = color
-  return defaults
+  for (const _ in defaults) return defaults
+  return null
 }
 
 const marked: Specified = {
@@ -117,9 +155,39 @@ const marked: Specified = {
   color: { red: 0, green: 0, blue: 0, alpha: 1 },
 }
 const hidden: Specified = { display: 'none' }
+/** Whatever it declares. */
+const folded: Specified = { isFolded: true }
+/** As Chromium has it, whatever is around it. */
+const control: Specified = {
+  ground: { red: 239, green: 239, blue: 239, alpha: 1 },
+  color: { red: 0, green: 0, blue: 0, alpha: 1 },
+  fontSize: { px: 13, em: 0, share: 0 },
+  indent: { px: 0, em: 0, share: 0 },
+}
+/** HTML, 15.3.4. */
+const fontSizes = [10, 13, 16, 18, 24, 32, 48]
 
-function elementDefaults(name: string, parent: Element | null): Specified | null {
+function fontSizeOf(written: string | undefined): Length | null {
+  const [, sign, digits] = /^\s*([+-]?)(\d+)/.exec(written ?? '') ?? []
+  if (digits === undefined) return null
+  const given = sign === '+' ? 3 + Number(digits) : sign === '-' ? 3 - Number(digits) : Number(digits)
+  return { px: fontSizes[Math.min(7, Math.max(1, given)) - 1]!, em: 0, share: 0 }
+}
+
+const mostLookedAt = 100
+
+/** Only the first summary is one. */
+function hasSummaryBefore(previous: Element | null): boolean {
+  let at = 0
+  for (let other = previous; other !== null; other = other.previous, at++)
+    if (other.name === 'summary' || at > mostLookedAt) return true
+  return false
+}
+
+function elementDefaults({ name, parent, previous }: Element): Specified | null {
   if (name === 'dialog') return hidden
   if (name === 'mark') return marked
-  return parent?.name === 'details' && name !== 'summary' && !parent.attributes.has('open') ? hidden : null
+  if (name === 'button' || name === 'select') return control
+  if (parent?.name !== 'details' || parent.attributes.has('open')) return null
+  return name === 'summary' && !hasSummaryBefore(previous) ? null : folded
 }

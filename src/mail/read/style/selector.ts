@@ -51,6 +51,8 @@ interface Context {
   /** What `&` stands for. */
   nested: Selector[] | null
   depth: number
+  /** A pseudo-class was read that is not known here: browsers that do not know it either drop the rule. */
+  isUncertain: boolean
 }
 
 /** The selectors between commas; null if one of them is wrong, which makes all of them void. */
@@ -61,11 +63,13 @@ export function readSelectors(
   nested: Selector[] | null,
 ): Selector[] | null {
   const list: Selector[] = []
+  const context: Context = { nested, depth: 0, isUncertain: false }
   for (const [start, end] of splitAtCommas(tokens, from, to)) {
-    const selector = readSelector(tokens, start, end, { nested, depth: 0 })
+    const selector = readSelector(tokens, start, end, context)
     if (selector === null) return null
     list.push(selector)
   }
+  if (context.isUncertain) for (const { tests } of list) tests.push({ on: 'unknown' })
   return list
 }
 
@@ -127,16 +131,17 @@ function readCompound(
   compound: Selector,
   context: Context,
 ): number | null {
-  let at = from
+  let at = behindNamespace(tokens, from, to, compound)
+  const first = at
   for (; at < to; ) {
     const token = tokens[at]!
     const next = behind(token, at, to)
     const { kind, text } = token
-    if (kind === kinds.Ident && at === from) {
+    if (kind === kinds.Ident && at === first) {
       compound.name = text.toLowerCase()
       compound.specificity += 1
     } else if (kind === kinds.Hash) add(compound, { on: 'id', name: text }, idWeight)
-    else if (kind === kinds.Delim && text === '*' && at === from) compound.name = null
+    else if (kind === kinds.Delim && text === '*' && at === first) compound.name = null
     else if (kind === kinds.Delim && text === '&') {
       if (context.nested === null) add(compound, { on: 'root' }, 0)
       else add(compound, ...weighed({ on: 'list', list: context.nested, isNegated: false }))
@@ -159,6 +164,16 @@ function readCompound(
   return at
 }
 
+/** `*|` is any namespace; elements of HTML are in none that a mail can name. */
+function behindNamespace(tokens: CssToken[], from: number, to: number, compound: Selector): number {
+  const isBar = (at: number) => at < to && tokens[at]!.kind === kinds.Delim && tokens[at]!.text === '|'
+  const at = isBar(from) ? from : from + 1
+  const isPrefix = at === from || tokens[from]!.kind === kinds.Ident || tokens[from]!.text === '*'
+  if (!isBar(at) || !isPrefix) return from
+  if (at === from || tokens[from]!.text !== '*') compound.tests.push({ on: 'never' })
+  return at + 1
+}
+
 function add(compound: Selector, test: Test, weight: number): void {
   compound.tests.push(test)
   compound.specificity += weight
@@ -176,7 +191,9 @@ const folded = new Set(
 )
 
 function readAttribute(tokens: CssToken[], from: number, to: number): Test | null {
-  const at = skipSpace(tokens, from, to)
+  const start = skipSpace(tokens, from, to)
+  const isAnyNamespace = tokens[start]?.text === '*' && tokens[start + 1]?.text === '|'
+  const at = isAnyNamespace ? start + 2 : tokens[start]?.text === '|' ? start + 1 : start
   if (at >= to || tokens[at]!.kind !== kinds.Ident) return null
   const name = tokens[at]!.text.toLowerCase()
   const written = tokens.slice(at + 1, to).filter(({ kind }) => kind !== kinds.WhiteSpace)
@@ -219,13 +236,14 @@ function readPseudo(
   const name = token.text.toLowerCase()
   // A pseudo-element, also as CSS 2 wrote some: what is said of it is not said of the element.
   if (token.kind === kinds.Colon || /^(?:before|after|first-line|first-letter)$/.test(name)) {
-    add(compound, { on: 'never' }, 0)
+    const isLine = name === 'first-line' || tokens[at + 1]?.text === 'first-line'
+    add(compound, { on: isLine ? 'unknown' : 'never' }, 0)
     return token.kind === kinds.Colon ? behind(tokens[at + 1] ?? token, at + 1, to) : at + 1
   }
   if (token.kind === kinds.Ident) {
     const test = namedTest(name)
-    if (test === null) return null
-    add(compound, test, classWeight)
+    if (test === null) context.isUncertain = true
+    add(compound, test ?? { on: 'unknown' }, classWeight)
     return at + 1
   }
   if (token.kind !== kinds.Function || context.depth >= deepest) return null
@@ -262,7 +280,8 @@ function readFunction(
     return [test, name === 'where' ? 0 : weight]
   }
   if (name === 'nth-child') return [readIndex(writtenValue(tokens, from, to)), classWeight]
-  return unknown.has(name) ? [{ on: 'unknown' }, classWeight] : null
+  if (!unknown.has(name)) context.isUncertain = true
+  return [{ on: 'unknown' }, classWeight]
 }
 
 /** CSS Syntax Level 3, 6: `2n+1`, `odd`, `3`. */

@@ -19,6 +19,8 @@ export interface Rule {
   order: number
   /** Those in a layer lose against those in none. */
   isLayered: boolean
+  /** It stands under a condition that is not computed here, as of `@container` or the order of layers. */
+  isUncertain: boolean
 }
 
 export interface MatchedRule {
@@ -48,7 +50,11 @@ export class StyleSheet {
     return this.#rules === 0
   }
 
-  add(css: string): void {
+  /** The values that `@property` gives custom properties. */
+  readonly initials = new Map<string, string>()
+
+  /** `isUncertain`: nobody knows whether the style counts. */
+  add(css: string, isUncertain: boolean): void {
     this.#length += css.length
     if (this.#length > maxStyle) this.isBeyond = true
     else {
@@ -56,6 +62,7 @@ export class StyleSheet {
       this.#readRules(tokens, 0, tokens.length, {
         depth: 0,
         isLayered: false,
+        isUncertain,
         nested: null,
         declarations: [],
       })
@@ -73,10 +80,16 @@ export class StyleSheet {
     for (const key of keys) {
       for (const rule of this.#byName.get(key) ?? []) {
         const match = matchSelector(rule.selector, element, this.#steps)
-        if (match !== false) matched.push({ rule, match })
+        if (match !== false) matched.push({ rule, match: rule.isUncertain ? 'unknown' : match })
       }
     }
     return matched.sort(byWeight)
+  }
+
+  /** `@property --name { initial-value: …; }`. */
+  #readProperty(tokens: CssToken[], from: number, open: number, end: number): void {
+    const written = /\binitial-value ?: ?([^;]*)/.exec(writtenValue(tokens, open + 1, end))
+    if (written) this.initials.set(writtenValue(tokens, from, open), written[1]!)
   }
 
   #fold(name: string): string {
@@ -110,8 +123,9 @@ export class StyleSheet {
     const order = this.#rules
     this.#readRules(tokens, from, to, block)
     if (block.declarations.length === 0) return
+    const { declarations, isLayered, isUncertain } = block
     for (const selector of block.nested ?? [])
-      this.#addRule({ selector, declarations: block.declarations, order, isLayered: block.isLayered })
+      this.#addRule({ selector, declarations, order, isLayered, isUncertain })
   }
 
   #addRule(rule: Rule): void {
@@ -135,11 +149,14 @@ export class StyleSheet {
     if (open >= to || tokens[open]!.kind !== kinds.LeftCurlyBracket) return open + 1
     const end = Math.min(tokens[open]!.close, to)
     const name = tokens[from]!.text.toLowerCase()
-    const inner = { ...block, isLayered: block.isLayered || name === 'layer' }
-    const isTaken =
-      name === 'layer' ||
-      (name === 'media' && holdsMedia(tokens, from + 1, open)) ||
-      (name === 'supports' && !writtenValue(tokens, from + 1, open).startsWith('not'))
+    if (name === 'property') this.#readProperty(tokens, from + 1, open, end)
+    const inner = {
+      ...block,
+      isLayered: block.isLayered || name === 'layer',
+      isUncertain:
+        block.isUncertain || (uncertain.has(name) && !isSupported(writtenValue(tokens, from + 1, open))),
+    }
+    const isTaken = uncertain.has(name) || (name === 'media' && holdsMedia(tokens, from + 1, open))
     if (isTaken && block.nested === null)
       this.#readRules(tokens, open + 1, end, { ...inner, depth: block.depth + 1 })
     else if (isTaken) this.#readBlock(tokens, open + 1, end, inner)
@@ -147,9 +164,19 @@ export class StyleSheet {
   }
 }
 
+/** At-rules whose rules count, if they hide text: what they ask for is not computed. */
+const uncertain = new Set(['layer', 'supports', 'container', 'scope', 'starting-style'])
+
+/** Of `@supports`: one declaration that is known here. Whatever else browsers know is not. */
+function isSupported(condition: string): boolean {
+  const [, name, value] = /^\( ?([a-z-]+) ?: ?([^()]+)\)$/.exec(condition) ?? []
+  return name !== undefined && readDeclaration(name, value!.trim()) !== null
+}
+
 interface Block {
   depth: number
   isLayered: boolean
+  isUncertain: boolean
   /** The selectors of the rule that this is the block of; null outside of rules. */
   nested: Selector[] | null
   declarations: Declaration[]
@@ -188,7 +215,7 @@ function declarationEnd(tokens: CssToken[], from: number, to: number, block: Blo
 /** What a `style` attribute declares. */
 export function readInline(css: string): Declaration[] {
   const tokens = readTokens(css)
-  const block: Block = { depth: 0, isLayered: false, nested: null, declarations: [] }
+  const block: Block = { depth: 0, isLayered: false, isUncertain: false, nested: null, declarations: [] }
   for (let at = 0; at < tokens.length; ) {
     const end = declarationEnd(tokens, at, tokens.length, block)
     at = end ?? behindDeclaration(tokens, at)

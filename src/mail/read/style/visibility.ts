@@ -9,6 +9,8 @@ export interface Visibility {
   isRemoved: boolean
   isVisible: boolean
   fontPx: number
+  /** How many times as large its text is shown. */
+  scale: number
   /** Null is that of the background. */
   color: Color | null
   fill: Color | null | undefined
@@ -17,6 +19,10 @@ export interface Visibility {
   opacity: number
   isIndentedAway: boolean
   overridesDirection: boolean
+  isDotted: boolean
+  hasFontOfNothing: boolean
+  /** Its children are boxes, whatever they are. */
+  laysOutBoxes: boolean
   /** Of links without a color of their own. */
   link: Color
   custom: ReadonlyMap<string, string> | null
@@ -28,12 +34,16 @@ export const initialVisibility: Visibility = {
   isRemoved: false,
   isVisible: true,
   fontPx: 16,
+  scale: 1,
   color: { red: 0, green: 0, blue: 0, alpha: 1 },
   fill: undefined,
   ground: { red: 255, green: 255, blue: 255, alpha: 1 },
   opacity: 1,
   isIndentedAway: false,
   overridesDirection: false,
+  isDotted: false,
+  hasFontOfNothing: false,
+  laysOutBoxes: false,
   link: { red: 0, green: 0, blue: 238, alpha: 1 },
   custom: null,
 }
@@ -42,9 +52,15 @@ export const initialVisibility: Visibility = {
 const leastContrast = 1.1
 const leastOpacity = 0.05
 const leastFontPx = 2
+/** Of it nothing can be read. */
+const leastHeightPx = 3
+/** Of margins: a negative one of less centers a box. */
 const tooFarPx = 999
+/** Of a text that ends within a line. */
+const tooFarLeftPx = 499
 const farRightPx = 5_000
 const boxPx = 1_024
+const windowHeightPx = 768
 
 /** Whether text with this visibility can be seen. */
 export function showsText(visibility: Visibility): boolean {
@@ -53,9 +69,10 @@ export function showsText(visibility: Visibility): boolean {
 }
 
 function canBeSeen(visibility: Visibility): boolean {
-  const { isRemoved, isVisible, fontPx, isIndentedAway, ground, opacity } = visibility
-  if (isRemoved || !isVisible || isIndentedAway || fontPx < leastFontPx || opacity < leastOpacity)
+  const { isRemoved, isVisible, fontPx, scale, isIndentedAway, ground, opacity } = visibility
+  if (isRemoved || !isVisible || isIndentedAway || visibility.isDotted || visibility.hasFontOfNothing)
     return false
+  if (fontPx * scale < leastFontPx || opacity < leastOpacity) return false
   const paint = visibility.fill === undefined ? visibility.color : visibility.fill
   return paint !== null && contrast(over(paint, ground, opacity), ground) >= leastContrast
 }
@@ -132,24 +149,47 @@ function computed(
   const fontPx =
     fontSize === undefined || fontSize === 'inherit' ? around.fontPx : pixelsOf(fontSize, around.fontPx, 0)
   const color = paintOf(specified.color, around.color, around.color)
-  const ownGround = paintOf(specified.ground, color, undefined)
-  const ground = ownGround ? over(ownGround, around.ground) : around.ground
+  const fill = specified.fill === 'current' ? undefined : paintOf(specified.fill, color, around.fill)
+  const ownGround = groundOf(specified, color)
+  const isBox = isBoxOf(specified, name, around.laysOutBoxes)
+  const isSeenInText = specified.isGroundInText === true && ownGround != null && ownGround.alpha > 0
+  const ground = ownGround && !isSeenInText ? over(ownGround, around.ground) : around.ground
   const indentPx = indent === undefined || indent === 'inherit' ? null : pixelsOf(indent, fontPx, boxPx)
   return {
-    isRemoved: around.isRemoved || isHidden(specified, name, fontPx),
-    isVisible: isVisible === undefined || isVisible === 'inherit' ? around.isVisible : isVisible,
+    isRemoved: around.isRemoved || isHidden(specified, name, fontPx, isBox),
+    isVisible: inheritedOr(isVisible, around.isVisible),
     fontPx,
+    scale: around.scale * (specified.zoom ?? 1) * scaleOf(specified, isBox || tables.test(name)),
     // On a background of which the color is not computed, none is known to be seen.
     color: ownGround === null && specified.color === undefined ? null : color,
-    fill: specified.fill === 'current' ? undefined : paintOf(specified.fill, color, around.fill),
+    fill: isSeenInText && (fill ?? color)?.alpha === 0 ? ownGround : fill,
     ground,
     opacity: around.opacity * (specified.opacity ?? 1),
     isIndentedAway:
-      indentPx === null ? around.isIndentedAway : indentPx <= -tooFarPx || indentPx >= farRightPx,
+      indentPx === null ? around.isIndentedAway : indentPx <= -tooFarLeftPx || indentPx >= farRightPx,
     overridesDirection: specified.overridesDirection ?? false,
+    isDotted: inheritedOr(specified.isDotted, around.isDotted),
+    hasFontOfNothing: inheritedOr(specified.hasFontOfNothing, around.hasFontOfNothing),
+    laysOutBoxes: laysOutBoxes.test(specified.display ?? ''),
     link: around.link,
     custom,
   }
+}
+
+const inheritedOr = (own: boolean | 'inherit' | undefined, around: boolean) =>
+  own === undefined || own === 'inherit' ? around : own
+
+const laysOutBoxes = /\b(?:flex|grid|box)$/
+
+/** The color of the background, a gradient over it; undefined if it has none. */
+function groundOf({ ground, groundImage }: Specified, current: Color | null): Color | null | undefined {
+  const own = paintOf(ground, current, undefined)
+  const image = paintOf(groundImage, current, undefined)
+  return image === undefined || (image?.alpha === 0 && own !== undefined) ? own : image
+}
+
+function scaleOf({ transform, scale }: Specified, isTransformable: boolean): number {
+  return isTransformable ? (transform?.scale ?? 1) * (scale ?? 1) : 1
 }
 
 function paintOf<Inherited>(
@@ -162,29 +202,60 @@ function paintOf<Inherited>(
   return paint === 'unknown' ? null : paint
 }
 
-function isHidden(specified: Specified, name: string, fontPx: number): boolean {
+function isHidden(specified: Specified, name: string, fontPx: number, isBox: boolean): boolean {
   if (specified.display === 'none' || specified.isFilteredAway || specified.isCutOut) return true
-  const px = (length: Length | 'auto' | undefined) =>
+  if (specified.isMasked || specified.isReplaced || specified.isFolded) return true
+  const px: Pixels = (length) =>
     length === undefined || length === 'auto' ? null : pixelsOf(length, fontPx, boxPx)
-  const isOut = specified.position === 'absolute' || specified.position === 'fixed'
+  if (isPlacedAway(specified, px)) return true
+  const { transform, isTurnedAway, isTranslatedAway } = specified
+  if ((isBox || tables.test(name)) && (transform?.isAway || isTurnedAway || isTranslatedAway)) return true
+  return isBox && (specified.isSkipped === true || isCutOff(specified, fontPx, px))
+}
+
+type Pixels = (length: Length | 'auto' | undefined) => number | null
+
+/** Off the window, where nobody can scroll to. */
+function isPlacedAway(specified: Specified, px: Pixels): boolean {
+  const { position } = specified
+  const isOut = position === 'absolute' || position === 'fixed'
   if (isOut && specified.isClipped) return true
   if (isAway(px(specified.marginLeft)) || isAway(px(specified.marginTop))) return true
-  if (specified.position !== undefined && specified.position !== 'static') {
-    const edges = [specified.left, specified.right].map(px)
-    if (edges.some((edge) => isAway(edge) || (edge ?? 0) >= farRightPx)) return true
-    if (isAway(px(specified.top)) || isAway(px(specified.bottom))) return true
-  }
-  if (!isBox(specified, name)) return false
-  if (specified.isMovedAway || specified.isScaledAway || specified.isTranslatedAway || specified.isSkipped)
-    return true
-  if (!specified.clipsX && !specified.clipsY) return false
-  const isNothing = (least: number | null, ...given: (number | null)[]) =>
-    given.some((size) => size !== null && size <= 1) && (least === null || least <= 1)
-  return (
-    isNothing(px(specified.minHeight), px(specified.height), px(specified.maxHeight)) ||
-    isNothing(px(specified.minWidth), px(specified.width), px(specified.maxWidth))
+  if (position === undefined || position === 'static') return false
+  const left = px(specified.left)
+  const top = px(specified.top)
+  if (position === 'fixed' && ((left ?? 0) >= boxPx || (top ?? 0) >= windowHeightPx)) return true
+  if (
+    [left, px(specified.right)].some((edge) => edge !== null && (edge <= -tooFarLeftPx || edge >= farRightPx))
   )
+    return true
+  return isAway(top) || isAway(px(specified.bottom)) || (isOut && (px(specified.bottom) ?? 0) >= farRightPx)
 }
+
+/** Whether the box has no room for text, and shows none beyond its edges. */
+function isCutOff(specified: Specified, fontPx: number, px: Pixels): boolean {
+  const { containsSize = false, containsPaint = false } = specified
+  const [clipsX, clipsY] = [specified.clipsX || containsPaint, specified.clipsY || containsPaint]
+  if (!clipsX && !clipsY) return false
+  const height = leastOf(px(specified.height), px(specified.maxHeight))
+  const width = leastOf(px(specified.width), px(specified.maxWidth))
+  const linePx = px(specified.lineHeight)
+  // Text above and below a small box shows in its padding.
+  const below = Math.max(px(specified.minHeight) ?? 0, px(specified.paddingBottom) ?? 0)
+  const beside = Math.max(px(specified.minWidth) ?? 0, px(specified.paddingRight) ?? 0)
+  const given = height ?? (containsSize ? 0 : linePx)
+  if (given !== null && given <= leastHeightPx && below <= leastHeightPx) return true
+  if (width !== null && width <= 1 && beside <= 1) return true
+  // Each line is in the middle of its height.
+  if (height !== null && linePx !== null && (linePx - fontPx) / 2 > Math.max(height, below)) return true
+  const startPx = Math.max(px(specified.paddingLeft) ?? 0, px(indentOf(specified)) ?? 0)
+  return clipsX && startPx >= boxPx
+}
+
+const indentOf = ({ indent }: Specified) => (indent === 'inherit' ? undefined : indent)
+
+const leastOf = (one: number | null, other: number | null) =>
+  one === null || other === null ? (one ?? other) : Math.min(one, other)
 
 const isAway = (px: number | null) => px !== null && px <= -tooFarPx
 
@@ -195,9 +266,10 @@ const boxes = new Set(
 )
 const tables = /^(?:table|tr|td|th|tbody|thead|tfoot|caption|col|colgroup)$/
 
-/** Whether its size and transform count: not of what runs along with the text, nor of cells, which grow with theirs. */
-function isBox({ display, isFloat, position }: Specified, name: string): boolean {
+/** Whether its size counts: not of what runs along with the text, nor of cells, which grow with theirs. */
+function isBoxOf({ display, isFloat, position }: Specified, name: string, isLaidOut: boolean): boolean {
   const isOut = position === 'absolute' || position === 'fixed'
+  if (isLaidOut && display !== 'contents') return true
   if (display === undefined) return isOut || isFloat === true || (boxes.has(name) && !tables.test(name))
   if (isOut || isFloat) return true
   return !/^(?:inline|contents|run-in|table.*|ruby.*)$/.test(display)
