@@ -14,21 +14,26 @@ const leastWords = 5
 
 /** Whether one of the texts has five different words or more that the other lacks; addresses of links are no words. Linear. */
 export function differ(one: string, other: string): boolean {
-  const [first, second] = [wordsOf(one), wordsOf(other)]
-  return lacks(first, second) || lacks(second, first)
+  const [first, second] = [comparable(one), comparable(other)]
+  if (first === second) return false
+  const [words, others] = [wordsOf(first), wordsOf(second)]
+  return lacks(words, others) || lacks(others, words)
 }
 
 function lacks(words: Set<string>, others: Set<string>): boolean {
   let missing = 0
-  for (const word of others) if (!words.has(word)) missing++
-  return missing >= leastWords
+  for (const word of others) if (!words.has(word) && ++missing >= leastWords) return true
+  return false
 }
 
+const isPlain = /^[\0-\x7f]*$/
+
+function comparable(text: string): string {
+  const words = text.slice(0, maxCompared).replace(/(?:https?:|mailto:)[^\s\]>)]+/gi, ' ')
+  return isPlain.test(words) ? words.toLowerCase() : words.normalize('NFKC').toLowerCase()
+}
+
+/** Classes of Unicode take ten times as long to match, and most mail needs none. */
 function wordsOf(text: string): Set<string> {
-  const words = text
-    .slice(0, maxCompared)
-    .replace(/(?:https?:|mailto:)[^\s\]>)]+/gi, ' ')
-    .normalize('NFKC')
-    .toLowerCase()
-  return new Set(words.match(/[\p{L}\p{N}]+/gu))
+  return new Set(text.match(isPlain.test(text) ? /[a-z0-9]+/g : /[\p{L}\p{N}]+/gu))
 }

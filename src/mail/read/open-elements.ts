@@ -65,6 +65,7 @@ export class OpenElements {
     table: [0],
     special: [0],
   }
+  readonly #allBoundaries = Object.values(this.#boundaries)
   readonly #formatting: (Formatting | 'marker')[] = []
   readonly #create: Create
   readonly #onClose: (element: OpenElement) => void
@@ -184,7 +185,7 @@ export class OpenElements {
     const element = this.#stack.pop()!
     const at = this.#stack.length
     this.#depths.get(element.name)!.pop()
-    for (const depths of Object.values(this.#boundaries)) if (depths.at(-1) === at) depths.pop()
+    for (const depths of this.#allBoundaries) if (depths.at(-1) === at) depths.pop()
     return element
   }
 

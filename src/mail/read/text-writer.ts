@@ -43,7 +43,7 @@ export class TextWriter {
   }
 
   #writeCollapsed(text: string): void {
-    const words = text.replace(/\s+/g, ' ')
+    const words = /[^\S ]| {2}/.test(text) ? text.replace(/\s+/g, ' ') : text
     if (words.startsWith(' ')) this.#hasSpace = true
     const visible = words.trim()
     if (visible === '') return
