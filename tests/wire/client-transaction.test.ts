@@ -1,5 +1,7 @@
 // Transactions of the SMTP client as transcripts: what goes over the wire, and what each recipient is told.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { connect, type SmtpConnection } from '../../src/smtp/client/client.ts'
 import type { SendOptions, SendResult } from '../../src/smtp/client/transaction.ts'
@@ -878,6 +880,24 @@ test('mayFinish ends a large message before its last bytes', async (context) => 
     await until('the sink to see the end', () => sink.open === 0)
     assert.equal(sink.copies.length, 0)
   }
+})
+
+test('what a message that is given up has on the wire is dropped, not sent on', async (context) => {
+  const ended = Promise.withResolvers<string>()
+  const server = createServer((socket) => {
+    socket.on('error', (error: NodeJS.ErrnoException) => ended.resolve(error.code ?? ''))
+    socket.on('end', () => ended.resolve('end'))
+    socket.on('data', (bytes) => void (bytes.includes('MAIL') || socket.write('250 mx.test\r\n')))
+    socket.write('220 mx.test\r\n')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  context.after(() => server.close())
+  const connection = await reach(context, (server.address() as AddressInfo).port)
+  const sending = send(connection, ['a@y.test'])
+  connection.destroy()
+  assert.equal((await sending).fault?.kind, 'closed')
+  assert.equal(await ended.promise, 'ECONNRESET')
 })
 
 test('a peer that does not read is a fault in time', async (context) => {

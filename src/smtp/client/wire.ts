@@ -49,6 +49,8 @@ export function fault(kind: Fault['kind'], message: string): Fault {
 
 export class Wire {
   readonly #options: WireOptions
+  readonly #tcp: Socket
+  /** The same, or TLS over it. */
   #socket: Socket
   #reader = new ReplyReader()
   #replies: PeerReply[] = []
@@ -64,6 +66,7 @@ export class Wire {
   #stage: 'connect' | 'tls' | 'closed' = 'connect'
 
   private constructor(socket: Socket, options: WireOptions) {
+    this.#tcp = socket
     this.#socket = socket
     this.#options = options
   }
@@ -161,7 +164,16 @@ export class Wire {
 
   /** Ends the connection at once; whoever waits gets a fault. */
   destroy(reason: string): void {
-    this.#end(fault('closed', reason))
+    this.#giveUp(fault('closed', reason))
+  }
+
+  /**
+   * While a reply is owed the kernel drops what was not confirmed. It would otherwise go on to send that, and a machine that
+   * is back on the network after a minute would take a message that another node has sent meanwhile.
+   */
+  #giveUp(reason: Fault): void {
+    if (this.#owed > 0 && !this.#tcp.connecting && !this.#tcp.destroyed) this.#tcp.resetAndDestroy()
+    this.#end(reason)
   }
 
   readonly #abort = () => this.destroy('aborted')
@@ -231,7 +243,7 @@ export class Wire {
   #wait(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting = resolve
-      this.#timer = setTimeout(() => this.#end(fault('timeout', `nothing for ${timeoutMs} ms`)), timeoutMs)
+      this.#timer = setTimeout(() => this.#giveUp(fault('timeout', `nothing for ${timeoutMs} ms`)), timeoutMs)
     })
   }
 }
