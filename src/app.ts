@@ -3,6 +3,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import packageJson from '../package.json' with { type: 'json' }
 import { counted } from './base/counted.ts'
 import { KeyedSignal } from './base/keyed-signal.ts'
@@ -45,7 +46,10 @@ export interface Listening {
 
 export interface App {
   listening: Listening
-  /** Drains: takes no new work, lets what is on the wire end or hands it back; at most about 25 s. */
+  /**
+   * Drains: `/readyz` is 503 from now on; after `POSTHORN_DRAIN_DELAY` the node takes no new work, and lets what is on the
+   * wire end or hands it back, for about 25 s at most.
+   */
   stop(): Promise<void>
 }
 
@@ -62,7 +66,10 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
   const sendsAtHand = createSendsAtHand(roles)
   let phase: NodePhase = 'starting'
   const stop = async () => {
+    const isServing = phase === 'serving'
     phase = 'draining'
+    // A balancer that asks /readyz sends nothing more by then.
+    if (isServing) await pause(settings.drainDelayMs)
     for (const part of parts.reverse().splice(0)) await part.stop()
   }
   try {

@@ -29,7 +29,7 @@ interface ServeOptions extends OutputOptions {
   roles?: Role[]
 }
 
-/** What is left of the 30 s that a stop may take, whatever hangs. */
+/** Of the 30 s that a stop may take behind the drain delay, whatever hangs. */
 const hardStopMs = 28_000
 /** npm hands on what the terminal has sent to us already: what follows a signal at once is the same one. */
 const echoMs = 500
@@ -215,7 +215,7 @@ async function stopOnSignal(app: App, foundation: Foundation): Promise<void> {
     if (performance.now() - begunMs > echoMs) process.exit(1)
   }
   process.on('SIGINT', again).on('SIGTERM', again)
-  setTimeout(() => process.exit(1), hardStopMs).unref()
+  setTimeout(() => process.exit(1), foundation.settings.drainDelayMs + hardStopMs).unref()
   await app.stop()
   await foundation.close()
   process.exit(0)

@@ -143,6 +143,7 @@ for (const [name, ...wrong] of [
   ['POSTHORN_RETRY_LIFETIME', '0s', '366d', '999999999d', '1w'],
   ['POSTHORN_RETRY_SCHEDULE', '1m,0s', '8d', '999999999d'],
   ['POSTHORN_RETENTION', '29d', '999999999d'],
+  ['POSTHORN_DRAIN_DELAY', '61s', '2m', '5', '-1s'],
   ['POSTHORN_MX_PORT', '0', '65536'],
   ['POSTHORN_CLAMD', '127.0.0.1:0', `/${'a'.repeat(107)}`],
   ['POSTHORN_BLOB_URL', 'file:', 'file://host/folder', 's3://bucket', '/a/folder'],

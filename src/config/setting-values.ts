@@ -91,6 +91,14 @@ export function duration(minMs: number, maxDays: number) {
 /** Between two attempts. */
 export const wait = duration(1, 7)
 
+const maxDrainMs = 60_000
+
+/** Between the first 503 of `/readyz` and the first listener that closes. */
+export function drainDelay(text: string): number | null {
+  const ms = parseDuration(text)
+  return ms !== null && ms <= maxDrainMs ? ms : null
+}
+
 const maxKeptMs = 36_500 * dayMs
 
 /** How long things are kept, in milliseconds; null: for good. */

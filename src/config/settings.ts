@@ -23,6 +23,7 @@ import {
   clamdAddress,
   databaseUrl,
   defaultRetention,
+  drainDelay,
   duration,
   fileName,
   fileUrl,
@@ -104,6 +105,8 @@ export interface Settings {
   backupPassphrase: string | null
   /** A key is made in the data folder alone: where a file was named, one that is missing is a mount that failed. */
   mayMakeSecretKey: boolean
+  /** How long a stop leaves the listeners open after `/readyz` says so. */
+  drainDelayMs: number
   roles: Role[]
   logLevel: string
   logFormat: LogFormat
@@ -354,6 +357,7 @@ function readRunning(reader: Reader) {
   const names = '{"messagesPerMinute":60}, with names from GET /v1/me'
   return {
     defaultLimits: reader.read('POSTHORN_DEFAULT_LIMITS', defaultLimits, limits, names),
+    drainDelayMs: reader.read('POSTHORN_DRAIN_DELAY', 0, drainDelay, '5s, or up to 60s'),
     roles: reader.read('POSTHORN_ROLES', [...roles], parseRoles, roles.join(',')),
     logLevel: reader.read('POSTHORN_LOG_LEVEL', 'info', levels, 'debug, info, warn or error'),
     logFormat: reader.read(

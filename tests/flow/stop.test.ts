@@ -68,6 +68,19 @@ test('a request under way at a stop is answered, and its connection, kept for mo
   assert.match(answer, /\r\nHTTP\/1\.1 201 /)
 })
 
+test('a load balancer has the drain delay to see that a node stops, before its listeners close', async (t) => {
+  // A node of its own, for it is stopped.
+  const env = { POSTHORN_DRAIN_DELAY: '3s' }
+  const node = await startNode(await makePlace(t), { env, roles: ['api', 'mx'] })
+  const { http, smtp, operator } = node.app.listening
+  const taken = () => Promise.all([takesConnections(http!.port), takesConnections(smtp!.port)])
+  const stopped = node.stop()
+  assert.deepEqual(await readyz(operator.port), { code: 503, status: 'draining' })
+  assert.deepEqual(await taken(), [true, true])
+  await stopped
+  assert.deepEqual(await taken(), [false, false])
+})
+
 test('a signal that comes twice at once, as from a terminal and from npm, stops the service in order', async (t) => {
   const posthorn = await startPosthorn(t, { roles: 'api' })
   process.kill(posthorn.pid, 'SIGINT')
