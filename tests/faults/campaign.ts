@@ -1,14 +1,13 @@
 // A fault campaign: load, deaths at random moments, a start after each, one last drain, and the reckoning.
-import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Api, Inbox, Submission } from '../support/api.ts'
+import type { Api, Inbox } from '../support/api.ts'
+import { ownAddress } from '../support/own-address.ts'
 import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { type Scope, until } from '../support/until.ts'
-import { type Found, inboundKey, type Kill, type Ledger, reconcile, type Send } from './ledger.ts'
-import { type Load, post, startLoad } from './load.ts'
+import { type Kill, type Ledger, reconcile } from './ledger.ts'
+import { type Load, seeded, startLoad } from './load.ts'
+import { settle } from './settle.ts'
 
 interface Options {
   kills: number
@@ -38,9 +37,10 @@ export async function runCampaign(scope: Scope, options: Options): Promise<Ledge
   }
   await stage.load.stop()
   stage.sink.rule = () => null
-  const found = await settle(stage)
-  const { load, kills, inboxes } = stage
-  const book = { sends: load.sends, arrivals: load.arrivals, kills, found }
+  const { api, load, kills, inboxes, sink } = stage
+  const { sends, arrivals } = load
+  const found = await settle({ api, inboxes, sink, sends, arrivals })
+  const book = { sends, arrivals, kills, found }
   const ledger = reconcile(book, inboxes[0]!.address.split('@')[1]!)
   const status = await stage.posthorn.stop()
   if (status !== 0) load.surprises.push(`SIGTERM at the end gave exit status ${status}`)
@@ -66,20 +66,6 @@ async function setStage(scope: Scope, seed: number): Promise<Stage> {
     (stage === 'rcpt' || stage === 'message') && random() < 0.02 ? '451 4.7.1 not just now' : null
   const load = startLoad({ api, inboxes, random, smtp: () => posthorn.smtp })
   return { posthorn, sink, api, inboxes, load, kills: [], random }
-}
-
-/** A free port below those that are given out by number 0, so that nobody else's service gets it while ours is dead. */
-async function ownAddress(): Promise<string> {
-  for (;;) {
-    const port = randomInt(20_000, 32_000)
-    const server = createServer().listen(port, '127.0.0.1')
-    const isFree = await once(server, 'listening').then(
-      () => true,
-      () => false,
-    )
-    server.close()
-    if (isFree) return `127.0.0.1:${port}`
-  }
 }
 
 function plan({ kills, postgresKills }: Options): Kill['victim'][] {
@@ -167,92 +153,4 @@ function progress({ load, sink }: Stage): string {
   const accepted = load.sends.filter(({ promised }) => promised).length
   const acknowledged = load.arrivals.filter(({ outcome }) => outcome === 'acknowledged').length
   return `${accepted} times 202, ${acknowledged} times 250, ${sink.copies.length} copies so far`
-}
-
-async function settle(stage: Stage): Promise<Found> {
-  const { api, load, inboxes, sink } = stage
-  const replays: Found['replays'] = new Map()
-  await inParallel(load.sends, async (send) => void replays.set(send.key, await replay(api, send)))
-  await until('every submission to end', async () => (await pending(api)) === 0, {
-    timeoutMs: 180_000,
-    everyMs: 250,
-  })
-  const states: Found['states'] = new Map()
-  await inParallel([...replays.values()], async (answer) => {
-    if (!answer) return
-    const { submissionId } = answer.promised
-    const submission = await api.want<Submission>(`/v1/submissions/${submissionId}`)
-    states.set(
-      submissionId,
-      submission.recipients.map(({ status }) => status),
-    )
-  })
-  const exported = await everythingFiled(api, inboxes, load)
-  return { replays, states, ...exported, copies: sink.copies }
-}
-
-async function replay(
-  api: Api,
-  send: Send,
-): Promise<{ promised: Send['promised'] & {}; replayed: boolean } | null> {
-  const answer = await until(`an answer to ${send.key}`, () => post(api, send))
-  return typeof answer === 'string' ? null : answer
-}
-
-async function pending(api: Api): Promise<number> {
-  const page = await api.want<{ submissions: Submission[] }>('/v1/submissions?status=pending&limit=1')
-  return page.submissions.length
-}
-
-/** Exports until every acknowledged mail is there, or a minute has passed: what is missing then is for the ledger. */
-async function everythingFiled(
-  api: Api,
-  inboxes: Inbox[],
-  load: Load,
-): Promise<Pick<Found, 'stored' | 'outbound'>> {
-  const deadlineMs = Date.now() + 60_000
-  const acknowledged = load.arrivals.filter(({ outcome }) => outcome === 'acknowledged')
-  for (;;) {
-    const exported = await exportAll(api, inboxes)
-    const isComplete = acknowledged.every(({ messageId, address }) =>
-      exported.stored.has(inboundKey(messageId, address)),
-    )
-    if (isComplete || Date.now() > deadlineMs) return exported
-    await pause(500)
-  }
-}
-
-async function exportAll(api: Api, inboxes: Inbox[]): Promise<Pick<Found, 'stored' | 'outbound'>> {
-  const stored: Found['stored'] = new Map()
-  const outbound: Found['outbound'] = new Map()
-  for (const inbox of inboxes) {
-    for (const { id, direction, internetMessageId } of await api.exported(inbox.id)) {
-      if (direction === 'outbound') count(outbound, id)
-      else count(stored, inboundKey(internetMessageId, inbox.address))
-    }
-  }
-  return { stored, outbound }
-}
-
-function count(counts: Map<string, number>, key: string): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1)
-}
-
-async function inParallel<Item>(items: Item[], one: (item: Item) => Promise<void>): Promise<void> {
-  const waiting = items.values()
-  const worker = async () => {
-    for (const item of waiting) await one(item)
-  }
-  await Promise.all(Array.from({ length: 16 }, worker))
-}
-
-/** Mulberry32: the same seed, the same dice. */
-function seeded(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
 }

@@ -9,6 +9,12 @@ export interface Load {
   arrivals: Arrival[]
   /** Statuses other than 202 and 503, and replies that no kill explains: each is a violation. */
   surprises: string[]
+  /** When the 202 of each key and the 250 of each Message-ID was read. */
+  answeredMs: Map<string, number>
+  /** How long the slowest of these took, from the first try on. */
+  slowestMs: number
+  /** Tries without a 202 or 250 that are no surprise: no connection, a connection that broke, 503, 4xx. */
+  refusals: string[]
   /** Told of every final dot and every request the moment it has left. */
   watch: ((left: 'dot' | 'request') => unknown) | null
   /** Resolves once every sender has ended what it had begun. */
@@ -16,6 +22,8 @@ export interface Load {
 }
 
 interface Options {
+  /** Begins the keys and Message-IDs of this load, so that several loads have different ones. */
+  name?: string
   api: Api
   smtp: () => { host: string; port: number }
   inboxes: Inbox[]
@@ -28,7 +36,10 @@ interface Options {
 /** Starts the senders; they go on through every death of the service until `stop`. */
 export function startLoad(options: Options): Load {
   const { senders = 4 } = options
-  const load: Load = { sends: [], arrivals: [], surprises: [], watch: null, stop: () => stop() }
+  const load: Load = {
+    ...{ sends: [], arrivals: [], surprises: [], refusals: [], answeredMs: new Map(), slowestMs: 0 },
+    ...{ watch: null, stop: () => stop() },
+  }
   const state = { running: true, number: 0 }
   const workers = Array.from({ length: senders }, () => [
     repeat(state, options, (number) => sendOne(load, state, options, number)),
@@ -57,42 +68,56 @@ async function repeat(
   }
 }
 
-async function sendOne(load: Load, state: State, { api, inboxes, random }: Options, number: number) {
+function noteAnswer(load: Load, key: string, begunMs: number): void {
+  const nowMs = Date.now()
+  load.answeredMs.set(key, nowMs)
+  load.slowestMs = Math.max(load.slowestMs, nowMs - begunMs)
+}
+
+async function sendOne(load: Load, state: State, options: Options, number: number) {
+  const { name = 'campaign', api, inboxes, random } = options
   const from = inboxes[number % inboxes.length]!
   const recipients = recipientsOf(number, random(), inboxes)
   const send: Send = {
-    key: `campaign-${number}`,
+    key: `${name}-${number}`,
     path: `/v1/inboxes/${from.id}/messages`,
     body: { to: recipients.map((email) => ({ email })), subject: `Send ${number}`, text: words(random) },
     recipients,
     promised: null,
   }
   load.sends.push(send)
+  const begunMs = Date.now()
   while (state.running && !send.promised) {
-    const answering = post(api, send)
+    const answering = post(api, send, (words) => load.refusals.push(`${send.key}: ${words}`))
     load.watch?.('request')
     const answer = await answering
     if (typeof answer === 'string') load.surprises.push(`${send.key}: ${answer}`)
     if (typeof answer === 'string') return
     send.promised = answer?.promised ?? null
-    if (!send.promised) await pause(50)
+    if (send.promised) noteAnswer(load, send.key, begunMs)
+    else await pause(50)
   }
 }
 
-/** One try: the ids of its 202, null where there was no answer or a 503, words where the answer is a surprise. */
+/** One try: the ids of its 202, null if there was no answer or a 503, words if the answer is a surprise. */
 export async function post(
   api: Api,
   { path, body, key }: Send,
+  onRefusal: (words: string) => void = () => {},
 ): Promise<{ promised: Promised; replayed: boolean } | string | null> {
   try {
     const answer = await api.call<Acceptance>(path, { method: 'POST', body, idempotencyKey: key })
-    if (answer.status === 503) return null
+    if (answer.status === 503) {
+      onRefusal(`503 ${JSON.stringify(answer.body)}`)
+      return null
+    }
     if (answer.status !== 202) return `${answer.status} ${JSON.stringify(answer.body)}`
     const { message, submission, replayed } = answer.body
     const { id: messageId, internetMessageId } = message
     return { promised: { submissionId: submission.id, messageId, internetMessageId }, replayed }
-  } catch {
+  } catch (error) {
     // The service died before its answer was whole: nothing is known, so the same key is sent again.
+    onRefusal(`no answer: ${(error as Error).cause ?? error}`)
     return null
   }
 }
@@ -103,11 +128,13 @@ function recipientsOf(number: number, dice: number, inboxes: Inbox[]): string[] 
   return dice < 0.3 ? [far(1), far(2), far(3)] : [far(1)]
 }
 
-async function mailOne(load: Load, { smtp, inboxes, random }: Options, number: number): Promise<void> {
+async function mailOne(load: Load, options: Options, number: number): Promise<void> {
+  const { name = 'arrival', smtp, inboxes, random } = options
   const address = inboxes[number % inboxes.length]!.address
-  const messageId = `<arrival-${number}@sender.test>`
+  const messageId = `<${name}-${number}@sender.test>`
   const head = `From: s@sender.test\r\nTo: ${address}\r\nSubject: Mail ${number}\r\nMessage-ID: ${messageId}\r\n`
   const raw = Buffer.from(`${head}\r\n${words(random)}\r\n`)
+  const begunMs = Date.now()
   const sent = await sendMail(
     smtp(),
     { from: 's@sender.test', to: address, raw },
@@ -115,6 +142,8 @@ async function mailOne(load: Load, { smtp, inboxes, random }: Options, number: n
   )
   if (sent.outcome === 'refused' && sent.reply.startsWith('5'))
     load.surprises.push(`${messageId}: ${sent.reply}`)
+  if (sent.outcome === 'accepted') noteAnswer(load, messageId, begunMs)
+  else load.refusals.push(`${messageId}: ${sent.outcome} at ${sent.stage} ${sent.reply}`)
   const isUnknown = sent.outcome === 'lost' && sent.stage === 'message'
   const outcome = sent.outcome === 'accepted' ? 'acknowledged' : isUnknown ? 'unknown' : 'not_taken'
   load.arrivals.push({ messageId, address, outcome })
@@ -122,4 +151,15 @@ async function mailOne(load: Load, { smtp, inboxes, random }: Options, number: n
 
 function words(random: () => number): string {
   return 'All that was promised is kept. '.repeat(1 + Math.floor(40 * random() ** 3))
+}
+
+/** Mulberry32: the same seed, the same dice. */
+export function seeded(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
 }

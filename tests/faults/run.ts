@@ -1,8 +1,12 @@
-// `npm run test:faults -- --kills 50 --postgres-kills 10`: the fault campaign with its ledger; exit 1 on any violation. With
-// `--mount` the disk of the blob folder goes and comes back instead, which takes a user who may mount.
+// `npm run test:faults -- --kills 50 --postgres-kills 10`: the fault campaign with its ledger; exit 1 on any violation. Or
+// other faults, one after the other: `--mount` (the disk of the blob folder goes and comes back), `--freeze` (a node is
+// stopped for a minute), `--dark` (a node's machine is cut off for a minute), `--balancer` (restarts behind HAProxy).
+import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import type { Scope } from '../support/until.ts'
+import { runBalancer } from './balancer.ts'
 import { runCampaign } from './campaign.ts'
+import { runDark, runFreeze } from './hang.ts'
 import { type Ledger, printLedger } from './ledger.ts'
 import { runMountLoss } from './mount.ts'
 
@@ -12,27 +16,89 @@ const { values } = parseArgs({
     'postgres-kills': { type: 'string', default: '10' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     mount: { type: 'boolean', default: false },
+    freeze: { type: 'boolean', default: false },
+    dark: { type: 'boolean', default: false },
+    balancer: { type: 'boolean', default: false },
+    restarts: { type: 'string', default: '20' },
   },
 })
 const report = (line: string) => console.log(line)
+const seed = Number(values.seed)
 
-async function runKills(scope: Scope): Promise<Ledger> {
-  report(`seed ${values.seed}`)
-  return await runCampaign(scope, {
-    kills: Number(values.kills),
-    postgresKills: Number(values['postgres-kills']),
-    seed: Number(values.seed),
-    report,
-  })
+interface Fault {
+  name: string
+  /** Why it cannot be tried here; null if it can. */
+  missing?: () => string | null
+  /** Null if it turned out that it cannot be tried here. */
+  run(scope: Scope): Promise<Ledger | null>
 }
 
-const endings: (() => void | Promise<void>)[] = []
-const scope: Scope = { after: (end) => void endings.push(end) }
-try {
-  const ledger = values.mount ? await runMountLoss(scope, { report }) : await runKills(scope)
-  if (ledger) report(printLedger(ledger))
-  else report('skipped: this user may not mount')
-  process.exitCode = ledger && ledger.violations.length > 0 ? 1 : 0
-} finally {
-  for (const end of endings.reverse()) await end()
+const kills: Fault = {
+  name: 'kills',
+  run: (scope) =>
+    runCampaign(scope, {
+      ...{ kills: Number(values.kills), postgresKills: Number(values['postgres-kills']) },
+      ...{ seed, report },
+    }),
 }
+
+const others: Fault[] = [
+  { name: 'mount', run: (scope) => runMountLoss(scope, { report }) },
+  { name: 'freeze', run: (scope) => runFreeze(scope, { seed, report }) },
+  { name: 'dark', missing: whatDarkMisses, run: (scope) => runDark(scope, { seed, report }) },
+  {
+    name: 'balancer',
+    missing: () => (hasProgram('haproxy', '-v') ? null : 'it needs HAProxy: apt-get install haproxy'),
+    run: (scope) => runBalancer(scope, { restarts: Number(values.restarts), seed, report }),
+  },
+]
+
+function whatDarkMisses(): string | null {
+  if (!hasProgram('ip', '-V')) return 'it needs the program ip: apt-get install iproute2'
+  return process.getuid?.() === 0 ? null : 'it makes a network namespace, which needs root'
+}
+
+function hasProgram(name: string, word: string): boolean {
+  return spawnSync(name, [word]).status === 0
+}
+
+/** Whether it was tried, and no bound was violated. What it began has ended by then, whatever happened. */
+async function runFault({ name, missing, run }: Fault): Promise<boolean> {
+  const reason = missing?.() ?? null
+  if (reason !== null) {
+    report(`${name} was not tried: ${reason}`)
+    return false
+  }
+  report(`--- ${name}, seed ${seed}`)
+  const endings: (() => void | Promise<void>)[] = []
+  const endAll = async () => {
+    let hasEnded = true
+    for (const end of endings.reverse().splice(0)) {
+      try {
+        await end()
+      } catch (error) {
+        // The others must end as well: processes, namespaces, folders.
+        report(`at the end of ${name}: ${(error as Error).message}`)
+        hasEnded = false
+      }
+    }
+    return hasEnded
+  }
+  const interrupted = () => void endAll().finally(() => process.exit(130))
+  process.once('SIGINT', interrupted).once('SIGTERM', interrupted)
+  let isKept = false
+  try {
+    const ledger = await run({ after: (end) => void endings.push(end) })
+    report(ledger ? printLedger(ledger) : `${name} was not tried: this user may not mount`)
+    isKept = ledger !== null && ledger.violations.length === 0
+  } catch (error) {
+    report(`${name} broke off: ${(error as Error).stack}`)
+  }
+  process.off('SIGINT', interrupted).off('SIGTERM', interrupted)
+  return (await endAll()) && isKept
+}
+
+const chosen = others.filter(({ name }) => values[name as 'mount' | 'freeze' | 'dark' | 'balancer'])
+let isKept = true
+for (const fault of chosen.length > 0 ? chosen : [kills]) isKept = (await runFault(fault)) && isKept
+process.exitCode = isKept ? 0 : 1

@@ -21,7 +21,7 @@ import { type Scope, until } from './until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 // Another build, an installed package say, can be put before the same judges.
-const ownProgram = process.env['POSTHORN_TEST_PROGRAM'] ?? join(root, 'bin/posthorn')
+export const ownProgram = process.env['POSTHORN_TEST_PROGRAM'] ?? join(root, 'bin/posthorn')
 
 export interface Posthorn {
   /** Base URLs without a trailing slash, and where SMTP listens; they change with every start. */

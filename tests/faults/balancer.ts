@@ -1,0 +1,193 @@
+// Restarts of two nodes by turns under load, behind HAProxy that follows `/readyz`: clients of the balancer see none of them.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { Api } from '../support/api.ts'
+import { ownAddress } from '../support/own-address.ts'
+import { freePort } from '../support/pebble.ts'
+import type { Posthorn } from '../support/service.ts'
+import { type Scope, until } from '../support/until.ts'
+import { type Cluster, startCluster } from './cluster.ts'
+import { listDelays, longestMs, Observer } from './delays.ts'
+import { type Ledger, reconcile } from './ledger.ts'
+import { type Load, seeded, startLoad } from './load.ts'
+import { settle } from './settle.ts'
+
+interface Options {
+  restarts: number
+  seed: number
+  report: (line: string) => void
+}
+
+/** HAProxy has two checks of 500 ms to see it. */
+const drainDelay = '2s'
+/** How many mails and sends are answered between two restarts. */
+const answersEach = 60
+
+interface Balancer {
+  http: string
+  smtp: { host: string; port: number }
+  /** One row for each server of each listener, as its statistics have them. */
+  servers(): Promise<Record<string, string>[]>
+}
+
+export async function runBalancer(scope: Scope, { restarts, seed, report }: Options): Promise<Ledger> {
+  const [first, second] = [{ env: await ownListeners() }, { env: await ownListeners() }]
+  const cluster = await startCluster(scope, { first, second })
+  const { nodes, secret, inboxes, sink } = cluster
+  const balancer = await startHaproxy(scope, nodes)
+  const api = new Api(() => balancer.http, secret)
+  const random = seeded(seed)
+  const load = startLoad({ name: 'balanced', api, smtp: () => balancer.smtp, inboxes, random })
+  const observer = new Observer(api, inboxes)
+  scope.after(async () => void (await Promise.all([load.stop(), observer.stop()])))
+  const statuses: (number | null)[] = []
+  for (let number = 1; number <= restarts; number++) {
+    await untilUpAndWorking(balancer, load)
+    const node = nodes[number % 2]!
+    statuses.push(await node.stop())
+    await node.start()
+    report(`restart ${number}: ${load.answeredMs.size} answered, ${load.refusals.length} not`)
+  }
+  await untilUpAndWorking(balancer, load)
+  await load.stop()
+  const { sends, arrivals } = load
+  const found = await settle({ api, inboxes, sink, sends, arrivals })
+  const delays = () => listDelays(load, sink.copies, observer)
+  await until('all to be seen', () => delays().every(({ arrivedMs }) => arrivedMs !== null)).catch(() => {})
+  await observer.stop()
+  const ownDomain = inboxes[0]!.address.split('@')[1]!
+  const ledger = reconcile({ sends, arrivals, kills: [], found }, ownDomain)
+  const seen = judgeBalancer(await balancer.servers())
+  const judged = judgeClients(load, observer)
+  return {
+    figures: [
+      ['restarts', statuses.length],
+      // Behind the counts of kills, of which there are none.
+      ...ledger.figures.slice(3),
+      ...judged.figures,
+      ...seen.figures,
+      ['slowest 202 or 250, ms', load.slowestMs],
+      ['longest delay from 202 or 250 to the recipient, ms', longestMs(delays())],
+    ],
+    violations: [
+      ...[...ledger.violations, ...judged.violations, ...seen.violations],
+      ...statuses.flatMap((status) => (status === 0 ? [] : [`SIGTERM gave exit status ${status}`])),
+    ],
+  }
+}
+
+/** The same after each start, for the balancer knows a node by them. */
+async function ownListeners(): Promise<Record<string, string>> {
+  return {
+    ...{ POSTHORN_HTTP: await ownAddress(), POSTHORN_SMTP: await ownAddress() },
+    ...{ POSTHORN_OPERATOR: await ownAddress(), POSTHORN_DRAIN_DELAY: drainDelay },
+  }
+}
+
+async function untilUpAndWorking(balancer: Balancer, { answeredMs }: Load): Promise<void> {
+  const areUp = async () => (await balancer.servers()).every(({ status }) => status === 'UP')
+  await until('both nodes to be up for the balancer', areUp, { timeoutMs: 60_000, everyMs: 100 })
+  const before = answeredMs.size
+  await until('more answers', () => answeredMs.size >= before + answersEach, { timeoutMs: 60_000 })
+}
+
+/** Every request has to be answered; a mail may be told to come again, but not by silence. */
+function judgeClients({ refusals, surprises }: Load, { failures }: Observer): Ledger {
+  const toldLater = refusals.filter((words) => /: refused at \w+ 4/.test(words))
+  const unanswered = refusals.filter((words) => !toldLater.includes(words))
+  return {
+    figures: [
+      ['requests and SMTP conversations without an answer, or 5xx', unanswered.length + surprises.length],
+      ['requests that wait for mail, without an answer', failures.length],
+      ['mails told to come again (4xx)', toldLater.length],
+    ],
+    violations: [...unanswered, ...surprises, ...failures],
+  }
+}
+
+/** What HAProxy saw of nodes that it held to be ready. It tries nothing twice (`retries 0`), so it hides nothing. */
+function judgeBalancer(servers: Record<string, string>[]): Ledger {
+  const sum = (name: string) => servers.reduce((total, server) => total + Number(server[name] ?? 0), 0)
+  const faults: [string, number][] = [
+    ['connections refused by a node that said ready', sum('econ')],
+    ['answers that a node broke off', sum('eresp')],
+    ['answers 5xx', sum('hrsp_5xx')],
+  ]
+  const violations = faults.flatMap(([name, count]) => (count > 0 ? [`${name}: ${count}`] : []))
+  return { figures: [['times that HAProxy saw a node go', sum('chkdown')], ...faults], violations }
+}
+
+async function startHaproxy(scope: Scope, nodes: Cluster['nodes']): Promise<Balancer> {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-haproxy-'))
+  const [http, smtp, socket] = [await freePort(), await freePort(), join(folder, 'socket')]
+  writeFileSync(join(folder, 'haproxy.cfg'), configuration(nodes, { http, smtp, socket }))
+  const child = spawn('haproxy', ['-db', '-f', join(folder, 'haproxy.cfg')], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const said = text(child.stderr!)
+  scope.after(async () => {
+    await end(child)
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const servers = async () => parseStatistics(await ask(socket, 'show stat\n'))
+  await until('HAProxy to answer', async () => {
+    if (child.exitCode !== null) throw new Error(`haproxy: ${await said}`)
+    return await servers().catch(() => null)
+  })
+  return { http: `http://127.0.0.1:${http}`, smtp: { host: '127.0.0.1', port: smtp }, servers }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}
+
+function configuration(
+  nodes: readonly Posthorn[],
+  { http, smtp, socket }: { http: number; smtp: number; socket: string },
+): string {
+  const servers = (address: (node: Posthorn) => string) =>
+    nodes.map((node, n) => `  server node${n + 1} ${address(node)} check port ${new URL(node.operator).port}`)
+  return `global
+  stats socket ${socket} mode 600
+defaults
+  timeout connect 5s
+  timeout client 2m
+  timeout server 2m
+  timeout check 5s
+  retries 0
+  option httpchk GET /readyz
+  http-check expect status 200
+  default-server inter 500ms fall 2 rise 2
+listen api
+  mode http
+  option forwardfor
+  bind 127.0.0.1:${http}
+${servers((node) => new URL(node.http).host).join('\n')}
+listen mail
+  mode tcp
+  bind 127.0.0.1:${smtp}
+${servers(({ smtp: { host, port } }) => `${host}:${port}`).join('\n')}
+`
+}
+
+/** What HAProxy answers to a command at its socket. */
+async function ask(socket: string, command: string): Promise<string> {
+  const connection = connect(socket)
+  await once(connection, 'connect')
+  connection.write(command)
+  return await text(connection)
+}
+
+function parseStatistics(answer: string): Record<string, string>[] {
+  const [head = '', ...lines] = answer.replace(/^# /, '').trim().split('\n')
+  const names = head.split(',')
+  const rows = lines.map((line) => Object.fromEntries(line.split(',').map((value, n) => [names[n]!, value])))
+  return rows.filter(({ svname = '' }) => svname.startsWith('node'))
+}
