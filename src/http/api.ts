@@ -23,7 +23,7 @@ import type { Post } from '../flow/people/post.ts'
 import type { Sessions, SignedIn } from '../flow/people/sessions.ts'
 import type { Acceptance } from '../flow/sending/accept-send.ts'
 import type { Validation } from '../flow/validate.ts'
-import type { Db } from '../postgres/db.ts'
+import type { Db, Queryable } from '../postgres/db.ts'
 import type { Limits } from '../store/organizations.ts'
 import type { Holding } from './body/byte-budget.ts'
 import type { LargeBody } from './body/large-bodies.ts'
@@ -124,6 +124,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the body is read, on every operation of the API. */
     caller: Caller
+    /** What it reads with; set on every operation of an organization. */
+    db: Queryable
     /** Who is signed in; set on every operation of the dashboard's own that needs it. */
     signedIn: SignedIn
     /** When its key began to be looked at, on the monotonic clock. */

@@ -8,15 +8,17 @@ import type { Admission, KeyRing, RequestRate } from '../flow/accounts/authentic
 import { memberScopes } from '../flow/accounts/member-keys.ts'
 import { type Caller, hasScope, type Scope } from '../flow/caller.ts'
 import { admissionMs } from '../flow/known-everywhere.ts'
+import type { Db } from '../postgres/db.ts'
 import { answerInTime, unavailable } from './answer-in-time.ts'
 import type { Api, Authenticate } from './api.ts'
+import { readerFor } from './reader.ts'
 
 /** How long a caller's key is looked up at most. */
 const callerMs = 10_000
 /** How long an operation may take: looking a domain's records up takes ten seconds. */
 const answerMs = 15_000
 
-type Deps = { clock: Clock; authenticate: Authenticate; requestRate: RequestRate }
+type Deps = { db: Db; clock: Clock; authenticate: Authenticate; requestRate: RequestRate }
 
 /**
  * Puts every route that is added after it behind a caller: a request is let in before its body is read, or refused with
@@ -46,6 +48,7 @@ function admit(deps: Deps, scopes: readonly Scope[]) {
     const { caller, admission } = await within(callerMs, enter(deps, request), unavailable)
     countRequest(reply, admission)
     request.caller = caller
+    request.db = readerFor(deps, request, reply, caller.organizationId)
     requireActive(caller)
     requireOneOf(scopes, caller)
   }

@@ -190,7 +190,8 @@ export function answerFailures(
         { err: failure, requestId: request.id, method: request.method, path: pathOf(request) },
         'request failed',
       )
-    if (answer.status === 503) outage.fail(failure)
+    // A client that left ended its read.
+    if (answer.status === 503 && !reply.raw.destroyed) outage.fail(failure)
     return sendError(reply, answer)
   })
 }

@@ -1,6 +1,7 @@
 // The connection to PostgreSQL: prepared statements, transactions, and faults sorted by what can be done about them.
 import pg from 'pg'
 import { meters } from '../base/meters.ts'
+import { Reads, readTimeoutMs, tookTooLong } from './reads.ts'
 
 /** Counts and sequence numbers stay below 2^53, so bigint columns are read as numbers. */
 const readTypes = { getTypeParser: readType as typeof pg.types.getTypeParser }
@@ -90,9 +91,17 @@ const unlimited = `set statement_timeout = 0; set idle_in_transaction_session_ti
   set enable_hashjoin = on; set enable_mergejoin = on; set client_encoding = 'UTF8'; set bytea_output = 'hex';
   set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 1; set timezone = 'UTC'`
 
+interface Session {
+  /** Of the server's process, which a pooler in between gives another number. */
+  pid: number
+  statementTimeoutMs: number
+}
+
 /** A pool of connections to one database. */
 export class Db implements Queryable {
   readonly #pool: pg.Pool
+  readonly #sessions = new WeakMap<pg.ClientBase, Session>()
+  readonly #reads: Reads
   readonly writer = { query: (text, values) => this.query(text, values) } as Writer
 
   constructor({ connection, maxConnections = 16 }: DbOptions) {
@@ -104,13 +113,14 @@ export class Db implements Queryable {
       keepAlive: true,
       keepAliveInitialDelayMillis: 5_000,
       application_name: 'posthorn',
-      onConnect: setUpSession,
+      onConnect: async (client) => void this.#sessions.set(client, await setUpSession(client)),
     })
     // An idle connection that breaks is replaced at the next query, which meets the fault if it lasts.
     this.#pool.on('error', () => {})
     // One that breaks within a transaction tells of it once or twice, and the next statement meets the fault; without a
     // listener the first telling would end the service.
     this.#pool.on('connect', (client) => client.on('error', () => {}))
+    this.#reads = new Reads(maxConnections)
   }
 
   /** Connections, and queries that wait for one. */
@@ -120,14 +130,81 @@ export class Db implements Queryable {
   }
 
   async query<Row = Record<string, unknown>>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
-    const startedMs = performance.now()
+    return await this.#query<Row>(statementTimeoutMs, text, values)
+  }
+
+  /**
+   * The database for reads of one organization, which wait for its share of the connections. A statement ends after 5 s, or
+   * once `signal` aborts, and throws `unavailable` then.
+   */
+  read(organizationId: string, signal?: AbortSignal): Queryable {
+    return {
+      query: (text, values = []) =>
+        this.#reads.run(organizationId, signal, () => this.#readOnce(text, values, signal)),
+    }
+  }
+
+  async #readOnce<Row>(
+    text: string,
+    values: readonly unknown[],
+    signal: AbortSignal | undefined,
+  ): Promise<Row[]> {
     try {
-      const { rows } = await this.#pool.query(statement(text, values))
-      return rows as Row[]
+      return await this.#query<Row>(readTimeoutMs, text, values, signal)
+    } catch (error) {
+      throw error instanceof DbFault && error.sqlState === statementEnded ? tookTooLong() : error
+    }
+  }
+
+  async #query<Row>(
+    timeoutMs: number,
+    text: string,
+    values: readonly unknown[],
+    signal?: AbortSignal,
+  ): Promise<Row[]> {
+    const startedMs = performance.now()
+    const client = await this.#connect(timeoutMs)
+    if (signal?.aborted) {
+      client.release()
+      throw tookTooLong()
+    }
+    let isBroken = true
+    const cancelled = cancelOn(signal, () => this.#cancel(client))
+    try {
+      const rows = await clientQuery<Row>(client, text, values)
+      isBroken = false
+      return rows
+    } finally {
+      // A cancel that comes late must not end the next statement of the connection.
+      const wasCancelled = await cancelled()
+      client.release(isBroken || wasCancelled)
+      meters.querySeconds.observe((performance.now() - startedMs) / 1000)
+    }
+  }
+
+  /** Ends the statement that the connection has under way; its timeout does so if the server cannot be asked. */
+  async #cancel(client: pg.PoolClient): Promise<void> {
+    const { pid } = this.#sessions.get(client)!
+    await this.query('select pg_cancel_backend($1)', [pid]).catch(() => {})
+  }
+
+  /** A connection whose statements end after `timeoutMs`. */
+  async #connect(timeoutMs: number): Promise<pg.PoolClient> {
+    try {
+      // It throws at once where a file that the URL names is missing.
+      const client = await this.#pool.connect()
+      const session = this.#sessions.get(client)!
+      if (session.statementTimeoutMs !== timeoutMs) {
+        const text = `set statement_timeout = ${timeoutMs}`
+        await client.query({ text, query_timeout: firstAnswerMs } as pg.QueryConfig).catch((error) => {
+          client.release(true)
+          throw error
+        })
+        session.statementTimeoutMs = timeoutMs
+      }
+      return client
     } catch (error) {
       throw new DbFault(error as Error)
-    } finally {
-      meters.querySeconds.observe((performance.now() - startedMs) / 1000)
     }
   }
 
@@ -178,12 +255,7 @@ export class Db implements Queryable {
 
   /** A connection of one's own, for session locks; the caller ends it. */
   async dedicated(): Promise<pg.PoolClient> {
-    try {
-      // It throws at once where a file that the URL names is missing.
-      return await this.#pool.connect()
-    } catch (error) {
-      throw new DbFault(error as Error)
-    }
+    return await this.#connect(statementTimeoutMs)
   }
 
   async close(): Promise<void> {
@@ -192,6 +264,20 @@ export class Db implements Queryable {
 }
 
 const firstAnswerMs = 5_000
+/** SQLSTATE `query_canceled`: by the statement timeout, or by `pg_cancel_backend`. */
+const statementEnded = '57014'
+
+/** Calls `cancel` once `signal` aborts. The function returned stops that, and resolves to whether it was called, when it is done. */
+function cancelOn(signal: AbortSignal | undefined, cancel: () => Promise<void>): () => Promise<boolean> {
+  let cancelling: Promise<void> | null = null
+  const abort = () => void (cancelling ??= cancel())
+  signal?.addEventListener('abort', abort)
+  return async () => {
+    signal?.removeEventListener('abort', abort)
+    await cancelling
+    return cancelling !== null
+  }
+}
 
 /**
  * What was acknowledged is on the server's disk, whatever its configuration, its role or its database says. Where it asks
@@ -200,10 +286,11 @@ const firstAnswerMs = 5_000
 const commitDurably = `set_config('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local')
     then 'on' else current_setting('synchronous_commit') end, false)`
 
-async function setUpSession(client: pg.ClientBase): Promise<void> {
-  const text = `select ${commitDurably}, (select count(set_config(s.key, s.value, false)) from jsonb_each_text($1) s)`
+async function setUpSession(client: pg.ClientBase): Promise<Session> {
+  const text = `select pg_backend_pid() as pid, ${commitDurably}, (select count(set_config(s.key, s.value, false)) from jsonb_each_text($1) s)`
   const asked = { text, values: [JSON.stringify(sessionSettings)], query_timeout: firstAnswerMs }
-  await client.query(asked as pg.QueryConfig)
+  const { rows } = await client.query<{ pid: number }>(asked as pg.QueryConfig)
+  return { pid: rows[0]!.pid, statementTimeoutMs }
 }
 
 /** Whether a transaction that begins now may write nothing: PostgreSQL says `on` for every one on a standby. */

@@ -1,4 +1,4 @@
-// HEAD and OPTIONS of every resource, for both HTTP listeners.
+// Methods, for both HTTP listeners: HEAD and OPTIONS of every resource, and which methods change something.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
@@ -38,4 +38,9 @@ export function answerHeadAndOptions<Types extends FastifyTypeProvider>(server: 
     answer.destroy()
     done(null, Readable.from([]))
   })
+}
+
+// RFC 9110 9.2.1: these are safe.
+export function isChange({ method }: { method: string }): boolean {
+  return method !== 'GET' && method !== 'HEAD'
 }

@@ -79,6 +79,19 @@ test('fences: a row file writes with a Tx or a Writer, never with something to r
   assert.deepEqual(wrong, [])
 })
 
+test('fences: an operation that reads for an organization takes the connections of its share', () => {
+  const wrong = readProduct()
+    .filter(({ path }) => /^src\/http\/(?:app\/)?routes\//.test(path))
+    .flatMap(({ path, text }) =>
+      text
+        .split(/^(?=(?:export )?(?:async )?function )/m)
+        .filter((part) => /\bapi\.get\(/.test(part) && !/session: '(?:none|person)'/.test(part))
+        .filter((part) => /\bdeps\.db\b|\{[^}]*\bdb\b[^}]*\}: (?:Pick<)?(?:HttpDeps|AppDeps)\b/.test(part))
+        .map((part) => `${path} ${/function (\w+)/.exec(part)?.[1]}`),
+    )
+  assert.deepEqual(wrong, [], 'GET reads with `db` of the request')
+})
+
 /** What they delete has never been in a commit, so that no snapshot names it. */
 const uncommitted = [
   'src/flow/sending/accept-send.ts',

@@ -7,10 +7,12 @@ import { falsifyingAttacks } from './falsifying.ts'
 import { floodingAttacks } from './flooding.ts'
 import { operatingAttacks } from './operating.ts'
 import { readingAttacks } from './reading.ts'
+import { searchingAttacks } from './searching.ts'
 
 const all = [
   ...deliveryAttacks,
   ...readingAttacks,
+  ...searchingAttacks,
   ...floodingAttacks,
   ...falsifyingAttacks,
   ...operatingAttacks,

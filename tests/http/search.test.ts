@@ -6,6 +6,9 @@ import { makeSearchable } from '../../src/flow/mailbox/make-searchable.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { indexAll } from '../support/indexed.ts'
+import { fillSearched } from '../support/searched-mail.ts'
+import { until } from '../support/until.ts'
+import { Visitor } from './app/visitor.ts'
 import { setStage } from './stage.ts'
 
 const stage = await setStage({ after })
@@ -232,4 +235,117 @@ test('search: the answer says whether all is searched; a key that may only read 
   await index()
   const { body, headers } = await reader.call<Page>(`${path}?q=here`)
   assert.deepEqual([body.messages.length, headers.get('search-complete')], [1, '?1'])
+})
+
+test('search: with a direction or a sender it ends after 5,000 messages that have the words, says so, and goes on by its cursor', async () => {
+  const { api } = await stage.createCaller()
+  const inbox = await api.createInbox()
+  await fillSearched(stage.db, inbox.id, { count: 12_000, sent: 3 })
+  const ask = async (query: string, cursor: string | null) => {
+    const more = cursor === null ? '' : `&cursor=${cursor}`
+    const path = `/v1/inboxes/${inbox.id}/messages?${query}${more}`
+    const { status, body, headers } = await api.call<Page>(path)
+    assert.equal(status, 200)
+    return { ...body, complete: headers.get('search-complete') }
+  }
+  for (const filter of ['direction=outbound', 'from=nobody@far.test']) {
+    const pages = [await ask(`q=alpha&${filter}`, null)]
+    for (
+      let cursor = pages[0]!.nextCursor;
+      cursor !== null && pages.length < 5;
+      cursor = pages.at(-1)!.nextCursor
+    )
+      pages.push(await ask(`q=alpha&${filter}`, cursor))
+    const found = filter.startsWith('direction') ? 3 : 0
+    assert.deepEqual(
+      pages.map(({ messages, complete }) => [messages.length, complete]),
+      [
+        [0, '?0'],
+        [0, '?0'],
+        [found, '?1'],
+      ],
+      filter,
+    )
+  }
+  const inbound = await ask('q=alpha&direction=inbound&limit=2', null)
+  assert.deepEqual([inbound.messages.length, inbound.complete], [2, '?1'])
+  assert.equal((await ask('q=w1x*', null)).complete, '?1')
+})
+
+describe('slow reads of one organization', async () => {
+  const { api, secret } = await stage.createCaller()
+  const inbox = await api.createInbox()
+  const path = `/v1/inboxes/${inbox.id}/messages?q=slow`
+  const ask = (signal: AbortSignal | null = null) =>
+    fetch(`${stage.base}${path}`, { headers: { 'x-api-key': secret }, signal })
+  const signature = 'search_messages(text, text, text, text, text, text, integer, integer)'
+  let definition = ''
+
+  before(async () => {
+    const text = await stage.db.query<{ text: string }>(
+      'select pg_get_functiondef($1::regprocedure) as text',
+      [signature],
+    )
+    definition = text[0]!.text
+    // It takes a minute on any machine, and no processor.
+    await stage.db.query(`create or replace function search_messages(inbox text, query text, only_direction text,
+      only_sender text, since text, until text, wanted integer, most integer)
+      returns table (message_id text, is_found boolean) language plpgsql volatile as
+      'begin perform pg_sleep(60); end'`)
+  })
+  after(() => stage.db.query(definition))
+
+  const countSlow = async () => {
+    const rows = await stage.db.query(
+      `select from pg_stat_activity where datname = current_database() and state = 'active'
+        and wait_event = 'PgSleep'`,
+    )
+    return rows.length
+  }
+
+  test('hostile 23: a read that takes 5 s is answered 503, and its statement has ended', async () => {
+    const answer = await ask()
+    assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '5'])
+    assert.match(await answer.text(), /"unavailable".*more than 5 s/)
+    assert.equal(await countSlow(), 0)
+  })
+
+  test('hostile 23: a client that leaves takes the statement of its read along', async () => {
+    const leaving = new AbortController()
+    const asked = ask(leaving.signal).catch(() => null)
+    await until('the read to be under way', async () => (await countSlow()) === 1)
+    leaving.abort()
+    const fromMs = performance.now()
+    await until('its statement to end', async () => (await countSlow()) === 0)
+    await asked
+    // Its timeout would have ended it after 5 s.
+    assert.ok(performance.now() - fromMs < 3_500)
+  })
+
+  test('hostile 22: 40 at once hold a quarter of the connections, and sends, mail and sign-ins of others do not wait for them', async () => {
+    const { api: neighbour } = await stage.createCaller()
+    const their = await neighbour.createInbox()
+    const visitor = new Visitor(stage)
+    const { person } = await visitor.signUp('neighbour@far.test')
+    const leaving = new AbortController()
+    let answered = 0
+    const asked = Array.from({ length: 40 }, () =>
+      ask(leaving.signal).then(
+        () => void answered++,
+        () => {},
+      ),
+    )
+    await until('the reads to be under way', async () => (await countSlow()) === 4)
+    await send(neighbour, their, { subject: 'Not behind them' })
+    await stage.receive(their.address, 'From: someone@far.test\nSubject: Nor this\n\nHello.\n')
+    await new Visitor(stage).signIn(person.email)
+    const { messages } = await neighbour.want<Page>(`/v1/inboxes/${their.id}/messages`)
+    assert.equal(messages.length, 2)
+    const [slow, busy] = [await countSlow(), answered]
+    leaving.abort()
+    await Promise.all(asked)
+    // All of this came before the first of them was answered.
+    assert.deepEqual([slow, busy], [4, 0])
+    await until('their statements to end', async () => (await countSlow()) === 0)
+  })
 })

@@ -37,8 +37,14 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
   if (query.isPending) return <SkeletonRows count={8} />
   if (query.error && rows.length === 0)
     return <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
-  if (rows.length === 0) return empty
+  // A page may be empty and lead on, as those of a long search.
+  if (rows.length === 0) return query.hasNextPage ? <NextPage query={query} /> : empty
   return <Rows {...props} />
+}
+
+function NextPage({ query }: Pick<VirtualListProps<unknown>, 'query'>) {
+  useFetchAhead(query, 0, 0)
+  return <SkeletonRows count={8} />
 }
 
 function Rows<Row>({ label, query, rows, keyOf, rowPx, children, className }: VirtualListProps<Row>) {

@@ -47,7 +47,7 @@ export const mail = {
   found: 'Found messages',
   foundNothing: 'Nothing is found',
   foundNothingWhat: 'Mail can be found a moment after it has come. Try fewer words, or clear the filters.',
-  foundIncomplete: 'Older mail is still being made searchable: there may be more than what stands here.',
+  foundIncomplete: 'Not all mail has been searched yet. Older messages may be missing.',
   emptyInbox: 'Nothing has come yet',
   emptyInboxWhat: 'Mail to this address appears here within a second.',
   mailYourself: 'Send yourself a mail',

@@ -1,13 +1,13 @@
 // Shows customers' domains: one, a page of them, and one's records as a zone fragment.
 import { ServiceError } from '../../base/errors.ts'
 import { writeZone } from '../../dns/domain-records.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Queryable } from '../../postgres/db.ts'
 import { listDomainKeys } from '../../store/dkim-keys.ts'
 import { type DomainRow, findDomain, listDomains } from '../../store/domains.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import { type DomainView, recordsOf, type ViewDeps, viewDomains, viewOneDomain } from './domain-view.ts'
 
-type Deps = ViewDeps & { db: Db }
+type Deps = ViewDeps & { db: Queryable }
 
 export async function readDomain(deps: Deps, caller: Caller, id: string): Promise<DomainView> {
   return await viewOneDomain(deps.db, deps, await requireDomain(deps, caller, id))
@@ -31,7 +31,7 @@ export async function readZone(deps: Deps, caller: Caller, id: string): Promise<
   return writeZone({ name: row.name, mailHost: deps.mailHost }, records)
 }
 
-async function requireDomain({ db }: { db: Db }, caller: Caller, id: string): Promise<DomainRow> {
+async function requireDomain({ db }: { db: Queryable }, caller: Caller, id: string): Promise<DomainRow> {
   const row = await findDomain(db, caller.organizationId, id)
   if (!row) throw new ServiceError('not_found', 'There is no such domain.')
   requireWholeOrganization(caller)

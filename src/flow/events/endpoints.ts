@@ -5,7 +5,7 @@ import { counted } from '../../base/counted.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newId, newUuid } from '../../base/ids.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
-import type { Db, Tx } from '../../postgres/db.ts'
+import type { Db, Queryable, Tx } from '../../postgres/db.ts'
 import { lockOrganization } from '../../store/organizations.ts'
 import { announce } from '../../store/outbox.ts'
 import { replayDelivery, type WebhookDeliveryRow } from '../../store/webhook-deliveries.ts'
@@ -87,7 +87,7 @@ function requireUrl(guard: GuardDeps['guard'], url: string): void {
   if (refusal) throw new ServiceError('invalid_request', `/url ${refusal}`)
 }
 
-export async function readWebhook(db: Db, caller: Caller, id: string): Promise<WebhookRow> {
+export async function readWebhook(db: Queryable, caller: Caller, id: string): Promise<WebhookRow> {
   const webhook = await findWebhook(db, caller.organizationId, id)
   if (!webhook) throw new ServiceError('not_found', 'There is no such webhook.')
   requireWholeOrganization(caller)

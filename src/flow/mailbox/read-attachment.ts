@@ -5,14 +5,14 @@ import { ServiceError } from '../../base/errors.ts'
 import { attachmentIdOf } from '../../base/ids.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { decodeStream } from '../../mail/read/transfer-stream.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Queryable } from '../../postgres/db.ts'
 import { type AttachmentEntry, findMessage, type MessageRow } from '../../store/messages.ts'
 import { scanStatesOf } from '../../store/scans.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { openStored, streamFrom } from './stored-bytes.ts'
 
 export interface AttachmentDeps {
-  db: Db
+  db: Queryable
   blobs: DiskBlobs
   maxDownloadBytes: number
 }
@@ -26,7 +26,11 @@ export interface OpenAttachment {
 type AttachmentName = { messageId: string; attachmentId: string }
 
 /** The scan states of the message's attachments in their order, if this attachment has no verdict yet; null otherwise. */
-export async function findUnscanned(db: Db, caller: Caller, name: AttachmentName): Promise<string | null> {
+export async function findUnscanned(
+  db: Queryable,
+  caller: Caller,
+  name: AttachmentName,
+): Promise<string | null> {
   const { message, entry } = await requireAttachment(db, caller, name)
   return entry.scanState === 'unscanned' ? scanStatesOf(message.attachments) : null
 }
@@ -52,7 +56,7 @@ export async function readAttachment(
 }
 
 async function requireAttachment(
-  db: Db,
+  db: Queryable,
   caller: Caller,
   { messageId, attachmentId }: AttachmentName,
 ): Promise<{ message: MessageRow; entry: AttachmentEntry }> {

@@ -6,11 +6,11 @@ import type { ParsePool } from '../../mail/parse-pool.ts'
 import type { ReadMail } from '../../mail/parse-worker.ts'
 import { readHead } from '../../mail/read/parse.ts'
 import type { SafeHtml } from '../../mail/read/safe-html.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Queryable } from '../../postgres/db.ts'
 import { type CapturedRow, findCaptured, listCaptured } from '../../store/captured.ts'
 import { openRaw, openStored } from './stored-bytes.ts'
 
-type Deps = { db: Db; blobs: DiskBlobs }
+type Deps = { db: Queryable; blobs: DiskBlobs }
 
 /** How much of a mail is looked at for its subject. */
 const startBytes = 8_192

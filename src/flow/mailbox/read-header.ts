@@ -5,7 +5,7 @@ import { setImmediate as yieldLoop } from 'node:timers/promises'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { maxBlockBytes } from '../../mail/read/header-scan.ts'
 import { type FieldSpan, findFields, type RawField, readField } from '../../mail/read/raw-fields.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Queryable } from '../../postgres/db.ts'
 import { LongText } from '../../store/long-text.ts'
 import type { Caller } from '../caller.ts'
 import { openReceived } from './read-mailbox.ts'
@@ -26,7 +26,7 @@ export interface ReceivedHeader {
 const maxAtOnceBytes = 64 * 1024
 
 export async function readHeader(
-  deps: { db: Db; blobs: DiskBlobs },
+  deps: { db: Queryable; blobs: DiskBlobs },
   caller: Caller,
   messageId: string,
 ): Promise<ReceivedHeader> {

@@ -5,7 +5,7 @@ import { ServiceError } from '../../base/errors.ts'
 import type { InboxId } from '../../base/ids.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { readQuery } from '../../mail/read/words.ts'
-import type { Db, Queryable } from '../../postgres/db.ts'
+import type { Queryable } from '../../postgres/db.ts'
 import { findInbox, type InboxRow } from '../../store/inboxes.ts'
 import { listFollowing, type MessagePage, type PageSize } from '../../store/message-pages.ts'
 import { findMessage, findSeq, findThread, type MessageRow, type ThreadRow } from '../../store/messages.ts'
@@ -16,7 +16,7 @@ import { traceHeader } from './trace-fields.ts'
 
 const tombstoneMs = 30 * 86_400_000
 
-export async function readInbox(db: Db, caller: Caller, id: string): Promise<InboxRow> {
+export async function readInbox(db: Queryable, caller: Caller, id: string): Promise<InboxRow> {
   const inbox = await findInbox(db, caller.organizationId, id)
   if (inbox?.status !== 'active') throw new ServiceError('not_found', 'There is no such inbox.')
   requireInbox(caller, inbox.id)
@@ -31,14 +31,14 @@ export function readWords(query: string): string {
   return writeQuery(phrases)
 }
 
-export async function readThread(db: Db, caller: Caller, id: string): Promise<ThreadRow> {
+export async function readThread(db: Queryable, caller: Caller, id: string): Promise<ThreadRow> {
   const thread = await findThread(db, caller.organizationId, id)
   if (!thread) throw new ServiceError('not_found', 'There is no such thread.')
   requireInbox(caller, thread.inboxId)
   return thread
 }
 
-export async function readMessage(db: Db, caller: Caller, id: string): Promise<MessageRow> {
+export async function readMessage(db: Queryable, caller: Caller, id: string): Promise<MessageRow> {
   const message = await findMessage(db, caller.organizationId, id)
   if (!message) throw new ServiceError('not_found', 'There is no such message.')
   requireInbox(caller, message.inboxId)
@@ -61,7 +61,7 @@ export async function findPosition(db: Queryable, inboxId: InboxId, after: strin
 
 /** The inbox's messages behind a position in the order of filing: none is ever put before one that was read. */
 export async function readFollowing(
-  db: Db,
+  db: Queryable,
   caller: Caller,
   {
     inboxId,
@@ -119,7 +119,7 @@ interface Received {
 
 /** Opens the bytes of an inbound message; what was sent has none. */
 export async function openReceived(
-  { db, blobs }: { db: Db; blobs: DiskBlobs },
+  { db, blobs }: { db: Queryable; blobs: DiskBlobs },
   caller: Caller,
   messageId: string,
   maxBytes?: number,
@@ -133,7 +133,7 @@ export async function openReceived(
 
 /** An inbound message as it was received, below its trace fields. */
 export async function readSource(
-  deps: { db: Db; blobs: DiskBlobs },
+  deps: { db: Queryable; blobs: DiskBlobs },
   caller: Caller,
   messageId: string,
 ): Promise<{ sizeBytes: number; stream: Readable }> {

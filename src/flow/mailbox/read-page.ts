@@ -3,13 +3,13 @@ import { ServiceError } from '../../base/errors.ts'
 import type { FairLimit } from '../../base/fair-limit.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
 import { maxSafeHtml, type SafeHtml } from '../../mail/read/safe-html.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Queryable } from '../../postgres/db.ts'
 import type { LongText } from '../../store/long-text.ts'
 import type { Caller } from '../caller.ts'
 import { readMessage } from './read-mailbox.ts'
 
 /** Security: nested elements take seconds of a thread; organizations share it. */
-type Deps = { db: Db; parsePool: Pick<ParsePool, 'pageOf'>; htmlLimit: FairLimit }
+type Deps = { db: Queryable; parsePool: Pick<ParsePool, 'pageOf'>; htmlLimit: FairLimit }
 
 /** `not_found` where the message has no HTML. */
 export async function readPage(

@@ -2,11 +2,11 @@
 import { Readable } from 'node:stream'
 import { ServiceError } from '../../base/errors.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Queryable } from '../../postgres/db.ts'
 import { findRaw, type RawRow } from '../../store/raws.ts'
 
 interface StoredDeps {
-  db: Db
+  db: Queryable
   blobs: DiskBlobs
 }
 

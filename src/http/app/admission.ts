@@ -7,15 +7,17 @@ import { within } from '../../base/within.ts'
 import type { Caller } from '../../flow/caller.ts'
 import type { SignedIn } from '../../flow/people/sessions.ts'
 import { pageToken } from '../../flow/people/tokens.ts'
+import { isChange } from '../../web/methods.ts'
 import { answerInTime, unavailable } from '../answer-in-time.ts'
 import type { Admitted, Api, AppDeps, Authenticate } from '../api.ts'
 import { countRequest } from '../caller.ts'
+import { readerFor } from '../reader.ts'
 import { requireOwnOrigin, requirePrivate, sessionToken } from './cookies.ts'
 
 const sessionMs = 10_000
 const answerMs = 15_000
 
-type Deps = Pick<AppDeps, 'sessions' | 'publicUrl' | 'requestRate'>
+type Deps = Pick<AppDeps, 'db' | 'sessions' | 'publicUrl' | 'requestRate'>
 
 /**
  * The operations on an organization that is pending or suspended: its members read it and leave it. Every other operation
@@ -55,7 +57,8 @@ export function requireSessions(api: Api, deps: Deps): void {
     route.onRequest = async (request, reply) => {
       if (session === 'none') return admitAnyone(deps, request)
       request.signedIn = await within(sessionMs, requireSignedIn(deps, request), unavailable)
-      const { caller } = request.signedIn
+      const { caller, organization } = request.signedIn
+      if (organization) request.db = readerFor(deps, request, reply, organization.id)
       if (caller) countRequest(reply, await within(sessionMs, deps.requestRate.admit(caller), unavailable))
       requireRole(session, request.signedIn)
       if (session !== 'person' && !mayBeInactive(request)) requireActive(request.signedIn)
@@ -82,11 +85,6 @@ async function requireSignedIn(deps: Deps, request: FastifyRequest): Promise<Sig
 
 function requireOwnChange({ publicUrl }: Deps, request: FastifyRequest): void {
   if (isChange(request)) requireOwnOrigin(request, publicUrl)
-}
-
-// RFC 9110 9.2.1: these are safe.
-function isChange({ method }: FastifyRequest): boolean {
-  return method !== 'GET' && method !== 'HEAD'
 }
 
 function isPageToken(given: unknown, token: string): boolean {

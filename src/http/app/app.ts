@@ -52,8 +52,8 @@ export function serveApp(
       app.register(async (scope: Api) => {
         addRoutes(scope, bySession(deps))
         mailRoutes(scope, deps)
-        lifeRoutes(scope, deps)
-        suppressionSearchRoutes(scope, deps)
+        lifeRoutes(scope)
+        suppressionSearchRoutes(scope)
         if (deps.showsCaptured) capturedRoutes(scope, deps)
       })
       app.register(async (scope: Api) => addOwnRoutes(scope, deps))
@@ -73,5 +73,5 @@ function addOwnRoutes(api: Api, deps: AppDeps): void {
   invitationRoutes(api, deps)
   const cursors = new Cursors(deps.secretBox)
   keyRoutes(api, deps, cursors)
-  auditRoutes(api, deps, cursors)
+  auditRoutes(api, cursors)
 }

@@ -1,11 +1,11 @@
 // GET /v1/me: what the key may do.
 import { findOrganization } from '../../store/organizations.ts'
-import type { Api, HttpDeps } from '../api.ts'
+import type { Api } from '../api.ts'
 import { presentProfile } from '../present.ts'
 import { Profile } from '../schemas/profile.ts'
 import { Nothing } from '../schemas/scalars.ts'
 
-export function accountRoutes(api: Api, { db }: HttpDeps): void {
+export function accountRoutes(api: Api): void {
   api.get(
     '/v1/me',
     {
@@ -19,7 +19,7 @@ export function accountRoutes(api: Api, { db }: HttpDeps): void {
         response: { 200: Profile.ref },
       },
     },
-    async ({ caller }) => {
+    async ({ caller, db }) => {
       const organization = await findOrganization(db, caller.organizationId)
       return presentProfile(caller, organization!.managedUsed)
     },

@@ -24,7 +24,7 @@ const DownloadQuery = Type.Object(
 )
 
 export function attachmentRoutes(api: Api, deps: HttpDeps): void {
-  const { db, blobs, settings } = deps
+  const { blobs, settings } = deps
   api.get(
     '/v1/messages/:messageId/attachments/:attachmentId',
     {
@@ -56,7 +56,7 @@ export function attachmentRoutes(api: Api, deps: HttpDeps): void {
     },
     async (request, reply) => {
       if (request.query.wait) await untilScanned(deps, request, reply)
-      const reading = { db, blobs, maxDownloadBytes: settings.maxDownloadBytes }
+      const reading = { db: request.db, blobs, maxDownloadBytes: settings.maxDownloadBytes }
       const { filename, sizeBytes, stream } = await readAttachment(reading, request.caller, request.params)
       // A stranger's file must never run as a page of this origin, whatever a browser takes it for.
       reply.headers({
@@ -78,19 +78,19 @@ type DownloadRequest = FastifyRequest<{
 
 /** Returns once the attachment has a verdict, or the time is over. */
 async function untilScanned(
-  deps: Pick<HttpDeps, 'db' | 'clock' | 'authenticate' | 'messageWaits'>,
+  deps: Pick<HttpDeps, 'clock' | 'authenticate' | 'messageWaits'>,
   request: DownloadRequest,
   { raw: response }: FastifyReply,
 ): Promise<void> {
-  const { caller, params, query } = request
-  const scanStates = await findUnscanned(deps.db, caller, params)
+  const { caller, params, query, db } = request
+  const scanStates = await findUnscanned(db, caller, params)
   if (scanStates === null) return
   const fromMs = performance.now()
   const watched = { messageId: params.messageId, scanStates }
   const waiting = { caller, watched, waitMs: query.wait! * 1_000, response }
   await deps.messageWaits.wait(waiting, async () => {
     await readmit(deps, request)
-    return (await findUnscanned(deps.db, request.caller, params)) === null ? true : null
+    return (await findUnscanned(db, request.caller, params)) === null ? true : null
   })
   request.waitedMs = performance.now() - fromMs
 }

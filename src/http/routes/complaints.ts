@@ -2,12 +2,12 @@
 import Type from 'typebox'
 import { requireWholeOrganization } from '../../flow/caller.ts'
 import { listComplaints } from '../../store/complaints.ts'
-import type { Api, HttpDeps } from '../api.ts'
+import type { Api } from '../api.ts'
 import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
 import { presentComplaint } from '../present.ts'
 import { ComplaintList } from '../schemas/suppression.ts'
 
-export function complaintRoutes(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+export function complaintRoutes(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/complaints',
     {
@@ -22,7 +22,7 @@ export function complaintRoutes(api: Api, { db }: HttpDeps, cursors: Cursors): v
         response: { 200: ComplaintList.ref },
       },
     },
-    async ({ caller, query }) => {
+    async ({ caller, query, db }) => {
       const { organizationId } = caller
       const name = { list: 'complaints', organizationId }
       const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {

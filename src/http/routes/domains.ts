@@ -65,7 +65,7 @@ function addRegister(api: Api, { db, clock, secretBox, mtaStsMode, settings }: H
   )
 }
 
-function addList(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps, cursors: Cursors): void {
+function addList(api: Api, { mtaStsMode, settings: { mailHost } }: HttpDeps, cursors: Cursors): void {
   api.get(
     '/v1/domains',
     {
@@ -80,7 +80,7 @@ function addList(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps,
         response: { 200: DomainList.ref },
       },
     },
-    async ({ caller, query }) => {
+    async ({ caller, query, db }) => {
       const name = { list: 'domains', organizationId: caller.organizationId }
       const { page, nextCursor } = await cursors.page(name, query, byId, (before, limit) =>
         readDomainPage({ db, mailHost, mtaStsMode }, caller, before, limit),
@@ -90,7 +90,7 @@ function addList(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps,
   )
 }
 
-function addShow(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps): void {
+function addShow(api: Api, { mtaStsMode, settings: { mailHost } }: HttpDeps): void {
   api.get(
     '/v1/domains/:domainId',
     {
@@ -105,7 +105,7 @@ function addShow(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps)
         response: { 200: Domain.ref },
       },
     },
-    async ({ caller, params }) => await readDomain({ db, mailHost, mtaStsMode }, caller, params.domainId),
+    async ({ caller, params, db }) => await readDomain({ db, mailHost, mtaStsMode }, caller, params.domainId),
   )
 }
 
@@ -157,7 +157,7 @@ function addRotate(api: Api, { db, clock, secretBox, mtaStsMode, settings: { mai
   )
 }
 
-function addZone(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps): void {
+function addZone(api: Api, { mtaStsMode, settings: { mailHost } }: HttpDeps): void {
   const contentType = 'text/plain; charset=utf-8'
   api.get(
     '/v1/domains/:domainId/zone',
@@ -179,7 +179,7 @@ function addZone(api: Api, { db, mtaStsMode, settings: { mailHost } }: HttpDeps)
         querystring: Nothing,
       },
     },
-    async ({ caller, params }, reply) => {
+    async ({ caller, params, db }, reply) => {
       const zone = await readZone({ db, mailHost, mtaStsMode }, caller, params.domainId)
       return reply.header('content-type', contentType).send(zone)
     },

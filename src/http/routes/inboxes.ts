@@ -15,8 +15,8 @@ import { Nothing, patterned, Uuid } from '../schemas/scalars.ts'
 
 export function inboxRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
   addOpen(api, deps)
-  addList(api, deps, cursors)
-  addShow(api, deps)
+  addList(api, cursors)
+  addShow(api)
   addDelete(api, deps)
   addExport(api, deps, cursors)
 }
@@ -85,7 +85,7 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+function addList(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/inboxes',
     {
@@ -100,7 +100,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         response: { 200: InboxList.ref },
       },
     },
-    async ({ caller, query }) => {
+    async ({ caller, query, db }) => {
       const { organizationId, inboxIds } = caller
       const filter = {
         organizationId,
@@ -117,7 +117,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
   )
 }
 
-function addShow(api: Api, { db }: HttpDeps): void {
+function addShow(api: Api): void {
   api.get(
     '/v1/inboxes/:inboxId',
     {
@@ -131,7 +131,7 @@ function addShow(api: Api, { db }: HttpDeps): void {
         response: { 200: Inbox.ref },
       },
     },
-    async ({ caller, params }) => presentInbox(await readInbox(db, caller, params.inboxId)),
+    async ({ caller, params, db }) => presentInbox(await readInbox(db, caller, params.inboxId)),
   )
 }
 
@@ -160,7 +160,7 @@ function addDelete(api: Api, { db, clock }: HttpDeps): void {
   )
 }
 
-function addExport(api: Api, { db, clock }: HttpDeps, cursors: Cursors): void {
+function addExport(api: Api, { clock }: HttpDeps, cursors: Cursors): void {
   api.get(
     '/v1/inboxes/:inboxId/export',
     {
@@ -180,7 +180,7 @@ function addExport(api: Api, { db, clock }: HttpDeps, cursors: Cursors): void {
         response: { 200: InboxExport.ref },
       },
     },
-    async ({ caller, params, query }, reply) => {
+    async ({ caller, params, query, db }, reply) => {
       const name = { list: `export ${params.inboxId}`, organizationId: caller.organizationId }
       const afterSeq = Number(cursors.read(name, query.cursor) ?? 0)
       const size = pageSizeOf(query)

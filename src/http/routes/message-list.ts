@@ -51,7 +51,6 @@ const ListQuery = Type.Object(
 type ListQuery = Static<typeof ListQuery>
 
 export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void {
-  const { db } = deps
   api.get(
     '/v1/inboxes/:inboxId/messages',
     {
@@ -65,7 +64,7 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
         refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found', 'page_too_large'],
         headers: {
           'search-complete':
-            'With `q`: whether every message of the inbox is searched by now, `?1`, or older ones are still being added, `?0` (RFC 8941).',
+            'With `q`: `?1` if every message was searched. `?0` if older ones are still being indexed, or if `direction` or `from` ended the search at 5,000 messages that have the words; `nextCursor` then leads to the older ones (RFC 8941).',
         },
       },
       schema: {
@@ -80,7 +79,7 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
       },
     },
     async (request, reply) => {
-      const { caller, params, query } = request
+      const { caller, params, query, db } = request
       requireAgreeing(query)
       const list = query.after === undefined ? 'messages' : 'messages after'
       const name = { list: `${list} ${params.inboxId}`, organizationId: caller.organizationId }
@@ -91,15 +90,15 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
       const words = query.q === undefined ? null : readWords(query.q)
       const before = cursors.read(name, query.cursor)
       const inbox = await readInbox(db, caller, params.inboxId)
-      // RFC 8941 3.3.6: a boolean is `?1` or `?0`.
-      if (words !== null)
-        reply.header('search-complete', (await deps.inboxSearches.prepare(inbox)) ? '?1' : '?0')
-      const { page, last } = await listMessages(
+      const isIndexed = words === null || (await deps.inboxSearches.prepare(inbox))
+      const { page, last, isCut } = await listMessages(
         db,
         filterOf(inbox.id, query, words),
         before,
         pageSizeOf(query),
       )
+      // RFC 8941 3.3.6: a boolean is `?1` or `?0`.
+      if (words !== null) reply.header('search-complete', isIndexed && !isCut ? '?1' : '?0')
       return answerJson(reply, { messages: presentPage(page), nextCursor: nextOf(name, last?.id) })
     },
   )
@@ -133,7 +132,7 @@ function filterOf(inboxId: InboxId, query: ListQuery, words: string | null) {
   }
 }
 
-type WaitDeps = Pick<HttpDeps, 'db' | 'clock' | 'authenticate' | 'messageWaits'>
+type WaitDeps = Pick<HttpDeps, 'clock' | 'authenticate' | 'messageWaits'>
 type ListRequest = FastifyRequest<{ Params: Static<typeof InboxParams>; Querystring: ListQuery }>
 
 /** The next page behind `after` or, where there is one, behind the cursor; once there is any, or the time is over. */
@@ -143,7 +142,7 @@ async function readAfter(
   { raw: response }: FastifyReply,
   cursor: string | null,
 ): Promise<MessagePage> {
-  const { db, messageWaits } = deps
+  const { db } = request
   const { after = '0', wait = 0, direction = null } = request.query
   const { id: inboxId } = await readInbox(db, request.caller, request.params.inboxId)
   const afterSeq = cursor === null ? await findPosition(db, inboxId, after) : Number(cursor)
@@ -154,7 +153,7 @@ async function readAfter(
   const fromMs = performance.now()
   const watched = { inboxId, afterSeq }
   const waiting = { caller: request.caller, watched, waitMs: wait * 1_000, response }
-  const found = await messageWaits.wait(waiting, async () => {
+  const found = await deps.messageWaits.wait(waiting, async () => {
     await readmit(deps, request)
     const page = await read()
     return isEmpty(page) ? null : page

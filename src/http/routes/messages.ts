@@ -18,7 +18,7 @@ import { idempotencyOf, readAttachments, sendRefusals } from './sending.ts'
 export function messageRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
   addSend(api, deps)
   addMessageList(api, deps, cursors)
-  addShow(api, deps)
+  addShow(api)
   addSource(api, deps)
   addHeader(api, deps)
   addDelete(api, deps)
@@ -57,7 +57,7 @@ function addSend(api: Api, { acceptance }: HttpDeps): void {
   )
 }
 
-function addShow(api: Api, { db }: HttpDeps): void {
+function addShow(api: Api): void {
   api.get(
     '/v1/messages/:messageId',
     {
@@ -75,12 +75,12 @@ function addShow(api: Api, { db }: HttpDeps): void {
         response: { 200: Message.ref },
       },
     },
-    async ({ caller, params }, reply) =>
+    async ({ caller, params, db }, reply) =>
       answerJson(reply, presentMessage(await readMessage(db, caller, params.messageId))),
   )
 }
 
-function addSource(api: Api, { db, blobs }: HttpDeps): void {
+function addSource(api: Api, { blobs }: HttpDeps): void {
   api.get(
     '/v1/messages/:messageId/source',
     {
@@ -105,7 +105,7 @@ function addSource(api: Api, { db, blobs }: HttpDeps): void {
         querystring: Nothing,
       },
     },
-    async ({ caller, params }, reply) => {
+    async ({ caller, params, db }, reply) => {
       const { sizeBytes, stream } = await readSource({ db, blobs }, caller, params.messageId)
       // Stored mail must never run as a page of this origin, whatever a browser takes it for.
       reply.headers({
@@ -120,7 +120,7 @@ function addSource(api: Api, { db, blobs }: HttpDeps): void {
   )
 }
 
-function addHeader(api: Api, { db, blobs }: HttpDeps): void {
+function addHeader(api: Api, { blobs }: HttpDeps): void {
   api.get(
     '/v1/messages/:messageId/headers',
     {
@@ -135,7 +135,7 @@ function addHeader(api: Api, { db, blobs }: HttpDeps): void {
         response: { 200: MessageHeader.ref },
       },
     },
-    async ({ caller, params }, reply) => {
+    async ({ caller, params, db }, reply) => {
       const header = await readHeader({ db, blobs }, caller, params.messageId)
       return answerJson(reply, presentHeader(header), header.heldBytes)
     },

@@ -36,7 +36,7 @@ async function readHours(request: FastifyRequest): Promise<void> {
     query.hours = Number(query.hours)
 }
 
-function addDelivery(api: Api, deps: HttpDeps): void {
+function addDelivery(api: Api, { clock }: HttpDeps): void {
   api.get(
     '/v1/metrics/delivery',
     {
@@ -51,14 +51,16 @@ function addDelivery(api: Api, deps: HttpDeps): void {
         response: { 200: DeliveryMetrics.ref },
       },
     },
-    async ({ caller, query }) => {
+    async ({ caller, query, db }) => {
       requireWholeOrganization(caller)
-      return presentMetrics(await readMetrics(deps, caller.organizationId, query.hours ?? defaultHours))
+      return presentMetrics(
+        await readMetrics({ db, clock }, caller.organizationId, query.hours ?? defaultHours),
+      )
     },
   )
 }
 
-function addTraffic(api: Api, deps: HttpDeps): void {
+function addTraffic(api: Api, { clock }: HttpDeps): void {
   api.get(
     '/v1/domains/:domainId/traffic',
     {
@@ -73,16 +75,16 @@ function addTraffic(api: Api, deps: HttpDeps): void {
         response: { 200: DomainTraffic.ref },
       },
     },
-    async ({ caller, params }) => {
+    async ({ caller, params, db }) => {
       // Order of checks: the resource, then what the key is restricted to.
-      const domain = await findDomain(deps.db, caller.organizationId, params.domainId)
+      const domain = await findDomain(db, caller.organizationId, params.domainId)
       if (!domain) throw new ServiceError('not_found', 'There is no such domain.')
       requireWholeOrganization(caller)
       const { messagesPerMinute, messagesPerDay, recipientsPerDay } = caller.limits
       return {
         domainId: domain.id,
         domain: domain.name,
-        ...(await readTraffic(deps, domain, caller.limits)),
+        ...(await readTraffic({ db, clock }, domain, caller.limits)),
         limits: { messagesPerMinute, messagesPerDay, recipientsPerDay },
       }
     },

@@ -5,7 +5,7 @@ import { firstUuidAt, type InboxId, type SubmissionId } from '../../base/ids.ts'
 import { type Caller, requireInbox, requireWholeOrganization } from '../../flow/caller.ts'
 import { cancelSubmission } from '../../flow/sending/cancel-submission.ts'
 import { sameAddressKey } from '../../mail/address.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Queryable } from '../../postgres/db.ts'
 import { listEvents } from '../../store/events.ts'
 import { submissionStatuses } from '../../store/status.ts'
 import { findSubmission, listSubmissions, type SubmissionRow } from '../../store/submissions.ts'
@@ -17,9 +17,9 @@ import { Email, GivenTime, InboxIdText, Nothing, oneOf } from '../schemas/scalar
 import { cancelledExample, EventList, Submission, SubmissionList } from '../schemas/submission.ts'
 
 export function submissionRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
-  addList(api, deps, cursors)
-  addShow(api, deps)
-  addEvents(api, deps, cursors)
+  addList(api, cursors)
+  addShow(api)
+  addEvents(api, cursors)
   addCancel(api, deps)
 }
 
@@ -35,7 +35,7 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+function addList(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/submissions',
     {
@@ -50,7 +50,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         response: { 200: SubmissionList.ref },
       },
     },
-    async ({ caller, query }) => {
+    async ({ caller, query, db }) => {
       const { organizationId } = caller
       const name = { list: 'submissions', organizationId }
       const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
@@ -76,7 +76,7 @@ function inboxesOf(caller: Caller, inboxId: string | undefined): InboxId[] | nul
   return [inboxId as InboxId]
 }
 
-function addShow(api: Api, { db }: HttpDeps): void {
+function addShow(api: Api): void {
   api.get(
     '/v1/submissions/:submissionId',
     {
@@ -91,12 +91,13 @@ function addShow(api: Api, { db }: HttpDeps): void {
         response: { 200: Submission.ref },
       },
     },
-    async ({ caller, params }) => presentSubmission(await readSubmission(db, caller, params.submissionId)),
+    async ({ caller, params, db }) =>
+      presentSubmission(await readSubmission(db, caller, params.submissionId)),
   )
 }
 
 /** A submission that the caller may see. */
-export async function readSubmission(db: Db, caller: Caller, id: string): Promise<SubmissionRow> {
+export async function readSubmission(db: Queryable, caller: Caller, id: string): Promise<SubmissionRow> {
   const submission = await findSubmission(db, caller.organizationId, id)
   if (!submission) throw new ServiceError('not_found', 'There is no such submission.')
   if (submission.inboxId) requireInbox(caller, submission.inboxId)
@@ -104,7 +105,7 @@ export async function readSubmission(db: Db, caller: Caller, id: string): Promis
   return submission
 }
 
-function addEvents(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+function addEvents(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/submissions/:submissionId/events',
     {
@@ -121,7 +122,7 @@ function addEvents(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         response: { 200: EventList.ref },
       },
     },
-    async ({ caller, params, query }) => {
+    async ({ caller, params, query, db }) => {
       const id = params.submissionId.toLowerCase() as SubmissionId
       const name = { list: `events ${id}`, organizationId: caller.organizationId }
       const { page, nextCursor } = await cursors.page(name, query, keyOf, async (after, limit) => {

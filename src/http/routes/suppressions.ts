@@ -11,7 +11,7 @@ import { Email, Nothing } from '../schemas/scalars.ts'
 import { SuppressedAddress, Suppression, SuppressionList } from '../schemas/suppression.ts'
 
 export function suppressionRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
-  addList(api, deps, cursors)
+  addList(api, cursors)
   addCreate(api, deps)
   addRemove(api, deps)
 }
@@ -27,7 +27,7 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+function addList(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/suppressions',
     {
@@ -42,7 +42,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         response: { 200: SuppressionList.ref },
       },
     },
-    async ({ caller, query }) => {
+    async ({ caller, query, db }) => {
       const { organizationId } = caller
       const name = { list: 'suppressions', organizationId }
       const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {

@@ -16,12 +16,12 @@ import { idempotencyOf, readAttachments, sendRefusals } from './sending.ts'
 const PageQuery = Type.Object(pageQuery, { additionalProperties: false })
 
 export function threadRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
-  addList(api, deps, cursors)
-  addShow(api, deps, cursors)
+  addList(api, cursors)
+  addShow(api, cursors)
   addReply(api, deps)
 }
 
-function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+function addList(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/inboxes/:inboxId/threads',
     {
@@ -37,7 +37,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         response: { 200: ThreadList.ref },
       },
     },
-    async ({ caller, params, query }) => {
+    async ({ caller, params, query, db }) => {
       const name = { list: `threads ${params.inboxId}`, organizationId: caller.organizationId }
       const { page, nextCursor } = await cursors.page(name, query, keyOf, async (before, limit) => {
         const inbox = await readInbox(db, caller, params.inboxId)
@@ -58,7 +58,7 @@ function readKey(key: string | null): { lastMessageAt: Date; id: string } | null
   return { lastMessageAt: new Date(Number(ms)), id }
 }
 
-function addShow(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+function addShow(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/threads/:threadId',
     {
@@ -77,7 +77,7 @@ function addShow(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         response: { 200: Thread.ref },
       },
     },
-    async ({ caller, params, query }, reply) => {
+    async ({ caller, params, query, db }, reply) => {
       const name = { list: `thread ${params.threadId}`, organizationId: caller.organizationId }
       const afterSeq = Number(cursors.read(name, query.cursor) ?? 0)
       const thread = await readThread(db, caller, params.threadId)

@@ -37,13 +37,13 @@ const PageQuery = Type.Object(pageQuery, { additionalProperties: false })
 
 export function webhookRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void {
   addCreate(api, deps)
-  addList(api, deps, cursors)
-  addShow(api, deps)
+  addList(api, cursors)
+  addShow(api)
   addChange(api, deps)
   addRotate(api, deps)
   addTest(api, deps)
   addDelete(api, deps)
-  addDeliveries(api, deps, cursors)
+  addDeliveries(api, cursors)
   addReplay(api, deps)
 }
 
@@ -80,7 +80,7 @@ function addCreate(api: Api, { db, clock, secretBox, addressGuard }: HttpDeps): 
   )
 }
 
-function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+function addList(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/webhooks',
     {
@@ -95,7 +95,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         response: { 200: WebhookList.ref },
       },
     },
-    async ({ caller, query }) => {
+    async ({ caller, query, db }) => {
       const { organizationId } = caller
       const name = { list: 'webhooks', organizationId }
       const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
@@ -107,7 +107,7 @@ function addList(api: Api, { db }: HttpDeps, cursors: Cursors): void {
   )
 }
 
-function addShow(api: Api, { db }: HttpDeps): void {
+function addShow(api: Api): void {
   api.get(
     '/v1/webhooks/:webhookId',
     {
@@ -121,7 +121,7 @@ function addShow(api: Api, { db }: HttpDeps): void {
         response: { 200: Webhook.ref },
       },
     },
-    async ({ caller, params }) => present(await readWebhook(db, caller, params.webhookId)),
+    async ({ caller, params, db }) => present(await readWebhook(db, caller, params.webhookId)),
   )
 }
 
@@ -216,7 +216,7 @@ function addDelete(api: Api, { db, clock }: HttpDeps): void {
   )
 }
 
-function addDeliveries(api: Api, { db }: HttpDeps, cursors: Cursors): void {
+function addDeliveries(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/webhooks/:webhookId/deliveries',
     {
@@ -232,7 +232,7 @@ function addDeliveries(api: Api, { db }: HttpDeps, cursors: Cursors): void {
         response: { 200: WebhookDeliveryList.ref },
       },
     },
-    async ({ caller, params, query }) => {
+    async ({ caller, params, query, db }) => {
       const name = { list: `deliveries ${params.webhookId}`, organizationId: caller.organizationId }
       const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
         const { id } = await readWebhook(db, caller, params.webhookId)

@@ -106,7 +106,7 @@ export class EventStreams {
     if (!parsed) return null
     const { db, clock } = this.#options
     const before = { ...parsed.cursor, item: parsed.cursor.item - 1 }
-    const [event] = await readEventsOf(db, organizationId, before, 1)
+    const [event] = await readEventsOf(db.read(organizationId), organizationId, before, 1)
     const isKnown = event && formatEventId(event.item.id, event.cursor) === lastEventId
     return isKnown && clock.nowMs() - event.announcedAt.getTime() <= keptMs ? parsed.cursor : null
   }
@@ -114,7 +114,7 @@ export class EventStreams {
   /** Says that something may have been missed; it can be resumed from, so that it is said once. */
   async #reset(organizationId: OrganizationId): Promise<Buffer> {
     const { db, clock } = this.#options
-    const newest = await newestEventOf(db, organizationId)
+    const newest = await newestEventOf(db.read(organizationId), organizationId)
     const id = newest && formatEventId(newest.item.id, newest.cursor)
     const event = { type: 'stream.reset', timestamp: clock.now().toISOString(), data: {} }
     return formatEvent(event.type, id, JSON.stringify(event))
@@ -177,8 +177,9 @@ export class EventStreams {
   }
 
   async #write(organizationId: OrganizationId, after: EventCursor): Promise<WrittenEvent[]> {
-    const events = await readEventsOf(this.#options.db, organizationId, after, eventsAtOnce)
-    const written = await writeAnnouncements(this.#options, events)
+    const db = this.#options.db.read(organizationId)
+    const events = await readEventsOf(db, organizationId, after, eventsAtOnce)
+    const written = await writeAnnouncements({ ...this.#options, db }, events)
     return written.map((announcement, index) => {
       const { cursor, item } = events[index]!
       const id = formatEventId(item.id, cursor)

@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { ServiceError } from '../../base/errors.ts'
 import { type DeskSession, readDesk } from '../../flow/people/operator-access.ts'
+import { isChange } from '../../web/methods.ts'
 import type { Desk, DeskDeps } from './deps.ts'
 
 export const cookieName = '__Host-posthorn-desk'
@@ -47,13 +48,12 @@ export function requireOwnOrigin(request: FastifyRequest): void {
 /** Puts every route that is added after it behind the session of a link; a change needs the page's token beside the cookie. */
 export function requireDesk(desk: Desk, deps: Pick<DeskDeps, 'db' | 'clock'>): void {
   desk.addHook('onRequest', async (request) => {
-    const isChange = request.method !== 'GET' && request.method !== 'HEAD'
-    if (isChange) requireOwnOrigin(request)
+    if (isChange(request)) requireOwnOrigin(request)
     const cookie = request.cookies[cookieName]
     const session = cookie === undefined ? null : await readDesk(deps, cookie)
     if (!session)
       throw new ServiceError('session_required', 'Open the desk by a link: posthorn operator link')
-    if (isChange && !isToken(request.headers['x-posthorn-token'], session.csrfToken))
+    if (isChange(request) && !isToken(request.headers['x-posthorn-token'], session.csrfToken))
       throw new ServiceError('wrong_origin')
     request.deskSession = session
   })

@@ -23,7 +23,7 @@ export function Found({ inboxId, filters }: { inboxId: string; filters: Filters 
   const messages = pages
     .flatMap((page) => page.messages)
     .filter(({ id, threadId }) => !hidden.has(id) && !hidden.has(threadId))
-  const isComplete = pages.every((page) => page.isComplete)
+  const isComplete = pages.at(-1)?.isComplete ?? true
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the links in it have the keys
     // biome-ignore lint/a11y/noStaticElementInteractions: it only follows the links in it

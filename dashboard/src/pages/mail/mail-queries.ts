@@ -131,7 +131,7 @@ export const threadQuery = (threadId: string) =>
     getNextPageParam: ({ nextCursor }) => nextCursor,
   })
 
-/** Messages, by their words or by filters. `isComplete`: everything has been searched. */
+/** Messages, by their words or by filters. `isComplete` of the last page: everything has been searched. */
 export const foundQuery = (inboxId: string, filters: Filters) =>
   infiniteQueryOptions({
     queryKey: ['found', inboxId, filters],
@@ -145,8 +145,8 @@ export const foundQuery = (inboxId: string, filters: Filters) =>
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }) => nextCursor,
     refetchInterval: ({ state }) => {
-      const [first] = state.data?.pages ?? []
-      return first && (first.messages.length === 0 || !first.isComplete) ? lookAgainMs : false
+      const [first, last] = [state.data?.pages[0], state.data?.pages.at(-1)]
+      return first?.messages.length === 0 || last?.isComplete === false ? lookAgainMs : false
     },
   })
 

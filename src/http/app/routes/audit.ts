@@ -2,9 +2,9 @@
 import { Readable } from 'node:stream'
 import Type from 'typebox'
 import type { OrganizationId } from '../../../base/ids.ts'
-import type { Db } from '../../../postgres/db.ts'
+import type { Queryable } from '../../../postgres/db.ts'
 import { type AuditEntry, listAuditEntries } from '../../../store/audit.ts'
-import type { Api, AppDeps } from '../../api.ts'
+import type { Api } from '../../api.ts'
 import { byId, type Cursors, pageQuery, readLimit } from '../../lists.ts'
 import { Nothing } from '../../schemas/scalars.ts'
 import { organizationOf } from '../asking.ts'
@@ -14,7 +14,7 @@ import { AuditLog } from '../schemas/organization.ts'
 const tags = ['Audit']
 const chunk = 1_000
 
-export function auditRoutes(api: Api, { db }: AppDeps, cursors: Cursors): void {
+export function auditRoutes(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/audit',
     {
@@ -30,7 +30,7 @@ export function auditRoutes(api: Api, { db }: AppDeps, cursors: Cursors): void {
       const { id: organizationId } = organizationOf(request)
       const name = { list: 'audit', organizationId }
       const { page, nextCursor } = await cursors.page(name, request.query, byId, (before, limit) =>
-        listAuditEntries(db, organizationId, before, limit),
+        listAuditEntries(request.db, organizationId, before, limit),
       )
       return { entries: page.map(({ at, ...entry }) => ({ ...entry, at: at.toISOString() })), nextCursor }
     },
@@ -51,12 +51,12 @@ export function auditRoutes(api: Api, { db }: AppDeps, cursors: Cursors): void {
         'content-type': 'text/csv; charset=utf-8; header=present',
         'content-disposition': 'attachment; filename="audit.csv"',
       })
-      return reply.send(Readable.from(writeRecords(db, organizationOf(request).id)))
+      return reply.send(Readable.from(writeRecords(request.db, organizationOf(request).id)))
     },
   )
 }
 
-async function* writeRecords(db: Db, organizationId: OrganizationId): AsyncGenerator<string> {
+async function* writeRecords(db: Queryable, organizationId: OrganizationId): AsyncGenerator<string> {
   yield csvRecord(['at', 'actor', 'action', 'subject', 'detail', 'ip', 'id'])
   for (let before: string | null = null; ; ) {
     const entries: AuditEntry[] = await listAuditEntries(db, organizationId, before, chunk)

@@ -25,7 +25,7 @@ export function capturedRoutes(api: Api, deps: AppDeps): void {
   addSource(api, deps)
 }
 
-function addList(api: Api, { db, blobs, secretBox }: AppDeps): void {
+function addList(api: Api, { blobs, secretBox }: AppDeps): void {
   const cursors = new Cursors(secretBox)
   api.get(
     '/v1/captured',
@@ -37,7 +37,7 @@ function addList(api: Api, { db, blobs, secretBox }: AppDeps): void {
         ...{ querystring: PageQuery, response: { 200: CapturedList.ref } },
       },
     },
-    async ({ caller, query }) => {
+    async ({ caller, query, db }) => {
       const name = { list: 'captured', organizationId: caller.organizationId }
       const { page, nextCursor } = await cursors.page(name, query, byId, (before, limit) =>
         readCapturedPage({ db, blobs }, before, limit),
@@ -47,7 +47,7 @@ function addList(api: Api, { db, blobs, secretBox }: AppDeps): void {
   )
 }
 
-function addShow(api: Api, { db, blobs, parsePool }: AppDeps): void {
+function addShow(api: Api, { blobs, parsePool }: AppDeps): void {
   api.get(
     '/v1/captured/:capturedId',
     {
@@ -57,7 +57,7 @@ function addShow(api: Api, { db, blobs, parsePool }: AppDeps): void {
         ...{ params: CapturedParams, querystring: Nothing, response: { 200: CapturedMail.ref } },
       },
     },
-    async ({ params }) => {
+    async ({ params, db }) => {
       const { row, mail, page } = await readCaptured({ db, blobs, parsePool }, params.capturedId)
       const { from, to, cc, subject, text, attachments } = mail
       return {
@@ -72,7 +72,7 @@ function addShow(api: Api, { db, blobs, parsePool }: AppDeps): void {
   )
 }
 
-function addSource(api: Api, { db, blobs }: AppDeps): void {
+function addSource(api: Api, { blobs }: AppDeps): void {
   api.get(
     '/v1/captured/:capturedId/source',
     {
@@ -87,7 +87,7 @@ function addSource(api: Api, { db, blobs }: AppDeps): void {
         ...{ params: CapturedParams, querystring: Nothing },
       },
     },
-    async ({ params }, reply) => {
+    async ({ params, db }, reply) => {
       const { sizeBytes, stream } = await openCaptured({ db, blobs }, params.capturedId)
       reply.headers({
         'content-type': 'message/rfc822',

@@ -20,13 +20,13 @@ import { type Key, KeyList, KeyParams, KeyRotation, KeyWithSecret, NewKey } from
 const tags = ['Keys']
 
 export function keyRoutes(api: Api, deps: AppDeps, cursors: Cursors): void {
-  addList(api, deps, cursors)
+  addList(api, cursors)
   addCreate(api, deps)
   addRotate(api, deps)
   addRevoke(api, deps)
 }
 
-function addList(api: Api, { db }: AppDeps, cursors: Cursors): void {
+function addList(api: Api, cursors: Cursors): void {
   api.get(
     '/v1/keys',
     {
@@ -47,7 +47,7 @@ function addList(api: Api, { db }: AppDeps, cursors: Cursors): void {
       const { id: organizationId } = organizationOf(request)
       const name = { list: 'keys', organizationId }
       const { page, nextCursor } = await cursors.page(name, request.query, byId, (before, limit) =>
-        listUsedKeys(db, organizationId, before, limit),
+        listUsedKeys(request.db, organizationId, before, limit),
       )
       return { keys: page.map(present), nextCursor }
     },

@@ -1,7 +1,7 @@
 // The life of a submission beyond its events, for its page.
 import { readConversation } from '../../../store/conversation.ts'
 import { findThreadOf, listExchanges, listOutlooks } from '../../../store/submission-life.ts'
-import type { Api, AppDeps } from '../../api.ts'
+import type { Api } from '../../api.ts'
 import { readSubmission } from '../../routes/submissions.ts'
 import { SubmissionParams } from '../../schemas/params.ts'
 import { Nothing } from '../../schemas/scalars.ts'
@@ -9,7 +9,7 @@ import { SubmissionLife } from '../schemas/sending.ts'
 
 const mostExchanges = 1_000
 
-export function lifeRoutes(api: Api, { db }: Pick<AppDeps, 'db'>): void {
+export function lifeRoutes(api: Api): void {
   api.get(
     '/v1/submissions/:submissionId/life',
     {
@@ -23,7 +23,7 @@ export function lifeRoutes(api: Api, { db }: Pick<AppDeps, 'db'>): void {
         response: { 200: SubmissionLife.ref },
       },
     },
-    async ({ caller, params }) => {
+    async ({ caller, params, db }) => {
       const { id, inboxId, messageId } = await readSubmission(db, caller, params.submissionId)
       const [outlooks, found, threadId] = await Promise.all([
         listOutlooks(db, id),

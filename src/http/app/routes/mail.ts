@@ -11,11 +11,11 @@ import { MailPage, ReplyPlan, Usage } from '../schemas/mail.ts'
 
 export function mailRoutes(api: Api, deps: AppDeps): void {
   addPage(api, deps)
-  addReplyPlan(api, deps)
+  addReplyPlan(api)
   addUsage(api, deps)
 }
 
-function addPage(api: Api, { db, parsePool }: AppDeps): void {
+function addPage(api: Api, { parsePool }: AppDeps): void {
   const htmlLimit = new FairLimit(1)
   api.get(
     '/v1/messages/:messageId/page',
@@ -30,7 +30,7 @@ function addPage(api: Api, { db, parsePool }: AppDeps): void {
         response: { 200: MailPage.ref },
       },
     },
-    async ({ caller, params }) => {
+    async ({ caller, params, db }) => {
       const { html, remoteImages, isCut } = await readPage(
         { db, parsePool, htmlLimit },
         caller,
@@ -41,7 +41,7 @@ function addPage(api: Api, { db, parsePool }: AppDeps): void {
   )
 }
 
-function addReplyPlan(api: Api, { db }: AppDeps): void {
+function addReplyPlan(api: Api): void {
   api.get(
     '/v1/messages/:messageId/reply-plan',
     {
@@ -55,7 +55,7 @@ function addReplyPlan(api: Api, { db }: AppDeps): void {
         response: { 200: ReplyPlan.ref },
       },
     },
-    async ({ caller, params }) => {
+    async ({ caller, params, db }) => {
       const message = await readMessage(db, caller, params.messageId)
       const { localPart, domain } = await readInbox(db, caller, message.inboxId)
       const address = `${localPart}@${domain}`
@@ -68,7 +68,7 @@ function addReplyPlan(api: Api, { db }: AppDeps): void {
   )
 }
 
-function addUsage(api: Api, { db, clock }: AppDeps): void {
+function addUsage(api: Api, { clock }: AppDeps): void {
   api.get(
     '/v1/usage',
     {
@@ -81,7 +81,7 @@ function addUsage(api: Api, { db, clock }: AppDeps): void {
         response: { 200: Usage.ref },
       },
     },
-    async ({ caller }) => ({
+    async ({ caller, db }) => ({
       limits: caller.limits,
       used: await readUse(db, caller.organizationId, clock.now()),
     }),

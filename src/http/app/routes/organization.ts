@@ -74,7 +74,7 @@ function addRename(api: Api, deps: AppDeps): void {
   )
 }
 
-function addMembers(api: Api, { db, clock }: AppDeps): void {
+function addMembers(api: Api, { clock }: AppDeps): void {
   api.get(
     '/v1/members',
     {
@@ -92,8 +92,8 @@ function addMembers(api: Api, { db, clock }: AppDeps): void {
     async (request) => {
       const { id } = organizationOf(request)
       const [members, invitations] = await Promise.all([
-        listMembers(db, id),
-        listInvitations(db, id, clock.now()),
+        listMembers(request.db, id),
+        listInvitations(request.db, id, clock.now()),
       ])
       return {
         members: members.map(({ createdAt, lastSeenAt, ...member }) => ({

@@ -3,14 +3,14 @@ import Type from 'typebox'
 import { requireWholeOrganization } from '../../../flow/caller.ts'
 import { sameAddressKey } from '../../../mail/address.ts'
 import { findSuppression } from '../../../store/suppressions.ts'
-import type { Api, AppDeps } from '../../api.ts'
+import type { Api } from '../../api.ts'
 import { presentSuppression } from '../../present.ts'
 import { Email } from '../../schemas/scalars.ts'
 import { FoundSuppression } from '../schemas/sending.ts'
 
 const Query = Type.Object({ email: Email }, { additionalProperties: false })
 
-export function suppressionSearchRoutes(api: Api, { db }: Pick<AppDeps, 'db'>): void {
+export function suppressionSearchRoutes(api: Api): void {
   api.get(
     '/v1/suppressions/search',
     {
@@ -23,7 +23,7 @@ export function suppressionSearchRoutes(api: Api, { db }: Pick<AppDeps, 'db'>): 
         response: { 200: FoundSuppression.ref },
       },
     },
-    async ({ caller, query }) => {
+    async ({ caller, query, db }) => {
       requireWholeOrganization(caller)
       const row = await findSuppression(db, caller.organizationId, sameAddressKey(query.email))
       return { suppression: row && presentSuppression(row) }
