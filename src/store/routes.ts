@@ -25,10 +25,12 @@ export interface RouteRow extends Lease {
   paused: boolean
   failures: number
   notBefore: Date | null
+  /** Why the route is blocked; null once it runs again or was flushed. */
   lastFault: string | null
 }
 
-const columns = `r.key, r.epoch, r.paused, r.failures, r.not_before as "notBefore", r.last_fault as "lastFault"`
+const columns = `r.key, r.epoch, r.paused, r.failures, r.not_before as "notBefore",
+  case when r.failures > 0 then r.last_fault end as "lastFault"`
 const waiting = `d.claim_epoch is null and d.status in ('pending', 'deferred')`
 
 const mayGoOut = (at: string) => `(not r.paused and (r.not_before is null or r.not_before <= ${at}))`
@@ -181,7 +183,7 @@ export async function listQueues(db: Queryable, key: string | null): Promise<Que
     select ${columns}, r.owner, r.last_fault_at as "lastFaultAt", coalesce(n.waiting, 0)::integer as waiting,
       coalesce(n.on_wire, 0)::integer as "onWire", n.oldest as "oldestDueAt"
     from route r left join n on n.route = r.key
-    where ($1::text is null and (n.route is not null or r.paused or r.last_fault is not null)) or r.key = $1
+    where ($1::text is null and (n.route is not null or r.paused or r.failures > 0)) or r.key = $1
     order by n.waiting desc nulls last, r.key`,
     [key],
   )
