@@ -2,7 +2,6 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import packageJson from '../package.json' with { type: 'json' }
 import { counted } from './base/counted.ts'
@@ -34,6 +33,7 @@ import { startFollowing } from './roles/secret-key.ts'
 import { startWebhooks } from './roles/webhooks.ts'
 import { listFormerDomains } from './store/inboxes.ts'
 import { listDisagreements } from './store/nodes.ts'
+import { pagesFolder } from './web/pages-folder.ts'
 import { Membership } from './worker/membership.ts'
 
 /** Where the service listens; null where the role is not run here. */
@@ -162,8 +162,6 @@ function warnOfHold({ hold, log }: Foundation): void {
   if (hold) log.warn({ takenAt: hold.takenAt }, `this is a restored copy: ${holdWords}; ${releaseMend}`)
 }
 
-/** Where `npm run build` leaves the pages. */
-const pagesFolder = join(import.meta.dirname, '../dashboard/dist')
 /** A mail that takes longer to read is shown to the operator as text. */
 const readingMs = 10_000
 

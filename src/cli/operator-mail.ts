@@ -115,20 +115,28 @@ async function show(kind: MailKind, id: string, options: OutputOptions): Promise
   print(options, presentWhole(read), describe(read))
 }
 
-function describe({ mail, content }: ReadOperatorMail): string {
+/** The fields that put a mail into a thread (RFC 5322 3.6.4). */
+const threadFields = ['message-id', 'in-reply-to', 'references']
+
+function describe({ mail, header, content }: ReadOperatorMail): string {
   const { from, subject, sender, recipients, at, sizeBytes } = mail
   const files = content.attachments.map(
     ({ filename, contentType, sizeBytes }) => `${filename} (${contentType}, ${sizeBytes} bytes)`,
   )
+  const thread = threadFields.flatMap((wanted): [string, string][] => {
+    const field = header.fields.find(({ name }) => name.toLowerCase() === wanted)
+    return field ? [[wanted, field.value]] : []
+  })
   const facts: [string, string][] = [
     ['from', from ?? ''],
     ['subject', subject ?? ''],
     ['envelope', `${sender || 'nobody (a bounce)'} → ${recipients.join(', ')}`],
     ['came', `${at.toISOString()}, ${sizeBytes} bytes`],
+    ...thread,
     ...files.map((file): [string, string] => ['file', file]),
     ...(content.note === null ? [] : ([['note', content.note]] as [string, string][])),
   ]
-  const lines = facts.map(([name, value]) => `${name.padEnd(8)}  ${inertLine(value)}`)
+  const lines = facts.map(([name, value]) => `${name.padEnd(11)}  ${inertLine(value)}`)
   return [...lines, '', content.text.trimEnd() || '(no text)'].join('\n')
 }
 

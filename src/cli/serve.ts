@@ -1,6 +1,5 @@
 // `posthorn serve` and `posthorn migrate`.
 
-import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError, Option } from 'commander'
@@ -9,20 +8,14 @@ import type { OrganizationId } from '../base/ids.ts'
 import { createLog } from '../base/log.ts'
 import { findExposures } from '../config/exposure.ts'
 import { formatAddress } from '../config/setting-values.ts'
-import {
-  roles as allRoles,
-  holdWords,
-  parseRoles,
-  type Role,
-  releaseMend,
-  type Settings,
-} from '../config/settings.ts'
+import { roles as allRoles, parseRoles, type Role } from '../config/settings.ts'
 import { createKey } from '../flow/accounts/key.ts'
 import { createOrganization } from '../flow/accounts/organization.ts'
 import { findDevelopment, linkDeveloper } from '../flow/people/sign-in-link.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
-import { builtInWords } from '../scan/built-in.ts'
 import { listOrganizations } from '../store/organizations.ts'
+import { arePagesBuilt, notBuiltWords, pagesFolder } from '../web/pages-folder.ts'
+import { banner, type Development, type Pages } from './banner.ts'
 import { loadSettings, type OutputOptions, print } from './context.ts'
 
 interface ServeOptions extends OutputOptions {
@@ -53,21 +46,29 @@ async function serve(options: ServeOptions): Promise<void> {
   const asJson = options.json || settings.logFormat === 'json'
   const log = createLog(settings.logLevel, settings.logFormat)
   const foundation = await openFoundation(settings, log, (line) => console.error(line))
+  const roles = options.roles ?? settings.roles
   let app: App
   try {
     // Other commands start three times as fast without it.
     const { startApp } = await import('../app.ts')
-    app = await startApp(foundation, options.roles ?? settings.roles)
+    app = await startApp(foundation, roles)
   } catch (error) {
     await foundation.close()
     throw error
   }
   for (const { detail, mend } of findExposures(settings)) log.warn(`${detail}; ${mend}`)
+  const pages = findPages(roles)
+  if (pages === 'missing') log.warn(notBuiltWords)
   const development = settings.isDevelopment ? await openDevelopment(foundation) : null
   const ended = stopOnSignal(app, foundation)
-  console.log(asJson ? readyLine(app.listening) : banner(foundation, app.listening, development))
+  console.log(asJson ? readyLine(app.listening) : banner(foundation, app.listening, { development, pages }))
   flushCompileCache() // now, for a service that is killed never gets to it at its end
   await ended
+}
+
+function findPages(roles: readonly Role[]): Pages {
+  if (!roles.includes('dashboard')) return 'elsewhere'
+  return arePagesBuilt(pagesFolder) ? 'built' : 'missing'
 }
 
 async function migrateOnly(options: OutputOptions): Promise<void> {
@@ -88,14 +89,6 @@ async function migrateOnly(options: OutputOptions): Promise<void> {
 
 /** Whoever tries things out opens more inboxes than a customer begins with. */
 const developmentInboxes = 1_000
-
-/** What a development deployment tells whoever has started it. */
-interface Development {
-  /** The key's, at the first start alone. */
-  secret: string | null
-  /** Signs in once; null where the organization is gone. */
-  signInToken: string | null
-}
 
 /** In development the first start makes an organization and a key that may do everything; both stay. */
 export async function openDevelopment(foundation: Foundation): Promise<Development> {
@@ -141,66 +134,6 @@ function readyLine({ http, https, operator, smtp }: Listening): string {
     operator: `http://${formatAddress(operator)}`,
     smtp: smtp && formatAddress(smtp),
   })
-}
-
-function banner(
-  { settings, hold }: Pick<Foundation, 'settings' | 'hold'>,
-  listening: Listening,
-  development: Development | null,
-): string {
-  const { http, https, operator, smtp } = listening
-  const lines = ['', 'Posthorn is ready.', '']
-  if (http)
-    lines.push(`  API       http://${formatAddress(http)}    its description: /docs and /openapi.json`)
-  if (https)
-    lines.push(`  HTTPS     https://${formatAddress(https)}    the same; ${certificateWords(settings)}`)
-  if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives for ${settings.managedDomain}`)
-  lines.push(
-    `  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics; the desk: posthorn operator link`,
-  )
-  lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
-  if (settings.isDevelopment && !settings.clamd) lines.push(`  Scanning  ${builtInWords}`)
-  if (hold)
-    lines.push(
-      `  HELD      a copy restored from ${hold.takenAt.toISOString()}: ${holdWords};`,
-      `            ${releaseMend}`,
-    )
-  if (development && http) lines.push('', ...firstSteps(settings, formatAddress(http), development))
-  return `${lines.join('\n')}\n`
-}
-
-function certificateWords({ acme, smtpTls, mailHost }: Settings): string {
-  if (acme) return `certificate by ACME, posthorn certificate show`
-  return smtpTls ? `certificate of ${smtpTls.certFile}` : `self-signed certificate for ${mailHost}`
-}
-
-const deliveryWords = {
-  direct: 'direct: to the mail servers of each domain',
-  relay: 'relay: through the smarthost of POSTHORN_RELAY_URL',
-  capture: 'capture: nothing leaves this machine; mail for other domains is kept here',
-}
-
-function firstSteps({ dataDir }: Settings, http: string, { secret, signInToken }: Development): string[] {
-  const page = `http://${http}/sign-in#${signInToken}`
-  const signIn = signInToken
-    ? ['  The dashboard, signed in by this link once; each start prints another:', `  ${page}`, '']
-    : []
-  const key = secret
-    ? [`  Your key, kept in ${dataDir}/development-key:`, `  ${secret}`]
-    : [keptKeyWords(`${dataDir}/development-key`)]
-  const call = [
-    `  curl -X POST http://${http}/v1/inboxes \\`,
-    `    -H "x-api-key: $(cat ${dataDir}/development-key)" \\`,
-    `    -H 'content-type: application/json' -d '{"localPart":"hello"}'`,
-  ]
-  return [...signIn, ...key, '', '  The first call, an inbox:', '', ...call]
-}
-
-/** A copy that was restored from a backup does not have the file. */
-function keptKeyWords(file: string): string {
-  return existsSync(file)
-    ? `  Your key is in ${file}`
-    : `  ${file} is not there; posthorn key create makes another key, for a file of that name`
 }
 
 /** The first signal drains; a second one, or a drain that hangs, ends it at once. */

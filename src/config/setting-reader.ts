@@ -76,4 +76,5 @@ function mayBeSecret(name: string, text: string): boolean {
 const prefix = 'POSTHORN_'
 
 /** Not settings of the service: where tests find the published suites and their database. */
-const foreign = /^POSTHORN_TEST/
+// POSTHORN_KEY is the API key of callers, as the examples name it.
+const foreign = /^POSTHORN_(?:TEST|KEY$)/

@@ -27,6 +27,10 @@ for (const [what, environment, publicUrl] of [
     assert.equal(readSettings(environment).publicUrl, publicUrl)
   })
 
+test('the key that callers export as the examples name it stops no start', () => {
+  assert.equal(readSettings({ POSTHORN_KEY: 'ph_x' }).isDevelopment, true)
+})
+
 test('ACME is Let’s Encrypt unless another directory is named', () => {
   const acme = (directory?: string) =>
     readSettings({

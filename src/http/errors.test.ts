@@ -49,7 +49,7 @@ const answers: [name: string, failure: unknown, status: number, error: string, m
     new ServiceError('unauthorized', 'expired'),
     401,
     'unauthorized',
-    /x-api-key is missing, wrong, expired or revoked/,
+    /x-api-key is missing, wrong, expired or revoked.* Authorization: Bearer is not read\.$/,
   ],
   ['a fault of the request', new RequestFault('invalid_json'), 400, 'invalid_json', /must be JSON/],
   ['a lost database', lost, 503, 'unavailable', /not available/],

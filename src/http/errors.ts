@@ -27,7 +27,7 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   reserved_local_part: [400, 'This local part is reserved. Choose another.'],
   unauthorized: [
     401,
-    'The API key in the header x-api-key is missing, wrong, expired or revoked, or may not be used from this address.',
+    'The API key in the header x-api-key is missing, wrong, expired or revoked, or may not be used from this address. Authorization: Bearer is not read.',
   ],
   session_required: [401, 'Nobody is signed in, or the session has ended. Sign in.'],
   sign_in_failed: [

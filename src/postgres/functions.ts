@@ -80,8 +80,10 @@ export function readFunctions(): FunctionFile[] {
   })
 }
 
+/** Compares numbers alone: a suffix such as -private-beta does not count. */
 function isNewer(version: string): boolean {
-  const [theirs, ours] = [version, packageJson.version].map((text) => text.split('.').map(Number))
+  const numbersOf = (text: string) => text.split('.').map((part) => Number.parseInt(part, 10))
+  const [theirs, ours] = [version, packageJson.version].map(numbersOf)
   const differing = theirs!.findIndex((part, index) => part !== ours![index])
   return differing >= 0 && theirs![differing]! > (ours![differing] ?? 0)
 }

@@ -1,5 +1,4 @@
 // The dashboard role of a node: people, their sessions, and what lets them in.
-import { join } from 'node:path'
 import { defaultLimits } from '../flow/accounts/organization.ts'
 import { Guard } from '../flow/people/guard.ts'
 import { allLetters, LetterLimits } from '../flow/people/letter-limits.ts'
@@ -12,6 +11,7 @@ import { sendOwn } from '../flow/sending/send-own.ts'
 import type { Foundation } from '../foundation.ts'
 import type { ServerDeps } from '../http/server.ts'
 import type { ParsePool } from '../mail/parse-pool.ts'
+import { pagesFolder } from '../web/pages-folder.ts'
 
 /** Of letters to people: all kinds together. */
 const ownLimits = {
@@ -19,8 +19,6 @@ const ownLimits = {
   messagesPerMinute: allLetters.perMinute,
   ...{ messagesPerDay: allLetters.perDay, recipientsPerDay: allLetters.perDay },
 }
-
-const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
 
 /** What the server needs to serve the dashboard; letters to people are accepted as any mail is. */
 export function createDashboard(

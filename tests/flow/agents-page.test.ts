@@ -67,7 +67,7 @@ for (const [language, file, program, needs] of loops) {
       ...{ scopes: ['mailbox:read', 'mailbox:send'], inboxIds: [inbox.id as never], sendMode: 'reply_only' },
     })
     const { host, port } = node.app.listening.http!
-    const env = { ...inherited(), API: `http://${host}:${port}`, KEY: secret, INBOX: inbox.id }
+    const env = { ...inherited(), API: `http://${host}:${port}`, POSTHORN_KEY: secret, INBOX: inbox.id }
     const write = async (subject: string, more = '') => {
       const raw = Buffer.from(`From: ada@far.test\r\nSubject: ${subject}\r\n${more}\r\nHello\r\n`)
       const { outcome } = await sendMail(node.smtp, { from: 'ada@far.test', to: inbox.address, raw })
@@ -115,7 +115,12 @@ test('agents: two agents with keys of the dashboard answer each other once, then
       const { status, body } = await member.ask('POST', '/app/v1/keys', bodyOf(draft))
       assert.deepEqual([status, body.key?.kind, body.key?.sendMode], [201, 'agent', 'reply_only'])
       const folder = makeFolder(t, 'ts', 'loop.mts')
-      const env = { ...inherited(), API: `http://${host}:${port}`, KEY: body.secret, INBOX: inbox.id }
+      const env = {
+        ...inherited(),
+        API: `http://${host}:${port}`,
+        POSTHORN_KEY: body.secret,
+        INBOX: inbox.id,
+      }
       return { inbox, folder, ...start(t, folder, process.execPath, 'loop.mts', env) }
     }),
   )

@@ -343,6 +343,9 @@ test('hostile 11: the service has its addresses on the mail host and on the mana
   })
   await post.send('someone@far.test', { subject: 'Confirm your address', text: 'By this link.' } as Letter)
   assert.deepEqual(froms, ['accounts@inbox.test'])
+  assert.deepEqual(await db.query('select display_name from inbox where local_part = $1', ['accounts']), [
+    { display_name: 'Posthorn at inbox.test' },
+  ])
   assert.deepEqual(await mail(node, froms), ['550 5.1.1'])
   const kept = await db.query<{ address: string }>(`select address from kept_mail where purpose = 'operator'`)
   assert.equal(kept.length, 9)

@@ -5,6 +5,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
+import type { Listening } from '../../src/app.ts'
+import { banner, type Pages } from '../../src/cli/banner.ts'
+import { readSettings } from '../../src/config/settings.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { requireDurable } from '../../src/postgres/requirements.ts'
 import { ExternalServer } from '../support/external-server.ts'
@@ -312,3 +315,31 @@ for (const [index, [name, value]] of mistyped.entries())
     const told = [secret, hexKey, 'hUnter2', 'MC4CAQAw', value].filter((text) => stderr.includes(text))
     assert.deepEqual(told, [], stderr)
   })
+
+const listener = { host: '127.0.0.1', port: 8025 }
+const listening: Listening = { http: listener, https: null, operator: listener, smtp: null }
+
+test('the last words of a start are the next step, and none leads to pages that are not built', () => {
+  const read = (env: Record<string, string>) => readSettings({ ...env, POSTHORN_DATA_DIR: '/nowhere' })
+  const development = { secret: 'ph_x', signInToken: 'token' }
+  const said = (env: Record<string, string>, pages: Pages) =>
+    banner({ settings: read(env), hold: null }, listening, {
+      development: env['POSTHORN_MAIL_HOST'] ? null : development,
+      pages,
+    })
+  const production = {
+    ...{ POSTHORN_MAIL_HOST: 'mx.example.com', POSTHORN_MANAGED_DOMAIN: 'inbox.example.com' },
+    POSTHORN_PUBLIC_URL: 'https://mail.example.com',
+  }
+  const steps = said(production, 'built')
+  assert.match(
+    steps,
+    /Next:\n\n {2}posthorn doctor .*\n {2}posthorn org create .*\n\n {2}People sign up at https:\/\/mail\.example\.com\/sign-up; [^\n]*\n$/,
+  )
+  assert.doesNotMatch(said({ ...production, POSTHORN_SIGN_UP: 'invited' }, 'built'), /sign-up/)
+  const unbuilt = said(production, 'missing')
+  assert.match(unbuilt, /Pages +the pages of the dashboard are not built: run `npm run build`/)
+  assert.doesNotMatch(unbuilt, /sign-up/)
+  assert.match(said({}, 'built'), /sign-in#token/)
+  assert.doesNotMatch(said({}, 'missing'), /sign-in#token/)
+})

@@ -72,7 +72,9 @@ test('check 47: what the far side says of an address suppresses it, and what it 
   const to = Object.keys(answers)
   const { submission } = await send(stage.api, stage.inbox, to)
   const states = [...Array(7).fill('bounced'), 'deferred', 'deferred']
-  await untilStates(stage.api, submission.id, ...states)
+  const ended = await untilStates(stage.api, submission.id, ...states)
+  const full = ended.recipients.find(({ email }) => email === 'full@far.test')
+  assert.equal(full!.failureCode, 'soft_bounce_expired')
   assert.deepEqual(await suppressedBy(stage.api), [
     'gone@far.test hard_bounce',
     'moved@far.test hard_bounce',

@@ -47,6 +47,29 @@ test('the script that the page names is kept for good, the page is asked about',
   assert.match(String(headers['content-security-policy']), /^default-src 'none'; script-src 'self' 'sha256-/)
 })
 
+test('the start page is given to every client that takes anything; an unknown path is a page for browsers alone', async () => {
+  const answers: Record<string, unknown[]> = {}
+  for (const [path, accept] of [
+    ['/', undefined],
+    ['/', '*/*'],
+    ['/', 'application/json'],
+    ['/mail', '*/*'],
+    ['/mail', 'text/html,*/*;q=0.8'],
+  ] as const) {
+    const { status, headers } = await ask(path, accept === undefined ? {} : { accept })
+    answers[`${path} ${accept}`] = [status, headers['content-type']]
+  }
+  // This stage has no pages: the words that say so are sent in the place of a page.
+  const [page, none] = [
+    [503, 'text/plain; charset=utf-8'],
+    [404, 'application/json; charset=utf-8'],
+  ]
+  assert.deepEqual(answers, {
+    ...{ '/ undefined': page, '/ */*': page, '/ application/json': none },
+    ...{ '/mail */*': none, '/mail text/html,*/*;q=0.8': page },
+  })
+})
+
 test('a page that could not be rendered is rendered for the next who asks, once', async () => {
   const page = await makeAsset('text/html; charset=utf-8', '<p>here</p>')
   let tries = 0

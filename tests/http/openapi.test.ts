@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
+import packageJson from '../../package.json' with { type: 'json' }
 import {
   type Document,
   judgeOf,
@@ -77,6 +78,7 @@ const decided: [method: string, path: string, statuses?: string][] = [
 test('check 71: the document has the operations that were decided, and no others', () => {
   assert.equal(document.openapi, '3.1.0')
   assert.equal(document.info.version, '0.1.0-private-beta')
+  assert.equal(packageJson.version, document.info.version)
   const names = ({ method, path }: { method: string; path: string }) => `${method} ${path}`
   assert.deepEqual(operations.map(names).sort(), decided.map(([method, path]) => `${method} ${path}`).sort())
 })

@@ -159,7 +159,7 @@ export const classifications: Record<string, Meaning> = {
 export const failures: Record<string, Meaning> = {
   hard_bounce: classifications['hard_bounce']!,
   soft_bounce_expired: {
-    means: 'It was tried until its time was over, and given up.',
+    means: 'The mailbox was full, or every attempt was deferred until the time was over.',
     todo: 'See the last reply for what stood in the way. Send again when that is gone.',
   },
   policy_rejected: classifications['policy']!,

@@ -21,6 +21,7 @@ import { readDatabaseId } from '../../store/database-identity.ts'
 import { listFormerDomains } from '../../store/inboxes.ts'
 import { listDisagreements, listNodes } from '../../store/nodes.ts'
 import { findNewestBlobs, findRawIds } from '../../store/raws.ts'
+import { arePagesBuilt } from '../../web/pages-folder.ts'
 
 export interface Check {
   name: string
@@ -135,6 +136,14 @@ export async function checkInboxes(db: Db, { managedDomain }: Settings): Promise
   if (former.length === 0) return ok(name, `those on a managed domain are on ${managedDomain}`)
   const counted = former.map(({ domain, inboxes }) => `${inboxes} on ${domain}`).join(', ')
   return failed(name, `not received for: ${counted}`, formerMend)
+}
+
+/** Whether a node with the dashboard has its pages. */
+export function checkPages({ roles }: Pick<Settings, 'roles'>, folder: string): Check {
+  const name = 'pages'
+  if (!roles.includes('dashboard')) return skipped(name, 'this node does not serve the dashboard')
+  if (arePagesBuilt(folder)) return ok(name, 'the dashboard is built')
+  return warning(name, 'the dashboard is not built', 'run npm run build where Posthorn is installed')
 }
 
 /** Without the dashboard mail still flows; without any of the others some of it stops. */

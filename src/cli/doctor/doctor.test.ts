@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ManagedKey } from '../../flow/domains/managed-keys.ts'
-import { type Check, evaluateCertificate, failed, ok, skipped, warning } from './checks.ts'
+import { type Check, checkPages, evaluateCertificate, failed, ok, skipped, warning } from './checks.ts'
 import { checkRecords, evaluateDkim, evaluateMx, evaluateSpf, type ManagedDomain } from './dns.ts'
 import { formatCheck } from './doctor.ts'
 
@@ -67,6 +67,7 @@ const answers: [string, Check, Check['status'], RegExp][] = [
   ['a former key not in DNS', evaluateDkim(retired, missing), 'warning', /on its way until 2026-11-28/],
   ['SPF among others', evaluateSpf(spf, found('something=else', 'v=spf1 mx -all')), 'ok', /v=spf1 mx -all/],
   ['two SPF', evaluateSpf(spf, found('v=spf1 -all', 'v=spf1 mx -all')), 'failed', /2 policies/],
+  ['pages that are not built', checkPages({ roles: ['dashboard'] }, '/nowhere'), 'warning', /not built/],
   ['what only begins like SPF', evaluateSpf(spf, found('v=spf10 -all')), 'failed', /no policy/],
 ]
 

@@ -7,6 +7,7 @@ import type { Settings } from '../../config/settings.ts'
 import { Resolver } from '../../dns/resolver.ts'
 import { listManagedKeys, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
 import { type Foundation, openExisting } from '../../foundation.ts'
+import { pagesFolder } from '../../web/pages-folder.ts'
 import { loadSettings } from '../context.ts'
 import { checkOrdered } from './acme.ts'
 import { checkBlocklists } from './blocklists.ts'
@@ -19,6 +20,7 @@ import {
   checkInboxes,
   checkListeners,
   checkNodes,
+  checkPages,
   failed,
   noteClaim,
   ok,
@@ -73,7 +75,7 @@ async function examineAround(
   found: Found,
 ): Promise<void> {
   found(...findExposures(settings).map(({ detail, mend }) => warning('exposure', detail, mend)))
-  found(...(await checkListeners(settings)))
+  found(...(await checkListeners(settings)), checkPages(settings, pagesFolder))
   if (!settings.acme) found(await checkCertificate(settings, new Date()))
   found(...(await examineWorld(settings, managedDomain)))
   found(await checkClamd(settings))

@@ -96,7 +96,7 @@ async function claimAddress(
   if (holder?.status === 'active') return true
   const inbox = {
     ...{ id: newId('inbox', at.getTime()), organizationId, localPart, domain, domainId: null },
-    ...{ displayName: 'Posthorn', createdAt: at, updatedAt: at },
+    ...{ displayName: `Posthorn at ${domain}`, createdAt: at, updatedAt: at },
   }
   await insertInbox(tx, inbox, null)
   return true

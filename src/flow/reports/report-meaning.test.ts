@@ -21,7 +21,7 @@ const cases: Case[] = [
   [failed('5.0.0', 550, '550 user unknown'), 'bounced hard_bounce hard_bounce', 'suppresses'],
   [failed(null, 550, '550 no such user here'), 'bounced hard_bounce hard_bounce', 'suppresses'],
   [failed('5.2.1', 550, '550 5.2.1 user unknown'), 'bounced hard_bounce hard_bounce'],
-  [failed('5.2.2', 552, '552 5.2.2 mailbox full'), 'bounced mailbox_full hard_bounce'],
+  [failed('5.2.2', 552, '552 5.2.2 mailbox full'), 'bounced mailbox_full soft_bounce_expired'],
   [failed('5.4.4', null), 'bounced dns hard_bounce'],
   [failed('5.7.1', 550, '550 5.7.1 access denied'), 'bounced policy policy_rejected'],
   // Given up after a refusal for a while, whatever it was about.

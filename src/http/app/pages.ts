@@ -26,11 +26,9 @@ export function servePages(api: Api, { pagesFolder }: Pick<AppDeps, 'pagesFolder
   })
 }
 
-function isPage({ method, url, headers }: FastifyRequest): boolean {
+/** `/` is a page for every client that takes anything, as curl does; elsewhere only browsers ask for pages. */
+function isPage({ method, url, headers: { accept = '*/*' } }: FastifyRequest): boolean {
   const path = url.split('?', 1)[0]!
-  return (
-    (method === 'GET' || method === 'HEAD') &&
-    (headers.accept ?? '').includes('text/html') &&
-    !notPages.test(path)
-  )
+  const takesPages = accept.includes('text/html') || (path === '/' && accept.includes('*/*'))
+  return (method === 'GET' || method === 'HEAD') && takesPages && !notPages.test(path)
 }

@@ -1,6 +1,7 @@
 // The OpenAPI document, out of the same schemas that validate and serialize; at /openapi.json.
 import swagger from '@fastify/swagger'
 import type { FastifyContextConfig, FastifySchema } from 'fastify'
+import packageJson from '../../../package.json' with { type: 'json' }
 import type { Scope } from '../../flow/caller.ts'
 import { type Asset, makeAsset, sendAsset, untilChanged } from '../../web/asset.ts'
 import type { Api, OtherResponse } from '../api.ts'
@@ -108,7 +109,7 @@ function collect(api: Api, collected: Collected): void {
     openapi: {
       openapi: '3.1.0',
       info: {
-        ...{ title, version: '0.1.0-private-beta', description },
+        ...{ title, version: packageJson.version, description },
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [{ url: publicUrl || '/' }],

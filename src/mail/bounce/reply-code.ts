@@ -95,15 +95,10 @@ export function classify(reply: ReplyWords, stage: ReplyStage): ReplyMeaning {
   }
 }
 
-function failureOf(classification: Classification): 'hard_bounce' | 'policy_rejected' {
-  const aboutTheAddress: Classification[] = [
-    'hard_bounce',
-    'mailbox_full',
-    'network',
-    'dns',
-    'expired',
-    'other',
-  ]
+/** A full mailbox is a soft bounce even if the server refuses it permanently: the address exists. */
+function failureOf(classification: Classification): ReplyMeaning['failureCode'] {
+  if (classification === 'mailbox_full') return 'soft_bounce_expired'
+  const aboutTheAddress: Classification[] = ['hard_bounce', 'network', 'dns', 'expired', 'other']
   return aboutTheAddress.includes(classification) ? 'hard_bounce' : 'policy_rejected'
 }
 

@@ -120,7 +120,7 @@ function NothingSent() {
   )
 }
 
-const firstSend = `curl "${location.origin}/v1/inboxes/$INBOX/messages" -H "x-api-key: $KEY" \\
+const firstSend = `curl "${location.origin}/v1/inboxes/$INBOX/messages" -H "x-api-key: $POSTHORN_KEY" \\
   -H "idempotency-key: first-mail" -H "content-type: application/json" \\
   -d '{"to": [{"email": "ada@example.com"}], "subject": "Hello", "text": "The first one."}'`
 

@@ -1,0 +1,104 @@
+// What `posthorn serve` prints once it is ready.
+import { existsSync } from 'node:fs'
+import type { Listening } from '../app.ts'
+import { formatAddress } from '../config/setting-values.ts'
+import { holdWords, releaseMend, type Settings } from '../config/settings.ts'
+import type { Foundation } from '../foundation.ts'
+import { builtInWords } from '../scan/built-in.ts'
+import { notBuiltWords } from '../web/pages-folder.ts'
+
+/** Shown to the developer who started the service. */
+export interface Development {
+  /** The key's, at the first start alone. */
+  secret: string | null
+  /** Signs in once; null where the organization is gone. */
+  signInToken: string | null
+}
+
+/** `elsewhere`: this node does not have the role `dashboard`. */
+export type Pages = 'built' | 'missing' | 'elsewhere'
+
+/** Lists the listeners, how the service is set up, and the next step. */
+export function banner(
+  { settings, hold }: Pick<Foundation, 'settings' | 'hold'>,
+  listening: Listening,
+  { development, pages }: { development: Development | null; pages: Pages },
+): string {
+  const { http, https, operator, smtp } = listening
+  const lines = ['', 'Posthorn is ready.', '']
+  if (http)
+    lines.push(`  API       http://${formatAddress(http)}    its description: /docs and /openapi.json`)
+  if (https)
+    lines.push(`  HTTPS     https://${formatAddress(https)}    the same; ${certificateWords(settings)}`)
+  if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives for ${settings.managedDomain}`)
+  lines.push(
+    `  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics; the desk: posthorn operator link`,
+  )
+  lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
+  if (settings.isDevelopment && !settings.clamd) lines.push(`  Scanning  ${builtInWords}`)
+  if (hold)
+    lines.push(
+      `  HELD      a copy restored from ${hold.takenAt.toISOString()}: ${holdWords};`,
+      `            ${releaseMend}`,
+    )
+  if (pages === 'missing') lines.push(`  Pages     ${notBuiltWords}`)
+  if (!settings.isDevelopment) lines.push('', ...nextSteps(settings, listening, pages))
+  if (development && http) lines.push('', ...firstSteps(settings, formatAddress(http), development, pages))
+  return `${lines.join('\n')}\n`
+}
+
+function certificateWords({ acme, smtpTls, mailHost }: Settings): string {
+  if (acme) return `certificate by ACME, posthorn certificate show`
+  return smtpTls ? `certificate of ${smtpTls.certFile}` : `self-signed certificate for ${mailHost}`
+}
+
+const deliveryWords = {
+  direct: 'direct: to the mail servers of each domain',
+  relay: 'relay: through the smarthost of POSTHORN_RELAY_URL',
+  capture: 'capture: nothing leaves this machine; mail for other domains is kept here',
+}
+
+/** Outside development nothing is made by the start: the operator looks at the setup and makes the first organization. */
+function nextSteps({ publicUrl, isSignUpOpen }: Settings, { http }: Listening, pages: Pages): string[] {
+  const base = publicUrl ?? (http && `http://${formatAddress(http)}`)
+  const signUp =
+    base && isSignUpOpen && pages === 'built'
+      ? ['', `  People sign up at ${base}/sign-up; approve them at the desk: posthorn operator link`]
+      : []
+  return [
+    '  Next:',
+    '',
+    '  posthorn doctor                              shows what is not set up yet',
+    '  posthorn org create --name Acme --active     makes an organization; posthorn key create makes its key',
+    ...signUp,
+  ]
+}
+
+function firstSteps(
+  { dataDir }: Settings,
+  http: string,
+  { secret, signInToken }: Development,
+  pages: Pages,
+): string[] {
+  const page = `http://${http}/sign-in#${signInToken}`
+  const signIn =
+    signInToken && pages === 'built'
+      ? ['  The dashboard, signed in by this link once; each start prints another:', `  ${page}`, '']
+      : []
+  const key = secret
+    ? [`  Your key, kept in ${dataDir}/development-key:`, `  ${secret}`]
+    : [keptKeyWords(`${dataDir}/development-key`)]
+  const call = [
+    `  curl -X POST http://${http}/v1/inboxes \\`,
+    `    -H "x-api-key: $(cat ${dataDir}/development-key)" \\`,
+    `    -H 'content-type: application/json' -d '{"localPart":"hello"}'`,
+  ]
+  return [...signIn, ...key, '', '  The first call, an inbox:', '', ...call]
+}
+
+/** A copy that was restored from a backup does not have the file. */
+function keptKeyWords(file: string): string {
+  return existsSync(file)
+    ? `  Your key is in ${file}`
+    : `  ${file} is not there; posthorn key create makes another key, for a file of that name`
+}

@@ -1,0 +1,14 @@
+// The folder that holds the built pages, and whether the build has run.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Where `npm run build` leaves the pages. */
+export const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
+
+export const notBuiltWords =
+  'the pages of the dashboard are not built: run `npm run build` where Posthorn is installed'
+
+/** The build writes every page or none. */
+export function arePagesBuilt(folder: string): boolean {
+  return existsSync(join(folder, 'index.html'))
+}
