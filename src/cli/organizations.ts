@@ -12,11 +12,15 @@ import {
 } from '../flow/accounts/organization.ts'
 import {
   findOrganization,
+  type LimitChanges,
   type Limits,
   listOrganizations,
   type OrganizationRow,
 } from '../store/organizations.ts'
 import { type OutputOptions, parseName, print, table, withFoundation } from './context.ts'
+
+/** The names that `org limits` changes. */
+const names = [...Object.keys(defaultLimits), 'serverKeys']
 
 const suspendHelp = `
 What waits to be sent is held: it goes on once the organization is approved, and expires in its time all the same.
@@ -67,9 +71,13 @@ export function addOrganizationCommands(program: Command): void {
     .action(remove)
   org
     .command('limits')
-    .description('change its limits')
+    .description('change its limits, and what its members are granted')
     .argument('<id>', 'its id', requireUuid)
-    .argument('<key=value...>', `out of ${Object.keys(defaultLimits).join(', ')}`, eachLimit)
+    .argument(
+      '<key=value...>',
+      `out of ${names.join(', ')}; serverKeys=on lets its members make server keys, serverKeys=off ends that`,
+      eachLimit,
+    )
     .option('--json', 'print JSON')
     .action((id, changes, options) => limit(id, changes, options))
 }
@@ -131,25 +139,31 @@ function inWords(holdings: object): string {
     .join(', ')
 }
 
-async function limit(id: string, limits: Partial<Limits>, options: OutputOptions): Promise<void> {
-  const row = await withFoundation((foundation) => changeLimits(foundation, id, limits))
+async function limit(id: string, changes: LimitChanges, options: OutputOptions): Promise<void> {
+  const row = await withFoundation((foundation) => changeLimits(foundation, id, changes))
   print(options, row, describe(row))
 }
 
-function eachLimit(change: string, earlier: Partial<Limits> = {}): Partial<Limits> {
+function eachLimit(change: string, earlier: LimitChanges = {}): LimitChanges {
   const [key = '', value = ''] = change.split('=', 2)
-  if (!Object.hasOwn(defaultLimits, key)) {
-    throw new InvalidArgumentError(`"${key}" is no limit: there are ${Object.keys(defaultLimits).join(', ')}`)
-  }
+  if (!names.includes(key))
+    throw new InvalidArgumentError(`"${key}" is no limit: there are ${names.join(', ')}`)
+  if (key === 'serverKeys') return { ...earlier, serverKeys: parseSwitch(change, value) }
   if (!/^\d+$/.test(value) || !isLimit(key, Number(value)))
     throw new InvalidArgumentError(`"${change}" needs a whole number: ${key}=100`)
   return { ...earlier, [key]: Number(value) }
 }
 
-function describe({ limits, ...row }: OrganizationRow): string {
+function parseSwitch(change: string, value: string): boolean {
+  if (value !== 'on' && value !== 'off') throw new InvalidArgumentError(`"${change}" needs on or off`)
+  return value === 'on'
+}
+
+function describe({ limits, serverKeys, ...row }: OrganizationRow): string {
   // PostgreSQL keeps the members of a jsonb object by the length of their names.
-  const names = (Object.keys(defaultLimits) as (keyof Limits)[]).filter((name) => name in limits)
-  const cells = names.map((name) => [`  ${name}`, String(limits[name])])
+  const known = (Object.keys(defaultLimits) as (keyof Limits)[]).filter((name) => name in limits)
+  const cells = known.map((name) => [`  ${name}`, String(limits[name])])
+  cells.push(['  serverKeys', serverKeys ? 'on' : 'off'])
   return [`${row.id}  ${row.name}  ${row.status}`, table(['  LIMIT', 'VALUE'], cells)].join('\n')
 }
 

@@ -104,7 +104,7 @@ function requireOneOf(scopes: readonly Scope[], caller: Caller): void {
   const isMembers = scopes.some((scope) => memberScopes.some((known) => known === scope))
   const grantor = isMembers
     ? 'Members make keys with it in the dashboard.'
-    : `Only the operator makes keys with it: posthorn key create --scopes ${scopes[0]}.`
+    : 'It needs a server key, which members make in the dashboard; the operator of this service can grant your organization server keys.'
   throw new ServiceError(
     'insufficient_scope',
     `The operation needs the scope ${scopes.join(' or ')}. ${grantor}`,

@@ -20,11 +20,16 @@ export interface Limits {
   receivedBytesPerDay: number
 }
 
+/** The operator's changes to what an organization may use. */
+export type LimitChanges = Partial<Limits> & Partial<Pick<OrganizationRow, 'serverKeys'>>
+
 export interface OrganizationRow {
   id: OrganizationId
   name: string
   status: 'pending' | 'active' | 'suspended' | 'deleting'
   limits: Limits
+  /** Whether its members may make server keys. */
+  serverKeys: boolean
   managedUsed: number
   createdAt: Date
   updatedAt: Date
@@ -33,9 +38,13 @@ export interface OrganizationRow {
 /** Organizations that an operator may still change. */
 const staying = `status not in ('deleting', 'deleted')`
 
-const columns = `id, name, status, limits, managed_used as "managedUsed", created_at as "createdAt", updated_at as "updatedAt"`
+const columns = `id, name, status, limits, server_keys as "serverKeys", managed_used as "managedUsed",
+  created_at as "createdAt", updated_at as "updatedAt"`
 
-export async function insertOrganization(tx: Tx, row: Omit<OrganizationRow, 'managedUsed'>): Promise<void> {
+export async function insertOrganization(
+  tx: Tx,
+  row: Omit<OrganizationRow, 'managedUsed' | 'serverKeys'>,
+): Promise<void> {
   await tx.query(
     `insert into organization (id, name, status, limits, created_at, updated_at) values ($1, $2, $3, $4, $5, $6)`,
     [row.id, row.name, row.status, JSON.stringify(row.limits), row.createdAt, row.updatedAt],
@@ -81,17 +90,17 @@ export async function entombOrganization(tx: Tx, id: OrganizationId, at: Date): 
   )
 }
 
-/** Merges `limits` into the organization's own; null if there is none, or it is being deleted. */
+/** Changes the named limits and grants; null if there is no such organization, or it is being deleted. */
 export async function updateLimits(
   tx: Tx,
   id: string,
-  limits: Partial<Limits>,
+  { serverKeys, ...limits }: LimitChanges,
   at: Date,
 ): Promise<OrganizationRow | null> {
   const [row] = await tx.query<OrganizationRow>(
-    `update organization set limits = limits || $2::jsonb, updated_at = $3
+    `update organization set limits = limits || $2::jsonb, server_keys = coalesce($4, server_keys), updated_at = $3
     where id = $1 and ${staying} returning ${columns}`,
-    [id, JSON.stringify(limits), at],
+    [id, JSON.stringify(limits), at, serverKeys ?? null],
   )
   return row ?? null
 }

@@ -20,6 +20,8 @@ export interface MembershipRow {
   name: string
   status: Exclude<OrganizationRow['status'], 'deleting'>
   role: MemberRole
+  /** Whether its members may make server keys. */
+  serverKeys: boolean
   keyId: KeyId
 }
 
@@ -65,7 +67,7 @@ export async function listMemberships(
   personIds: readonly PersonId[],
 ): Promise<(MembershipRow & { personId: PersonId })[]> {
   return await db.query<MembershipRow & { personId: PersonId }>(
-    `select m.person_id as "personId", o.id, o.name, o.status, m.role, m.key_id as "keyId"
+    `select m.person_id as "personId", o.id, o.name, o.status, m.role, o.server_keys as "serverKeys", m.key_id as "keyId"
     from member m join organization o on o.id = m.organization_id
     where m.person_id = any($1) and o.status not in ('deleting', 'deleted') order by m.created_at, o.id`,
     [personIds],

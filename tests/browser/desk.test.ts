@@ -20,14 +20,15 @@ test('the desk is opened by its link and steers the service', { skip }, async (t
 
   await heading('Approvals')
   assert.equal(new URL(page.url()).hash, '#/approvals')
+  await page.getByLabel('Grant server keys').check()
   await page.getByRole('button', { name: 'Approve: Harbor & Sons' }).click()
   await page.getByText('Harbor & Sons is approved').waitFor()
   await page.getByText('Nobody waits').waitFor()
-  const { organizations } = await posthorn.cli<{ organizations: { name: string; status: string }[] }>([
-    'org',
-    'list',
-  ])
-  assert.equal(organizations.find(({ name }) => name === 'Harbor & Sons')?.status, 'active')
+  const { organizations } = await posthorn.cli<{
+    organizations: { name: string; status: string; serverKeys: boolean }[]
+  }>(['org', 'list'])
+  const harbor = organizations.find(({ name }) => name === 'Harbor & Sons')
+  assert.deepEqual([harbor?.status, harbor?.serverKeys], ['active', true])
 
   await page.keyboard.press('g')
   await page.keyboard.press('q')
@@ -54,10 +55,14 @@ test('an organization is limited, and deleted only once its name is typed', { sk
   await page.getByRole('link', { name: 'Quiet Fox' }).click()
   await page.getByRole('button', { name: 'Change limits' }).click()
   await page.getByRole('textbox', { name: 'Sends a minute' }).fill('7')
+  await page.getByLabel('Members may make server keys').check()
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('The limits are changed').waitFor()
-  const shown = await posthorn.cli<{ limits: Record<string, number> }>(['org', 'show', id])
-  assert.equal(shown.limits['messagesPerMinute'], 7)
+  await page.getByText('Granted', { exact: true }).waitFor()
+  const shown = await posthorn.cli<{ limits: Record<string, number>; serverKeys: boolean }>([
+    ...['org', 'show', id],
+  ])
+  assert.deepEqual([shown.limits['messagesPerMinute'], shown.serverKeys], [7, true])
   await page.getByRole('button', { name: 'More deeds' }).click()
   await page.getByRole('menuitem', { name: 'Delete' }).click()
   const remove = page.getByRole('button', { name: 'Delete' })

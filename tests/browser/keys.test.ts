@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
+import { changeLimits } from '../../src/flow/accounts/organization.ts'
 import { chromiumMissing } from '../support/chromium.ts'
 import { openPages, signInAs } from '../support/dashboard.ts'
 import { makePlace, startNode } from '../support/node.ts'
@@ -103,6 +104,30 @@ test('a key is made, works as it stands, is not shown again, is rotated and revo
   await entries.nth(1).waitFor()
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByText('Export CSV').click()])
   assert.match(readFileSync(await file.path(), 'utf8'), /"key\.rotated","Booking agent 2"/)
+
+  await pages.open('/sending', 'Sending')
+  await text('POST /v1/send and POST /v1/validate need a server key.')
+  await pages.open('/keys', 'Keys')
+  await press('New key')
+  await text('The operator of this service can grant your organization server keys.')
+  assert.equal(await page.getByLabel('Server', { exact: true }).count(), 0)
+  await changeLimits(node.foundation, organizationId, { serverKeys: true })
+  await page.reload()
+  await press('New key')
+  await page.getByLabel('Name', { exact: true }).fill('Shop')
+  await page.getByLabel('Server', { exact: true }).check()
+  assert.ok(await page.getByLabel('Send without an inbox').isChecked())
+  assert.equal(await page.getByLabel('Good for', { exact: true }).inputValue(), '365')
+  assert.deepEqual(await pages.audit(), [])
+  await press('Create the key')
+  await text('This is shown once')
+  assert.deepEqual((await run(await callOf()))['submissions'], [])
+  const shop = await fetch(`${base}/v1/me`, { headers: { 'x-api-key': await secretOf() } })
+  const { apiKey } = (await shop.json()) as { apiKey: { kind: string; scopes: string[] } }
+  assert.deepEqual(
+    [apiKey.kind, apiKey.scopes],
+    ['server', ['delivery:send', 'validation:use', 'delivery:read']],
+  )
   assert.deepEqual(pages.complaints, [])
 })
 

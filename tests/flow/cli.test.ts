@@ -103,6 +103,7 @@ const wrongUses: [string[], RegExp][] = [
   [['org', 'show', 'one'], /not an id/],
   [['org', 'limits', nowhere, 'messagesPerYear=1'], /messagesPerMinute/],
   [['org', 'limits', nowhere, 'inboxes=many'], /whole number/],
+  [['org', 'limits', nowhere, 'serverKeys=1'], /on or off/],
   [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', 'mailbox:eat'], /mailbox:read/],
   [['key', 'create', '--org', nowhere, '--name', 'x', '--scopes', '*', '--expires-in', 'soon'], /30d/],
   [['queue', 'show'], /domain/],
@@ -175,12 +176,21 @@ test('a running service', async (t) => {
       'managedStarter=9',
     ])
     assert.deepEqual([limited.limits['inboxes'], limited.limits['managedStarter']], [7, 9])
+    for (const [word, isOn] of [
+      ['on', true],
+      ['off', false],
+    ] as const)
+      assert.equal(
+        (await posthorn.cli(['org', 'limits', organization.id, `serverKeys=${word}`]))['serverKeys'],
+        isOn,
+      )
     assert.equal((await posthorn.cli(['org', 'suspend', organization.id]))['status'], 'suspended')
     const renamed = await posthorn.cli(['org', 'rename', organization.id, '  Ada & Söhne '])
     assert.equal(renamed['name'], 'Ada & Söhne')
     assert.equal((await posthorn.cli(['org', 'show', organization.id]))['name'], 'Ada & Söhne')
     const { stdout } = await attempt(['org', 'show', organization.id])
     assert.match(stdout, /^ +messagesPerMinute +\d+\n +messagesPerDay +\d+\n +recipientsPerDay +\d+\n/m)
+    assert.match(stdout, /^ +serverKeys +off$/m)
   })
 
   await t.test(

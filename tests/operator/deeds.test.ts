@@ -29,7 +29,7 @@ async function setStage(t: Scope, env: Record<string, string> = {}): Promise<Sta
   return { node, desk: await openedDesk(node) }
 }
 
-/** For tests that write nothing down, or that do not read what was. */
+/** For tests that write nothing down, or read what was of an organization of their own. */
 const shared = await setStage({ after })
 
 /** What was written down since, but the opening of the desk. */
@@ -74,10 +74,14 @@ test('organizations are found, approved, suspended, renamed and limited, each wr
   assert.equal((await patch(`/organizations/${id}/limits`, { limits: { inboxes: 7 } })).status, 200)
   for (const limits of [{ inboxes: -1 }, { inboxes: 1.5 }, { colours: 3 }, { __proto__x: 1 }])
     assert.equal((await patch(`/organizations/${id}/limits`, { limits })).status, 400)
-  const shown = await desk.get<{ name: string; limits: { name: string; value: number; used: number }[] }>(
-    `/organizations/${id}`,
-  )
-  assert.equal(shown.name, 'Harbor')
+  assert.equal((await patch(`/organizations/${id}/limits`, { serverKeys: true })).status, 200)
+  assert.equal((await patch(`/organizations/${id}/limits`, { serverKeys: 'on' })).status, 400)
+  const shown = await desk.get<{
+    name: string
+    serverKeys: boolean
+    limits: { name: string; value: number; used: number }[]
+  }>(`/organizations/${id}`)
+  assert.deepEqual([shown.name, shown.serverKeys], ['Harbor', true])
   assert.deepEqual(
     shown.limits.find(({ name }) => name === 'inboxes'),
     { name: 'inboxes', value: 7, used: 0 },
@@ -90,6 +94,7 @@ test('organizations are found, approved, suspended, renamed and limited, each wr
       'organization.suspended',
       'organization.renamed',
       'organization.limits_changed',
+      'organization.limits_changed',
     ],
   )
   for (const { ip, organizationId } of entries) assert.deepEqual([ip, organizationId], ['127.0.0.1', id])
@@ -100,6 +105,7 @@ test('organizations are found, approved, suspended, renamed and limited, each wr
       ['Harbor & Sons', {}],
       ['Harbor', { from: 'Harbor & Sons' }],
       ['Harbor', { inboxes: 7 }],
+      ['Harbor', { serverKeys: true }],
     ],
   )
   const { entries: log } = await desk.get<{ entries: { action: string; organizationName: string | null }[] }>(
@@ -119,6 +125,24 @@ test('a body that gives a member twice is refused, and changes nothing', async (
   assert.deepEqual([response.status, error], [400, 'invalid_json'])
   assert.match(message!, /\/name is given twice/)
   assert.equal((await shared.desk.get(`/organizations/${id}`))['name'], 'Harbor')
+})
+
+test('an approval can grant server keys, and both are written down', async () => {
+  const id = await pending(shared, 'Shop')
+  const body = { serverKeys: true }
+  const approved = await shared.desk.ask(`/organizations/${id}/approve`, { method: 'POST', body })
+  assert.deepEqual([approved.status, approved.body['status']], [200, 'active'])
+  assert.equal((await shared.desk.get<{ serverKeys: boolean }>(`/organizations/${id}`)).serverKeys, true)
+  const entries = (await entriesOf(shared)).filter(({ organizationId }) => organizationId === id)
+  assert.deepEqual(
+    entries.map(({ action, detail }) => [action, detail]),
+    [
+      ['organization.approved', {}],
+      ['organization.limits_changed', { serverKeys: true }],
+    ],
+  )
+  const colours = await shared.desk.ask(`/organizations/${id}/approve`, { method: 'POST', body: { colours: 3 } })
+  assert.equal(colours.status, 400)
 })
 
 test('what there is not is not found', async () => {

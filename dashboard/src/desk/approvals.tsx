@@ -1,11 +1,13 @@
 // Who waits for the operator: organizations that nobody has approved yet.
 import { Link } from '@tanstack/react-router'
 import { UserCheck } from 'lucide-react'
+import { useState } from 'react'
 import type { OrganizationList } from '../../../src/operator/desk/schemas/organization.ts'
 import { Button, ButtonLink } from '../parts/button.tsx'
 import { Card } from '../parts/card.tsx'
 import { Empty } from '../parts/empty.tsx'
 import { ErrorNote } from '../parts/error-note.tsx'
+import { Checkbox } from '../parts/field.tsx'
 import { LoadMore } from '../parts/load-more.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import { Page } from '../parts/page.tsx'
@@ -64,8 +66,10 @@ function Waiting({ rows, more }: { rows: readonly Row[]; more: React.ReactNode }
 }
 
 function Waits({ row: { id, name, owner, createdAt } }: { row: Row }) {
+  const [serverKeys, setServerKeys] = useState(false)
   const approve = useDeed(
-    () => ask(`/organizations/${id}/approve`, { method: 'POST' }),
+    () =>
+      ask(`/organizations/${id}/approve`, { method: 'POST', ...(serverKeys && { body: { serverKeys } }) }),
     () => words.approved(name),
   )
   return (
@@ -88,6 +92,12 @@ function Waits({ row: { id, name, owner, createdAt } }: { row: Row }) {
           {words.approve}
         </Button>
       </div>
+      <Checkbox
+        label={words.serverKeys}
+        hint={words.serverKeysHint}
+        checked={serverKeys}
+        onChange={setServerKeys}
+      />
       <ErrorNote error={approve.error} />
     </li>
   )

@@ -52,6 +52,9 @@ export const desk = {
     asked: 'Asked',
     approve: 'Approve',
     approved: (name: string) => `${name} is approved`,
+    serverKeys: 'Grant server keys',
+    serverKeysHint:
+      'Its members may make keys for POST /v1/send and address validation, valid for up to a year.',
     noOwner: 'Made at the command line',
   },
 
@@ -113,6 +116,12 @@ export const desk = {
     limitsLeadDialog: 'They hold at once, on every node.',
     limitsSave: 'Save',
     limitsSaved: 'The limits are changed',
+    serverKeys: 'Server keys',
+    serverKeysGranted: 'Granted',
+    serverKeysNot: 'Not granted',
+    serverKeysGrant: 'Members may make server keys',
+    serverKeysHint:
+      'For POST /v1/send and address validation, valid for up to a year. Without this, existing server keys stay valid.',
     wholeNumber: 'A whole number, 0 or more',
     limitNames: {
       messagesPerMinute: 'Sends a minute',

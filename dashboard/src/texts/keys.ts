@@ -31,9 +31,15 @@ export const keys = {
       label: 'One agent’s inbox',
       hint: 'Reads and answers the mail of the inboxes that you choose. Its mail is marked as automatic.',
     },
-    all: { label: 'Everything', hint: 'All that a key from here can do.' },
+    server: {
+      label: 'Server',
+      hint: 'Sends from your domains without an inbox (POST /v1/send), and validates addresses. Valid for up to a year.',
+    },
+    all: { label: 'Everything', hint: 'Everything but sending without an inbox and validating addresses.' },
     own: { label: 'Something else', hint: 'Choose below.' },
   },
+  serverUngranted:
+    'POST /v1/send and POST /v1/validate need a server key. The operator of this service can grant your organization server keys.',
   scopesTitle: 'It may',
   automatic: 'Mail is marked as automatic',
   automaticHint:
@@ -67,6 +73,7 @@ export const keys = {
   expires: 'Good for',
   days: (count: number) => (count === 1 ? '1 day' : `${count} days`),
   expiresHint: 'After that it is refused. Rotate it before: 30 days are the longest.',
+  serverExpiresHint: 'The key stops working after this. Maximum 365 days; rotate it before then.',
   createDeed: 'Create the key',
   created: 'Your new key',
   secret: 'the API key',
@@ -94,7 +101,7 @@ export const keys = {
   revokeUsed: 'It was last used',
   revokeDeed: 'Revoke the key',
   revokedToast: 'The key is revoked.',
-  operatorOnly: 'The operator made this key with rights that are not given here. Ask there for another one.',
+  operatorOnly: 'Your organization may not make keys with these rights. Ask the operator of this service.',
   rotateTitle: 'Rotate the key',
   rotateLead: 'Your program goes on working all the time: the old key stays good until you revoke it.',
   steps: ['Make a new key', 'Put it into your program', 'See it used', 'Revoke the old one'],

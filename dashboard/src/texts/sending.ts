@@ -27,6 +27,7 @@ export const sending = {
   none: 'Nothing was sent yet',
   noneWhat:
     'Write a message from one of your inboxes, or send by the API. Whatever is accepted appears here at once.',
+  serverKey: 'POST /v1/send sends from a domain without an inbox. It needs a server key, made under Keys.',
   noneAction: 'Write a message',
   noneCode: 'The same by the API',
   noMatch: 'Nothing matches',

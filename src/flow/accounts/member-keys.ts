@@ -1,4 +1,5 @@
-// Keys as members make them: within what the dashboard gives, for 30 days at most, and never more than the organization has.
+// Keys as members make them: within what the dashboard gives, for 30 days at most (server keys: 365), and never more than
+// the organization has.
 import { isIP } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -23,19 +24,25 @@ interface KeyMaker {
   actor: Actor
 }
 
-/** What a key of the dashboard can permit. */
+/** The scopes that every organization's members can give a key. */
 export const memberScopes = [
   ...(['mailbox:manage', 'mailbox:read', 'mailbox:send', 'domain:manage', 'webhook:manage'] as const),
   'delivery:read',
 ] satisfies Scope[]
 
+/** The scopes that only server keys can have; the operator grants an organization server keys. */
+export const serverScopes = ['delivery:send', 'validation:use'] as const satisfies Scope[]
+
+export type MemberScope = (typeof memberScopes)[number] | (typeof serverScopes)[number]
+
 const dayMs = 86_400_000
-const longestDays = 30
+export const longestDays = 30
+export const longestServerDays = 365
 /** Keys of one organization that can be used at once. */
 const maxKeys = 500
 
-/** The kinds of key that members make. Mail of kind `agent` is marked as automatic. */
-export const memberKinds = ['agent', 'dashboard'] as const satisfies KeyRow['kind'][]
+/** The kinds of key that members make. Mail of kind `agent` is marked as automatic. Kind `server` needs the operator's grant. */
+export const memberKinds = ['agent', 'dashboard', 'server'] as const satisfies KeyRow['kind'][]
 
 export interface MemberKeyInput extends Omit<KeyInput, 'kind' | 'expiresInMs'> {
   kind: (typeof memberKinds)[number]
@@ -51,6 +58,7 @@ export async function createMemberKey(
   return await db.transaction(async (tx) => {
     const at = clock.now()
     const organization = await requireRoom(tx, by, at)
+    requireKind(organization, { ...input, expiresInDays })
     await requireWithin(tx, organization, input)
     const key = { ...input, expiresInMs: expiresInDays * dayMs }
     return await addKey(tx, organization, key, { actor: by.actor, at, madeBy: by.personId })
@@ -72,11 +80,11 @@ export async function rotateKey(
     const organization = await requireRoom(tx, by, at)
     const old = await findUsedKey(tx, by.organizationId, id)
     if (!old || old.revokedAt) throw new ServiceError('not_found', 'There is no such key, or it was revoked.')
-    requireMemberScopes(old)
+    requireMemberScopes(organization, old)
     const { kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains } = old
     const restrictions = { kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains }
     const like = { ...restrictions, name, requestsPerMinute: old.ownRequestsPerMinute }
-    const key = { ...like, expiresInMs: lifetimeOf(old) }
+    const key = { ...like, expiresInMs: lifetimeOf(organization, old) }
     return await addKey(tx, organization, key, { actor: by.actor, at, replaces: old.id, madeBy: by.personId })
   })
 }
@@ -131,16 +139,52 @@ async function requireWithin(
     )
 }
 
+/** Keys that were made before the grant was withdrawn stay valid; they cannot be rotated. */
+function requireGrant({ serverKeys }: OrganizationRow): void {
+  if (serverKeys) return
+  throw new ServiceError(
+    'insufficient_scope',
+    'The organization may not make server keys. The operator of this service can grant them.',
+  )
+}
+
+/** Refuses scopes and lifetimes that only server keys have, and server keys if the operator has not granted them. */
+function requireKind(
+  organization: OrganizationRow,
+  { kind, scopes, expiresInDays }: Pick<MemberKeyInput, 'kind' | 'scopes' | 'expiresInDays'>,
+): void {
+  if (kind === 'server') {
+    requireGrant(organization)
+    return
+  }
+  const beyond = scopes.find((scope) => !isIn(memberScopes, scope))
+  if (beyond) throw new ServiceError('invalid_request', `/scopes: ${beyond} needs the kind server`)
+  if (expiresInDays > longestDays)
+    throw new ServiceError(
+      'invalid_request',
+      `/expiresInDays must be at most ${longestDays}, except for the kind server`,
+    )
+}
+
 /** Security: a key that the operator made with more is not a way to more. */
-function requireMemberScopes({ scopes }: UsedKeyRow): void {
-  if (scopes.every((scope) => memberScopes.some((known) => known === scope))) return
+function requireMemberScopes(organization: OrganizationRow, { kind, scopes }: UsedKeyRow): void {
+  const others = scopes.filter((scope) => !isIn(memberScopes, scope))
+  if (others.length === 0) return
+  if (kind === 'server' && others.every((scope) => isIn(serverScopes, scope))) {
+    requireGrant(organization)
+    return
+  }
   throw new ServiceError(
     'insufficient_scope',
     'The operator made this key with scopes that are not given here: ask for another one there.',
   )
 }
 
-function lifetimeOf({ createdAt, expiresAt }: UsedKeyRow): number {
-  const longestMs = longestDays * dayMs
+function isIn(known: readonly string[], scope: string): boolean {
+  return known.includes(scope)
+}
+
+function lifetimeOf({ serverKeys }: OrganizationRow, { kind, createdAt, expiresAt }: UsedKeyRow): number {
+  const longestMs = (kind === 'server' && serverKeys ? longestServerDays : longestDays) * dayMs
   return expiresAt ? Math.min(longestMs, expiresAt.getTime() - createdAt.getTime()) : longestMs
 }

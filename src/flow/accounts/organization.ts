@@ -2,10 +2,11 @@
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type OrganizationId } from '../../base/ids.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Db, Tx } from '../../postgres/db.ts'
 import {
   findOrganization,
   insertOrganization,
+  type LimitChanges,
   type Limits,
   type OrganizationRow,
   renameOrganization,
@@ -57,22 +58,23 @@ export async function createOrganization(
     await insertOrganization(tx, row)
     await recordDeed(tx, row.id, operator, { action: 'organization.created', subject: row.name, at })
   })
-  return { ...row, managedUsed: 0 }
+  return { ...row, serverKeys: false, managedUsed: 0 }
 }
 
-/** Once it returns, every node knows. */
+/** Approves or suspends it, and makes the `changes` at the same moment. Once it returns, every node knows. */
 export async function changeOrganizationStatus(
   { db, clock }: Deps,
   id: string,
   status: 'active' | 'suspended',
   actor: Actor = operator,
+  changes: LimitChanges = {},
 ): Promise<OrganizationRow> {
   const action = status === 'active' ? 'organization.approved' : 'organization.suspended'
   const row = await db.transaction(async (tx) => {
     const at = clock.now()
     const changed = found(await updateOrganizationStatus(tx, id, status, at), id)
     await recordDeed(tx, changed.id, actor, { action, subject: changed.name, at })
-    return changed
+    return Object.keys(changes).length > 0 ? await applyLimits(tx, id, changes, actor, at) : changed
   })
   await untilKnownEverywhere()
   return row
@@ -82,22 +84,29 @@ export async function changeOrganizationStatus(
 export async function changeLimits(
   { db, clock }: Deps,
   id: string,
-  limits: Partial<Limits>,
+  changes: LimitChanges,
   actor: Actor = operator,
 ): Promise<OrganizationRow> {
-  const row = await db.transaction(async (tx) => {
-    const at = clock.now()
-    const changed = found(await updateLimits(tx, id, limits, at), id)
-    const deed = {
-      action: 'organization.limits_changed',
-      subject: changed.name,
-      detail: { ...limits },
-      at,
-    } as const
-    await recordDeed(tx, changed.id, actor, deed)
-    return changed
-  })
+  const row = await db.transaction((tx) => applyLimits(tx, id, changes, actor, clock.now()))
   await untilKnownEverywhere()
+  return row
+}
+
+async function applyLimits(
+  tx: Tx,
+  id: string,
+  changes: LimitChanges,
+  actor: Actor,
+  at: Date,
+): Promise<OrganizationRow> {
+  const row = found(await updateLimits(tx, id, changes, at), id)
+  const deed = {
+    action: 'organization.limits_changed',
+    subject: row.name,
+    detail: { ...changes },
+    at,
+  } as const
+  await recordDeed(tx, row.id, actor, deed)
   return row
 }
 

@@ -56,11 +56,8 @@ function presentSession(
   { session, person, organizations, organization }: SignedIn,
   token: string,
 ): SessionBody {
-  const present = ({ id, name, status, role }: SignedIn['organizations'][number]) => ({
-    id,
-    name,
-    status,
-    role,
+  const present = ({ id, name, status, role, serverKeys }: SignedIn['organizations'][number]) => ({
+    ...{ id, name, status, role, serverKeys },
   })
   return {
     id: session.id,

@@ -42,7 +42,9 @@ export const keyDescription = `The API key. Each operation names the scope it ne
 | \`delivery:send\` | to send through a domain, to create and delete suppressions |
 | \`domain:manage\` | to register, verify and delete domains |
 | \`webhook:manage\` | webhook endpoints and the stream of events |
-| \`validation:use\` | to validate addresses |`
+| \`validation:use\` | to validate addresses |
+
+In the dashboard, \`delivery:send\` and \`validation:use\` are given to server keys alone, which the operator grants an organization.`
 
 export const tags = [
   { name: 'Account', description: 'What the key may do, and the limits it works under.' },

@@ -1,6 +1,7 @@
 // Keys of the dashboard: the secret once, what they are restricted to, their end; and the audit log of all that was done.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { changeLimits } from '../../../src/flow/accounts/organization.ts'
 import { addKey } from '../../support/agent-key.ts'
 import type { Inbox } from '../../support/api.ts'
 import { type Caller, setStage } from '../stage.ts'
@@ -190,10 +191,64 @@ test('a key that the operator made for an agent is one for an agent when it was 
     ...{ method: 'POST', body: { name: 'Agent 2' }, status: 201 },
   })
   assert.equal(key.kind, 'agent')
-  assert.equal(
-    (await owner.post('/keys', { name: 'K', kind: 'server', scopes: ['mailbox:read'] })).status,
-    400,
-  )
+})
+
+const serverKey = { kind: 'server', scopes: ['delivery:send', 'validation:use', 'delivery:read'] }
+
+test('a server key is refused, with who can grant it, until the operator has granted it', async () => {
+  const { owner, caller } = await setUp()
+  const refused = await owner.post('/keys', { name: 'Shop', ...serverKey })
+  assert.deepEqual([refused.status, refused.body.error], [403, 'insufficient_scope'])
+  assert.match(refused.body.message!, /The operator of this service can grant them/)
+  const { secret } = await make(owner, { scopes: ['mailbox:read', 'mailbox:send'] })
+  const call = { method: 'POST', headers: { 'x-api-key': secret } }
+  const response = await fetch(`${stage.base}/v1/send`, call)
+  const body = (await response.json()) as { error: string; message: string }
+  assert.deepEqual([response.status, body.error], [403, 'insufficient_scope'])
+  assert.match(body.message, /needs a server key.*the operator of this service can grant your organization/)
+  assert.equal(owner.session!.organization!.serverKeys, false)
+  await changeLimits(stage, caller.organizationId, { serverKeys: true })
+  const { organization } = await owner.want<{ organization: { serverKeys: boolean } }>('/session')
+  assert.equal(organization.serverKeys, true)
+  await make(owner, serverKey)
+})
+
+test('a server key sends from a domain and validates, for up to a year', async () => {
+  const { owner, caller } = await setUp()
+  await changeLimits(stage, caller.organizationId, { serverKeys: true })
+  const { key, secret } = await make(owner, { ...serverKey, expiresInDays: 365 })
+  assert.deepEqual([key.kind, key.scopes], ['server', serverKey.scopes])
+  assert.equal(Date.parse(key.expiresAt) - Date.parse(key.createdAt), 365 * dayMs)
+  for (const path of ['/v1/send', '/v1/validate', '/v1/suppressions']) {
+    const call = { method: 'POST', headers: { 'x-api-key': secret } }
+    // Let in, and refused for its missing body.
+    assert.equal((await fetch(stage.base + path, call)).status, 400, path)
+  }
+  for (const wrong of [
+    { ...serverKey, expiresInDays: 366 },
+    { ...serverKey, scopes: ['*'] },
+    { ...serverKey, kind: 'agent' },
+    { ...serverKey, kind: undefined },
+    { scopes: ['mailbox:read'], expiresInDays: 31 },
+  ])
+    assert.equal((await owner.post('/keys', { name: 'K', ...wrong })).status, 400, JSON.stringify(wrong))
+})
+
+test('without the grant, server keys stay valid and are not rotated; with it they last as long as the old one', async () => {
+  const { owner, caller } = await setUp()
+  const grant = (serverKeys: boolean) => changeLimits(stage, caller.organizationId, { serverKeys })
+  await grant(true)
+  const old = await make(owner, { ...serverKey, expiresInDays: 90 })
+  const rotate = () => owner.post(`/keys/${old.key.id}/rotate`, { name: 'Shop 2' })
+  await grant(false)
+  assert.equal((await use(old.secret, '/v1/submissions')).status, 200)
+  assert.equal((await owner.post('/keys', { name: 'K', ...serverKey })).body.error, 'insufficient_scope')
+  const refused = await rotate()
+  assert.deepEqual([refused.status, refused.body.error], [403, 'insufficient_scope'])
+  await grant(true)
+  const { key } = (await rotate()).body as unknown as Made
+  assert.deepEqual([key.kind, key.scopes], ['server', serverKey.scopes])
+  assert.equal(Date.parse(key.expiresAt) - Date.parse(key.createdAt), 90 * dayMs)
 })
 
 test('a key that the operator made with more is revoked here, and not rotated', async () => {

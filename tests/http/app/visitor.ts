@@ -9,7 +9,7 @@ export interface Session {
   id: string
   csrfToken: string
   person: { id: string; email: string; name: string; hasPassword: boolean }
-  organization: { id: string; name: string; status: string; role: string } | null
+  organization: { id: string; name: string; status: string; role: string; serverKeys: boolean } | null
   organizations: { id: string; role: string }[]
 }
 

@@ -6,7 +6,7 @@ import { Button } from '../../parts/button.tsx'
 import { Card } from '../../parts/card.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
-import { TextField } from '../../parts/field.tsx'
+import { Checkbox, TextField } from '../../parts/field.tsx'
 import { Progress } from '../../parts/progress.tsx'
 import { desk } from '../../texts/desk.ts'
 import { ask } from '../client.ts'
@@ -33,6 +33,10 @@ export function LimitsCard({ organization }: { organization: Organization }) {
         {organization.limits.map((limit) => (
           <LimitLine key={limit.name} limit={limit} />
         ))}
+        <Line
+          label={words.serverKeys}
+          value={organization.serverKeys ? words.serverKeysGranted : words.serverKeysNot}
+        />
       </div>
       {isChanging && <ChangeLimits organization={organization} onClose={() => setChanging(false)} />}
     </Card>
@@ -43,10 +47,14 @@ function LimitLine({ limit: { name, value, used } }: { limit: Limit }) {
   const label = words.limitNames[name] ?? name
   const format = isBytes(name) ? writtenBytes : (count: number) => count.toLocaleString('en')
   if (used !== null) return <Progress label={label} value={used} max={value} format={format} limit />
+  return <Line label={label} value={format(value)} />
+}
+
+function Line({ label, value }: { label: string; value: string }) {
   return (
     <div className="flex justify-between gap-4 text-sm">
       <span>{label}</span>
-      <span className="numbers text-muted">{format(value)}</span>
+      <span className="numbers text-muted">{value}</span>
     </div>
   )
 }
@@ -60,19 +68,22 @@ interface ChangeProps {
   onClose: () => void
 }
 
-function ChangeLimits({ organization: { id, limits }, onClose }: ChangeProps) {
+function ChangeLimits({ organization: { id, limits, serverKeys }, onClose }: ChangeProps) {
+  const [isGranted, setGranted] = useState(serverKeys)
   const [texts, setTexts] = useState(() => new Map(limits.map(({ name, value }) => [name, String(value)])))
   const wrong = (name: string) => (/^\d{1,16}$/.test(texts.get(name) ?? '') ? null : words.wholeNumber)
   const changed = limits.filter(({ name, value }) => texts.get(name) !== String(value))
   const save = useDeed(
     () => {
       const named = Object.fromEntries(changed.map(({ name }) => [name, Number(texts.get(name))]))
-      return ask(`/organizations/${id}/limits`, { method: 'PATCH', body: { limits: named } })
+      const body = { limits: named, ...(isGranted === serverKeys ? {} : { serverKeys: isGranted }) }
+      return ask(`/organizations/${id}/limits`, { method: 'PATCH', body })
     },
     () => words.limitsSaved,
     onClose,
   )
-  const cannotSave = changed.length === 0 || limits.some(({ name }) => wrong(name) !== null)
+  const isChanged = changed.length > 0 || isGranted !== serverKeys
+  const cannotSave = !isChanged || limits.some(({ name }) => wrong(name) !== null)
   const footer = (
     <Button variant="primary" type="submit" form="limits" busy={save.isPending} disabled={cannotSave}>
       {words.limitsSave}
@@ -108,6 +119,12 @@ function ChangeLimits({ organization: { id, limits }, onClose }: ChangeProps) {
             />
           ))}
         </div>
+        <Checkbox
+          label={words.serverKeysGrant}
+          hint={words.serverKeysHint}
+          checked={isGranted}
+          onChange={setGranted}
+        />
         <ErrorNote error={save.error} />
       </form>
     </Dialog>

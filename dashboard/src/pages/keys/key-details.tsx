@@ -9,7 +9,7 @@ import { DefinitionList } from '../../parts/definition-list.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { count } from '../../parts/numbers.ts'
 import { Time } from '../../parts/time.tsx'
-import { useMay } from '../../shell/session.ts'
+import { useMay, useSession } from '../../shell/session.ts'
 import { keys, scopeWords } from '../../texts/keys.ts'
 import { canRotate, keyTones, stateOf } from './key-state.ts'
 import type { Key } from './queries.ts'
@@ -24,13 +24,18 @@ interface KeyDetailsProps {
 
 export function KeyDetails({ row, onClose, onRotate, onRevoke }: KeyDetailsProps) {
   const mayChange = useMay('change')
+  const hasServerKeys = useSession().organization?.serverKeys ?? false
   const state = stateOf(row, Date.now())
   const footer = mayChange && state !== 'revoked' && (
     <>
       <Button variant="danger" icon={Ban} onClick={onRevoke}>
         {keys.revoke}
       </Button>
-      <Button icon={RefreshCw} refusal={canRotate(row) ? undefined : keys.operatorOnly} onClick={onRotate}>
+      <Button
+        icon={RefreshCw}
+        refusal={canRotate(row, hasServerKeys) ? undefined : keys.operatorOnly}
+        onClick={onRotate}
+      >
         {keys.rotate}
       </Button>
     </>

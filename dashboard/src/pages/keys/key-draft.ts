@@ -2,7 +2,7 @@
 import type { Schemas } from '../../api/client.ts'
 import { keys } from '../../texts/keys.ts'
 import type { CallInbox } from './first-call.ts'
-import { type MemberScope, memberScopes } from './member-scopes.ts'
+import { type MemberScope, memberScopes, serverScopes } from './member-scopes.ts'
 
 export interface KeyDraft {
   name: string
@@ -28,21 +28,28 @@ export const emptyDraft: KeyDraft = {
 const presetScopes: Record<Exclude<Preset, 'own'>, readonly MemberScope[]> = {
   send: ['mailbox:send'],
   agent: ['mailbox:read', 'mailbox:send'],
+  server: [...serverScopes, 'delivery:read'],
   all: memberScopes,
 }
+
+const longestDays = 30
 
 /** What the choices amount to. */
 export function presetOf({ kind, scopes, inboxes, sendMode }: KeyDraft): Preset {
   const isAlike = (wanted: readonly string[]) =>
     wanted.length === scopes.length && wanted.every((scope) => scopes.includes(scope as MemberScope))
   if (isAlike(presetScopes.agent) && inboxes && kind === 'agent' && sendMode === 'reply_only') return 'agent'
+  if (kind === 'server') return isAlike(presetScopes.server) ? 'server' : 'own'
   if (isAlike(presetScopes.send)) return 'send'
   return isAlike(presetScopes.all) ? 'all' : 'own'
 }
 
-export function withPreset(draft: KeyDraft, preset: Preset): KeyDraft {
-  if (preset === 'own') return { ...draft, scopes: [] }
+export function withPreset(given: KeyDraft, preset: Preset): KeyDraft {
+  if (preset === 'own') return { ...given, scopes: [] }
   const scopes = presetScopes[preset]
+  if (preset === 'server')
+    return { ...given, scopes, kind: 'server', sendMode: 'new_and_reply', inboxes: null, expiresInDays: 365 }
+  const draft = { ...given, expiresInDays: Math.min(given.expiresInDays, longestDays) }
   if (preset === 'agent')
     return { ...draft, scopes, kind: 'agent', sendMode: 'reply_only', inboxes: draft.inboxes ?? [] }
   return { ...draft, scopes, kind: 'dashboard', sendMode: 'new_and_reply', inboxes: null }

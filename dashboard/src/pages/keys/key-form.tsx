@@ -1,10 +1,11 @@
 // What a key is made of, filled in: its name, what it may, what it reaches, and how long it is good.
 import { Checkbox, Select, TextArea, TextField } from '../../parts/field.tsx'
 import { RadioGroup } from '../../parts/radio-group.tsx'
+import { useSession } from '../../shell/session.ts'
 import { keys, scopeWords } from '../../texts/keys.ts'
 import { InboxPicker } from './inbox-picker.tsx'
 import { type KeyDraft, type KeyFaults, type Preset, presetOf, withPreset } from './key-draft.ts'
-import { memberScopes } from './member-scopes.ts'
+import { memberScopes, serverScopes } from './member-scopes.ts'
 import { useNameHint } from './taken-name.ts'
 
 interface PartProps {
@@ -14,6 +15,7 @@ interface PartProps {
 }
 
 const dayCounts = [1, 7, 14, 30]
+const serverDayCounts = [...dayCounts, 90, 180, 365]
 const presets = Object.entries(keys.preset).map(([value, words]) => ({ value: value as Preset, ...words }))
 const sendModes = Object.entries(keys.sendModes).map(([value, words]) => ({
   value: value as KeyDraft['sendMode'],
@@ -22,6 +24,8 @@ const sendModes = Object.entries(keys.sendModes).map(([value, words]) => ({
 
 export function KeyForm({ draft, onChange, faults }: PartProps) {
   const hint = useNameHint(draft.name, keys.nameHint)
+  const hasServerKeys = useSession().organization?.serverKeys ?? false
+  const isServer = draft.kind === 'server'
   return (
     <div className="grid gap-5">
       <TextField
@@ -35,24 +39,31 @@ export function KeyForm({ draft, onChange, faults }: PartProps) {
       />
       <RadioGroup
         label={keys.presets}
-        options={presets}
+        options={hasServerKeys ? presets : presets.filter(({ value }) => value !== 'server')}
         value={presetOf(draft)}
         onChange={(preset) => onChange(withPreset(draft, preset))}
-      />
+      >
+        {!hasServerKeys && <p className="text-sm text-faint">{keys.serverUngranted}</p>}
+      </RadioGroup>
       <Scopes {...{ draft, onChange, faults }} />
-      <Checkbox
-        label={keys.automatic}
-        hint={keys.automaticHint}
-        checked={draft.kind === 'agent'}
-        onChange={(isOn) => onChange({ ...draft, kind: isOn ? 'agent' : 'dashboard' })}
-      />
+      {!isServer && (
+        <Checkbox
+          label={keys.automatic}
+          hint={keys.automaticHint}
+          checked={draft.kind === 'agent'}
+          onChange={(isOn) => onChange({ ...draft, kind: isOn ? 'agent' : 'dashboard' })}
+        />
+      )}
       <Inboxes {...{ draft, onChange, faults }} />
       <Further {...{ draft, onChange, faults }} />
       <Select
         label={keys.expires}
-        hint={keys.expiresHint}
+        hint={isServer ? keys.serverExpiresHint : keys.expiresHint}
         value={String(draft.expiresInDays)}
-        options={dayCounts.map((days) => ({ value: String(days), label: keys.days(days) }))}
+        options={(isServer ? serverDayCounts : dayCounts).map((days) => ({
+          value: String(days),
+          label: keys.days(days),
+        }))}
         onChange={(event) => onChange({ ...draft, expiresInDays: Number(event.target.value) })}
       />
     </div>
@@ -60,11 +71,12 @@ export function KeyForm({ draft, onChange, faults }: PartProps) {
 }
 
 function Scopes({ draft, onChange, faults }: PartProps) {
+  const offered = draft.kind === 'server' ? [...serverScopes, ...memberScopes] : memberScopes
   return (
     <fieldset aria-describedby={faults.scopes ? 'scopes-error' : undefined}>
       <legend className="mb-2 text-sm font-medium">{keys.scopesTitle}</legend>
       <div className="grid gap-2.5 sm:grid-cols-2">
-        {memberScopes.map((scope) => (
+        {offered.map((scope) => (
           <Checkbox
             key={scope}
             label={scopeWords[scope]?.label ?? scope}

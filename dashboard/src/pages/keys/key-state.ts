@@ -1,7 +1,7 @@
 // Whether a key can still be used, and for how long.
 import type { Tone } from '../../parts/badge.tsx'
 import type { keys } from '../../texts/keys.ts'
-import { memberScopes } from './member-scopes.ts'
+import { memberScopes, serverScopes } from './member-scopes.ts'
 import type { Key } from './queries.ts'
 
 export type KeyState = keyof typeof keys.states
@@ -28,7 +28,8 @@ export function isInUse(key: Key, nowMs: number): boolean {
   return state === 'active' || state === 'soon'
 }
 
-/** A key with rights of the operator cannot be made again here. */
-export function canRotate({ scopes, revokedAt }: Key): boolean {
-  return !revokedAt && scopes.every((scope) => memberScopes.some((known) => known === scope))
+/** A key with rights that the organization's members cannot give is not rotated here. */
+export function canRotate({ kind, scopes, revokedAt }: Key, hasServerKeys: boolean): boolean {
+  const given = kind === 'server' && hasServerKeys ? [...memberScopes, ...serverScopes] : memberScopes
+  return !revokedAt && scopes.every((scope) => given.some((known) => known === scope))
 }

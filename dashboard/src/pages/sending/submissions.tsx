@@ -10,6 +10,8 @@ import { Empty } from '../../parts/empty.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Time } from '../../parts/time.tsx'
 import { VirtualList } from '../../parts/virtual-list.tsx'
+import { useSession } from '../../shell/session.ts'
+import { keys } from '../../texts/keys.ts'
 import { life } from '../../texts/life.ts'
 import { sending } from '../../texts/sending.ts'
 import { shell } from '../../texts/shell.ts'
@@ -104,6 +106,7 @@ function SubmissionRow({ submission }: { submission: Submission }) {
 }
 
 function NothingSent() {
+  const hasServerKeys = useSession().organization?.serverKeys
   return (
     <Empty
       icon={Send}
@@ -115,7 +118,8 @@ function NothingSent() {
       }
       code={<CodeBlock code={firstSend} label={sending.noneCode} />}
     >
-      {sending.noneWhat}
+      <p>{sending.noneWhat}</p>
+      <p className="mt-2">{hasServerKeys ? sending.serverKey : keys.serverUngranted}</p>
     </Empty>
   )
 }

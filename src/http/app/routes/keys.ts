@@ -61,7 +61,8 @@ function addCreate(api: Api, deps: AppDeps): void {
       config: { session: 'writer', refusals: ['not_found', 'limit_reached'] },
       schema: {
         ...{ operationId: 'createKey', tags, summary: 'Create a key', querystring: Nothing },
-        description: 'The answer holds the secret, this once. The organization must be approved.',
+        description:
+          'The answer holds the secret, this once. The organization must be approved. A key of the kind server is refused with 403 unless the operator has granted the organization server keys (`serverKeys` of its session).',
         body: NewKey.ref,
         response: { 201: KeyWithSecret.ref },
       },

@@ -1,6 +1,11 @@
 // Keys as the dashboard makes and lists them.
 import Type from 'typebox'
-import { memberKinds, memberScopes } from '../../../flow/accounts/member-keys.ts'
+import {
+  longestServerDays,
+  memberKinds,
+  memberScopes,
+  serverScopes,
+} from '../../../flow/accounts/member-keys.ts'
 import {
   Count,
   component,
@@ -13,6 +18,8 @@ import {
   Time,
   Uuid,
 } from '../../schemas/scalars.ts'
+
+const givenScopes = [...memberScopes, ...serverScopes]
 
 export const KeyParams = Type.Object({ keyId: Uuid })
 
@@ -100,12 +107,15 @@ export const NewKey = component(
     {
       name,
       kind: Type.Optional({
-        ...oneOf([...memberKinds], '`agent`: mail sent with it is marked as automatic.'),
+        ...oneOf(
+          [...memberKinds],
+          '`agent`: mail sent with it is marked as automatic. `server`: the operator must have granted it.',
+        ),
         default: 'dashboard' as const,
       }),
-      scopes: Type.Array(oneOf([...memberScopes], 'A permission.'), {
-        ...{ minItems: 1, maxItems: memberScopes.length, uniqueItems: true },
-        description: 'What it is to permit.',
+      scopes: Type.Array(oneOf([...givenScopes], 'A permission.'), {
+        ...{ minItems: 1, maxItems: givenScopes.length, uniqueItems: true },
+        description: `Its permissions; ${serverScopes.join(' and ')} need the kind server.`,
       }),
       inboxIds: Type.Optional(
         nullable(
@@ -142,7 +152,10 @@ export const NewKey = component(
         ),
       ),
       expiresInDays: Type.Optional(
-        Type.Integer({ ...{ minimum: 1, maximum: 30, default: 30 }, description: 'How long it is good.' }),
+        Type.Integer({
+          ...{ minimum: 1, maximum: longestServerDays, default: 30 },
+          description: 'Its lifetime: 30 at most, but 365 for the kind server.',
+        }),
       ),
     },
     {

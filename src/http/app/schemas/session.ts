@@ -12,6 +12,7 @@ const Membership = Type.Object({
   name: Type.String(),
   status: oneOf(['pending', 'active', 'suspended'], 'A pending one waits for the operator.'),
   role: roleOf,
+  serverKeys: Type.Boolean({ description: 'Whether its members may make keys of the kind `server`.' }),
 })
 
 export const SessionView = component(

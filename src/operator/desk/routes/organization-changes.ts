@@ -13,6 +13,7 @@ import { requireConfirmed } from '../admission.ts'
 import { type Desk, type DeskDeps, operatorOf } from '../deps.ts'
 import { LongWork } from '../long-work.ts'
 import {
+  Approval,
   Deletion,
   NewLimits,
   NewName,
@@ -37,18 +38,25 @@ export function organizationChangeRoutes(desk: Desk, deps: DeskDeps): void {
 }
 
 function addStatus(desk: Desk, deps: DeskDeps): void {
-  for (const [verb, status] of [
-    ['approve', 'active'],
-    ['suspend', 'suspended'],
-  ] as const)
-    desk.post(
-      `${path}/${verb}`,
-      { schema: { params, response: { 200: OrganizationState } } },
-      async (request) =>
-        present(
-          await changeOrganizationStatus(deps, request.params.organizationId, status, operatorOf(request)),
-        ),
-    )
+  desk.post(
+    `${path}/approve`,
+    { schema: { params, body: Approval, response: { 200: OrganizationState } } },
+    async (request) => {
+      const { organizationId } = request.params
+      const changes = request.body ?? {}
+      return present(
+        await changeOrganizationStatus(deps, organizationId, 'active', operatorOf(request), changes),
+      )
+    },
+  )
+  desk.post(
+    `${path}/suspend`,
+    { schema: { params, response: { 200: OrganizationState } } },
+    async (request) => {
+      const { organizationId } = request.params
+      return present(await changeOrganizationStatus(deps, organizationId, 'suspended', operatorOf(request)))
+    },
+  )
 }
 
 function addName(desk: Desk, deps: DeskDeps): void {
@@ -67,11 +75,18 @@ function addLimits(desk: Desk, deps: DeskDeps): void {
     `${path}/limits`,
     { schema: { params, body: NewLimits, response: { 200: OrganizationState } } },
     async (request) => {
-      const { limits } = request.body
+      const { limits = {}, ...grants } = request.body
       for (const [name, value] of Object.entries(limits))
         if (!isLimit(name, value))
           throw new ServiceError('invalid_request', `/limits/${name} must be a limit, and a whole number`)
-      return present(await changeLimits(deps, request.params.organizationId, limits, operatorOf(request)))
+      return present(
+        await changeLimits(
+          deps,
+          request.params.organizationId,
+          { ...limits, ...grants },
+          operatorOf(request),
+        ),
+      )
     },
   )
 }

@@ -90,6 +90,7 @@ async function present(deps: DeskDeps, row: OrganizationRow): Promise<Organizati
       status: row.status,
       waiting,
       limits,
+      serverKeys: row.serverKeys,
       isOwn: row.id === ownOrganizationId,
     },
     ...{ createdAt: row.createdAt.toISOString(), updatedAt: row.updatedAt.toISOString() },

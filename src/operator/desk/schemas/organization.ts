@@ -66,6 +66,8 @@ export const Organization = Type.Object({
   /** The organization of the service itself, which stays. */
   isOwn: Type.Boolean(),
   limits: Type.Array(Limit),
+  /** Whether its members may make server keys. */
+  serverKeys: Type.Boolean(),
   members: Type.Array(Member),
   domains: Type.Array(Domain),
   keys: Type.Array(Key),
@@ -86,7 +88,12 @@ export type Organization = Static<typeof Organization>
 
 export const OrganizationState = Type.Object({ id: Uuid, name: Type.String(), status: Status })
 export const NewName = exactly({ name: Type.String({ minLength: 1, maxLength: 200, pattern: '^\\P{Cc}*$' }) })
-export const NewLimits = exactly({ limits: Type.Record(Type.String({ maxLength: 50 }), Type.Number()) })
+export const NewLimits = exactly({
+  limits: Type.Optional(Type.Record(Type.String({ maxLength: 50 }), Type.Number())),
+  serverKeys: Type.Optional(Type.Boolean()),
+})
+/** An approval needs no body; it can grant server keys. */
+export const Approval = orNull(exactly({ serverKeys: Type.Optional(Type.Boolean()) }))
 
 const Holdings = Type.Object({
   ...{ inboxes: Count, messages: Count, submissions: Count, domains: Count, webhooks: Count, keys: Count },
