@@ -117,7 +117,14 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     if (roles.includes('api') || roles.includes('dashboard'))
       Object.assign(
         listening,
-        await startApi(foundation, certificate, { ...signals, wake }, roles, sendsAtHand, parts),
+        await startApi(
+          foundation,
+          certificate,
+          { ...signals, wake, operator: listening.operator },
+          roles,
+          sendsAtHand,
+          parts,
+        ),
       )
     const { acme } = settings
     if (acme && !foundation.hold && roles.includes('jobs'))

@@ -13,6 +13,7 @@ export function agreedSettings(settings: Settings): AgreedSettings {
     POSTHORN_RELAY_URL: relay ? `${relay.host}:${relay.port}` : unset,
     POSTHORN_DMARC: settings.dmarc,
     POSTHORN_DMARC_REPORTS: settings.dmarcReports ?? unset,
+    POSTHORN_OPERATOR_MAIL: settings.operatorMail ?? unset,
     POSTHORN_RETENTION: JSON.stringify(retention),
     POSTHORN_RETRY_SCHEDULE: seconds(...retryScheduleMs),
     POSTHORN_RETRY_LIFETIME: seconds(retryLifetimeMs),

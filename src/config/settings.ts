@@ -25,6 +25,7 @@ import {
   defaultRetention,
   drainDelay,
   duration,
+  emailAddress,
   fileName,
   fileUrl,
   formatAddress,
@@ -89,6 +90,8 @@ export interface Settings {
   rspamd: RspamdAddress | null
   /** The inbox that aggregate reports of DMARC are sent from; null: none are sent. */
   dmarcReports: string | null
+  /** Requests for access are mailed to it; null: to nobody. */
+  operatorMail: string | null
   maxDownloadBytes: number
   retryScheduleMs: number[]
   retryLifetimeMs: number
@@ -344,11 +347,17 @@ function readSenderChecks(reader: Reader) {
 }
 
 /** Who gets in. */
-function readAccess(reader: Reader): Pick<Settings, 'isSignUpOpen' | 'oidc'> {
+function readAccess(reader: Reader): Pick<Settings, 'isSignUpOpen' | 'oidc' | 'operatorMail'> {
   const kinds = oneOf('open', 'invited')
   return {
     isSignUpOpen: reader.read('POSTHORN_SIGN_UP', 'open', kinds, 'open or invited') === 'open',
     oidc: readOidc(reader),
+    operatorMail: reader.read(
+      'POSTHORN_OPERATOR_MAIL',
+      null,
+      emailAddress,
+      'your address, such as ops@example.com',
+    ),
   }
 }
 

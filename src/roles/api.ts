@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
 import { readAddressListFiles } from '../config/address-list-files.ts'
 import { listenAs } from '../config/listener.ts'
-import { formatAddress, type ListenAddress } from '../config/setting-values.ts'
+import { formatAddress, type ListenAddress, reachable } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
 import { HopsInTime } from '../dns/hops-in-time.ts'
 import { HopFinder, type Hops } from '../dns/mx.ts'
@@ -23,7 +23,7 @@ import { createHttpServer } from '../http/server.ts'
 import { MessageWaits } from '../http/stream/message-waits.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
 import type { Certificate } from './certificate.ts'
-import { createDashboard } from './dashboard.ts'
+import { createDashboard, organizationLetterLoop } from './dashboard.ts'
 import { allowsMailTo, graceMs, isLocal, type Part, type Signals } from './part.ts'
 import { createAddressGuard, createEventStreams } from './webhooks.ts'
 
@@ -31,7 +31,11 @@ import { createAddressGuard, createEventStreams } from './webhooks.ts'
 export async function startApi(
   foundation: Foundation,
   certificate: Certificate,
-  { grown, wake }: Pick<Signals, 'grown'> & { wake(routes: string[]): void },
+  {
+    grown,
+    wake,
+    operator,
+  }: Pick<Signals, 'grown'> & { wake(routes: string[]): void; operator: ListenAddress },
   roles: readonly Role[],
   atHand: SendsAtHand,
   parts: Part[],
@@ -60,6 +64,9 @@ export async function startApi(
   const messageWaits = new MessageWaits({ db, clock, log, grown })
   const inboxSearches = new InboxSearches({ db, clock, log, parsePool: pagePool })
   const eventStreams = createEventStreams(foundation, certificate)
+  const dashboard = roles.includes('dashboard') ? createDashboard(foundation, acceptance, pagePool) : null
+  const publicUrl =
+    settings.publicUrl ?? (settings.http.port > 0 ? `http://${formatAddress(settings.http)}` : '')
   const server = createHttpServer({
     db,
     clock,
@@ -74,13 +81,12 @@ export async function startApi(
     inboxSearches,
     addressGuard: createAddressGuard(settings),
     keyRing: roles.includes('api') ? new KeyRing({ db, clock }) : null,
-    dashboard: roles.includes('dashboard') ? createDashboard(foundation, acceptance, pagePool) : null,
+    dashboard,
     requestRate: new RequestRate({ db, clock }),
     domains,
     mtaStsMode: certificate.mtaStsMode,
     settings: {
-      publicUrl:
-        settings.publicUrl ?? (settings.http.port > 0 ? `http://${formatAddress(settings.http)}` : ''),
+      publicUrl,
       managedDomain: settings.managedDomain,
       mailHost: settings.mailHost,
       trustedProxies: settings.trustedProxies,
@@ -102,6 +108,13 @@ export async function startApi(
       await Promise.all([parsePool.close(), pagePool.close()])
     },
   })
+  if (dashboard) {
+    const pages = publicUrl || `http://${formatAddress(reachable(listeners.addresses.http))}`
+    const desk = `http://${formatAddress(reachable(operator))}/#/approvals`
+    const letters = organizationLetterLoop(foundation, dashboard.post, { pages, desk })
+    letters.start()
+    parts.push(letters)
+  }
   return listeners.addresses
 }
 

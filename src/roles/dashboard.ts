@@ -3,6 +3,7 @@ import { defaultLimits } from '../flow/accounts/organization.ts'
 import { Guard } from '../flow/people/guard.ts'
 import { allLetters, LetterLimits } from '../flow/people/letter-limits.ts'
 import { Oidc } from '../flow/people/oidc.ts'
+import { type OrganizationLettersDeps, sendOrganizationLetters } from '../flow/people/organization-letters.ts'
 import { Passwords } from '../flow/people/passwords.ts'
 import { Post } from '../flow/people/post.ts'
 import { Sessions } from '../flow/people/sessions.ts'
@@ -12,6 +13,7 @@ import type { Foundation } from '../foundation.ts'
 import type { ServerDeps } from '../http/server.ts'
 import type { ParsePool } from '../mail/parse-pool.ts'
 import { pagesFolder } from '../web/pages-folder.ts'
+import { Loop } from '../worker/loop.ts'
 
 /** Of letters to people: all kinds together. */
 const ownLimits = {
@@ -19,6 +21,9 @@ const ownLimits = {
   messagesPerMinute: allLetters.perMinute,
   ...{ messagesPerDay: allLetters.perDay, recipientsPerDay: allLetters.perDay },
 }
+
+/** How often a node looks for letters about organizations: the operator's commands run in other processes. */
+const lettersMs = 2_000
 
 /** What the server needs to serve the dashboard; letters to people are accepted as any mail is. */
 export function createDashboard(
@@ -51,4 +56,15 @@ export function createDashboard(
     ...{ isDevelopment, isSignUpOpen, pagesFolder, parsePool, defaultLimits: settings.defaultLimits },
     showsCaptured: isDevelopment && settings.delivery === 'capture',
   }
+}
+
+/** The loop that sends letters about organizations; it is started once the pages have an address. */
+export function organizationLetterLoop(
+  { settings, db, log }: Pick<Foundation, 'settings' | 'db' | 'log'>,
+  post: Post,
+  links: OrganizationLettersDeps['links'],
+): Loop {
+  const letters = { db, post, operatorMail: settings.operatorMail, links }
+  const run = () => sendOrganizationLetters(letters)
+  return new Loop({ name: 'send letters', run, intervalMs: lettersMs, log })
 }

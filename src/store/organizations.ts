@@ -23,6 +23,9 @@ export interface Limits {
 /** The operator's changes to what an organization may use. */
 export type LimitChanges = Partial<Limits> & Partial<Pick<OrganizationRow, 'serverKeys'>>
 
+/** Letters about an organization: `request` to the operator, `approval` to its owners. */
+export type OrganizationLetter = 'request' | 'approval'
+
 export interface OrganizationRow {
   id: OrganizationId
   name: string
@@ -43,11 +46,15 @@ const columns = `id, name, status, limits, server_keys as "serverKeys", managed_
 
 export async function insertOrganization(
   tx: Tx,
-  row: Omit<OrganizationRow, 'managedUsed' | 'serverKeys'>,
+  row: Omit<OrganizationRow, 'managedUsed' | 'serverKeys'> & { letterDue?: OrganizationLetter | null },
 ): Promise<void> {
   await tx.query(
-    `insert into organization (id, name, status, limits, created_at, updated_at) values ($1, $2, $3, $4, $5, $6)`,
-    [row.id, row.name, row.status, JSON.stringify(row.limits), row.createdAt, row.updatedAt],
+    `insert into organization (id, name, status, limits, letter_due, created_at, updated_at)
+    values ($1, $2, $3, $4, $5, $6, $7)`,
+    [
+      ...[row.id, row.name, row.status, JSON.stringify(row.limits), row.letterDue ?? null],
+      ...[row.createdAt, row.updatedAt],
+    ],
   )
   await tx.query('insert into usage (organization_id) values ($1)', [row.id])
   await tx.query('insert into received_usage (organization_id) values ($1)', [row.id])
@@ -67,7 +74,7 @@ export async function listOrganizations(db: Queryable): Promise<OrganizationRow[
   )
 }
 
-/** Sets its status; null if there is none, or it is being deleted and must stay so. */
+/** Sets its status; null if there is none, or it is being deleted and must stay so. The first approval makes its letter due. */
 export async function updateOrganizationStatus(
   tx: Tx,
   id: string,
@@ -75,7 +82,8 @@ export async function updateOrganizationStatus(
   at: Date,
 ): Promise<OrganizationRow | null> {
   const [row] = await tx.query<OrganizationRow>(
-    `update organization set status = $2, updated_at = $3
+    `update organization set status = $2, updated_at = $3,
+      letter_due = case when status = 'pending' and $2 = 'active' then 'approval' else letter_due end
     where id = $1 and (${staying} or $2 = 'deleting' and status = 'deleting') returning ${columns}`,
     [id, status, at],
   )
@@ -85,7 +93,7 @@ export async function updateOrganizationStatus(
 /** Leaves a tombstone: nothing of it but its id, which its addresses name. */
 export async function entombOrganization(tx: Tx, id: OrganizationId, at: Date): Promise<void> {
   await tx.query(
-    `update organization set status = 'deleted', name = '', limits = '{}', updated_at = $2 where id = $1`,
+    `update organization set status = 'deleted', name = '', limits = '{}', letter_due = null, updated_at = $2 where id = $1`,
     [id, at],
   )
 }

@@ -11,16 +11,21 @@ import { makePlace, startNode } from '../support/node.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
+/** The letters of the inbox, oldest first, once there are so many. */
+async function received(api: Api, inbox: Inbox, count: number) {
+  return await until('the letter', async () => {
+    const found = await api.exported(inbox.id)
+    return found.length >= count ? found : null
+  })
+}
+
 /** The secret of the link in the newest mail of the inbox. */
 async function receivedToken(
   api: Api,
   inbox: Inbox,
   count: number,
 ): Promise<{ token: string; link: string }> {
-  const messages = await until('the letter', async () => {
-    const found = await api.exported(inbox.id)
-    return found.length >= count ? found : null
-  })
+  const messages = await received(api, inbox, count)
   const { text, from } = messages.at(-1)!
   assert.equal(from.email.split('@')[0], 'accounts')
   const link = /^(http\S+#\S+)$/m.exec(text)![1]!
@@ -28,9 +33,13 @@ async function receivedToken(
 }
 
 test('from sign-up to the first call with a key, by mail that this service delivers itself', async (t) => {
-  const posthorn = await startPosthorn(t, { env: { POSTHORN_MAIL_HOST: '' } })
+  const posthorn = await startPosthorn(t, {
+    env: { POSTHORN_MAIL_HOST: '', POSTHORN_OPERATOR_MAIL: 'chief@inbox.localhost' },
+  })
   const { api } = await createCaller(posthorn)
   const inbox = await api.createInbox('ada')
+  const chief = await api.createInbox('chief')
+  assert.equal(chief.address, 'chief@inbox.localhost')
   const ada = new Visitor({ base: posthorn.http } as never)
   const signUp = { email: inbox.address, password, name: 'Ada Lovelace' }
   await ada.want('/sign-up', { method: 'POST', status: 202, body: signUp })
@@ -43,7 +52,14 @@ test('from sign-up to the first call with a key, by mail that this service deliv
   const { id } = pending.organization!
   const key = { name: 'First', scopes: ['mailbox:manage', 'mailbox:read', 'mailbox:send'] }
   assert.equal((await ada.post('/keys', key)).body.error, 'organization_inactive')
+  const [request] = await received(api, chief, 1)
+  assert.equal(request!.subject, 'An organization asks for access')
+  assert.match(request!.text, /^Somebody asks for access.*\n\nhttp:\/\/127\.0\.0\.1:\d+\/#\/approvals\n/)
+  for (const shown of ['Analytical Engines', inbox.address, id]) assert.ok(request!.text.includes(shown))
   await posthorn.cli(['org', 'approve', id])
+  const [, approval] = await received(api, inbox, 2)
+  assert.equal(approval!.subject, 'Your organization is approved')
+  assert.ok(approval!.text.includes(`\n\n${posthorn.http}\n\n`), approval!.text)
   assert.equal((await ada.want<Session>('/session')).organization!.status, 'active')
   const made = await ada.want<{ secret: string }>('/keys', { method: 'POST', status: 201, body: key })
   const own = new Api(() => posthorn.http, made.secret)
@@ -60,7 +76,9 @@ test('from sign-up to the first call with a key, by mail that this service deliv
     ],
   )
   await ada.want('/resets', { method: 'POST', status: 202, body: { email: inbox.address } })
-  const reset = await receivedToken(api, inbox, 2)
+  const reset = await receivedToken(api, inbox, 3)
+  // Many rounds of letters have gone by.
+  assert.equal((await api.exported(chief.id)).length, 1)
   assert.ok(reset.link.startsWith(`${posthorn.http}/reset#`))
   const log = posthorn.log()
   for (const secret of [password, token, reset.token, made.secret]) assert.ok(!log.includes(secret))

@@ -76,7 +76,7 @@ export const access = {
   },
   pending: {
     title: (organization: string) => `${organization} waits for approval`,
-    lead: 'The operator of this service looks at every new organization. This page goes on by itself once that has happened.',
+    lead: 'The operator of this service reviews every new organization. You get a mail once yours is approved, and this page goes on by itself.',
     asked: 'Asked',
     meanwhile: 'Until then',
     meanwhileReference: 'Read what the API does',

@@ -31,7 +31,7 @@ import { checkClamd } from './clamd.ts'
 import { checkDmarcReports } from './dmarc-reports.ts'
 import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
 import { checkHold } from './hold.ts'
-import { checkOperatorMail } from './operator-mail.ts'
+import { checkOperatorMail, describeRequestMail } from './operator-mail.ts'
 import { checkNames, checkOutbound, checkWayOut } from './outbound.ts'
 import { checkRspamd } from './rspamd.ts'
 import { checkSecretKey } from './secret-key.ts'
@@ -74,6 +74,7 @@ async function examineAround(
   managedDomain: ManagedDomain | null,
   found: Found,
 ): Promise<void> {
+  found(describeRequestMail(settings))
   found(...findExposures(settings).map(({ detail, mend }) => warning('exposure', detail, mend)))
   found(...(await checkListeners(settings)), checkPages(settings, pagesFolder))
   if (!settings.acme) found(await checkCertificate(settings, new Date()))

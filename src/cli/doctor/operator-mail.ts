@@ -1,9 +1,10 @@
 // What the doctor says of the mail for postmaster@, abuse@ and the like: somebody is to read it.
 import { counted } from '../../base/counted.ts'
+import type { Settings } from '../../config/settings.ts'
 import { isTlsReports } from '../../mail/reserved-names.ts'
 import type { Db } from '../../postgres/db.ts'
 import { countUnreadKept } from '../../store/kept-mail.ts'
-import { type Check, ok, warning } from './checks.ts'
+import { type Check, ok, skipped, warning } from './checks.ts'
 
 /** RFC 5321 4.5.1: somebody reads postmaster's mail. RFC 2142 4: and that of abuse. */
 export async function checkOperatorMail(db: Db): Promise<Check> {
@@ -18,6 +19,13 @@ export async function checkOperatorMail(db: Db): Promise<Check> {
   }
   if (counts.size === 0) return ok(name, 'nothing is unread')
   return warning(name, describeUnread([...counts]), 'posthorn mail list')
+}
+
+/** Where the operator hears of organizations that ask for access. */
+export function describeRequestMail({ operatorMail }: Settings): Check {
+  const name = 'requests for access'
+  if (operatorMail) return ok(name, `mailed to ${operatorMail}`)
+  return skipped(name, 'not mailed to anyone, the desk shows them: POSTHORN_OPERATOR_MAIL is not set')
 }
 
 /** Return paths are of one name each: what could not be read of their mail is counted together. */

@@ -21,6 +21,8 @@ const shares: Readonly<Record<LetterKind, { perMinute: number; perDay: number }>
   reset: { perMinute: 300, perDay: 60_000 },
   invitation: { perMinute: 150, perDay: 30_000 },
   notice: { perMinute: 250, perDay: 50_000 },
+  request: { perMinute: 30, perDay: 1_000 },
+  approval: { perMinute: 100, perDay: 10_000 },
 }
 
 const sumOf = (window: 'perMinute' | 'perDay') =>
@@ -42,6 +44,16 @@ const ofNetwork: readonly Bound[] = [
 const ofWideNetwork: readonly Bound[] = [
   { max: 200, windowMs: hourMs },
   { max: 500, windowMs: dayMs },
+]
+
+/** Of letters to the operator about requests from one network, and from it and its neighbours. */
+const ofRequests: readonly Bound[] = [
+  { max: 5, windowMs: hourMs },
+  { max: 15, windowMs: dayMs },
+]
+const ofWideRequests: readonly Bound[] = [
+  { max: 20, windowMs: hourMs },
+  { max: 60, windowMs: dayMs },
 ]
 
 type Deps = { db: Db; clock: Clock; secretBox: SecretBox }
@@ -84,6 +96,15 @@ export class LetterLimits {
     const message =
       'Too many invitations: a person and an organization send 20 an hour and 50 a day. Try again later.'
     throw new ServiceError('too_many_attempts', message, Math.max(1, waitSeconds))
+  }
+
+  /** Counts a request for access against its network; false if a letter about it would be one too many. */
+  async admitRequest(tx: Tx, ip: string): Promise<boolean> {
+    const own = this.#countsOf(`requests of ${networkOf(ip)}`, ofRequests)
+    // Requests that are over a network's own number do not count against its neighbours.
+    if (await findFull(tx, own)) return false
+    const wide = this.#countsOf(`requests of ${wideNetworkOf(ip)} and its neighbours`, ofWideRequests)
+    return !(await findFull(tx, wide))
   }
 
   #countsOf(subject: string, bounds: readonly Bound[]): LetterCount[] {

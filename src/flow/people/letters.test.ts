@@ -1,7 +1,7 @@
 // Names that strangers choose come after our own words in a letter, and make no link.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { invitationLetter, withoutLinks } from './letters.ts'
+import { approvalLetter, invitationLetter, requestLetter, withoutLinks } from './letters.ts'
 
 const names: [given: string, written: string][] = [
   ['Example Ltd.', 'Example Ltd.'],
@@ -23,4 +23,16 @@ test('hostile 20: the Subject and the first words of an invitation are ours', ()
   assert.equal(subject, 'You are invited to an organization')
   assert.match(text, /^Somebody invites you to an organization at Posthorn, as member\./)
   assert.ok(text.includes('Your account is locked - https[:]//evil[.]test\n'))
+})
+
+test('the Subject and the first words of a letter about an organization are ours', () => {
+  const organization = { id: '1', name: 'Pay at https://evil.test', owners: ['ada@far.test'] }
+  const desk = 'http://127.0.0.1:8026/#/approvals'
+  const request = requestLetter(organization, desk)
+  assert.equal(request.subject, 'An organization asks for access')
+  assert.match(request.text, /^Somebody asks for access .*\n\nhttp:\/\/127\.0\.0\.1:8026\/#\/approvals\n/)
+  const approval = approvalLetter(organization, 'https://mail.example.com')
+  assert.equal(approval.subject, 'Your organization is approved')
+  assert.match(approval.text, /^The operator of this Posthorn service .*\n\nhttps:\/\/mail\.example\.com\n/)
+  for (const { text } of [request, approval]) assert.ok(text.includes('Pay at https[:]//evil[.]test\n'))
 })

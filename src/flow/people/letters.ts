@@ -1,7 +1,7 @@
 // What the service writes to people: short texts with one link each.
 
 /** Each kind has a share of what the service may send. */
-export type LetterKind = 'sign_up' | 'reset' | 'invitation' | 'notice'
+export type LetterKind = 'sign_up' | 'reset' | 'invitation' | 'notice' | 'request' | 'approval'
 
 export interface Letter {
   kind: LetterKind
@@ -54,6 +54,33 @@ export function invitationLetter(
     `They call the organization: ${withoutLinks(organizationName)}`,
     `Their address is: ${invitedBy}`,
     'The link works once, for 7 days. If you do not know them, nothing needs to be done.',
+  ])
+}
+
+/**
+ * To the operator, about an organization that waits for approval. Security: a stranger chooses the name, so it comes after our
+ * own words and makes no link.
+ */
+export function requestLetter(
+  { id, name, owners }: { id: string; name: string; owners: readonly string[] },
+  desk: string,
+): Letter {
+  return letter('request', 'An organization asks for access', [
+    "Somebody asks for access to your Posthorn service for an organization. You can approve it in the operator's desk:",
+    desk,
+    'If the desk is closed, this command makes a link that opens it: posthorn operator link',
+    `They call the organization: ${withoutLinks(name)}`,
+    `Their address is: ${owners.join(', ')}`,
+    `Its id is: ${id}`,
+  ])
+}
+
+/** To an owner of an organization that the operator has approved. */
+export function approvalLetter({ name }: { name: string }, pages: string): Letter {
+  return letter('approval', 'Your organization is approved', [
+    'The operator of this Posthorn service has approved your organization. Sign in and start here:',
+    pages,
+    `The organization is called: ${withoutLinks(name)}`,
   ])
 }
 

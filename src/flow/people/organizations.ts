@@ -11,6 +11,7 @@ import { recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { requireName } from '../require-name.ts'
 import type { MemberActing } from './invitations.ts'
+import type { LetterLimits } from './letter-limits.ts'
 import { addMember } from './sessions.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -18,9 +19,17 @@ type Deps = { db: Db; clock: Clock }
 /** What one person may have waiting for approval. */
 const maxPending = 3
 
-/** Makes an organization that waits for approval, with the person as its owner; the session's requests are for it. */
+/**
+ * Makes an organization that waits for approval, with the person as its owner; the session's requests are for it. A letter to
+ * the operator is due, unless the person's network has caused as many as it may.
+ */
 export async function askAccess(
-  { db, clock, defaultLimits: limits }: Deps & { defaultLimits: Limits },
+  {
+    db,
+    clock,
+    defaultLimits: limits,
+    letterLimits,
+  }: Deps & { defaultLimits: Limits; letterLimits: LetterLimits },
   by: { personId: PersonId; sessionId: SessionId; email: string; ip: string },
   givenName: string,
 ): Promise<void> {
@@ -34,7 +43,10 @@ export async function askAccess(
       throw new ServiceError('limit_reached', `${pending} of your organizations wait for approval already.`)
     const at = clock.now()
     const id = newUuid<OrganizationId>()
-    await insertOrganization(tx, { id, name, status: 'pending', limits, createdAt: at, updatedAt: at })
+    const letterDue = (await letterLimits.admitRequest(tx, ip)) ? 'request' : null
+    await insertOrganization(tx, {
+      ...{ id, name, status: 'pending', limits, letterDue, createdAt: at, updatedAt: at },
+    })
     await addMember(tx, { organizationId: id, personId, email, role: 'owner', at })
     await chooseOrganization(tx, by.sessionId, id)
     await recordDeed(tx, id, { name: email, ip }, { action: 'access.asked', subject: name, at })

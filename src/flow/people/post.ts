@@ -42,12 +42,12 @@ export class Post {
 
   /**
    * Accepts the letter; once it resolves it will be delivered as far as mail is. An address that takes no mail is not told
-   * apart. Throws `unavailable` where it cannot be accepted now.
+   * apart. Throws `unavailable` where it cannot be accepted now. With the same `key`, one letter is accepted once.
    */
-  async send(to: string, { kind, subject, text }: Letter): Promise<void> {
+  async send(to: string, { kind, subject, text }: Letter, key: string = newUuid()): Promise<void> {
     const { sendOwn, letterLimits, log } = this.#deps
     await letterLimits.admit(kind)
-    const mail = { key: newUuid(), to, subject, text, attachments: [] }
+    const mail = { key, to, subject, text, attachments: [] }
     const result = await sendOwn(await this.#sender(), mail)
     if (result.status === 'accepted') return
     // The inbox may have been deleted behind us: it is looked for again.

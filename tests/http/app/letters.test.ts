@@ -4,12 +4,17 @@ import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { silentLog } from '../../../src/base/log.ts'
 import { SecretBox } from '../../../src/base/secret-box.ts'
-import { defaultLimits } from '../../../src/flow/accounts/organization.ts'
+import {
+  changeOrganizationStatus,
+  createOrganization,
+  defaultLimits,
+} from '../../../src/flow/accounts/organization.ts'
 import { LetterLimits } from '../../../src/flow/people/letter-limits.ts'
 import { invitationLetter, resetLetter } from '../../../src/flow/people/letters.ts'
+import { sendOrganizationLetters } from '../../../src/flow/people/organization-letters.ts'
 import { Post } from '../../../src/flow/people/post.ts'
 import { setStage } from '../stage.ts'
-import { enterDirectly, join, lettersTo, type Visitor } from './visitor.ts'
+import { enterAs, enterDirectly, join, lettersTo, type Visitor } from './visitor.ts'
 
 const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
 const hourMs = 3_600_000
@@ -84,7 +89,8 @@ test('hostile 19: a network sends 40 invitations an hour, whoever asks', async (
   assert.deepEqual([statuses.filter((status) => status === 201).length, statuses.at(-1)], [40, 429])
 })
 
-test('hostile 19: invitations that use up their share leave the letters that let people in again', async () => {
+/** Post with shares of its own, and the addresses that it has written to. */
+function collectingPost() {
   const { db, clock } = stage
   const sent: string[] = []
   const post = new Post({
@@ -95,6 +101,64 @@ test('hostile 19: invitations that use up their share leave the letters that let
       return { status: 'accepted', submissionId: '' as never }
     },
   })
+  return { post, sent }
+}
+
+const operatorMail = 'chief@far.test'
+
+function lettersBy(post: Post) {
+  const links = { pages: 'https://mail.example.com', desk: 'http://127.0.0.1:8026/#/approvals' }
+  return () => sendOrganizationLetters({ db: stage.db, post, operatorMail, links })
+}
+
+async function askFrom(ip: string, count: number): Promise<void> {
+  const person = await enterAs(stage)
+  person.ip = ip
+  for (let n = 0; n < count; n++)
+    await person.want('/organizations', { method: 'POST', status: 201, body: { name: `Asks ${n}` } })
+}
+
+test('a network has 5 requests an hour mailed to the operator, each once, and its neighbours theirs', async () => {
+  toNextHour()
+  const { post, sent } = collectingPost()
+  const send = lettersBy(post)
+  for (let people = 0; people < 3; people++) await askFrom('203.0.113.90', 3)
+  await send()
+  await send()
+  assert.deepEqual(sent, Array(5).fill(operatorMail))
+  await askFrom('198.51.100.90', 1)
+  await send()
+  assert.equal(sent.length, 6)
+  toNextHour()
+  await askFrom('203.0.113.90', 1)
+  await send()
+  assert.equal(sent.length, 7)
+})
+
+test('a flood of requests leaves other letters their share, waits for the next minute, and an approval goes past it', async () => {
+  const { db, clock } = stage
+  toNextHour()
+  const { post, sent } = collectingPost()
+  const send = lettersBy(post)
+  const input = { name: 'Flood', status: 'pending' as const, limits: defaultLimits }
+  for (let n = 0; n < 40; n++) await createOrganization({ db, clock }, input)
+  await db.query(`update organization set letter_due = 'request' where name = 'Flood'`)
+  await send()
+  assert.deepEqual(sent, Array(30).fill(operatorMail))
+  await post.send('someone@far.test', resetLetter('link'))
+  const owner = await enterAs(stage)
+  await owner.want('/organizations', { method: 'POST', status: 201, body: { name: 'Last' } })
+  const [last] = await db.query<{ id: string }>(`select id from organization where name = 'Last'`)
+  await changeOrganizationStatus({ db, clock }, last!.id, 'active')
+  await send()
+  assert.deepEqual(sent.slice(30), ['someone@far.test', owner.session!.person.email])
+  clock.advance(60_000)
+  await send()
+  assert.deepEqual(sent.slice(32), Array(10).fill(operatorMail))
+})
+
+test('hostile 19: invitations that use up their share leave the letters that let people in again', async () => {
+  const { post, sent } = collectingPost()
   const invitation = invitationLetter(
     { organizationName: 'A', invitedBy: 'a@far.test', role: 'member' },
     'link',

@@ -1,0 +1,53 @@
+// Letters about requests for access: one to the operator for each request, one to each owner for the approval.
+import { ServiceError } from '../../base/errors.ts'
+import type { Db } from '../../postgres/db.ts'
+import { clearLetterDue, type LetterDueRow, listLettersDue } from '../../store/organization-letters.ts'
+import type { OrganizationLetter } from '../../store/organizations.ts'
+import { approvalLetter, requestLetter } from './letters.ts'
+import type { Post } from './post.ts'
+
+export interface OrganizationLettersDeps {
+  db: Db
+  post: Pick<Post, 'send'>
+  /** Null: letters about requests stay due until the operator has an address. */
+  operatorMail: string | null
+  /** The addresses that the letters link to. */
+  links: { pages: string; desk: string }
+}
+
+const batch = 50
+
+/** Sends a batch of the letters that are due; true if more may be due. */
+export async function sendOrganizationLetters(deps: OrganizationLettersDeps): Promise<boolean> {
+  const hasMore = await sendDue(deps, 'approval')
+  return (deps.operatorMail !== null && (await sendDue(deps, 'request'))) || hasMore
+}
+
+/**
+ * A crash before a letter is noted as sent has it sent again: its key lets it be accepted once. A letter that cannot be
+ * accepted now stays due.
+ */
+async function sendDue(deps: OrganizationLettersDeps, kind: OrganizationLetter): Promise<boolean> {
+  const rows = await listLettersDue(deps.db, kind, batch)
+  for (const row of rows) {
+    try {
+      for (const { to, letter } of lettersOf(deps, kind, row))
+        await deps.post.send(to, letter, `${kind}:${row.id}:${to}`)
+    } catch (error) {
+      if (error instanceof ServiceError && error.code === 'unavailable') return false
+      throw error
+    }
+    await clearLetterDue(deps.db.writer, row.id, kind)
+  }
+  return rows.length === batch
+}
+
+function lettersOf(
+  { operatorMail, links }: OrganizationLettersDeps,
+  kind: OrganizationLetter,
+  row: LetterDueRow,
+) {
+  if (kind === 'request')
+    return operatorMail === null ? [] : [{ to: operatorMail, letter: requestLetter(row, links.desk) }]
+  return row.owners.map((to) => ({ to, letter: approvalLetter(row, links.pages) }))
+}
