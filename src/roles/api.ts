@@ -23,19 +23,17 @@ import { createHttpServer } from '../http/server.ts'
 import { MessageWaits } from '../http/stream/message-waits.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
 import type { Certificate } from './certificate.ts'
-import { createDashboard, organizationLetterLoop } from './dashboard.ts'
+import { createDashboard, startOrganizationLetters } from './dashboard.ts'
 import { allowsMailTo, graceMs, isLocal, type Part, type Signals } from './part.ts'
 import { createAddressGuard, createEventStreams } from './webhooks.ts'
+
+type ApiSignals = Pick<Signals, 'grown'> & { wake(routes: string[]): void }
 
 /** Returns where it listens. `wake` says that these routes have work, and that something was announced. */
 export async function startApi(
   foundation: Foundation,
   certificate: Certificate,
-  {
-    grown,
-    wake,
-    operator,
-  }: Pick<Signals, 'grown'> & { wake(routes: string[]): void; operator: ListenAddress },
+  { grown, wake, operator }: ApiSignals & { operator: ListenAddress },
   roles: readonly Role[],
   atHand: SendsAtHand,
   parts: Part[],
@@ -47,11 +45,7 @@ export async function startApi(
   const pagePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const domains = new ProvedDomains({ db, clock })
   const acceptance = new Acceptance({
-    db,
-    clock,
-    log,
-    blobs,
-    domains,
+    ...{ db, clock, log, blobs, domains },
     lifetimeMs: settings.retryLifetimeMs,
     contents: new SendContents({ db, clock, parsePool }),
     atHand,
@@ -65,8 +59,7 @@ export async function startApi(
   const inboxSearches = new InboxSearches({ db, clock, log, parsePool: pagePool })
   const eventStreams = createEventStreams(foundation, certificate)
   const dashboard = roles.includes('dashboard') ? createDashboard(foundation, acceptance, pagePool) : null
-  const publicUrl =
-    settings.publicUrl ?? (settings.http.port > 0 ? `http://${formatAddress(settings.http)}` : '')
+  const publicUrl = publicUrlOf(settings)
   const server = createHttpServer({
     db,
     clock,
@@ -110,12 +103,14 @@ export async function startApi(
   })
   if (dashboard) {
     const pages = publicUrl || `http://${formatAddress(reachable(listeners.addresses.http))}`
-    const desk = `http://${formatAddress(reachable(operator))}/#/approvals`
-    const letters = organizationLetterLoop(foundation, dashboard.post, { pages, desk })
-    letters.start()
-    parts.push(letters)
+    parts.push(startOrganizationLetters(foundation, dashboard.post, { pages, operator }))
   }
   return listeners.addresses
+}
+
+/** Empty if nobody knows it before the listener is open. */
+function publicUrlOf({ publicUrl, http }: Foundation['settings']): string {
+  return publicUrl ?? (http.port > 0 ? `http://${formatAddress(http)}` : '')
 }
 
 interface Listeners {

@@ -1,9 +1,10 @@
 // The dashboard role of a node: people, their sessions, and what lets them in.
+import { formatAddress, type ListenAddress, reachable } from '../config/setting-values.ts'
 import { defaultLimits } from '../flow/accounts/organization.ts'
 import { Guard } from '../flow/people/guard.ts'
 import { allLetters, LetterLimits } from '../flow/people/letter-limits.ts'
 import { Oidc } from '../flow/people/oidc.ts'
-import { type OrganizationLettersDeps, sendOrganizationLetters } from '../flow/people/organization-letters.ts'
+import { sendOrganizationLetters } from '../flow/people/organization-letters.ts'
 import { Passwords } from '../flow/people/passwords.ts'
 import { Post } from '../flow/people/post.ts'
 import { Sessions } from '../flow/people/sessions.ts'
@@ -14,6 +15,7 @@ import type { ServerDeps } from '../http/server.ts'
 import type { ParsePool } from '../mail/parse-pool.ts'
 import { pagesFolder } from '../web/pages-folder.ts'
 import { Loop } from '../worker/loop.ts'
+import type { Part } from './part.ts'
 
 /** Of letters to people: all kinds together. */
 const ownLimits = {
@@ -58,13 +60,16 @@ export function createDashboard(
   }
 }
 
-/** The loop that sends letters about organizations; it is started once the pages have an address. */
-export function organizationLetterLoop(
+/** Starts to send letters about organizations. They link to the `pages`, and to the desk at the address of the `operator`. */
+export function startOrganizationLetters(
   { settings, db, log }: Pick<Foundation, 'settings' | 'db' | 'log'>,
   post: Post,
-  links: OrganizationLettersDeps['links'],
-): Loop {
+  { pages, operator }: { pages: string; operator: ListenAddress },
+): Part {
+  const links = { pages, desk: `http://${formatAddress(reachable(operator))}/#/approvals` }
   const letters = { db, post, operatorMail: settings.operatorMail, links }
   const run = () => sendOrganizationLetters(letters)
-  return new Loop({ name: 'send letters', run, intervalMs: lettersMs, log })
+  const loop = new Loop({ name: 'send letters', run, intervalMs: lettersMs, log })
+  loop.start()
+  return loop
 }

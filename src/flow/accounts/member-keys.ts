@@ -33,10 +33,8 @@ export const memberScopes = [
 /** The scopes that only server keys can have; the operator grants an organization server keys. */
 export const serverScopes = ['delivery:send', 'validation:use'] as const satisfies Scope[]
 
-export type MemberScope = (typeof memberScopes)[number] | (typeof serverScopes)[number]
-
 const dayMs = 86_400_000
-export const longestDays = 30
+const longestDays = 30
 export const longestServerDays = 365
 /** Keys of one organization that can be used at once. */
 const maxKeys = 500

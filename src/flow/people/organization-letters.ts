@@ -6,7 +6,7 @@ import type { OrganizationLetter } from '../../store/organizations.ts'
 import { approvalLetter, requestLetter } from './letters.ts'
 import type { Post } from './post.ts'
 
-export interface OrganizationLettersDeps {
+interface OrganizationLettersDeps {
   db: Db
   post: Pick<Post, 'send'>
   /** Null: letters about requests stay due until the operator has an address. */
