@@ -114,18 +114,9 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
       delivery?.wake(routes)
       signals.announced.wake()
     }
+    const waking = { ...signals, wake, operator: listening.operator }
     if (roles.includes('api') || roles.includes('dashboard'))
-      Object.assign(
-        listening,
-        await startApi(
-          foundation,
-          certificate,
-          { ...signals, wake, operator: listening.operator },
-          roles,
-          sendsAtHand,
-          parts,
-        ),
-      )
+      Object.assign(listening, await startApi(foundation, certificate, waking, roles, sendsAtHand, parts))
     const { acme } = settings
     if (acme && !foundation.hold && roles.includes('jobs'))
       parts.push(startOrders(foundation, acme, certificate.changed))

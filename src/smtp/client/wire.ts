@@ -58,8 +58,7 @@ export class Wire {
   #owed = 1
   #fault: Fault | null = null
   #unasked: Reply | null = null
-  #waiting: (() => void) | null = null
-  #timer: NodeJS.Timeout | null = null
+  #waiting: { resolve: () => void; timer: NodeJS.Timeout } | null = null
   /** Null: not encrypted. */
   #tls: { protocol: string | null; cipher: string } | null = null
   /** What a break of the connection means at this moment. */
@@ -235,15 +234,15 @@ export class Wire {
   #wake(): void {
     const waiting = this.#waiting
     this.#waiting = null
-    if (this.#timer) clearTimeout(this.#timer)
-    this.#timer = null
-    waiting?.()
+    if (!waiting) return
+    clearTimeout(waiting.timer)
+    waiting.resolve()
   }
 
   #wait(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting = resolve
-      this.#timer = setTimeout(() => this.#giveUp(fault('timeout', `nothing for ${timeoutMs} ms`)), timeoutMs)
+      const late = () => this.#giveUp(fault('timeout', `nothing for ${timeoutMs} ms`))
+      this.#waiting = { resolve, timer: setTimeout(late, timeoutMs) }
     })
   }
 }

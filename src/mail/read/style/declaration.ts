@@ -283,14 +283,14 @@ const ofContent =
 const computedLater = /^(?:calc|min|max|clamp|round|mod|rem|abs|anchor|anchor-size|calc-size)\(.*\)$/
 
 /** Pages without a doctype have lengths without a unit, others do not: one counts if it hides. */
-function readPlace(value: string): Length | null {
+function readOffset(value: string): Length | null {
   const length = parseLength(value)
   return length !== null && /^[+-]?[\d.]+$/.test(value) && length.px > 3 ? null : length
 }
 
 /** A width, a height, a place. */
 function readSize(value: string): Length | 'auto' | null {
-  return readPlace(value) ?? (ofContent.test(value) || computedLater.test(value) ? 'auto' : null)
+  return readOffset(value) ?? (ofContent.test(value) || computedLater.test(value) ? 'auto' : null)
 }
 
 function readMost(value: string): Length | 'auto' | null {
@@ -298,7 +298,7 @@ function readMost(value: string): Length | 'auto' | null {
 }
 
 function readEdge(value: string): Length | 'auto' | null {
-  return readPlace(value) ?? (value === 'auto' || computedLater.test(value) ? 'auto' : null)
+  return readOffset(value) ?? (value === 'auto' || computedLater.test(value) ? 'auto' : null)
 }
 
 /** A number is one of the font. */

@@ -40,10 +40,10 @@ export class PageStyle {
       else if (token.kind === 'open' && token.name === 'noscript') fallbacks++
       else if (token.kind === 'close' && token.name === 'noscript') fallbacks = Math.max(0, fallbacks - 1)
       else if (token.kind === 'style' && templates === 0 && isForScreens(token.attributes)) {
-        this.#sheet.add(token.css, fallbacks > 0)
+        this.#sheet.add(token.css, { isUncertain: fallbacks > 0 })
         // In a picture, style is text as any other: references and CDATA are read.
         if (isInPicture && /[&<]/.test(token.css))
-          this.#sheet.add(decodeEntities(token.css.replace(/<!\[CDATA\[|\]\]>/g, '')), true)
+          this.#sheet.add(decodeEntities(token.css.replace(/<!\[CDATA\[|\]\]>/g, '')), { isUncertain: true })
       }
     }
     const { initials } = this.#sheet
@@ -206,13 +206,13 @@ function fontSizeOf(written: string | undefined): Length | null {
   return { px: fontSizes[Math.min(7, Math.max(1, given)) - 1]!, em: 0, share: 0 }
 }
 
-const mostLookedAt = 100
+const maxScanned = 100
 
 /** Only the first summary is one. */
 function hasSummaryBefore(previous: Element | null): boolean {
   let at = 0
   for (let other = previous; other !== null; other = other.previous, at++)
-    if (other.name === 'summary' || at > mostLookedAt) return true
+    if (other.name === 'summary' || at > maxScanned) return true
   return false
 }
 

@@ -54,7 +54,7 @@ export class StyleSheet {
   readonly initials = new Map<string, string>()
 
   /** `isUncertain`: nobody knows whether the style counts. */
-  add(css: string, isUncertain: boolean): void {
+  add(css: string, { isUncertain }: { isUncertain: boolean }): void {
     this.#length += css.length
     if (this.#length > maxStyle) this.isBeyond = true
     else {

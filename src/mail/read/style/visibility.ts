@@ -151,15 +151,15 @@ function computed(
   const color = paintOf(specified.color, around.color, around.color)
   const fill = specified.fill === 'current' ? undefined : paintOf(specified.fill, color, around.fill)
   const ownGround = groundOf(specified, color)
-  const isBox = isBoxOf(specified, name, around.laysOutBoxes)
+  const isBox = isBoxOf(specified, name, around)
   const isSeenInText = specified.isGroundInText === true && ownGround != null && ownGround.alpha > 0
   const ground = ownGround && !isSeenInText ? over(ownGround, around.ground) : around.ground
   const indentPx = indent === undefined || indent === 'inherit' ? null : pixelsOf(indent, fontPx, boxPx)
   return {
-    isRemoved: around.isRemoved || isHidden(specified, name, fontPx, isBox),
+    isRemoved: around.isRemoved || isHidden(specified, name, { fontPx, isBox }),
     isVisible: inheritedOr(isVisible, around.isVisible),
     fontPx,
-    scale: around.scale * (specified.zoom ?? 1) * scaleOf(specified, isBox || tables.test(name)),
+    scale: around.scale * (specified.zoom ?? 1) * (isBox || tables.test(name) ? scaleOf(specified) : 1),
     // On a background of which the color is not computed, none is known to be seen.
     color: ownGround === null && specified.color === undefined ? null : color,
     fill: isSeenInText && (fill ?? color)?.alpha === 0 ? ownGround : fill,
@@ -176,7 +176,7 @@ function computed(
   }
 }
 
-const inheritedOr = (own: boolean | 'inherit' | undefined, around: boolean) =>
+const inheritedOr = <Value>(own: Value | 'inherit' | undefined, around: Value) =>
   own === undefined || own === 'inherit' ? around : own
 
 const laysOutBoxes = /\b(?:flex|grid|box)$/
@@ -188,8 +188,8 @@ function groundOf({ ground, groundImage }: Specified, current: Color | null): Co
   return image === undefined || (image?.alpha === 0 && own !== undefined) ? own : image
 }
 
-function scaleOf({ transform, scale }: Specified, isTransformable: boolean): number {
-  return isTransformable ? (transform?.scale ?? 1) * (scale ?? 1) : 1
+function scaleOf({ transform, scale }: Specified): number {
+  return (transform?.scale ?? 1) * (scale ?? 1)
 }
 
 function paintOf<Inherited>(
@@ -202,12 +202,17 @@ function paintOf<Inherited>(
   return paint === 'unknown' ? null : paint
 }
 
-function isHidden(specified: Specified, name: string, fontPx: number, isBox: boolean): boolean {
+interface Box {
+  fontPx: number
+  isBox: boolean
+}
+
+function isHidden(specified: Specified, name: string, { fontPx, isBox }: Box): boolean {
   if (specified.display === 'none' || specified.isFilteredAway || specified.isCutOut) return true
   if (specified.isMasked || specified.isReplaced || specified.isFolded) return true
   const px: Pixels = (length) =>
     length === undefined || length === 'auto' ? null : pixelsOf(length, fontPx, boxPx)
-  if (isPlacedAway(specified, px)) return true
+  if (isOffScreen(specified, px)) return true
   const { transform, isTurnedAway, isTranslatedAway } = specified
   if ((isBox || tables.test(name)) && (transform?.isAway || isTurnedAway || isTranslatedAway)) return true
   return isBox && (specified.isSkipped === true || isCutOff(specified, fontPx, px))
@@ -216,7 +221,7 @@ function isHidden(specified: Specified, name: string, fontPx: number, isBox: boo
 type Pixels = (length: Length | 'auto' | undefined) => number | null
 
 /** Off the window, where nobody can scroll to. */
-function isPlacedAway(specified: Specified, px: Pixels): boolean {
+function isOffScreen(specified: Specified, px: Pixels): boolean {
   const { position } = specified
   const isOut = position === 'absolute' || position === 'fixed'
   if (isOut && specified.isClipped) return true
@@ -242,10 +247,10 @@ function isCutOff(specified: Specified, fontPx: number, px: Pixels): boolean {
   const linePx = px(specified.lineHeight)
   // Text above and below a small box shows in its padding.
   const below = Math.max(px(specified.minHeight) ?? 0, px(specified.paddingBottom) ?? 0)
-  const beside = Math.max(px(specified.minWidth) ?? 0, px(specified.paddingRight) ?? 0)
+  const rightPx = Math.max(px(specified.minWidth) ?? 0, px(specified.paddingRight) ?? 0)
   const given = height ?? (containsSize ? 0 : linePx)
   if (given !== null && given <= leastHeightPx && below <= leastHeightPx) return true
-  if (width !== null && width <= 1 && beside <= 1) return true
+  if (width !== null && width <= 1 && rightPx <= 1) return true
   // Each line is in the middle of its height.
   if (height !== null && linePx !== null && (linePx - fontPx) / 2 > Math.max(height, below)) return true
   const startPx = Math.max(px(specified.paddingLeft) ?? 0, px(indentOf(specified)) ?? 0)
@@ -267,9 +272,13 @@ const boxes = new Set(
 const tables = /^(?:table|tr|td|th|tbody|thead|tfoot|caption|col|colgroup)$/
 
 /** Whether its size counts: not of what runs along with the text, nor of cells, which grow with theirs. */
-function isBoxOf({ display, isFloat, position }: Specified, name: string, isLaidOut: boolean): boolean {
+function isBoxOf(
+  { display, isFloat, position }: Specified,
+  name: string,
+  { laysOutBoxes }: Visibility,
+): boolean {
   const isOut = position === 'absolute' || position === 'fixed'
-  if (isLaidOut && display !== 'contents') return true
+  if (laysOutBoxes && display !== 'contents') return true
   if (display === undefined) return isOut || isFloat === true || (boxes.has(name) && !tables.test(name))
   if (isOut || isFloat) return true
   return !/^(?:inline|contents|run-in|table.*|ruby.*)$/.test(display)
