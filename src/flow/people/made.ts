@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { OrganizationId, PersonId } from '../../base/ids.ts'
-import type { Db, Tx } from '../../postgres/db.ts'
+import type { Queryable, Tx } from '../../postgres/db.ts'
 import {
   deleteMadeInvitations,
   disableMadeWebhooks,
@@ -21,7 +21,7 @@ export type MadeChoice = 'end' | 'keep'
 
 /** The valid keys, active webhooks and open invitations of a member. Owners see anyone's, others their own. */
 export async function readMade(
-  { db, clock }: { db: Db; clock: Clock },
+  { db, clock }: { db: Queryable; clock: Clock },
   by: { organizationId: OrganizationId; personId: PersonId; role: MemberRole },
   personId: string,
 ) {

@@ -120,7 +120,11 @@ function addMade(api: Api, deps: AppDeps): void {
     },
     async (request) => {
       const by = { ...memberOf(request), role: organizationOf(request).role }
-      const { keys, webhooks, invitations } = await readMade(deps, by, request.params.personId)
+      const { keys, webhooks, invitations } = await readMade(
+        { db: request.db, clock: deps.clock },
+        by,
+        request.params.personId,
+      )
       return {
         keys: keys.map(({ createdAt, expiresAt, ...key }) => ({
           ...key,
