@@ -38,7 +38,7 @@ export class Waits {
 
   toString(): string {
     const { sendMs, rcptMs, signInMs, rounds } = this
-    return `the neighbour's send ${inMs(sendMs)}, RCPT ${inMs(rcptMs)}, sign-in ${inMs(signInMs)} at most, of ${rounds}`
+    return `the neighbour's send ${inMs(sendMs)}, RCPT ${inMs(rcptMs)}, sign-in ${inMs(signInMs)} at most, of ${rounds} each`
   }
 }
 
