@@ -883,11 +883,15 @@ test('mayFinish ends a large message before its last bytes', async (context) => 
 })
 
 test('what a message that is given up has on the wire is dropped, not sent on', async (context) => {
+  const begun = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<string>()
   const server = createServer((socket) => {
     socket.on('error', (error: NodeJS.ErrnoException) => ended.resolve(error.code ?? ''))
     socket.on('end', () => ended.resolve('end'))
-    socket.on('data', (bytes) => void (bytes.includes('MAIL') || socket.write('250 mx.test\r\n')))
+    socket.on('data', (bytes) => {
+      if (bytes.includes('MAIL')) begun.resolve()
+      else socket.write('250 mx.test\r\n')
+    })
     socket.write('220 mx.test\r\n')
   })
   server.listen(0, '127.0.0.1')
@@ -895,6 +899,7 @@ test('what a message that is given up has on the wire is dropped, not sent on', 
   context.after(() => server.close())
   const connection = await reach(context, (server.address() as AddressInfo).port)
   const sending = send(connection, ['a@y.test'])
+  await begun.promise
   connection.destroy()
   assert.equal((await sending).fault?.kind, 'closed')
   assert.equal(await ended.promise, 'ECONNRESET')
