@@ -141,7 +141,10 @@ test('an approval can grant server keys, and both are written down', async () =>
       ['organization.limits_changed', { serverKeys: true }],
     ],
   )
-  const colours = await shared.desk.ask(`/organizations/${id}/approve`, { method: 'POST', body: { colours: 3 } })
+  const colours = await shared.desk.ask(`/organizations/${id}/approve`, {
+    method: 'POST',
+    body: { colours: 3 },
+  })
   assert.equal(colours.status, 400)
 })
 

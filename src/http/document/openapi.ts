@@ -9,7 +9,7 @@ import { scopesOf } from '../caller.ts'
 import type { ErrorCode } from '../errors.ts'
 import { abridge, finishDocument, type OpenApiDocument, type OperationNotes } from './document.ts'
 import { appIntroduction, introduction, keyDescription, sessionDescription, tags } from './introduction.ts'
-import { shareAlike } from './share.ts'
+import { shareParameters, shareSchemas } from './share.ts'
 
 // Every operation can answer with these.
 const commonCodes: ErrorCode[] = [
@@ -141,7 +141,10 @@ function collect(api: Api, collected: Collected): void {
       const document = written as OpenApiDocument
       const schemas = Object.entries(document.components.schemas ?? {})
       document.components.schemas = Object.fromEntries(schemas.filter(([name]) => isSchema(name)))
-      return shareAlike(collected.finish(finishDocument(document, notes, usualCodes))) as object
+      const whole = finishDocument(document, notes, usualCodes)
+      // They are told by their examples too, which the dashboard's document has no more once it is abridged.
+      shareSchemas(whole)
+      return shareParameters(collected.finish(whole)) as object
     },
   })
 }

@@ -21,15 +21,8 @@ const named: Readonly<Record<string, object>> = {
 }
 const names = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]))
 
-/** Puts references in the place of what is alike. */
-export function shareAlike(document: OpenApiDocument): OpenApiDocument {
-  shareSchemas(document)
-  shareParameters(document)
-  return document
-}
-
-/** Only what is referred to gets its name. */
-function shareSchemas(document: OpenApiDocument): void {
+/** Puts references in the place of small schemas that are alike. Only what is referred to gets its name. */
+export function shareSchemas(document: OpenApiDocument): void {
   const schemas = document.components.schemas ?? {}
   const used = new Set<string>()
   const share = (value: unknown): unknown => {
@@ -55,7 +48,7 @@ function isValue(key: string): boolean {
 }
 
 /** Names every parameter that two operations have alike, by its own name. */
-function shareParameters(document: OpenApiDocument): void {
+export function shareParameters(document: OpenApiDocument): OpenApiDocument {
   const operations = operationsOf(document.paths, document.webhooks ?? {})
   const all = operations.flatMap(({ parameters = [] }) => parameters)
   const alike = Map.groupBy(all, (parameter) => JSON.stringify(parameter))
@@ -74,6 +67,7 @@ function shareParameters(document: OpenApiDocument): void {
         (parameter) => (references.get(JSON.stringify(parameter)) as never) ?? parameter,
       )
   document.components.parameters = Object.fromEntries(components)
+  return document
 }
 
 /** `idempotency-key` is `IdempotencyKey`, as a name of a type. */
