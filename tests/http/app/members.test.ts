@@ -96,7 +96,11 @@ test('who asks for access owns an organization that waits, and nothing is done w
     body: { name: 'Example Ltd' },
   })
   assert.deepEqual(session.organization, {
-    ...{ id: session.organization!.id, name: 'Example Ltd', status: 'pending', role: 'owner' },
+    id: session.organization!.id,
+    name: 'Example Ltd',
+    status: 'pending',
+    role: 'owner',
+    serverKeys: false,
   })
   assert.equal((await ada.call('/inboxes')).body.error, 'organization_inactive')
   const key = { name: 'Early', scopes: ['mailbox:read'] }
