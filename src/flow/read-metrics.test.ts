@@ -4,16 +4,17 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { percentilesOf, windowOf } from './read-metrics.ts'
 
-test('a window ends with the hour that runs', () => {
-  const cases: [now: string, hours: number, from: string, to: string][] = [
+test('a window ends now, in its last hour', () => {
+  const cases: [now: string, hours: number, from: string, until: string][] = [
     ['2026-11-21T09:30:00.000Z', 1, '2026-11-21T09:00:00.000Z', '2026-11-21T10:00:00.000Z'],
     ['2026-11-21T09:00:00.000Z', 1, '2026-11-21T09:00:00.000Z', '2026-11-21T10:00:00.000Z'],
     ['2026-11-21T23:59:59.999Z', 24, '2026-11-21T00:00:00.000Z', '2026-11-22T00:00:00.000Z'],
     ['2026-11-21T09:30:00.000Z', 720, '2026-10-22T10:00:00.000Z', '2026-11-21T10:00:00.000Z'],
   ]
-  for (const [now, hours, from, to] of cases) {
+  for (const [now, hours, from, until] of cases) {
     const window = windowOf(Date.parse(now), hours)
-    assert.deepEqual([window.from.toISOString(), window.to.toISOString()], [from, to], now)
+    const told = [window.from, window.to, window.until].map((time) => time.toISOString())
+    assert.deepEqual(told, [from, now, until])
   }
 })
 

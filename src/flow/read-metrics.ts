@@ -20,12 +20,14 @@ const dayMs = 24 * hourMs
 const maxHourly = 72
 const bucketsPerDoubling = 4
 
-/** A window of whole hours (UTC) that ends with the hour that runs. */
+/** A window of hours (UTC), the last of which is the current one. */
 interface Window {
   hours: number
   from: Date
-  /** The end of the running hour: what will still happen in it is not there yet. */
+  /** Now. */
   to: Date
+  /** The end of the current hour. */
+  until: Date
 }
 
 interface SeriesEntry extends Counts {
@@ -68,8 +70,8 @@ export async function readMetrics(
 }
 
 export function windowOf(nowMs: number, hours: number): Window {
-  const toMs = (Math.floor(nowMs / hourMs) + 1) * hourMs
-  return { hours, from: new Date(toMs - hours * hourMs), to: new Date(toMs) }
+  const untilMs = (Math.floor(nowMs / hourMs) + 1) * hourMs
+  return { hours, from: new Date(untilMs - hours * hourMs), to: new Date(nowMs), until: new Date(untilMs) }
 }
 
 function isHourly({ hours }: Window): boolean {
@@ -82,20 +84,20 @@ function nextMidnightMs(ms: number): number {
 
 /** By the hour; over a long window only up to the first midnight, and by the day from there on. */
 function stretchesOf(window: Window): Stretch[] {
-  const { from, to } = window
-  if (isHourly(window)) return [{ grain: 'hour', from, until: to }]
+  const { from, until } = window
+  if (isHourly(window)) return [{ grain: 'hour', from, until }]
   const midnight = new Date(nextMidnightMs(from.getTime()))
   return [
     { grain: 'hour', from, until: midnight },
-    { grain: 'day', from: midnight, until: to },
+    { grain: 'day', from: midnight, until },
   ]
 }
 
 /** Every hour or day of the window, those without anything too. The first day begins where the window does. */
 function seriesOf(window: Window, rows: DeliveryMetricRow[]): SeriesEntry[] {
-  const toMs = window.to.getTime()
+  const untilMs = window.until.getTime()
   const entries: SeriesEntry[] = []
-  for (let atMs = window.from.getTime(); atMs < toMs; ) {
+  for (let atMs = window.from.getTime(); atMs < untilMs; ) {
     const endMs = isHourly(window) ? atMs + hourMs : nextMidnightMs(atMs + 1)
     const within = rows.filter(({ at }) => at!.getTime() >= atMs && at!.getTime() < endMs)
     entries.push({ at: new Date(atMs), ...sum(within) })
@@ -182,11 +184,10 @@ export async function readTraffic(
   limits: Limits,
 ): Promise<Traffic> {
   const nowMs = clock.nowMs()
-  const { from, to } = windowOf(nowMs, 24)
-  const until = new Date(nowMs + minuteMs)
+  const { from, until } = windowOf(nowMs, 24)
   const stretches: Stretch[] = [
-    { grain: 'hour', from, until: to },
-    { grain: 'second', from: new Date(nowMs - minuteMs), until },
+    { grain: 'hour', from, until },
+    { grain: 'second', from: new Date(nowMs - minuteMs), until: new Date(nowMs + minuteMs) },
   ]
   const rows = await readDomainMetrics(db, domain.organizationId, domain.name, stretches)
   const reasons = await reasonsOf(db, domain, limits, new Date(nowMs))

@@ -1,8 +1,8 @@
 // The private listener: is the service alive, can it take work, and how does it do? And the desk of who runs it.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { type Db, isReadOnly } from '../postgres/db.ts'
 import type { Desk, DeskDeps } from './desk/deps.ts'
 import { OperatorMetrics, Text } from './metrics.ts'
+import { Readiness } from './readiness.ts'
 
 /** `starting` until every listener of the node's roles is open, `draining` from the first moment of a stop. */
 export type NodePhase = 'starting' | 'serving' | 'draining'
@@ -27,10 +27,11 @@ export interface OperatorServer {
  */
 export function createOperatorServer(deps: OperatorDeps): OperatorServer {
   const metrics = new OperatorMetrics(deps)
+  const probes = { ...deps, metrics, readiness: new Readiness(deps.db) }
   let desk: Promise<Desk> | null = null
   const server = createServer((request, response) => {
     const path = (request.url ?? '').split('?', 1)[0]!
-    if (probes.includes(path)) return void answerProbe(deps, metrics, request, response)
+    if (probePaths.includes(path)) return void answerProbe(probes, request, response)
     desk ??= openDesk({ ...deps, metrics })
     desk.then(
       ({ routing }) => routing(request, response),
@@ -59,26 +60,27 @@ async function openDesk(deps: DeskDeps): Promise<Desk> {
   return desk
 }
 
-const probes = ['/healthz', '/readyz', '/metrics']
+const probePaths = ['/healthz', '/readyz', '/metrics']
+
+interface Probes extends Pick<OperatorDeps, 'phase' | 'blobFault'> {
+  metrics: OperatorMetrics
+  readiness: Readiness
+}
 
 async function answerProbe(
-  deps: OperatorDeps,
-  metrics: OperatorMetrics,
+  probes: Probes,
   { method = '', url = '' }: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const [status, body] = await probe(deps, metrics, method, url.split('?', 1)[0]!)
+  const [status, body] = await probe(probes, method, url.split('?', 1)[0]!)
   const { type, text } =
     body instanceof Text ? body : new Text('application/json', `${JSON.stringify(body)}\n`)
   response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' })
   response.end(text)
 }
 
-const readOnlyReason = 'the database is read-only: it is a standby, or default_transaction_read_only is on'
-
 async function probe(
-  { db, phase, blobFault }: OperatorDeps,
-  metrics: OperatorMetrics,
+  { phase, blobFault, metrics, readiness }: Probes,
   method: string,
   path: string,
 ): Promise<[number, object]> {
@@ -86,15 +88,6 @@ async function probe(
   if (path === '/healthz') return [200, { status: 'alive' }]
   if (path === '/metrics') return [200, await metrics.text()]
   if (phase() !== 'serving') return [503, { status: phase() }]
-  const reason = blobFault() ?? (await findDatabaseFault(db))
+  const reason = blobFault() ?? (await readiness.fault())
   return reason === null ? [200, { status: 'ready' }] : [503, { status: 'unavailable', reason }]
-}
-
-/** Why nothing can be written; null if it can. */
-async function findDatabaseFault(db: Db): Promise<string | null> {
-  try {
-    return (await isReadOnly(db)) ? readOnlyReason : null
-  } catch (error) {
-    return (error as Error).message
-  }
 }

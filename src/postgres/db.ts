@@ -102,6 +102,7 @@ export class Db implements Queryable {
   readonly #pool: pg.Pool
   readonly #sessions = new WeakMap<pg.ClientBase, Session>()
   readonly #reads: Reads
+  #noRoomAtMs = Number.NEGATIVE_INFINITY
   readonly writer = { query: (text, values) => this.query(text, values) } as Writer
 
   constructor({ connection, maxConnections = 16 }: DbOptions) {
@@ -127,6 +128,11 @@ export class Db implements Queryable {
   get pool(): { busy: number; idle: number; waiting: number } {
     const { totalCount, idleCount, waitingCount } = this.#pool
     return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
+  }
+
+  /** When the server last had no room for a statement, by `performance.now()`. */
+  get noRoomAtMs(): number {
+    return this.#noRoomAtMs
   }
 
   async query<Row = Record<string, unknown>>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
@@ -171,7 +177,7 @@ export class Db implements Queryable {
     let isBroken = true
     const cancelled = cancelOn(signal, () => this.#cancel(client))
     try {
-      const rows = await clientQuery<Row>(client, text, values)
+      const rows = await this.#ask<Row>(client, text, values)
       isBroken = false
       return rows
     } finally {
@@ -179,6 +185,17 @@ export class Db implements Queryable {
       const wasCancelled = await cancelled()
       client.release(isBroken || wasCancelled)
       meters.querySeconds.observe((performance.now() - startedMs) / 1000)
+    }
+  }
+
+  async #ask<Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    try {
+      const { rows } = await client.query(statement(text, values))
+      return rows as Row[]
+    } catch (error) {
+      const fault = new DbFault(error as Error)
+      if (fault.sqlState === diskFull) this.#noRoomAtMs = performance.now()
+      throw fault
     }
   }
 
@@ -211,7 +228,7 @@ export class Db implements Queryable {
   /** Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. */
   async transaction<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> {
     const client = await this.dedicated()
-    const tx = { query: (text, values) => clientQuery(client, text, values) } as Tx
+    const tx = { query: (text, values) => this.#ask(client, text, values) } as Tx
     let broken = false
     try {
       await tx.query('begin')
@@ -264,6 +281,7 @@ export class Db implements Queryable {
 }
 
 const firstAnswerMs = 5_000
+const diskFull = '53100'
 /** SQLSTATE `query_canceled`: by the statement timeout, or by `pg_cancel_backend`. */
 const statementEnded = '57014'
 
@@ -297,19 +315,6 @@ async function setUpSession(client: pg.ClientBase): Promise<Session> {
 export async function isReadOnly(db: Queryable): Promise<boolean> {
   const [row] = await db.query<{ value: string }>(`select current_setting('transaction_read_only') as value`)
   return row!.value === 'on'
-}
-
-async function clientQuery<Row>(
-  client: pg.PoolClient,
-  text: string,
-  values: readonly unknown[] = [],
-): Promise<Row[]> {
-  try {
-    const { rows } = await client.query(statement(text, values))
-    return rows as Row[]
-  } catch (error) {
-    throw new DbFault(error as Error)
-  }
 }
 
 /**

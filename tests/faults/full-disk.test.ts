@@ -253,6 +253,8 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
     assert.match(reply, /^(250 2.0.0|452 4.3.1)$/)
     refused = status === 503 && reply === '452 4.3.1' ? refused + 1 : 0
   }
+  const readyz = async () => await (await fetch(`http://${posthorn.operator}/readyz`)).json()
+  assert.deepEqual(await readyz(), { status: 'unavailable', reason: 'the disk of the database is full' })
 
   // PostgreSQL ends when its log cannot be written, and cannot start anew as long as that lasts.
   const lock = join(env.POSTHORN_DATA_DIR, 'postgres/cluster/postmaster.pid')
@@ -276,6 +278,7 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
   for (const name of ledger.sends.keys())
     assert.equal(await ledger.send(name, name.startsWith('tables') ? 50_000 : small), 202)
   await until('mail to be taken', async () => (await ledger.mail('after', small)) === '250 2.0.0')
+  await until('the node to be ready', async () => ((await readyz()) as { status: string }).status === 'ready')
   await ledger.assertKept(sink)
   assert.deepEqual(await findCorruption(posthorn.database()), [])
 })

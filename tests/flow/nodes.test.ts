@@ -150,6 +150,8 @@ test('nodes with other settings: the later one warns, and the doctor names node,
     POSTHORN_MANAGED_DOMAIN: 'other.test',
     POSTHORN_DELIVERY: 'relay',
     POSTHORN_RELAY_URL: 'smtp://127.0.0.1:2599',
+    POSTHORN_SIGN_UP: 'invited',
+    POSTHORN_DEFAULT_LIMITS: '{"inboxes":3}',
   }
   const second = await startNode(place, { env })
   assert.match(second.log(), new RegExp(`POSTHORN_DELIVERY=${settings.delivery}, this one relay`))
@@ -161,6 +163,8 @@ test('nodes with other settings: the later one warns, and the doctor names node,
   assert.equal(status, 'failed')
   assert.match(detail, /^node \d+ at \S+ has POSTHORN_DELIVERY=relay, this one /)
   assert.match(detail, /POSTHORN_MANAGED_DOMAIN=other\.test/)
+  assert.match(detail, /POSTHORN_SIGN_UP=invited, this one open/)
+  assert.match(detail, /POSTHORN_DEFAULT_LIMITS=\{"inboxes":3,/)
   assert.match(mend ?? '', /write them alike on all nodes/)
   await second.stop()
   assert.equal((await checkNodes(db, settings)).status, 'ok')

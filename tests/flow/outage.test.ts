@@ -11,6 +11,7 @@ import type { Acceptance, Answer, Api, Inbox, Refusal } from '../support/api.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { Door } from '../support/door.ts'
+import { ExternalServer } from '../support/external-server.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
@@ -59,14 +60,15 @@ test('check 87: a node whose connections are ended one and all goes on', async (
   }
 })
 
+async function readyz({ app }: TestNode): Promise<{ code: number; status: string; reason?: string }> {
+  const { host, port } = app.listening.operator
+  const response = await fetch(`http://${host}:${port}/readyz`)
+  return { code: response.status, ...((await response.json()) as { status: string; reason?: string }) }
+}
+
 test('/readyz is 503 while the database takes no writes, and 200 again when it does', async (t) => {
   const place = await makePlace(t)
-  const { app } = await startNode(place, { roles: ['jobs'] })
-  const { host, port } = app.listening.operator
-  const readyz = async () => {
-    const response = await fetch(`http://${host}:${port}/readyz`)
-    return { code: response.status, ...((await response.json()) as { status: string; reason?: string }) }
-  }
+  const node = await startNode(place, { roles: ['jobs'] })
   const setReadOnly = async (value: 'on' | 'off') => {
     const client = new pg.Client(place.connection)
     await client.connect()
@@ -76,15 +78,37 @@ test('/readyz is 503 while the database takes no writes, and 200 again when it d
     await client.end()
     await terminateAll(place)
   }
-  assert.equal((await readyz()).code, 200)
+  assert.equal((await readyz(node)).code, 200)
   await setReadOnly('on')
   const answer = await until('the node not to be ready', async () => {
-    const found = await readyz()
+    const found = await readyz(node)
     return found.reason?.includes('read-only') ? found : null
   })
   assert.deepEqual([answer.code, answer.status], [503, 'unavailable'])
   await setReadOnly('off')
-  await until('the node to be ready', async () => (await readyz()).code === 200)
+  await until('the node to be ready', async () => (await readyz(node)).code === 200)
+})
+
+// The server is its own: what it waits for at a commit is a setting of all its databases.
+test('/readyz is 503 while commits wait for a standby that is away, however often it is asked', async (t) => {
+  const server = await ExternalServer.make(t)
+  const env = { POSTHORN_DATABASE_URL: await server.start() }
+  const node = await startNode(await makePlace(t), { roles: ['jobs'], env })
+  const setStandby = async (name: string) => {
+    await server.ask(`alter system set synchronous_standby_names = '${name}'`)
+    await server.ask('select pg_reload_conf()')
+  }
+  await setStandby('away')
+  await until('the node not to be ready', async () => (await readyz(node)).reason?.includes('standby'))
+  const answers = await Promise.all(Array.from({ length: 20 }, () => readyz(node)))
+  assert.deepEqual(
+    new Set(answers.map(({ code, status }) => `${code} ${status}`)),
+    new Set(['503 unavailable']),
+  )
+  const waiting = `select count(*) from pg_stat_activity where wait_event = 'SyncRep' and query like '%pg_logical_emit_message%'`
+  assert.deepEqual(await server.ask(waiting), [{ count: '1' }])
+  await setStandby('')
+  await until('the node to be ready', async () => (await readyz(node)).code === 200)
 })
 
 test('check 87: while the database is out of reach there is 503 and 451, and afterwards everything goes on', async (t) => {

@@ -45,7 +45,7 @@ const organization: PageLink[] = [
   { id: 'settings', to: '/settings', icon: Settings, key: 't' },
 ]
 
-/** In the groups of the side bar. What was captured is there where mail is captured. */
-export function pageGroups({ development }: Pick<Session, 'development'>): PageLink[][] {
-  return [daily, development ? [...sending, captured] : sending, organization]
+/** In the groups of the side bar. */
+export function pageGroups({ showsCaptured }: Pick<Session, 'showsCaptured'>): PageLink[][] {
+  return [daily, showsCaptured ? [...sending, captured] : sending, organization]
 }

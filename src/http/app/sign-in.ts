@@ -16,7 +16,7 @@ export type SessionBody = Static<typeof SessionView.definition>
  * and one that was left there for nobody any more.
  */
 export async function signIn(
-  deps: Pick<AppDeps, 'db' | 'clock' | 'guard' | 'sessions' | 'isDevelopment'>,
+  deps: Pick<AppDeps, 'db' | 'clock' | 'guard' | 'sessions' | 'isDevelopment' | 'showsCaptured'>,
   request: FastifyRequest,
   reply: FastifyReply,
   who: Pick<Entering, 'personId' | 'organizationId' | 'way'>,
@@ -33,7 +33,7 @@ export async function signIn(
 
 /** The session of the request, as it stands now; null where nobody is signed in. */
 export async function findSession(
-  deps: Pick<AppDeps, 'sessions' | 'isDevelopment'>,
+  deps: Pick<AppDeps, 'sessions' | 'isDevelopment' | 'showsCaptured'>,
   request: FastifyRequest,
 ): Promise<SessionBody | null> {
   const token = sessionToken(request)
@@ -43,7 +43,7 @@ export async function findSession(
 
 /** The session of the request, which has one. */
 export async function showSession(
-  deps: Pick<AppDeps, 'sessions' | 'isDevelopment'>,
+  deps: Pick<AppDeps, 'sessions' | 'isDevelopment' | 'showsCaptured'>,
   request: FastifyRequest,
 ): Promise<SessionBody> {
   const session = await findSession(deps, request)
@@ -52,7 +52,7 @@ export async function showSession(
 }
 
 function presentSession(
-  { isDevelopment }: Pick<AppDeps, 'isDevelopment'>,
+  { isDevelopment, showsCaptured }: Pick<AppDeps, 'isDevelopment' | 'showsCaptured'>,
   { session, person, organizations, organization }: SignedIn,
   token: string,
 ): SessionBody {
@@ -66,6 +66,7 @@ function presentSession(
     organization: organization && present(organization),
     organizations: organizations.map(present),
     development: isDevelopment,
+    showsCaptured,
     createdAt: session.createdAt.toISOString(),
   }
 }

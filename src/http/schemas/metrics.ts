@@ -24,7 +24,7 @@ const counts = { accepted: 12, delivered: 11, deferred: 1, bounced: 1, failed: 0
 const metricsExample = {
   windowHours: 1,
   from: '2026-11-21T09:00:00.000Z',
-  to: '2026-11-21T10:00:00.000Z',
+  to: '2026-11-21T09:42:07.215Z',
   totals: { ...counts, recipients: 12, suppressed: 0 },
   rates: { delivery: 0.9166, bounce: 0.0833, complaint: 0 },
   latencyMs: { p50: 362, p95: 861, p99: 1024 },
@@ -37,8 +37,8 @@ export const DeliveryMetrics = component(
   Type.Object(
     {
       windowHours: Type.Integer({ minimum: 1, maximum: 720, description: 'As it was asked for.' }),
-      from: { ...Time, description: 'The window begins here.' },
-      to: { ...Time, description: 'The window ends before this: the end of the hour that runs.' },
+      from: { ...Time, description: 'The window begins here, with an hour (UTC).' },
+      to: { ...Time, description: 'Now, within the last of the hours.' },
       totals: Type.Object({
         ...outcomes,
         recipients,

@@ -1,9 +1,10 @@
 // What a message says: as HTML, as text, by its header fields, or as it came.
+import { usePrefetchQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import { classes } from '../../parts/classes.ts'
 import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { reading } from '../../texts/reading.ts'
-import type { Message } from './mail-queries.ts'
+import { type Message, pageQuery } from './mail-queries.ts'
 import { TextBody } from './text-body.tsx'
 
 const HtmlBody = lazy(async () => ({ default: (await import('./html/html-body.tsx')).HtmlBody }))
@@ -13,10 +14,16 @@ const SourceBody = lazy(async () => ({ default: (await import('./source-body.tsx
 type View = 'html' | 'text' | 'headers' | 'source'
 
 const views: Record<View, (message: Message) => ReactNode> = {
-  html: (message) => <HtmlBody message={message} />,
+  html: (message) => <HtmlView message={message} />,
   text: (message) => <TextBody message={message} />,
   headers: ({ id }) => <HeadersBody messageId={id} />,
   source: ({ id }) => <SourceBody messageId={id} />,
+}
+
+/** Asks for the page beside the code that shows it. */
+function HtmlView({ message }: { message: Message }) {
+  usePrefetchQuery(pageQuery(message.id))
+  return <HtmlBody message={message} />
 }
 
 /** What there is of it: a sent message has no source. */

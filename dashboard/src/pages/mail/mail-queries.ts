@@ -42,6 +42,14 @@ export const inboxQuery = (inboxId: string) =>
     staleTime: 60_000,
   })
 
+/** A message as a page. */
+export const pageQuery = (messageId: string) =>
+  queryOptions({
+    queryKey: ['page', messageId],
+    queryFn: () => read(api.GET('/v1/messages/{messageId}/page', { params: { path: { messageId } } })),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+
 const threadsKey = (inboxId: string) => ['threads', inboxId]
 
 function readThreads(inboxId: string, cursor: string | null): Promise<ThreadList> {

@@ -32,7 +32,14 @@ async function readPair(hours: number): Promise<Told> {
     read(api.GET('/v1/metrics/delivery', { params: { query: { hours: count } } }))
   if (hours * 2 > mostHours) return { now: await ask(hours), before: null }
   const [now, both] = await Promise.all([ask(hours), ask(hours * 2)])
-  return { now, before: now.to === both.to ? less(both.totals, now.totals) : null }
+  return { now, before: currentHour(now) === currentHour(both) ? less(both.totals, now.totals) : null }
+}
+
+const hourMs = 3_600_000
+
+/** When the last hour of a window began. */
+function currentHour({ from, windowHours }: Metrics): number {
+  return Date.parse(from) + (windowHours - 1) * hourMs
 }
 
 function less(both: Metrics['totals'], now: Metrics['totals']): Record<Fact, number> {

@@ -25,6 +25,7 @@ export const SessionView = component(
       organization: nullable(Membership),
       organizations: Type.Array(Membership),
       development: Type.Boolean({ description: 'Whether this deployment has no public mail host.' }),
+      showsCaptured: Type.Boolean({ description: 'Whether mail is captured, and shown, instead of sent.' }),
       createdAt: Time,
     },
     { description: 'Who is signed in, and for which organization.' },

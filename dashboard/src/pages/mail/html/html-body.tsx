@@ -1,21 +1,15 @@
 // A message as HTML: made safe by the service and once more in the frame that shows it.
 
 import { useQuery } from '@tanstack/react-query'
-import { api, read } from '../../../api/client.ts'
 import { Loaded } from '../../../parts/loaded.tsx'
 import { MailFrame } from '../../../parts/mail-frame.tsx'
 import { reading } from '../../../texts/reading.ts'
 import { attachmentPath } from '../attachments.tsx'
-import type { Message } from '../mail-queries.ts'
+import { type Message, pageQuery } from '../mail-queries.ts'
 import { readInlineImage } from './inline-image.ts'
 
 export function HtmlBody({ message }: { message: Message }) {
-  const query = useQuery({
-    queryKey: ['page', message.id],
-    queryFn: () =>
-      read(api.GET('/v1/messages/{messageId}/page', { params: { path: { messageId: message.id } } })),
-    staleTime: Number.POSITIVE_INFINITY,
-  })
+  const query = useQuery(pageQuery(message.id))
   return (
     <Loaded query={query}>
       {({ html, remoteImages, cut }) => (
