@@ -12,6 +12,7 @@ import {
   relayUrl,
   retention,
   rspamdUrl,
+  sentContentMs,
 } from './setting-values.ts'
 import { readSettings } from './settings.ts'
 
@@ -70,10 +71,18 @@ for (const [text, want] of [
   test(`trusted addresses ${text} are ${want ?? 'refused'}`, () => assert.deepEqual(cidrs(text), want))
 
 const day = 86_400_000
-const forGood = { submissions: null, messages: null, audit: null, 'operator-mail': 30 * day }
+const forGood = {
+  submissions: null,
+  messages: null,
+  audit: null,
+  'sent-content': null,
+  'operator-mail': 30 * day,
+}
 const periods: [string, Partial<Retention> | null][] = [
   ['90d', { submissions: 90 * day, messages: 90 * day }],
   ['messages=7d', { messages: 7 * day }],
+  ['sent-content=30d', { 'sent-content': 30 * day }],
+  ['sent-content=24h', { 'sent-content': day }],
   ['submissions=90d, messages=365d', { submissions: 90 * day, messages: 365 * day }],
   [
     '60d,messages=8d,audit=400d,operator-mail=24h',
@@ -82,6 +91,7 @@ const periods: [string, Partial<Retention> | null][] = [
   ...[
     '29d',
     'messages=6d',
+    'sent-content=23h',
     'submissions=29d',
     '',
     '90',
@@ -93,6 +103,15 @@ const periods: [string, Partial<Retention> | null][] = [
 ]
 for (const [text, want] of periods)
   test(`POSTHORN_RETENTION=${text}`, () => assert.deepEqual(retention(text), want && { ...forGood, ...want }))
+
+for (const [text, days] of [
+  ['messages=7d', 3],
+  ['sent-content=30d', 30],
+  ['sent-content=1d', 1],
+  ['sent-content=60d,submissions=30d', 30],
+] as const)
+  test(`with POSTHORN_RETENTION=${text} content of sends without an inbox is kept ${days} days`, () =>
+    assert.equal(sentContentMs({ retention: retention(text)!, retryLifetimeMs: 3 * day }), days * day))
 
 const lists: [string, Blocklist[] | null][] = [
   [

@@ -101,16 +101,27 @@ export function drainDelay(text: string): number | null {
 
 const maxKeptMs = 36_500 * dayMs
 
-/** How long things are kept, in milliseconds; null: for good. */
+/** How long things are kept, in milliseconds; null: for good, and `sent-content` for as long as mail is tried. */
 export interface Retention {
   submissions: number | null
   messages: number | null
   audit: number | null
+  'sent-content': number | null
   'operator-mail': number
 }
 
 export const defaultRetention: Retention = {
-  ...{ submissions: null, messages: null, audit: null, 'operator-mail': 30 * dayMs },
+  submissions: null,
+  messages: null,
+  audit: null,
+  'sent-content': null,
+  'operator-mail': 30 * dayMs,
+}
+
+/** How long the content of a send without an inbox is kept, from its acceptance on: never longer than its submission. */
+export function sentContentMs(settings: { retention: Retention; retryLifetimeMs: number }): number {
+  const { retention, retryLifetimeMs } = settings
+  return Math.min(retention['sent-content'] ?? retryLifetimeMs, retention.submissions ?? maxKeptMs)
 }
 
 /**
@@ -118,7 +129,11 @@ export const defaultRetention: Retention = {
  * of webhooks are repeated for days, and read the message that they tell of.
  */
 const leastKept: Record<keyof Retention, number> = {
-  ...{ submissions: 30 * dayMs, messages: 7 * dayMs, audit: 30 * dayMs, 'operator-mail': dayMs },
+  submissions: 30 * dayMs,
+  messages: 7 * dayMs,
+  audit: 30 * dayMs,
+  'sent-content': dayMs,
+  'operator-mail': dayMs,
 }
 
 /** `365d`, for submissions and messages, or `submissions=90d,messages=365d`, or both, of which what is named counts. */

@@ -310,7 +310,7 @@ function readMail(reader: Reader) {
       'POSTHORN_RETENTION',
       defaultRetention,
       retention,
-      '365d, or submissions=90d,messages=365d,audit=365d,operator-mail=14d; 30d or more, messages 7d, operator-mail 1d',
+      '365d, or submissions=90d,messages=365d,audit=365d,sent-content=30d,operator-mail=14d; 30d or more, messages 7d, sent-content and operator-mail 1d',
     ),
     webhookRetryScheduleMs: reader.read(
       'POSTHORN_WEBHOOK_RETRY_SCHEDULE',

@@ -3,6 +3,7 @@ import type { OrganizationId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Signal } from '../base/signal.ts'
 import { partCount } from '../blobs/disk.ts'
+import { sentContentMs } from '../config/setting-values.ts'
 import { Claims } from '../flow/claims.ts'
 import { expireDeliveries } from '../flow/delivering/end-deliveries.ts'
 import { switchManagedKeys } from '../flow/domains/managed-keys.ts'
@@ -125,9 +126,8 @@ function scannerOf({ clamd, isDevelopment }: Foundation['settings']): Attachment
 
 /** What is kept no longer goes, a little at a time. */
 function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
-  const { retryLifetimeMs } = settings
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
-  const purgeOld = () => purgeContents({ db, clock }, retryLifetimeMs, purgeBatch)
+  const purgeOld = () => purgeContents({ db, clock }, sentContentMs(settings), purgeBatch)
   const purgeStones = () => purgeTombstones({ db, clock }, purgeBatch)
   const endUnused = () => endSearches({ db, clock }, purgeBatch)
   const purgePeople = () => purgeStale({ db, clock }, purgeBatch)

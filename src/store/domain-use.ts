@@ -49,10 +49,13 @@ export async function keepDomain(
   return row ?? null
 }
 
-/** Deliveries that wait of sends through the domain without an inbox, in the order of submissions, beginning with `from`. */
+/**
+ * Waiting deliveries of sends through the organization's domain without an inbox, in the order of submissions. It begins with
+ * `from`, or the first submission that waits: contents are kept for weeks after that.
+ */
 export async function findWaitingOfDomain(
   db: Queryable,
-  domainId: DomainId,
+  { id, organizationId }: { id: DomainId; organizationId: OrganizationId },
   from: SubmissionId | null,
   limit: number,
 ): Promise<DeliveryKey[]> {
@@ -62,9 +65,10 @@ export async function findWaitingOfDomain(
       select submission_id, position from delivery
       where submission_id = c.submission_id and claim_epoch is null and status in ('pending', 'deferred')
       order by position limit $3) d
-    where c.domain_id = $1 and c.submission_id >= coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
+    where c.domain_id = $1 and c.submission_id >= coalesce($2, (
+      select s.id from submission s where s.organization_id = $4 and s.status = 'pending' order by s.id limit 1))
     order by c.submission_id limit $3`,
-    [domainId, from, limit],
+    [id, from, limit, organizationId],
   )
 }
 

@@ -141,7 +141,11 @@ const wrongSettings: [string, string, RegExp][] = [
   ['POSTHORN_HOST', '127.0.0.1', /POSTHORN_HOST is not a setting: docs/],
   ['POSTHORN_COLOUR', 'red', /POSTHORN_COLOUR is not a setting: docs\/settings\.md has those/],
   ['POSTHORN_CLAMD', 'localhost', /127\.0\.0\.1:3310/],
-  ['POSTHORN_RETENTION', 'events=90d', /submissions=90d,messages=365d,audit=365d,operator-mail=14d/],
+  [
+    'POSTHORN_RETENTION',
+    'events=90d',
+    /submissions=90d,messages=365d,audit=365d,sent-content=30d,operator-mail=14d/,
+  ],
   ['POSTHORN_MAX_DOWNLOAD_SIZE', '25M', /26214400/],
   ['POSTHORN_DNSBL', 'reject:x.test', /zen\.example\.org, tell:list\.example\.net/],
 ]

@@ -1,5 +1,6 @@
-// What the retention of a deployment takes, in small steps: messages as their owners would delete them, audit entries; and what it never takes.
+// What the retention of a deployment takes, in small steps: messages as their owners would delete them, content without an inbox, audit entries; and what it never takes.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { test } from 'node:test'
 import { firstMessageIdAt } from '../../src/base/ids.ts'
@@ -7,6 +8,9 @@ import { OldMessages } from '../../src/flow/mailbox/old-messages.ts'
 import { removeOldAudit } from '../../src/flow/upkeep/remove-old-audit.ts'
 import type { Db } from '../../src/postgres/db.ts'
 import type { Acceptance, Message } from '../support/api.ts'
+import { proveDomain } from '../support/customer-domain.ts'
+import { signInAs } from '../support/dashboard.ts'
+import { DnsServer } from '../support/dns-server.ts'
 import { findLeftovers } from '../support/leftovers.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
@@ -191,4 +195,60 @@ test('POSTHORN_RETENTION is heeded by the service itself', async (t) => {
     const { messages } = await api.want<MessageList>(`/v1/inboxes/${inbox.id}/messages`)
     return messages.map(({ subject }) => subject).join() === 'young'
   })
+})
+
+test('the content of a send without an inbox stays for sent-content, else as long as mail is tried, and never goes before its mail', async (t) => {
+  const place = await makePlace(t)
+  const isLater = (command: string) => command.includes('later@')
+  const sink = await startSink(place, {
+    rule: ({ stage, command }) => (stage === 'rcpt' && isLater(command) ? '450 4.2.1 later' : null),
+  })
+  const dns = await DnsServer.start({})
+  place.after(() => dns.close())
+  const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_RETRY_LIFETIME: '90d' }
+  const node = await startNode(place, {
+    env: { ...relay, POSTHORN_DNS: dns.address, POSTHORN_MAIL_HOST: 'mx.posthorn.test' },
+    roles: ['api', 'mx', 'delivery', 'dashboard'],
+  })
+  const { clock } = node.foundation
+  const { api, organizationId } = await node.createCaller()
+  await proveDomain(api, dns, 'hotel.example', ['outbound'])
+  const sendDirectly = async (to: string, state: string) => {
+    const from = { email: 'desk@hotel.example' }
+    const { id } = await api.want<{ id: string }>('/v1/send', {
+      method: 'POST',
+      status: 202,
+      idempotencyKey: randomUUID(),
+      body: { from, to: [{ email: to }], subject: 'Your booking', text: 'Room 7' },
+    })
+    await untilStates(api, id, state)
+    return id
+  }
+  const ids: Record<string, string> = {}
+  clock.advance(-31 * dayMs)
+  ids['waiting'] = await sendDirectly('later@far.test', 'deferred')
+  ids['month'] = await sendDirectly('ada@far.test', 'delivered')
+  clock.advance(27 * dayMs)
+  ids['days'] = await sendDirectly('ada@far.test', 'delivered')
+  clock.advance(4 * dayMs)
+  ids['young'] = await sendDirectly('ada@far.test', 'delivered')
+
+  const viewer = await signInAs(node, organizationId, 'viewer')
+  const kept = async () => {
+    const names: string[] = []
+    for (const [name, id] of Object.entries(ids)) {
+      const { body } = await viewer.ask('GET', `/app/v1/submissions/${id}/content`)
+      if (body.content !== null) names.push(name)
+    }
+    return names.join(' ')
+  }
+  assert.equal(await kept(), 'waiting month days young')
+  const retaining = await startNode(place, {
+    env: { POSTHORN_RETENTION: 'sent-content=30d' },
+    roles: ['jobs'],
+  })
+  await until('what is 30 days old to go', async () => (await kept()) === 'waiting days young')
+  await retaining.stop()
+  await startNode(place, { roles: ['jobs'] })
+  await until('what is older than 72 hours to go', async () => (await kept()) === 'waiting young')
 })

@@ -1,7 +1,7 @@
 // Deletes a customer's domain: its keys erased, what waits to be sent from it cancelled, the name free for others.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
-import type { DomainId, SubmissionId } from '../../base/ids.ts'
+import type { DomainId, OrganizationId, SubmissionId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
 import { type DeliveryKey, endDeliveries } from '../../store/deliveries.ts'
 import { findWaitingOfDomain } from '../../store/domain-use.ts'
@@ -32,7 +32,7 @@ export async function deleteDomain({ db, clock }: Deps, caller: Caller, id: stri
     await deleteDomainRow(tx, row.id)
     const deed = { action: 'domain.deleted', subject: row.name, at: clock.now() } as const
     await recordDeed(tx, organizationId, actorOf(caller), deed)
-    return row.id
+    return { id: row.id, organizationId }
   })
   if (gone) await cancelWaiting({ db, clock }, gone)
 }
@@ -43,10 +43,13 @@ const chunk = 500
  * Chunk by chunk, each committed by itself: a transaction over all of a large queue would hold up every reader of the
  * outbox. What a crash leaves here is cancelled when its turn comes, like what was accepted at this moment.
  */
-async function cancelWaiting({ db, clock }: Deps, id: DomainId): Promise<void> {
+async function cancelWaiting(
+  { db, clock }: Deps,
+  domain: { id: DomainId; organizationId: OrganizationId },
+): Promise<void> {
   const end = { failureCode: 'cancelled', eventType: 'cancelled', classification: null } as const
   for (let from: SubmissionId | null = null; ; ) {
-    const waiting: DeliveryKey[] = await findWaitingOfDomain(db, id, from, chunk)
+    const waiting: DeliveryKey[] = await findWaitingOfDomain(db, domain, from, chunk)
     // Fewer end than were found when the engine has taken some onto the wire meanwhile; those it ends itself.
     await endDeliveries(db.writer, waiting, end, clock.now())
     if (waiting.length < chunk) return
