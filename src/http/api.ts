@@ -95,6 +95,8 @@ export interface AppDeps
   defaultLimits: Limits
   managedDomain: string
   parsePool: Parameters<typeof readCaptured>[0]['parsePool']
+  /** How long the content of a send without an inbox is kept. */
+  sentContentMs: number
   /** Whether mail is captured on a machine of development, whose user sees all of it. */
   showsCaptured: boolean
   /** How the world reaches the service, without a slash at the end; empty where that is not known beforehand. */

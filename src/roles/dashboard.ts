@@ -1,5 +1,5 @@
 // The dashboard role of a node: people, their sessions, and what lets them in.
-import { formatAddress, type ListenAddress, reachable } from '../config/setting-values.ts'
+import { formatAddress, type ListenAddress, reachable, sentContentMs } from '../config/setting-values.ts'
 import { defaultLimits } from '../flow/accounts/organization.ts'
 import { Guard } from '../flow/people/guard.ts'
 import { allLetters, LetterLimits } from '../flow/people/letter-limits.ts'
@@ -38,7 +38,14 @@ export function createDashboard(
   }: Omit<Foundation, 'close' | 'dnsCache' | 'resolver' | 'blobs' | 'settings' | 'hold'> & {
     settings: Pick<
       Foundation['settings'],
-      'isDevelopment' | 'delivery' | 'isSignUpOpen' | 'oidc' | 'defaultLimits' | 'managedDomain'
+      | 'isDevelopment'
+      | 'delivery'
+      | 'isSignUpOpen'
+      | 'oidc'
+      | 'defaultLimits'
+      | 'managedDomain'
+      | 'retention'
+      | 'retryLifetimeMs'
     >
   },
   acceptance: Acceptance,
@@ -56,6 +63,7 @@ export function createDashboard(
     post,
     oidc: settings.oidc && new Oidc({ db, clock, log, isSignUpOpen, post }, settings.oidc),
     ...{ isDevelopment, isSignUpOpen, pagesFolder, parsePool, defaultLimits: settings.defaultLimits },
+    sentContentMs: sentContentMs(settings),
     showsCaptured: isDevelopment && settings.delivery === 'capture',
   }
 }

@@ -1,7 +1,8 @@
-// What the events of a submission do not tell: what each recipient waits for, and on which command and cipher an answer came.
+// What the events of a submission do not tell: what each recipient waits for, how an answer came, and the content that was sent.
 import type { SubmissionId } from '../base/ids.ts'
 import type { Queryable } from '../postgres/db.ts'
 import type { StoredStep } from './conversation.ts'
+import type { MessageRow } from './messages.ts'
 
 export interface RecipientOutlook {
   email: string
@@ -44,6 +45,26 @@ export async function listExchanges(db: Queryable, id: SubmissionId, limit: numb
     from event e where e.submission_id = $1 and e.remote is not null order by e.seq desc limit $2`,
     [id, limit],
   )
+}
+
+export interface SentContent extends Pick<MessageRow<string>, 'recipients' | 'text' | 'html' | 'isCut'> {
+  createdAt: Date
+}
+
+/** The content of a send without an inbox, each text cut to `maxLength` characters; null once it is deleted. */
+export async function findSentContent(
+  db: Queryable,
+  id: SubmissionId,
+  maxLength: number,
+): Promise<SentContent | null> {
+  const isCut = (column: string) => `octet_length(left(${column}, $2)) < octet_length(${column})`
+  const [row] = await db.query<SentContent>(
+    `select c.recipients, left(c.text, $2) as text, left(c.html, $2) as html, c.created_at as "createdAt",
+      ${isCut('c.text')} or coalesce(${isCut('c.html')}, false) as "isCut"
+    from send_content c where c.submission_id = $1`,
+    [id, maxLength],
+  )
+  return row ?? null
 }
 
 /** The thread of the submission's message; null where it has none, or it was deleted. */

@@ -1,9 +1,14 @@
 // The life of a message of every kind, in a real browser: what is told of it, how it is followed, and how it is cancelled.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { before, test } from 'node:test'
+import { Clock } from '../../src/base/clock.ts'
+import { purgeContents } from '../../src/flow/upkeep/purge-contents.ts'
 import type { Submission } from '../support/api.ts'
 import { chromiumMissing } from '../support/chromium.ts'
-import { openLife, setStage, shows } from '../support/sent-mail.ts'
+import { proveDomain } from '../support/customer-domain.ts'
+import { untilStates } from '../support/node.ts'
+import { openLife, type Stage, setStage, shows } from '../support/sent-mail.ts'
 import { until } from '../support/until.ts'
 
 before(() =>
@@ -11,7 +16,7 @@ before(() =>
 )
 const skip = chromiumMissing ?? false
 
-test('the life of a message tells each attempt, what was answered, what it means and what to do', {
+test('the life of a message tells each attempt, what was answered, what it means and what to do, and what was sent', {
   skip,
 }, async (t) => {
   const stage = await setStage(t)
@@ -56,8 +61,40 @@ test('the life of a message tells each attempt, what was answered, what it means
   await shows(stage, 'There is no such domain.')
   await openLife(stage, ['who@shut.far.test'], 'failed')
   await shows(stage, 'The domain says that it takes no mail at all.')
+  await readsContent(stage)
   assert.deepEqual(pages.complaints, [])
 })
+
+/** Sends without an inbox, and reads on the submission's page what was sent, until that is deleted. */
+async function readsContent(stage: Stage): Promise<void> {
+  const { far, node, api, pages } = stage
+  const { page } = pages
+  await proveDomain(api, far.dns, 'hotel.example', ['outbound'])
+  const { id } = await api.want<Submission>('/v1/send', {
+    method: 'POST',
+    status: 202,
+    idempotencyKey: randomUUID(),
+    body: {
+      from: { email: 'desk@hotel.example', name: 'Front desk' },
+      to: [{ email: 'ada@plain.far.test' }],
+      subject: 'Your booking',
+      html: '<h1>Room 7</h1>',
+      text: 'Room 7 is yours.',
+    },
+  })
+  await untilStates(api, id, 'delivered')
+  await pages.open(`/sending/${id}`, 'Your booking')
+  await page.frameLocator('iframe').getByRole('heading', { name: 'Room 7' }).waitFor()
+  await shows(stage, /^The content is kept until \d+ \w+ \d{4}\.$/)
+  await page.getByRole('button', { name: 'Text', exact: true }).click()
+  await shows(stage, 'Room 7 is yours.')
+  assert.deepEqual(await pages.audit(), [])
+  const later = new Clock()
+  later.advance(30 * 86_400_000)
+  await purgeContents({ db: node.foundation.db, clock: later }, 86_400_000, 100)
+  await page.reload()
+  await shows(stage, /^The content is deleted\./)
+}
 
 test('what waits is cancelled on the page, which follows the message while it is open', {
   skip,

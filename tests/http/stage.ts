@@ -8,6 +8,7 @@ import { Clock } from '../../src/base/clock.ts'
 import { KeyedSignal } from '../../src/base/keyed-signal.ts'
 import { SecretBox } from '../../src/base/secret-box.ts'
 import { DiskBlobs } from '../../src/blobs/disk.ts'
+import { defaultRetention } from '../../src/config/setting-values.ts'
 import { HopsInTime } from '../../src/dns/hops-in-time.ts'
 import { HopFinder } from '../../src/dns/mx.ts'
 import { isPublicUnicast } from '../../src/dns/public-address.ts'
@@ -81,6 +82,8 @@ interface StageOptions {
   oidc?: OidcSettings
 }
 
+const lifetimeMs = 72 * 3_600_000
+
 export async function setStage(
   scope: Scope,
   { trustedProxies = [], dnsServer = '127.0.0.1:1', isSignUpOpen = true, oidc }: StageOptions = {},
@@ -102,7 +105,7 @@ export async function setStage(
     blobs,
     domains,
     routePolicy,
-    lifetimeMs: 72 * 3_600_000,
+    lifetimeMs,
     contents: new SendContents({ db, clock, parsePool }),
     accepted: ({ inboxId }) => grown.wake(inboxId ? [inboxId] : []),
   })
@@ -123,6 +126,8 @@ export async function setStage(
       defaultLimits,
       isSignUpOpen,
       oidc: oidc ?? null,
+      retention: defaultRetention,
+      retryLifetimeMs: lifetimeMs,
     },
   }
   const resolver = new Resolver({ servers: [dnsServer], timeoutMs: 1_000 })

@@ -1,5 +1,6 @@
 // The dashboard's side of the public listener: its pages, the API's operations behind a session, and the few of its own.
 import cookie from '@fastify/cookie'
+import { FairLimit } from '../../base/fair-limit.ts'
 import type { Api, AppDeps, HttpDeps } from '../api.ts'
 import { addAppDocument, serveAppDocument } from '../document/openapi.ts'
 import { Cursors } from '../lists.ts'
@@ -51,8 +52,9 @@ export function serveApp(
       serveAppDocument(app)
       app.register(async (scope: Api) => {
         addRoutes(scope, bySession(deps))
-        mailRoutes(scope, deps)
-        lifeRoutes(scope)
+        const htmlLimit = new FairLimit(1)
+        mailRoutes(scope, { ...deps, htmlLimit })
+        lifeRoutes(scope, { ...deps, htmlLimit })
         suppressionSearchRoutes(scope)
         if (deps.showsCaptured) capturedRoutes(scope, deps)
       })

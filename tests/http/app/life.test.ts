@@ -1,7 +1,13 @@
-// What the page of a submission is told beyond its events: what waits until when, and how its servers were spoken to.
+// What the page of a submission is told beyond its events: what waits until when, how its servers were spoken to, and the content.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
+import { Clock } from '../../../src/base/clock.ts'
+import { purgeContents } from '../../../src/flow/upkeep/purge-contents.ts'
+import type { Api } from '../../support/api.ts'
+import { proveDomain } from '../../support/customer-domain.ts'
 import { signInAs } from '../../support/dashboard.ts'
+import { DnsServer } from '../../support/dns-server.ts'
 import { makePlace, send, startNode, untilStates } from '../../support/node.ts'
 import { startSink } from '../../support/sink.ts'
 
@@ -46,4 +52,68 @@ test('a submission’s life tells the command that was answered, and until when 
   await caller.api.want(`/v1/submissions/${submission.id}/cancel`, { method: 'POST' })
   const { body: after } = await browser.ask('GET', `${path}/life`)
   assert.deepEqual([after.recipients[0].failureCode, after.recipients[0].nextAttemptAt], ['cancelled', null])
+})
+
+const lifetimeMs = 72 * 3_600_000
+
+/** Sends through the domain, and waits until the mail is delivered. */
+async function sendDirectly(api: Api, body: { from: object; html: string; replyTo?: object }) {
+  const to = [{ email: 'ada@far.test', name: 'Ada' }]
+  const submission = await api.want<{ id: string; createdAt: string }>('/v1/send', {
+    method: 'POST',
+    status: 202,
+    idempotencyKey: randomUUID(),
+    body: { ...body, to, subject: 'Your booking' },
+  })
+  await untilStates(api, submission.id, 'delivered')
+  return submission
+}
+
+test('the content of a send without an inbox is shown while it is kept, made safe and cut, and is null once it is deleted', async (t) => {
+  const place = await makePlace(t)
+  const sink = await startSink(place)
+  const dns = await DnsServer.start({})
+  place.after(() => dns.close())
+  const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address }
+  const node = await startNode(place, { env: { ...relay, POSTHORN_MAIL_HOST: 'mx.posthorn.test' } })
+  const { api, organizationId } = await node.createCaller()
+  await proveDomain(api, dns, 'hotel.example', ['outbound'])
+  const from = { email: 'desk@hotel.example', name: 'Front desk' }
+  const html = '<p onclick="x()">Room <b>7</b></p><script>x()</script><img src="https://far.test/a.png">'
+  const sent = await sendDirectly(api, { from, html, replyTo: { email: 'help@hotel.example' } })
+  const viewer = await signInAs(node, organizationId, 'viewer')
+  const contentOf = async ({ id }: { id: string }) => {
+    const { status, body } = await viewer.ask('GET', `/app/v1/submissions/${id}/content`)
+    assert.equal(status, 200)
+    return body.content
+  }
+  const { html: safe, ...shown } = await contentOf(sent)
+  assert.deepEqual(shown, {
+    to: [{ email: 'ada@far.test', name: 'Ada' }],
+    replyTo: { email: 'help@hotel.example' },
+    text: 'Room 7',
+    remoteImages: 1,
+    cut: false,
+    keptUntil: new Date(Date.parse(sent.createdAt) + lifetimeMs).toISOString(),
+  })
+  assert.match(safe, /<p>Room <b>7<\/b><\/p>.*data-remote-src/)
+  assert.doesNotMatch(safe, /script|onclick| src=/)
+
+  const long = await contentOf(await sendDirectly(api, { from, html: `<p>${'Ä'.repeat(300_000)}</p>` }))
+  assert.deepEqual([long.cut, long.text.length], [true, 1 << 18])
+  assert.ok(long.html.length <= 1 << 18)
+
+  const inbox = await api.createInbox()
+  const { submission } = await send(api, inbox, ['ada@far.test'])
+  assert.equal(await contentOf(submission), null, 'the content of a message is the message')
+  const other = await node.createCaller()
+  const stranger = await signInAs(node, other.organizationId, 'owner')
+  const theirs = await stranger.ask('GET', `/app/v1/submissions/${sent.id}/content`)
+  const nobodys = await stranger.ask('GET', `/app/v1/submissions/${randomUUID()}/content`)
+  assert.deepEqual([theirs.status, theirs.body], [404, nobodys.body])
+
+  const later = new Clock()
+  later.advance(lifetimeMs)
+  await purgeContents({ db: node.foundation.db, clock: later }, lifetimeMs, 100)
+  assert.equal(await contentOf(sent), null)
 })

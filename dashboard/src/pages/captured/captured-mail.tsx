@@ -2,24 +2,17 @@
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Download, Paperclip } from 'lucide-react'
-import { lazy, type ReactNode, Suspense, useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { writtenBytes } from '../../parts/bytes.ts'
 import { DefinitionList } from '../../parts/definition-list.tsx'
 import { DownloadLink } from '../../parts/download-link.tsx'
-import { LinkedText } from '../../parts/linked-text.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { MailSource } from '../../parts/mail-source.tsx'
-import { Segments } from '../../parts/segments.tsx'
-import { SkeletonRows } from '../../parts/skeleton.tsx'
+import { MailViews } from '../../parts/mail-views.tsx'
 import { Time } from '../../parts/time.tsx'
 import { captured } from '../../texts/captured.ts'
 import { Column } from '../mail/column.tsx'
 import { type CapturedMail, capturedMailQuery } from './queries.ts'
-
-const MailFrame = lazy(async () => ({ default: (await import('../../parts/mail-frame.tsx')).MailFrame }))
-
-type View = 'html' | 'text' | 'source'
 
 export function CapturedMailView({ capturedId }: { capturedId: string }) {
   const query = useQuery(capturedMailQuery(capturedId))
@@ -53,36 +46,14 @@ function sourceOf(capturedId: string): string {
 }
 
 function Letter({ mail }: { mail: CapturedMail }) {
-  const offered: View[] = mail.html === null ? ['text', 'source'] : ['html', 'text', 'source']
-  const [view, setView] = useState<View>(offered[0]!)
-  const options = offered.map((value) => ({ value, label: captured[value] }))
+  const { id, html, remoteImages, text } = mail
   return (
     <div className="grid min-w-0 grid-cols-[minmax(0,1fr)] gap-5">
       <Envelope mail={mail} />
       {mail.attachments.length > 0 && <Attachments mail={mail} />}
-      <div className="flex">
-        <Segments label={captured.views} options={options} value={view} onChange={setView} />
-      </div>
-      <Suspense fallback={<SkeletonRows />}>{views[view](mail)}</Suspense>
+      <MailViews {...{ id, html, remoteImages, text }} source={<Source capturedId={id} />} />
     </div>
   )
-}
-
-const views: Record<View, (mail: CapturedMail) => ReactNode> = {
-  html: ({ id, html, remoteImages }) => (
-    <div className="grid min-w-0 gap-3">
-      <MailFrame id={id} html={html ?? ''} remoteImages={remoteImages} />
-    </div>
-  ),
-  text: ({ text }) =>
-    text.trim() ? (
-      <div className="break-words whitespace-pre-wrap">
-        <LinkedText text={text} />
-      </div>
-    ) : (
-      <p className="text-faint">{captured.emptyText}</p>
-    ),
-  source: ({ id }) => <Source capturedId={id} />,
 }
 
 function Source({ capturedId }: { capturedId: string }) {

@@ -18,6 +18,7 @@ import { type Telling, useTelling } from './life-query.ts'
 import { Picture } from './picture.tsx'
 import { RecipientFilter } from './recipient-filter.tsx'
 import { RecipientFold, RecipientStory } from './recipient-story.tsx'
+import { SentContent } from './sent-content.tsx'
 import { SubmissionFacts } from './submission-facts.tsx'
 
 const route = getRouteApi('/frame/sending/$submissionId')
@@ -65,6 +66,7 @@ function LifePage({ telling }: { telling: Telling }) {
           <Picture story={story} />
         </Card>
         <Recipients story={story} />
+        {telling.life.inboxId === null && <SentContent submission={submission} />}
         <SubmissionFacts telling={telling} />
       </div>
     </Page>

@@ -1,15 +1,22 @@
-// The life of a submission beyond its events, for its page.
+// The life of a submission beyond its events, and its content, for its page.
+import type { FairLimit } from '../../../base/fair-limit.ts'
+import { readSentContent } from '../../../flow/sending/read-sent-content.ts'
 import { readConversation } from '../../../store/conversation.ts'
 import { findThreadOf, listExchanges, listOutlooks } from '../../../store/submission-life.ts'
-import type { Api } from '../../api.ts'
+import type { Api, AppDeps } from '../../api.ts'
 import { readSubmission } from '../../routes/submissions.ts'
 import { SubmissionParams } from '../../schemas/params.ts'
 import { Nothing } from '../../schemas/scalars.ts'
-import { SubmissionLife } from '../schemas/sending.ts'
+import { SubmissionContent, SubmissionLife } from '../schemas/sending.ts'
 
 const mostExchanges = 1_000
 
-export function lifeRoutes(api: Api): void {
+export function lifeRoutes(api: Api, deps: AppDeps & { htmlLimit: FairLimit }): void {
+  addLife(api)
+  addContent(api, deps)
+}
+
+function addLife(api: Api): void {
   api.get(
     '/v1/submissions/:submissionId/life',
     {
@@ -40,6 +47,44 @@ export function lifeRoutes(api: Api): void {
         conversation: readConversation(conversation),
       }))
       return { inboxId, threadId, messageId: threadId && messageId, recipients, exchanges }
+    },
+  )
+}
+
+function addContent(
+  api: Api,
+  { parsePool, htmlLimit, sentContentMs }: AppDeps & { htmlLimit: FairLimit },
+): void {
+  api.get(
+    '/v1/submissions/:submissionId/content',
+    {
+      config: { scope: 'delivery:read', refusals: ['inbox_not_allowed', 'not_found'] },
+      schema: {
+        operationId: 'getSubmissionContent',
+        tags: ['Submissions'],
+        summary: 'Show the content of a send without an inbox',
+        params: SubmissionParams,
+        querystring: Nothing,
+        response: { 200: SubmissionContent.ref },
+      },
+    },
+    async ({ caller, params, db }) => {
+      const submission = await readSubmission(db, caller, params.submissionId)
+      const found = await readSentContent({ db, parsePool, htmlLimit }, submission)
+      if (!found) return { content: null }
+      const { recipients, text, page, isCut, createdAt } = found
+      const { to, replyTo } = recipients
+      return {
+        content: {
+          to,
+          replyTo: replyTo ?? null,
+          text,
+          html: page?.html ?? null,
+          remoteImages: page?.remoteImages ?? 0,
+          cut: isCut,
+          keptUntil: new Date(createdAt.getTime() + sentContentMs).toISOString(),
+        },
+      }
     },
   )
 }

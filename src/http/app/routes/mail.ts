@@ -1,5 +1,5 @@
 // What the pages show of mail beyond what the API gives: its HTML made safe, whom a reply goes to, and what is used of limits.
-import { FairLimit } from '../../../base/fair-limit.ts'
+import type { FairLimit } from '../../../base/fair-limit.ts'
 import { readInbox, readMessage } from '../../../flow/mailbox/read-mailbox.ts'
 import { readPage } from '../../../flow/mailbox/read-page.ts'
 import { replyRecipients, replySubject } from '../../../flow/sending/reply-draft.ts'
@@ -9,14 +9,15 @@ import { MessageParams } from '../../schemas/params.ts'
 import { Nothing } from '../../schemas/scalars.ts'
 import { MailPage, ReplyPlan, Usage } from '../schemas/mail.ts'
 
-export function mailRoutes(api: Api, deps: AppDeps): void {
+type MailDeps = AppDeps & { htmlLimit: FairLimit }
+
+export function mailRoutes(api: Api, deps: MailDeps): void {
   addPage(api, deps)
   addReplyPlan(api)
   addUsage(api, deps)
 }
 
-function addPage(api: Api, { parsePool }: AppDeps): void {
-  const htmlLimit = new FairLimit(1)
+function addPage(api: Api, { parsePool, htmlLimit }: MailDeps): void {
   api.get(
     '/v1/messages/:messageId/page',
     {

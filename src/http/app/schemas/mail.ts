@@ -3,16 +3,20 @@ import Type from 'typebox'
 import { Mailbox } from '../../schemas/mailbox.ts'
 import { Count, component, NextCursor, nullable, Time, Uuid } from '../../schemas/scalars.ts'
 
-const html = Type.String({
+export const safeHtml = Type.String({
   description:
     'Without anything that runs, loads or asks. Pictures from elsewhere have their address in data-remote-src.',
 })
-const remoteImages = { ...Count, description: 'How many pictures would be loaded from elsewhere.' }
+export const remoteImages = { ...Count, description: 'How many pictures would be loaded from elsewhere.' }
 
 export const MailPage = component(
   'MailPage',
   Type.Object(
-    { html, remoteImages, cut: Type.Boolean({ description: 'Whether only its beginning is shown.' }) },
+    {
+      html: safeHtml,
+      remoteImages,
+      cut: Type.Boolean({ description: 'Whether only its beginning is shown.' }),
+    },
     { description: 'The HTML of a message, to be shown in the frame at /app/frame.' },
   ),
 )
@@ -58,7 +62,7 @@ export const CapturedMail = component(
       to: Type.Array(Mailbox.ref),
       cc: Type.Array(Mailbox.ref),
       text: Type.String(),
-      html: nullable(html),
+      html: nullable(safeHtml),
       remoteImages,
       attachments: Type.Array(
         Type.Object({ filename: Type.String(), contentType: Type.String(), size: Count }),
@@ -68,7 +72,7 @@ export const CapturedMail = component(
   ),
 )
 
-function nullableMailbox() {
+export function nullableMailbox() {
   return Type.Unsafe<{ email: string; name?: string } | null>({
     type: ['object', 'null'],
     properties: { email: { type: 'string' }, name: { type: 'string' } },

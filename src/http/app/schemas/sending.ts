@@ -1,5 +1,6 @@
-// What the pages show of sending beyond what the API gives: the life of a submission, and one suppression by its address.
+// What the pages show of sending beyond what the API gives: a submission's life and content, and one suppression by its address.
 import Type, { type Static } from 'typebox'
+import { Mailbox } from '../../schemas/mailbox.ts'
 import {
   Count,
   component,
@@ -13,6 +14,7 @@ import {
   Uuid,
 } from '../../schemas/scalars.ts'
 import { Suppression } from '../../schemas/suppression.ts'
+import { nullableMailbox, remoteImages, safeHtml } from './mail.ts'
 
 const Outlook = Type.Object({
   email: Type.String(),
@@ -71,6 +73,26 @@ export const SubmissionLife = component(
   ),
 )
 
+const Content = Type.Object({
+  to: Type.Array(Mailbox.ref),
+  replyTo: nullableMailbox(),
+  text: Type.String(),
+  html: nullable(safeHtml),
+  remoteImages,
+  cut: Type.Boolean({ description: 'Only the beginning of the text or of the HTML is shown.' }),
+  keptUntil: { ...Time, description: 'When it is deleted; it stays longer while a recipient waits.' },
+})
+
+export const SubmissionContent = component(
+  'SubmissionContent',
+  Type.Object(
+    { content: nullable(Content) },
+    {
+      description: 'The content of a send without an inbox; null: it is deleted, or the send has a message.',
+    },
+  ),
+)
+
 export const FoundSuppression = component(
   'FoundSuppression',
   Type.Object(
@@ -83,4 +105,8 @@ export const FoundSuppression = component(
   ),
 )
 
-export const sendingComponents = [SubmissionLife.definition, FoundSuppression.definition]
+export const sendingComponents = [
+  SubmissionLife.definition,
+  SubmissionContent.definition,
+  FoundSuppression.definition,
+]

@@ -1,0 +1,22 @@
+// Reads the content of a send without an inbox for its page, while it is kept.
+import type { FairLimit } from '../../base/fair-limit.ts'
+import type { OrganizationId, SubmissionId } from '../../base/ids.ts'
+import type { ParsePool } from '../../mail/parse-pool.ts'
+import { maxSafeHtml, type SafeHtml } from '../../mail/read/safe-html.ts'
+import type { Queryable } from '../../postgres/db.ts'
+import { findSentContent, type SentContent } from '../../store/submission-life.ts'
+
+/** Security: nested elements take seconds of a thread; organizations share it. */
+type Deps = { db: Queryable; parsePool: Pick<ParsePool, 'pageOf'>; htmlLimit: FairLimit }
+
+/** The content with its HTML made safe; null if it is deleted, or the submission has a message. */
+export async function readSentContent(
+  { db, parsePool, htmlLimit }: Deps,
+  { id, organizationId }: { id: SubmissionId; organizationId: OrganizationId },
+): Promise<(SentContent & { page: SafeHtml | null }) | null> {
+  const content = await findSentContent(db, id, maxSafeHtml)
+  if (!content) return null
+  const { html } = content
+  const page = html === null ? null : await htmlLimit.run(organizationId, () => parsePool.pageOf(html))
+  return { ...content, page, isCut: content.isCut || page?.isCut === true }
+}
