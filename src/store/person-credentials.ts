@@ -1,6 +1,6 @@
 // What proves who a person is: a confirmed address, a password, an identity at a provider, links that were mailed.
 import type { PersonId } from '../base/ids.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Tx } from '../postgres/db.ts'
 import type { PersonRow } from './people.ts'
 
 /**
@@ -30,6 +30,11 @@ export async function lockPerson(tx: Tx, id: PersonId): Promise<PersonRow | null
   return row ?? null
 }
 
+/** Holds the person, so that a reset of their password waits until the transaction ends. */
+export async function holdPerson(tx: Tx, id: PersonId): Promise<void> {
+  await tx.query('select from person where id = $1 for key share', [id])
+}
+
 /** Their address is proved from now on, if it was not before. */
 export async function confirmPerson(tx: Tx, id: PersonId, at: Date): Promise<void> {
   await tx.query('update person set confirmed_at = coalesce(confirmed_at, $2) where id = $1', [id, at])
@@ -40,37 +45,6 @@ export async function proveAgain(tx: Tx, id: PersonId, at: Date): Promise<void> 
   await tx.query(
     'update person set confirmed_at = coalesce(confirmed_at, $2), proved_at = $2 where id = $1',
     [id, at],
-  )
-}
-
-/** A way to sign in that was added since the address was last proved. */
-export interface AddedWay {
-  /** That of the passkey, or `identity`: a person has one identity at most. */
-  id: string
-  /** What the person calls the passkey; null for an identity. */
-  name: string | null
-  addedAt: Date
-}
-
-/** Oldest first. */
-export async function findAddedWays(db: Queryable, id: PersonId): Promise<AddedWay[]> {
-  return await db.query<AddedWay>(
-    `with proof as (select coalesce(proved_at, confirmed_at) as at from person where id = $1)
-    select k.id::text, k.name, k.created_at as "addedAt" from passkey k, proof where k.person_id = $1 and k.created_at > proof.at
-    union all
-    select 'identity', null, p.oidc_linked_at from person p, proof where p.id = $1 and p.oidc_linked_at > proof.at
-    order by "addedAt", id`,
-    [id],
-  )
-}
-
-/** Removes the ways with these ids, as `findAddedWays` gives them. */
-export async function removeAddedWays(tx: Tx, id: PersonId, ids: readonly string[]): Promise<void> {
-  await tx.query('delete from passkey where person_id = $1 and id::text = any($2)', [id, ids])
-  await tx.query(
-    `update person set oidc_issuer = null, oidc_subject = null, oidc_linked_at = null
-    where id = $1 and 'identity' = any($2)`,
-    [id, ids],
   )
 }
 

@@ -55,6 +55,12 @@ export async function listLiveSessions(
   return rows.map(({ id }) => id)
 }
 
+/** Whether the session has not ended. */
+export async function isLive(tx: Tx, id: SessionId): Promise<boolean> {
+  const rows = await tx.query('select from session where id = $1 and ended_at is null', [id])
+  return rows.length > 0
+}
+
 /** A person's sessions that have not ended, newest first, as many as anyone can look through. */
 export async function listSessions(db: Queryable, personId: PersonId, since: Date): Promise<SessionRow[]> {
   return await db.query<SessionRow>(

@@ -83,16 +83,39 @@ test('sign-up, confirmation by the received mail, pending, approval; then a lost
   await other.getByLabel('Email address').fill('ben@inbox.test')
   await other.getByRole('button', { name: 'Send the link' }).click()
   await title(other, 'Look into your mail')
-  // Somebody with their session adds a passkey.
+  // Somebody with their session makes a key and a webhook, and adds a passkey.
+  const keyId = await page.evaluate<string>(`(async () => {
+    const { csrfToken } = await (await fetch('/app/v1/session')).json()
+    const headers = { 'content-type': 'application/json', 'x-posthorn-token': csrfToken }
+    const post = async (path, body) =>
+      (await fetch('/app/v1/' + path, { method: 'POST', headers, body: JSON.stringify(body) })).json()
+    await post('webhooks', { url: 'https://app.example.com/hooks' })
+    return (await post('keys', { name: 'Production', scopes: ['mailbox:read'] })).key.id
+  })()`)
   await node.foundation.db.query(
     `insert into passkey (id, person_id, name, credential_id, public_key, sign_count, transports, created_at)
     select gen_random_uuid(), id, 'Stranger', 'c', 'k', 0, '{}', now() from person where email = 'ben@inbox.test'`,
   )
   await other.goto(await mailedLink('/reset'))
   assert.ok(!(await other.getByLabel('Keep the passkey “Stranger”').isChecked()))
+  const ofHotel = other.getByRole('group', { name: 'Harbour Hotel' })
+  const webhook = ofHotel.getByLabel('Keep the webhook https://app.example.com/hooks')
+  assert.ok(!(await webhook.isChecked()))
+  await other.getByText('A program that uses a removed API key stops working at once').waitFor()
+  await other.getByRole('button', { name: 'Set the password and remove 3 entries' }).waitFor()
+  await ofHotel.getByLabel('Keep the API key “Production”').check()
   await other.getByLabel('New password').fill('another horse battery')
-  await other.getByRole('button', { name: 'Set the password' }).click()
+  await other.getByRole('button', { name: 'Set the password and remove 2 entries' }).click()
   await title(other, 'From nothing to a first mail')
+  const { rows, hooks } = await other.evaluate<{ rows: object[]; hooks: object[] }>(`(async () => {
+    const read = async (path) => (await fetch('/app/v1/' + path)).json()
+    const [{ keys }, { webhooks }] = [await read('keys'), await read('webhooks')]
+    return {
+      rows: keys.map(({ id, revokedAt }) => ({ id, revokedAt })),
+      hooks: webhooks.map(({ status }) => ({ status })),
+    }
+  })()`)
+  assert.deepEqual([rows, hooks], [[{ id: keyId, revokedAt: null }], [{ status: 'disabled' }]])
   // The sessions of before have ended, and the page says so at its next step.
   await page.goto('/settings')
   await title(page, 'Sign in')

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { before, type TestContext, test } from 'node:test'
-import { newUuid, type PersonId } from '../../src/base/ids.ts'
+import { newUuid, type OrganizationId, type PersonId } from '../../src/base/ids.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
+import { addMember } from '../../src/flow/people/sessions.ts'
 import { newToken } from '../../src/flow/people/tokens.ts'
 import { insertPerson } from '../../src/store/people.ts'
 import { insertToken } from '../../src/store/person-tokens.ts'
@@ -90,8 +91,8 @@ async function setStage(t: TestContext) {
   return { node, caller, pages, open }
 }
 
-/** A link to a new password for somebody who has added a passkey since they proved their address. */
-async function resetLink({ foundation: { db } }: TestNode): Promise<string> {
+/** A link to a new password for somebody who has added a passkey and a key since they proved their address. */
+async function resetLink({ foundation: { db } }: TestNode, organizationId: OrganizationId): Promise<string> {
   const { token, hash } = newToken()
   const [id, email, createdAt] = [newUuid<PersonId>(), 'lost@far.test', new Date()]
   const expiresAt = new Date(createdAt.getTime() + 3_600_000)
@@ -102,6 +103,12 @@ async function resetLink({ foundation: { db } }: TestNode): Promise<string> {
       `insert into passkey (id, person_id, name, credential_id, public_key, sign_count, transports, created_at)
       values (gen_random_uuid(), $1, 'Laptop', 'c', 'k', 0, '{}', $2)`,
       [id, expiresAt],
+    )
+    await addMember(tx, { organizationId, personId: id, email, role: 'viewer', at: createdAt })
+    await tx.query(
+      `insert into api_key (id, organization_id, name, kind, hash, scopes, send_mode, made_by, created_at)
+      values (gen_random_uuid(), $1, 'Production', 'agent', 'h', '{}', 'reply_only', $2, $3)`,
+      [organizationId, id, expiresAt],
     )
   })
   return `/reset#${token}`
@@ -135,7 +142,7 @@ test('axe finds nothing on any page in either theme, and Tab reaches all of each
 }, async (t) => {
   const { node, caller, pages, open } = await setStage(t)
   const nobody = await open()
-  const chosen: Pages = { '/reset#': [await resetLink(node), 'Choose a new password'] }
+  const chosen: Pages = { '/reset#': [await resetLink(node, caller.organizationId), 'Choose a new password'] }
   assert.deepEqual(await judge(nobody, { ...outside, ...chosen }), [])
   nobody.assertClean()
 

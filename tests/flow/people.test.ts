@@ -7,9 +7,10 @@ import { ownOrganizationId } from '../../src/flow/own-organization.ts'
 import { password, type Session, Visitor } from '../http/app/visitor.ts'
 import { Api, type Inbox } from '../support/api.ts'
 import { findLeftovers } from '../support/leftovers.ts'
-import { makePlace, startNode } from '../support/node.ts'
+import { makePlace, send, startNode } from '../support/node.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
 
 /** The letters of the inbox, oldest first, once there are so many. */
 async function received(api: Api, inbox: Inbox, count: number) {
@@ -34,7 +35,10 @@ async function receivedToken(
 
 test('from sign-up to the first call with a key, by mail that this service delivers itself', async (t) => {
   const posthorn = await startPosthorn(t, {
-    env: { POSTHORN_MAIL_HOST: '', POSTHORN_OPERATOR_MAIL: 'chief@inbox.localhost' },
+    env: {
+      ...{ POSTHORN_MAIL_HOST: '', POSTHORN_OPERATOR_MAIL: 'chief@inbox.localhost' },
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    },
   })
   const { api } = await createCaller(posthorn)
   const inbox = await api.createInbox('ada')
@@ -82,6 +86,18 @@ test('from sign-up to the first call with a key, by mail that this service deliv
   assert.ok(reset.link.startsWith(`${posthorn.http}/reset#`))
   const log = posthorn.log()
   for (const secret of [password, token, reset.token, made.secret]) assert.ok(!log.includes(secret))
+  const receiver = await startReceiver(t)
+  const hook = (path: string) =>
+    ada.want<{ id: string }>('/webhooks', {
+      ...{ method: 'POST', status: 201, body: { url: receiver.url(path) } },
+    })
+  const [kept] = [await hook('/kept'), await hook('/removed')]
+  await ada.enter('/resets/complete', { token: reset.token, password: `${password} 2`, keep: [kept.id] })
+  assert.equal((await own.call('/v1/inboxes')).status, 401)
+  await ada.want('/inboxes', { method: 'POST', status: 201, body: { localPart: 'later' } })
+  await send(api, inbox, ['later@inbox.localhost'])
+  await until('the event', () => receiver.callsOf('/kept').length > 0)
+  assert.deepEqual(receiver.callsOf('/removed'), [])
 })
 
 test('two nodes that write their first letter together make one organization and one inbox for it', async (t) => {

@@ -129,7 +129,7 @@ export function Checkbox({ label, hint, checked, onChange, disabled }: Choice) {
         onChange={(event) => onChange(event.target.checked)}
         className="mt-[3px] size-4 shrink-0 accent-(--accent)"
       />
-      <div>
+      <div className="min-w-0 break-words">
         <label htmlFor={id} className="text-base">
           {label}
         </label>

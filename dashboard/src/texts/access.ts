@@ -1,4 +1,6 @@
 // The words of signing in, signing up, and what comes before one may work.
+const entries = (count: number) => (count === 1 ? '1 entry' : `${count} entries`)
+
 export const access = {
   email: 'Email address',
   password: 'Password',
@@ -57,11 +59,21 @@ export const access = {
       `We have written to ${email}. The link in it leads to a new password, if the address has an account.`,
     newTitle: 'Choose a new password',
     newLead: 'It signs you in here, and ends your other sessions.',
-    newSubmit: 'Set the password',
+    newSubmit: (removed: number) =>
+      removed === 0 ? 'Set the password' : `Set the password and remove ${entries(removed)}`,
     added:
-      'These ways to sign in were added since you last proved this address. They are removed unless you keep them.',
-    keepPasskey: (name: string) => `Keep the passkey “${name}”`,
-    keepIdentity: 'Keep the account at your identity provider',
+      'This was added to your account since you last proved this address, perhaps by somebody else. Everything that you do not keep is removed.',
+    stops:
+      'A program that uses a removed API key stops working at once, and a removed webhook gets no more events. Keep those that are yours and in use.',
+    ways: 'Ways to sign in',
+    unlisted: (count: number) => `The ${entries(count)} added last are not listed. All of them are removed.`,
+    keep: {
+      passkey: (name: string) => `Keep the passkey “${name}”`,
+      identity: () => 'Keep the account at your identity provider',
+      key: (name: string) => `Keep the API key “${name}”`,
+      webhook: (url: string) => `Keep the webhook ${url}`,
+      invitation: (email: string) => `Keep the invitation of ${email}`,
+    },
     expiredHint: 'Ask for a new link',
   },
   invitation: {

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
-import type { KeyId, OrganizationId, PersonId } from '../../base/ids.ts'
+import type { KeyId, OrganizationId, PersonId, SessionId } from '../../base/ids.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { findInbox } from '../../store/inboxes.ts'
 import { countLiveKeys, findUsedKey, type KeyRow, type UsedKeyRow } from '../../store/keys.ts'
@@ -21,6 +21,7 @@ interface KeyMaker {
   organizationId: OrganizationId
   personId: PersonId
   keyId: KeyId
+  sessionId: SessionId
   actor: Actor
 }
 
@@ -104,12 +105,12 @@ export async function revokeMemberKey(
 /** Under the organization's lock, so that the count is exact under parallel calls. */
 async function requireRoom(
   tx: Tx,
-  { organizationId: id, keyId }: KeyMaker,
+  { organizationId: id, ...maker }: KeyMaker,
   at: Date,
 ): Promise<OrganizationRow> {
   const organization = await lockOrganization(tx, id)
   if (organization?.status !== 'active') throw new ServiceError('organization_inactive')
-  await requireStillChanging(tx, keyId)
+  await requireStillChanging(tx, maker)
   const count = await countLiveKeys(tx, id, at)
   if (count >= maxKeys)
     throw new ServiceError(

@@ -64,10 +64,12 @@ export async function openWebhook(
     updatedAt: at,
   }
   const secret = newSigningSecret()
+  const madeBy = caller.personId ?? caller.madeBy
   await db.transaction(async (tx) => {
     await requireSealingKey(tx, secretBox)
     const organization = await lockOrganization(tx, caller.organizationId)
-    await requireStillChanging(tx, caller.id)
+    const { id: keyId, sessionId } = caller
+    await requireStillChanging(tx, { keyId, sessionId, personId: madeBy })
     const count = await countWebhooks(tx, caller.organizationId)
     const { webhookEndpoints } = organization!.limits
     if (count >= webhookEndpoints)
@@ -75,8 +77,7 @@ export async function openWebhook(
         'limit_reached',
         `The organization has ${counted(count, 'webhook endpoint')}. Its limit is ${webhookEndpoints}.`,
       )
-    const row = { ...webhook, madeBy: caller.personId ?? caller.madeBy }
-    await insertWebhook(tx, row, sealSigningSecret(secretBox, webhook.id, secret))
+    await insertWebhook(tx, { ...webhook, madeBy }, sealSigningSecret(secretBox, webhook.id, secret))
     await record(tx, caller, webhook, { action: 'webhook.created', at })
   })
   return { webhook, secret }

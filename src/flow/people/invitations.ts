@@ -1,7 +1,7 @@
 // Invitations: an owner names an address and a role, and who reads the mail of that address may take them.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
-import { newUuid, type OrganizationId, type PersonId } from '../../base/ids.ts'
+import { newUuid, type OrganizationId, type PersonId, type SessionId } from '../../base/ids.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import {
@@ -15,10 +15,16 @@ import {
 import { findMember, isMember } from '../../store/members.ts'
 import { lockOrganization } from '../../store/organizations.ts'
 import { findPersonByEmail, insertPerson, type MemberRole, type PersonRow } from '../../store/people.ts'
-import { confirmPerson, updatePassword, updatePersonName } from '../../store/person-credentials.ts'
+import {
+  confirmPerson,
+  holdPerson,
+  updatePassword,
+  updatePersonName,
+} from '../../store/person-credentials.ts'
 import { deleteTokens } from '../../store/person-tokens.ts'
 import { recordDeed } from '../audit.ts'
 import { requireName } from '../require-name.ts'
+import { requireLiveSession } from '../require-still-changing.ts'
 import type { Guard } from './guard.ts'
 import type { LetterLimits } from './letter-limits.ts'
 import { invitationLetter } from './letters.ts'
@@ -40,6 +46,7 @@ export interface MemberActing {
   organizationId: OrganizationId
   organizationName: string
   personId: PersonId
+  sessionId: SessionId
   email: string
   ip: string
 }
@@ -60,6 +67,8 @@ export async function invite(
   }
   await db.transaction(async (tx) => {
     await lockOrganization(tx, by.organizationId)
+    await holdPerson(tx, by.personId)
+    await requireLiveSession(tx, by.sessionId)
     // Security: a removed or demoted owner leaves no invitation behind.
     if ((await findMember(tx, by.organizationId, by.personId))?.role !== 'owner')
       throw new ServiceError('not_an_owner')

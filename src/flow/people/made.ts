@@ -1,19 +1,19 @@
-// What a member made and still works: listed, and ended once their role does not permit to make it.
+// What a member made and still works: listed, and ended by a change of their role or a reset of their password.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { OrganizationId, PersonId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import {
-  deleteMadeInvitations,
-  disableMadeWebhooks,
+  deleteInvitations,
+  disableWebhooks,
   listMadeInvitations,
   listMadeKeys,
   listMadeWebhooks,
-  revokeMadeKeys,
+  revokeKeys,
 } from '../../store/made.ts'
 import { findMember } from '../../store/members.ts'
 import type { MemberRole } from '../../store/people.ts'
-import { type Deed, recordDeed } from '../audit.ts'
+import { type Actor, type Deed, recordDeed } from '../audit.ts'
 import type { MemberActing } from './invitations.ts'
 
 /** What becomes of keys, webhooks and invitations whose maker may not make them any more. */
@@ -51,14 +51,33 @@ export async function endMade(
 ): Promise<void> {
   if (nextRole === 'owner') return
   const made = { organizationId: by.organizationId, personId, at }
-  const record = (deed: Omit<Deed, 'at'>) =>
-    recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, { ...deed, at })
-  for (const { email } of await deleteMadeInvitations(tx, made))
-    await record({ action: 'member.invitation_withdrawn', subject: email })
-  if (nextRole === 'member') return
-  for (const { id, name } of await revokeMadeKeys(tx, made))
-    await record({ action: 'key.revoked', subject: name, detail: { id } })
+  const mayMake = nextRole === 'member'
+  const ending = {
+    invitations: idsOf(await listMadeInvitations(tx, made)),
+    keys: mayMake ? [] : idsOf(await listMadeKeys(tx, made)),
+    webhooks: mayMake ? [] : idsOf(await listMadeWebhooks(tx, made)),
+  }
+  await endThings(tx, { name: by.email, ip: by.ip }, ending, { at })
+}
+
+function idsOf(rows: readonly { id: string }[]): string[] {
+  return rows.map(({ id }) => id)
+}
+
+/** Withdraws the invitations, revokes the keys and disables the webhooks with these ids; writes an audit entry for each. */
+export async function endThings(
+  tx: Tx,
+  actor: Actor,
+  { invitations, keys, webhooks }: Record<'invitations' | 'keys' | 'webhooks', readonly string[]>,
+  { at, detail = {} }: { at: Date; detail?: Deed['detail'] },
+): Promise<void> {
+  const record = (organizationId: OrganizationId, deed: Omit<Deed, 'at'>) =>
+    recordDeed(tx, organizationId, actor, { ...deed, detail: { ...deed.detail, ...detail }, at })
+  for (const { organizationId, email } of await deleteInvitations(tx, invitations))
+    await record(organizationId, { action: 'member.invitation_withdrawn', subject: email })
+  for (const { organizationId, id, name } of await revokeKeys(tx, keys, at))
+    await record(organizationId, { action: 'key.revoked', subject: name, detail: { id } })
   const status = { from: 'active', to: 'disabled' }
-  for (const { id, url } of await disableMadeWebhooks(tx, made))
-    await record({ action: 'webhook.changed', subject: id, detail: { url, status } })
+  for (const { organizationId, id, url } of await disableWebhooks(tx, webhooks, at))
+    await record(organizationId, { action: 'webhook.changed', subject: id, detail: { url, status } })
 }

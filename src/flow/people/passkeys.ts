@@ -9,7 +9,7 @@ import {
 } from '@simplewebauthn/server'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
-import { newUuid, type PersonId } from '../../base/ids.ts'
+import { newUuid, type PersonId, type SessionId } from '../../base/ids.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
 import {
   deletePasskey,
@@ -22,6 +22,7 @@ import {
 import { lockPerson } from '../../store/person-credentials.ts'
 import { recordOwnDeed } from '../audit.ts'
 import { requireName } from '../require-name.ts'
+import { requireLiveSession } from '../require-still-changing.ts'
 import type { Guard } from './guard.ts'
 import { type ChangeSite, mailChange } from './notices.ts'
 import type { Post } from './post.ts'
@@ -66,7 +67,7 @@ export async function offerRegistration(
 /** Keeps the passkey that the browser made for the challenge. */
 export async function addPasskey(
   { db, clock, post }: Deps & { post: Post },
-  person: Person,
+  { sessionId, ...person }: Person & { sessionId: SessionId },
   { name: givenName, response, challenge }: { name: string; response: object; challenge: string },
   { site, ip, pages }: { site: Site } & ChangeSite,
 ): Promise<PasskeyRow> {
@@ -78,6 +79,7 @@ export async function addPasskey(
     await db.transaction(async (tx) => {
       // Held, so that the count is exact under parallel calls.
       await lockPerson(tx, person.id)
+      await requireLiveSession(tx, sessionId)
       const { length } = await listPasskeys(tx, person.id)
       if (length >= maxPasskeys) throw new ServiceError('limit_reached', `You have ${length} passkeys.`)
       await insertPasskey(tx, row)

@@ -5,20 +5,15 @@ import { ServiceError } from '../../base/errors.ts'
 import type { PersonId } from '../../base/ids.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import {
-  type AddedWay,
-  findAddedWays,
-  lockPerson,
-  proveAgain,
-  removeAddedWays,
-  updatePassword,
-} from '../../store/person-credentials.ts'
+import { type Added, findAdded, removeAddedWays } from '../../store/added.ts'
+import { lockPerson, proveAgain, updatePassword } from '../../store/person-credentials.ts'
 import { deleteTokens, findToken, insertToken, takeToken } from '../../store/person-tokens.ts'
 import { endSessions } from '../../store/sessions.ts'
 import { recordOwnDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import type { Guard } from './guard.ts'
 import { resetLetter } from './letters.ts'
+import { endThings } from './made.ts'
 import { networkOf } from './network.ts'
 import { type ChangeSite, mailChange } from './notices.ts'
 import type { Passwords } from './passwords.ts'
@@ -27,6 +22,8 @@ import type { PageAddress } from './sign-up.ts'
 import { hashToken, newToken } from './tokens.ts'
 
 const resetMs = 3_600_000
+/** Listed of one kind. */
+export const maxListed = 100
 const noAccount =
   'There is no account for this address, or it is newer than the link. Ask for a new link, or for one to another address of yours.'
 
@@ -51,10 +48,18 @@ export async function askReset(
   await post.send(email, resetLetter(`${pages}/reset#${token}`))
 }
 
-/** The ways to sign in that the reset removes unless it is told to keep them, oldest first. Throws as `completeReset` does. */
-export async function previewReset(deps: { db: Db; clock: Clock }, token: string): Promise<AddedWay[]> {
+/**
+ * The entries that the reset removes unless it is told to keep them: the oldest 100 of each kind, and the number of the others.
+ * Throws as `completeReset` does. Security: the oldest, so that a thief who makes many hides none of the person's own.
+ */
+export async function previewReset(
+  deps: { db: Db; clock: Clock },
+  token: string,
+): Promise<{ added: Added[]; unlisted: number }> {
   const { personId } = await requireReset(deps, token)
-  return await findAddedWays(deps.db, personId)
+  const all = await findAdded(deps.db, { personId, at: deps.clock.now() })
+  const added = [...Map.groupBy(all, ({ kind }) => kind).values()].flatMap((some) => some.slice(0, maxListed))
+  return { added, unlisted: all.length - added.length }
 }
 
 async function requireReset(
@@ -71,7 +76,7 @@ async function requireReset(
 interface Completion {
   token: string
   password: string
-  /** Ids of added ways to sign in; all others that were added since the address was last proved are removed. */
+  /** Ids of entries of the preview; everything else that was added since the address was last proved is removed. */
   keep?: readonly string[]
 }
 
@@ -103,10 +108,10 @@ interface Taking {
   at: Date
 }
 
-/** The ways to sign in that were added since the last proof. */
+/** The entries that were added since the last proof. */
 interface Outcome {
-  removed: AddedWay[]
-  kept: AddedWay[]
+  removed: Added[]
+  kept: Added[]
 }
 
 async function takeReset(
@@ -117,23 +122,34 @@ async function takeReset(
   const person = taken?.personId ? await lockPerson(tx, taken.personId) : null
   if (!person) throw new ServiceError('link_expired')
   await updatePassword(tx, person.id, passwordHash)
-  const added = await findAddedWays(tx, person.id)
-  const kept = added.filter(({ id }) => keep.includes(id))
+  const added = await findAdded(tx, { personId: person.id, at })
+  const isKept = ({ id }: Added) => keep.includes(id)
   // Security: one that somebody with a stolen session added after the preview is in no list of the person's.
-  const removed = added.filter((way) => !kept.includes(way))
-  await removeAddedWays(
-    tx,
-    person.id,
-    removed.map(({ id }) => id),
-  )
+  const removed = added.filter((one) => !isKept(one))
   await proveAgain(tx, person.id, at)
   await deleteTokens(tx, person.id, 'reset')
   await deleteTokens(tx, person.id, 'confirm')
   await endSessions(tx, person.id, null, at)
   await recordOwnDeed(tx, person, ip, { action: 'password.changed', detail: { by: 'reset' }, at })
-  for (const { name: subject } of removed)
-    if (subject !== null) await recordOwnDeed(tx, person, ip, { action: 'passkey.removed', subject, at })
-  return { id: person.id, email: person.email, removed, kept }
+  await remove(tx, { ...person, ip }, removed, at)
+  return { id: person.id, email: person.email, removed, kept: added.filter(isKept) }
+}
+
+/** Removes ways to sign in, and ends what was made, as the removal of a member does. */
+async function remove(
+  tx: Tx,
+  { id: personId, email, ip }: { id: PersonId; email: string; ip: string },
+  removed: readonly Added[],
+  at: Date,
+): Promise<void> {
+  const idsOf = (wanted: Added['kind']) => removed.filter(({ kind }) => kind === wanted).map(({ id }) => id)
+  const detail = { by: 'reset' }
+  await removeAddedWays(tx, personId, [...idsOf('passkey'), ...idsOf('identity')])
+  for (const { kind, name: subject } of removed)
+    if (kind === 'passkey' && subject !== null)
+      await recordOwnDeed(tx, { id: personId, email }, ip, { action: 'passkey.removed', subject, detail, at })
+  const made = { invitations: idsOf('invitation'), keys: idsOf('key'), webhooks: idsOf('webhook') }
+  await endThings(tx, { name: email, ip }, made, { at, detail })
 }
 
 function changeOf({ removed, kept }: Outcome): string {
@@ -142,15 +158,21 @@ function changeOf({ removed, kept }: Outcome): string {
     sentences.push(
       `Removed, because added since you last proved this address: ${listOf(removed)}. Add again what is yours.`,
     )
+  if (removed.some(({ organization }) => organization !== null))
+    sentences.push('The audit log of the organization names each key, webhook and invitation.')
   if (kept.length > 0)
     sentences.push(`Kept, though added since you last proved this address: ${listOf(kept)}.`)
   return sentences.join(' ')
 }
 
-function listOf(ways: AddedWay[]): string {
-  const passkeys = ways.filter(({ name }) => name !== null).length
-  return [
-    ...(passkeys > 0 ? [counted(passkeys, 'passkey')] : []),
-    ...(passkeys < ways.length ? ['the link to the identity provider'] : []),
-  ].join(' and ')
+const words = { passkey: 'passkey', key: 'API key', webhook: 'webhook', invitation: 'open invitation' }
+const list = new Intl.ListFormat('en-GB', { type: 'conjunction' })
+
+function listOf(entries: readonly Added[]): string {
+  const countOf = (wanted: Added['kind']) => entries.filter(({ kind }) => kind === wanted).length
+  const kinds = Object.entries(words) as [keyof typeof words, string][]
+  return list.format([
+    ...kinds.filter(([kind]) => countOf(kind) > 0).map(([kind, word]) => counted(countOf(kind), word)),
+    ...(countOf('identity') > 0 ? ['the link to the identity provider'] : []),
+  ])
 }

@@ -20,10 +20,10 @@ export function organizationOf({ signedIn: { organization } }: FastifyRequest): 
 /** The member who asks. */
 export function memberOf(request: FastifyRequest): MemberActing {
   const { id, name } = organizationOf(request)
-  const { person } = request.signedIn
+  const { person, session } = request.signedIn
   return {
     ...{ organizationId: id, organizationName: name },
-    ...{ personId: person.id, email: person.email, ip: addressOf(request) },
+    ...{ personId: person.id, sessionId: session.id, email: person.email, ip: addressOf(request) },
   }
 }
 

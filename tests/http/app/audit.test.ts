@@ -262,7 +262,8 @@ const steps: Step[] = [
   ],
   [
     'POST /resets/complete',
-    ['password.changed', 'session.opened'],
+    // The owner's key was made since they proved their address.
+    ['password.changed', 'key.revoked', 'session.opened'],
     async () => {
       const token = await lastToken(stage, owner.session!.person.email)
       await owner.enter('/resets/complete', { token, password: `${password} 3` })

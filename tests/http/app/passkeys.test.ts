@@ -1,9 +1,11 @@
-// Passkeys: made by who is signed in, signed in with; and everything that is not quite one.
+// Passkeys: made by who is signed in, signed in with; everything that is not quite one; what a reset of the password removes.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import type { PersonId } from '../../../src/base/ids.ts'
 import { Authenticator } from '../../support/authenticator.ts'
+import { untilLocked } from '../../support/lock-waits.ts'
 import { setStage } from '../stage.ts'
-import { enterAs, lastToken, lettersTo, password, type Session, Visitor } from './visitor.ts'
+import { enterAs, join, lastToken, lettersTo, openAs, password, type Session, Visitor } from './visitor.ts'
 
 const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
 const origin = stage.base
@@ -230,4 +232,197 @@ test('hostile 25: a person who resets their password keeps the passkeys they nam
   await ada.post('/resets', { email })
   const next = { token: await lastToken(stage, email) }
   assert.deepEqual(namesOf(await ada.post<Preview>('/resets/preview', next)), [])
+})
+
+interface AddedEntries {
+  added: { id: string; kind: string; name: string; organization: string | null }[]
+  unlisted: number
+}
+
+const chosen = 'staple battery horse correct'
+const hookUrl = (name: string) => `https://app.example.com/${name}`
+
+/** Somebody makes a key, a webhook, a webhook with the key and, if they are an owner, an invitation. */
+async function make(by: Visitor, name: string) {
+  const key = { name, scopes: ['mailbox:read', 'webhook:manage'] }
+  const { secret } = await by.want<{ secret: string }>('/keys', { method: 'POST', status: 201, body: key })
+  const hook = { url: hookUrl(name) }
+  const { id } = await by.want<{ id: string }>('/webhooks', { method: 'POST', status: 201, body: hook })
+  const ofKey = await fetch(`${stage.base}/v1/webhooks`, {
+    ...{ method: 'POST', headers: { 'x-api-key': secret, 'content-type': 'application/json' } },
+    body: JSON.stringify({ url: hookUrl(`${name}-by-key`) }),
+  })
+  assert.equal(ofKey.status, 201)
+  const ids = [id, ((await ofKey.json()) as { id: string }).id]
+  if (by.session!.organization!.role === 'owner')
+    await by.want('/invitations', {
+      ...{ method: 'POST', status: 201, body: { email: `${name}@far.test`, role: 'owner' } },
+    })
+  return { secret, ids }
+}
+
+const kindsOf = ({ added }: AddedEntries) => added.map(({ kind, name }) => `${kind} ${name}`).sort()
+const everything = (name: string) =>
+  [
+    `invitation ${name}@far.test`,
+    `key ${name}`,
+    `webhook ${hookUrl(name)}`,
+    `webhook ${hookUrl(`${name}-by-key`)}`,
+  ].sort()
+
+/** What still works of it: the status that the key is answered with, and those of the webhooks. */
+async function worksOf(by: Visitor, { secret, ids }: { secret: string; ids: string[] }) {
+  const { status } = await fetch(`${stage.base}/v1/inboxes`, { headers: { 'x-api-key': secret } })
+  const hooks = await Promise.all(ids.map((id) => by.want<{ status: string }>(`/webhooks/${id}`)))
+  return [status, ...hooks.map((hook) => hook.status)]
+}
+
+const [works, ended] = [
+  [200, 'active', 'active'],
+  [401, 'disabled', 'disabled'],
+]
+
+async function askReset(by: Visitor) {
+  const { email } = by.session!.person
+  await by.post('/resets', { email })
+  const token = await lastToken(stage, email)
+  const preview = await new Visitor(stage).want<AddedEntries>('/resets/preview', {
+    ...{ method: 'POST', body: { token } },
+  })
+  return { token, preview }
+}
+
+async function auditOf(by: Visitor, count: number) {
+  const { entries } = await by.want<{
+    entries: { action: string; subject: string; actor: string; detail: { by?: string } }[]
+  }>(`/audit?limit=${count}`)
+  return entries
+}
+
+test('hostile 25: a reset lists what a stolen session made in each organization, and ends it', async () => {
+  const [first, second] = [await stage.createCaller(), await stage.createCaller()]
+  const ada = await enterAs(stage, first)
+  const grace = await enterAs(stage, first, 'member')
+  const { id, email } = ada.session!.person
+  const thief = await openAs(stage, id as PersonId)
+  const [here, ofGrace] = [await make(thief, 'here'), await make(grace, 'of-grace')]
+  await join(stage, second, { id: id as PersonId, email }, 'owner')
+  await thief.want('/session/organization', {
+    ...{ method: 'PUT', body: { organizationId: second.organizationId } },
+  })
+  await thief.want('/organization', { method: 'PATCH', body: { name: 'Second' } })
+  await thief.reload()
+  const there = await make(thief, 'there')
+
+  const { token, preview } = await askReset(ada)
+  assert.deepEqual(kindsOf(preview), [...everything('here'), ...everything('there')].sort())
+  const added = Map.groupBy(preview.added, ({ organization }) => organization)
+  assert.deepEqual([...added.keys()].sort(), ['Second', 'Test'])
+  assert.ok(added.get('Second')!.every(({ name }) => name!.includes('there')))
+  assert.equal(preview.unlisted, 0)
+  await ada.enter('/resets/complete', { token, password: chosen })
+
+  assert.deepEqual(await worksOf(ada, here), ended)
+  assert.deepEqual(await worksOf(grace, ofGrace), works)
+  assert.deepEqual((await ada.want<{ invitations: object[] }>('/members')).invitations, [])
+  // The key of the other organization has ended there, too, and each organization has its own entries.
+  await ada.want('/session/organization', {
+    ...{ method: 'PUT', body: { organizationId: second.organizationId } },
+  })
+  await ada.reload()
+  assert.deepEqual(await worksOf(ada, there), ended)
+  const entries = (await auditOf(ada, 10)).filter(({ detail }) => detail.by === 'reset')
+  assert.deepEqual(
+    entries.map(({ action, subject }) => `${action} ${subject}`).sort(),
+    [
+      'key.revoked there',
+      'member.invitation_withdrawn there@far.test',
+      `password.changed ${email}`,
+      ...there.ids.map((webhookId) => `webhook.changed ${webhookId}`),
+    ].sort(),
+  )
+  assert.ok(entries.every(({ actor }) => actor === email))
+  assert.match(
+    (await lettersTo(stage, email)).at(-1)!.text,
+    /Removed, .*: 2 API keys, 4 webhooks and 2 open invitations\..* audit log/s,
+  )
+})
+
+test('hostile 25: a reset keeps the keys and webhooks that the person names, and no other', async () => {
+  const ada = await enterAs(stage, await stage.createCaller())
+  const own = await make(ada, 'own')
+  const { token, preview } = await askReset(ada)
+  assert.deepEqual(kindsOf(preview), everything('own'))
+  // Somebody with their session makes more while they choose a password.
+  const strange = await make(ada, 'strange')
+  const keep = preview.added.filter(({ kind }) => kind !== 'invitation').map(({ id }) => id)
+  await ada.enter('/resets/complete', { token, password: chosen, keep })
+  assert.deepEqual(await worksOf(ada, own), works)
+  assert.deepEqual(await worksOf(ada, strange), ended)
+  assert.match(
+    (await lettersTo(stage, ada.session!.person.email)).at(-1)!.text,
+    /Removed, .*: 1 API key, 2 webhooks and 2 open invitations\..* Kept, .*: 1 API key and 2 webhooks\./s,
+  )
+  // They are known from now on.
+  assert.deepEqual((await askReset(ada)).preview, { added: [], unlisted: 0 })
+})
+
+test('hostile 25: many keys of a thief hide none of the person’s own from a reset, and all that are not listed end', async () => {
+  const caller = await stage.createCaller()
+  const ada = await enterAs(stage, caller)
+  const own = await make(ada, 'own')
+  const { id } = ada.session!.person
+  await stage.db.query(
+    `insert into api_key (id, organization_id, name, kind, hash, scopes, send_mode, made_by, created_at)
+    select gen_random_uuid(), $1, 'Strange ' || n, 'agent', sha256(n::text::bytea), '{mailbox:read}', 'reply_only', $2,
+      $3::timestamptz + n * interval '1 second' from generate_series(1, 101) n`,
+    [caller.organizationId, id, stage.clock.now()],
+  )
+  const { token, preview } = await askReset(ada)
+  const keys = preview.added.filter(({ kind }) => kind === 'key')
+  assert.deepEqual([keys.length, keys[0]!.name, preview.unlisted], [100, 'own', 2])
+  await ada.enter('/resets/complete', { token, password: chosen, keep: preview.added.map((one) => one.id) })
+  assert.deepEqual(await worksOf(ada, own), works)
+  const revoked = await stage.db.query<{ name: string }>(
+    'select name from api_key where made_by = $1 and revoked_at is not null order by created_at',
+    [id],
+  )
+  assert.deepEqual(
+    revoked.map(({ name }) => name),
+    ['Strange 100', 'Strange 101'],
+  )
+})
+
+test('hostile 25: a stolen session adds nothing any more once a reset has begun to end it', async () => {
+  const ada = await enterAs(stage, await stage.createCaller())
+  const { id } = ada.session!.person
+  const thief = await openAs(stage, id as PersonId)
+  const options = await thief.want<never>('/passkeys/registration', { method: 'POST', body: {} })
+  const response = new Authenticator().create(options, origin)
+  const { secret } = await make(thief, 'before')
+  const { token } = await askReset(ada)
+  const url = hookUrl('late')
+  const { reset, requests } = await stage.db.transaction(async (tx) => {
+    await tx.query('select from person where id = $1 for update', [id])
+    const reset = ada.enter('/resets/complete', { token, password: chosen })
+    await untilLocked(stage.db, { saying: 'from person' })
+    const requests = [
+      thief.post('/keys', { name: 'Late', scopes: ['mailbox:read'] }),
+      thief.post('/webhooks', { url }),
+      thief.post('/invitations', { email: 'late@far.test', role: 'owner' }),
+      thief.post('/passkeys', { name: 'Late', response }),
+      fetch(`${stage.base}/v1/webhooks`, {
+        ...{ method: 'POST', headers: { 'x-api-key': secret, 'content-type': 'application/json' } },
+        body: JSON.stringify({ url }),
+      }),
+    ]
+    await untilLocked(stage.db, { count: requests.length + 1 })
+    return { reset, requests }
+  })
+  await reset
+  assert.deepEqual(
+    (await Promise.all(requests)).map(({ status }) => status),
+    [401, 401, 401, 401, 403],
+  )
+  assert.deepEqual((await askReset(ada)).preview, { added: [], unlisted: 0 })
 })

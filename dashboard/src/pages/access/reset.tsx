@@ -1,8 +1,9 @@
 // A lost password: the link is asked for here, and leads back here to a new one.
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
 import { Button, ButtonLink } from '../../parts/button.tsx'
+import { ErrorNote } from '../../parts/error-note.tsx'
 import { Checkbox } from '../../parts/field.tsx'
 import { Time } from '../../parts/time.tsx'
 import { access } from '../../texts/access.ts'
@@ -46,50 +47,98 @@ function AskForLink() {
 }
 
 function NewPassword({ token, onAskAgain }: { token: string; onAskAgain: () => void }) {
-  const enter = useEnter()
-  const [password, setPassword] = useState('')
-  const [keep, setKeep] = useState<readonly string[]>([])
-  // If the link is not good, the button says why.
   const preview = useQuery({
     queryKey: ['reset', token],
     queryFn: () => read(api.POST('/v1/resets/preview', { body: { token } })),
   })
-  const sending = useMutation({
-    mutationFn: () => read(api.POST('/v1/resets/complete', { body: { token, password, keep: [...keep] } })),
-    onSuccess: enter,
-  })
-  const again = sending.error && (
+  const again = (
     <Button variant="quiet" onClick={onAskAgain}>
       {texts.expiredHint}
     </Button>
   )
+  // Without the list nobody can choose, and the button would remove what was not shown.
+  if (preview.error && !preview.data)
+    return (
+      <AccessFrame title={texts.newTitle}>
+        <ErrorNote error={preview.error} onRetry={() => void preview.refetch()} />
+        {again}
+      </AccessFrame>
+    )
+  return <NewPasswordForm token={token} preview={preview.data} again={again} />
+}
+
+interface FormProps {
+  token: string
+  /** Undefined while it is loaded. */
+  preview: Schemas['ResetPreview'] | undefined
+  again: ReactNode
+}
+
+function NewPasswordForm({ token, preview, again }: FormProps) {
+  const enter = useEnter()
+  const [password, setPassword] = useState('')
+  const [keep, setKeep] = useState<readonly string[]>([])
+  const sending = useMutation({
+    mutationFn: () => read(api.POST('/v1/resets/complete', { body: { token, password, keep: [...keep] } })),
+    onSuccess: enter,
+  })
+  const { added = [], unlisted = 0 } = preview ?? {}
+  const removed = added.filter(({ id }) => !keep.includes(id)).length + unlisted
+  const { mutate, error } = sending
+  const isPending = sending.isPending || !preview
   return (
     <AccessFrame title={texts.newTitle} lead={texts.newLead}>
-      <AccessForm submit={texts.newSubmit} sending={sending} below={again}>
+      <AccessForm
+        submit={texts.newSubmit(removed)}
+        sending={{ mutate, error, isPending }}
+        below={error && again}
+      >
         <NewPasswordField label={access.newPassword} value={password} onChange={setPassword} />
-        <Added added={preview.data?.added ?? []} keep={keep} onChange={setKeep} />
+        <AddedEntries {...{ added, unlisted, keep, onChange: setKeep }} />
       </AccessForm>
     </AccessFrame>
   )
 }
 
-interface AddedProps {
+interface AddedProps extends AddedGroupProps {
+  unlisted: number
+}
+
+/** The entries that somebody else may have added: ways to sign in, then what was made in each organization. */
+function AddedEntries({ added, unlisted, ...choice }: AddedProps) {
+  if (added.length === 0) return null
+  const ways = added.filter(({ organization }) => organization === null)
+  const made = added.filter(({ organization }) => organization !== null)
+  const groups = Map.groupBy([...ways, ...made], ({ organization }) => organization)
+  return (
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
+      <p className="text-muted">{texts.added}</p>
+      {made.length > 0 && <p className="text-muted">{texts.stops}</p>}
+      {[...groups].map(([name, some]) => (
+        <fieldset key={name ?? ''} className="min-w-0">
+          <legend className="mb-1.5 text-sm font-medium break-words text-ink">{name ?? texts.ways}</legend>
+          <AddedGroup added={some} {...choice} />
+        </fieldset>
+      ))}
+      {unlisted > 0 && <p className="text-muted">{texts.unlisted(unlisted)}</p>}
+    </div>
+  )
+}
+
+interface AddedGroupProps {
   added: Schemas['ResetPreview']['added']
   /** Ids of those that stay. */
   keep: readonly string[]
   onChange: (keep: readonly string[]) => void
 }
 
-/** The ways to sign in that somebody else may have added. */
-function Added({ added, keep, onChange }: AddedProps) {
-  if (added.length === 0) return null
+function AddedGroup({ added, keep, onChange }: AddedGroupProps) {
   return (
-    <div className="grid gap-2">
-      <p className="text-muted">{texts.added}</p>
-      {added.map(({ id, name, addedAt }) => (
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-2">
+      {added.map(({ id, kind, name, addedAt }) => (
         <Checkbox
           key={id}
-          label={name === null ? texts.keepIdentity : texts.keepPasskey(name)}
+          label={texts.keep[kind](name ?? '')}
           hint={<Time value={addedAt} />}
           checked={keep.includes(id)}
           onChange={(checked) => onChange(checked ? [...keep, id] : keep.filter((one) => one !== id))}

@@ -143,12 +143,10 @@ function addResetPreview(api: Api, deps: AppDeps): void {
         response: { 200: ResetPreview.ref },
       },
     },
-    async ({ body }) => ({
-      added: (await previewReset(deps, body.token)).map((way) => ({
-        ...way,
-        addedAt: way.addedAt.toISOString(),
-      })),
-    }),
+    async ({ body }) => {
+      const { added, unlisted } = await previewReset(deps, body.token)
+      return { added: added.map((one) => ({ ...one, addedAt: one.addedAt.toISOString() })), unlisted }
+    },
   )
 }
 
@@ -164,7 +162,7 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
           summary: 'Set a new password by its link, and sign in',
         },
         description:
-          'All sessions end. Passkeys and identities that were added since the address was last proved are removed, but for those in `keep`. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
+          'All sessions end. What the person added since the address was last proved is removed, except for the entries in `keep`: passkeys, the identity, API keys, webhooks (disabled) and open invitations. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
         body: ResetCompletion.ref,
         response: { 200: SessionView.ref },
       },

@@ -129,10 +129,10 @@ function addRevoke(api: Api, deps: AppDeps): void {
 }
 
 function actingFor(request: FastifyRequest) {
-  const { person } = request.signedIn
+  const { person, session } = request.signedIn
   const { id: organizationId, keyId } = organizationOf(request)
   const actor = { name: person.email, ip: addressOf(request) }
-  return { organizationId, personId: person.id, keyId, actor }
+  return { organizationId, personId: person.id, keyId, sessionId: session.id, actor }
 }
 
 function presentNew(row: KeyRow, { signedIn: { person } }: FastifyRequest) {

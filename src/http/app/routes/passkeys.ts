@@ -148,10 +148,11 @@ function addCreate(api: Api, deps: AppDeps, challenges: SealedCookie<Challenge>)
       },
     },
     async (request, reply) => {
-      const { person } = request.signedIn
+      const { person, session } = request.signedIn
       const challenge = takeChallenge(challenges, request, reply, person.id)
       const where = { site: siteOf(request), ...changeSiteOf(deps, request) }
-      const row = await addPasskey(deps, person, { ...request.body, challenge }, where)
+      const by = { ...person, sessionId: session.id }
+      const row = await addPasskey(deps, by, { ...request.body, challenge }, where)
       return reply.code(201).send(present(row))
     },
   )

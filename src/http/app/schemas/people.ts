@@ -1,6 +1,7 @@
 // Who people are to the dashboard: signing up and in, and what they change of themselves.
 import Type from 'typebox'
-import { component, Email, nullable, patterned, Time, Uuid } from '../../schemas/scalars.ts'
+import { maxListed } from '../../../flow/people/reset.ts'
+import { component, Email, nullable, oneOf, patterned, Time, Uuid } from '../../schemas/scalars.ts'
 
 export const password = Type.String({
   minLength: 10,
@@ -97,6 +98,11 @@ const passkeyExample = {
   lastUsedAt: null,
 }
 
+const addedExample = {
+  ...{ id: passkeyExample.id, kind: 'passkey', name: passkeyExample.name, organization: null },
+  addedAt: passkeyExample.createdAt,
+}
+
 export const ResetPreview = component(
   'ResetPreview',
   Type.Object(
@@ -104,14 +110,21 @@ export const ResetPreview = component(
       added: Type.Array(
         Type.Object({
           id: Type.String({ description: '`identity` for an identity provider.' }),
-          name: nullable(Type.String()),
+          kind: oneOf(
+            ['passkey', 'identity', 'key', 'webhook', 'invitation'],
+            'The last three were made in an organization of which the person is a member.',
+          ),
+          name: nullable(Type.String({ description: 'The URL of a webhook, the address of an invitation.' })),
+          organization: nullable(Type.String()),
           addedAt: Time,
         }),
+        { description: 'The oldest 100 of each kind.' },
       ),
+      unlisted: Type.Integer({ description: 'How many more there are. They are removed.' }),
     },
     {
-      description: 'The ways to sign in that were added since the address was last proved.',
-      examples: [{ added: [{ id: passkeyExample.id, name: 'Laptop', addedAt: passkeyExample.createdAt }] }],
+      description: 'What was added since the address was last proved, and is removed unless it is kept.',
+      examples: [{ added: [addedExample], unlisted: 0 }],
     },
   ),
 )
@@ -124,8 +137,8 @@ export const ResetCompletion = component(
       password,
       keep: Type.Optional(
         Type.Array(Type.String({ maxLength: 36 }), {
-          maxItems: 21,
-          description: 'Ids of the ways to sign in that stay.',
+          maxItems: 4 * maxListed + 1,
+          description: 'Ids of the entries of the preview that stay.',
         }),
       ),
     },
