@@ -142,7 +142,8 @@ test('axe finds nothing on any page in either theme, and Tab reaches all of each
 }, async (t) => {
   const { node, caller, pages, open } = await setStage(t)
   const nobody = await open()
-  const chosen: Pages = { '/reset#': [await resetLink(node, caller.organizationId), 'Choose a new password'] }
+  const link = await resetLink(node, caller.organizationId as OrganizationId)
+  const chosen: Pages = { '/reset#': [link, 'Choose a new password'] }
   assert.deepEqual(await judge(nobody, { ...outside, ...chosen }), [])
   nobody.assertClean()
 
