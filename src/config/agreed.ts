@@ -1,5 +1,7 @@
 // The settings that all nodes of a deployment must share; each node writes its values where the others read them.
+import { defaultLimits } from '../flow/accounts/organization.ts'
 import type { AgreedSettings, Disagreement } from '../store/nodes.ts'
+import type { Limits } from '../store/organizations.ts'
 import type { Settings } from './settings.ts'
 
 /** Values by the names of their settings. None holds a secret: operators see them in the log and in the doctor. */
@@ -22,13 +24,21 @@ export function agreedSettings(settings: Settings): AgreedSettings {
     POSTHORN_RETRY_SCHEDULE: seconds(...retryScheduleMs),
     POSTHORN_RETRY_LIFETIME: seconds(retryLifetimeMs),
     POSTHORN_WEBHOOK_RETRY_SCHEDULE: seconds(...webhookRetryScheduleMs),
-    POSTHORN_DEFAULT_LIMITS: JSON.stringify(settings.defaultLimits),
+    POSTHORN_DEFAULT_LIMITS: JSON.stringify(changedLimits(settings.defaultLimits)),
     POSTHORN_SIGN_UP: settings.isSignUpOpen ? 'open' : 'invited',
     POSTHORN_OIDC_ISSUER: settings.oidc?.issuer ?? unset,
   }
 }
 
 const unset = '(not set)'
+
+/** As the setting names them: those that are not ours. */
+function changedLimits(limits: Limits): Partial<Limits> {
+  const changed = Object.entries(limits).filter(
+    ([name, value]) => value !== defaultLimits[name as keyof Limits],
+  )
+  return Object.fromEntries(changed)
+}
 
 function seconds(...durationsMs: number[]): string {
   return durationsMs.map((ms) => `${ms / 1_000}s`).join(',')

@@ -253,7 +253,7 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
     assert.match(reply, /^(250 2.0.0|452 4.3.1)$/)
     refused = status === 503 && reply === '452 4.3.1' ? refused + 1 : 0
   }
-  const readyz = async () => await (await fetch(`http://${posthorn.operator}/readyz`)).json()
+  const readyz = async () => await (await fetch(`${posthorn.operator}/readyz`)).json()
   assert.deepEqual(await readyz(), { status: 'unavailable', reason: 'the disk of the database is full' })
 
   // PostgreSQL ends when its log cannot be written, and cannot start anew as long as that lasts.

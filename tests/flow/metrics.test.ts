@@ -193,7 +193,7 @@ test('metrics equal a recount of the tables at every moment, folded or not', asy
     return (await db.query('select from metric_delta limit 1')).length === 0
   })
   const after = await compare(stage, 'after folding')
-  assert.deepEqual(after, before)
+  assert.deepEqual({ ...after, to: before.to }, before)
   clock.advance(40 * 24 * hourMs)
   await foldMetrics(node.foundation)
   assert.deepEqual(await db.query('select from metric'), [])
