@@ -18,6 +18,7 @@ import { startPosthorn } from '../peers/posthorn.ts'
 import { countInbox, measuredOf } from '../peers/posthorn-store.ts'
 import { type Entrant, enter, type Measured, type Plan, runCase, wantsCase, withCost } from '../plan.ts'
 import { LoadSize, type Sample } from '../rounds.ts'
+import { benchHiddenText } from './hidden-text.ts'
 import { benchVerdicts } from './verdicts.ts'
 
 interface Shape {
@@ -59,6 +60,7 @@ export async function benchInbound(scope: Scope, plan: Plan): Promise<void> {
   if (wanted.length > 0) await benchReceivers(scope, plan, stage, wanted)
   const mails = { signed: stage.verified.write(), unsigned: stage.plain.write() }
   await benchVerdicts(plan, mails, stage.dns.address)
+  await benchHiddenText(plan)
 }
 
 async function benchReceivers(scope: Scope, plan: Plan, stage: Stage, wanted: Shape[]): Promise<void> {

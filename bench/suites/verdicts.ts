@@ -4,9 +4,9 @@ import { DnsCache } from '../../src/dns/cache.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { Evaluation } from '../../src/flow/receiving/evaluation.ts'
 import type { Envelope } from '../../src/smtp/server/backend.ts'
+import { measureCalls } from '../in-program.ts'
 import type { PreparedMail } from '../load/verified-mail.ts'
 import { type Plan, runCase } from '../plan.ts'
-import type { Sample } from '../rounds.ts'
 
 type Evaluate = () => Promise<unknown>
 
@@ -30,17 +30,8 @@ export async function benchVerdicts(
   }
   const entrants = Object.entries(mails).map(([name, mail]) => ({ name, peer: evaluator(mail) }))
   await runCase(plan, 'verdicts alone, 5 KB, in one program', entrants, (evaluate) => {
-    return () => measure(evaluate, plan.targetMs)
+    return () => measureCalls(evaluate, plan.targetMs)
   })
-}
-
-async function measure(evaluate: Evaluate, targetMs: number): Promise<Sample> {
-  const before = process.cpuUsage()
-  const untilMs = performance.now() + targetMs
-  let messages = 0
-  for (; performance.now() < untilMs; messages++) await evaluate()
-  const { user, system } = process.cpuUsage(before)
-  return { 'CPU µs/message': (user + system) / messages }
 }
 
 function envelopeOf({ helo, from }: PreparedMail): Envelope {

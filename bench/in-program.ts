@@ -1,0 +1,11 @@
+// What a call costs this program: made again and again for as long as a measurement lasts.
+import type { Sample } from './rounds.ts'
+
+export async function measureCalls(call: () => unknown, targetMs: number): Promise<Sample> {
+  const before = process.cpuUsage()
+  const untilMs = performance.now() + targetMs
+  let calls = 0
+  for (; performance.now() < untilMs; calls++) await call()
+  const { user, system } = process.cpuUsage(before)
+  return { 'CPU µs/message': (user + system) / calls }
+}
