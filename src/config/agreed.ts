@@ -12,15 +12,14 @@ export function agreedSettings(settings: Settings): AgreedSettings {
     POSTHORN_MAIL_HOST: settings.mailHost,
     POSTHORN_PUBLIC_URL: settings.publicUrl ?? unset,
     POSTHORN_DELIVERY: settings.delivery,
-    POSTHORN_RELAY_URL: relay
-      ? `${relay.tls === 'implicit' ? 'smtps' : 'smtp'}://${relay.host}:${relay.port}`
-      : unset,
+    POSTHORN_RELAY_URL: relay ? `${relay.host}:${relay.port}` : unset,
     POSTHORN_RELAY_TLS: relay ? (relay.tlsVerify === 'host' ? 'verified' : 'unverified') : unset,
     POSTHORN_ALLOW_PRIVATE_NETWORKS: String(settings.allowPrivateNetworks),
     POSTHORN_DMARC: settings.dmarc,
     POSTHORN_DMARC_REPORTS: settings.dmarcReports ?? unset,
     POSTHORN_OPERATOR_MAIL: settings.operatorMail ?? unset,
-    POSTHORN_RETENTION: JSON.stringify(retention),
+    // A period that only one of two releases knows is no difference while it is unset.
+    POSTHORN_RETENTION: JSON.stringify(retention, (_, value) => value ?? undefined),
     POSTHORN_RETRY_SCHEDULE: seconds(...retryScheduleMs),
     POSTHORN_RETRY_LIFETIME: seconds(retryLifetimeMs),
     POSTHORN_WEBHOOK_RETRY_SCHEDULE: seconds(...webhookRetryScheduleMs),

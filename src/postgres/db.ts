@@ -174,6 +174,20 @@ export class Db implements Queryable {
       client.release()
       throw tookTooLong()
     }
+    try {
+      return await this.#run<Row>(client, text, values, signal)
+    } finally {
+      meters.querySeconds.observe((performance.now() - startedMs) / 1000)
+    }
+  }
+
+  /** Gives the connection back. */
+  async #run<Row>(
+    client: pg.PoolClient,
+    text: string,
+    values: readonly unknown[],
+    signal: AbortSignal | undefined,
+  ): Promise<Row[]> {
     let isBroken = true
     const cancelled = cancelOn(signal, () => this.#cancel(client))
     try {
@@ -184,8 +198,18 @@ export class Db implements Queryable {
       // A cancel that comes late must not end the next statement of the connection.
       const wasCancelled = await cancelled()
       client.release(isBroken || wasCancelled)
-      meters.querySeconds.observe((performance.now() - startedMs) / 1000)
     }
+  }
+
+  /**
+   * Commits as an acknowledged mail is committed, without a change of any row; whether that took less than `ms` from the moment
+   * when it had a connection. Cancelled then: PostgreSQL goes on to wait for a standby whoever asked has gone.
+   */
+  async commitsWithin(ms: number): Promise<boolean> {
+    const client = await this.dedicated()
+    const signal = AbortSignal.timeout(ms)
+    await this.#run(client, commit, [], signal)
+    return !signal.aborted
   }
 
   async #ask<Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> {
@@ -281,6 +305,7 @@ export class Db implements Queryable {
 }
 
 const firstAnswerMs = 5_000
+const commit = `select pg_logical_emit_message(true, 'posthorn', '')`
 const diskFull = '53100'
 /** SQLSTATE `query_canceled`: by the statement timeout, or by `pg_cancel_backend`. */
 const statementEnded = '57014'

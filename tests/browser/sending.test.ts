@@ -93,7 +93,7 @@ async function readsContent(stage: Stage): Promise<void> {
   later.advance(30 * 86_400_000)
   await purgeContents({ db: node.foundation.db, clock: later }, 86_400_000, 100)
   await page.reload()
-  await shows(stage, /^The content is deleted\./)
+  await shows(stage, /^The content was deleted\./)
 }
 
 test('what waits is cancelled on the page, which follows the message while it is open', {

@@ -66,13 +66,13 @@ export const access = {
     stops:
       'A program that uses a removed API key stops working at once, and a removed webhook gets no more events. Keep those that are yours and in use.',
     ways: 'Ways to sign in',
-    unlisted: (count: number) => `The ${entries(count)} added last are not listed. All of them are removed.`,
+    unlisted: (count: number) => `Not listed, and removed as well: ${entries(count)}.`,
     keep: {
       passkey: (name: string) => `Keep the passkey “${name}”`,
       identity: () => 'Keep the account at your identity provider',
       key: (name: string) => `Keep the API key “${name}”`,
       webhook: (url: string) => `Keep the webhook ${url}`,
-      invitation: (email: string) => `Keep the invitation of ${email}`,
+      invitation: (email: string) => `Keep the invitation to ${email}`,
     },
     expiredHint: 'Ask for a new link',
   },

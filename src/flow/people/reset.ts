@@ -156,12 +156,12 @@ function changeOf({ removed, kept }: Outcome): string {
   const sentences = ['A new password was chosen for your account at Posthorn, and all sessions ended.']
   if (removed.length > 0)
     sentences.push(
-      `Removed, because added since you last proved this address: ${listOf(removed)}. Add again what is yours.`,
+      `Removed, because it was added after you last proved this address: ${listOf(removed)}. If some of it was yours, add it again.`,
     )
   if (removed.some(({ organization }) => organization !== null))
-    sentences.push('The audit log of the organization names each key, webhook and invitation.')
+    sentences.push('The audit log of each organization names the keys, webhooks and invitations.')
   if (kept.length > 0)
-    sentences.push(`Kept, though added since you last proved this address: ${listOf(kept)}.`)
+    sentences.push(`Kept, though it was added after you last proved this address: ${listOf(kept)}.`)
   return sentences.join(' ')
 }
 

@@ -37,8 +37,8 @@ export const DeliveryMetrics = component(
   Type.Object(
     {
       windowHours: Type.Integer({ minimum: 1, maximum: 720, description: 'As it was asked for.' }),
-      from: { ...Time, description: 'The window begins here, with an hour (UTC).' },
-      to: { ...Time, description: 'Now, within the last of the hours.' },
+      from: { ...Time, description: 'The window begins here, on a full hour (UTC).' },
+      to: { ...Time, description: 'The time of the answer: the last hour is not complete.' },
       totals: Type.Object({
         ...outcomes,
         recipients,

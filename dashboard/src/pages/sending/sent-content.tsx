@@ -65,10 +65,10 @@ function written({ email, name }: Mailbox): string {
   return name ? `${name} <${email}>` : email
 }
 
-/** Past its time it stays only for the recipients that still wait. */
+/** Past its time it stays for the recipients that still wait, or until it is deleted with others. */
 function Kept({ until, isSettled }: { until: string; isSettled: boolean }) {
   const at = new Date(until)
-  if (!isSettled && at.getTime() <= Date.now()) return life.contentWaits
+  if (at.getTime() <= Date.now()) return isSettled ? life.contentGoes : life.contentWaits
   return (
     <>
       {life.contentUntil}{' '}
