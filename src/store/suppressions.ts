@@ -1,5 +1,5 @@
 // Addresses that an organization does not write to any more.
-import { newUuid, type OrganizationId, type SubmissionId } from '../base/ids.ts'
+import { newUuid, newUuidAt, type OrganizationId, type SubmissionId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import type { DeliveryKey } from './deliveries.ts'
 import { newestFirst } from './rows.ts'
@@ -12,11 +12,13 @@ export interface SuppressionRow {
   email: string
   reason: SuppressionReason
   submissionId: SubmissionId | null
+  /** Words of a former service, one line of up to 200 characters. */
+  note: string | null
   createdAt: Date
 }
 
 const columns = `id, organization_id as "organizationId", email, reason,
-  submission_id as "submissionId", created_at as "createdAt"`
+  submission_id as "submissionId", note, created_at as "createdAt"`
 
 /** Adds one and tells its organization; null where the address is suppressed already, and its row stays as it is. */
 export async function insertSuppression(
@@ -26,11 +28,15 @@ export async function insertSuppression(
     addressKey: string
     email: string
     reason: SuppressionReason
+    note: string | null
+    /** When the address was suppressed, if that was before `at`. The list is ordered by it. */
+    since: Date | null
   },
   at: Date,
 ): Promise<SuppressionRow | null> {
-  const { organizationId: org, addressKey: key, email, reason } = suppression
-  const added = [{ id: newUuid(), org, key, email, reason }]
+  const { organizationId: org, addressKey: key, email, reason, note, since } = suppression
+  const id = since ? newUuidAt(since.getTime()) : newUuid()
+  const added = [{ id, org, key, email, reason, note, since }]
   const [row] = await tx.query<SuppressionRow>(`select ${columns} from add_suppressions($1, $2)`, [
     JSON.stringify(added),
     at,

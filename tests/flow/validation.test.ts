@@ -63,7 +63,11 @@ test('check 79: own deliveries and suppressions are evidence, of one organizatio
   await node.foundation.db.transaction(async (tx) => {
     for (const email of suppressed) {
       const row = { organizationId: organizationId as OrganizationId, addressKey: sameAddressKey(email) }
-      await insertSuppression(tx, { ...row, email, reason: 'manual' }, node.foundation.clock.now())
+      await insertSuppression(
+        tx,
+        { ...row, email, reason: 'manual', note: null, since: null },
+        node.foundation.clock.now(),
+      )
     }
   })
   assert.deepEqual(await judged(api, ['Fine@far.test', 'new@far.test', 'other@far.test']), [

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
 import { insertComplaint } from '../../src/store/complaints.ts'
+import { enterAs } from './app/visitor.ts'
 import { ask, type Caller, setStage } from './stage.ts'
 
 const stage = await setStage({ after })
@@ -59,6 +60,65 @@ test('the list tells of one address alone, in whatever spelling, and of another 
   assert.equal((await confined.api.call(`${path}?email=first@far.test`)).status, 403)
   for (const query of ['?email=', '?email=first', '?email=a@far.test&email=b@far.test', '?emails=a@far.test'])
     assert.equal((await caller.api.call(path + query)).status, 400, query)
+})
+
+test('an import keeps the reason, the note and the time of a former service; the API shows what it did before', async () => {
+  const caller = await stage.createCaller()
+  const owner = await enterAs(stage, caller)
+  const add = async (body: Record<string, unknown>, status = 201) => {
+    const given = { reason: 'manual', note: null, createdAt: null, ...body }
+    return await owner.want<Record<string, string>>('/suppressions/import', {
+      method: 'POST',
+      body: given,
+      status,
+    })
+  }
+  const from = stage.clock.now().toISOString()
+  const note = '😀'.repeat(200)
+  const rows = [
+    { email: 'a@far.test', reason: 'hard_bounce', note: null, createdAt: '2020-02-29T12:00:00.123Z' },
+    { email: 'b@far.test', reason: 'complaint', note: null, createdAt: '2021-01-01T00:00:00.000Z' },
+    { email: 'c@far.test', reason: 'manual', note, createdAt: '2019-01-01T00:00:00.000Z' },
+  ]
+  for (const row of rows)
+    assert.deepEqual(await add({ ...row, createdAt: row.createdAt.replace('Z', '+00:00') }), {
+      ...{ ...row, submissionId: null },
+    })
+  for (const [name, time] of [
+    ['null', null],
+    ['2999', '2999-01-01T00:00:00Z'],
+    ['1969', '1969-12-31T23:59:59Z'],
+  ]) {
+    const email = `${name}@far.test`
+    const { createdAt = '', ...rest } = await add({ email, createdAt: time })
+    assert.deepEqual(rest, { email, reason: 'manual', note: null, submissionId: null })
+    assert.ok(createdAt >= from && createdAt <= stage.clock.now().toISOString(), `${name}: ${createdAt}`)
+  }
+  const again = await add({ email: 'A@far.test', reason: 'complaint', note: 'other', createdAt: null })
+  assert.deepEqual(again, { ...rows[0], submissionId: null })
+  type Page = { suppressions: { email: string; note?: string | null }[]; nextCursor: string | null }
+  const seen: Page['suppressions'] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: Page = await owner.want(`/suppressions/noted?limit=2${cursor && `&cursor=${cursor}`}`)
+    seen.push(...page.suppressions)
+    cursor = page.nextCursor
+  }
+  const emails = ['1969@far.test', '2999@far.test', 'null@far.test', 'b@far.test', 'a@far.test', 'c@far.test']
+  assert.deepEqual([seen.map(({ email }) => email), seen.at(-1)?.note], [emails, note])
+  const found = await owner.want<Page>('/suppressions/noted?email=C@far.test')
+  assert.deepEqual(found, { suppressions: [seen.at(-1)], nextCursor: null })
+  const listed = await caller.api.want<Page>(path)
+  assert.deepEqual(
+    listed.suppressions,
+    seen.map(({ note: _, ...rest }) => rest),
+  )
+  const stranger = await enterAs(stage, await stage.createCaller())
+  assert.deepEqual(await stranger.want('/suppressions/noted'), { suppressions: [], nextCursor: null })
+  for (const body of [
+    ...[{ email: 'no' }, { reason: 'spam' }, { note: '' }, { note: 'x'.repeat(201) }, { note: 'a\nb' }],
+    ...[{ note: 'a\0b' }, { createdAt: 'soon' }, { createdAt: '2026-02-30T00:00:00Z' }, { since: null }],
+  ])
+    assert.equal((await add({ email: 'd@far.test', ...body }, 400))['error'], 'invalid_request')
 })
 
 test('check 73: what is no address, too long, or more than an address is refused', async () => {

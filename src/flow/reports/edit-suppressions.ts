@@ -7,6 +7,7 @@ import {
   deleteSuppression,
   findSuppression,
   insertSuppression,
+  type SuppressionReason,
   type SuppressionRow,
 } from '../../store/suppressions.ts'
 import { actorOf, recordDeed } from '../audit.ts'
@@ -14,24 +15,39 @@ import { type Caller, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/** Adds the address; where it is suppressed already, returns what is there. */
-export async function addSuppression(
+/** An address as a customer suppresses it. A time that is not in the past counts as now. */
+interface Given {
+  email: string
+  reason: SuppressionReason
+  note: string | null
+  createdAt: Date | null
+}
+
+/** Adds the address as `manual`; returns the existing row if it is suppressed already. */
+export async function addSuppression(deps: Deps, caller: Caller, email: string): Promise<SuppressionRow> {
+  return await importSuppression(deps, caller, { email, reason: 'manual', note: null, createdAt: null })
+}
+
+/** Adds the address with what a former service knew of it; returns the existing row if it is suppressed already. */
+export async function importSuppression(
   { db, clock }: Deps,
   caller: Caller,
-  email: string,
+  { email, reason, note, createdAt }: Given,
 ): Promise<SuppressionRow> {
   requireWholeOrganization(caller)
   const { organizationId } = caller
   const addressKey = sameAddressKey(email)
   const written = parseEmail(email)?.email ?? email
   return await db.transaction(async (tx) => {
-    const added = { organizationId, addressKey, email: written, reason: 'manual' as const }
     const at = clock.now()
+    const since = createdAt && createdAt.getTime() > 0 && createdAt < at ? createdAt : null
+    const added = { organizationId, addressKey, email: written, reason, note, since }
     const inserted = await insertSuppression(tx, added, at)
     if (inserted)
       await recordDeed(tx, organizationId, actorOf(caller), {
         action: 'suppression.added',
         subject: email,
+        detail: { reason },
         at,
       })
     const row = inserted ?? (await findSuppression(tx, organizationId, addressKey))

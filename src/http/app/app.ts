@@ -19,13 +19,14 @@ import { organizationRoutes } from './routes/organization.ts'
 import { passkeyRoutes } from './routes/passkeys.ts'
 import { personRoutes } from './routes/person.ts'
 import { sessionRoutes } from './routes/session.ts'
-import { suppressionSearchRoutes } from './routes/suppressions.ts'
+import { appSuppressionRoutes } from './routes/suppressions.ts'
 import { keyComponents } from './schemas/keys.ts'
 import { mailComponents } from './schemas/mail.ts'
 import { organizationComponents } from './schemas/organization.ts'
 import { peopleComponents } from './schemas/people.ts'
 import { sendingComponents } from './schemas/sending.ts'
 import { sessionComponents } from './schemas/session.ts'
+import { suppressionComponents } from './schemas/suppressions.ts'
 
 const components = [
   ...sessionComponents,
@@ -34,6 +35,7 @@ const components = [
   ...keyComponents,
   ...mailComponents,
   ...sendingComponents,
+  ...suppressionComponents,
 ]
 
 /** `addRoutes` adds the operations of the API, with the callers that it is given. */
@@ -55,7 +57,7 @@ export function serveApp(
         const htmlLimit = new FairLimit(1)
         mailRoutes(scope, { ...deps, htmlLimit })
         lifeRoutes(scope, { ...deps, htmlLimit })
-        suppressionSearchRoutes(scope)
+        appSuppressionRoutes(scope, deps)
         if (deps.showsCaptured) capturedRoutes(scope, deps)
       })
       app.register(async (scope: Api) => addOwnRoutes(scope, deps))

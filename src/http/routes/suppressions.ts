@@ -1,9 +1,11 @@
 // Suppressions: list, add, remove.
 import Type from 'typebox'
+import type { OrganizationId } from '../../base/ids.ts'
 import { requireWholeOrganization } from '../../flow/caller.ts'
 import { addSuppression, removeSuppression } from '../../flow/reports/edit-suppressions.ts'
 import { sameAddressKey } from '../../mail/address.ts'
-import { findSuppression, listSuppressions } from '../../store/suppressions.ts'
+import type { Queryable } from '../../postgres/db.ts'
+import { findSuppression, listSuppressions, type SuppressionRow } from '../../store/suppressions.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
 import { presentSuppression } from '../present.ts'
@@ -47,13 +49,24 @@ function addList(api: Api, cursors: Cursors): void {
       const name = { list: 'suppressions', organizationId }
       const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
         requireWholeOrganization(caller)
-        if (query.email === undefined) return await listSuppressions(db, organizationId, before, limit)
-        const found = await findSuppression(db, organizationId, sameAddressKey(query.email))
-        return found && (before === null || found.id < before) ? [found] : []
+        return await readSuppressions(db, organizationId, query.email, before, limit)
       })
       return { suppressions: page.map(presentSuppression), nextCursor }
     },
   )
+}
+
+/** Up to `limit` suppressions after `before`, newest first; with `email` that of the address alone. */
+export async function readSuppressions(
+  db: Queryable,
+  organizationId: OrganizationId,
+  email: string | undefined,
+  before: string | null,
+  limit: number,
+): Promise<SuppressionRow[]> {
+  if (email === undefined) return await listSuppressions(db, organizationId, before, limit)
+  const found = await findSuppression(db, organizationId, sameAddressKey(email))
+  return found && (before === null || found.id < before) ? [found] : []
 }
 
 function addCreate(api: Api, { db, clock }: HttpDeps): void {

@@ -1,5 +1,6 @@
 -- Adds suppressions and tells their organizations; returns the rows that are new. In the order of the key, so that two
--- batches never wait for each other. `added`: array of {id, org, key, email, reason, submission}.
+-- batches never wait for each other. `added`: array of {id, org, key, email, reason, submission, note, since}; without `since`
+-- the row is created at `at`.
 create or replace function add_suppressions(added jsonb, at timestamptz) returns setof suppression
 language plpgsql
 as $$
@@ -8,9 +9,10 @@ declare
   told jsonb := '[]';
 begin
   for r in
-    insert into suppression (organization_id, address_key, id, email, reason, submission_id, created_at)
-    select distinct on (x.org, x.key) x.org, x.key, x.id, x.email, x.reason, x.submission, at
-    from jsonb_to_recordset(added) as x(id uuid, org uuid, key text, email text, reason text, submission uuid)
+    insert into suppression (organization_id, address_key, id, email, reason, submission_id, note, created_at)
+    select distinct on (x.org, x.key) x.org, x.key, x.id, x.email, x.reason, x.submission, x.note, coalesce(x.since, at)
+    from jsonb_to_recordset(added) as x(id uuid, org uuid, key text, email text, reason text, submission uuid,
+      note text, since timestamptz)
     order by x.org, x.key, x.id
     on conflict (organization_id, address_key) do nothing
     returning *

@@ -78,6 +78,14 @@ const steps: Step[] = [
   ],
   ['POST /suppressions', ['suppression.added'], () => post('/suppressions', { email: 'no@far.test' }, 201)],
   [
+    'POST /suppressions/import',
+    ['suppression.added'],
+    () => {
+      const former = { email: 'former@far.test', reason: 'complaint', note: null, createdAt: null }
+      return post('/suppressions/import', former, 201)
+    },
+  ],
+  [
     'DELETE /suppressions',
     ['suppression.removed'],
     () => change('DELETE', '/suppressions', { email: 'no@far.test' }, owner, 204),

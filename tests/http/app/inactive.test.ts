@@ -30,10 +30,10 @@ const table: { operations: string; allowed: readonly string[] }[] = [
   // Of the API.
   {
     operations: `cancelSubmission changeWebhook createInbox createSuppression createWebhook deleteDomain deleteInbox
-      deleteMessage deleteSuppression deleteWebhook downloadAttachment exportInbox findSuppression getCaptured
+      deleteMessage deleteSuppression deleteWebhook downloadAttachment exportInbox getCaptured
       getCapturedSource getDeliveryMetrics getDomain getDomainTraffic getDomainZone getInbox getMessage getMessageHeaders
       getMessagePage getMessageSource getProfile getReplyPlan getSubmission getSubmissionContent getSubmissionLife getThread getUsage getWebhook
-      listCaptured listComplaints listDomains listInboxes listMessages listSubmissionEvents listSubmissions
+      importSuppression listNotedSuppressions listCaptured listComplaints listDomains listInboxes listMessages listSubmissionEvents listSubmissions
       listSuppressions listThreads listWebhookDeliveries listWebhooks registerDomain replayWebhookDelivery replyToThread
       rotateDkim rotateWebhookSecret send sendMessage streamEvents testWebhook validateAddress validateAddresses
       verifyDomain`,

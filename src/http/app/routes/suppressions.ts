@@ -1,32 +1,71 @@
-// One suppression by its address: the list of all of them is by time.
-import Type from 'typebox'
+// Suppressions beyond what the API gives: with their notes, and imported from a former service.
+import Type, { type Static } from 'typebox'
 import { requireWholeOrganization } from '../../../flow/caller.ts'
-import { sameAddressKey } from '../../../mail/address.ts'
-import { findSuppression } from '../../../store/suppressions.ts'
-import type { Api } from '../../api.ts'
+import { importSuppression } from '../../../flow/reports/edit-suppressions.ts'
+import type { SuppressionRow } from '../../../store/suppressions.ts'
+import type { Api, AppDeps } from '../../api.ts'
+import { byId, Cursors, pageQuery, readLimit } from '../../lists.ts'
 import { presentSuppression } from '../../present.ts'
-import { Email } from '../../schemas/scalars.ts'
-import { FoundSuppression } from '../schemas/sending.ts'
+import { readSuppressions } from '../../routes/suppressions.ts'
+import { Email, Nothing } from '../../schemas/scalars.ts'
+import { ImportedSuppression, NotedSuppression, NotedSuppressionList } from '../schemas/suppressions.ts'
 
-const Query = Type.Object({ email: Email }, { additionalProperties: false })
+export function appSuppressionRoutes(api: Api, deps: AppDeps): void {
+  addNotedList(api, new Cursors(deps.secretBox))
+  addImport(api, deps)
+}
 
-export function suppressionSearchRoutes(api: Api): void {
+const ListQuery = Type.Object({ ...pageQuery, email: Type.Optional(Email) }, { additionalProperties: false })
+
+function addNotedList(api: Api, cursors: Cursors): void {
   api.get(
-    '/v1/suppressions/search',
+    '/v1/suppressions/noted',
     {
-      config: { scope: 'delivery:read', refusals: ['inbox_not_allowed'] },
+      preValidation: readLimit,
+      config: { scope: 'delivery:read', refusals: ['invalid_cursor', 'inbox_not_allowed'] },
       schema: {
-        operationId: 'findSuppression',
+        operationId: 'listNotedSuppressions',
         tags: ['Suppressions'],
-        summary: 'Find the suppression of an address',
-        querystring: Query,
-        response: { 200: FoundSuppression.ref },
+        summary: 'List suppressions with their notes',
+        querystring: ListQuery,
+        response: { 200: NotedSuppressionList.ref },
       },
     },
     async ({ caller, query, db }) => {
-      requireWholeOrganization(caller)
-      const row = await findSuppression(db, caller.organizationId, sameAddressKey(query.email))
-      return { suppression: row && presentSuppression(row) }
+      const { organizationId } = caller
+      const name = { list: 'suppressions', organizationId }
+      const { page, nextCursor } = await cursors.page(name, query, byId, async (before, limit) => {
+        requireWholeOrganization(caller)
+        return await readSuppressions(db, organizationId, query.email, before, limit)
+      })
+      return { suppressions: page.map(presentNoted), nextCursor }
     },
   )
+}
+
+function addImport(api: Api, { db, clock }: AppDeps): void {
+  api.post(
+    '/v1/suppressions/import',
+    {
+      config: { scope: 'delivery:send', refusals: ['inbox_not_allowed'] },
+      schema: {
+        operationId: 'importSuppression',
+        tags: ['Suppressions'],
+        summary: 'Suppress an address as a former service did',
+        description: 'An address that is suppressed already keeps its reason, note and time.',
+        querystring: Nothing,
+        body: ImportedSuppression.ref,
+        response: { 201: NotedSuppression.ref },
+      },
+    },
+    async ({ caller, body }, reply) => {
+      const createdAt = body.createdAt === null ? null : new Date(body.createdAt)
+      const row = await importSuppression({ db, clock }, caller, { ...body, createdAt })
+      return reply.code(201).send(presentNoted(row))
+    },
+  )
+}
+
+function presentNoted(row: SuppressionRow): Static<typeof NotedSuppression.definition> {
+  return { ...presentSuppression(row), note: row.note }
 }

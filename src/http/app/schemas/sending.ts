@@ -1,5 +1,5 @@
-// What the pages show of sending beyond what the API gives: a submission's life and content, and one suppression by its address.
-import Type, { type Static } from 'typebox'
+// What the pages show of sending beyond what the API gives: a submission's life and content.
+import Type from 'typebox'
 import { Mailbox } from '../../schemas/mailbox.ts'
 import {
   Count,
@@ -13,7 +13,6 @@ import {
   Time,
   Uuid,
 } from '../../schemas/scalars.ts'
-import { Suppression } from '../../schemas/suppression.ts'
 import { nullableMailbox, remoteImages, safeHtml } from './mail.ts'
 
 const Outlook = Type.Object({
@@ -93,20 +92,4 @@ export const SubmissionContent = component(
   ),
 )
 
-export const FoundSuppression = component(
-  'FoundSuppression',
-  Type.Object(
-    {
-      suppression: Type.Unsafe<Static<typeof Suppression.definition> | null>({
-        anyOf: [Suppression.ref, { type: 'null' }],
-      }),
-    },
-    { description: 'The suppression of an address; null: mail to it goes out.' },
-  ),
-)
-
-export const sendingComponents = [
-  SubmissionLife.definition,
-  SubmissionContent.definition,
-  FoundSuppression.definition,
-]
+export const sendingComponents = [SubmissionLife.definition, SubmissionContent.definition]

@@ -1,0 +1,60 @@
+// Suppressions as the dashboard shows and imports them: with a note, which the API's own do not have.
+import Type from 'typebox'
+import { component, Email, GivenTime, NextCursor, nullable, patterned } from '../../schemas/scalars.ts'
+import { Suppression } from '../../schemas/suppression.ts'
+
+const { reason } = Suppression.definition.properties
+const note = nullable(
+  patterned('oneLine', {
+    ...{ minLength: 1, maxLength: 200 },
+    description: 'Words of the former service about the reason.',
+  }),
+)
+
+export const NotedSuppression = component(
+  'NotedSuppression',
+  Type.Object(
+    { ...Suppression.definition.properties, note },
+    { description: 'An address that nothing is sent to, with the note of its import.' },
+  ),
+)
+
+export const NotedSuppressionList = component(
+  'NotedSuppressionList',
+  Type.Object(
+    { suppressions: Type.Array(NotedSuppression.ref), nextCursor: NextCursor },
+    { description: 'Suppressions, newest first.' },
+  ),
+)
+
+export const ImportedSuppression = component(
+  'ImportedSuppression',
+  Type.Object(
+    {
+      email: Email,
+      reason,
+      note,
+      createdAt: nullable({
+        ...GivenTime,
+        description:
+          'When the former service suppressed it. Null, or a time that is not past, counts as now.',
+      }),
+    },
+    {
+      additionalProperties: false,
+      description: 'An address, with what a former service knew of it.',
+      examples: [
+        {
+          email: 'former@example.com',
+          reason: 'hard_bounce',
+          note: '550 5.1.1 user unknown',
+          createdAt: '2026-01-01T00:00:00Z',
+        },
+      ],
+    },
+  ),
+)
+
+export const suppressionComponents = [
+  ...[NotedSuppression.definition, NotedSuppressionList.definition, ImportedSuppression.definition],
+]
