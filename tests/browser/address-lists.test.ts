@@ -47,16 +47,19 @@ test('addresses are suppressed by hand and by a list, found, let go of, and expo
   await page.getByText('=cmd@far.test is suppressed.').waitFor()
   await page.getByRole('button', { name: 'Import' }).click()
   const lines = [
-    'name;email',
-    'Ada;ada@far.test',
-    'Ada again;ADA@far.test',
-    'Nobody;nonsense',
-    'Grace;grace@far.test',
+    'name;email;reason;date',
+    'Ada;ada@far.test;HardBounce;2026-01-01',
+    'Ada again;ADA@far.test;;',
+    'Nobody;nonsense;;',
+    'Grace;grace@far.test;=Blocked by policy;',
   ]
   await page.locator('input[type=file]').setInputFiles({
     ...{ name: 'list.csv', mimeType: 'text/csv', buffer: Buffer.from(lines.join('\r\n')) },
   })
   await page.getByText('2 addresses', { exact: true }).waitFor()
+  await page
+    .getByText('The address does not exist: 1 · Added by hand: 1 · With a date: 1 · With a note: 1')
+    .waitFor()
   await page.getByText('1 is there twice and taken once').waitFor()
   await page.getByText('1 line holds no address and is left out').waitFor()
   assert.deepEqual(await pages.audit(), [])
@@ -65,12 +68,18 @@ test('addresses are suppressed by hand and by a list, found, let go of, and expo
   await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click()
   assert.deepEqual(await suppressed(api), ['=cmd@far.test', 'ada@far.test', 'grace@far.test'])
   await page.getByText('grace@far.test', { exact: true }).waitFor()
+  await page.getByText('=Blocked by policy').last().waitFor()
   assert.deepEqual(await pages.audit(), [])
   const [file] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('button', { name: 'Export' }).click(),
   ])
-  assert.match(readFileSync(await file.path(), 'utf8'), /^email,reason,submissionId,createdAt\r\n/)
+  assert.match(readFileSync(await file.path(), 'utf8'), /^email,reason,submissionId,createdAt,note\r\n/)
+  assert.match(
+    readFileSync(await file.path(), 'utf8'),
+    /^ada@far\.test,hard_bounce,,2026-01-01T00:00:00\.000Z,\r$/m,
+  )
+  assert.match(readFileSync(await file.path(), 'utf8'), /^grace@far\.test,manual,.*,'=Blocked by policy\r$/m)
   assert.match(readFileSync(await file.path(), 'utf8'), /^'=cmd@far\.test,manual,/m)
   await page.getByLabel('Find an address').fill('joe@far.test')
   await page.getByText('joe@far.test is not suppressed: mail to it goes out.').waitFor()

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { Batch } from '../../dashboard/src/api/batch.ts'
 import { ApiError } from '../../dashboard/src/api/client.ts'
 import { makeTimeAxis } from '../../dashboard/src/pages/sending/time-axis.ts'
+import { readSuppressionList } from '../../dashboard/src/pages/suppressions/suppression-list.ts'
 import { readAddresses } from '../../dashboard/src/parts/address-list.ts'
 import { readCsv, writeCsv } from '../../dashboard/src/parts/csv.ts'
 import { duration } from '../../dashboard/src/parts/duration.ts'
@@ -56,6 +57,108 @@ test('addresses are found in lists and in the column that has them, each once, w
       JSON.stringify(text),
     )
   }
+})
+
+const nowMs = Date.parse('2026-11-21T09:00:00Z')
+type Found = [reason: string, note: string | null, createdAt: string | null]
+const exports: [service: string, rows: string[], found: Found[]][] = [
+  [
+    'SendGrid',
+    [
+      'status,reason,email,created',
+      '5.1.1,"550 5.1.1 user, unknown",a@far.test,1443651125',
+      '5.2.2,552 mailbox full at 10.5.1.1,b@far.test,soon',
+    ],
+    [
+      ['hard_bounce', '550 5.1.1 user, unknown', '2015-09-30T22:12:05.000Z'],
+      ['manual', '552 mailbox full at 10.5.1.1', null],
+    ],
+  ],
+  [
+    'Postmark',
+    [
+      'EmailAddress,SuppressionReason,Origin,CreatedAt',
+      'a@far.test,HardBounce,Recipient,2019-12-17T08:58:33-05:00',
+      'b@far.test,SpamComplaint,Recipient,2019-12-17T08:58:33Z',
+      'c@far.test,ManualSuppression,Customer,2027-01-01T00:00:00Z',
+    ],
+    [
+      ['hard_bounce', null, '2019-12-17T13:58:33.000Z'],
+      ['complaint', null, '2019-12-17T08:58:33.000Z'],
+      ['manual', null, null],
+    ],
+  ],
+  [
+    'Mailgun',
+    ['address,code,error,created_at', 'a@far.test,550,No such mailbox,"Mon, 06 May 2024 18:11:58 UTC"'],
+    [['manual', 'No such mailbox', '2024-05-06T18:11:58.000Z']],
+  ],
+  [
+    'Resend',
+    ['id,email,origin,created_at', '1,a@far.test,bounce,2023-10-06 23:47:56.678+00'],
+    [['hard_bounce', null, '2023-10-06T23:47:56.678Z']],
+  ],
+  [
+    'SES',
+    ['EmailAddress,Reason,LastUpdateTime', 'a@far.test,BOUNCE,1700000000.5', 'b@far.test,COMPLAINT,1e9'],
+    [
+      ['hard_bounce', null, '2023-11-14T22:13:20.500Z'],
+      ['complaint', null, null],
+    ],
+  ],
+  [
+    'our own',
+    ['email,reason,submissionId,createdAt,note', "a@far.test,unsubscribe,,2026-11-21T08:59:59.999Z,'=1+1"],
+    [['unsubscribe', '=1+1', '2026-11-21T08:59:59.999Z']],
+  ],
+  [
+    'no headings',
+    ['a@far.test;HardBounce;2026-01-01', 'b@far.test;Mailbox\u202eclosed;2026-02-30', 'c@far.test;opt-out;'],
+    [
+      ['hard_bounce', null, '2026-01-01T00:00:00.000Z'],
+      ['manual', 'Mailbox closed', null],
+      ['unsubscribe', null, null],
+    ],
+  ],
+  [
+    'addresses with names',
+    ['name;email;phone', 'constructor;a@far.test;1443651125'],
+    [['manual', null, null]],
+  ],
+]
+for (const [service, rows, found] of exports)
+  test(`the reason and the date of a suppression are read as exports write them: ${service}`, () => {
+    const { suppressions } = readSuppressionList(rows.join('\r\n'), nowMs)
+    const read = suppressions.map(({ reason, note, createdAt }): Found => [reason, note, createdAt])
+    assert.deepEqual(read, found)
+  })
+
+test('whatever a list holds, its notes are short lines and its times past', () => {
+  const piece = fc.oneof(
+    fc.constantFrom(
+      'a@far.test',
+      'b@far.test',
+      'email',
+      'reason',
+      'note',
+      'created',
+      'HardBounce',
+      '9999-12-31',
+    ),
+    fc.constantFrom('0001-01-01', '2026-01-01T24:61:00+99:99', '9999999999', '-1', '\u202e', '\ud800', '\0'),
+    fc.string({ unit: 'binary' }),
+    fc.string({ unit: 'binary', minLength: 300, maxLength: 1_200 }),
+  )
+  const row = fc.array(piece, { maxLength: 5 }).map((fields) => fields.join(','))
+  fc.assert(
+    fc.property(fc.array(row), (rows) => {
+      for (const { reason, note, createdAt } of readSuppressionList(rows.join('\n'), nowMs).suppressions) {
+        assert.match(reason, /^(?:manual|hard_bounce|complaint|unsubscribe)$/)
+        assert.ok(note === null || (/^[^\p{C}\u2028\u2029]+$/u.test(note) && [...note].length <= 200))
+        assert.ok(createdAt === null || (createdAt > '1970' && Date.parse(createdAt) < nowMs), `${createdAt}`)
+      }
+    }),
+  )
 })
 
 test('time goes from left to right on an axis, whatever the waits between', () => {

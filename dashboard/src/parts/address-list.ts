@@ -1,5 +1,5 @@
 // The addresses in a text or a table that somebody brings: each once, with the line where it stands.
-import { type CsvRow, readCsv } from './csv.ts'
+import { type CsvRow, readCsv, withoutGuard } from './csv.ts'
 
 export interface ListedAddress {
   email: string
@@ -7,8 +7,17 @@ export interface ListedAddress {
   line: number
 }
 
+/** An address with the whole row that it stands in. */
+export interface ListedRow extends ListedAddress {
+  fields: string[]
+}
+
 export interface AddressListing {
-  addresses: ListedAddress[]
+  addresses: ListedRow[]
+  /** Headings of the columns; empty if the table has none. */
+  head: string[]
+  /** The column that the addresses are read from. */
+  column: number
   duplicates: number
   /** Lines that hold no address. */
   others: ListedAddress[]
@@ -25,7 +34,13 @@ export function readAddresses(text: string): AddressListing {
   const column = headed >= 0 ? headed : columnOf(rows)
   const isHead = headed >= 0 && !looksLikeOne.test(bare(first[headed] ?? ''))
   const seen = new Set<string>()
-  const listing: AddressListing = { addresses: [], duplicates: 0, others: [] }
+  const listing: AddressListing = {
+    addresses: [],
+    duplicates: 0,
+    others: [],
+    head: isHead ? first : [],
+    column,
+  }
   for (const { fields, line } of isHead ? rows.slice(1) : rows) {
     const email = bare(fields[column] ?? '')
     const key = email.toLowerCase()
@@ -33,7 +48,7 @@ export function readAddresses(text: string): AddressListing {
     else if (seen.has(key)) listing.duplicates++
     else {
       seen.add(key)
-      listing.addresses.push({ email, line })
+      listing.addresses.push({ email, line, fields })
     }
   }
   return listing
@@ -48,5 +63,5 @@ function columnOf(rows: readonly CsvRow[]): number {
 }
 
 function bare(field: string): string {
-  return (/<([^<>]+)>\s*$/.exec(field)?.[1] ?? field).trim().replace(/^'(?=[=+\-@])/, '')
+  return withoutGuard((/<([^<>]+)>\s*$/.exec(field)?.[1] ?? field).trim())
 }

@@ -47,6 +47,11 @@ function separatorOf(text: string): string {
 /** A field that begins so is a formula to spreadsheets, which may send what stands beside it to anyone. */
 const formula = /^[=+\-@\t\r]/
 
+/** Takes the apostrophe off that keeps a field from being a formula. */
+export function withoutGuard(field: string): string {
+  return field.replace(/^'(?=[=+\-@\t\r])/, '')
+}
+
 export function writeCsv(rows: readonly (readonly (string | number | boolean | null)[])[]): string {
   return `${rows.map((row) => row.map(writeField).join(',')).join('\r\n')}\r\n`
 }

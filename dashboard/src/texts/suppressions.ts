@@ -39,7 +39,7 @@ export const suppressions = {
   importing: 'Import',
   importTitle: 'Import suppressions',
   importWhat:
-    'A list of addresses, or a CSV with a column “email”. What is suppressed already stays as it is, so the same list can be imported twice.',
+    'A list of addresses, or the CSV of your former service. Reasons and dates are kept. Addresses that are suppressed already stay as they are, so the same list can be imported twice.',
   preview: 'What was found',
   found: (count: number) => `${count} ${count === 1 ? 'address' : 'addresses'}`,
   duplicates: (count: number) => `${count} ${count === 1 ? 'is' : 'are'} there twice and taken once`,
@@ -48,6 +48,9 @@ export const suppressions = {
   line: 'Line',
   text: 'What stands there',
   firstOnes: 'The first ones',
+  reasonCount: (reason: string, count: number) => `${reason}: ${count}`,
+  dated: (count: number) => `With a date: ${count}`,
+  noted: (count: number) => `With a note: ${count}`,
   importDo: (count: number) => `Suppress ${count} ${count === 1 ? 'address' : 'addresses'}`,
   importProgress: 'Suppressed',
   importFailed: (count: number) => `${count} ${count === 1 ? 'was' : 'were'} refused:`,

@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { Batch, useBatch } from '../../api/batch.ts'
 import { api, read } from '../../api/client.ts'
-import { type AddressListing, type ListedAddress, readAddresses } from '../../parts/address-list.ts'
+import type { ListedAddress } from '../../parts/address-list.ts'
 import { BatchProgress } from '../../parts/batch-progress.tsx'
 import { BringList } from '../../parts/bring-list.tsx'
 import { Button } from '../../parts/button.tsx'
@@ -11,11 +11,12 @@ import { Dialog } from '../../parts/dialog.tsx'
 import { wordsOf } from '../../parts/error-note.tsx'
 import { parts } from '../../texts/parts.ts'
 import { suppressions } from '../../texts/suppressions.ts'
+import { type ListedSuppression, readSuppressionList, type SuppressionListing } from './suppression-list.ts'
 
-type ImportBatch = Batch<ListedAddress, null>
+type ImportBatch = Batch<ListedSuppression, null>
 
-const suppress = async ({ email }: ListedAddress) => {
-  await read(api.POST('/v1/suppressions', { body: { email } }))
+const suppress = async ({ line: _, ...body }: ListedSuppression) => {
+  await read(api.POST('/v1/suppressions/import', { body }))
   return null
 }
 const shownOthers = 5
@@ -25,7 +26,7 @@ export function ImportDialog({ open, onClose }: { open: boolean; onClose: () => 
   const [text, setText] = useState('')
   const [batch, setBatch] = useState<ImportBatch | null>(null)
   const queries = useQueryClient()
-  const listing = useMemo(() => readAddresses(text), [text])
+  const listing = useMemo(() => readSuppressionList(text, Date.now()), [text])
   const close = () => {
     batch?.cancel()
     onClose()
@@ -34,11 +35,11 @@ export function ImportDialog({ open, onClose }: { open: boolean; onClose: () => 
     void queries.invalidateQueries({ queryKey: ['suppressions'] })
   }
   const begin = () => {
-    const begun: ImportBatch = new Batch(listing.addresses, suppress)
+    const begun: ImportBatch = new Batch(listing.suppressions, suppress)
     setBatch(begun)
     begun.start()
   }
-  const { length } = listing.addresses
+  const { length } = listing.suppressions
   const footer = batch ? (
     <Button onClick={close}>{suppressions.close}</Button>
   ) : (
@@ -70,19 +71,21 @@ export function ImportDialog({ open, onClose }: { open: boolean; onClose: () => 
   )
 }
 
-function Preview({ listing: { addresses, duplicates, others } }: { listing: AddressListing }) {
+function Preview({ listing }: { listing: SuppressionListing }) {
+  const { suppressions: found, duplicates, others } = listing
   return (
     <section aria-label={suppressions.preview} className="rounded-md border bg-sunken px-4 py-3 text-sm">
       <p role="status" className="font-medium">
-        {suppressions.found(addresses.length)}
+        {suppressions.found(found.length)}
       </p>
+      <p className="text-muted">{countsOf(found).join(' · ')}</p>
       {duplicates > 0 && <p className="text-muted">{suppressions.duplicates(duplicates)}</p>}
       {others.length > 0 && <p className="text-wait">{suppressions.others(others.length)}</p>}
       {others.length > 0 && <Lines lines={others.slice(0, shownOthers)} />}
-      {addresses.length > 0 && (
+      {found.length > 0 && (
         <p className="mt-2 truncate text-faint">
           {suppressions.firstOnes}:{' '}
-          {addresses
+          {found
             .slice(0, 5)
             .map(({ email }) => email)
             .join(', ')}
@@ -90,6 +93,19 @@ function Preview({ listing: { addresses, duplicates, others } }: { listing: Addr
       )}
     </section>
   )
+}
+
+/** How many have each reason, a date and a note. */
+function countsOf(found: readonly ListedSuppression[]): string[] {
+  const reasons = [...new Set(found.map(({ reason }) => reason))]
+  const countOf = (reason: ListedSuppression['reason']) => found.filter((one) => one.reason === reason).length
+  const dated = found.filter(({ createdAt }) => createdAt !== null).length
+  const noted = found.filter(({ note }) => note !== null).length
+  return [
+    ...reasons.map((reason) => suppressions.reasonCount(suppressions.reasons[reason], countOf(reason))),
+    ...(dated > 0 ? [suppressions.dated(dated)] : []),
+    ...(noted > 0 ? [suppressions.noted(noted)] : []),
+  ]
 }
 
 function Lines({ lines }: { lines: readonly (ListedAddress & { why?: string })[] }) {

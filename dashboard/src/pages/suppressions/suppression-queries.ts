@@ -2,14 +2,14 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
 
-export type Suppression = Schemas['Suppression']
+export type Suppression = Schemas['NotedSuppression']
 export type Complaint = Schemas['Complaint']
 
 const pageSize = 100
 
 export function readSuppressions(cursor: string) {
   return read(
-    api.GET('/v1/suppressions', { params: { query: { limit: pageSize, ...(cursor && { cursor }) } } }),
+    api.GET('/v1/suppressions/noted', { params: { query: { limit: pageSize, ...(cursor && { cursor }) } } }),
   )
 }
 
@@ -43,5 +43,6 @@ export const foundQuery = (email: string) =>
     queryKey: ['suppression', email],
     enabled: isWholeAddress(email),
     queryFn: async () =>
-      (await read(api.GET('/v1/suppressions/search', { params: { query: { email } } }))).suppression,
+      (await read(api.GET('/v1/suppressions/noted', { params: { query: { email } } }))).suppressions[0] ??
+      null,
   })

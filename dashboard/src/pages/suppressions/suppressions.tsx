@@ -60,9 +60,9 @@ function Actions() {
     <>
       <ExportButton
         filename="suppressions.csv"
-        columns={['email', 'reason', 'submissionId', 'createdAt']}
-        fieldsOf={({ email, reason, submissionId, createdAt }: Suppression) => [
-          ...[email, reason, submissionId, createdAt],
+        columns={['email', 'reason', 'submissionId', 'createdAt', 'note']}
+        fieldsOf={({ email, reason, submissionId, createdAt, note }: Suppression) => [
+          ...[email, reason, submissionId, createdAt, note],
         ]}
         readPage={async (cursor) => {
           const { suppressions: rows, nextCursor } = await readSuppressions(cursor)
@@ -119,7 +119,8 @@ interface RowProps {
   onRemove: (email: string) => void
 }
 
-function SuppressionRow({ suppression: { email, reason, submissionId, createdAt }, onRemove }: RowProps) {
+function SuppressionRow({ suppression, onRemove }: RowProps) {
+  const { email, reason, submissionId, createdAt, note } = suppression
   const mayChange = useMay('change')
   return (
     <div
@@ -130,10 +131,17 @@ function SuppressionRow({ suppression: { email, reason, submissionId, createdAt 
     >
       <span className="min-w-0">
         <span className="block truncate font-medium">{email}</span>
-        <span className="block truncate text-xs text-faint sm:hidden">{suppressions.reasons[reason]}</span>
+        <span className="block truncate text-xs text-faint sm:hidden">
+          {[suppressions.reasons[reason], note].filter(Boolean).join(' · ')}
+        </span>
       </span>
-      <span className="hidden sm:flex">
+      <span className="hidden min-w-0 sm:block">
         <Badge tone={reason === 'manual' ? 'idle' : 'bad'}>{suppressions.reasons[reason]}</Badge>
+        {note && (
+          <span title={note} className="block truncate text-xs text-faint">
+            {note}
+          </span>
+        )}
       </span>
       <span className="hidden text-sm sm:block">
         {submissionId && (
