@@ -34,6 +34,7 @@ export const keyboardDeeds: Record<KeyboardFile, readonly string[]> = {
     'POST /app/v1/domains/{}/verify',
     'POST /app/v1/submissions/{}/cancel',
     'POST /app/v1/suppressions',
+    'POST /app/v1/suppressions/import',
     'POST /app/v1/validate',
     'POST /app/v1/validate/bulk',
   ],
