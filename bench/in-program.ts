@@ -1,4 +1,4 @@
-// What a call costs this program: made again and again for as long as a measurement lasts.
+// The CPU time of one call in this program, which is made again and again for as long as a measurement lasts.
 import type { Sample } from './rounds.ts'
 
 export async function measureCalls(call: () => unknown, targetMs: number): Promise<Sample> {

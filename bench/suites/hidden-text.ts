@@ -1,4 +1,4 @@
-// What it costs to leave out of a mail's text what nobody sees: its HTML as tokens, as text, and the whole mail, read alone.
+// The price of leaving hidden text out: a mail's HTML as tokens, as the text that is seen, and the whole mail, read alone.
 import { readHtmlText } from '../../src/mail/read/html-text.ts'
 import { readHtmlTokens } from '../../src/mail/read/html-tokens.ts'
 import { parseMail } from '../../src/mail/read/parse.ts'

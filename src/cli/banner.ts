@@ -1,4 +1,4 @@
-// What `posthorn serve` prints once it is ready.
+// The lines that `posthorn serve` prints once it is ready.
 import { existsSync } from 'node:fs'
 import type { Listening } from '../app.ts'
 import { formatAddress } from '../config/setting-values.ts'

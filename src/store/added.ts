@@ -1,4 +1,4 @@
-// What was added to a person's account, or made by them, since their address was last proved.
+// Ways to sign in, keys, webhooks and invitations that a person added since their address was last proved.
 import type { PersonId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import { madeInvitations, madeKeys, madeWebhooks } from './made.ts'

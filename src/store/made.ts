@@ -1,4 +1,4 @@
-// What one person made for an organization and still works: keys, endpoints and invitations.
+// Keys, webhooks and invitations that one person made for an organization and that still work.
 import type { KeyId, OrganizationId, WebhookId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import type { InvitationRow } from './invitations.ts'

@@ -84,7 +84,10 @@ export async function addKey(
     name: requireName(input.name),
     allowedIps: input.allowedIps?.map(writtenAddress) ?? null,
     allowedRecipientDomains: input.allowedRecipientDomains?.map(writtenDomain) ?? null,
-    ...{ id: newUuid<KeyId>(), organizationId, madeBy, createdAt: at },
+    id: newUuid<KeyId>(),
+    organizationId,
+    madeBy,
+    createdAt: at,
     expiresAt: expiresInMs === null ? null : new Date(at.getTime() + expiresInMs),
   }
   await insertKey(tx, row, hashSecret(secret))

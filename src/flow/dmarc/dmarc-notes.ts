@@ -13,7 +13,9 @@ const maxHeld = 5_000
  * for others. This is all that bounds how much is sent: no organization's limits count reports.
  */
 const bounds = {
-  ...{ maxReports: 5_000, maxReportsOfNetwork: 500, maxReportsOfDomain: 20 },
+  maxReports: 5_000,
+  maxReportsOfNetwork: 500,
+  maxReportsOfDomain: 20,
   ...{ maxKinds: 100_000, maxKindsOfNetwork: 10_000, maxKindsOfReport: 1_000 },
 }
 const dayMs = 86_400_000

@@ -1,4 +1,4 @@
-// What a member made and still works: listed, and ended by a change of their role or a reset of their password.
+// Keys, webhooks and invitations of a member: listed, and ended by a change of their role or a reset of their password.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { OrganizationId, PersonId } from '../../base/ids.ts'

@@ -135,7 +135,8 @@ export class Receiver implements Backend {
     try {
       const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
       const answer = await traced('receive', describe, () => this.#receive(envelope, message))
-      // Of what is refused or known nothing is stored. A commit whose outcome is not known throws, and the sweeper has the bytes.
+      // Nothing is stored of a mail that is refused or known. A commit whose outcome is not known throws, and the sweeper has
+      // the bytes.
       if ((answer.code !== 250 || answer === keptBefore) && raw.blob) await blobs.delete(raw.blob)
       this.#outage.succeed()
       return answer

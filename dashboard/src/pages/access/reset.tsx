@@ -94,7 +94,7 @@ function NewPasswordForm({ token, preview, again }: FormProps) {
         below={error && again}
       >
         <NewPasswordField label={access.newPassword} value={password} onChange={setPassword} />
-        <AddedEntries {...{ added, unlisted, keep, onChange: setKeep }} />
+        <AddedEntries added={added} unlisted={unlisted} keep={keep} onChange={setKeep} />
       </AccessForm>
     </AccessFrame>
   )

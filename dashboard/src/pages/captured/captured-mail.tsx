@@ -51,7 +51,13 @@ function Letter({ mail }: { mail: CapturedMail }) {
     <div className="grid min-w-0 grid-cols-[minmax(0,1fr)] gap-5">
       <Envelope mail={mail} />
       {mail.attachments.length > 0 && <Attachments mail={mail} />}
-      <MailViews {...{ id, html, remoteImages, text }} source={<Source capturedId={id} />} />
+      <MailViews
+        id={id}
+        html={html}
+        remoteImages={remoteImages}
+        text={text}
+        source={<Source capturedId={id} />}
+      />
     </div>
   )
 }

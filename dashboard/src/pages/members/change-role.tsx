@@ -47,7 +47,13 @@ export function ChangeRole({ member, onClose }: ChangeRoleProps) {
       <form id="change-role" onSubmit={send} className="grid grid-cols-[minmax(0,1fr)] gap-4">
         <RolePicker label={words.columns.role} value={role} onChange={setRole} />
         {role !== member.role && (
-          <MadeChoice {...{ query: made, isSelf, nextRole: role, isEnding, onChange: setIsEnding }} />
+          <MadeChoice
+            query={made}
+            isSelf={isSelf}
+            nextRole={role}
+            isEnding={isEnding}
+            onChange={setIsEnding}
+          />
         )}
         <ErrorNote error={change.error} />
       </form>

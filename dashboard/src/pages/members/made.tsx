@@ -1,4 +1,4 @@
-// What a member made and a change of their role ends: listed in the dialog, with the choice to keep it.
+// The keys, webhooks and invitations that end with a member's role: listed in the dialog, with the choice to keep them.
 import type { QueryClient, UseQueryResult } from '@tanstack/react-query'
 import { Checkbox } from '../../parts/field.tsx'
 import { Loaded } from '../../parts/loaded.tsx'

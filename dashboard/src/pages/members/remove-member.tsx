@@ -29,7 +29,7 @@ export function RemoveMember({ member, onClose }: { member: Member; onClose: () 
     >
       <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
         <p>{isSelf ? words.leaveWhat : words.removeWhat}</p>
-        <MadeChoice {...{ query: made, isSelf, nextRole: null, isEnding, onChange: setIsEnding }} />
+        <MadeChoice query={made} isSelf={isSelf} nextRole={null} isEnding={isEnding} onChange={setIsEnding} />
       </div>
     </Confirm>
   )

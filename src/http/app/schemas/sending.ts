@@ -1,4 +1,4 @@
-// What the pages show of sending beyond what the API gives: a submission's life and content.
+// A submission's life and content, which the pages show beyond what the API gives.
 import Type from 'typebox'
 import { Mailbox } from '../../schemas/mailbox.ts'
 import {
