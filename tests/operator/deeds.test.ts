@@ -1,17 +1,20 @@
 // What the operator does at the desk is what the commands do: organizations, queues, and what is written down of it.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import pg from 'pg'
 import { silentLog } from '../../src/base/log.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
 import type { Action } from '../../src/flow/audit.ts'
 import type { DeskDeps } from '../../src/operator/desk/deps.ts'
 import { createDesk } from '../../src/operator/desk/desk.ts'
 import { type DeskPage, openedDesk } from '../support/desk.ts'
-import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { untilLocked } from '../support/lock-waits.ts'
+import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
 import { type Scope, until } from '../support/until.ts'
 
 interface Stage {
+  place: Place
   node: TestNode
   desk: DeskPage
 }
@@ -25,8 +28,9 @@ interface Entry {
 }
 
 async function setStage(t: Scope, env: Record<string, string> = {}): Promise<Stage> {
-  const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture', ...env } })
-  return { node, desk: await openedDesk(node) }
+  const place = await makePlace(t)
+  const node = await startNode(place, { env: { POSTHORN_DELIVERY: 'capture', ...env } })
+  return { place, node, desk: await openedDesk(node) }
 }
 
 /** For tests that write nothing down, or read what was of an organization of their own. */
@@ -201,6 +205,33 @@ test('an organization is deleted once its name is typed, step by step, and nothi
     { action, subject, detail },
     { action: 'organization.deleted', subject: organizationId, detail: {} },
   )
+})
+
+test('a deletion that ends while it is looked at is not shown as done of an organization that is there', async (t) => {
+  const { place, node, desk } = await setStage(t)
+  const { db } = node.foundation
+  const { organizationId } = await node.createCaller()
+  const path = `/organizations/${organizationId}/deletion`
+  const keys = new pg.Client(place.connection)
+  await keys.connect()
+  place.after(() => keys.end())
+  await keys.query('begin')
+  await keys.query('select from api_key where organization_id = $1 for update', [organizationId])
+  await desk.ask(path, { method: 'POST', body: { confirm: 'Test' } })
+  await untilLocked(db, { saying: 'delete from api_key' })
+  const { looking } = await db.transaction(async (tx) => {
+    await tx.query('lock table message in access exclusive mode')
+    const looking = desk.get<{ isGone: boolean; work: { state: string } }>(path)
+    await untilLocked(db, { saying: 'join message' })
+    await keys.query('rollback')
+    await until('the deletion to end', async () => {
+      const [entry] = await db.query("select from audit_entry where action = 'organization.deleted'")
+      return entry
+    })
+    return { looking }
+  })
+  const { work, isGone } = await looking
+  assert.deepEqual([work.state, isGone], ['running', false])
 })
 
 test('a queue is shown with what waits, paused, flushed, cancelled when it is meant, and goes on', async (t) => {

@@ -133,19 +133,19 @@ const nothing = {
 
 /** Of one that is gone what is remembered of its deletion, where that was asked for here. */
 async function presentDeletion(deps: DeskDeps, given: string, deletions: Deletions): Promise<Deletion> {
-  const work = deletions.find(given.toLowerCase())
+  // Taken before the database is asked: work that is shown as done has its organization shown as gone.
+  const work = presentWork(deletions.find(given.toLowerCase()))
   const holdings = await previewDeletion(deps, given).catch((error) => {
     if (work && error instanceof ServiceError && error.code === 'not_found') return null
     throw error
   })
-  return {
-    holdings: holdings ?? nothing,
-    work: work && {
-      ...{ state: work.state, steps: work.steps, fault: work.fault },
-      ...{ startedAt: work.startedAt.toISOString(), endedAt: isoOrNull(work.endedAt) },
-    },
-    isGone: holdings === null,
-  }
+  return { holdings: holdings ?? nothing, work, isGone: holdings === null }
+}
+
+function presentWork(work: ReturnType<Deletions['find']>): Deletion['work'] {
+  if (!work) return null
+  const { state, steps, fault, startedAt, endedAt } = work
+  return { state, steps: [...steps], fault, startedAt: startedAt.toISOString(), endedAt: isoOrNull(endedAt) }
 }
 
 function present({ id, name, status }: OrganizationRow) {
