@@ -219,12 +219,13 @@ const noShares = { maxReportsOfNetwork: 1, maxReportsOfDomain: 1, maxKindsOfNetw
 test('strangers cannot have more stored than a day and a report may hold, and what is left out is counted', async (t) => {
   const stage = await setStage(t)
   const { db, clock } = stage.node.foundation
-  // No report is sent while the test looks at it.
+  // No report is sent, and none is too old, while the test looks at it.
+  const day = clock.now().toISOString().slice(0, 10)
   const later = new Date(clock.nowMs() + hourMs)
   const bounds = { ...noShares, maxReports: 3, maxKinds: 5, maxKindsOfReport: 2 }
   const kindsOf = (policyDomain: string, ...names: string[]) =>
     names.map((name) => ({
-      ...{ day: '2026-11-22', policyDomain, policy: { p: 'none' }, mail: { name }, amount: 2 },
+      ...{ day, policyDomain, policy: { p: 'none' }, mail: { name }, amount: 2 },
       ...{ registeredDomain: policyDomain, network: null, dueAt: later },
     }))
   await noteDmarc(db.writer, kindsOf('a.test', 'one', 'two', 'three', 'four'), bounds)
@@ -274,12 +275,13 @@ test('2,000 domains in mail of one network, or below one name, leave room for th
 test('kinds of mail in the reports of one network leave room for those of others', async (t) => {
   const stage = await setStage(t)
   const { db, clock } = stage.node.foundation
-  // No report is sent while the test looks at it.
+  // No report is sent, and none is too old, while the test looks at it.
+  const day = clock.now().toISOString().slice(0, 10)
   const later = new Date(clock.nowMs() + hourMs)
   const bounds = { ...noShares, maxReports: 9, maxReportsOfNetwork: 9, maxKinds: 9, maxKindsOfReport: 9 }
   const kindsOf = (policyDomain: string, network: string, names: string[]) =>
     names.map((name) => ({
-      ...{ day: '2026-11-22', policyDomain, policy: { p: 'none' }, mail: { name }, amount: 1 },
+      ...{ day, policyDomain, policy: { p: 'none' }, mail: { name }, amount: 1 },
       ...{ registeredDomain: policyDomain, network, dueAt: later },
     }))
   const store = (policyDomain: string, network: string, ...names: string[]) =>
