@@ -54,7 +54,7 @@ const claiming = `select c.submission_id as "submissionId", c.position, c.organi
 
 /** One look at a queue under a lease, and what it claimed; null where the lease has passed. */
 async function claimOnce(
-  db: Queryable,
+  db: Writer,
   { route, epoch, wanted, passedOver, rounds }: Claim,
   at: Date,
 ): Promise<{ progress: RoundStates; claimed: ClaimedDelivery[] } | null> {
@@ -85,7 +85,7 @@ export interface Claim extends QueueOwner {
  * the attempt's record. What a claim costs does not grow with the organizations that wait; it comes back empty only once
  * it has been through all of them.
  */
-export async function claimDeliveries(db: Queryable, claim: Claim, at: Date): Promise<ClaimedDelivery[]> {
+export async function claimDeliveries(db: Writer, claim: Claim, at: Date): Promise<ClaimedDelivery[]> {
   const { rounds } = claim
   for (let round = rounds.begin(at); ; ) {
     const found = await claimOnce(db, claim, at)
@@ -119,7 +119,7 @@ export async function readContents(db: Queryable, ids: SubmissionId[]): Promise<
  * When the route's next delivery falls due, or null when none waits. As a claim sees it: neither what has outlived its time
  * nor what is held counts.
  */
-export async function nextDue(db: Queryable, lease: QueueOwner, at: Date): Promise<Date | null> {
+export async function nextDue(db: Writer, lease: QueueOwner, at: Date): Promise<Date | null> {
   const { rounds } = lease
   for (rounds.beginAnew(at); ; ) {
     const found = await claimOnce(db, { ...lease, wanted: 0, passedOver: [] }, at)

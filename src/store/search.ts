@@ -1,6 +1,6 @@
 // The words of messages: what is not indexed yet, storing it, and the queries that find it.
 import type { MessageId, OrganizationId } from '../base/ids.ts'
-import type { Queryable, Tx } from '../postgres/db.ts'
+import type { Tx, Writer } from '../postgres/db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 
 /** A message that waits to be indexed, by its place in its organization's line. */
@@ -87,7 +87,7 @@ export async function dropWaiting(tx: Tx, waiting: WaitingMessage[]): Promise<vo
 }
 
 /** Moves what was stored into the index itself; until then each search looks through it. */
-export async function settleIndex(db: Queryable): Promise<void> {
+export async function settleIndex(db: Writer): Promise<void> {
   await db.query(`select gin_clean_pending_list('message_search_words')`)
 }
 

@@ -1,8 +1,8 @@
 // Who may write: what only reads does not compile where a write asks for more, and only flow/ and worker/ ask a pool for it.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { readProduct, root } from './source.ts'
 
@@ -63,19 +63,41 @@ test('fences: only flow/ opens transactions, and only flow/ and worker/ ask a po
 
 const writes = /\b(?:insert into|delete from|update \w+ (?:\w+ )?set|for (?:no key )?update\b)/
 
+/** The functions of the database that write, themselves or by another that they call. */
+function findWritingFunctions(): string[] {
+  const folder = join(root, 'src/store/functions')
+  const bodies = new Map(
+    readdirSync(folder).map((file) => [basename(file, '.sql'), readFileSync(join(folder, file), 'utf8')]),
+  )
+  const found = new Set(['gin_clean_pending_list'])
+  for (let before = -1; before !== found.size; ) {
+    before = found.size
+    for (const [name, body] of bodies) if (writes.test(body) || calls(body, found)) found.add(name)
+  }
+  return [...found]
+}
+
+function calls(text: string, functions: Iterable<string>): boolean {
+  return new RegExp(`\\b(?:${[...functions].join('|')})\\(`).test(text)
+}
+
 test('fences: a row file writes with a Tx or a Writer, never with something to read with', () => {
+  const writing = findWritingFunctions()
   const wrong = readProduct()
     .filter(({ path }) => path.startsWith('src/store/'))
-    .flatMap(({ path, text }) =>
-      text
-        .split(/^(?=(?:export )?(?:async )?function )/m)
-        // What asks for a connection of its own, to hold a lock with, says so.
-        .filter(
-          (part) =>
-            writes.test(part) && /\b\w+: (?:Queryable|Db)\b/.test(part) && !/\.dedicated\(/.test(part),
-        )
-        .map((part) => `${path} ${/function (\w+)/.exec(part)?.[1]}`),
-    )
+    .flatMap(({ path, text }) => {
+      const parts = text.split(/^(?=(?:export )?(?:(?:async )?function|const) )/m)
+      const isWriting = (part: string) => writes.test(part) || calls(part, writing)
+      const statements = parts.filter(isWriting).flatMap((part) => /^const (\w+)/.exec(part)?.[1] ?? [])
+      const sends = (part: string) => statements.some((name) => new RegExp(`\\b${name}\\b`).test(part))
+      return (
+        parts
+          .filter((part) => /^(?:export )?(?:async )?function/.test(part) && (isWriting(part) || sends(part)))
+          // What asks for a connection of its own, to hold a lock with, says so.
+          .filter((part) => /\b\w+: (?:Queryable|Db)\b/.test(part) && !/\.dedicated\(/.test(part))
+          .map((part) => `${path} ${/function (\w+)/.exec(part)?.[1]}`)
+      )
+    })
   assert.deepEqual(wrong, [])
 })
 

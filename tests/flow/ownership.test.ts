@@ -79,7 +79,7 @@ test('check 93: under an epoch that has passed nothing is claimed, recorded, ren
   assert.deepEqual(await acquire(db, second.id, ['@relay']), [])
   const claim = (epoch: number, wanted: number) =>
     claimDeliveries(
-      db,
+      db.writer,
       { route: '@relay', epoch, wanted, passedOver: [], rounds: new RoundRobin() },
       new Date(),
     )
@@ -120,7 +120,7 @@ test('check 93: what a killed owner left on a paused queue is given back, so tha
   place.after(() => second.leave())
   await acquire(db, first.id)
   const claim = { route: '@relay', epoch: 1, wanted: 5, passedOver: [], rounds: new RoundRobin() }
-  await claimDeliveries(db, claim, new Date())
+  await claimDeliveries(db.writer, claim, new Date())
   await db.query('update route set paused = true')
   await first.leave()
   const route = await takeOver(db, second.id)

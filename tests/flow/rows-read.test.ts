@@ -213,14 +213,14 @@ test('claims go round: of 100 organizations each is served once before one is se
   const claim = claimOf('round.test')
   const served: string[] = []
   for (let round = 0; round < 50; round++) {
-    const claimed = await claimDeliveries(db, claim, new Date())
+    const claimed = await claimDeliveries(db.writer, claim, new Date())
     served.push(...claimed.map(({ organizationId }) => organizationId))
   }
   assert.equal(served.length, 200)
   const counts = new Map<string, number>()
   for (const id of served) counts.set(id, (counts.get(id) ?? 0) + 1)
   assert.ok([...counts.values()].every((count) => count === 2))
-  assert.deepEqual(await claimDeliveries(db, claim, new Date()), [])
+  assert.deepEqual(await claimDeliveries(db.writer, claim, new Date()), [])
 })
 
 test('a claim finds what is due among 1,000 organizations that wait, and does not come back empty before', async () => {
@@ -232,20 +232,20 @@ test('a claim finds what is due among 1,000 organizations that wait, and does no
   const route = 'later.test'
   await addWaiting({ route, organizations: before, status: 'deferred', dueAt: laterAt })
   const claim = claimOf(route)
-  assert.deepEqual(await nextDue(db, claim, new Date()), laterAt)
-  assert.deepEqual(await claimDeliveries(db, claim, new Date()), [])
+  assert.deepEqual(await nextDue(db.writer, claim, new Date()), laterAt)
+  assert.deepEqual(await claimDeliveries(db.writer, claim, new Date()), [])
   await addWaiting({ route, organizations: [due!], status: 'deferred', dueAt })
   await addWaiting({ route, organizations: behind, status: 'deferred', dueAt: laterAt })
   // A round of those who only wait is not made at every claim, but once a second.
   const soon = new Date(Date.now() + 1_100)
-  assert.ok((await nextDue(db, claim, soon))! <= soon)
-  const claimed = await claimDeliveries(db, claim, soon)
+  assert.ok((await nextDue(db.writer, claim, soon))! <= soon)
+  const claimed = await claimDeliveries(db.writer, claim, soon)
   assert.deepEqual(
     claimed.map(({ organizationId }) => organizationId),
     [due],
   )
-  assert.deepEqual(await claimDeliveries(db, claim, new Date(soon.getTime() + 1)), [])
-  assert.deepEqual(await nextDue(db, claim, new Date(soon.getTime() + 2)), laterAt)
+  assert.deepEqual(await claimDeliveries(db.writer, claim, new Date(soon.getTime() + 1)), [])
+  assert.deepEqual(await nextDue(db.writer, claim, new Date(soon.getTime() + 2)), laterAt)
 })
 
 test('a step of the walk through all queues reads no more, however many queues one organization fills', async () => {

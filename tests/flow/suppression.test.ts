@@ -173,7 +173,7 @@ test('check 46: what is suppressed while a claim waits for its queue is not atte
     passedOver: [],
     rounds: new RoundRobin(),
   }
-  const claiming = claimDeliveries(db, claim, clock.now())
+  const claiming = claimDeliveries(db.writer, claim, clock.now())
   await untilLocked(db, { saying: 'claim_due' })
   await edit(api, 'POST', 'gone@far.test')
   await holder.query('commit')

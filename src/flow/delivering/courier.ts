@@ -80,7 +80,7 @@ export class Courier {
         return { fault: null, decided: false, tried: false }
       },
       giveBack: (jobs: DeliveryJob[]) => record(jobs.flatMap(untried)),
-      nextDue: () => nextDue(db, { ...lease, rounds }, clock.now()),
+      nextDue: () => nextDue(db.writer, { ...lease, rounds }, clock.now()),
       noteFault: (failures: number, notBefore: Date, fault: RouteFault) =>
         backOffRoute(db.writer, route, { failures, notBefore, ...fault }, clock.now()),
       clearFault: () => clearBackOff(db.writer, route),

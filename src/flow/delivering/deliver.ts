@@ -75,7 +75,7 @@ export async function claimJobs(
 ): Promise<DeliveryJob[]> {
   const { db, clock } = deps
   const lease = { route: claim.route, epoch: claim.epoch }
-  const found = await claimDeliveries(db, claim, clock.now())
+  const found = await claimDeliveries(db.writer, claim, clock.now())
   const [suppressed, wanted] = [true, false].map((is) =>
     found.filter(({ isSuppressed }) => isSuppressed === is),
   )

@@ -40,7 +40,7 @@ export async function makeSearchable(deps: Deps): Promise<boolean> {
   const isBehind = await takeNew(deps.db)
   const stored = await indexSome(deps, waitingMessages(deps.rotation), { waitMs: claimMs })
   const isUnfinished = await indexOlder(deps)
-  if (stored !== null || isUnfinished) await settleIndex(deps.db)
+  if (stored !== null || isUnfinished) await settleIndex(deps.db.writer)
   return stored !== null || isBehind || isUnfinished
 }
 

@@ -80,7 +80,7 @@ export class InboxSearches {
     } catch (error) {
       this.#warn(error, id)
     }
-    this.#settling = this.#settling.then(() => settleIndex(db)).catch((error) => this.#warn(error, id))
+    this.#settling = this.#settling.then(() => settleIndex(db.writer)).catch((error) => this.#warn(error, id))
   }
 
   /** The search answers with what is there, and the job goes on. */
