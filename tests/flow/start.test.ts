@@ -12,7 +12,8 @@ import { Db } from '../../src/postgres/db.ts'
 import { requireDurable } from '../../src/postgres/requirements.ts'
 import { ExternalServer } from '../support/external-server.ts'
 import { makePlace, startNode, urlOf } from '../support/node.ts'
-import { inherited, run } from '../support/service.ts'
+import { inherited, run, startPosthorn } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 function emptyFolder(t: TestContext): string {
@@ -259,6 +260,20 @@ test('the secret key that another process makes at the same moment is not overwr
   assert.equal(made.status, 0, made.stderr)
   assert.equal(readKey(), other)
   assert.equal((await plain()).status, 0)
+})
+
+test('hostile 32: the start and the doctor print what a dangerous setting exposes, and what to do', async (t) => {
+  const posthorn = await startPosthorn(t, {
+    env: { POSTHORN_MAIL_HOST: 'mx.example', POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' },
+  })
+  const exposed = 'POSTHORN_ALLOW_PRIVATE_NETWORKS is true: customers can have this machine call .*'
+  const mend = 'unset POSTHORN_ALLOW_PRIVATE_NETWORKS'
+  // The line that says that it is ready goes another way, and may be read first.
+  await until('the start to say so', () =>
+    new RegExp(`"level":"warn".*"${exposed}; ${mend}`).test(posthorn.log()),
+  )
+  const { stdout } = await run(program, ['doctor'], posthorn.env, posthorn.folder)
+  assert.match(stdout, new RegExp(`^! exposure +${exposed}\\. Mend: ${mend}`, 'm'))
 })
 
 const secret = 'hUnter2-4711-verySecret'
