@@ -123,6 +123,8 @@ test('hostile 1: 600 silent destinations of one organization hold up nobody, nei
 })
 
 const deadDomains = Array.from({ length: 50 }, (_, n) => `d${n}.dead.test`)
+/** For three sends that are cancelled, 50 each. */
+const cancelledDomains = Array.from({ length: 150 }, (_, n) => `c${n}.dead.test`)
 const deadNamesOf = (domain: string) => Array.from({ length: 100 }, (_, n) => `mx${n}.${domain}`)
 
 /** Domains with 100 mail servers each, whose addresses are never answered, and healthy ones at `address`. */
@@ -130,15 +132,34 @@ async function startDeadDns(t: TestContext, healthy: readonly string[], address:
   const dns = await DnsServer.start(
     Object.fromEntries([
       ...healthy.map((name) => [name, { A: [address] }] as const),
-      ...deadDomains.map((name) => {
+      ...[...deadDomains, ...cancelledDomains].map((name) => {
         const exchanges = deadNamesOf(name).map((host, n): [number, string] => [n, host])
         return [name, { MX: exchanges }] as const
       }),
     ]),
   )
-  for (const host of deadDomains.flatMap(deadNamesOf)) dns.fail(host, 'silent')
+  for (const host of [...deadDomains, ...cancelledDomains].flatMap(deadNamesOf)) dns.fail(host, 'silent')
   t.after(() => dns.close())
   return dns
+}
+
+/**
+ * Sends to 50 more dead domains and cancels it, three times. A look-up that has begun keeps its place for 30 s, so of these
+ * domains no more than 50 are looked up in that time; see decisions/0055-cancelled-look-ups.md.
+ */
+async function sendAndCancel(evil: Tenant, good: Tenant, dns: DnsServer): Promise<number> {
+  const startMs = performance.now()
+  const timesMs: number[] = []
+  for (const n of [0, 1, 2]) {
+    const recipients = cancelledDomains.slice(50 * n, 50 * n + 50).map((domain) => `someone@${domain}`)
+    const { submission } = await send(evil.api, evil.inbox, recipients)
+    timesMs.push(await timeOf(good, `someone@cancelled${n}.test`))
+    await evil.api.want(`/v1/submissions/${submission.id}/cancel`, { method: 'POST' })
+  }
+  const begun = new Set(dns.asked.map(({ name }) => name).filter((name) => cancelledDomains.includes(name)))
+  const most = 50 * (1 + (performance.now() - startMs) / 30_000)
+  assert.ok(begun.size <= most, `${begun.size} look-ups`)
+  return timesMs.toSorted((one, other) => one - other)[1]!
 }
 
 /** Milliseconds until the address is judged, and the verdict. */
@@ -150,9 +171,11 @@ async function judge({ api }: Tenant, email: string): Promise<{ verdict: string;
 }
 
 // A node of its own, for its DNS; the other one's is full of hosts that answer.
-test('hostile 1, 21: 50 domains with 100 dead mail servers each hold up neither mail nor validation of others', async (t) => {
+test('hostile 1, 21: 50 domains with 100 dead mail servers each hold up neither mail nor validation of others, cancelled or not', async (t) => {
   const sink = await startSink(t, { host: '127.0.0.6' })
-  const names = ['before', 'during', 'shared'].flatMap((name) => [0, 1, 2].map((n) => `${name}${n}.test`))
+  const names = ['before', 'during', 'shared', 'cancelled'].flatMap((name) =>
+    [0, 1, 2].map((n) => `${name}${n}.test`),
+  )
   const judged = ['quiet.test', 'busy.test']
   const dns = await startDeadDns(t, [...names, ...judged], sink.host)
   const node = await startNode(await makePlace(t), {
@@ -185,9 +208,11 @@ test('hostile 1, 21: 50 domains with 100 dead mail servers each hold up neither 
   const bulk = evil.api.call('/v1/validate/bulk', { method: 'POST', body: { emails } })
   const busy = await judge(good, 'info@busy.test')
   await bulk
-  t.diagnostic(JSON.stringify({ beforeMs, during, quiet, busy, queries: queries().length }))
+  const cancelled = await sendAndCancel(evil, good, dns)
+  t.diagnostic(JSON.stringify({ beforeMs, during, cancelled, quiet, busy, queries: queries().length }))
   assert.ok(during.far - beforeMs < 1_000, `another domain: ${during.far} ms`)
   assert.ok(during.shared - beforeMs < 1_000, `a domain where it has mail too: ${during.shared} ms`)
+  assert.ok(cancelled - beforeMs < 1_000, `while another sends and cancels: ${cancelled} ms`)
   assert.deepEqual([quiet.verdict, busy.verdict], ['risky', 'risky'])
   assert.ok(busy.tookMs - quiet.tookMs < 1_000, `validation: ${busy.tookMs} ms`)
 })
