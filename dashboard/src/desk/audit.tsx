@@ -9,10 +9,9 @@ import { Loaded } from '../parts/loaded.tsx'
 import { Page } from '../parts/page.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Time } from '../parts/time.tsx'
-import { desk } from '../texts/desk.ts'
+import { deskLog as words } from '../texts/desk-log.ts'
 import { useAudit } from './queries.ts'
 
-const { audit: words } = desk
 type Row = AuditList['entries'][number]
 
 const columns: readonly Column<Row>[] = [
