@@ -1,5 +1,5 @@
 // What a node with the jobs role does by itself: filing, reading of reports, scanning, ends, purges, checks and roll-ups.
-import type { OrganizationId } from '../base/ids.ts'
+import type { OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Signal } from '../base/signal.ts'
 import { partCount } from '../blobs/disk.ts'
@@ -127,7 +127,11 @@ function scannerOf({ clamd, isDevelopment }: Foundation['settings']): Attachment
 /** What is kept no longer goes, a little at a time. */
 function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
-  const purgeOld = () => purgeContents({ db, clock }, sentContentMs(settings), purgeBatch)
+  let after: SubmissionId | null = null
+  const purgeOld = async () => {
+    after = await purgeContents({ db, clock }, sentContentMs(settings), purgeBatch, after)
+    return after !== null
+  }
   const purgeStones = () => purgeTombstones({ db, clock }, purgeBatch)
   const endUnused = () => endSearches({ db, clock }, purgeBatch)
   const purgePeople = () => purgeStale({ db, clock }, purgeBatch)

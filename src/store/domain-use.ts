@@ -72,16 +72,27 @@ export async function findWaitingOfDomain(
   )
 }
 
-/** Deletes up to `limit` contents from before `before` of which nothing waits; returns how many. Ids begin with their time. */
-export async function deleteSettledContents(tx: Tx, before: Date, limit: number): Promise<number> {
-  const rows = await tx.query(
+/**
+ * Deletes up to `limit` contents from before `before` and after the submission `after` of which nothing waits. Returns the id
+ * of the last one if there may be more, so that the next batch does not read again what waits before it; null at the end. Ids
+ * begin with their time.
+ */
+export async function deleteSettledContents(
+  tx: Tx,
+  before: Date,
+  after: SubmissionId | null,
+  limit: number,
+): Promise<SubmissionId | null> {
+  const rows = await tx.query<{ id: SubmissionId }>(
     // A join could be planned to begin with all the submissions that there are.
     `delete from send_content where submission_id in (
-      select c.submission_id from send_content c where c.submission_id < $3::uuid and c.created_at < $1
+      select c.submission_id from send_content c
+      where c.submission_id < $3::uuid and c.submission_id > $4::uuid and c.created_at < $1
         and (select s.status <> 'pending' from submission s where s.id = c.submission_id)
       order by c.submission_id limit $2
-    ) returning submission_id`,
-    [before, limit, firstUuidAt(before.getTime())],
+    ) returning submission_id as id`,
+    [before, limit, firstUuidAt(before.getTime()), after ?? firstUuidAt(0)],
   )
-  return rows.length
+  if (rows.length < limit) return null
+  return rows.reduce((last, { id }) => (id > last ? id : last), rows[0]!.id)
 }

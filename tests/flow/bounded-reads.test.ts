@@ -1,7 +1,7 @@
 // What loops and look-ups read does not grow with the mail that does not concern them, whatever was known of the tables when the plan was made.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { OrganizationId } from '../../src/base/ids.ts'
+import type { OrganizationId, SubmissionId } from '../../src/base/ids.ts'
 import { Db, type Tx } from '../../src/postgres/db.ts'
 import { findAddressEvidence } from '../../src/store/address-evidence.ts'
 import { moveToRoutes } from '../../src/store/deliveries.ts'
@@ -19,7 +19,7 @@ const rowsRead = (work: (tx: Tx) => Promise<unknown>) => fetchedRows(db, work)
 
 const look = (tx: Tx) => findAddressEvidence(tx, organizationId, ['a7@far.test', 'none@far.test'])
 const move = (tx: Tx) => moveToRoutes(tx, null, 'inbox.test', at)
-const purge = (tx: Tx) => deleteSettledContents(tx, new Date(at.getTime() - 3_600_000), 500)
+const purge = (tx: Tx) => deleteSettledContents(tx, new Date(at.getTime() - 3_600_000), null, 500)
 
 /** Sends through a domain, half of them still waiting in the queues of a hundred domains. */
 async function fill(): Promise<void> {
@@ -69,4 +69,27 @@ test('of twenty thousand sends that do not concern them, moving, purging and val
     { isSuppressed: false, mailbox: false },
     { isSuppressed: false, mailbox: null },
   ])
+})
+
+test('a purge deletes the settled contents behind those that wait, reads what waits once, and ends', async () => {
+  // The ids of these sends begin with a later time.
+  const late = new Date('2600-01-01T00:00:00Z')
+  await db.query(
+    `update submission set status = 'delivered' where id in (select id from submission order by id desc limit 1100)`,
+  )
+  const reads: number[] = []
+  let from: SubmissionId | null = null
+  do {
+    const begin: SubmissionId | null = from
+    const batch = async (tx: Tx) => (from = await deleteSettledContents(tx, late, begin, 500))
+    reads.push(await rowsRead(batch))
+  } while (from !== null && reads.length < 10)
+  assert.equal(reads.length, 3)
+  assert.ok(reads[0]! > sends, `${reads[0]} rows to get past what waits`)
+  for (const read of reads.slice(1)) assert.ok(read < 5_000, `${read} rows`)
+  const [row] = await db.query<{ count: number; settled: number }>(
+    `select count(*)::integer as count, (count(*) filter (where s.status <> 'pending'))::integer as settled
+    from send_content c join submission s on s.id = c.submission_id`,
+  )
+  assert.deepEqual(row, { count: sends - 1_100, settled: 0 })
 })
