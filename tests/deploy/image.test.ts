@@ -80,5 +80,5 @@ test('what it sets are settings, and the listeners are exposed and asked for its
   const { dataDir, http, operator, smtp } = readSettings(Object.fromEntries(own))
   assert.deepEqual(textsOf(image, 'VOLUME'), [dataDir])
   assert.equal(textsOf(image, 'EXPOSE')[0], [http, operator, smtp].map(({ port }) => port).join(' '))
-  assert.ok(textsOf(image, 'HEALTHCHECK')[0]!.includes(`http://127.0.0.1:${operator.port}/readyz`))
+  assert.ok(textsOf(image, 'HEALTHCHECK')[0]!.includes(`http://127.0.0.1:${operator.port}/healthz`))
 })
