@@ -145,6 +145,7 @@ async function createKey(command: Posthorn['command']): Promise<string> {
     id,
     ...limits.map((name) => `${name}=${plenty}`),
     `receivedBytesPerDay=${plentyBytes}`,
+    `storedBytes=${plentyBytes}`,
   )
   const rate = ['--requests-per-minute', `${plenty}`]
   return (await command('key', 'create', '--org', id, '--name', 'bench', '--scopes', '*', ...rate)).secret

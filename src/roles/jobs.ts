@@ -16,6 +16,7 @@ import { type FilingDeps, fileSlow, fileSpooled } from '../flow/receiving/file.t
 import { dropOldMail, readReports } from '../flow/reports/read-report.ts'
 import { endSearches } from '../flow/upkeep/end-searches.ts'
 import { foldMetrics } from '../flow/upkeep/fold-metrics.ts'
+import { foldStoredBytes } from '../flow/upkeep/fold-stored.ts'
 import { purgeContents } from '../flow/upkeep/purge-contents.ts'
 import { purgeStale } from '../flow/upkeep/purge-stale.ts'
 import { purgeTombstones } from '../flow/upkeep/purge-tombstones.ts'
@@ -104,6 +105,7 @@ export function startJobs(
     new Loop({ name: 'make searchable', run: () => makeSearchableAtEase(indexing), intervalMs: 1_000, log }),
     dmarcReportLoop(foundation, { parsePool, signals }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
+    new Loop({ name: 'fold stored bytes', run: () => foldStoredBytes({ db }), intervalMs: 2_000, log }),
   ]
   const scans = scannerOf(settings)
   const scanner = scans && new Scanner({ db, clock, log, blobs, clamd: scans, claims: claimsOf('scan') })

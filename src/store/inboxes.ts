@@ -2,6 +2,7 @@
 import type { DomainId, InboxId, OrganizationId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
+import { storedBytes } from './usage.ts'
 
 export interface InboxRow {
   id: InboxId
@@ -94,7 +95,7 @@ export interface AddressedInbox {
   id: InboxId
   organizationId: OrganizationId
   address: string
-  /** What its organization may still receive today. */
+  /** What its organization may still receive now: today, and of bytes beside those that it keeps. */
   roomMessages: number
   roomBytes: number
 }
@@ -108,15 +109,16 @@ export async function findInboxesByAddress(
   return await db.query<AddressedInbox>(
     `select b.id, b.organization_id as "organizationId", a.address,
       (o.limits->>'receivedMessagesPerDay')::bigint - case when u.is_today then u.messages else 0 end as "roomMessages",
-      (o.limits->>'receivedBytesPerDay')::bigint - case when u.is_today then u.bytes else 0 end as "roomBytes"
+      least((o.limits->>'receivedBytesPerDay')::bigint - case when u.is_today then u.bytes else 0 end,
+        (o.limits->>'storedBytes')::bigint - u.stored) as "roomBytes"
     from unnest($1::text[]) as a(address)
     cross join lateral (select i.id, i.organization_id from inbox i
       left join domain d on d.id = i.domain_id and d.status = 'verified'
       where i.domain = split_part(a.address, '@', 2) and i.local_part = split_part(a.address, '@', 1)
         and i.status = 'active' order by d.id is null limit 1) b
     join organization o on o.id = b.organization_id
-    cross join lateral (select day = ($2::timestamptz at time zone 'UTC')::date as is_today, messages, bytes
-      from received_usage where organization_id = o.id limit 1) u`,
+    cross join lateral (select day = ($2::timestamptz at time zone 'UTC')::date as is_today, messages, bytes,
+        ${storedBytes} as stored from received_usage u where organization_id = o.id limit 1) u`,
     [addresses, at],
   )
 }

@@ -14,6 +14,7 @@ import type { Queryable, Tx } from '../postgres/db.ts'
 import { LongText, readLongText } from './long-text.ts'
 import { isCut, isLong, maxCutLength } from './message-weight.ts'
 import type { SubmissionStatus } from './status.ts'
+import { countGone } from './usage.ts'
 import type { Claim } from './work.ts'
 
 export interface MailboxValue {
@@ -255,8 +256,11 @@ export async function deleteMessageRows(
 ): Promise<void> {
   const threads = [...new Set(messages.map(({ threadId }) => threadId))]
   await tx.query(
-    `with gone as (delete from message where id = any($1) returning id, organization_id, inbox_id, seq)
-    insert into message_tombstone (message_id, organization_id, inbox_id, seq, deleted_at) select g.*, $2 from gone g`,
+    `with gone as (
+      delete from message where id = any($1) returning id, organization_id, inbox_id, seq, direction, raw_id
+    ), ${countGone}
+    insert into message_tombstone (message_id, organization_id, inbox_id, seq, deleted_at)
+    select g.id, g.organization_id, g.inbox_id, g.seq, $2 from gone g`,
     [messages.map(({ id }) => id), at],
   )
   await tx.query(

@@ -3,6 +3,7 @@ import type { OrganizationId } from '../base/ids.ts'
 import type { Queryable } from '../postgres/db.ts'
 import type { OrganizationRow } from './organizations.ts'
 import { countRows } from './rows.ts'
+import { storedBytes } from './usage.ts'
 
 export interface OverviewFilter {
   /** A part of the name, or an id; null: whatever it is called. */
@@ -90,30 +91,26 @@ export async function listMemberOverviews(db: Queryable, id: OrganizationId): Pr
   )
 }
 
+type HoldingsUse = Record<
+  | 'inboxes'
+  | 'domains'
+  | 'webhookEndpoints'
+  | 'receivedMessagesPerDay'
+  | 'receivedBytesPerDay'
+  | 'storedBytes',
+  number
+>
+
 /** What counts against the limits that `readUsage` does not tell, by their names. */
-export async function readHoldingsUse(
-  db: Queryable,
-  id: OrganizationId,
-  at: Date,
-): Promise<
-  Record<
-    'inboxes' | 'domains' | 'webhookEndpoints' | 'receivedMessagesPerDay' | 'receivedBytesPerDay',
-    number
-  >
-> {
-  const [row] = await db.query<
-    Record<
-      'inboxes' | 'domains' | 'webhookEndpoints' | 'receivedMessagesPerDay' | 'receivedBytesPerDay',
-      number
-    >
-  >(
+export async function readHoldingsUse(db: Queryable, id: OrganizationId, at: Date): Promise<HoldingsUse> {
+  const [row] = await db.query<HoldingsUse>(
     `select (select count(*) from inbox where organization_id = $1 and status = 'active') as inboxes,
       (select count(*) from domain where organization_id = $1) as domains,
       (select count(*) from webhook where organization_id = $1 and status <> 'deleted') as "webhookEndpoints",
-      coalesce((select case when day = ($2 at time zone 'UTC')::date then messages end
-        from received_usage where organization_id = $1), 0) as "receivedMessagesPerDay",
-      coalesce((select case when day = ($2 at time zone 'UTC')::date then bytes end
-        from received_usage where organization_id = $1), 0) as "receivedBytesPerDay"`,
+      case when u.is_today then u.messages else 0 end as "receivedMessagesPerDay",
+      case when u.is_today then u.bytes else 0 end as "receivedBytesPerDay", u.stored as "storedBytes"
+    from (select day = ($2 at time zone 'UTC')::date as is_today, messages, bytes, ${storedBytes} as stored
+      from received_usage u where organization_id = $1) u`,
     [id, at],
   )
   return row!

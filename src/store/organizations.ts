@@ -18,6 +18,8 @@ export interface Limits {
   managedStarter: number
   receivedMessagesPerDay: number
   receivedBytesPerDay: number
+  /** Bytes of received mail that it keeps. */
+  storedBytes: number
 }
 
 /** The operator's changes to what an organization may use. */

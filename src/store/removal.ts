@@ -9,6 +9,7 @@ import {
 } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import { countRows } from './rows.ts'
+import { countGone } from './usage.ts'
 
 /** Settled submissions that were accepted before `before`, the oldest first: their ids begin with their time. */
 export async function findSettledBefore(tx: Tx, before: Date, limit: number): Promise<SubmissionId[]> {
@@ -165,6 +166,7 @@ export const ownTables = [
   'search_waiting',
   'metric_delta',
   'metric',
+  'stored_delta',
   'domain',
 ] as const
 
@@ -202,8 +204,11 @@ export async function purgeMessages(
   )
   if (!inbox) return null
   const rows = await tx.query<{ rawId: string | null; submissionId: SubmissionId | null }>(
-    `delete from message where id in (select id from message where inbox_id = $1 limit $2)
-    returning raw_id as "rawId", submission_id as "submissionId"`,
+    `with gone as (
+      delete from message where id in (select id from message where inbox_id = $1 limit $2)
+      returning organization_id, direction, raw_id, submission_id
+    ), ${countGone}
+    select raw_id as "rawId", submission_id as "submissionId" from gone`,
     [inbox.id, limit],
   )
   if (rows.length < limit) {

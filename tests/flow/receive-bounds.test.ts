@@ -87,6 +87,24 @@ test('hostile 12: bytes a day are counted for each inbox, and a size that is ann
   assert.doesNotMatch(JSON.stringify(await caller.api.want('/v1/me')), /received/)
 })
 
+test('hostile 12: bytes of received mail that is kept are bounded, and what is deleted makes room at once', async (t) => {
+  const node = await setStage(t)
+  const caller = await node.createCaller({ limits: { storedBytes: 10_000 } })
+  const inbox = await caller.api.createInbox('kept')
+  const filed = async () => await caller.api.exported(inbox.id)
+  assert.deepEqual(await mail(node, [inbox.address], 6_000), taken)
+  assert.deepEqual(await mail(node, [inbox.address], 6_000), ['250 2.1.5', tooMuch])
+  await until('it to be filed', async () => (await filed()).length === 1)
+  // Another day changes nothing.
+  node.foundation.clock.advance(86_400_000)
+  assert.deepEqual(await mail(node, [inbox.address], 6_000, true), [tooMuch])
+  assert.equal((await node.foundation.db.query('select from raw')).length, 1)
+  const [first] = await filed()
+  await caller.api.want(`/v1/messages/${first!.id}`, { method: 'DELETE', status: 204 })
+  assert.deepEqual(await mail(node, [inbox.address], 6_000), taken)
+  assert.deepEqual(await mail(node, [inbox.address], 6_000), ['250 2.1.5', tooMuch])
+})
+
 test('hostile 12: one organization that has had its share keeps nothing from another, and no 250 is false', async (t) => {
   const node = await setStage(t)
   const [full, other] = [await node.createCaller(receiving(1)), await node.createCaller()]

@@ -50,6 +50,25 @@ export async function findLeftovers(db: Queryable): Promise<string[]> {
   return [...found, ...unused.map(({ id }) => `raw ${id}`), ...empty.map(({ id }) => `thread ${id}`)]
 }
 
+/** Organizations whose counter of received mail that they keep is not what a recount finds at the same moment. */
+export async function findMiscounts(
+  db: Queryable,
+): Promise<{ organizationId: string; counted: number; kept: number }[]> {
+  return await db.query(
+    `with kept as (
+      select organization_id, size_bytes as bytes from spool
+      union all
+      select m.organization_id, r.size_bytes from message m join raw r on r.id = m.raw_id where m.direction = 'inbound'
+    ), compared as (
+      select u.organization_id as "organizationId",
+        (u.stored_bytes - coalesce((select sum(d.bytes) from stored_delta d
+          where d.organization_id = u.organization_id), 0))::bigint as counted,
+        coalesce((select sum(k.bytes) from kept k where k.organization_id = u.organization_id), 0)::bigint as kept
+      from received_usage u
+    ) select * from compared where counted <> kept`,
+  )
+}
+
 /** The tables with a row in which one of the words stands, as text or as bytes, without regard to case. */
 export async function findWords(db: Queryable, words: string[]): Promise<string[]> {
   const tables = await db.query<{ name: string }>(

@@ -55,7 +55,7 @@ interface NodeOptions {
 const unlimited: Limits = {
   ...defaultLimits,
   ...{ messagesPerMinute: 10_000_000, messagesPerDay: 10_000_000, recipientsPerDay: 10_000_000 },
-  ...{ receivedMessagesPerDay: 10_000_000, receivedBytesPerDay: 2 ** 50 },
+  ...{ receivedMessagesPerDay: 10_000_000, receivedBytesPerDay: 2 ** 50, storedBytes: 2 ** 50 },
   ...{ recipientsPerMessage: 1000, inboxes: 10_000, managedStarter: 10_000, requestsPerMinute: 10_000_000 },
 }
 

@@ -34,11 +34,15 @@ export const defaultLimits: Limits = {
   managedStarter: 5,
   receivedMessagesPerDay: 20_000,
   receivedBytesPerDay: 2 * 2 ** 30,
+  storedBytes: 20 * 2 ** 30,
 }
 
-/** Whether the limit may have this value: the database counts bytes of a day in 64 bits, all else in 32. */
+/** Limits that the database counts in 64 bits; all others in 32. */
+const largeLimits = ['receivedBytesPerDay', 'storedBytes']
+
+/** Whether the limit may have this value. */
 export function isLimit(name: string, value: unknown): boolean {
-  const max = name === 'receivedBytesPerDay' ? Number.MAX_SAFE_INTEGER : 2 ** 31 - 1
+  const max = largeLimits.includes(name) ? Number.MAX_SAFE_INTEGER : 2 ** 31 - 1
   return (
     Object.hasOwn(defaultLimits, name) &&
     Number.isSafeInteger(value) &&

@@ -1,7 +1,8 @@
 -- A batch comes as columns, one element a mail, in the order of the ids; `inboxes` are those of the mails, each once. The
 -- `…_lines` hold a list each, a line an entry: `candidate_lines` the nearest ancestor first, `participant_lines` each
 -- address once. The spool row's deletion and the message's insertion are one; returns the ids that became messages. What is not
--- the claim's any more, which `owner` holds `until` then, stays; a mail whose inbox has been deleted meanwhile is dropped with it.
+-- the claim's any more, which `owner` holds `until` then, stays; a mail whose inbox has been deleted meanwhile is dropped with
+-- it, and is no longer counted as kept.
 create or replace function file_messages(
   at timestamptz, inboxes text[], ids text[], in_inboxes text[], orgs uuid[], raw_ids uuid[], threads text[],
   internet_ids text[], parents text[], ref_lines text[], candidate_lines text[], senders jsonb[], visible_recipients jsonb[],
@@ -18,12 +19,16 @@ begin
   perform 1 from inbox b where b.id = any(inboxes) order by b.id for no key update;
   with taken as (
     delete from spool s where s.id = any(ids) and s.claimed_by = owner and s.claimed_until = until
-    returning s.id, s.inbox_id, array_position(ids, s.id) as ordinal
+    returning s.id, s.organization_id, s.inbox_id, s.size_bytes, array_position(ids, s.id) as ordinal
+  ), found as (
+    -- There is a message where a receive with an unknown end ran again, after what it had stored was filed.
+    select t.*, b.id is not null and m.id is null as is_living from taken t
+    left join inbox b on b.id = t.inbox_id and b.status = 'active' left join message m on m.id = t.id
+  ), dropped as (
+    insert into stored_delta (organization_id, bytes)
+    select f.organization_id, sum(f.size_bytes) from found f where not f.is_living group by 1
   )
-  select array_agg(t.ordinal order by t.ordinal) into living from taken t
-    join inbox b on b.id = t.inbox_id and b.status = 'active'
-    -- A receive with an unknown end ran again, after what it had stored was filed.
-    where not exists (select from message m where m.id = t.id);
+  select array_agg(f.ordinal order by f.ordinal) into living from found f where f.is_living;
   if living is null then return; end if;
 
   with counted as (

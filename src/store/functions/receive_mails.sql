@@ -65,7 +65,8 @@ begin
   ), counted as (
     update received_usage u set day = today,
       messages = case when u.day = today then u.messages else 0 end + n.messages,
-      bytes = case when u.day = today then u.bytes else 0 end + n.bytes
+      bytes = case when u.day = today then u.bytes else 0 end + n.bytes,
+      stored_bytes = u.stored_bytes + n.bytes
     from (select organization_id, count(*) as messages, sum(size_bytes) as bytes from spooled group by 1) n
     where u.organization_id = n.organization_id
   )

@@ -129,7 +129,9 @@ test('the HTML of a message comes without what runs; what is used of the limits 
   assert.equal(body.html.trim(), '<p>hello<img data-remote-src="https://far.test/p.png" /></p>')
   assert.equal(body.remoteImages, 1)
   const usage = await owner.ask('GET', '/app/v1/usage')
-  assert.deepEqual([usage.body.used.inboxes, usage.body.used.receivedMessagesPerDay], [1, 1])
+  const { inboxes, receivedMessagesPerDay, receivedBytesPerDay, storedBytes } = usage.body.used
+  assert.deepEqual([inboxes, receivedMessagesPerDay], [1, 1])
+  assert.ok(storedBytes > header.length && storedBytes === receivedBytesPerDay)
 })
 
 async function member(

@@ -82,7 +82,8 @@ export function nullableMailbox() {
 
 const names = [
   ...(['messagesPerMinute', 'messagesPerDay', 'recipientsPerDay', 'receivedMessagesPerDay'] as const),
-  ...(['receivedBytesPerDay', 'inboxes', 'domains', 'webhookEndpoints', 'managedStarter'] as const),
+  ...(['receivedBytesPerDay', 'storedBytes', 'inboxes', 'domains', 'webhookEndpoints'] as const),
+  ...(['managedStarter'] as const),
 ]
 const counts = Type.Object(
   Object.fromEntries(names.map((name) => [name, Count])) as Record<(typeof names)[number], typeof Count>,
