@@ -137,6 +137,7 @@ export const desk = {
       managedStarter: 'Inboxes on the managed domain, for life',
       receivedMessagesPerDay: 'Messages received a day',
       receivedBytesPerDay: 'Bytes received a day',
+      storedBytes: 'Bytes of received mail kept',
     } as Record<string, string>,
 
     members: 'Members',

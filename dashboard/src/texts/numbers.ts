@@ -85,6 +85,7 @@ export const numbers = {
     recipientsPerDay: 'Recipients today (UTC)',
     receivedMessagesPerDay: 'Received today (UTC)',
     receivedBytesPerDay: 'Received bytes today (UTC)',
+    storedBytes: 'Received mail kept',
     inboxes: 'Inboxes',
     domains: 'Domains',
     webhookEndpoints: 'Webhook endpoints',

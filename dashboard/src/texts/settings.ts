@@ -75,6 +75,7 @@ export const settings = {
       recipientsPerDay: 'Recipients today',
       receivedMessagesPerDay: 'Messages received today',
       receivedBytesPerDay: 'Bytes received today',
+      storedBytes: 'Received mail kept',
       inboxes: 'Inboxes',
       domains: 'Domains',
       webhookEndpoints: 'Webhooks',

@@ -10,7 +10,8 @@ import { usageQuery } from './queries.ts'
 
 const names = [
   ...(['messagesPerMinute', 'messagesPerDay', 'recipientsPerDay', 'receivedMessagesPerDay'] as const),
-  ...(['receivedBytesPerDay', 'inboxes', 'domains', 'webhookEndpoints', 'managedStarter'] as const),
+  ...(['receivedBytesPerDay', 'storedBytes', 'inboxes', 'domains', 'webhookEndpoints'] as const),
+  ...(['managedStarter'] as const),
 ]
 
 export function Limits() {
@@ -26,7 +27,7 @@ export function Limits() {
                 label={numbers.limit[name]}
                 value={used[name]}
                 max={limits[name]}
-                format={name === 'receivedBytesPerDay' ? writtenBytes : count}
+                format={name.includes('Bytes') ? writtenBytes : count}
                 limit
               />
             ))}

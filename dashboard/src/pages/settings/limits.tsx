@@ -14,7 +14,7 @@ type Name = keyof typeof texts.names
 const groups: [title: string, names: Name[]][] = [
   [texts.sending, ['messagesPerMinute', 'messagesPerDay', 'recipientsPerDay']],
   [texts.receiving, ['receivedMessagesPerDay', 'receivedBytesPerDay']],
-  [texts.holding, ['inboxes', 'managedStarter', 'domains', 'webhookEndpoints']],
+  [texts.holding, ['storedBytes', 'inboxes', 'managedStarter', 'domains', 'webhookEndpoints']],
 ]
 
 export function Limits() {
@@ -43,7 +43,7 @@ function Groups({ usage: { limits, used } }: { usage: Usage }) {
                 label={texts.names[name]}
                 value={used[name]}
                 max={limits[name]}
-                {...(name === 'receivedBytesPerDay' ? { format: writtenBytes } : {})}
+                {...(name.includes('Bytes') ? { format: writtenBytes } : {})}
                 limit
               />
             ))}
