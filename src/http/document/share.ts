@@ -2,8 +2,10 @@
 import {
   AttachmentIdText,
   Email,
+  failureCode,
   InboxIdText,
   MessageIdText,
+  MetadataGiven,
   NextCursor,
   nullable,
   ThreadIdText,
@@ -11,6 +13,7 @@ import {
   Uuid,
   WebhookIdText,
 } from '../schemas/scalars.ts'
+import { EventTypeName } from '../schemas/webhook.ts'
 import { type OpenApiDocument, operationsOf } from './document.ts'
 
 /** Schemas by the names that they get where they stand as they are. */
@@ -18,6 +21,7 @@ const named: Readonly<Record<string, object>> = {
   ...{ Timestamp: Time, TimestampOrNull: nullable(Time), NextCursor, Uuid, EmailAddress: Email },
   ...{ InboxId: InboxIdText, ThreadId: ThreadIdText, MessageId: MessageIdText },
   ...{ AttachmentId: AttachmentIdText, WebhookId: WebhookIdText },
+  ...{ FailureCode: failureCode, Metadata: MetadataGiven, EventType: EventTypeName },
 }
 const names = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]))
 

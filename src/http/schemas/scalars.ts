@@ -86,10 +86,10 @@ const failureCodes = [
   ...['hard_bounce', 'soft_bounce_expired', 'policy_rejected', 'suppressed', 'domain_not_found', 'null_mx'],
   ...['tls_required', 'inbox_deleted', 'cancelled', 'internal_error'],
 ]
-export const failureCode = oneOfOrNull(
-  failureCodes,
-  'Why it was not delivered to everyone; null: no such reason.',
-)
+export const failureCode = Type.Unsafe<string | null>({
+  ...oneOfOrNull(failureCodes, 'Why it was not delivered to everyone; null: no such reason.'),
+  examples: ['hard_bounce'],
+})
 
 const metadataValue = { type: ['string', 'number', 'boolean', 'null'] }
 export type Metadata = Record<string, string | number | boolean | null>
@@ -115,6 +115,7 @@ export const MetadataGiven = Type.Unsafe<Metadata>({
   },
   description:
     'At most 50 values of your own: strings of up to 500 characters, numbers between ±(2^53 − 1) with up to 17 digits, booleans or null.',
+  examples: [{ order: '4711' }],
 })
 
 /** The body or query of an operation that takes none. */

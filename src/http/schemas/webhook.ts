@@ -3,6 +3,14 @@ import Type from 'typebox'
 import { eventTypes } from '../../store/outbox.ts'
 import { component, NextCursor, nullable, oneOf, patterned, Time, Uuid, WebhookIdText } from './scalars.ts'
 
+/** A type of what webhooks and the stream tell. */
+export const EventTypeName = {
+  type: 'string',
+  enum: [...eventTypes],
+  description: 'What has happened.',
+  examples: ['message.received'],
+}
+
 const statuses = ['active', 'disabled'] as const
 
 export const WebhookParams = Type.Object({
@@ -28,7 +36,7 @@ const visible = {
   url: Type.String({ format: 'uri', description: 'What is called.' }),
   eventTypes: Type.Unsafe<string[] | null>({
     type: ['array', 'null'],
-    items: { type: 'string', enum: [...eventTypes] },
+    items: EventTypeName,
     description: 'What it is told of; null: everything, types to come included.',
   }),
   description: nullable(Type.String({ description: 'For you alone.' })),
@@ -76,7 +84,7 @@ const given = {
   }),
   eventTypes: Type.Unsafe<string[] | null>({
     type: ['array', 'null'],
-    items: { type: 'string', enum: [...eventTypes] },
+    items: EventTypeName,
     minItems: 1,
     maxItems: eventTypes.length,
     uniqueItems: true,
