@@ -42,6 +42,7 @@ export const actions = [
   'domain.deleted',
   'domain.keys_rotated',
   'inbox.created',
+  'inbox.renamed',
   'inbox.deleted',
   'message.deleted',
   'submission.cancelled',

@@ -42,6 +42,13 @@ export async function insertInbox(
   await tx.query(named.insertInto('inbox'), named.values)
 }
 
+/** The living ones of these inboxes. */
+export async function findActiveInboxes(db: Queryable, ids: string[]): Promise<InboxRow[]> {
+  return await db.query<InboxRow>(`select ${columns} from inbox where id = any($1) and status = 'active'`, [
+    ids,
+  ])
+}
+
 /** The organization's inbox, deleted ones included. */
 export async function findInbox(
   db: Queryable,
@@ -197,6 +204,10 @@ export async function findGrown(
     where b.message_seq is null or b.message_seq > w.seq`,
     [[...seen.keys()], [...seen.values()]],
   )
+}
+
+export async function updateDisplayName(tx: Tx, id: InboxId, displayName: string, at: Date): Promise<void> {
+  await tx.query('update inbox set display_name = $2, updated_at = $3 where id = $1', [id, displayName, at])
 }
 
 /** Leaves a tombstone: on a managed domain the address stays taken. What people wrote about it goes. */

@@ -214,6 +214,15 @@ async function find({ keys, receive }: Stage, inbox: Inbox): Promise<void> {
   await keys.has('link', /Broccoli/)
 }
 
+async function renameInbox({ keys, api }: Stage, inbox: Inbox): Promise<void> {
+  await keys.take('What to do with this inbox', 'Rename the inbox', 'Shift+Tab')
+  await keys.fill('Name', 'Countess Ada')
+  await keys.press('Enter')
+  await keys.sees('The inbox has a new name')
+  const { displayName } = await api.want<{ displayName: string }>(`/v1/inboxes/${inbox.id}`)
+  assert.equal(displayName, 'Countess Ada')
+}
+
 async function deleteInbox({ keys, api }: Stage, inbox: Inbox): Promise<void> {
   await keys.take('What to do with this inbox', 'Delete the inbox', 'Shift+Tab')
   await keys.stands('textbox', 'Type ada to confirm')
@@ -265,6 +274,7 @@ test('mail is read, written, found and deleted by keys alone', { skip }, async (
   await answer(stage, inbox)
   await remove(stage, inbox)
   await find(stage, inbox)
+  await renameInbox(stage, inbox)
   await deleteInbox(stage, inbox)
   await lookAtCaptured(stage)
   await goAround(stage)

@@ -22,6 +22,7 @@ export const keyboardDeeds: Record<KeyboardFile, readonly string[]> = {
   mail: [
     'DELETE /app/v1/inboxes/{}',
     'DELETE /app/v1/messages/{}',
+    'PATCH /app/v1/inboxes/{}',
     'POST /app/v1/inboxes',
     'POST /app/v1/inboxes/{}/messages',
     'POST /app/v1/threads/{}/replies',

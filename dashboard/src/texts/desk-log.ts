@@ -46,6 +46,7 @@ export const deskLog = {
     'domain.deleted': 'Domain deleted',
     'domain.keys_rotated': 'DKIM keys rotated',
     'inbox.created': 'Inbox created',
+    'inbox.renamed': 'Inbox renamed',
     'inbox.deleted': 'Inbox deleted',
     'message.deleted': 'Message deleted',
     'submission.cancelled': 'Submission cancelled',

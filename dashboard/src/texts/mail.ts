@@ -25,6 +25,9 @@ export const mail = {
   copyAddress: 'Copy the address',
   copyInboxId: 'Copy the id',
   copied: (what: string) => `Copied: ${what}`,
+  renameInbox: 'Rename the inbox',
+  renameInboxHint: 'What recipients read beside the address. Mail that has been sent keeps the name it had.',
+  inboxRenamed: 'The inbox has a new name',
   deleteInbox: 'Delete the inbox',
   deleteInboxWhat: (address: string) =>
     `${address}, all mail in it and its address are gone for good. Mail that waits to be sent from it is cancelled.`,

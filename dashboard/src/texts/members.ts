@@ -124,6 +124,7 @@ export const deeds: Record<string, string> = {
   'domain.deleted': 'deleted the domain',
   'domain.keys_rotated': 'rotated the DKIM keys of',
   'inbox.created': 'created the inbox',
+  'inbox.renamed': 'renamed the inbox',
   'inbox.deleted': 'deleted the inbox',
   'message.deleted': 'deleted the message',
   'submission.cancelled': 'cancelled the submission',

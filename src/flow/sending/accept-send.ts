@@ -5,13 +5,14 @@ import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
 import { type RefusalCode, ServiceError } from '../../base/errors.ts'
 import { type InboxId, newId, queueIdOf, type SubmissionId } from '../../base/ids.ts'
+import { KnownFor } from '../../base/known-for.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
-import { findInbox } from '../../store/inboxes.ts'
+import { findActiveInboxes, type InboxRow } from '../../store/inboxes.ts'
 import { findMessage, findThread, type MessageRow } from '../../store/messages.ts'
 import { insertRaws, maxInlineBytes, type RawRow } from '../../store/raws.ts'
 import { addRoutes } from '../../store/routes.ts'
@@ -26,6 +27,7 @@ import {
 import { findSubmissions, type SendOperation, type SubmissionRow } from '../../store/submissions.ts'
 import type { SendingCaller } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'
+import { knownForMs } from '../known-everywhere.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { type RoutePolicy, routeOf } from '../route-policy.ts'
 import { commitAtHand, type SendsAtHand } from './at-hand.ts'
@@ -103,10 +105,18 @@ export class Acceptance {
   readonly #results: Batch<SubmissionId, SubmissionRow | undefined>
   readonly #running = new Map<string, Promise<AcceptedSend>>()
   readonly #knownRoutes = new BoundedMap<string, true>(maxKnown)
-  readonly #senders = new BoundedMap<string, Sender>(maxKnown)
+  readonly #inboxes: KnownFor<string, InboxRow>
 
   constructor(deps: AcceptanceDeps) {
     this.#deps = deps
+    this.#inboxes = new KnownFor({
+      name: 'senders',
+      clock: deps.clock,
+      ms: knownForMs,
+      missingMs: 0,
+      max: maxKnown,
+      load: async (ids) => new Map((await findActiveInboxes(deps.db, ids)).map((row) => [row.id, row])),
+    })
     this.#batch = new Batch({
       name: 'accept',
       flush: (sends) => this.#flush(sends),
@@ -271,7 +281,7 @@ export class Acceptance {
     try {
       await requireSendable({ domains, isLocal: routePolicy.isLocal }, caller, draft, body)
     } catch (refusal) {
-      if (draft.sender.id) await this.#findSender(caller, draft.sender.id)
+      if (draft.sender.id) await this.#sender(caller, draft.sender.id, this.#deps.clock.monotonicMs())
       throw refusal
     }
   }
@@ -360,26 +370,13 @@ export class Acceptance {
     return { message, submission, replayed: true }
   }
 
-  /** An inbox's address and name never change, so they are remembered; whether it lives, the database decides each time. */
-  async #sender(caller: SendingCaller, inboxId: string): Promise<Sender> {
-    const name = `${caller.organizationId} ${inboxId}`
-    const known = this.#senders.get(name)
-    if (known) return known
-    const sender = await this.#findSender(caller, inboxId)
-    this.#senders.set(name, sender)
-    return sender
-  }
-
-  async #findSender(caller: SendingCaller, inboxId: string): Promise<Sender> {
-    const inbox = await findInbox(this.#deps.db, caller.organizationId, inboxId)
-    if (inbox?.status !== 'active') throw new ServiceError('not_found', 'There is no such inbox.')
-    const email = `${inbox.localPart}@${inbox.domain}`
-    return {
-      id: inbox.id,
-      mailbox: { email, name: inbox.displayName },
-      domain: inbox.domain,
-      domainId: inbox.domainId,
-    }
+  /** Its name is known for a while, else since `sinceMs`; whether it lives, the database decides each time. */
+  async #sender(caller: SendingCaller, inboxId: string, sinceMs?: number): Promise<Sender> {
+    const inbox = await this.#inboxes.find(inboxId, sinceMs)
+    if (inbox?.organizationId !== caller.organizationId)
+      throw new ServiceError('not_found', 'There is no such inbox.')
+    const { id, localPart, domain, domainId, displayName } = inbox
+    return { id, mailbox: { email: `${localPart}@${domain}`, name: displayName }, domain, domainId }
   }
 }
 

@@ -10,6 +10,7 @@ import { servePages } from './pages.ts'
 import { accessRoutes } from './routes/access.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { capturedRoutes } from './routes/captured.ts'
+import { appInboxRoutes } from './routes/inboxes.ts'
 import { invitationRoutes } from './routes/invitations.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { lifeRoutes } from './routes/life.ts'
@@ -57,6 +58,7 @@ export function serveApp(
         const htmlLimit = new FairLimit(1)
         mailRoutes(scope, { ...deps, htmlLimit })
         lifeRoutes(scope, { ...deps, htmlLimit })
+        appInboxRoutes(scope, deps)
         appSuppressionRoutes(scope, deps)
         if (deps.showsCaptured) capturedRoutes(scope, deps)
       })

@@ -50,6 +50,11 @@ const onlyMails = { none: 'it mails a link; what the link does is recorded' }
 
 const steps: Step[] = [
   ['POST /inboxes', ['inbox.created'], async () => (made['inbox'] = (await post('/inboxes', {}, 201)).id)],
+  [
+    'PATCH /inboxes/{inboxId}',
+    ['inbox.renamed'],
+    () => change('PATCH', `/inboxes/${made['inbox']}`, { displayName: 'Calm Otter' }),
+  ],
   ['DELETE /inboxes/{inboxId}', ['inbox.deleted'], () => remove(`/inboxes/${made['inbox']}`)],
   [
     'POST /inboxes/{inboxId}/messages',

@@ -34,7 +34,7 @@ const table: { operations: string; allowed: readonly string[] }[] = [
       getCapturedSource getDeliveryMetrics getDomain getDomainTraffic getDomainZone getInbox getMessage getMessageHeaders
       getMessagePage getMessageSource getProfile getReplyPlan getSubmission getSubmissionContent getSubmissionLife getThread getUsage getWebhook
       importSuppression listNotedSuppressions listCaptured listComplaints listDomains listInboxes listMessages listSubmissionEvents listSubmissions
-      listSuppressions listThreads listWebhookDeliveries listWebhooks registerDomain replayWebhookDelivery replyToThread
+      listSuppressions listThreads listWebhookDeliveries listWebhooks registerDomain renameInbox replayWebhookDelivery replyToThread
       rotateDkim rotateWebhookSecret send sendMessage streamEvents testWebhook validateAddress validateAddresses
       verifyDomain`,
     allowed: [],

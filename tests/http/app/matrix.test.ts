@@ -31,7 +31,7 @@ const open = [
 ].map((name) => name.replace(' ', ' /app/v1'))
 
 const uuid = '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d'
-const nobodys: Ids = { messageId: `msg_${'0'.repeat(24)}` }
+const nobodys: Ids = { messageId: `msg_${'0'.repeat(24)}`, inboxId: `inb_${'0'.repeat(24)}` }
 type Ids = Record<string, string>
 
 interface Side {
@@ -64,7 +64,7 @@ async function furnish(): Promise<Side> {
   await stage.receive(inbox.address, `From: a@far.test\nTo: ${inbox.address}\nSubject: Hello\n\nThere\n`)
   const [message] = await caller.api.exported(inbox.id)
   const ids = {
-    ...{ messageId: message!.id },
+    ...{ messageId: message!.id, inboxId: inbox.id },
     ...{ personId: member.session!.person.id, invitationId: invitation.id, keyId: key.id },
     ...{ passkeyId: passkey.id, sessionId: member.session!.id, organizationId: caller.organizationId },
   }
@@ -92,7 +92,7 @@ async function everythingOf({ caller, owner }: Side): Promise<string> {
   const rows: object[] = []
   const { id } = owner.session!.person
   const of: [table: string, condition: string, value: string][] = [
-    ...['member', 'invitation', 'api_key', 'audit_entry'].map((table): [string, string, string] => [
+    ...['member', 'invitation', 'api_key', 'audit_entry', 'inbox'].map((table): [string, string, string] => [
       table,
       'organization_id',
       caller.organizationId,

@@ -1,7 +1,7 @@
-// What can be done with an inbox: copy its address or id, and delete it.
+// What can be done with an inbox: copy its address or id, rename it, and delete it.
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { Copy, EllipsisVertical, Hash, Trash2 } from 'lucide-react'
+import { Copy, EllipsisVertical, Hash, Pencil, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { IconButton } from '../../parts/button.tsx'
@@ -14,10 +14,12 @@ import type { Inbox } from './mail-queries.ts'
 import { useGo } from './place.ts'
 
 const Confirm = lazy(async () => ({ default: (await import('../../parts/confirm.tsx')).Confirm }))
+const RenameInbox = lazy(async () => ({ default: (await import('./rename-inbox.tsx')).RenameInbox }))
 
 export function InboxMenu({ inbox }: { inbox: Inbox }) {
   const { id, address } = inbox
-  const [isDeleting, setIsDeleting] = useState(false)
+  const [open, setOpen] = useState<'rename' | 'delete' | null>(null)
+  const close = () => setOpen(null)
   const may = useMay('change')
   const { copy } = useCopy()
   const copyItem = (label: string, text: string, icon = Copy): MenuItem => ({
@@ -27,7 +29,8 @@ export function InboxMenu({ inbox }: { inbox: Inbox }) {
   })
   const groups: MenuItem[][] = [
     [copyItem(mail.copyAddress, address), copyItem(mail.copyInboxId, id, Hash)],
-    may ? [{ label: mail.deleteInbox, icon: Trash2, danger: true, onSelect: () => setIsDeleting(true) }] : [],
+    may ? [{ label: mail.renameInbox, icon: Pencil, onSelect: () => setOpen('rename') }] : [],
+    may ? [{ label: mail.deleteInbox, icon: Trash2, danger: true, onSelect: () => setOpen('delete') }] : [],
   ]
   return (
     <>
@@ -36,7 +39,8 @@ export function InboxMenu({ inbox }: { inbox: Inbox }) {
         trigger={<IconButton icon={EllipsisVertical} label={mail.inboxActions} />}
       />
       <Suspense fallback={null}>
-        {isDeleting && <Deletion inbox={inbox} onClose={() => setIsDeleting(false)} />}
+        {open === 'rename' && <RenameInbox inbox={inbox} onClose={close} />}
+        {open === 'delete' && <Deletion inbox={inbox} onClose={close} />}
       </Suspense>
     </>
   )

@@ -1,7 +1,7 @@
 // What the pages show of mail beyond what the API gives: its HTML made safe, captured mail, and what is used of limits.
 import Type from 'typebox'
 import { Mailbox } from '../../schemas/mailbox.ts'
-import { Count, component, NextCursor, nullable, Time, Uuid } from '../../schemas/scalars.ts'
+import { Count, component, NextCursor, nullable, patterned, Time, Uuid } from '../../schemas/scalars.ts'
 
 export const safeHtml = Type.String({
   description:
@@ -18,6 +18,18 @@ export const MailPage = component(
       cut: Type.Boolean({ description: 'Whether only its beginning is shown.' }),
     },
     { description: 'The HTML of a message, to be shown in the frame at /app/frame.' },
+  ),
+)
+
+export const InboxName = component(
+  'InboxName',
+  Type.Object(
+    { displayName: patterned('subject', { minLength: 1, maxLength: 200 }) },
+    {
+      additionalProperties: false,
+      description: 'The name that recipients see beside the address.',
+      examples: [{ displayName: 'Calm Otter' }],
+    },
   ),
 )
 
@@ -100,6 +112,7 @@ export const Usage = component(
 export const mailComponents = [
   ...[
     MailPage.definition,
+    InboxName.definition,
     ReplyPlan.definition,
     CapturedList.definition,
     CapturedMail.definition,
