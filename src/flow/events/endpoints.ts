@@ -24,7 +24,7 @@ import type { AddressGuard } from '../../webhook/address-guard.ts'
 import { newSigningSecret } from '../../webhook/sign.ts'
 import { actorOf, type Deed, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
-import { requireStillChanging } from '../require-still-changing.ts'
+import { type Maker, requireStillChanging } from '../require-still-changing.ts'
 import { requireSealingKey } from '../secret-key.ts'
 import { sealSigningSecret } from '../signing-secret.ts'
 
@@ -64,12 +64,11 @@ export async function openWebhook(
     updatedAt: at,
   }
   const secret = newSigningSecret()
-  const madeBy = caller.personId ?? caller.madeBy
+  const maker = makerOf(caller)
   await db.transaction(async (tx) => {
     await requireSealingKey(tx, secretBox)
     const organization = await lockOrganization(tx, caller.organizationId)
-    const { id: keyId, sessionId } = caller
-    await requireStillChanging(tx, { keyId, sessionId, personId: madeBy })
+    await requireStillChanging(tx, maker)
     const count = await countWebhooks(tx, caller.organizationId)
     const { webhookEndpoints } = organization!.limits
     if (count >= webhookEndpoints)
@@ -77,10 +76,18 @@ export async function openWebhook(
         'limit_reached',
         `The organization has ${counted(count, 'webhook endpoint')}. Its limit is ${webhookEndpoints}.`,
       )
-    await insertWebhook(tx, { ...webhook, madeBy }, sealSigningSecret(secretBox, webhook.id, secret))
+    await insertWebhook(
+      tx,
+      { ...webhook, madeBy: maker.personId },
+      sealSigningSecret(secretBox, webhook.id, secret),
+    )
     await record(tx, caller, webhook, { action: 'webhook.created', at })
   })
   return { webhook, secret }
+}
+
+function makerOf({ id: keyId, sessionId, personId, madeBy }: Caller): Maker {
+  return { keyId, sessionId, personId: personId ?? madeBy }
 }
 
 function requireUrl(guard: GuardDeps['guard'], url: string): void {
@@ -200,6 +207,8 @@ async function record(
 }
 
 async function lockOwn(tx: Tx, caller: Caller, id: string): Promise<WebhookRow> {
+  // Before the endpoint, for a reset of the password holds the person and then the endpoints.
+  await requireStillChanging(tx, makerOf(caller))
   const webhook = await lockWebhook(tx, caller.organizationId, id)
   if (!webhook) throw new ServiceError('not_found', 'There is no such webhook.')
   requireWholeOrganization(caller)

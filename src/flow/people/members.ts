@@ -7,8 +7,10 @@ import { revokeKey } from '../../store/keys.ts'
 import { countOwners, deleteMember, findMember, updateRole } from '../../store/members.ts'
 import { lockOrganization } from '../../store/organizations.ts'
 import type { MemberRole } from '../../store/people.ts'
+import { holdPerson } from '../../store/person-credentials.ts'
 import { recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
+import { requireLiveSession } from '../require-still-changing.ts'
 import type { MemberActing } from './invitations.ts'
 import { endMade, type MadeChoice } from './made.ts'
 
@@ -25,7 +27,7 @@ export async function changeRole(
   { role, made }: { role: MemberRole; made: MadeChoice },
 ): Promise<void> {
   await db.transaction(async (tx) => {
-    const member = await lockMember(tx, by.organizationId, personId)
+    const member = await lockMember(tx, by, personId)
     if (member.role === role) return
     if (member.role === 'owner') await requireAnotherOwner(tx, by.organizationId)
     await updateRole(tx, by.organizationId, member.personId, role)
@@ -50,7 +52,7 @@ export async function removeMember(
 ): Promise<void> {
   if (by.role !== 'owner' && by.personId !== personId) throw new ServiceError('not_an_owner')
   await db.transaction(async (tx) => {
-    const member = await lockMember(tx, by.organizationId, personId)
+    const member = await lockMember(tx, by, personId)
     if (member.role === 'owner') await requireAnotherOwner(tx, by.organizationId)
     await deleteMember(tx, by.organizationId, member.personId)
     const at = clock.now()
@@ -68,8 +70,10 @@ function keptDetail(made: MadeChoice): { made?: 'kept' } {
 }
 
 /** Under the organization's lock, so that of two last owners who leave one is the last. */
-async function lockMember(tx: Tx, organizationId: OrganizationId, personId: string) {
+async function lockMember(tx: Tx, { organizationId, ...by }: MemberActing, personId: string) {
   await lockOrganization(tx, organizationId)
+  await holdPerson(tx, by.personId)
+  await requireLiveSession(tx, by.sessionId)
   const member = await findMember(tx, organizationId, personId)
   if (!member) throw new ServiceError('not_found', 'There is no such member.')
   return member

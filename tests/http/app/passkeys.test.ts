@@ -395,8 +395,12 @@ test('hostile 25: many keys of a thief hide none of the person’s own from a re
   )
 })
 
-test('hostile 25: a stolen session adds nothing any more once a reset has begun to end it', async () => {
-  const ada = await enterAs(stage, await stage.createCaller())
+test('hostile 25: a stolen session adds and changes nothing any more once a reset has begun to end it', async () => {
+  const caller = await stage.createCaller()
+  const ada = await enterAs(stage, caller)
+  const colleague = (await enterAs(stage, caller, 'member')).session!.person
+  const body = { url: hookUrl('colleague') }
+  const hook = await caller.api.want<{ id: string }>('/v1/webhooks', { method: 'POST', status: 201, body })
   const { id } = ada.session!.person
   const thief = await openAs(stage, id as PersonId)
   const options = await thief.want<never>('/passkeys/registration', { method: 'POST', body: {} })
@@ -413,6 +417,10 @@ test('hostile 25: a stolen session adds nothing any more once a reset has begun 
       thief.post('/webhooks', { url }),
       thief.post('/invitations', { email: 'late@far.test', role: 'owner' }),
       thief.post('/passkeys', { name: 'Late', response }),
+      thief.call(`/webhooks/${hook.id}`, { method: 'PATCH', body: { url } }),
+      thief.call(`/webhooks/${hook.id}/rotate-secret`, { method: 'POST' }),
+      thief.call(`/members/${colleague.id}`, { method: 'PATCH', body: { role: 'owner' } }),
+      thief.call(`/members/${colleague.id}`, { method: 'DELETE' }),
       fetch(`${stage.base}/v1/webhooks`, {
         ...{ method: 'POST', headers: { 'x-api-key': secret, 'content-type': 'application/json' } },
         body: JSON.stringify({ url }),
@@ -424,7 +432,7 @@ test('hostile 25: a stolen session adds nothing any more once a reset has begun 
   await reset
   assert.deepEqual(
     (await Promise.all(requests)).map(({ status }) => status),
-    [401, 401, 401, 401, 403],
+    [401, 401, 401, 401, 401, 401, 401, 401, 403],
   )
   assert.deepEqual((await askReset(ada)).preview, { added: [], unlisted: 0 })
 })
