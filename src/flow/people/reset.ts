@@ -89,10 +89,10 @@ export async function completeReset(
   const { db, clock, guard, passwords } = deps
   await guard.admitNetwork(ip)
   // Before a password is hashed: a guess is not worth a hash.
-  const { hash } = await requireReset(deps, token)
+  const { hash, personId } = await requireReset(deps, token)
   const passwordHash = await passwords.hashOnce(hash, networkOf(ip), password)
   const person = await db.transaction((tx) =>
-    takeReset(tx, { hash, passwordHash, keep, ip, at: clock.now() }),
+    takeReset(tx, { hash, personId, passwordHash, keep, ip, at: clock.now() }),
   )
   await guard.passed(person.email, ip)
   await mailChange(deps, person.email, changeOf(person), { ip, pages })
@@ -102,6 +102,7 @@ export async function completeReset(
 
 interface Taking {
   hash: Buffer
+  personId: PersonId
   passwordHash: string
   keep: readonly string[]
   ip: string
@@ -116,11 +117,12 @@ interface Outcome {
 
 async function takeReset(
   tx: Tx,
-  { hash, passwordHash, keep, ip, at }: Taking,
+  { hash, personId, passwordHash, keep, ip, at }: Taking,
 ): Promise<Outcome & { id: PersonId; email: string }> {
+  // The person first: of two links that are used at once the second waits, and finds that the first has ended it.
+  const person = await lockPerson(tx, personId)
   const taken = await takeToken(tx, hash, 'reset', at)
-  const person = taken?.personId ? await lockPerson(tx, taken.personId) : null
-  if (!person) throw new ServiceError('link_expired')
+  if (!person || taken?.personId !== person.id) throw new ServiceError('link_expired')
   await updatePassword(tx, person.id, passwordHash)
   const added = await findAdded(tx, { personId: person.id, at })
   const isKept = ({ id }: Added) => keep.includes(id)

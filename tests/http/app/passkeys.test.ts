@@ -436,3 +436,19 @@ test('hostile 25: a stolen session adds and changes nothing any more once a rese
   )
   assert.deepEqual((await askReset(ada)).preview, { added: [], unlisted: 0 })
 })
+
+test('of two links to a new password that are used at once one is good, and the other has expired', async () => {
+  const ada = await enterAs(stage)
+  const { id } = ada.session!.person
+  const tokens = [(await askReset(ada)).token, (await askReset(ada)).token]
+  const uses = await stage.db.transaction(async (tx) => {
+    await tx.query('select from person where id = $1 for update', [id])
+    const uses = tokens.map((token) =>
+      new Visitor(stage).post('/resets/complete', { token, password: chosen }),
+    )
+    await untilLocked(stage.db, { count: 2, saying: 'from person' })
+    return uses
+  })
+  const answers = await Promise.all(uses)
+  assert.deepEqual(answers.map(({ status, body }) => body.error ?? status).sort(), [200, 'link_expired'])
+})
