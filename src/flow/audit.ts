@@ -1,7 +1,7 @@
 // What the audit log says: deeds, in the transaction that does them, so that none stands there that was not done.
 import type { OrganizationId, PersonId } from '../base/ids.ts'
 import type { Tx } from '../postgres/db.ts'
-import { insertAuditEntry, listOrganizationsOf } from '../store/audit.ts'
+import { insertAuditEntries, listOrganizationsOf } from '../store/audit.ts'
 import type { Caller } from './caller.ts'
 
 /** Who does it, and where their request came from. */
@@ -81,21 +81,47 @@ export function actorOf({ name, personId, ip }: Caller): Actor {
 export async function recordDeed(
   tx: Tx,
   organizationId: OrganizationId | null,
-  { name: actor, ip }: Actor,
-  { detail = {}, ...deed }: Deed,
+  actor: Actor,
+  deed: Deed,
 ): Promise<void> {
-  await insertAuditEntry(tx, organizationId, { ...deed, actor, ip, detail })
+  await recordDeeds(tx, actor, [{ ...deed, organizationId }])
 }
 
-/** What a person did to their own account concerns each organization that they are in; where there is none, the deployment. */
+/** Those of one actor, in one statement. */
+export async function recordDeeds(
+  tx: Tx,
+  { name: actor, ip }: Actor,
+  deeds: readonly (Deed & { organizationId: OrganizationId | null })[],
+): Promise<void> {
+  await insertAuditEntries(
+    tx,
+    deeds.map(({ detail = {}, ...deed }) => ({ ...deed, actor, ip, detail })),
+  )
+}
+
+/** Done to oneself where it names no other subject. */
+type OwnDeed = Omit<Deed, 'subject'> & { subject?: string }
+
 export async function recordOwnDeed(
   tx: Tx,
   person: { id: PersonId; email: string },
   ip: string,
-  deed: Omit<Deed, 'subject'> & { subject?: string },
+  deed: OwnDeed,
 ): Promise<void> {
-  const organizations = await listOrganizationsOf(tx, person.id)
-  const actor = { name: person.email, ip }
-  for (const organizationId of organizations.length > 0 ? organizations : [null])
-    await recordDeed(tx, organizationId, actor, { subject: person.email, ...deed })
+  await recordOwnDeeds(tx, person, ip, [deed])
+}
+
+/** What a person did to their own account concerns each organization that they are in; where there is none, the deployment. */
+export async function recordOwnDeeds(
+  tx: Tx,
+  person: { id: PersonId; email: string },
+  ip: string,
+  deeds: readonly OwnDeed[],
+): Promise<void> {
+  const found = await listOrganizationsOf(tx, person.id)
+  const organizations = found.length > 0 ? found : [null]
+  const everywhere = deeds.flatMap((deed) =>
+    organizations.map((organizationId) => ({ subject: person.email, ...deed, organizationId })),
+  )
+  await recordDeeds(tx, { name: person.email, ip }, everywhere)
 }

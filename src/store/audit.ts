@@ -13,28 +13,16 @@ export interface AuditEntry {
   at: Date
 }
 
-/** Adds an entry; without an organization it concerns the deployment. */
-export async function insertAuditEntry(
-  tx: Tx,
-  organizationId: OrganizationId | null,
-  { actor, action, subject, detail, ip, at }: Omit<AuditEntry, 'id'>,
-): Promise<void> {
+/** An entry to be; without an organization it concerns the deployment. */
+export type NewAuditEntry = Omit<AuditEntry, 'id'> & { organizationId: OrganizationId | null }
+
+export async function insertAuditEntries(tx: Tx, entries: readonly NewAuditEntry[]): Promise<void> {
+  if (entries.length === 0) return
   await tx.query(
     `insert into audit_entry (id, organization_id, actor, action, subject, detail, ip, at)
-    select * from jsonb_to_record($1::jsonb) as e (id uuid, organization_id uuid, actor text, action text, subject text,
+    select * from jsonb_to_recordset($1::jsonb) as e (id uuid, "organizationId" uuid, actor text, action text, subject text,
       detail jsonb, ip text, at timestamptz)`,
-    [
-      JSON.stringify({
-        id: newUuid(),
-        organization_id: organizationId,
-        actor,
-        action,
-        subject,
-        detail,
-        ip,
-        at,
-      }),
-    ],
+    [JSON.stringify(entries.map((entry) => ({ ...entry, id: newUuid() })))],
   )
 }
 

@@ -13,7 +13,7 @@ import {
 } from '../../store/made.ts'
 import { findMember } from '../../store/members.ts'
 import type { MemberRole } from '../../store/people.ts'
-import { type Actor, type Deed, recordDeed } from '../audit.ts'
+import { type Actor, type Deed, recordDeeds } from '../audit.ts'
 import type { MemberActing } from './invitations.ts'
 
 /** What becomes of keys, webhooks and invitations whose maker may not make them any more. */
@@ -71,13 +71,27 @@ export async function endThings(
   { invitations, keys, webhooks }: Record<'invitations' | 'keys' | 'webhooks', readonly string[]>,
   { at, detail = {} }: { at: Date; detail?: Deed['detail'] },
 ): Promise<void> {
-  const record = (organizationId: OrganizationId, deed: Omit<Deed, 'at'>) =>
-    recordDeed(tx, organizationId, actor, { ...deed, detail: { ...deed.detail, ...detail }, at })
-  for (const { organizationId, email } of await deleteInvitations(tx, invitations))
-    await record(organizationId, { action: 'member.invitation_withdrawn', subject: email })
-  for (const { organizationId, id, name } of await revokeKeys(tx, keys, at))
-    await record(organizationId, { action: 'key.revoked', subject: name, detail: { id } })
+  const withdrawn = (await deleteInvitations(tx, invitations)).map(({ organizationId, email }) => ({
+    organizationId,
+    action: 'member.invitation_withdrawn' as const,
+    subject: email,
+    detail,
+    at,
+  }))
+  const revoked = (await revokeKeys(tx, keys, at)).map(({ organizationId, id, name }) => ({
+    organizationId,
+    action: 'key.revoked' as const,
+    subject: name,
+    detail: { id, ...detail },
+    at,
+  }))
   const status = { from: 'active', to: 'disabled' }
-  for (const { organizationId, id, url } of await disableWebhooks(tx, webhooks, at))
-    await record(organizationId, { action: 'webhook.changed', subject: id, detail: { url, status } })
+  const disabled = (await disableWebhooks(tx, webhooks, at)).map(({ organizationId, id, url }) => ({
+    organizationId,
+    action: 'webhook.changed' as const,
+    subject: id,
+    detail: { url, status, ...detail },
+    at,
+  }))
+  await recordDeeds(tx, actor, [...withdrawn, ...revoked, ...disabled])
 }

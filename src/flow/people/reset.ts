@@ -9,7 +9,7 @@ import { type Added, findAdded, removeAddedWays } from '../../store/added.ts'
 import { lockPerson, proveAgain, updatePassword } from '../../store/person-credentials.ts'
 import { deleteTokens, findToken, insertToken, takeToken } from '../../store/person-tokens.ts'
 import { endSessions } from '../../store/sessions.ts'
-import { recordOwnDeed } from '../audit.ts'
+import { recordOwnDeeds } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import type { Guard } from './guard.ts'
 import { resetLetter } from './letters.ts'
@@ -132,12 +132,11 @@ async function takeReset(
   await deleteTokens(tx, person.id, 'reset')
   await deleteTokens(tx, person.id, 'confirm')
   await endSessions(tx, person.id, null, at)
-  await recordOwnDeed(tx, person, ip, { action: 'password.changed', detail: { by: 'reset' }, at })
   await remove(tx, { ...person, ip }, removed, at)
   return { id: person.id, email: person.email, removed, kept: added.filter(isKept) }
 }
 
-/** Removes ways to sign in, and ends what was made, as the removal of a member does. */
+/** Removes ways to sign in, and ends what was made, as the removal of a member does; the audit log has all of it. */
 async function remove(
   tx: Tx,
   { id: personId, email, ip }: { id: PersonId; email: string; ip: string },
@@ -147,9 +146,11 @@ async function remove(
   const idsOf = (wanted: Added['kind']) => removed.filter(({ kind }) => kind === wanted).map(({ id }) => id)
   const detail = { by: 'reset' }
   await removeAddedWays(tx, personId, [...idsOf('passkey'), ...idsOf('identity')])
-  for (const { kind, name: subject } of removed)
-    if (kind === 'passkey' && subject !== null)
-      await recordOwnDeed(tx, { id: personId, email }, ip, { action: 'passkey.removed', subject, detail, at })
+  const passkeys = removed.flatMap(({ kind, name }) => (kind === 'passkey' && name !== null ? [name] : []))
+  await recordOwnDeeds(tx, { id: personId, email }, ip, [
+    { action: 'password.changed', detail, at },
+    ...passkeys.map((subject) => ({ action: 'passkey.removed' as const, subject, detail, at })),
+  ])
   const made = { invitations: idsOf('invitation'), keys: idsOf('key'), webhooks: idsOf('webhook') }
   await endThings(tx, { name: email, ip }, made, { at, detail })
 }
