@@ -1,5 +1,5 @@
 // Ways to sign in, keys, webhooks and invitations that a person added since their address was last proved.
-import type { PersonId } from '../base/ids.ts'
+import type { OrganizationId, PersonId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import { madeInvitations, madeKeys, madeWebhooks } from './made.ts'
 
@@ -9,14 +9,16 @@ export interface Added {
   kind: 'passkey' | 'identity' | 'key' | 'webhook' | 'invitation'
   /** What people call a passkey or a key, the URL of a webhook, the address of an invitation; null for an identity. */
   name: string | null
-  /** The name of the organization that it was made in; null for a way to sign in. */
-  organization: string | null
+  /** The organization that it was made in, which is not the only one of its name perhaps; null for a way to sign in. */
+  organization: { id: OrganizationId; name: string } | null
   addedAt: Date
 }
 
 const inOwnOrganization = (alias: string) => `join organization o on o.id = ${alias}.organization_id
     and o.status not in ('deleting', 'deleted')
   join member m on m.organization_id = o.id and m.person_id = $1`
+
+const organization = `jsonb_build_object('id', o.id, 'name', o.name)`
 
 /**
  * The ways to sign in, and the valid keys, active webhooks and open invitations in the organizations of which the person is a
@@ -28,19 +30,19 @@ export async function findAdded(
 ): Promise<Added[]> {
   return await db.query<Added>(
     `with proof as (select coalesce(proved_at, confirmed_at) as at from person where id = $1)
-    select k.id::text, 'passkey' as kind, k.name, null as organization, k.created_at as "addedAt"
+    select k.id::text, 'passkey' as kind, k.name, null::jsonb as organization, k.created_at as "addedAt"
     from passkey k, proof where k.person_id = $1 and k.created_at > proof.at
     union all
     select 'identity', 'identity', null, null, p.oidc_linked_at
     from person p, proof where p.id = $1 and p.oidc_linked_at > proof.at
     union all
-    select k.id::text, 'key', k.name, o.name, k.created_at
+    select k.id::text, 'key', k.name, ${organization}, k.created_at
     from api_key k ${inOwnOrganization('k')}, proof where ${madeKeys} and k.created_at > proof.at
     union all
-    select w.id, 'webhook', w.url, o.name, w.created_at
+    select w.id, 'webhook', w.url, ${organization}, w.created_at
     from webhook w ${inOwnOrganization('w')}, proof where ${madeWebhooks} and w.created_at > proof.at
     union all
-    select i.id::text, 'invitation', i.email, o.name, i.created_at
+    select i.id::text, 'invitation', i.email, ${organization}, i.created_at
     from invitation i ${inOwnOrganization('i')}, proof where ${madeInvitations} and i.created_at > proof.at
     order by "addedAt", id`,
     [personId, at],

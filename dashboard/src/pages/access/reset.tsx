@@ -109,14 +109,16 @@ function AddedEntries({ added, unlisted, ...choice }: AddedProps) {
   if (added.length === 0) return null
   const ways = added.filter(({ organization }) => organization === null)
   const made = added.filter(({ organization }) => organization !== null)
-  const groups = Map.groupBy([...ways, ...made], ({ organization }) => organization)
+  const groups = Map.groupBy([...ways, ...made], ({ organization }) => organization?.id)
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
       <p className="text-muted">{texts.added}</p>
       {made.length > 0 && <p className="text-muted">{texts.stops}</p>}
-      {[...groups].map(([name, some]) => (
-        <fieldset key={name ?? ''} className="min-w-0">
-          <legend className="mb-1.5 text-sm font-medium break-words text-ink">{name ?? texts.ways}</legend>
+      {[...groups].map(([id, some]) => (
+        <fieldset key={id ?? ''} className="min-w-0">
+          <legend className="mb-1.5 text-sm font-medium break-words text-ink">
+            {some[0]!.organization?.name ?? texts.ways}
+          </legend>
           <AddedGroup added={some} {...choice} />
         </fieldset>
       ))}

@@ -115,7 +115,7 @@ export const ResetPreview = component(
             'The last three were made in an organization of which the person is a member.',
           ),
           name: nullable(Type.String({ description: 'The URL of a webhook, the address of an invitation.' })),
-          organization: nullable(Type.String()),
+          organization: nullable(Type.Object({ id: Uuid, name: Type.String() })),
           addedAt: Time,
         }),
         { description: 'The oldest 100 of each kind.' },
