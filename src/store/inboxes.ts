@@ -42,11 +42,9 @@ export async function insertInbox(
   await tx.query(named.insertInto('inbox'), named.values)
 }
 
-/** The living ones of these inboxes. */
-export async function findActiveInboxes(db: Queryable, ids: string[]): Promise<InboxRow[]> {
-  return await db.query<InboxRow>(`select ${columns} from inbox where id = any($1) and status = 'active'`, [
-    ids,
-  ])
+/** The inboxes with these ids, deleted ones included. */
+export async function findInboxes(db: Queryable, ids: string[]): Promise<InboxRow[]> {
+  return await db.query<InboxRow>(`select ${columns} from inbox where id = any($1)`, [ids])
 }
 
 /** The organization's inbox, deleted ones included. */

@@ -12,7 +12,7 @@ import { traced } from '../../base/trace.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
-import { findActiveInboxes, type InboxRow } from '../../store/inboxes.ts'
+import { findInboxes, type InboxRow } from '../../store/inboxes.ts'
 import { findMessage, findThread, type MessageRow } from '../../store/messages.ts'
 import { insertRaws, maxInlineBytes, type RawRow } from '../../store/raws.ts'
 import { addRoutes } from '../../store/routes.ts'
@@ -115,7 +115,7 @@ export class Acceptance {
       ms: knownForMs,
       missingMs: 0,
       max: maxKnown,
-      load: async (ids) => new Map((await findActiveInboxes(deps.db, ids)).map((row) => [row.id, row])),
+      load: async (ids) => new Map((await findInboxes(deps.db, ids)).map((row) => [row.id, row])),
     })
     this.#batch = new Batch({
       name: 'accept',
@@ -373,7 +373,7 @@ export class Acceptance {
   /** Its name is known for a while, else since `sinceMs`; whether it lives, the database decides each time. */
   async #sender(caller: SendingCaller, inboxId: string, sinceMs?: number): Promise<Sender> {
     const inbox = await this.#inboxes.find(inboxId, sinceMs)
-    if (inbox?.organizationId !== caller.organizationId)
+    if (inbox?.organizationId !== caller.organizationId || inbox.status !== 'active')
       throw new ServiceError('not_found', 'There is no such inbox.')
     const { id, localPart, domain, domainId, displayName } = inbox
     return { id, mailbox: { email: `${localPart}@${domain}`, name: displayName }, domain, domainId }
