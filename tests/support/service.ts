@@ -282,7 +282,6 @@ const unlimited = {
   recipientsPerDay: 100_000_000,
   receivedMessagesPerDay: 100_000_000,
   receivedBytesPerDay: 2 ** 50,
-  storedBytes: 2 ** 50,
   recipientsPerMessage: 1000,
   inboxes: 100_000,
   managedStarter: 100_000,
