@@ -66,12 +66,7 @@ export async function invite(
     ...{ createdAt: at, expiresAt: new Date(at.getTime() + invitationMs) },
   }
   await db.transaction(async (tx) => {
-    await lockOrganization(tx, by.organizationId)
-    await holdPerson(tx, by.personId)
-    await requireLiveSession(tx, by.sessionId)
-    // Security: a removed or demoted owner leaves no invitation behind.
-    if ((await findMember(tx, by.organizationId, by.personId))?.role !== 'owner')
-      throw new ServiceError('not_an_owner')
+    if ((await lockForMember(tx, by)) !== 'owner') throw new ServiceError('not_an_owner')
     await requireRoom(tx, row)
     // In the transaction: a letter that is not sent counts against nobody.
     await letterLimits.countInvitation(tx, by)
@@ -88,6 +83,20 @@ export async function invite(
   const letter = { organizationName: by.organizationName, invitedBy: by.email, role }
   await post.send(email, invitationLetter(letter, `${pages}/invitation#${token}`))
   return row
+}
+
+/**
+ * Locks the organization and returns the member's role, null if they were removed; refuses a session that has ended. Security:
+ * nodes know a role for a second, in which a removed or demoted owner could invite somebody or make an owner of themselves.
+ */
+export async function lockForMember(
+  tx: Tx,
+  { organizationId, personId, sessionId }: MemberActing,
+): Promise<MemberRole | null> {
+  await lockOrganization(tx, organizationId)
+  await holdPerson(tx, personId)
+  await requireLiveSession(tx, sessionId)
+  return (await findMember(tx, organizationId, personId))?.role ?? null
 }
 
 async function requireRoom(tx: Tx, { organizationId, email, createdAt }: InvitationRow): Promise<void> {

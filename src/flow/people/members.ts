@@ -5,13 +5,10 @@ import type { OrganizationId } from '../../base/ids.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { revokeKey } from '../../store/keys.ts'
 import { countOwners, deleteMember, findMember, updateRole } from '../../store/members.ts'
-import { lockOrganization } from '../../store/organizations.ts'
 import type { MemberRole } from '../../store/people.ts'
-import { holdPerson } from '../../store/person-credentials.ts'
 import { recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
-import { requireLiveSession } from '../require-still-changing.ts'
-import type { MemberActing } from './invitations.ts'
+import { lockForMember, type MemberActing } from './invitations.ts'
 import { endMade, type MadeChoice } from './made.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -27,7 +24,8 @@ export async function changeRole(
   { role, made }: { role: MemberRole; made: MadeChoice },
 ): Promise<void> {
   await db.transaction(async (tx) => {
-    const member = await lockMember(tx, by, personId)
+    if ((await lockForMember(tx, by)) !== 'owner') throw new ServiceError('not_an_owner')
+    const member = await requireMember(tx, by.organizationId, personId)
     if (member.role === role) return
     if (member.role === 'owner') await requireAnotherOwner(tx, by.organizationId)
     await updateRole(tx, by.organizationId, member.personId, role)
@@ -46,13 +44,14 @@ export async function changeRole(
  */
 export async function removeMember(
   { db, clock }: Deps,
-  by: MemberActing & { role: MemberRole },
+  by: MemberActing,
   personId: string,
   made: MadeChoice,
 ): Promise<void> {
-  if (by.role !== 'owner' && by.personId !== personId) throw new ServiceError('not_an_owner')
   await db.transaction(async (tx) => {
-    const member = await lockMember(tx, by, personId)
+    const role = await lockForMember(tx, by)
+    if (role !== 'owner' && by.personId !== personId) throw new ServiceError('not_an_owner')
+    const member = await requireMember(tx, by.organizationId, personId)
     if (member.role === 'owner') await requireAnotherOwner(tx, by.organizationId)
     await deleteMember(tx, by.organizationId, member.personId)
     const at = clock.now()
@@ -69,16 +68,13 @@ function keptDetail(made: MadeChoice): { made?: 'kept' } {
   return made === 'keep' ? { made: 'kept' } : {}
 }
 
-/** Under the organization's lock, so that of two last owners who leave one is the last. */
-async function lockMember(tx: Tx, { organizationId, ...by }: MemberActing, personId: string) {
-  await lockOrganization(tx, organizationId)
-  await holdPerson(tx, by.personId)
-  await requireLiveSession(tx, by.sessionId)
+async function requireMember(tx: Tx, organizationId: OrganizationId, personId: string) {
   const member = await findMember(tx, organizationId, personId)
   if (!member) throw new ServiceError('not_found', 'There is no such member.')
   return member
 }
 
+/** Under the organization's lock, so that of two last owners who leave one is the last. */
 async function requireAnotherOwner(tx: Tx, organizationId: OrganizationId): Promise<void> {
   if ((await countOwners(tx, organizationId)) < 2) throw new ServiceError('last_owner')
 }

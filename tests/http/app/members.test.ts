@@ -462,9 +462,9 @@ test('owners list what anyone made, everyone else their own', async () => {
   }
 })
 
-test('a key, a webhook or an invitation that is asked for while its maker is removed is not made', async () => {
-  const { owner, others, caller } = await openTeam('owner')
-  const other = others[0]!
+test('who is removed makes no key, webhook or invitation meanwhile, and changes no member', async () => {
+  const { owner, others, caller } = await openTeam('owner', 'member')
+  const [other, colleague] = others as [Visitor, Visitor]
   const { secret } = await make(other)
   const url = 'https://late.example.com/hooks'
   const { keyId } = caller
@@ -475,6 +475,8 @@ test('a key, a webhook or an invitation that is asked for while its maker is rem
       other.post(`/keys/${keyId}/rotate`, { name: 'Late' }),
       other.post('/webhooks', { url }),
       other.post('/invitations', { email: 'too-late@far.test', role: 'owner' }),
+      other.call(`/members/${colleague.session!.person.id}`, { method: 'PATCH', body: { role: 'owner' } }),
+      other.call(`/members/${colleague.session!.person.id}`, { method: 'DELETE' }),
       fetch(`${stage.base}/v1/webhooks`, {
         ...{ method: 'POST', headers: { 'x-api-key': secret, 'content-type': 'application/json' } },
         body: JSON.stringify({ url }),
@@ -490,7 +492,7 @@ test('a key, a webhook or an invitation that is asked for while its maker is rem
   const answers = await Promise.all(late)
   assert.deepEqual(
     answers.map(({ status }) => status),
-    [403, 403, 403, 403, 403],
+    [403, 403, 403, 403, 403, 403, 403],
   )
   const { keys } = await owner.want<{ keys: { name: string }[] }>('/keys')
   assert.ok(!keys.some(({ name }) => name === 'Late'))

@@ -181,8 +181,7 @@ function addRemove(api: Api, deps: AppDeps): void {
       },
     },
     async (request, reply) => {
-      const by = { ...memberOf(request), role: organizationOf(request).role }
-      await removeMember(deps, by, request.params.personId, request.query.made ?? 'end')
+      await removeMember(deps, memberOf(request), request.params.personId, request.query.made ?? 'end')
       return reply.code(204).send()
     },
   )
