@@ -4,7 +4,7 @@ const maxCharacters = 200
 // Security: a control character in a name would break a list, or be obeyed by the terminal that it is shown on.
 const visibleLine = /^[\p{Z}\p{Cf}]*[^\p{Z}\p{Cf}\p{Cc}]\P{Cc}*$/u
 // Security: past these, what stands beside the name would be read in another order. Scripts from right to left need none.
-const turnsText = /[\u202a-\u202e\u2066-\u2069]/
+const reorders = /[\u202a-\u202e\u2066-\u2069]/
 
 export const nameRule =
   '1 to 200 characters in one line, at least one of them visible, and none that changes the direction of text'
@@ -12,7 +12,7 @@ export const nameRule =
 /** The name without the white space around it; null where it breaks the rule. */
 export function readName(given: string): string | null {
   const name = given.trim()
-  return visibleLine.test(name) && !turnsText.test(name) && Array.from(name).length <= maxCharacters
+  return visibleLine.test(name) && !reorders.test(name) && Array.from(name).length <= maxCharacters
     ? name
     : null
 }
