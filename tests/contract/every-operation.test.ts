@@ -5,6 +5,7 @@ import { endKey, newSecret } from '../../src/flow/accounts/key.ts'
 import { changeOrganizationStatus } from '../../src/flow/accounts/organization.ts'
 import { bodyLimitBytes } from '../../src/http/body/read-json.ts'
 import { startNode } from '../support/node.ts'
+import { assertListed, assertRecorded, inactiveStates, rowsOf } from '../support/operations.ts'
 import { type Answer, ask, type Request } from './ask.ts'
 import type { Operation } from './document.ts'
 import { acquire, pathWith, soundRequest, unknownIds } from './sound.ts'
@@ -83,9 +84,17 @@ const proveEach = (
 }
 
 for (const operation of document.operations)
-  prove(operation.name, operation.success.status, null, 'a sound request', async () =>
-    ask(base, await sound(operation)),
+  prove(operation.name, operation.success.status, null, 'a sound request', async () => {
+    const request = await sound(operation)
+    return await assertRecorded(foundation.db, operation.name, () => ask(base, request))
+  })
+
+test('the table of operations has every operation of the document, and no other', () => {
+  assertListed(
+    '/v1',
+    document.operations.map(({ name }) => name),
   )
+})
 
 test('check 71: no other method of a path answers, and no other path', async () => {
   const paths = new Set(document.operations.map(({ path }) => path))
@@ -183,14 +192,17 @@ proveEach('rate_limited', 429, 'a key without requests left', async (operation) 
   return answer!
 })
 
-proveEach('organization_inactive', 403, 'pending, suspended, deleting', async (operation) => {
-  const request = await sound(operation)
-  return await askInVain([
-    asleep.get(operation.name)!,
-    { ...request, secret: pending.secret },
-    { ...request, secret: deleting.secret },
-  ])
-})
+for (const { name, outcomes } of rowsOf('/v1'))
+  for (const [code, states] of Object.entries(Object.groupBy(inactiveStates, (state) => outcomes[state])))
+    prove(name, 403, code, states.join(', '), async () => {
+      const request = await sound(document.find(name))
+      const requests = {
+        pending: { ...request, secret: pending.secret },
+        suspended: asleep.get(name)!,
+        deleting: { ...request, secret: deleting.secret },
+      }
+      return await askInVain(states.map((state) => requests[state]))
+    })
 
 const everyScope = [...new Set(document.operations.flatMap(({ scopes }) => scopes))]
 

@@ -1,5 +1,5 @@
 // Sound requests, made out of the document: what stands in each operation's path, query and body so that it succeeds.
-import type { Inbox } from '../support/api.ts'
+import type { Acceptance, Inbox } from '../support/api.ts'
 import { proveDomain, registerDomain } from '../support/customer-domain.ts'
 import { until } from '../support/until.ts'
 import type { Request } from './ask.ts'
@@ -36,9 +36,7 @@ export async function acquire(world: World, caller: Caller): Promise<Property> {
   const [inbox, other] = [await api.createInbox(), await api.createInbox()]
   const { message, paths } = await receiveFiles(world, caller, inbox, ['harmless'])
   await until('the scan', async () => (await caller.ask('GET', paths[0]!)).status === 200)
-  const sent = await api.want<{ submission: { id: string } }>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', idempotencyKey: newKey(), body: mail, status: 202 },
-  })
+  const { submissionId } = await sendOne(caller, { inbox })
   const domain = await proveDomain(api, world.dns, `made-${++made}.example`, ['outbound'])
   // What nodes know of domains is a second old at most.
   world.node.foundation.clock.advance(1_100)
@@ -49,7 +47,7 @@ export async function acquire(world: World, caller: Caller): Promise<Property> {
   return {
     ids: {
       ...{ inboxId: inbox.id, messageId: message.id, threadId: message.threadId },
-      ...{ attachmentId: message.attachments![0]!.id, submissionId: sent.submission.id },
+      ...{ attachmentId: message.attachments![0]!.id, submissionId },
       ...{ domainId: domain.id, webhookId: webhook.id, deliveryId: delivery.id },
     },
     inbox,
@@ -92,6 +90,7 @@ const bodies: Record<string, (caller: Caller, property: Property) => object | Pr
   send: (_, { senderAddress }) => ({ from: { email: senderAddress } }),
   replyToThread: (_, { ids }) => ({ targetMessageId: ids['messageId'] }),
   registerDomain: () => ({ domain: `made-${++made}.example` }),
+  changeWebhook: () => ({ description: `made ${++made}` }),
   createSuppression: () => ({ email: `made-${++made}@far.test` }),
   deleteSuppression: async ({ api }) => {
     const email = `made-${++made}@far.test`
@@ -102,15 +101,11 @@ const bodies: Record<string, (caller: Caller, property: Property) => object | Pr
 
 type Ids = Record<string, string>
 
-/** Ids of what a deletion may have, by operation id. */
+/** Ids of what a deletion or a cancellation may have, by operation id. */
 const victims: Record<string, (caller: Caller, property: Property) => Promise<Ids>> = {
+  cancelSubmission: sendOne,
   deleteInbox: async ({ api }) => ({ inboxId: (await api.createInbox()).id }),
-  deleteMessage: async ({ api }, { inbox }) => {
-    const sent = await api.want<{ message: { id: string } }>(`/v1/inboxes/${inbox.id}/messages`, {
-      ...{ method: 'POST', idempotencyKey: newKey(), body: mail, status: 202 },
-    })
-    return { messageId: sent.message.id }
-  },
+  deleteMessage: sendOne,
   deleteDomain: async ({ api }) => ({ domainId: (await registerDomain(api, `made-${++made}.example`)).id }),
   deleteWebhook: async ({ api }) => {
     const body = { url: 'https://app.example.com/' }
@@ -118,4 +113,14 @@ const victims: Record<string, (caller: Caller, property: Property) => Promise<Id
       webhookId: (await api.want<{ id: string }>('/v1/webhooks', { method: 'POST', body, status: 201 })).id,
     }
   },
+}
+
+async function sendOne(
+  { api }: Caller,
+  { inbox }: Pick<Property, 'inbox'>,
+): Promise<{ messageId: string; submissionId: string }> {
+  const { message, submission } = await api.want<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
+    ...{ method: 'POST', idempotencyKey: newKey(), body: mail, status: 202 },
+  })
+  return { messageId: message.id, submissionId: submission.id }
 }

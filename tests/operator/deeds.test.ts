@@ -4,12 +4,20 @@ import { after, test } from 'node:test'
 import pg from 'pg'
 import { silentLog } from '../../src/base/log.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
-import type { Action } from '../../src/flow/audit.ts'
 import type { DeskDeps } from '../../src/operator/desk/deps.ts'
 import { createDesk } from '../../src/operator/desk/desk.ts'
 import { type DeskPage, openedDesk } from '../support/desk.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
+import {
+  actionsOf,
+  assertListed,
+  assertRecorded,
+  inactiveStates,
+  type OperationRow,
+  rowOf,
+  rowsOf,
+} from '../support/operations.ts'
 import { startSink } from '../support/sink.ts'
 import { type Scope, until } from '../support/until.ts'
 
@@ -282,14 +290,15 @@ test('a queue is shown with what waits, paused, flushed, cancelled when it is me
   assert.equal((await cancel('relay')).status, 400)
   assert.deepEqual((await cancel('@relay')).body, { cancelled: 1 })
   await untilStates(api, third.submission.id, 'failed')
+  const recorded = (verb: string) => actionsOf(rowOf(`POST /desk/v1/queues/{queue}/${verb}`))
   assert.deepEqual(
-    (await entriesOf(stage)).map(({ action, subject, detail }) => [action, subject, detail]),
+    (await entriesOf(stage)).map(({ action, subject, detail }) => [[action], subject, detail]),
     [
-      ['queue.paused', '@relay', {}],
-      ['queue.flushed', '@relay', { moved: 1 }],
-      ['queue.resumed', '@relay', {}],
-      ['queue.paused', '@relay', {}],
-      ['queue.cancelled', '@relay', { waiting: 1 }],
+      [recorded('pause'), '@relay', {}],
+      [recorded('flush'), '@relay', { moved: 1 }],
+      [recorded('resume'), '@relay', {}],
+      [recorded('pause'), '@relay', {}],
+      [recorded('cancel'), '@relay', { waiting: 1 }],
     ],
   )
 })
@@ -316,60 +325,65 @@ test('what one organization has waiting is cancelled by its name, and no otherâ€
   )
 })
 
-const everyStatus = ['pending', 'active', 'suspended', 'deleting']
-const kept = ['pending', 'active', 'suspended']
+const bodies: Record<string, object> = {
+  'PATCH /desk/v1/organizations/{organizationId}': { name: 'Quiet Fox' },
+  'PATCH /desk/v1/organizations/{organizationId}/limits': { limits: { inboxes: 7 } },
+  'POST /desk/v1/organizations/{organizationId}/cancel-queue': { confirm: 'Harbor' },
+  'POST /desk/v1/organizations/{organizationId}/deletion': { confirm: 'Harbor' },
+}
 
-/** The operations on an organization, with their bodies, and the statuses in which each is allowed. */
-const allowed: Record<string, { body?: object; in: string[] }> = {
-  'PATCH /organizations/:organizationId': { body: { name: 'Harbor' }, in: kept },
-  'PATCH /organizations/:organizationId/limits': { body: { limits: { inboxes: 7 } }, in: kept },
-  'POST /organizations/:organizationId/approve': { in: kept },
-  'POST /organizations/:organizationId/suspend': { in: kept },
-  'POST /organizations/:organizationId/cancel-queue': { body: { confirm: 'Harbor' }, in: everyStatus },
-  'POST /organizations/:organizationId/deletion': { body: { confirm: 'Harbor' }, in: everyStatus },
+/** Asks for the operation, about an organization in this status; answers what it got and what was recorded. */
+async function attempt({ name, recorded }: OperationRow, status: string) {
+  const { node, desk } = shared
+  const id = await pending(shared, 'Harbor')
+  await node.foundation.db.query('update organization set status = $2 where id = $1', [id, status])
+  const [method = '', path = ''] = name.replace('/desk/v1', '').replace('{organizationId}', id).split(' ')
+  const body = bodies[name]
+  const answer = await desk.ask(path, { method, ...(body && { body }) })
+  const isAllowed = answer.status === 200 || answer.status === 202
+  const wanted = isAllowed ? actionsOf({ recorded }) : []
+  // A deletion is recorded once it ends.
+  const actions = await until(`entries of ${name}`, async () => {
+    const entries = await entriesOf(shared)
+    const own = entries.filter(({ organizationId, subject }) => [organizationId, subject].includes(id))
+    return own.length >= wanted.length && own.map(({ action }) => action)
+  })
+  assert.deepEqual(actions, wanted, `${name}, ${status}`)
+  if (!isAllowed) assert.match(String(answer.body['message']), /being deleted/)
+  return isAllowed ? 'allowed' : answer.body['error']
 }
 
 test('hostile 18: an organization that is being deleted is neither brought back nor changed; in every other status it is', async () => {
-  const { node, desk } = shared
-  for (const status of everyStatus)
-    for (const [operation, { body, in: statuses }] of Object.entries(allowed)) {
-      const id = await pending(shared, 'Harbor')
-      await node.foundation.db.query('update organization set status = $2 where id = $1', [id, status])
-      const [method, path] = operation.split(' ') as [string, string]
-      const answer = await desk.ask(path.replace(':organizationId', id), { method, ...(body && { body }) })
-      const isAllowed = answer.status === 200 || answer.status === 202
-      assert.equal(isAllowed, statuses.includes(status), `${operation}, ${status}: ${answer.status}`)
-      if (!isAllowed) assert.match(String(answer.body['message']), /being deleted/)
-    }
+  for (const row of rowsOf('/desk/v1')) {
+    if (row.outcomes.pending === 'not theirs') continue
+    assert.equal(await attempt(row, 'active'), 'allowed', row.name)
+    for (const status of inactiveStates)
+      assert.equal(await attempt(row, status), row.outcomes[status], `${row.name}, ${status}`)
+  }
 })
 
-/** The audit action of each operation that is not a GET, or why it has none. The tests above see the entries. */
-const recorded: Record<string, Action | { none: string }> = {
-  'POST /session': 'desk.opened',
-  'DELETE /session': { none: 'it closes the desk; a desk closes by itself after a time as well' },
-  'POST /health': { none: 'it examines the service and changes nothing' },
-  'PATCH /organizations/:organizationId': 'organization.renamed',
-  'PATCH /organizations/:organizationId/limits': 'organization.limits_changed',
-  'POST /organizations/:organizationId/approve': 'organization.approved',
-  'POST /organizations/:organizationId/suspend': 'organization.suspended',
-  'POST /organizations/:organizationId/cancel-queue': 'queue.cancelled',
-  'POST /organizations/:organizationId/deletion': 'organization.deleted',
-  'POST /queues/:queue/pause': 'queue.paused',
-  'POST /queues/:queue/resume': 'queue.resumed',
-  'POST /queues/:queue/flush': 'queue.flushed',
-  'POST /queues/:queue/cancel': 'queue.cancelled',
-}
-
-test('hostile 29: each operation of the desk that changes something has its entry in the audit log', async () => {
+test('hostile 29: the table of operations has every operation of the desk, and no other', async () => {
   const operations: string[] = []
   const desk = createDesk({ log: silentLog, settings: { pagesFolder: '' } } as DeskDeps)
   desk.addHook('onRoute', ({ method, url }) => {
-    if (!['GET', 'HEAD', 'OPTIONS'].includes(method as string))
-      operations.push(`${method} ${url.replace('/desk/v1', '')}`)
+    if (['HEAD', 'OPTIONS'].includes(method as string)) return
+    operations.push(`${method} ${url.replaceAll(/:(\w+)/g, '{$1}')}`)
   })
   await desk.ready()
   await desk.close()
-  assert.deepEqual(operations.sort(), Object.keys(recorded).sort())
-  const ofOrganizations = operations.filter((operation) => operation.includes('/organizations/'))
-  assert.deepEqual(ofOrganizations, Object.keys(allowed).sort())
+  assertListed('/desk/v1', operations)
+  const ofOrganizations = rowsOf('/desk/v1').filter(({ outcomes }) => outcomes.pending !== 'not theirs')
+  assert.deepEqual(
+    ofOrganizations.map(({ name }) => name).sort(),
+    operations.filter((operation) => operation.includes('/{organizationId}')).sort(),
+  )
+})
+
+test('hostile 29: opening and closing the desk record what the table of operations says', async () => {
+  const { node } = shared
+  const { db } = node.foundation
+  const desk = await assertRecorded(db, 'POST /desk/v1/session', () => openedDesk(node))
+  const close = () => desk.ask('/session', { method: 'DELETE' })
+  const { status } = await assertRecorded(db, 'DELETE /desk/v1/session', close)
+  assert.equal(status, 204)
 })

@@ -1,56 +1,20 @@
-// Every operation under /app/v1 in an organization that is pending, suspended or deleting: refused or allowed, by one table.
+// Every operation under /app/v1 in an organization that is pending, suspended or deleting: what tests/support/operations.ts says.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { assertListed, inactiveStates, rowOf } from '../../support/operations.ts'
 import { until } from '../../support/until.ts'
 import { operationsOf, type PlacedOperation, readDocument } from '../document.ts'
 import { setStage } from '../stage.ts'
 import { enterDirectly, lastToken, Visitor } from './visitor.ts'
 
-const statuses = ['pending', 'suspended', 'deleting'] as const
-
-/** The operations that each row names, and the states in which they are allowed. */
-const table: { operations: string; allowed: readonly string[] }[] = [
-  // Of a person, whatever organization they act for.
-  {
-    operations: `getAccess getSession signUp confirm signIn signInByLink signInByPasskey challengePasskey signOut listSessions
-      endSession endOtherSessions askReset previewReset completeReset switchOrganization askAccess
-      previewInvitation acceptInvitation renamePerson changePassword listPasskeys beginPasskey createPasskey deletePasskey`,
-    allowed: statuses,
-  },
-  // Reading the organization, and leaving it.
-  {
-    operations: 'listMembers listMade listKeys listAudit exportAudit removeMember',
-    allowed: ['pending', 'suspended'],
-  },
-  // Of the organization.
-  {
-    operations: 'renameOrganization changeRole invite withdrawInvitation createKey rotateKey revokeKey',
-    allowed: [],
-  },
-  // Of the API.
-  {
-    operations: `cancelSubmission changeWebhook createInbox createSuppression createWebhook deleteDomain deleteInbox
-      deleteMessage deleteSuppression deleteWebhook downloadAttachment exportInbox getCaptured
-      getCapturedSource getDeliveryMetrics getDomain getDomainTraffic getDomainZone getInbox getMessage getMessageHeaders
-      getMessagePage getMessageSource getProfile getReplyPlan getSubmission getSubmissionContent getSubmissionLife getThread getUsage getWebhook
-      importSuppression listNotedSuppressions listCaptured listComplaints listDomains listInboxes listMessages listSubmissionEvents listSubmissions
-      listSuppressions listThreads listWebhookDeliveries listWebhooks registerDomain renameInbox replayWebhookDelivery replyToThread
-      rotateDkim rotateWebhookSecret send sendMessage streamEvents testWebhook validateAddress validateAddresses
-      verifyDomain`,
-    allowed: [],
-  },
-]
-const allowedStates = new Map(
-  table.flatMap(({ operations, allowed }) => operations.split(/\s+/).map((name) => [name, allowed] as const)),
-)
-
 const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
 const operations = operationsOf(await readDocument(stage.base, '/app/openapi.json'))
 const uuid = '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d'
 
-test('the table names every operation under /app/v1, and no other', () => {
-  const named = operations.map(({ operation }) => operation.operationId).sort()
-  assert.deepEqual([...allowedStates.keys()].sort(), named)
+const nameOf = ({ method, path }: PlacedOperation) => `${method} ${path}`
+
+test('the table of operations has every operation under /app/v1, and no other', () => {
+  assertListed('/app/v1', operations.map(nameOf))
 })
 
 /** Sets the state, and waits until the service knows it. */
@@ -96,30 +60,30 @@ async function ask(owner: Visitor, { operation, method, path }: PlacedOperation)
     method,
     body: example?.value ?? (media ? {} : undefined),
   })
-  const isRefused = status === 403 && body.error === 'organization_inactive'
-  return { isRefused, text: `${operation.operationId}: ${status} ${body?.error ?? ''}` }
+  const outcome = status === 403 && body.error === 'organization_inactive' ? body.error : 'allowed'
+  return { outcome, text: `${operation.operationId}: ${status} ${body?.error ?? ''}` }
 }
 
-for (const status of statuses)
+for (const status of inactiveStates)
   test(`hostile 18: an organization that is ${status}: its members sign in, read and leave, and nothing else is done`, async () => {
     const { organizationId } = await stage.createCaller()
-    const isAllowed = ({ operation }: PlacedOperation) =>
-      allowedStates.get(operation.operationId)?.includes(status)
-    const allowed = operations.filter(isAllowed)
+    const outcomeOf = (operation: PlacedOperation) => rowOf(nameOf(operation)).outcomes[status]
+    const { allowed = [], refused = [] } = Object.groupBy(operations, (operation) =>
+      outcomeOf(operation) === 'allowed' ? 'allowed' : 'refused',
+    )
     const staying = await enterDirectly(stage, organizationId)
     // Somebody else for each: some operations end the session.
     const owners = await Promise.all(allowed.map(() => enterDirectly(stage, organizationId)))
     await putInto(staying, organizationId, status)
     const before = await organizationRows(organizationId)
-    for (const operation of operations) {
-      if (isAllowed(operation)) continue
-      const { isRefused, text } = await ask(staying, operation)
-      assert.ok(isRefused, text)
+    for (const operation of refused) {
+      const { outcome, text } = await ask(staying, operation)
+      assert.equal(outcome, outcomeOf(operation), text)
     }
     assert.equal(await organizationRows(organizationId), before)
     for (const [index, operation] of allowed.entries()) {
-      const { isRefused, text } = await ask(owners[index]!, operation)
-      assert.ok(!isRefused, text)
+      const { outcome, text } = await ask(owners[index]!, operation)
+      assert.equal(outcome, 'allowed', text)
     }
   })
 
