@@ -1,4 +1,4 @@
 // `npm run check`: what can be said of the code in a quarter of a minute; `npm test` runs everything.
-import { runChecksAndFences } from './checks.ts'
+import { runChecksAndFences } from './testing/checks.ts'
 
 process.exit((await runChecksAndFences()) ? 0 : 1)

@@ -1,83 +1,80 @@
-// `npm test`: types, lint, unused code, then every test; with file names as arguments, those tests alone.
-import { type SpawnOptions, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { appendFileSync, globSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { silentLog } from '../src/base/log.ts'
-import { noTool } from '../src/postgres/embedded/owner.ts'
-import { useEmbedded } from '../src/postgres/embedded/use-embedded.ts'
-import { runChecks } from './checks.ts'
+// `npm test`: types, lint and unused code, then tests: of a tier, by name, or those that a change can affect.
+import { globSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { affectedSince } from './testing/changed.ts'
+import { runChecks } from './testing/checks.ts'
+import { overPostgres, runOnce, runSteadily } from './testing/run.ts'
+import { filesOf, root, type Tier, tiers } from './testing/tiers.ts'
 
-const root = resolve(import.meta.dirname, '..')
-const patterns = ['src/**/*.test.ts', 'tests/**/*.test.ts', 'bench/**/*.test.ts']
-const testLimitMs = 10 * 60_000
-const filesAtOnce = 4
-/** A browser keeps a core busy, and its tests wait for what people would see by then. */
-const browsersAtOnce = 2
+const help = `usage: npm test -- [options] [FILE...]
 
-/** Runs a program to its end with our own output; answers whether it exited 0. */
-async function run(program: string, args: string[], env: NodeJS.ProcessEnv = process.env): Promise<boolean> {
-  const options: SpawnOptions = { cwd: root, env, stdio: 'inherit' }
-  const child = spawn(program, args, options)
-  const passOn = (signal: NodeJS.Signals) => child.kill(signal)
-  // The tests end first, then their PostgreSQL: an interrupted run leaves nothing behind.
-  process.on('SIGINT', passOn).on('SIGTERM', passOn)
-  try {
-    const [code] = await once(child, 'exit')
-    return code === 0
-  } finally {
-    process.off('SIGINT', passOn).off('SIGTERM', passOn)
+Runs the checks of npm run check and the tests of the quick tier; with a FILE, its tests alone.
+
+  --tier TIER      quick, long or sql; several run one after the other
+                   quick: everything that one process and one PostgreSQL can show, and one story of the browser
+                   long: whole programs, browsers, other mail servers, deployments, faults, fuzz
+                   sql: the tests that also run on PostgreSQL 15; POSTHORN_TEST_DATABASE_URL names the server
+  --changed        only the tests that uncommitted changes can affect
+  --since REV      only the tests that changes since the revision can affect
+  --steady ROUNDS  runs the tests so many times next to three busy loops, and prints how often each file passed
+  --help`
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    tier: { type: 'string', multiple: true, default: ['quick'] },
+    changed: { type: 'boolean', default: false },
+    since: { type: 'string' },
+    steady: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+})
+
+if (values.help) exit(0, help)
+for (const tier of values.tier) if (!isTier(tier)) exit(2, `no tier is called ${tier}\n\n${help}`)
+const rounds = values.steady === undefined ? null : Number(values.steady)
+if (rounds !== null && !(Number.isInteger(rounds) && rounds > 0)) exit(2, help)
+const revision = values.since ?? (values.changed ? 'HEAD' : null)
+
+const parts = positionals.length > 0 ? [namedPart()] : values.tier.filter(isTier).map(tierPart)
+const isChecked = rounds !== null || !parts.some(({ name }) => name === 'quick') || (await runChecks())
+const isTested = await overPostgres(async () => {
+  const results: string[] = []
+  let passed = true
+  for (const { name, files } of parts) {
+    const startedMs = performance.now()
+    const partPassed = await (rounds === null ? runOnce(files) : runSteadily(files, rounds))
+    const seconds = ((performance.now() - startedMs) / 1000).toFixed(0)
+    results.push(`${partPassed ? '✔' : '✖ FAILED:'} ${name}: ${files.length} files, ${seconds} s`)
+    passed &&= partPassed
   }
+  for (const result of results) console.log(result)
+  return passed
+})
+if (!isChecked) console.error('✖ the tests are above; before them types, lint or unused code FAILED')
+process.exit(isChecked && isTested ? 0 : 1)
+
+interface Part {
+  name: string
+  files: string[]
 }
 
-/** In a root's container without useradd the account of PostgreSQL is a line in `/etc/passwd`. */
-function addAccount(error: Error): void {
-  if (!error.message.includes(noTool)) throw error
-  appendFileSync('/etc/passwd', 'posthorn:x:64990:64990::/nonexistent:/sbin/nologin\n')
+function namedPart(): Part {
+  const files = globSync(positionals, { cwd: root }).sort()
+  if (files.length === 0) exit(2, `no test file matches ${positionals.join(' ')}`)
+  return { name: 'named files', files }
 }
 
-/** Runs test files over one PostgreSQL that files share by cloning databases. They wait more than they compute. */
-async function runTests(files: string[]): Promise<boolean> {
-  const folder = mkdtempSync(join(tmpdir(), 'posthorn-test-'))
-  const directory = join(folder, 'postgres')
-  const start = () => useEmbedded({ directory, log: silentLog })
-  const server = await start().catch((error) => {
-    addAccount(error)
-    return start()
-  })
-  const reporters = ['spec', join(import.meta.dirname, 'test-summary.ts')].flatMap((reporter) => [
-    `--test-reporter=${reporter}`,
-    '--test-reporter-destination=stdout',
-  ])
-  const env = {
-    // Compiled once for all files, which takes half of what each of them starts with.
-    NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/posthorn'),
-    ...process.env,
-    POSTHORN_TEST_POSTGRES: directory,
-  }
-  const runSome = async (some: string[], atOnce: number) => {
-    const options = [...reporters, `--test-concurrency=${atOnce}`, `--test-timeout=${testLimitMs}`]
-    return some.length === 0 || (await run(process.execPath, ['--test', ...options, ...some], env))
-  }
-  const isBrowser = (file: string) => file.startsWith('tests/browser/')
-  try {
-    const shown = await runSome(files.filter(isBrowser), browsersAtOnce)
-    const others = files.filter((file) => !isBrowser(file))
-    return (await runSome(others, filesAtOnce)) && shown
-  } finally {
-    await server.release()
-    rmSync(folder, { recursive: true, force: true })
-  }
+function tierPart(tier: Tier): Part {
+  const files = filesOf(tier)
+  return { name: tier, files: revision === null ? files : affectedSince(revision, files) }
 }
 
-const named = process.argv.slice(2)
-const files = globSync(named.length > 0 ? named : patterns, { cwd: root }).sort()
-if (files.length === 0) {
-  console.error(`no test files match ${named.join(' ')}`)
-  process.exit(2)
+function isTier(name: string): name is Tier {
+  return (tiers as readonly string[]).includes(name)
 }
-const checked = named.length > 0 || (await runChecks())
-const tested = await runTests(files)
-if (!checked) console.error('✖ the tests are above; before them types, lint or unused code FAILED')
-process.exit(checked && tested ? 0 : 1)
+
+function exit(status: number, text: string): never {
+  console[status === 0 ? 'log' : 'error'](text)
+  process.exit(status)
+}

@@ -1,4 +1,4 @@
-// Acceptance on two nodes at once: limits and idempotency are exact, a bad row is its own, and nothing waits in a ring.
+// Acceptance on two nodes at once: limits and idempotency are exact, a bad row is its own, and nothing waits in a ring. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'

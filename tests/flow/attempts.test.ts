@@ -1,4 +1,4 @@
-// An attempt is one row: its events keep their ids and their order beside those of an earlier program, and what was said is kept within bounds.
+// An attempt is one row: its events keep their ids and their order, and replies are kept within bounds. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// What loops and look-ups read does not grow with the mail that does not concern them, whatever was known of the tables when the plan was made.
+// Loops and look-ups read no more rows for mail that does not concern them, whenever they were planned. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { OrganizationId, SubmissionId } from '../../src/base/ids.ts'

@@ -1,4 +1,4 @@
-// Claims of what waits: who has one, when it is free again, and what that counts.
+// Claims of what waits: who has one, when it is free again, and what that counts. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Claims } from '../../src/flow/claims.ts'

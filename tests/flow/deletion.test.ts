@@ -1,4 +1,4 @@
-// Deleting beside delivering: what is on the wire is not torn off it, what waits is cancelled, and nothing is left behind.
+// Deleting beside delivering: what is on the wire is not torn off it, what waits is cancelled, and nothing is left behind. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'

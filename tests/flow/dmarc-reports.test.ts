@@ -1,4 +1,4 @@
-// Aggregate reports of DMARC: counted within bounds, sent once after their day, to those alone who are asked for and agree.
+// Aggregate reports of DMARC: counted within bounds, sent once after their day, to those alone who are asked for and agree. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'

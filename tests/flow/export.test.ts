@@ -1,4 +1,4 @@
-// The export of an inbox: whole and in order whatever is written meanwhile, resumed after a restart, gone with the inbox.
+// The export of an inbox: whole and in order whatever is written meanwhile, resumed after a restart, gone with the inbox. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'

@@ -1,4 +1,4 @@
-// Turns between organizations: mail that is slow to read, and however much of it, holds up its own and nobody else's.
+// Turns between organizations: mail that is slow to read, and however much of it, holds up its own and nobody else's. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'

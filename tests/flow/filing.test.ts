@@ -1,4 +1,4 @@
-// Claims of what is read: nobody waits for them, nothing is lost or doubled by them, and what ends the process is put aside.
+// Claims of what is read: nobody waits for them, nothing is lost or doubled by them, and what ends the process is put aside. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, renameSync } from 'node:fs'

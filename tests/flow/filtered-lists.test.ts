@@ -1,4 +1,4 @@
-// Lists with filters read their page and no more, however much there is that does not fit, and though nothing does.
+// Lists with filters read their page and no more, however much there is that does not fit, and though nothing does. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { firstUuidAt, type InboxId, type OrganizationId } from '../../src/base/ids.ts'

@@ -1,4 +1,4 @@
-// Each index has a query that needs it: docs/indexes.md names them all, and nothing that is not there.
+// Each index has a query that needs it: docs/indexes.md names them all, and nothing that is not there. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'

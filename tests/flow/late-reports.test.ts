@@ -1,4 +1,4 @@
-// Reports in every dress and at awkward moments, and mail for an inbox that goes: nothing is lost, and nobody else moves.
+// Reports in every dress and at awkward moments, and mail for an inbox that goes: nothing is lost, and nobody else moves. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'

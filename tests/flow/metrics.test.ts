@@ -1,4 +1,4 @@
-// Metrics are exact: whatever was sent, received, bounced or put off, they say what a recount of the tables says.
+// Metrics are exact: whatever was sent, received, bounced or put off, they say what a recount of the tables says. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'

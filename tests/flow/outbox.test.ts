@@ -1,4 +1,4 @@
-// The outbox itself: one row an organization and commit, fanned out in order and in bounds, mended after a restore.
+// The outbox itself: one row an organization and commit, fanned out in order and in bounds, mended after a restore. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUIDv7 } from 'node:crypto'
 import { type TestContext, test } from 'node:test'

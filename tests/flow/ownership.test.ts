@@ -1,4 +1,4 @@
-// A destination queue has one owner: what an earlier one claimed or sent does not count, and what it left is taken up.
+// A destination queue has one owner: what an earlier one claimed or sent does not count, and what it left is taken up. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'

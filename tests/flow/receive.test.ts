@@ -1,4 +1,4 @@
-// Mail comes in: who gets it, what stays of it, which thread it joins, and what happens when something is in the way.
+// Mail comes in: who gets it, what stays of it, which thread it joins, and what happens when something is in the way. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, renameSync, rmSync, symlinkSync, truncateSync } from 'node:fs'
 import { connect } from 'node:net'

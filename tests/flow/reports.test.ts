@@ -1,4 +1,4 @@
-// Reports about what was sent: they move what their token proves, once, and nothing else.
+// Reports about what was sent: they move what their token proves, once, and nothing else. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join, resolve } from 'node:path'

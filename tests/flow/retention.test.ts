@@ -1,4 +1,4 @@
-// What the retention of a deployment takes, in small steps: messages as their owners would delete them, content without an inbox, audit entries; and what it never takes.
+// Retention deletes in small steps what is old enough, and never anything else. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// An inbox is indexed once somebody searches it: its newest messages at once, the others soon, and none of anybody else's.
+// An inbox is indexed once somebody searches it: its newest messages at once, the others soon, and none of anybody else's. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'

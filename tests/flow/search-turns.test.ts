@@ -1,4 +1,4 @@
-// Turns between organizations in the index of words: however much one of them brings, another's mail is found soon.
+// Turns between organizations in the index of words: however much one of them brings, another's mail is found soon. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'

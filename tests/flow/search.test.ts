@@ -1,4 +1,4 @@
-// The index of words: filled from the outbox after the fact, complete whatever breaks meanwhile, and bounded in what it reads.
+// The index of words: filled from the outbox after the fact, complete whatever breaks meanwhile, and bounded in what it reads. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../../src/base/log.ts'

@@ -1,4 +1,4 @@
-// The states of a submission in SQL are those of flow/states.ts, whatever its recipients come to, in whatever order.
+// The states of a submission in SQL are those of flow/states.ts, whatever its recipients come to, in whatever order. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-// Suppressed addresses: what suppresses at the far side's word, and that nothing is attempted after it.
+// Suppressed addresses: what suppresses at the far side's word, and that nothing is attempted after it. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'

@@ -1,4 +1,4 @@
-// Webhooks end to end: what was announced reaches the endpoints that want it, signed, in order, again until it is taken.
+// Webhooks end to end: what was announced reaches the endpoints that want it, signed, in order, again until it is taken. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUIDv7 } from 'node:crypto'
 import { type TestContext, test } from 'node:test'

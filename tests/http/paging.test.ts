@@ -1,4 +1,4 @@
-// Every list of the document, page by page while rows come and go: what is not touched is shown once, in its order.
+// Every list of the document, page by page while rows come and go: what is not touched is shown once, in its order. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'

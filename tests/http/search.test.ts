@@ -1,4 +1,4 @@
-// Full-text search over the messages of an inbox: any language, phrases, beginnings of words; nobody else's words.
+// Full-text search over the messages of an inbox: any language, phrases, beginnings of words; nobody else's words. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { InboxId } from '../../src/base/ids.ts'

@@ -1,4 +1,4 @@
-// Ids, cursors and keys of another organization, and of inboxes that a key is not for, over every operation of the document.
+// Ids, cursors and keys of another organization, and of inboxes that a key is not for, over every operation of the document. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type Operation, readOperations, type Schema } from '../fuzz/api/document.ts'

@@ -12,6 +12,7 @@ import { type Foundation, openFoundation } from '../../src/foundation.ts'
 import type { DbOptions } from '../../src/postgres/db.ts'
 import type { Limits } from '../../src/store/organizations.ts'
 import { type Acceptance, Api, type Inbox, type Submission } from './api.ts'
+import { countStart } from './count-start.ts'
 import { testDatabase } from './postgres.ts'
 import { type Scope, until } from './until.ts'
 
@@ -73,6 +74,7 @@ export async function makePlace(scope: Scope): Promise<Place> {
 
 /** Starts a node; it has stopped before its place ends. */
 export async function startNode(place: Place, options: NodeOptions = {}): Promise<TestNode> {
+  countStart()
   const settings = readSettings({
     POSTHORN_DATA_DIR: join(place.folder, randomUUID()),
     POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`,

@@ -1,4 +1,4 @@
-// The databases that tests get: migrated, apart from each other, gone afterwards.
+// The databases that tests get: migrated, apart from each other, gone afterwards. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Db } from '../../src/postgres/db.ts'

@@ -17,6 +17,7 @@ import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
 import { Api } from './api.ts'
+import { countStart } from './count-start.ts'
 import { type Scope, until } from './until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -115,6 +116,7 @@ class BlackBox implements Posthorn {
   }
 
   async start(): Promise<void> {
+    countStart()
     const logFile = openSync(join(this.#temporary, 'log'), 'a')
     const child = spawn(this.#program, ['serve', '--json', ...this.#args], {
       cwd: this.#temporary,

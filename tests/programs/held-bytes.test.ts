@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
 import { ByteBudget } from '../../src/http/body/byte-budget.ts'
+import { nextKey } from '../http/sending.ts'
+import { ask, setStage } from '../http/stage.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { nextKey } from './sending.ts'
-import { ask, setStage } from './stage.ts'
 
 const mebibyte = 1 << 20
 const stage = await setStage({ after })

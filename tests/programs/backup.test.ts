@@ -1,4 +1,4 @@
-// Backups: made while mail flows, restored whole or not at all, and held until the operator lets the copy out.
+// Backups: made while mail flows, restored whole or not at all, and held until the operator lets the copy out. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

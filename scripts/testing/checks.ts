@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-const root = resolve(import.meta.dirname, '..')
+const root = resolve(import.meta.dirname, '../..')
 
 /** Programs one after the other; the first that fails ends the check. */
 type Check = [program: string, ...args: string[]][]
@@ -13,7 +13,7 @@ const tool = (name: string) => join(root, 'node_modules/.bin', name)
 
 /** Pages, and the tests of their parts, are checked against what the server says of itself now. */
 const types: Check = [
-  [process.execPath, join(import.meta.dirname, 'api-types.ts')],
+  [process.execPath, join(root, 'scripts/api-types.ts')],
   [tool('tsc')],
   [tool('tsc'), '-p', 'dashboard'],
 ]

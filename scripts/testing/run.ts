@@ -1,0 +1,140 @@
+// Runs test files over one PostgreSQL, whose databases they clone, and sums up.
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { run } from 'node:test'
+import { spec, type TestEvent } from 'node:test/reporters'
+import { silentLog } from '../../src/base/log.ts'
+import { noTool } from '../../src/postgres/embedded/owner.ts'
+import { useEmbedded } from '../../src/postgres/embedded/use-embedded.ts'
+import { keepBusy } from './busy.ts'
+import { root } from './tiers.ts'
+
+type Failed = Extract<TestEvent, { type: 'test:fail' }>['data']
+
+const testLimitMs = 10 * 60_000
+/** They wait more than they compute. */
+const filesAtOnce = 4
+/** A browser keeps a core busy, and its tests wait for what people would see by then. */
+const browsersAtOnce = 2
+const slowestShown = 10
+const busyLoops = 3
+
+/** SIGINT and SIGTERM end the tests first, then their PostgreSQL: an interrupted run leaves nothing behind. */
+const interrupted = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupted.abort())
+
+/** Runs `body` while there is a PostgreSQL for tests; at the end, prints how many nodes they started. */
+export async function overPostgres<Result>(body: () => Promise<Result>): Promise<Result> {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-test-'))
+  const [directory, starts] = [join(folder, 'postgres'), join(folder, 'starts')]
+  writeFileSync(starts, '')
+  const start = () => useEmbedded({ directory, log: silentLog })
+  const server = await start().catch((error) => {
+    addAccount(error)
+    return start()
+  })
+  // Test files inherit these. Code that is compiled once for all of them takes half of what each starts with.
+  process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules/.cache/posthorn')
+  process.env['POSTHORN_TEST_POSTGRES'] = directory
+  process.env['POSTHORN_TEST_STARTS'] = starts
+  try {
+    return await body()
+  } finally {
+    console.log(`nodes started: ${readFileSync(starts, 'utf8').length}`)
+    await server.release()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** In a root's container without useradd the account of PostgreSQL is a line in `/etc/passwd`. */
+function addAccount(error: Error): void {
+  if (!error.message.includes(noTool)) throw error
+  appendFileSync('/etc/passwd', 'posthorn:x:64990:64990::/nonexistent:/sbin/nologin\n')
+}
+
+/** Runs the files; prints every test, the files that took longest, and a line for each failure. Resolves with whether all passed. */
+export async function runOnce(files: string[]): Promise<boolean> {
+  const { failures, seconds } = await runFiles(files, 'printed')
+  console.log('\nThe slowest files:')
+  const slowest = [...seconds].sort((a, b) => b[1] - a[1]).slice(0, slowestShown)
+  for (const [file, duration] of slowest) console.log(`${duration.toFixed(1).padStart(8)} s  ${file}`)
+  for (const failed of failures) console.log(describe(failed))
+  return failures.length === 0 && !interrupted.signal.aborted
+}
+
+/**
+ * Runs the files `rounds` times next to three busy loops; prints failures, and at the end how often each file passed.
+ * Resolves with whether all of them always did.
+ */
+export async function runSteadily(files: string[], rounds: number): Promise<boolean> {
+  const passes = new Map(files.map((file) => [file, 0]))
+  const endLoops = keepBusy(busyLoops)
+  try {
+    for (let round = 1; round <= rounds && !interrupted.signal.aborted; round++) {
+      const { failures } = await runFiles(files, 'silent')
+      for (const failed of failures) console.log(describe(failed))
+      const failedFiles = new Set(failures.map(fileOf))
+      for (const file of files) if (!failedFiles.has(file)) passes.set(file, passes.get(file)! + 1)
+      console.log(`round ${round} of ${rounds}: ${failures.length === 0 ? 'passed' : 'FAILED'}`)
+    }
+  } finally {
+    endLoops()
+  }
+  for (const [file, count] of passes) console.log(`${String(count).padStart(4)} of ${rounds}  ${file}`)
+  return [...passes.values()].every((count) => count === rounds)
+}
+
+interface Outcome {
+  failures: Failed[]
+  /** By file. */
+  seconds: Map<string, number>
+}
+
+async function runFiles(files: string[], output: 'printed' | 'silent'): Promise<Outcome> {
+  const outcome: Outcome = { failures: [], seconds: new Map() }
+  const isBrowser = (file: string) => file.startsWith('tests/browser/')
+  await runSome(files.filter(isBrowser), browsersAtOnce, output, outcome)
+  await runSome(
+    files.filter((file) => !isBrowser(file)),
+    filesAtOnce,
+    output,
+    outcome,
+  )
+  return outcome
+}
+
+async function runSome(
+  files: string[],
+  concurrency: number,
+  output: 'printed' | 'silent',
+  outcome: Outcome,
+): Promise<void> {
+  if (files.length === 0) return
+  const paths = files.map((file) => join(root, file))
+  const events = run({ files: paths, concurrency, timeout: testLimitMs, signal: interrupted.signal })
+  events.on('test:summary', ({ file, duration_ms }) => {
+    if (file) outcome.seconds.set(relative(root, file), duration_ms / 1000)
+  })
+  events.on('test:fail', (failed) => {
+    if (!areItsTests(failed)) outcome.failures.push(failed)
+  })
+  const printer = new spec()
+  for await (const text of events.compose(printer)) if (output === 'printed') process.stdout.write(text)
+}
+
+function fileOf({ file }: Failed): string {
+  return relative(root, file ?? '')
+}
+
+/** Whether a test failed for those within it, which have lines of their own. */
+function areItsTests({ details: { error } }: Failed): boolean {
+  return (error as Error & { failureType?: string }).failureType === 'subtestsFailed'
+}
+
+function describe(failed: Failed): string {
+  const { error } = failed.details
+  const { message } = error.cause instanceof Error ? error.cause : error
+  const words = message.replaceAll(/\s+/g, ' ').slice(0, 300)
+  return `FAILED ${fileOf(failed)}:${failed.line}: ${failed.name}: ${words}`
+}

@@ -1,0 +1,36 @@
+// The tiers of the tests: the quick ones of `npm test`, the long ones that `npm run test:all` adds, and those of SQL.
+import { closeSync, globSync, openSync, readSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+export const root = resolve(import.meta.dirname, '../..')
+
+export const tiers = ['quick', 'long', 'sql'] as const
+export type Tier = (typeof tiers)[number]
+
+const every = ['src/**/*.test.ts', 'tests/**/*.test.ts', 'bench/**/*.test.ts']
+const long = ['browser', 'deploy', 'faults', 'fuzz', 'interop', 'programs'].map(
+  (folder) => `tests/${folder}/`,
+)
+/** The one story of the browser that `npm test` has. */
+const story = 'tests/browser/story.test.ts'
+/** Ends the first line of a file of tests that also run on PostgreSQL 15, the oldest one that is supported. */
+const sqlMark = 'Also on PostgreSQL 15.'
+
+/** Paths from the root, in order. */
+export function filesOf(tier: Tier): string[] {
+  const files = globSync(every, { cwd: root }).sort()
+  if (tier === 'sql') return files.filter((file) => readFirstLine(file).endsWith(sqlMark))
+  const isLong = (file: string) => file !== story && long.some((folder) => file.startsWith(folder))
+  return files.filter((file) => isLong(file) === (tier === 'long'))
+}
+
+function readFirstLine(path: string): string {
+  const start = Buffer.alloc(400)
+  const file = openSync(join(root, path), 'r')
+  try {
+    readSync(file, start)
+  } finally {
+    closeSync(file)
+  }
+  return start.toString().split('\n', 1)[0]!
+}
