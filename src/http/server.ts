@@ -8,6 +8,7 @@ import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import type { KeyRing } from '../flow/accounts/authenticate.ts'
 import { isWrittenAsEmail, readEmail } from '../mail/address.ts'
+import { lateCompilers } from '../web/late-compilers.ts'
 import { answerHeadAndOptions } from '../web/methods.ts'
 import { BreachFinder } from './all-breaches.ts'
 import type { Api, AppDeps, HttpDeps } from './api.ts'
@@ -159,6 +160,7 @@ function createApi(trustedProxies: string[], log: Log, breachFinder: BreachFinde
     http: checked,
     // Longer than any path that Node lets through, so that the schemas judge ids.
     routerOptions: { maxParamLength: 16_384 },
+    schemaController: lateCompilers(),
     ajv: {
       customOptions: {
         removeAdditional: false,

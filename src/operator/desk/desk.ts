@@ -4,6 +4,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
 import { parseJson } from '../../http/body/parse-json.ts'
 import { answerFailures, answerOf, errorAnswer, logBrokenAnswers, sendError } from '../../http/errors.ts'
+import { lateCompilers } from '../../web/late-compilers.ts'
 import { answerHeadAndOptions } from '../../web/methods.ts'
 import { requireDesk, requireKnownHost } from './admission.ts'
 import type { Desk, DeskDeps } from './deps.ts'
@@ -59,6 +60,7 @@ export function createDesk(deps: DeskDeps): Desk {
 function createFastify(): Desk {
   return Fastify({
     ...{ logger: false, exposeHeadRoutes: true, return503OnClosing: false, bodyLimit: largestBody },
+    schemaController: lateCompilers(),
     ajv: {
       customOptions: {
         ...{ removeAdditional: false, coerceTypes: false, useDefaults: false },
