@@ -1,5 +1,6 @@
 // `npm test`: types, lint and unused code, then tests: of a tier, by name, or those that a change can affect.
 import { globSync } from 'node:fs'
+import { relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { affectedSince } from './testing/changed.ts'
 import { runChecks } from './testing/checks.ts'
@@ -60,9 +61,9 @@ interface Part {
 }
 
 function namedPart(): Part {
-  const files = globSync(positionals, { cwd: root }).sort()
+  const files = globSync(positionals, { cwd: root }).map((file) => relative(root, resolve(root, file)))
   if (files.length === 0) exit(2, `no test file matches ${positionals.join(' ')}`)
-  return { name: 'named files', files }
+  return { name: 'named files', files: files.sort() }
 }
 
 function tierPart(tier: Tier): Part {

@@ -1,7 +1,7 @@
 // Runs test files over one PostgreSQL, whose databases they clone, and sums up.
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { run } from 'node:test'
 import { spec, type TestEvent } from 'node:test/reporters'
 import { silentLog } from '../../src/base/log.ts'
@@ -55,12 +55,12 @@ function addAccount(error: Error): void {
 
 /** Runs the files; prints every test, the files that took longest, and a line for each failure. Resolves with whether all passed. */
 export async function runOnce(files: string[]): Promise<boolean> {
-  const { failures, seconds } = await runFiles(files, 'printed')
+  const { passed, failures, seconds } = await runFiles(files, 'printed')
   console.log('\nThe slowest files:')
   const slowest = [...seconds].sort((a, b) => b[1] - a[1]).slice(0, slowestShown)
   for (const [file, duration] of slowest) console.log(`${duration.toFixed(1).padStart(8)} s  ${file}`)
   for (const failed of failures) console.log(describe(failed))
-  return failures.length === 0 && !interrupted.signal.aborted
+  return passed
 }
 
 /**
@@ -69,30 +69,33 @@ export async function runOnce(files: string[]): Promise<boolean> {
  */
 export async function runSteadily(files: string[], rounds: number): Promise<boolean> {
   const passes = new Map(files.map((file) => [file, 0]))
+  let allPassed = true
   const endLoops = keepBusy(busyLoops)
   try {
     for (let round = 1; round <= rounds && !interrupted.signal.aborted; round++) {
-      const { failures } = await runFiles(files, 'silent')
+      const { passed, failures } = await runFiles(files, 'silent')
       for (const failed of failures) console.log(describe(failed))
       const failedFiles = new Set(failures.map(fileOf))
       for (const file of files) if (!failedFiles.has(file)) passes.set(file, passes.get(file)! + 1)
-      console.log(`round ${round} of ${rounds}: ${failures.length === 0 ? 'passed' : 'FAILED'}`)
+      allPassed &&= passed
+      console.log(`round ${round} of ${rounds}: ${passed ? 'passed' : 'FAILED'}`)
     }
   } finally {
     endLoops()
   }
   for (const [file, count] of passes) console.log(`${String(count).padStart(4)} of ${rounds}  ${file}`)
-  return [...passes.values()].every((count) => count === rounds)
+  return allPassed
 }
 
 interface Outcome {
+  passed: boolean
   failures: Failed[]
   /** By file. */
   seconds: Map<string, number>
 }
 
 async function runFiles(files: string[], output: 'printed' | 'silent'): Promise<Outcome> {
-  const outcome: Outcome = { failures: [], seconds: new Map() }
+  const outcome: Outcome = { passed: true, failures: [], seconds: new Map() }
   const isBrowser = (file: string) => file.startsWith('tests/browser/')
   await runSome(files.filter(isBrowser), browsersAtOnce, output, outcome)
   await runSome(
@@ -111,16 +114,19 @@ async function runSome(
   outcome: Outcome,
 ): Promise<void> {
   if (files.length === 0) return
-  const paths = files.map((file) => join(root, file))
+  const paths = files.map((file) => resolve(root, file))
   const events = run({ files: paths, concurrency, timeout: testLimitMs, signal: interrupted.signal })
-  events.on('test:summary', ({ file, duration_ms }) => {
+  // One for each file, and one for all of them.
+  events.on('test:summary', ({ file, duration_ms, success }) => {
     if (file) outcome.seconds.set(relative(root, file), duration_ms / 1000)
+    outcome.passed &&= success
   })
   events.on('test:fail', (failed) => {
     if (!areItsTests(failed)) outcome.failures.push(failed)
   })
   const printer = new spec()
   for await (const text of events.compose(printer)) if (output === 'printed') process.stdout.write(text)
+  outcome.passed &&= !interrupted.signal.aborted
 }
 
 function fileOf({ file }: Failed): string {
