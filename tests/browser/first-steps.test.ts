@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { chromiumMissing } from '../support/chromium.ts'
 import { openPages } from '../support/dashboard.ts'
-import { makePlace, startNode } from '../support/node.ts'
+import { makePlace, send, startNode } from '../support/node.ts'
 
 const skip = chromiumMissing ?? false
 
@@ -39,6 +39,22 @@ test('the first steps: an inbox, a mail out of it and back, and reading that', {
   await page.getByText('Accepted', { exact: true }).waitFor()
   assert.deepEqual(await audit(), [])
   assert.deepEqual(complaints, [])
+})
+
+test('the overview has the first mail, though its event has not come and the page was seen before', {
+  skip,
+}, async (t) => {
+  const node = await startNode(await makePlace(t))
+  const { api, organizationId } = await node.createCaller()
+  const inbox = await api.createInbox('hello')
+  const { page, open } = await openPages(t, node, organizationId)
+  await page.route('**/app/v1/events*', (route) => route.abort())
+  await open('/', 'From nothing to a first mail')
+  await page.getByRole('link', { name: 'Sending', exact: true }).click()
+  await page.getByRole('heading', { level: 1, name: 'Sending' }).waitFor()
+  await send(api, inbox, [inbox.address])
+  await page.getByRole('link', { name: 'Overview', exact: true }).click()
+  await page.getByRole('heading', { level: 1, name: 'Overview', exact: true }).waitFor()
 })
 
 test('everything is found and reached by keys', { skip }, async (t) => {

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { Loaded } from '../../parts/loaded.tsx'
+import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { useMay } from '../../shell/session.ts'
 import { Day } from './day.tsx'
 import { FirstSteps } from './first-steps.tsx'
@@ -13,7 +14,10 @@ export function Overview() {
   const latest = useQuery({
     queryKey: ['submissions', 'latest'],
     queryFn: () => read(api.GET('/v1/submissions', { params: { query: { limit: latestCount } } })),
+    refetchOnMount: 'always',
   })
+  // An earlier visit may have been before the first mail.
+  if (latest.data?.submissions.length === 0 && !latest.isFetchedAfterMount) return <SkeletonRows />
   return <Loaded query={latest}>{({ submissions }) => <Content submissions={submissions} />}</Loaded>
 }
 
