@@ -83,8 +83,11 @@ function readCommand(): { wanted: string[]; plan: Plan } {
       allowPositionals: true,
       options: {
         quick: { type: 'boolean' },
-        ...{ case: { type: 'string' }, rounds: { type: 'string' }, seconds: { type: 'string' } },
-        ...{ rate: { type: 'string' }, minutes: { type: 'string' } },
+        case: { type: 'string' },
+        rounds: { type: 'string' },
+        seconds: { type: 'string' },
+        rate: { type: 'string' },
+        minutes: { type: 'string' },
       },
     })
     const unknown = positionals.find((name) => !(name in suites))

@@ -16,8 +16,14 @@ const target = join(root, 'dashboard/src/api/app.gen.ts')
 /** Routes say what they are before anyone calls them, so that nothing stands behind this server. */
 async function readDocument(): Promise<string> {
   const settings: ServerDeps['settings'] = {
-    ...{ publicUrl: '', managedDomain: 'inbox.test', mailHost: 'mx.test', trustedProxies: [] },
-    ...{ isHttpsOn: false, hasAcme: false, maxDownloadBytes: 1, bodyMemoryBytes: 1 << 20 },
+    publicUrl: '',
+    managedDomain: 'inbox.test',
+    mailHost: 'mx.test',
+    trustedProxies: [],
+    isHttpsOn: false,
+    hasAcme: false,
+    maxDownloadBytes: 1,
+    bodyMemoryBytes: 1 << 20,
   }
   const dashboard = { isDevelopment: true, showsCaptured: true, pagesFolder: root } as ServerDeps['dashboard']
   const deps = {

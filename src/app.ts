@@ -170,7 +170,12 @@ function startOperator(
   const { db, clock, log, blobs } = foundation
   const { delivery, managedDomain } = foundation.settings
   return createOperatorServer({
-    ...{ db, clock, log, blobs, ...state, settings: { pagesFolder, delivery, managedDomain } },
+    db,
+    clock,
+    log,
+    blobs,
+    ...state,
+    settings: { pagesFolder, delivery, managedDomain },
     // Its thread starts with the first mail that is looked at.
     parsePool: new ParsePool({ threads: 1, timeoutMs: readingMs }),
     examine: async (found) => {

@@ -76,8 +76,12 @@ await Promise.all(Array.from({ length: run.sessions }, runSession))
 const endedAtMs = performance.timeOrigin + performance.now()
 
 const result: SmtpResult = {
-  ...{ startedAtMs, endedAtMs, accepted: latenciesMs.length },
-  ...{ refused: refused.count, firstRefusal: refused.first, latencyMs: latencyOf(latenciesMs) },
+  startedAtMs,
+  endedAtMs,
+  accepted: latenciesMs.length,
+  refused: refused.count,
+  firstRefusal: refused.first,
+  latencyMs: latencyOf(latenciesMs),
 }
 if (!process.stdout.write(JSON.stringify(result))) await once(process.stdout, 'drain')
 process.exit(0)

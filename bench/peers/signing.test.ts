@@ -9,8 +9,13 @@ const { domain, selector, privateKey, records } = makeSigningKey('sender.example
 const mail = `From: a@${domain}\r\nSubject: words\r\n\r\nMore words.\r\n`
 const signed = signMail(mail, [
   {
-    ...{ domain, selector, algorithm: 'rsa-sha256', privateKey: createPrivateKey(privateKey) },
-    ...{ header: 'relaxed', body: 'relaxed', names: 'from:subject' },
+    domain,
+    selector,
+    algorithm: 'rsa-sha256',
+    privateKey: createPrivateKey(privateKey),
+    header: 'relaxed',
+    body: 'relaxed',
+    names: 'from:subject',
   },
 ])
 

@@ -31,7 +31,9 @@ export function makeSigningKey(domain: string): SigningKey {
   const key = publicKey.export({ type: 'spki', format: 'der' }).toString('base64')
   const selector = 'bench'
   return {
-    ...{ domain, selector, privateKey: String(privateKey.export({ type: 'pkcs1', format: 'pem' })) },
+    domain,
+    selector,
+    privateKey: String(privateKey.export({ type: 'pkcs1', format: 'pem' })),
     records: { [`${selector}._domainkey.${domain}`]: [`v=DKIM1; k=rsa; p=${key}`] },
   }
 }

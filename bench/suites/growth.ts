@@ -98,7 +98,9 @@ async function makeTemplates(posthorn: Posthorn, folder: string): Promise<string
   await sendBySmtp({
     port: posthorn.smtpPort,
     ...saveMails(folder, [mail], [recipient]),
-    ...{ count: 1, sessions: 1, connections: 'kept' },
+    count: 1,
+    sessions: 1,
+    connections: 'kept',
   })
   const path = `/v1/inboxes/${inboxId}/messages`
   await call(posthorn, {

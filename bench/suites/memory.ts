@@ -115,8 +115,12 @@ async function startBoth(
   const senderId = await createInbox(posthorn, 'sender')
   const inward = { ...mails, port: posthorn.smtpPort, sessions, connections: 'per-message' } as const
   const outward: HttpLoad = {
-    ...{ ...loadOf(posthorn), method: 'POST', paths: [`/v1/inboxes/${senderId}/messages`] },
-    ...{ bodies: saveMailSends(folder, ['u@far.test'], shape), connections: sessions, expectStatus: '202' },
+    ...loadOf(posthorn),
+    method: 'POST',
+    paths: [`/v1/inboxes/${senderId}/messages`],
+    bodies: saveMailSends(folder, ['u@far.test'], shape),
+    connections: sessions,
+    expectStatus: '202',
   }
   const rates = { in: 0, out: 0 }
   const work = async (messages: number) => {

@@ -61,13 +61,19 @@ async function setStage(scope: Scope): Promise<Stage> {
   const counter = await countInbox(scope, posthorn)
   const senderId = await createInbox(posthorn, 'sender')
   return {
-    ...{ posthorn, counter, sink },
+    posthorn,
+    counter,
+    sink,
     spool: await watchSpool(scope, posthorn, counter.inboxId),
     probe: await ReadingProbe.start(posthorn, writeMails(sender.write, shape, [probeRecipient])),
     mails: saveMails(folder, writeMails(sender.write, shape, [recipient]), [recipient]),
     sends: {
-      ...{ ...loadOf(posthorn), method: 'POST', paths: [`/v1/inboxes/${senderId}/messages`] },
-      ...{ bodies: saveMailSends(folder, ['u@far.test'], shape), connections: clients, expectStatus: '202' },
+      ...loadOf(posthorn),
+      method: 'POST',
+      paths: [`/v1/inboxes/${senderId}/messages`],
+      bodies: saveMailSends(folder, ['u@far.test'], shape),
+      connections: clients,
+      expectStatus: '202',
     },
   }
 }

@@ -104,7 +104,10 @@ async function makeAnnouncer(scope: Scope, posthorn: Posthorn): Promise<Announce
 async function append(session: pg.Client, org: string, submissions: string[], events: number): Promise<void> {
   for (let begin = 0; begin < events; begin += itemsAtOnce) {
     const facts = Array.from({ length: Math.min(itemsAtOnce, events - begin) }, (_, n) => ({
-      ...{ org, id: randomUUIDv7(), type: 'message.sent', event: 0 },
+      org,
+      id: randomUUIDv7(),
+      type: 'message.sent',
+      event: 0,
       submission: submissions[(begin + n) % submissions.length],
     }))
     await session.query('select append_outbox($1, now())', [JSON.stringify(facts)])

@@ -10,7 +10,10 @@ function dictionary(words: string[], options: Partial<KnownForOptions<string, st
   const clock = new Clock()
   const asked: string[] = []
   const known = new KnownFor<string, string>({
-    ...{ name: 'test', clock, ms: 1_000, max: 100 },
+    name: 'test',
+    clock,
+    ms: 1_000,
+    max: 100,
     load: async (letters) => {
       asked.push(letters.join(''))
       return new Map(words.map((word) => [word[0]!, word]))

@@ -11,8 +11,12 @@ parentPort.postMessage('ready')`
 
 test('a thread that has had nothing to do for long is ended, and another one begun for what comes then', async (t) => {
   const pool = new ThreadPool<object, { threadId: number }>({
-    ...{ script: new URL(`data:text/javascript,${encodeURIComponent(answersWithItself)}`), what: 'answer' },
-    ...{ threads: 1, heapMb: 16, idleMs: 500, pack: (message) => ({ message, transfer: [] }) },
+    script: new URL(`data:text/javascript,${encodeURIComponent(answersWithItself)}`),
+    what: 'answer',
+    threads: 1,
+    heapMb: 16,
+    idleMs: 500,
+    pack: (message) => ({ message, transfer: [] }),
   })
   t.after(() => pool.close())
   const ask = () => pool.run({}, { timeoutMs: 5_000, isWanted: () => true })

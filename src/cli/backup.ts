@@ -134,7 +134,10 @@ async function release(options: OutputOptions): Promise<void> {
 /** What an answer says of a backup. */
 function summaryOf({ id, takenAt, posthorn, tables, blobs, key }: Manifest) {
   return {
-    ...{ id, takenAt, posthorn, tables: tables.length },
+    id,
+    takenAt,
+    posthorn,
+    tables: tables.length,
     rows: tables.reduce((sum, { rows }) => sum + rows, 0),
     tableBytes: tables.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
     blobs: { count: blobs.count, bytes: blobs.totalBytes, missing: blobs.missing },

@@ -76,7 +76,10 @@ function view(account: AcmeAccountRow | null, directory: string) {
       expiresAt: certificate.expiresAt.toISOString(),
       renewalAt: renewalOf(certificate).toISOString(),
     },
-    ...{ failures, fault, retryAt: retryAt?.toISOString() ?? null, refusals },
+    failures,
+    fault,
+    retryAt: retryAt?.toISOString() ?? null,
+    refusals,
   }
 }
 

@@ -34,7 +34,8 @@ test('the key that callers export as the examples name it stops no start', () =>
 test('ACME is Let’s Encrypt unless another directory is named', () => {
   const acme = (directory?: string) =>
     readSettings({
-      ...{ ...live, POSTHORN_ACME: ' ops@Example.com ' },
+      ...live,
+      POSTHORN_ACME: ' ops@Example.com ',
       ...(directory && { POSTHORN_ACME_DIRECTORY: directory }),
     }).acme
   assert.deepEqual(acme(), {
@@ -48,7 +49,9 @@ test('ACME is Let’s Encrypt unless another directory is named', () => {
 test('an identity provider is one by its issuer, id and secret, and is called by its host', () => {
   const { oidc: read, isSignUpOpen } = readSettings({ ...oidc, POSTHORN_SIGN_UP: 'invited' })
   assert.deepEqual(read, {
-    ...{ issuer: 'https://id.example.com', clientId: 'posthorn', clientSecret: 'swordfish' },
+    issuer: 'https://id.example.com',
+    clientId: 'posthorn',
+    clientSecret: 'swordfish',
     name: 'id.example.com',
   })
   assert.equal(isSignUpOpen, false)

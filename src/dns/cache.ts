@@ -63,7 +63,11 @@ export class DnsCache {
 
   constructor(options: DnsCacheOptions) {
     this.#options = {
-      ...{ maxEntries: 20_000, maxBytes: 16 << 20, maxAsking: 1_024, maxWaiting: 4_096, deadlineMs: 10_000 },
+      maxEntries: 20_000,
+      maxBytes: 16 << 20,
+      maxAsking: 1_024,
+      maxWaiting: 4_096,
+      deadlineMs: 10_000,
       ...options,
     }
     const { maxEntries, maxBytes, maxAsking, maxWaiting } = this.#options

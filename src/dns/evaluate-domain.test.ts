@@ -11,7 +11,10 @@ const mailHost = 'MX.host.example'
 const rsa = 'v=DKIM1; k=rsa; p=AAAA'
 const ed25519 = 'v=DKIM1; k=ed25519; p=BBBB'
 const records = listDomainRecords({
-  ...{ name: 'life.example', challenge, mailHost, mtaStsMode: 'testing' },
+  name: 'life.example',
+  challenge,
+  mailHost,
+  mtaStsMode: 'testing',
   keys: [
     { selector: 'r', publicRecord: rsa, state: 'active' },
     { selector: 'e', publicRecord: ed25519, state: 'pending' },

@@ -17,7 +17,10 @@ const server = await DnsServer.start({
 after(() => server.close())
 
 const records = listDomainRecords({
-  ...{ name: 'life.example', challenge: 'c', mailHost: 'mx.host.example', mtaStsMode: 'testing' },
+  name: 'life.example',
+  challenge: 'c',
+  mailHost: 'mx.host.example',
+  mtaStsMode: 'testing',
   keys: [{ selector: 's', publicRecord: 'p', state: 'active' }],
 })
 const resolver = new Resolver({ servers: [server.address], timeoutMs: 200, tries: 1 })

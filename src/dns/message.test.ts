@@ -17,8 +17,13 @@ function replyWith(
   { id = query.id, asked = name, type = 'TXT', flags = 0, rcode = 0 } = {},
 ) {
   return encode({
-    ...{ id, type: 'response', flags: RECURSION_AVAILABLE | flags | rcode, answers },
-    ...{ questions: [{ type, name: asked }], authorities: [], additionals: [] },
+    id,
+    type: 'response',
+    flags: RECURSION_AVAILABLE | flags | rcode,
+    answers,
+    questions: [{ type, name: asked }],
+    authorities: [],
+    additionals: [],
   })
 }
 
@@ -82,13 +87,11 @@ test('check 52: records of names that were not asked for are nobody’s answer',
 
 test('check 52: a code of EDNS is not taken for success', () => {
   const bytes = encode({
-    ...{
-      id: query.id,
-      type: 'response',
-      flags: RECURSION_AVAILABLE,
-      questions: [{ type: 'TXT', name }],
-      answers: [],
-    },
+    id: query.id,
+    type: 'response',
+    flags: RECURSION_AVAILABLE,
+    questions: [{ type: 'TXT', name }],
+    answers: [],
     additionals: [{ type: 'OPT', name: '.', udpPayloadSize: 512, extendedRcode: 1, flags: 0, options: [] }],
   })
   assert.deepEqual(readAnswer(readReply(bytes, query)!, typeNumbers.TXT, name), {

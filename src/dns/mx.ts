@@ -188,8 +188,13 @@ async function findHosts(
 ): Promise<Found> {
   const startedMs = performance.now()
   const search: Search = {
-    ...{ hosts: [], ttlSeconds, noneTtlSeconds: ttlSeconds, unknown: null },
-    ...{ isRefused: false, isOwn: false, room: maxAddresses },
+    hosts: [],
+    ttlSeconds,
+    noneTtlSeconds: ttlSeconds,
+    unknown: null,
+    isRefused: false,
+    isOwn: false,
+    room: maxAddresses,
   }
   let asked = 0
   while (asked < exchanges.length && !search.isOwn && search.room > 0) {

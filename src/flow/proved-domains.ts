@@ -16,7 +16,11 @@ export class ProvedDomains {
   constructor({ db, clock }: { db: Db; clock: Clock }) {
     this.#clock = clock
     this.#domains = new KnownFor({
-      ...{ name: 'find domains', clock, ms: 1_000, missingMs: unprovedMs, max: 50_000 },
+      name: 'find domains',
+      clock,
+      ms: 1_000,
+      missingMs: unprovedMs,
+      max: 50_000,
       load: async (names) =>
         new Map((await findProvedUses(db, names)).map((domain) => [domain.name, domain])),
     })

@@ -5,8 +5,16 @@ import fc from 'fast-check'
 import { decide, type Findings, reasons } from './validate.ts'
 
 const fine: Findings = {
-  ...{ syntax: true, domain: true, mx: true, nullMx: false, disposable: false, role: false },
-  ...{ freeProvider: false, mailbox: null, isSuppressed: false, hasSuggestion: false },
+  syntax: true,
+  domain: true,
+  mx: true,
+  nullMx: false,
+  disposable: false,
+  role: false,
+  freeProvider: false,
+  mailbox: null,
+  isSuppressed: false,
+  hasSuggestion: false,
 }
 const unasked = { domain: null, mx: null, nullMx: null }
 
@@ -48,8 +56,16 @@ const badness = { deliverable: 0, risky: 1, unknown: 2, undeliverable: 3 }
 test('check 79: whatever else is found, one bad thing more never makes the verdict better', () => {
   const known = fc.option(fc.boolean(), { nil: null })
   const findings = fc.record({
-    ...{ syntax: fc.boolean(), domain: known, mx: known, nullMx: known, disposable: known, role: known },
-    ...{ freeProvider: known, mailbox: known, isSuppressed: fc.boolean(), hasSuggestion: fc.boolean() },
+    syntax: fc.boolean(),
+    domain: known,
+    mx: known,
+    nullMx: known,
+    disposable: known,
+    role: known,
+    freeProvider: known,
+    mailbox: known,
+    isSuppressed: fc.boolean(),
+    hasSuggestion: fc.boolean(),
   })
   const property = fc.property(findings, fc.constantFrom(...bad), (before, worse) => {
     const verdicts = [decide(before), decide({ ...before, ...worse })]

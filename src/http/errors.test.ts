@@ -37,7 +37,8 @@ const lost = new DbFault(Object.assign(new Error('connect'), { code: 'ECONNREFUS
 const noSpace = Object.assign(new Error('ENOSPC: no space left, write'), { code: 'ENOSPC', syscall: 'write' })
 const ours = new DbFault(Object.assign(new Error('syntax error in "secret"'), { code: '42601' }))
 const breach = (instancePath: string, keyword: string, params: object) => ({
-  ...{ validationContext: 'body', message: 'must be right' },
+  validationContext: 'body',
+  message: 'must be right',
   validation: [{ instancePath, keyword, params, message: 'must be right', schemaPath: '' }],
 })
 

@@ -25,7 +25,10 @@ export function createHttpsServer(api: Api, pair: () => PemPair): Server {
   const answer: RequestListener = (request, response) => api.routing(request, response)
   const server = createServer(
     {
-      ...{ ...current, minVersion: 'TLSv1.2', handshakeTimeout: handshakeMs, keepAliveTimeout: keepAliveMs },
+      ...current,
+      minVersion: 'TLSv1.2',
+      handshakeTimeout: handshakeMs,
+      keepAliveTimeout: keepAliveMs,
       ...limits,
     },
     answer,

@@ -28,7 +28,9 @@ export const messagePageQuery = {
   ...pageQuery,
   limit: Type.Optional(
     Type.Integer({
-      ...{ minimum: 1, maximum: 100, default: defaultLimit },
+      minimum: 1,
+      maximum: 100,
+      default: defaultLimit,
       description: 'How many a page holds. Where it is omitted, fewer where their texts are over 16 MiB.',
     }),
   ),

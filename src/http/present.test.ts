@@ -70,14 +70,12 @@ for (const [submissionStatus, status] of statuses)
   })
 
 const entry = (scanState: AttachmentEntry['scanState']): AttachmentEntry => ({
-  ...{
-    filename: 'f',
-    contentType: 'text/plain',
-    size: 1,
-    disposition: 'attachment',
-    contentId: null,
-    sha256: '0',
-  },
+  filename: 'f',
+  contentType: 'text/plain',
+  size: 1,
+  disposition: 'attachment',
+  contentId: null,
+  sha256: '0',
   scanState,
 })
 const security = {

@@ -232,7 +232,12 @@ export function presentSuppression(row: SuppressionRow): View<typeof Suppression
 export function presentComplaint(row: ComplaintRow): View<typeof Complaint> {
   const { id, email, submissionId, messageId, feedbackType, userAgent, reportedBy } = row
   return {
-    ...{ id, email, submissionId, messageId, userAgent, reportedBy },
+    id,
+    email,
+    submissionId,
+    messageId,
+    userAgent,
+    reportedBy,
     feedbackType: feedbackType as View<typeof Complaint>['feedbackType'],
     arrivedAt: row.arrivedAt.toISOString(),
     createdAt: row.createdAt.toISOString(),

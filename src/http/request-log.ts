@@ -15,7 +15,10 @@ export function logRequests(log: Log) {
       const { id: requestId, method, routeOptions, caller, signedIn } = request
       log.debug(
         {
-          ...{ requestId, method, route: routeOptions.url ?? null, status: reply.statusCode },
+          requestId,
+          method,
+          route: routeOptions.url ?? null,
+          status: reply.statusCode,
           ms: Math.round(reply.elapsedTime),
           organization: (caller ?? signedIn?.caller)?.organizationId ?? null,
           ...(reply.errorCode && { error: reply.errorCode }),

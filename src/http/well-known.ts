@@ -22,7 +22,11 @@ export function serveWellKnown(api: Api, deps: Deps): void {
 function addChallenges(api: Api, { db, clock }: Deps): void {
   // An authority asks from several places at once, and strangers may ask for whatever they like.
   const known = new KnownFor<string, string>({
-    ...{ name: 'find challenges', clock, ms: 1_000, missingMs: 100, max: maxTokens },
+    name: 'find challenges',
+    clock,
+    ms: 1_000,
+    missingMs: 100,
+    max: maxTokens,
     load: async (tokens) => {
       const found = new Map<string, string>()
       for (const token of tokens) {

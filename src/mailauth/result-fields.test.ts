@@ -272,7 +272,10 @@ test('whatever is found, the field is one, and says just that by the grammar', (
 test('whatever SPF found, Received-SPF is one field with each key once', () => {
   const text = written
   const spf = fc.record({
-    ...{ reason: text, envelopeFrom: text, helo: text, mechanism: fc.option(text) },
+    reason: text,
+    envelopeFrom: text,
+    helo: text,
+    mechanism: fc.option(text),
     result: fc.constantFrom('pass', 'none', 'permerror') as fc.Arbitrary<ReceivedSpf['result']>,
   })
   const quoted = '"(?:[^"\\\\]|\\\\["\\\\])*"'

@@ -79,7 +79,9 @@ export class OperatorMetrics {
   async numbers(): Promise<MetricNumbers[]> {
     const merged = await this.#gauged()
     return (await merged.getMetricsAsJSON()).map(({ name, help, type, values }) => ({
-      ...{ name, help, kind: String(type) },
+      name,
+      help,
+      kind: String(type),
       values: (values as SeriesValue[])
         .filter(({ metricName }) => !metricName?.endsWith('_bucket'))
         .map(({ labels, value, metricName }) => ({ labels: labelsOf(labels, metricName, name), value })),

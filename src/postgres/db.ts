@@ -79,10 +79,16 @@ const sessionSettings = {
   // Shorter than the wait for a lock: those that wait behind a node that hangs get theirs.
   idle_in_transaction_session_timeout: 10_000,
   // Every statement has its index; a plan made while tables were empty must not read them whole when they are large.
-  ...{ jit: 'off', enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' },
-  ...{ enable_material: 'off', plan_cache_mode: 'force_generic_plan' },
+  jit: 'off',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  enable_material: 'off',
+  plan_cache_mode: 'force_generic_plan',
   // A machine that lost power says nothing: the server ends its session, with its locks, after 14 s, not after two hours.
-  ...{ tcp_keepalives_idle: 5, tcp_keepalives_interval: 3, tcp_keepalives_count: 3 },
+  tcp_keepalives_idle: 5,
+  tcp_keepalives_interval: 3,
+  tcp_keepalives_count: 3,
   tcp_user_timeout: 14_000,
 }
 

@@ -19,7 +19,7 @@ import type { Foundation } from '../foundation.ts'
 import type { Api } from '../http/api.ts'
 import { OpenConnections } from '../http/connections.ts'
 import { createHttpsServer } from '../http/https.ts'
-import { createHttpServer } from '../http/server.ts'
+import { createHttpServer, type ServerDeps } from '../http/server.ts'
 import { MessageWaits } from '../http/stream/message-waits.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
 import type { Certificate } from './certificate.ts'
@@ -44,17 +44,7 @@ export async function startApi(
   // Nor must it wait for what people look at in a browser, or search for the first time.
   const pagePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const domains = new ProvedDomains({ db, clock })
-  const acceptance = new Acceptance({
-    ...{ db, clock, log, blobs, domains },
-    lifetimeMs: settings.retryLifetimeMs,
-    contents: new SendContents({ db, clock, parsePool }),
-    atHand,
-    routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
-    accepted: ({ routes, inboxId }) => {
-      wake(routes)
-      if (inboxId) grown.wake([inboxId])
-    },
-  })
+  const acceptance = createAcceptance(foundation, { domains, parsePool, atHand, signals: { grown, wake } })
   const messageWaits = new MessageWaits({ db, clock, log, grown })
   const inboxSearches = new InboxSearches({ db, clock, log, parsePool: pagePool })
   const eventStreams = createEventStreams(foundation, certificate)
@@ -78,16 +68,7 @@ export async function startApi(
     requestRate: new RequestRate({ db, clock }),
     domains,
     mtaStsMode: certificate.mtaStsMode,
-    settings: {
-      publicUrl,
-      managedDomain: settings.managedDomain,
-      mailHost: settings.mailHost,
-      trustedProxies: settings.trustedProxies,
-      isHttpsOn: settings.https !== null,
-      hasAcme: settings.acme !== null,
-      maxDownloadBytes: settings.maxDownloadBytes,
-      bodyMemoryBytes: settings.httpMemoryBytes,
-    },
+    settings: serverSettings(settings, publicUrl),
   })
   const listeners = await listenWith(server, settings, certificate)
   parts.push({
@@ -106,6 +87,47 @@ export async function startApi(
     parts.push(startOrganizationLetters(foundation, dashboard.post, { pages, operator }))
   }
   return listeners.addresses
+}
+
+interface AcceptanceNeeds {
+  domains: ProvedDomains
+  parsePool: ParsePool
+  atHand: SendsAtHand
+  signals: ApiSignals
+}
+
+function createAcceptance(
+  { settings, db, clock, log, blobs }: Foundation,
+  { domains, parsePool, atHand, signals }: AcceptanceNeeds,
+): Acceptance {
+  return new Acceptance({
+    db,
+    clock,
+    log,
+    blobs,
+    domains,
+    lifetimeMs: settings.retryLifetimeMs,
+    contents: new SendContents({ db, clock, parsePool }),
+    atHand,
+    routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
+    accepted: ({ routes, inboxId }) => {
+      signals.wake(routes)
+      if (inboxId) signals.grown.wake([inboxId])
+    },
+  })
+}
+
+function serverSettings(settings: Settings, publicUrl: string): ServerDeps['settings'] {
+  return {
+    publicUrl,
+    managedDomain: settings.managedDomain,
+    mailHost: settings.mailHost,
+    trustedProxies: settings.trustedProxies,
+    isHttpsOn: settings.https !== null,
+    hasAcme: settings.acme !== null,
+    maxDownloadBytes: settings.maxDownloadBytes,
+    bodyMemoryBytes: settings.httpMemoryBytes,
+  }
 }
 
 /** Empty if nobody knows it before the listener is open. */

@@ -159,11 +159,20 @@ export function startOrders(
   const { settings, db, clock, log, secretBox, resolver } = foundation
   const stop = new AbortController()
   const names = new WantedNames({
-    ...{ db, clock, resolver },
-    ...{ ownHosts: ownHostsOf(settings), managedDomain: settings.managedDomain },
+    db,
+    clock,
+    resolver,
+    ownHosts: ownHostsOf(settings),
+    managedDomain: settings.managedDomain,
   })
   const deps = {
-    ...{ db, clock, log, secretBox, authority: acme, names, stop: stop.signal },
+    db,
+    clock,
+    log,
+    secretBox,
+    authority: acme,
+    names,
+    stop: stop.signal,
     wake: () => changed.wake(),
   }
   const run = () => orderDue(deps).then(() => false)

@@ -21,7 +21,8 @@ import type { Part } from './part.ts'
 const ownLimits = {
   ...defaultLimits,
   messagesPerMinute: allLetters.perMinute,
-  ...{ messagesPerDay: allLetters.perDay, recipientsPerDay: allLetters.perDay },
+  messagesPerDay: allLetters.perDay,
+  recipientsPerDay: allLetters.perDay,
 }
 
 /** How often a node looks for letters about organizations: the operator's commands run in other processes. */
@@ -62,7 +63,11 @@ export function createDashboard(
     guard: new Guard({ db, clock, secretBox }),
     post,
     oidc: settings.oidc && new Oidc({ db, clock, log, isSignUpOpen, post }, settings.oidc),
-    ...{ isDevelopment, isSignUpOpen, pagesFolder, parsePool, defaultLimits: settings.defaultLimits },
+    isDevelopment,
+    isSignUpOpen,
+    pagesFolder,
+    parsePool,
+    defaultLimits: settings.defaultLimits,
     sentContentMs: sentContentMs(settings),
     showsCaptured: isDevelopment && settings.delivery === 'capture',
   }

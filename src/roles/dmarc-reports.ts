@@ -48,7 +48,10 @@ export function dmarcReportLoop(
   if (from === null)
     return new Loop({ name, run: () => dropOldReports({ db, clock }), intervalMs: 60 * pollMs, log })
   const acceptance = new Acceptance({
-    ...{ db, clock, log, blobs },
+    db,
+    clock,
+    log,
+    blobs,
     // Deliveries are found by their poll: a report is in no hurry.
     accepted: () => signals.announced.wake(),
     domains: new ProvedDomains({ db, clock }),

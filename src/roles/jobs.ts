@@ -77,7 +77,13 @@ export function startJobs(
   }
   const filing = { db, clock, log, blobs, slow: new Set<OrganizationId>(), atHand, onFiled }
   const reporting = {
-    ...{ db, clock, log, blobs, parsePool, secretBox, claims: claimsOf('report') },
+    db,
+    clock,
+    log,
+    blobs,
+    parsePool,
+    secretBox,
+    claims: claimsOf('report'),
   }
   const readReport = () => readReports(reporting, reportBatch)
   const dropOld = () => dropOldMail(reporting, settings.retention['operator-mail'], purgeBatch)

@@ -60,7 +60,12 @@ export async function startWebhooks(
   if (await restoreOutbox({ db })) log.info('the outbox was numbered anew after a restore')
   const poster = createPoster(foundation)
   const notifier = new Notifier({
-    ...{ db, clock, log, secretBox, poster, present: presenters(foundation, certificate) },
+    db,
+    clock,
+    log,
+    secretBox,
+    poster,
+    present: presenters(foundation, certificate),
     retryScheduleMs: settings.webhookRetryScheduleMs,
   })
   const due = new DueEndpoints(notifier.verbsFor.bind(notifier))

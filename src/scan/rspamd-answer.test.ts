@@ -7,8 +7,15 @@ import { readAnswer, type SpamFindings } from './rspamd-answer.ts'
 const plain: SpamFindings = { score: 1.5, requiredScore: 15, action: 'no action', symbols: [] }
 const text = (changes: object) =>
   JSON.stringify({
-    ...{ is_skipped: false, score: 1.5, required_score: 15, action: 'no action', symbols: {} },
-    ...{ messages: {}, 'message-id': 'undef', time_real: 0.07, ...changes },
+    is_skipped: false,
+    score: 1.5,
+    required_score: 15,
+    action: 'no action',
+    symbols: {},
+    messages: {},
+    'message-id': 'undef',
+    time_real: 0.07,
+    ...changes,
   })
 const rules = (count: number) =>
   Object.fromEntries(

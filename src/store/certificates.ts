@@ -103,7 +103,10 @@ export async function recordOrderEnded(
       issued_at: certificate.issuedAt,
       expires_at: certificate.expiresAt,
     }),
-    ...{ failures: 0, fault: null, retry_at: retryAt, refusals: JSON.stringify(refusals) },
+    failures: 0,
+    fault: null,
+    retry_at: retryAt,
+    refusals: JSON.stringify(refusals),
   }
   const named = new Arguments({ directory, ...set })
   const assigned = named.assigned(Object.keys(set).join(' '))

@@ -59,7 +59,11 @@ async function claimOnce(
   at: Date,
 ): Promise<{ progress: RoundStates; claimed: ClaimedDelivery[] } | null> {
   const named = new Arguments({
-    ...{ route_key: route, lease_epoch: epoch, at, wanted, passed_over: passedOver },
+    route_key: route,
+    lease_epoch: epoch,
+    at,
+    wanted,
+    passed_over: passedOver,
     ...rounds.bounds,
   })
   const [first, ...claimed] = await db.query<ClaimedRow>(`${claiming}${named.of()}) c`, named.values)
@@ -202,8 +206,16 @@ function columnsOf(results: DeliveryResult[]): Record<string, Buffer> {
 }
 
 const noOutcome = {
-  ...{ id: null, type: null, at: null, attempt: null, remote: null, enhancedStatus: null },
-  ...{ classification: null, queuedAt: null, beganAt: null, conversation: null },
+  id: null,
+  type: null,
+  at: null,
+  attempt: null,
+  remote: null,
+  enhancedStatus: null,
+  classification: null,
+  queuedAt: null,
+  beganAt: null,
+  conversation: null,
 }
 
 function outcomeColumnsOf(results: DeliveryResult[]): Record<string, Buffer> {
@@ -372,8 +384,12 @@ export async function endDeliveries(
     id: newUuid(),
   }))
   const named = new Arguments({
-    ...{ ended: JSON.stringify(rows), lease_epoch: epoch ?? null, event_type: eventType },
-    ...{ code: failureCode, class: classification, at },
+    ended: JSON.stringify(rows),
+    lease_epoch: epoch ?? null,
+    event_type: eventType,
+    code: failureCode,
+    class: classification,
+    at,
   })
   const [row] = await db.query<{ count: number }>(
     `select end_deliveries(${named.of()}) as count`,

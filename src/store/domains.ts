@@ -49,7 +49,11 @@ const columns = `id, organization_id as "organizationId", name, challenge, statu
 export async function insertDomain(tx: Tx, row: DomainRow): Promise<void> {
   const { id, organizationId, name, challenge, createdAt } = row
   const named = new Arguments({
-    ...{ id, organization_id: organizationId, name, challenge, created_at: createdAt },
+    id,
+    organization_id: organizationId,
+    name,
+    challenge,
+    created_at: createdAt,
     ...checkedColumns(row),
   })
   await tx.query(named.insertInto('domain'), named.values)

@@ -340,7 +340,8 @@ export async function fileMessages(
     notes: column('text', pick(mails, 'note')),
     times: column('timestamptz', pick(mails, 'receivedAt')),
     announcements: columnOf('uuid', mails, () => newUuid()),
-    ...{ owner, until },
+    owner,
+    until,
   })
   const rows = await tx.query<{ id: string }>(
     `select file_messages as id from file_messages(${named.of()})`,

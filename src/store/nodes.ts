@@ -99,10 +99,14 @@ async function insertNode(
   const sequence = await client.query(`select nextval('node_id') as id`)
   const named = new Arguments({
     id: sequence.rows[0].id,
-    ...{ smtp_address: smtp, capture_address: capture },
-    ...{ mark_folder: mark?.folder ?? null, mark_word: mark?.word ?? null },
-    ...{ version: program?.version ?? null, roles: program?.roles ?? null },
-    ...{ operator_address: program?.operator ?? null, started_at: at },
+    smtp_address: smtp,
+    capture_address: capture,
+    mark_folder: mark?.folder ?? null,
+    mark_word: mark?.word ?? null,
+    version: program?.version ?? null,
+    roles: program?.roles ?? null,
+    operator_address: program?.operator ?? null,
+    started_at: at,
     host: program?.host ?? null,
     agreed: program ? JSON.stringify(program.agreed) : null,
     // The release before compares these two alone.

@@ -4,21 +4,34 @@ import type { Queryable, Tx } from '../postgres/db.ts'
 /** `context` is what a secret is bound to when it is sealed, as SQL; `matches` finds its row by `$1`, with an index. */
 const kinds = {
   'DKIM key': {
-    ...{ table: 'dkim_key', column: 'sealed_key', context: `selector || '._domainkey.' || domain` },
+    table: 'dkim_key',
+    column: 'sealed_key',
+    context: `selector || '._domainkey.' || domain`,
     matches: `domain = split_part($1, '._domainkey.', 2) and selector = split_part($1, '._domainkey.', 1)`,
   },
   'webhook secret': { table: 'webhook', column: 'sealed_secret', context: 'id', matches: 'id = $1' },
   'former webhook secret': {
-    ...{ table: 'webhook', column: 'sealed_previous_secret', context: 'id', matches: 'id = $1' },
+    table: 'webhook',
+    column: 'sealed_previous_secret',
+    context: 'id',
+    matches: 'id = $1',
   },
   'account key': {
-    ...{ table: 'acme_account', column: 'sealed_key', context: 'directory', matches: 'directory = $1' },
+    table: 'acme_account',
+    column: 'sealed_key',
+    context: 'directory',
+    matches: 'directory = $1',
   },
   'certificate key': {
-    ...{ table: 'acme_account', column: 'sealed_certificate_key', context: 'chain', matches: 'chain = $1' },
+    table: 'acme_account',
+    column: 'sealed_certificate_key',
+    context: 'chain',
+    matches: 'chain = $1',
   },
   verifiers: {
-    ...{ table: 'former_secret_key', column: 'sealed_verifiers', context: `encode(key_check, 'hex')` },
+    table: 'former_secret_key',
+    column: 'sealed_verifiers',
+    context: `encode(key_check, 'hex')`,
     matches: `key_check = decode($1, 'hex')`,
   },
 } as const

@@ -81,7 +81,11 @@ export async function insertReceived(
   const all = mails.map(({ raw, receivedAt }, i) => ({ i, raw: raw.id, size: raw.sizeBytes, at: receivedAt }))
   const inboxes = mails.flatMap((mail, i) =>
     mail.inboxes.map(({ id, organizationId, inboxId, envelope }) => ({
-      ...{ ...all[i]!, id, org: organizationId, inbox: inboxId, envelope },
+      ...all[i]!,
+      id,
+      org: organizationId,
+      inbox: inboxId,
+      envelope,
     })),
   )
   const kept = mails.flatMap((mail, i) =>

@@ -60,8 +60,15 @@ export async function claimWork(
   { limit, maxBytes, behind, passedOver = [], only }: WorkClaim,
 ): Promise<ClaimedWork> {
   const named = new Arguments({
-    ...{ wanted_kind: kind, at, owner, lease: tables[kind].lease, wanted: limit, most_bytes: maxBytes },
-    ...{ behind: behind ?? null, passed_over: passedOver, only_of: only ?? null },
+    wanted_kind: kind,
+    at,
+    owner,
+    lease: tables[kind].lease,
+    wanted: limit,
+    most_bytes: maxBytes,
+    behind: behind ?? null,
+    passed_over: passedOver,
+    only_of: only ?? null,
   })
   const [row] = await db.query<Omit<ClaimedWork, 'claim'> & { until: string }>(
     `select claimed as ids, until::text, last, is_more as "isMore" from claim_work(${named.of()})`,

@@ -62,7 +62,11 @@ export class Poster {
     try {
       const { origin, pathname, search } = new URL(url)
       const answer = await this.#agent.request({
-        ...{ origin, path: pathname + search, method: 'POST', body, signal: abort.signal },
+        origin,
+        path: pathname + search,
+        method: 'POST',
+        body,
+        signal: abort.signal,
         headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
       })
       clearTimeout(timer)

@@ -53,7 +53,10 @@ async function makeHolder(t: TestContext) {
   const lost: (() => void)[] = []
   const membership = { nodeId: 1, onLost: (listener: () => void) => lost.push(listener) }
   const holder = new LeaseHolder({
-    ...{ db, clock: new Clock(), log: silentLog, membership: membership as unknown as Membership },
+    db,
+    clock: new Clock(),
+    log: silentLog,
+    membership: membership as unknown as Membership,
     source: {
       leases: routeLeases,
       isBehind: () => false,

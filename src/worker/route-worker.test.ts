@@ -18,14 +18,12 @@ async function runQueue(outcomes: Carried[]) {
   const connection = { usable: true, quit: async () => {}, destroy: () => {} }
   const worker: RouteWorker<number> = new RouteWorker<number>({
     route: { key: 'far.test', epoch: 1, paused: false, failures: 2, notBefore: null, lastFault: 'gone' },
-    ...{
-      organizationId: null,
-      maxConnections: 1,
-      idleMs: 0,
-      retryScheduleMs: [60_000],
-      clock,
-      log: silentLog,
-    },
+    organizationId: null,
+    maxConnections: 1,
+    idleMs: 0,
+    retryScheduleMs: [60_000],
+    clock,
+    log: silentLog,
     onOpened: () => {},
     verbs: {
       reclaim: async () => {},
@@ -78,14 +76,12 @@ test('route worker: what is committed while a claim is under way is claimed at o
   const connection = { usable: true, quit: async () => {}, destroy: () => {} }
   const worker: RouteWorker<{ id: string; ms: number }> = new RouteWorker<{ id: string; ms: number }>({
     route: { key: 'far.test', epoch: 1, paused: false, failures: 0, notBefore: null, lastFault: null },
-    ...{
-      organizationId: null,
-      maxConnections: 2,
-      idleMs: 1_000,
-      retryScheduleMs: [60_000],
-      clock,
-      log: silentLog,
-    },
+    organizationId: null,
+    maxConnections: 2,
+    idleMs: 1_000,
+    retryScheduleMs: [60_000],
+    clock,
+    log: silentLog,
     onOpened: () => {},
     verbs: {
       reclaim: async () => {},

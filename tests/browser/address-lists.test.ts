@@ -54,7 +54,9 @@ test('addresses are suppressed by hand and by a list, found, let go of, and expo
     'Grace;grace@far.test;=Blocked by policy;',
   ]
   await page.locator('input[type=file]').setInputFiles({
-    ...{ name: 'list.csv', mimeType: 'text/csv', buffer: Buffer.from(lines.join('\r\n')) },
+    name: 'list.csv',
+    mimeType: 'text/csv',
+    buffer: Buffer.from(lines.join('\r\n')),
   })
   await page.getByText('2 addresses', { exact: true }).waitFor()
   await page

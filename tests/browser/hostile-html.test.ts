@@ -78,8 +78,12 @@ function publishedHtml(): HostileHtml[] {
 /** Each as a mail of its own, so many in one thread; the Message-IDs. */
 async function receiveInGroups(node: TestNode, to: string, all: readonly HostileHtml[]): Promise<string[]> {
   const mailer = nodemailer.createTransport({
-    ...{ host: node.smtp.host, port: node.smtp.port, pool: true, maxConnections: 4, maxMessages: 1_000 },
-    ...{ tls: { rejectUnauthorized: false } },
+    host: node.smtp.host,
+    port: node.smtp.port,
+    pool: true,
+    maxConnections: 4,
+    maxMessages: 1_000,
+    tls: { rejectUnauthorized: false },
   })
   const idOf = (at: number) => `<hostile-${at}@far.test>`
   const receive = async ({ name, html }: HostileHtml, at: number) => {
@@ -122,7 +126,11 @@ interface Seen {
 
 async function watch({ page, context, base }: Pages): Promise<Seen> {
   const seen: Seen = {
-    ...{ ran: [], dialogs: [], violations: [], navigations: [], leftovers: [] },
+    ran: [],
+    dialogs: [],
+    violations: [],
+    navigations: [],
+    leftovers: [],
     requests: new Set(),
   }
   await context.exposeBinding('hostile', ({ frame }) => void seen.ran.push(frame.url()))

@@ -31,7 +31,8 @@ async function setStage(t: TestContext): Promise<Stage> {
   const inbox = await caller.api.createInbox('ben')
   const browser = await launchBrowser(t)
   return {
-    ...{ node, caller },
+    node,
+    caller,
     open: () => Keyboard.open(browser, urlOfListener(node)),
     mailedLink: (path) => until(`the mail with ${path}`, () => linkIn(caller, inbox, path)),
   }

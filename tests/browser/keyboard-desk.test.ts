@@ -27,7 +27,9 @@ async function setStage(t: TestContext): Promise<Stage> {
   const node = await startNode(await makePlace(t))
   const caller = await node.createCaller()
   await createOrganization(node.foundation, {
-    ...{ name: 'Harbour Hotel', status: 'pending', limits: defaultLimits },
+    name: 'Harbour Hotel',
+    status: 'pending',
+    limits: defaultLimits,
   })
   const { host, port } = node.app.listening.operator
   const keys = await Keyboard.open(await launchBrowser(t), `http://${host}:${port}`)

@@ -50,11 +50,15 @@ async function setStage(t: TestContext): Promise<Stage> {
   const { api, organizationId } = await node.createCaller()
   const keys = await Keyboard.open(await launchBrowser(t), urlOfListener(node))
   const mailer = nodemailer.createTransport({
-    ...{ host: node.smtp.host, port: node.smtp.port, tls: { rejectUnauthorized: false } },
+    host: node.smtp.host,
+    port: node.smtp.port,
+    tls: { rejectUnauthorized: false },
   })
   await keys.open(await signInAddress(node, organizationId))
   return {
-    ...{ keys, api, pictures: await servePicture(t) },
+    keys,
+    api,
+    pictures: await servePicture(t),
     receive: async (to, subject, more = {}) => {
       await mailer.sendMail({ from: 'Bob <bob@far.test>', to, subject, text: `About ${subject}.`, ...more })
     },
@@ -137,11 +141,9 @@ async function readMail(stage: Stage, inbox: Inbox): Promise<void> {
   const html = `<h1>Dinner</h1><p>Shall we? <a href="https://ok.test/">Yes</a></p><img alt="" src="${pictures.url}">`
   await keys.press('Escape')
   await receive(inbox.address, 'Dinner', {
-    ...{
-      html,
-      cc: 'eve@far.test',
-      attachments: [{ filename: 'terms.txt', content: 'These are the terms.' }],
-    },
+    html,
+    cc: 'eve@far.test',
+    attachments: [{ filename: 'terms.txt', content: 'These are the terms.' }],
   })
   await keys.row(/Dinner/)
   await keys.use('button', 'Load the picture')

@@ -26,7 +26,9 @@ async function setStage(t: TestContext) {
   const { organizationId, api } = await node.createCaller()
   const pages = await openPages(t, node, organizationId)
   const mailer = nodemailer.createTransport({
-    ...{ host: node.smtp.host, port: node.smtp.port, tls: { rejectUnauthorized: false } },
+    host: node.smtp.host,
+    port: node.smtp.port,
+    tls: { rejectUnauthorized: false },
   })
   const list = async (inboxId: string) =>
     (await api.want<{ messages: Message[] }>(`/v1/inboxes/${inboxId}/messages`)).messages
@@ -97,7 +99,10 @@ test('HTML is shown without what loads; pictures come on a click, and files wher
   const inbox = await api.createInbox()
   const html = `<h1>News</h1><img alt="far" src="${elsewhere}/p.png"><img alt="near" src="cid:near@x"><a href="https://ok.test/x">on</a>`
   await mailer.sendMail({
-    ...{ from: 'news@far.test', to: inbox.address, subject: 'News', html },
+    from: 'news@far.test',
+    to: inbox.address,
+    subject: 'News',
+    html,
     attachments: [
       { filename: 'near.png', cid: 'near@x', content: Buffer.from(picture, 'base64') },
       { filename: 'terms.txt', content: 'These are the terms.' },
@@ -163,7 +168,9 @@ test('a message is written once however often it is sent; what is deleted can be
   await page.getByLabel('Subject').fill('Once')
   await page.getByPlaceholder('Message').fill('Only once.')
   await page.locator('input[type=file]').setInputFiles({
-    ...{ name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('A note.') },
+    name: 'note.txt',
+    mimeType: 'text/plain',
+    buffer: Buffer.from('A note.'),
   })
   assert.deepEqual(await audit(), [])
   // The answer to the first try is lost; the draft and its key outlive even a reload.

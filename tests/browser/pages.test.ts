@@ -149,7 +149,9 @@ test('axe finds nothing on any page in either theme, and Tab reaches all of each
 
   const asking = await open()
   const pending = await createOrganization(node.foundation, {
-    ...{ name: 'Harbour', status: 'pending', limits: defaultLimits },
+    name: 'Harbour',
+    status: 'pending',
+    limits: defaultLimits,
   })
   await asking.open(await signInAddress(node, pending.id))
   const waiting: Pages = { '/pending': ['/pending', 'Harbour waits for approval'] }

@@ -32,7 +32,9 @@ export async function ask(base: string, request: Request): Promise<Answer> {
     ...request.headers,
   }
   const response = await fetch(base + path, {
-    ...{ method, headers, signal: AbortSignal.timeout(deadlineMs) },
+    method,
+    headers,
+    signal: AbortSignal.timeout(deadlineMs),
     body: body === undefined ? null : isRaw ? body : JSON.stringify(body),
   })
   const bytes = await readBytes(response)

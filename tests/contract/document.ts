@@ -96,7 +96,9 @@ export class ApiDocument {
     const body = requestBody?.content['application/json']
     return {
       name: `${method} ${path}`,
-      ...{ id, method, path },
+      id,
+      method,
+      path,
       scopes: security.flatMap(({ apiKey }) => apiKey),
       pathParameters: named('path'),
       queryParameters: named('query'),

@@ -125,7 +125,10 @@ async function askOnWire(
 
 function send(api: Api, { id }: Inbox, body: object) {
   return api.want<{ message: Message; submission: { id: string } }>(`/v1/inboxes/${id}/messages`, {
-    ...{ method: 'POST', idempotencyKey: newKey(), body, status: 202 },
+    method: 'POST',
+    idempotencyKey: newKey(),
+    body,
+    status: 202,
   })
 }
 
@@ -187,7 +190,9 @@ function large() {
     const text = 'x'.repeat(9 * mebibyte)
     const { message } = await send(caller.api, inbox, { ...mail, text })
     await caller.api.want(`/v1/threads/${message.threadId}/replies`, {
-      ...{ method: 'POST', idempotencyKey: newKey(), status: 202 },
+      method: 'POST',
+      idempotencyKey: newKey(),
+      status: 202,
       body: { targetMessageId: message.id, text },
     })
     return { caller, inbox, thread: message.threadId }
@@ -281,10 +286,14 @@ prove(
     const answer = await caller.ask('GET', `/v1/messages/${id}/headers`)
     const fields = answer.body!['headers'] as { name: string; value: string; raw: string }[]
     assert.deepEqual(fields[0], {
-      ...{ name: 'Return-Path', value: '<someone@far.test>', raw: 'Return-Path: <someone@far.test>' },
+      name: 'Return-Path',
+      value: '<someone@far.test>',
+      raw: 'Return-Path: <someone@far.test>',
     })
     assert.deepEqual(fields.at(-1), {
-      ...{ name: 'Subject', value: 'Grüße von Ada', raw: 'Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n von Ada' },
+      name: 'Subject',
+      value: 'Grüße von Ada',
+      raw: 'Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n von Ada',
     })
     return answer
   },

@@ -67,7 +67,9 @@ async function askWhileCalled(ask: (caller: Caller, path: string) => Promise<Ans
   const held: (() => void)[] = []
   receiver.answer(place, (response) => void held.push(() => response.writeHead(204).end()))
   const { id } = await caller.api.want<{ id: string }>('/v1/webhooks', {
-    ...{ method: 'POST', body: { url: receiver.url(place) }, status: 201 },
+    method: 'POST',
+    body: { url: receiver.url(place) },
+    status: 201,
   })
   const path = `/v1/webhooks/${id}`
   await caller.api.want(`${path}/test`, { method: 'POST', status: 202 })
@@ -93,7 +95,9 @@ prove(deleting, 204, null, 'disabled while a call of it is on the wire', () =>
 prove(deleting, 204, null, 'called before', async () => {
   const caller = await world.createCaller()
   const { id } = await caller.api.want<{ id: string }>('/v1/webhooks', {
-    ...{ method: 'POST', body: { url: receiver.url('/called') }, status: 201 },
+    method: 'POST',
+    body: { url: receiver.url('/called') },
+    status: 201,
   })
   await caller.api.want(`/v1/webhooks/${id}/test`, { method: 'POST', status: 202 })
   const list = `/v1/webhooks/${id}/deliveries`

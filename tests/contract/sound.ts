@@ -31,7 +31,9 @@ let made = 0
 export async function acquire(world: World, caller: Caller): Promise<Property> {
   const { api } = caller
   const webhook = await api.want<{ id: string }>('/v1/webhooks', {
-    ...{ method: 'POST', body: { url: world.receiver.url('/acquired') }, status: 201 },
+    method: 'POST',
+    body: { url: world.receiver.url('/acquired') },
+    status: 201,
   })
   const [inbox, other] = [await api.createInbox(), await api.createInbox()]
   const { message, paths } = await receiveFiles(world, caller, inbox, ['harmless'])
@@ -46,9 +48,14 @@ export async function acquire(world: World, caller: Caller): Promise<Property> {
   })
   return {
     ids: {
-      ...{ inboxId: inbox.id, messageId: message.id, threadId: message.threadId },
-      ...{ attachmentId: message.attachments![0]!.id, submissionId },
-      ...{ domainId: domain.id, webhookId: webhook.id, deliveryId: delivery.id },
+      inboxId: inbox.id,
+      messageId: message.id,
+      threadId: message.threadId,
+      attachmentId: message.attachments![0]!.id,
+      submissionId,
+      domainId: domain.id,
+      webhookId: webhook.id,
+      deliveryId: delivery.id,
     },
     inbox,
     otherInboxId: other.id,
@@ -120,7 +127,10 @@ async function sendOne(
   { inbox }: Pick<Property, 'inbox'>,
 ): Promise<{ messageId: string; submissionId: string }> {
   const { message, submission } = await api.want<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', idempotencyKey: newKey(), body: mail, status: 202 },
+    method: 'POST',
+    idempotencyKey: newKey(),
+    body: mail,
+    status: 202,
   })
   return { messageId: message.id, submissionId: submission.id }
 }

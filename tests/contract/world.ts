@@ -66,8 +66,11 @@ export async function makeSurroundings(scope: Scope) {
     else socket.end(content.includes('WAIT') ? 'try again ERROR\0' : 'stream: OK\0')
   })
   const env = {
-    ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address },
-    ...{ POSTHORN_CLAMD: `${clamd.host}:${clamd.port}`, POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' },
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: sink.url,
+    POSTHORN_DNS: dns.address,
+    POSTHORN_CLAMD: `${clamd.host}:${clamd.port}`,
+    POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     POSTHORN_MAX_DOWNLOAD_SIZE: String(largestDownloadBytes),
   }
   return { place, dns, sink, receiver: await startReceiver(place), env }
@@ -90,7 +93,9 @@ export async function meetNode(
   const base = actsBySession ? await frontOf(place, node, own) : own
   const document = await ApiDocument.fetch(base)
   const meet: World['meet'] = ({ organizationId, secret }) => ({
-    ...{ organizationId, secret, api: new Api(() => base, secret) },
+    organizationId,
+    secret,
+    api: new Api(() => base, secret),
     createKey: async (input) => greeted(base, await makeKey(node, organizationId, input)),
     ask: (method, path, more = {}) => ask(base, { method, path, secret, ...more }),
   })
@@ -114,9 +119,16 @@ async function frontOf(place: Place, { foundation: { clock } }: TestNode, base: 
 
 const generous: Limits = {
   ...defaultLimits,
-  ...{ messagesPerMinute: 1e6, messagesPerDay: 1e6, recipientsPerDay: 1e6, requestsPerMinute: 1e6 },
-  ...{ recipientsPerMessage: 1000, inboxes: 1000, domains: 1000, webhookEndpoints: 1000 },
-  ...{ managedStarter: 1000, messageContentBytes: largestContentBytes },
+  messagesPerMinute: 1e6,
+  messagesPerDay: 1e6,
+  recipientsPerDay: 1e6,
+  requestsPerMinute: 1e6,
+  recipientsPerMessage: 1000,
+  inboxes: 1000,
+  domains: 1000,
+  webhookEndpoints: 1000,
+  managedStarter: 1000,
+  messageContentBytes: largestContentBytes,
 }
 
 async function makeOrganization(
@@ -124,16 +136,26 @@ async function makeOrganization(
   { key = {}, limits = {}, status = 'active' }: CallerOptions = {},
 ): Promise<{ organizationId: string; secret: string }> {
   const { id } = await createOrganization(node.foundation, {
-    ...{ name: 'Contract', status, limits: { ...generous, ...limits } },
+    name: 'Contract',
+    status,
+    limits: { ...generous, ...limits },
   })
   return { organizationId: id, secret: (await makeKey(node, id, key)).secret }
 }
 
 async function makeKey({ foundation }: TestNode, organizationId: string, input: Partial<KeyInput>) {
   const { key, secret } = await createKey(foundation, {
-    ...{ organizationId, name: 'contract', kind: 'agent', scopes: ['*'], inboxIds: null, allowedIps: null },
-    ...{ sendMode: 'new_and_reply', allowedRecipientDomains: null, expiresInMs: null },
-    ...{ requestsPerMinute: null, ...input },
+    organizationId,
+    name: 'contract',
+    kind: 'agent',
+    scopes: ['*'],
+    inboxIds: null,
+    allowedIps: null,
+    sendMode: 'new_and_reply',
+    allowedRecipientDomains: null,
+    expiresInMs: null,
+    requestsPerMinute: null,
+    ...input,
   })
   return { keyId: key.id, secret }
 }

@@ -34,8 +34,12 @@ async function startCaddy(
 ): Promise<{ base: string; port: number }> {
   const [site, other] = [await freePort(), await freePort()]
   const env = {
-    ...{ PATH: process.env['PATH'], HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
-    ...{ POSTHORN_SITE: `http://localhost:${site}`, POSTHORN_UPSTREAM: upstream },
+    PATH: process.env['PATH'],
+    HOME: folder,
+    XDG_DATA_HOME: folder,
+    XDG_CONFIG_HOME: folder,
+    POSTHORN_SITE: `http://localhost:${site}`,
+    POSTHORN_UPSTREAM: upstream,
   }
   const adapted = spawnSync('caddy', ['adapt', '--config', file], { env, encoding: 'utf8' })
   assert.equal(adapted.status, 0, adapted.stderr)

@@ -59,7 +59,10 @@ class Agent {
     const body = { targetMessageId: id, text: 'Noted.' }
     const { message } = await untilThere(() =>
       this.#api.want<{ message: Message }>(path, {
-        ...{ method: 'POST', idempotencyKey: `answer:${id}`, body, status: 202 },
+        method: 'POST',
+        idempotencyKey: `answer:${id}`,
+        body,
+        status: 202,
       }),
     )
     this.answered.set(id, message)
@@ -92,7 +95,8 @@ async function deliver(
 }
 
 const mailOf = (to: string, subject: string, more = '') => ({
-  ...{ from: 'ada@far.test', to },
+  from: 'ada@far.test',
+  to,
   raw: Buffer.from(
     `From: Ada <ada@far.test>\r\nTo: ${to}\r\nMessage-ID: <${subject}@far.test>\r\nSubject: ${subject}\r\n${more}\r\nHello\r\n`,
   ),
@@ -249,7 +253,9 @@ test('agents: their mail says so in its header at every attempt, and mail withou
     const { message, submission } = await api.want<{ message: Message; submission: { id: string } }>(
       `/v1/inboxes/${inbox.id}/messages`,
       {
-        ...{ method: 'POST', status: 202, idempotencyKey: `kind-${kind}` },
+        method: 'POST',
+        status: 202,
+        idempotencyKey: `kind-${kind}`,
         body: { to: [{ email: 'a@far.test' }], subject: 'S', text: 'T' },
       },
     )

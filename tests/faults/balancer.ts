@@ -84,8 +84,10 @@ export async function runBalancer(scope: Scope, { restarts, seed, report }: Opti
 /** The same after each start, for the balancer knows a node by them. */
 async function ownListeners(): Promise<Record<string, string>> {
   return {
-    ...{ POSTHORN_HTTP: await ownAddress(), POSTHORN_SMTP: await ownAddress() },
-    ...{ POSTHORN_OPERATOR: await ownAddress(), POSTHORN_DRAIN_DELAY: drainDelay },
+    POSTHORN_HTTP: await ownAddress(),
+    POSTHORN_SMTP: await ownAddress(),
+    POSTHORN_OPERATOR: await ownAddress(),
+    POSTHORN_DRAIN_DELAY: drainDelay,
   }
 }
 

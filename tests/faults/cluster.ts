@@ -44,11 +44,16 @@ export async function startCluster(scope: Scope, options: Options = {}): Promise
   const dns = await DnsServer.start(farZone(host), { host })
   scope.after(() => dns.close())
   const env = {
-    ...{ POSTHORN_DATABASE_URL: `postgres://posthorn@${host}:${port}/postgres` },
-    ...{ POSTHORN_HTTP: `${host}:0`, POSTHORN_SMTP: `${host}:0` },
-    ...{ POSTHORN_SMTP_TRUSTED: '127.0.0.0/8,10.0.0.0/8', POSTHORN_TRUSTED_PROXIES: '127.0.0.0/8' },
-    ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_MX_PORT: String(sink.port), POSTHORN_DNS: dns.address },
-    ...{ POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true', POSTHORN_RETRY_SCHEDULE: '1s,2s' },
+    POSTHORN_DATABASE_URL: `postgres://posthorn@${host}:${port}/postgres`,
+    POSTHORN_HTTP: `${host}:0`,
+    POSTHORN_SMTP: `${host}:0`,
+    POSTHORN_SMTP_TRUSTED: '127.0.0.0/8,10.0.0.0/8',
+    POSTHORN_TRUSTED_PROXIES: '127.0.0.0/8',
+    POSTHORN_DELIVERY: 'direct',
+    POSTHORN_MX_PORT: String(sink.port),
+    POSTHORN_DNS: dns.address,
+    POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    POSTHORN_RETRY_SCHEDULE: '1s,2s',
   }
   const first = await startPosthorn(scope, { ...options.first, env: { ...env, ...options.first?.env } })
   const shared = {

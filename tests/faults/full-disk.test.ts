@@ -110,9 +110,12 @@ class Ledger {
     const { api, inbox } = this.#stage
     const content = Buffer.alloc(bytes, name).toString('base64')
     const answer = await api.call<Acceptance & Refusal>(`/v1/inboxes/${inbox.id}/messages`, {
-      ...{ method: 'POST', idempotencyKey: `full-disk-${name}` },
+      method: 'POST',
+      idempotencyKey: `full-disk-${name}`,
       body: {
-        ...{ to: [{ email: 'b@far.test' }], subject: name, text: 'Hello.' },
+        to: [{ email: 'b@far.test' }],
+        subject: name,
+        text: 'Hello.',
         attachments: [{ filename: 'a.bin', contentType: 'application/octet-stream', content }],
       },
     })
@@ -132,7 +135,9 @@ class Ledger {
   async mail(name: string, bytes: number): Promise<string> {
     const { inbox, smtp } = this.#stage
     const { outcome, reply } = await sendMail(smtp, {
-      ...{ from: 'a@far.test', to: inbox.address, raw: rawMail(name, bytes) },
+      from: 'a@far.test',
+      to: inbox.address,
+      raw: rawMail(name, bytes),
     })
     assert.notEqual(outcome, 'lost')
     this.mails.set(name, reply.slice(0, 9))
@@ -187,9 +192,11 @@ test('check 86: a blob store that is full or takes no writes refuses what is lar
   const place = await makePlace(scope)
   const sink = await startSink(scope)
   const env = {
-    ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url },
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: sink.url,
     // Mail is refused before a disk is full: here it is full.
-    ...{ POSTHORN_BLOB_URL: `file:${disk.folder}`, POSTHORN_DISK_RESERVE: '0' },
+    POSTHORN_BLOB_URL: `file:${disk.folder}`,
+    POSTHORN_DISK_RESERVE: '0',
   }
   const node = await startNode(place, { env })
   const { api } = await node.createCaller()
@@ -230,8 +237,11 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
   const { disk, scope } = begun
   const sink = await startSink(scope)
   const env = {
-    ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_RETRY_SCHEDULE: '1s' },
-    ...{ POSTHORN_DATA_DIR: join(disk.folder, 'data'), POSTHORN_DISK_RESERVE: '0' },
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: sink.url,
+    POSTHORN_RETRY_SCHEDULE: '1s',
+    POSTHORN_DATA_DIR: join(disk.folder, 'data'),
+    POSTHORN_DISK_RESERVE: '0',
   }
   const posthorn = await startPosthorn(scope, { env })
   const { pid } = posthorn

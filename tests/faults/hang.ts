@@ -145,7 +145,9 @@ async function passHang({ cluster, number, hang, goOn, endings }: Stage): Promis
   hang()
   const fromMs = Date.now()
   const found = {
-    ...{ fromMs, claims: await claims(), ended: new Map<string, number>() },
+    fromMs,
+    claims: await claims(),
+    ended: new Map<string, number>(),
     routes: new Set<string>(),
   }
   while (Date.now() < fromMs + hungMs) {

@@ -37,8 +37,14 @@ interface Options {
 export function startLoad(options: Options): Load {
   const { senders = 4 } = options
   const load: Load = {
-    ...{ sends: [], arrivals: [], surprises: [], refusals: [], answeredMs: new Map(), slowestMs: 0 },
-    ...{ watch: null, stop: () => stop() },
+    sends: [],
+    arrivals: [],
+    surprises: [],
+    refusals: [],
+    answeredMs: new Map(),
+    slowestMs: 0,
+    watch: null,
+    stop: () => stop(),
   }
   const state = { running: true, number: 0 }
   const workers = Array.from({ length: senders }, () => [

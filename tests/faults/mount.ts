@@ -42,7 +42,9 @@ export async function runMountLoss(
   const { api } = await createCaller(posthorn)
   const inbox = await api.createInbox()
   const book: Book = {
-    ...{ mails: new Map(), sends: new Map(), surprises: [] },
+    mails: new Map(),
+    sends: new Map(),
+    surprises: [],
     refused: { mails: 0, sends: 0 },
   }
   const load = startLoad({ posthorn, api, inbox, book })
@@ -137,7 +139,9 @@ async function mailOne({ posthorn, inbox, book }: LoadOptions, number: number): 
   const head = `From: s@sender.test\r\nTo: ${inbox.address}\r\nSubject: ${number}\r\nMessage-ID: ${id}\r\n\r\n`
   const raw = Buffer.from(head + contentOf(number))
   const { outcome, reply } = await sendMail(posthorn.smtp, {
-    ...{ from: 's@sender.test', to: inbox.address, raw },
+    from: 's@sender.test',
+    to: inbox.address,
+    raw,
   })
   if (outcome === 'accepted') book.mails.set(id, digest(contentOf(number)))
   else book.refused.mails++
@@ -147,9 +151,12 @@ async function mailOne({ posthorn, inbox, book }: LoadOptions, number: number): 
 async function sendOne({ api, inbox, book }: LoadOptions, number: number): Promise<void> {
   const content = Buffer.from(contentOf(number)).toString('base64')
   const answer = await api.call<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', idempotencyKey: `mount-${number}-key` },
+    method: 'POST',
+    idempotencyKey: `mount-${number}-key`,
     body: {
-      ...{ to: [{ email: inbox.address }], subject: `Send ${number}`, text: 'Attached.' },
+      to: [{ email: inbox.address }],
+      subject: `Send ${number}`,
+      text: 'Attached.',
       attachments: [{ filename: 'large.txt', contentType: 'text/plain', content }],
     },
   })

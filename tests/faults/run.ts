@@ -37,8 +37,10 @@ const kills: Fault = {
   name: 'kills',
   run: (scope) =>
     runCampaign(scope, {
-      ...{ kills: Number(values.kills), postgresKills: Number(values['postgres-kills']) },
-      ...{ seed, report },
+      kills: Number(values.kills),
+      postgresKills: Number(values['postgres-kills']),
+      seed,
+      report,
     }),
 }
 

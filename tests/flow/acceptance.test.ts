@@ -39,19 +39,17 @@ class Node {
     this.clock = clock
     after(() => db.close())
     this.acceptance = new Acceptance({
-      ...{
+      db,
+      clock,
+      log: silentLog,
+      blobs: new DiskBlobs(folder),
+      lifetimeMs: 72 * 3_600_000,
+      accepted: () => {},
+      contents: new SendContents({
         db,
         clock,
-        log: silentLog,
-        blobs: new DiskBlobs(folder),
-        lifetimeMs: 72 * 3_600_000,
-        accepted: () => {},
-        contents: new SendContents({
-          db,
-          clock,
-          parsePool: new ParsePool({ threads: 1, timeoutMs: 10_000 }),
-        }),
-      },
+        parsePool: new ParsePool({ threads: 1, timeoutMs: 10_000 }),
+      }),
       domains: new ProvedDomains({ db, clock }),
       routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test' },
     })
@@ -75,12 +73,10 @@ async function setStage(t: TestContext, connect = (options: DbOptions) => new Db
 
 const unlimited: Limits = {
   ...defaultLimits,
-  ...{
-    messagesPerMinute: 1_000_000,
-    messagesPerDay: 1_000_000,
-    recipientsPerDay: 1_000_000,
-    managedStarter: 100,
-  },
+  messagesPerMinute: 1_000_000,
+  messagesPerDay: 1_000_000,
+  recipientsPerDay: 1_000_000,
+  managedStarter: 100,
 }
 
 interface Sender {
@@ -91,12 +87,21 @@ interface Sender {
 
 async function makeSender({ one }: Stage, limits: Partial<Limits> = {}): Promise<Sender> {
   const organization = await createOrganization(one, {
-    ...{ name: 'Test', status: 'active', limits: { ...unlimited, ...limits } },
+    name: 'Test',
+    status: 'active',
+    limits: { ...unlimited, ...limits },
   })
   const { secret } = await createKey(one, {
-    ...{ organizationId: organization.id, name: 'test', kind: 'agent', scopes: ['*'], inboxIds: null },
-    ...{ allowedIps: null, sendMode: 'new_and_reply', allowedRecipientDomains: null, expiresInMs: null },
-    ...{ requestsPerMinute: null },
+    organizationId: organization.id,
+    name: 'test',
+    kind: 'agent',
+    scopes: ['*'],
+    inboxIds: null,
+    allowedIps: null,
+    sendMode: 'new_and_reply',
+    allowedRecipientDomains: null,
+    expiresInMs: null,
+    requestsPerMinute: null,
   })
   const [caller] = await findCallers(one.db, [hashSecret(secret)])
   const inbox = await openInbox({ ...one, managedDomain: 'inbox.test' }, caller!, {}, null)

@@ -30,22 +30,29 @@ test('check 71, 82: every kind of call has the body that the document describes'
   const receiver = await startReceiver(t)
   const node = await startNode(place, {
     env: {
-      ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address },
-      ...{ POSTHORN_MAIL_HOST: 'mx.posthorn.test', POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' },
+      POSTHORN_DELIVERY: 'relay',
+      POSTHORN_RELAY_URL: sink.url,
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MAIL_HOST: 'mx.posthorn.test',
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })
   const { http } = node.app.listening
   const document = await readDocument(`http://${http?.host}:${http?.port}`)
   const { api } = await node.createCaller()
   const { id } = await api.want<{ id: string }>('/v1/webhooks', {
-    ...{ method: 'POST', body: { url: receiver.url('/told') }, status: 201 },
+    method: 'POST',
+    body: { url: receiver.url('/told') },
+    status: 201,
   })
   await api.want(`/v1/webhooks/${id}/test`, { method: 'POST', status: 202 })
   const domain = await proveDomain(api, dns, 'told.test', ['outbound'])
   const [ada, ben] = [await api.createInbox('ada'), await api.createInbox('ben')]
   const send = (path: string, more: object) =>
     api.want<{ id: string; submission?: { id: string } }>(path, {
-      ...{ method: 'POST', idempotencyKey: randomUUID(), status: 202 },
+      method: 'POST',
+      idempotencyKey: randomUUID(),
+      status: 202,
       body: { subject: 'Hello', text: 'T'.repeat(70_000), html: '<p>There</p>', ...more },
     })
   const menu = { filename: 'menu.txt', contentType: 'text/plain', content: 'U291cC4=' }

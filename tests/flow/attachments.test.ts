@@ -20,7 +20,8 @@ async function setStage(t: TestContext) {
   })
   const sink = await startSink(t)
   const env = {
-    ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url },
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: sink.url,
     POSTHORN_CLAMD: `${clamd.host}:${clamd.port}`,
   }
   const node = await startNode(await makePlace(t), { env })
@@ -46,16 +47,23 @@ test('inline images, empty files and many of them reach other parsers, our own i
     { filename: 'empty.txt', contentType: 'text/plain', content: Buffer.alloc(0) },
     { filename: 'bytes.bin', contentType: 'application/octet-stream', content: randomBytes(3000) },
     ...Array.from({ length: 96 }, (_, i) => ({
-      ...{ filename: `${i}.txt`, contentType: 'text/plain', content: Buffer.from(`file ${i}`) },
+      filename: `${i}.txt`,
+      contentType: 'text/plain',
+      content: Buffer.from(`file ${i}`),
     })),
   ]
   const body = {
     to: [{ email: 'someone@far.test' }, { email: inbox.address }],
-    ...{ subject: 'Images', text: 'See.', html: '<img src="cid:logo"><img src="cid:foot.1@posthorn">' },
+    subject: 'Images',
+    text: 'See.',
+    html: '<img src="cid:logo"><img src="cid:foot.1@posthorn">',
     attachments: files.map(({ content, ...file }) => ({ ...file, content: content.toString('base64') })),
   }
   const { message } = await api.want<{ message: Shown }>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', status: 202, idempotencyKey: 'with-images', body },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: 'with-images',
+    body,
   })
   const wanted = files.map(({ contentId = null, content }) => [contentId, content.toString('hex')])
   const byPlace = (all: (string | null)[][]) => all.map((one) => one.join(' ')).sort()

@@ -50,7 +50,9 @@ async function setStage(t: TestContext, mode: 'relay' | 'direct' = 'relay'): Pro
   const direct = { POSTHORN_MX_PORT: String(sink.port), POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' }
   const node = await startNode(place, {
     env: {
-      ...{ POSTHORN_DNS: dns.address, POSTHORN_DELIVERY: mode, POSTHORN_MAIL_HOST: 'mx.posthorn.test' },
+      POSTHORN_DNS: dns.address,
+      POSTHORN_DELIVERY: mode,
+      POSTHORN_MAIL_HOST: 'mx.posthorn.test',
       ...(mode === 'relay' ? { POSTHORN_RELAY_URL: sink.url } : direct),
     },
   })
@@ -71,7 +73,9 @@ function post(
 ) {
   const body = { ...mail, from: { email: from }, to: to.map((email) => ({ email })), ...change }
   return api.call<Submission & { error: string; replayed: boolean }>('/v1/send', {
-    ...{ method: 'POST', body, idempotencyKey },
+    method: 'POST',
+    body,
+    idempotencyKey,
   })
 }
 
@@ -193,7 +197,9 @@ test('a domain proved for sending carries POST /v1/send and its inboxes’ mail;
   assert.deepEqual(await deliver(stage, [silent.address]), ['250 2.0.0'])
   const received = await until('the mail', async () => (await api.exported(silent.id))[0])
   const reply = await api.call(`/v1/threads/${received.threadId}/replies`, {
-    ...{ method: 'POST', idempotencyKey: 'refused-2', body: { targetMessageId: received.id, text: 'No.' } },
+    method: 'POST',
+    idempotencyKey: 'refused-2',
+    body: { targetMessageId: received.id, text: 'No.' },
   })
   assert.deepEqual([reply.status, reply.body.error], [403, 'sender_not_allowed'])
 

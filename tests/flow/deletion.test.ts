@@ -80,7 +80,9 @@ for (const what of ['message', 'inbox'] as const)
     assert.deepEqual(await codes(api, submission.id), ['delivered', null])
     const body = { to: [{ email: 'someone@far.test' }], subject: 'Test', text: 'Hello.' }
     const replay = await api.call(`/v1/inboxes/${inbox.id}/messages`, {
-      ...{ method: 'POST', idempotencyKey: 'on-the-wire', body },
+      method: 'POST',
+      idempotencyKey: 'on-the-wire',
+      body,
     })
     assert.deepEqual([replay.status, replay.body.error], [410, 'idempotency_result_expired'])
   })
@@ -117,7 +119,10 @@ test('check 77: of a deleted inbox nothing is left but its name', async (t) => {
   const body = { to: [{ email: 'x@far.test' }], subject: 'Test', text: 'Hello.', attachments }
   for (let i = 0; i < 3; i++)
     await api.want(`/v1/inboxes/${inbox.id}/messages`, {
-      ...{ method: 'POST', status: 202, idempotencyKey: `attached-${i}`, body },
+      method: 'POST',
+      status: 202,
+      idempotencyKey: `attached-${i}`,
+      body,
     })
   const { message } = await send(api, inbox, [inbox.address])
   await until('everything to arrive', async () => {
@@ -257,7 +262,10 @@ test('check 77: no table and no file keeps a word of a deleted message or inbox'
   const [kept, word, other] = [await api.createInbox(), 'wombatquokka', 'numbatpotoroo']
   const body = {
     to: [{ email: 'someone@far.test', name: word }],
-    ...{ subject: 'Test', text: word, html: `<b>${word}</b>`, replyTo: { email: `${word}@else.test` } },
+    subject: 'Test',
+    text: word,
+    html: `<b>${word}</b>`,
+    replyTo: { email: `${word}@else.test` },
     attachments: [
       { filename: `${word}.txt`, contentType: 'text/plain', content: Buffer.from(word).toString('base64') },
       {
@@ -269,7 +277,7 @@ test('check 77: no table and no file keeps a word of a deleted message or inbox'
   }
   const sent = await api.want<{ message: Message; submission: { id: string } }>(
     `/v1/inboxes/${inbox.id}/messages`,
-    { ...{ method: 'POST', status: 202, idempotencyKey: 'with-attachments', body } },
+    { method: 'POST', status: 202, idempotencyKey: 'with-attachments', body },
   )
   await untilStates(api, sent.submission.id, 'delivered')
   for (const [to, words] of [
@@ -357,7 +365,9 @@ async function sendAndBounce({ node, sink, api }: Stage, inbox: Inbox, count: nu
   for (let i = 0; i < count; i++) {
     const body = { to: [{ email: `r${i}@far.test` }], subject: 'Sent', text: 'Hello.', attachments }
     const answer = await api.call<{ message: Message }>(`/v1/inboxes/${inbox.id}/messages`, {
-      ...{ method: 'POST', idempotencyKey: randomUUID(), body },
+      method: 'POST',
+      idempotencyKey: randomUUID(),
+      body,
     })
     assert.ok([202, 404].includes(answer.status), String(answer.status))
     if (answer.status === 404) return

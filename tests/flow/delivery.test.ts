@@ -272,14 +272,18 @@ test('a recipient that waits shows the remote’s words, and ends with them', as
 test('why a recipient waits is told in its place by time, and page by page, until the way is free', async (t) => {
   const live = await startSink(t, { host: '127.0.0.33' })
   const cutting = await startSink(t, {
-    ...{ host: '127.0.0.34', port: live.port, rule: ({ stage }) => (stage === 'rcpt' ? 'cut' : null) },
+    host: '127.0.0.34',
+    port: live.port,
+    rule: ({ stage }) => (stage === 'rcpt' ? 'cut' : null),
   })
   const dns = await DnsServer.start({ 'live.test': { A: [live.host] }, 'cut.test': { A: [cutting.host] } })
   t.after(() => dns.close())
   dns.fail('lost.test', 'SERVFAIL')
   const node = await startNode(await makePlace(t), {
     env: {
-      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(live.port) },
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(live.port),
       POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })
@@ -349,9 +353,13 @@ test('hostile 5: a message that cannot be written waits by the schedule, is told
   const { db, blobs, clock } = node.foundation
   const content = Buffer.alloc(300_000, 'x').toString('base64')
   const large = await api.want<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', status: 202, idempotencyKey: 'with-attachment' },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: 'with-attachment',
     body: {
-      ...{ to: [{ email: 'two@far.test' }], subject: 'Test', text: 'Hello.' },
+      to: [{ email: 'two@far.test' }],
+      subject: 'Test',
+      text: 'Hello.',
       attachments: [{ filename: 'x.bin', contentType: 'application/octet-stream', content }],
     },
   })
@@ -488,7 +496,9 @@ test('check 49: queues that only wait do not keep others from going out', async 
   for (const name of dead) dns.fail(name, 'SERVFAIL')
   const node = await startNode(await makePlace(t), {
     env: {
-      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(sink.port) },
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(sink.port),
       POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })

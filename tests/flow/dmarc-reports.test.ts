@@ -47,8 +47,11 @@ async function setStage(t: TestContext): Promise<Stage> {
   const dns = await DnsServer.start({ '_dmarc.shop.test': { TXT: ['v=DMARC1; p=reject'] } })
   t.after(() => dns.close())
   const env = {
-    ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_MAIL_HOST: 'mx.here.test' },
-    ...{ POSTHORN_DMARC_REPORTS: from, POSTHORN_DNS: dns.address },
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: sink.url,
+    POSTHORN_MAIL_HOST: 'mx.here.test',
+    POSTHORN_DMARC_REPORTS: from,
+    POSTHORN_DNS: dns.address,
   }
   const node = await startNode(await makePlace(t), { env, roles: ['api', 'delivery'] })
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 1_000 })
@@ -73,7 +76,9 @@ async function setStage(t: TestContext): Promise<Stage> {
 async function openInbox({ node }: Stage, limits: CallerOptions['limits'] = {}): Promise<Api> {
   const { api } = await node.createCaller({ limits })
   await api.want('/v1/inboxes', {
-    ...{ method: 'POST', status: 201, idempotencyKey: 'reporting' },
+    method: 'POST',
+    status: 201,
+    idempotencyKey: 'reporting',
     body: { localPart: 'reporting', displayName: 'Reports' },
   })
   return api
@@ -225,8 +230,14 @@ test('strangers cannot have more stored than a day and a report may hold, and wh
   const bounds = { ...noShares, maxReports: 3, maxKinds: 5, maxKindsOfReport: 2 }
   const kindsOf = (policyDomain: string, ...names: string[]) =>
     names.map((name) => ({
-      ...{ day, policyDomain, policy: { p: 'none' }, mail: { name }, amount: 2 },
-      ...{ registeredDomain: policyDomain, network: null, dueAt: later },
+      day,
+      policyDomain,
+      policy: { p: 'none' },
+      mail: { name },
+      amount: 2,
+      registeredDomain: policyDomain,
+      network: null,
+      dueAt: later,
     }))
   await noteDmarc(db.writer, kindsOf('a.test', 'one', 'two', 'three', 'four'), bounds)
   await noteDmarc(
@@ -281,8 +292,14 @@ test('kinds of mail in the reports of one network leave room for those of others
   const bounds = { ...noShares, maxReports: 9, maxReportsOfNetwork: 9, maxKinds: 9, maxKindsOfReport: 9 }
   const kindsOf = (policyDomain: string, network: string, names: string[]) =>
     names.map((name) => ({
-      ...{ day, policyDomain, policy: { p: 'none' }, mail: { name }, amount: 1 },
-      ...{ registeredDomain: policyDomain, network, dueAt: later },
+      day,
+      policyDomain,
+      policy: { p: 'none' },
+      mail: { name },
+      amount: 1,
+      registeredDomain: policyDomain,
+      network,
+      dueAt: later,
     }))
   const store = (policyDomain: string, network: string, ...names: string[]) =>
     noteDmarc(db.writer, kindsOf(policyDomain, network, names), { ...bounds, maxKindsOfNetwork: 3 })

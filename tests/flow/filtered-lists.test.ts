@@ -64,7 +64,12 @@ async function fill(): Promise<void> {
 }
 
 const everything: MessageFilter = {
-  ...{ inboxId, direction: null, from: null, sinceId: null, untilId: null, words: null },
+  inboxId,
+  direction: null,
+  from: null,
+  sinceId: null,
+  untilId: null,
+  words: null,
 }
 const idAt = (ms: number) => `msg_${ms.toString(16).padStart(12, '0')}`
 const messageFilters: [name: string, change: Partial<MessageFilter>, found: number][] = [
@@ -82,7 +87,12 @@ const messageFilters: [name: string, change: Partial<MessageFilter>, found: numb
 ]
 
 const all: SubmissionFilter = {
-  ...{ organizationId, inboxIds: null, status: null, recipientKey: null, sinceId: null, untilId: null },
+  organizationId,
+  inboxIds: null,
+  status: null,
+  recipientKey: null,
+  sinceId: null,
+  untilId: null,
 }
 const submissionFilters: [name: string, change: Partial<SubmissionFilter>, found: number][] = [
   ['none', {}, 50],

@@ -15,7 +15,8 @@ async function setStage(t: TestContext) {
   const place = await makePlace(t)
   const node = await startNode(place, {
     env: {
-      ...{ POSTHORN_DELIVERY: 'capture', POSTHORN_DNS: dns.address },
+      POSTHORN_DELIVERY: 'capture',
+      POSTHORN_DNS: dns.address,
       // As many connections as it likes.
       POSTHORN_SMTP_TRUSTED: '127.0.0.0/8',
     },

@@ -131,25 +131,41 @@ for (const text of oneLiners)
     // A display name changes no direction; names and texts of others may.
     const displayName = text.replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, '').slice(0, 200)
     const inbox = await api.want<{ id: string; address: string }>('/v1/inboxes', {
-      ...{ method: 'POST', status: 201, body: { displayName } },
+      method: 'POST',
+      status: 201,
+      body: { displayName },
     })
     const name = displayName.trim()
     const filename = `${text.replaceAll(/[/\\]|=\?/g, '_').slice(0, 200)}.txt`
     const mailbox = (email: string) => ({ email, name: text })
     const message = await post(`/v1/inboxes/${inbox.id}/messages`, {
-      ...{ to: [mailbox('to@far.test')], cc: [mailbox('cc@far.test')], bcc: [mailbox('bcc@far.test')] },
-      ...{ replyTo: mailbox('reply@far.test'), subject: text, text, html: `<p>${text}</p>` },
-      ...{ metadata: { text }, attachments: [{ filename, contentType: 'text/plain', content: 'QQ==' }] },
+      to: [mailbox('to@far.test')],
+      cc: [mailbox('cc@far.test')],
+      bcc: [mailbox('bcc@far.test')],
+      replyTo: mailbox('reply@far.test'),
+      subject: text,
+      text,
+      html: `<p>${text}</p>`,
+      metadata: { text },
+      attachments: [{ filename, contentType: 'text/plain', content: 'QQ==' }],
     })
     const { raw, envelope } = await received(message)
     assert.deepEqual(envelope, ['bcc@far.test', 'cc@far.test', 'to@far.test'])
     const read = ({ subject, from, to, cc, replyTo, attachments }: ReadMail) => ({
-      ...{ subject, from, to, cc, replyTo },
+      subject,
+      from,
+      to,
+      cc,
+      replyTo,
       files: attachments.map(({ filename }) => filename),
     })
     await assertReadAs(raw, read, {
-      ...{ subject: text, from: [{ email: inbox.address, name }], to: [mailbox('to@far.test')] },
-      ...{ cc: [mailbox('cc@far.test')], replyTo: [mailbox('reply@far.test')], files: [filename] },
+      subject: text,
+      from: [{ email: inbox.address, name }],
+      to: [mailbox('to@far.test')],
+      cc: [mailbox('cc@far.test')],
+      replyTo: [mailbox('reply@far.test')],
+      files: [filename],
     })
     assertFields(raw, [...ours, 'cc', 'reply-to'])
     assert.ok(!raw.includes('bcc@far.test'))
@@ -157,23 +173,21 @@ for (const text of oneLiners)
     const campaign = text
     const sent = await received(
       await post('/v1/send', {
-        ...{ from: mailbox(from), to: [mailbox('to@far.test')], replyTo: mailbox('reply@far.test') },
-        ...{
-          subject: text,
-          text,
-          headers: { 'x-campaign': campaign, 'x-entity-ref-id': text },
-          metadata: { text },
-        },
+        from: mailbox(from),
+        to: [mailbox('to@far.test')],
+        replyTo: mailbox('reply@far.test'),
+        subject: text,
+        text,
+        headers: { 'x-campaign': campaign, 'x-entity-ref-id': text },
+        metadata: { text },
       }),
     )
     const sentAs = ({ subject, from, to, replyTo }: ReadMail) => ({ subject, from, to, replyTo })
     await assertReadAs(sent.raw, sentAs, {
-      ...{
-        subject: text,
-        from: [mailbox(from)],
-        to: [mailbox('to@far.test')],
-        replyTo: [mailbox('reply@far.test')],
-      },
+      subject: text,
+      from: [mailbox(from)],
+      to: [mailbox('to@far.test')],
+      replyTo: [mailbox('reply@far.test')],
     })
     const further = ['reply-to', 'x-campaign', 'x-entity-ref-id', 'content-transfer-encoding']
     assertFields(sent.raw, [...ours, ...further])
@@ -248,7 +262,10 @@ for (const [given, written] of addresses)
   test(`check 40, 41: ${given} is one recipient, ${written}, in the envelope and in the header`, async () => {
     const mailbox = { email: given, name: 'N' }
     const answer = await post(`/v1/inboxes/${sender.inbox.id}/messages`, {
-      ...{ to: [mailbox, { email: given }], replyTo: mailbox, subject: 'S', text: 'T' },
+      to: [mailbox, { email: given }],
+      replyTo: mailbox,
+      subject: 'S',
+      text: 'T',
     })
     const { raw, envelope } = await received(answer)
     assert.deepEqual(envelope, [written])

@@ -30,9 +30,17 @@ import { startReceiver } from '../support/webhook-receiver.ts'
 async function addKey({ nodes }: Deployment, sender: Sender, input: Partial<KeyInput>): Promise<Sender> {
   const [node] = nodes
   const { key, secret } = await createKey(node!.foundation, {
-    ...{ organizationId: sender.organizationId, name: 'restricted', kind: 'agent', scopes: ['*'] },
-    ...{ inboxIds: null, allowedIps: null, sendMode: 'new_and_reply', allowedRecipientDomains: null },
-    ...{ expiresInMs: null, requestsPerMinute: null, ...input },
+    organizationId: sender.organizationId,
+    name: 'restricted',
+    kind: 'agent',
+    scopes: ['*'],
+    inboxIds: null,
+    allowedIps: null,
+    sendMode: 'new_and_reply',
+    allowedRecipientDomains: null,
+    expiresInMs: null,
+    requestsPerMinute: null,
+    ...input,
   })
   return { ...sender, keyId: key.id, secret, api: node!.meet({ secret }) }
 }
@@ -129,14 +137,16 @@ test('check 41, 69: replies keep to the recipient domains, wherever the other si
   const caller = await node.createCaller()
   const inbox = await caller.api.createInbox()
   const { secret } = await createKey(node.foundation, {
-    ...{ organizationId: caller.organizationId, name: 'restricted', kind: 'agent', scopes: ['*'] },
-    ...{
-      inboxIds: null,
-      allowedIps: null,
-      sendMode: 'reply_only',
-      allowedRecipientDomains: ['good.example'],
-    },
-    ...{ expiresInMs: null, requestsPerMinute: null },
+    organizationId: caller.organizationId,
+    name: 'restricted',
+    kind: 'agent',
+    scopes: ['*'],
+    inboxIds: null,
+    allowedIps: null,
+    sendMode: 'reply_only',
+    allowedRecipientDomains: ['good.example'],
+    expiresInMs: null,
+    requestsPerMinute: null,
   })
   const api = node.meet({ secret })
   const mails: [name: string, header: string, replyAll: boolean, wanted: unknown[]][] = [
@@ -171,7 +181,8 @@ test('check 41, 69: replies keep to the recipient domains, wherever the other si
         (await api.exported(inbox.id)).find(({ internetMessageId }) => internetMessageId === id),
       )
       const answer = await api.call(`/v1/threads/${message.threadId}/replies`, {
-        ...{ method: 'POST', idempotencyKey: `reply-${index}-key` },
+        method: 'POST',
+        idempotencyKey: `reply-${index}-key`,
         body: { targetMessageId: message.id, text: 'T', replyAll },
       })
       assert.deepEqual(outcome(answer), wanted)
@@ -407,11 +418,9 @@ test('check 69: a key is in no log, table, webhook, mail or answer', async (t) =
   const receiver = await startReceiver(place)
   const node = await startNode(place, {
     env: {
-      ...{
-        POSTHORN_DELIVERY: 'relay',
-        POSTHORN_RELAY_URL: sink.url,
-        POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
-      },
+      POSTHORN_DELIVERY: 'relay',
+      POSTHORN_RELAY_URL: sink.url,
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
       POSTHORN_LOG_LEVEL: 'trace',
     },
   })

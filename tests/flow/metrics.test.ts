@@ -157,7 +157,9 @@ test('metrics equal a recount of the tables at every moment, folded or not', asy
   const { clock } = node.foundation
   for (let round = 0; round < 5; round++) {
     await api.want('/v1/suppressions', {
-      ...{ method: 'POST', status: 201, body: { email: `ok9@d${round}.test` } },
+      method: 'POST',
+      status: 201,
+      body: { email: `ok9@d${round}.test` },
     })
     for (let count = 0; count < 6; count++) {
       const to = Array.from({ length: pick(4) }, (_, i) => {

@@ -24,15 +24,13 @@ function depsFor(dns: DnsServer, mxPort: number): NextHopDeps {
   const resolver = new Resolver({ servers: [dns.address] })
   return {
     hopFinder: new HopFinder({ resolver, isAllowed: () => true }),
-    ...{
-      mode: 'direct',
-      relay: null,
-      mxPort,
-      outbound: { ipv4: null, ipv6: null },
-      ehloName: 'me.test',
-      ownEhloName: () => 'me.test',
-      listAddresses: async () => [],
-    },
+    mode: 'direct',
+    relay: null,
+    mxPort,
+    outbound: { ipv4: null, ipv6: null },
+    ehloName: 'me.test',
+    ownEhloName: () => 'me.test',
+    listAddresses: async () => [],
   }
 }
 
@@ -64,7 +62,9 @@ test('check 34: hosts that refuse, hang up or are out of reach by IPv6 are passe
   ])
   const node = await startNode(await makePlace(t), {
     env: {
-      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(port) },
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(port),
       POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })
@@ -205,8 +205,11 @@ test('check 33: an MX that is this service is not connected to, and the mail wai
   t.after(() => dns.close())
   const node = await startNode(await makePlace(t), {
     env: {
-      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(port) },
-      ...{ POSTHORN_MAIL_HOST: 'mx.dep.test', POSTHORN_SMTP: `${own}:${port}` },
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(port),
+      POSTHORN_MAIL_HOST: 'mx.dep.test',
+      POSTHORN_SMTP: `${own}:${port}`,
       POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })
@@ -260,7 +263,9 @@ const far = { user: 'posthorn', password: 's3cret-relay' }
 async function startSmarthost(t: TestContext) {
   const seen = { passwords: [] as string[], mails: 0, handshakes: 0 }
   const server = new SMTPServer({
-    ...{ authOptional: true, disableReverseLookup: true, logger: false },
+    authOptional: true,
+    disableReverseLookup: true,
+    logger: false,
     onAuth: ({ username, password }, _session, done) => {
       seen.passwords.push(password!)
       if (password === far.password) done(null, { user: username })

@@ -56,7 +56,8 @@ test('check 52: block lists refuse, tell, and are passed over where they are sil
   const dns = await startDns(t)
   const node = await startNode(await makePlace(t), {
     env: {
-      ...{ POSTHORN_DELIVERY: 'capture', POSTHORN_DNS: dns.address },
+      POSTHORN_DELIVERY: 'capture',
+      POSTHORN_DNS: dns.address,
       POSTHORN_DNSBL: 'refusing.test, tell:telling.test',
     },
   })

@@ -23,8 +23,11 @@ test('direct delivery: the mail server of a domain sees the address, and our own
   const dns = await startFar(t, { A: ['127.0.0.10'] })
   const node = await startNode(await makePlace(t), {
     env: {
-      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(sink.port) },
-      ...{ POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true', POSTHORN_OUTBOUND_IP: '127.0.0.2' },
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(sink.port),
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+      POSTHORN_OUTBOUND_IP: '127.0.0.2',
     },
   })
   const { api } = await node.createCaller()
@@ -48,7 +51,9 @@ for (const [what, source, seen] of [
     const sink = await startSink(t, { host: '127.0.0.11' })
     const node = await startNode(await makePlace(t), {
       env: {
-        ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_OUTBOUND_IP: source },
+        POSTHORN_DELIVERY: 'relay',
+        POSTHORN_RELAY_URL: sink.url,
+        POSTHORN_OUTBOUND_IP: source,
       },
     })
     const { api } = await node.createCaller()

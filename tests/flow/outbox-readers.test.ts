@@ -74,7 +74,9 @@ test('outbox: without an endpoint, a stream and a search nothing reads it; each 
   const receiver = await startReceiver(t)
   const url = receiver.url('/hook')
   const { id } = await api.want<{ id: string }>('/v1/webhooks', {
-    ...{ method: 'POST', status: 201, body: { url, eventTypes: ['message.received'] } },
+    method: 'POST',
+    status: 201,
+    body: { url, eventTypes: ['message.received'] },
   })
   await send(api, inbox, [other.address], { text: 'told' })
   await until('it to be told', () => receiver.calls.length > 0)
@@ -167,7 +169,8 @@ test('outbox: what nobody reads goes after its time, and is kept for who does', 
   const tell = (daysAgo: number) =>
     db.transaction((tx) =>
       announce(tx, {
-        ...{ organizationId, at: new Date(now - daysAgo * day) },
+        organizationId,
+        at: new Date(now - daysAgo * day),
         items: [{ id: randomUUIDv7(), type: 'suppression.created' }],
       }),
     )

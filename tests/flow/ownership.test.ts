@@ -61,8 +61,14 @@ async function takeOver(db: Db, nodeId: number) {
 function delivered(claim: { submissionId: SubmissionId; position: number }, epoch: number): DeliveryResult {
   const told = { type: 'delivered', at: new Date(), attempt: 1, remote: null, enhancedStatus: null }
   return {
-    ...{ submissionId: claim.submissionId, position: claim.position, route: '@relay', epoch },
-    ...{ status: 'delivered', dueAt: null, response: '250 ok', failureCode: null },
+    submissionId: claim.submissionId,
+    position: claim.position,
+    route: '@relay',
+    epoch,
+    status: 'delivered',
+    dueAt: null,
+    response: '250 ok',
+    failureCode: null,
     outcome: { ...told, classification: null, queuedAt: null, beganAt: null, conversation: null },
   }
 }
@@ -239,7 +245,9 @@ test('check 93: a queue is not let go of before its results are recorded, howeve
   place.after(() => dns.close())
   const node = await startNode(place, {
     env: {
-      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(one.port) },
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(one.port),
       POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })

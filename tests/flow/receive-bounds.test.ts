@@ -122,7 +122,8 @@ test('hostile 12: one organization that has had its share keeps nothing from ano
   forget(node)
   const sender = new Sender(node.smtp)
   const late = await sender.send({
-    ...{ to: [theirs.address, ours.address], raw: 'Subject: late\r\n\r\n' },
+    to: [theirs.address, ours.address],
+    raw: 'Subject: late\r\n\r\n',
     beforeDot: async () => assert.deepEqual(await mail(node, [theirs.address]), taken),
   })
   assert.deepEqual(late, ['250 2.1.5', '250 2.1.5', tooMuch])
@@ -327,7 +328,9 @@ test('hostile 12: while less is free on disk than is to be kept, no mail is rece
   const inbox = await api.createInbox('full')
   assert.deepEqual(await mail(node, [inbox.address]), ['452 4.3.1'])
   const { submission } = await api.want<{ submission: { id: string } }>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', status: 202, idempotencyKey: 'disk-reserve-1' },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: 'disk-reserve-1',
     body: { to: [{ email: 'a@far.test' }], subject: 'Out', text: 'It goes.' },
   })
   await until('it to leave', async () => {
@@ -352,7 +355,11 @@ test('hostile 11: the service has its addresses on the mail host and on the mana
   // The service writes from an inbox of its own, which nobody reads.
   const froms: string[] = []
   const post = new Post({
-    ...{ db, clock, log: silentLog, managedDomain: 'inbox.test', limits: defaultLimits },
+    db,
+    clock,
+    log: silentLog,
+    managedDomain: 'inbox.test',
+    limits: defaultLimits,
     letterLimits: { admit: async () => {} },
     sendOwn: async (from) => {
       froms.push(from)

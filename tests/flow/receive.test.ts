@@ -143,9 +143,12 @@ test('check 14: mail from <> is taken, and neither it nor what it asks for is ev
   const stage = await setStage(t)
   const inbox = await stage.api.createInbox('bounced')
   const raw = mail({
-    ...{ From: 'Mail Delivery System <mailer-daemon@far.test>', 'Message-ID': '<notice@far.test>' },
-    ...{ 'Return-Receipt-To': 'asks@far.test', 'Disposition-Notification-To': 'asks@far.test' },
-    ...{ 'Reply-To': 'asks@far.test', Subject: 'Undelivered Mail Returned to Sender' },
+    From: 'Mail Delivery System <mailer-daemon@far.test>',
+    'Message-ID': '<notice@far.test>',
+    'Return-Receipt-To': 'asks@far.test',
+    'Disposition-Notification-To': 'asks@far.test',
+    'Reply-To': 'asks@far.test',
+    Subject: 'Undelivered Mail Returned to Sender',
   })
   const to = [inbox.address, 'nobody@inbox.test']
   assert.deepEqual(

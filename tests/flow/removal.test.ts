@@ -125,7 +125,10 @@ test('what still waits is not removed, however old it is', async (t) => {
   const body = { to: [{ email: 'someone@far.test' }], subject: 'Test', text: 'Hello.' }
   const path = `/v1/inboxes/${inbox.id}/messages`
   const { submission } = await api.want<Acceptance>(path, {
-    ...{ method: 'POST', status: 202, idempotencyKey: 'waits-long', body },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: 'waits-long',
+    body,
   })
   await untilStates(api, submission.id, 'deferred')
   clock.advance(60 * dayMs)

@@ -156,7 +156,10 @@ const userUnknown = (email: string) => ({ email, status: '5.1.1', diagnostic: '5
 /** What each mail of the suite must do to the message whose return path it came to. */
 const wanted: Record<string, { to: string[]; states: string[]; events: string[]; suppressed: string[] }> = {
   'rfc3464/1.eml': {
-    ...{ to: ['louisl@larry.slip.umd.edu'], states: ['bounced'], events: ['bounced 4.0.0'], suppressed: [] },
+    to: ['louisl@larry.slip.umd.edu'],
+    states: ['bounced'],
+    events: ['bounced 4.0.0'],
+    suppressed: [],
   },
   'rfc3464/2.eml': {
     to: ['arathib@vnet.ibm.com', 'johnh@hpnjld.njd.hp.com', 'wsnell@sdcc13.ucsd.edu'],
@@ -165,33 +168,43 @@ const wanted: Record<string, { to: string[]; states: string[]; events: string[];
     suppressed: ['wsnell@sdcc13.ucsd.edu'],
   },
   'rfc3464/3.eml': {
-    ...{ to: ['nair_s@mr.timeplex.com'], states: ['bounced'], events: ['bounced 5.0.0'] },
+    to: ['nair_s@mr.timeplex.com'],
+    states: ['bounced'],
+    events: ['bounced 5.0.0'],
     // Its words alone say that the address is invalid.
     suppressed: ['nair_s@mr.timeplex.com'],
   },
   'rfc3464/4.eml': {
-    ...{
-      to: ['thomas@de-montfort.ac.uk'],
-      states: ['delivered'],
-      events: ['deferred 4.0.0'],
-      suppressed: [],
-    },
+    to: ['thomas@de-montfort.ac.uk'],
+    states: ['delivered'],
+    events: ['deferred 4.0.0'],
+    suppressed: [],
   },
   'rfc3464/5.eml': {
-    ...{ to: ['recipient@domain.com'], states: ['bounced'], events: ['bounced 5.0.0'], suppressed: [] },
+    to: ['recipient@domain.com'],
+    states: ['bounced'],
+    events: ['bounced 5.0.0'],
+    suppressed: [],
   },
   'rfc3464/6.eml': {
-    ...{ to: ['redacted@example.com'], states: ['bounced'], events: ['bounced 5.4.1'], suppressed: [] },
+    to: ['redacted@example.com'],
+    states: ['bounced'],
+    events: ['bounced 5.4.1'],
+    suppressed: [],
   },
   'rfc3464/obsolete_arrival_date.eml': {
-    ...{ to: ['user@example.com'], states: ['bounced'], events: ['bounced 5.1.1'] },
+    to: ['user@example.com'],
+    states: ['bounced'],
+    events: ['bounced 5.1.1'],
     suppressed: ['user@example.com'],
   },
   ...Object.fromEntries(
     ['rfc5965/1', 'rfc5965/2', 'rfc5965/3', 'rfc5965/4', 'arf/001', 'arf/002'].map((name) => [
       `${name}.eml`,
       {
-        ...{ to: ['user@example.com'], states: ['delivered'], events: ['complained null'] },
+        to: ['user@example.com'],
+        states: ['delivered'],
+        events: ['complained null'],
         suppressed: ['user@example.com'],
       },
     ]),
@@ -388,8 +401,12 @@ test('feedback by kind: what is a complaint, what is told, what suppresses', asy
   const [{ id, createdAt, ...complaint } = {}] = await complaintsOf(caller)
   assert.ok(id && createdAt)
   assert.deepEqual(complaint, {
-    ...{ email: 'someone@far.test', submissionId: accepted.submission.id, messageId: accepted.message.id },
-    ...{ feedbackType: 'abuse', userAgent: 'Far/1.0', reportedBy: 'mx.far.test' },
+    email: 'someone@far.test',
+    submissionId: accepted.submission.id,
+    messageId: accepted.message.id,
+    feedbackType: 'abuse',
+    userAgent: 'Far/1.0',
+    reportedBy: 'mx.far.test',
     arrivedAt: '2005-03-08T18:00:00.000Z',
   })
 })
@@ -450,7 +467,9 @@ test('check 48, hostile 6: across domains and their queues, a recipient speaks f
   t.after(() => dns.close())
   const node = await startNode(await makePlace(t), {
     env: {
-      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(evil.port) },
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(evil.port),
       POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })
@@ -591,8 +610,13 @@ async function keep(
 ): Promise<void> {
   const tls = { encrypted: false, protocol: 'none', cipher: 'none' }
   const envelope = {
-    ...{ from: '', recipients: [], helo: 'far.test', remoteIp: '192.0.2.1', tls },
-    ...{ protocol: 'ESMTP', receivedBy: 'mx.test' },
+    from: '',
+    recipients: [],
+    helo: 'far.test',
+    remoteIp: '192.0.2.1',
+    tls,
+    protocol: 'ESMTP',
+    receivedBy: 'mx.test',
   }
   const rows = mails.map(({ purpose, blob }) => ({
     raw: { id: newUuid(), sizeBytes: 1, bytes: blob ? null : Buffer.from('x'), blob },
@@ -600,13 +624,11 @@ async function keep(
     inboxes: [],
     kept: [
       {
-        ...{
-          id: newId('message', clock.nowMs()),
-          purpose,
-          address: 'abuse@inbox.test',
-          network: null,
-          envelope,
-        },
+        id: newId('message', clock.nowMs()),
+        purpose,
+        address: 'abuse@inbox.test',
+        network: null,
+        envelope,
         submissionId: null,
       },
     ],

@@ -76,7 +76,8 @@ test('messages of that age go with threads, bytes and files, and who reads on be
   const told = await api.want<Acceptance['submission']>(`/v1/submissions/${sent.submission.id}`)
   assert.equal(told.status, 'delivered')
   const again = await api.call(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', idempotencyKey: 'first-key' },
+    method: 'POST',
+    idempotencyKey: 'first-key',
     body: { to: [{ email: 'someone@far.test' }], subject: 'Test', text: 'Hello.' },
   })
   assert.equal(again.status, 410)

@@ -312,7 +312,10 @@ test('check 64: what was sent is scanned too, and given out by the same rule', {
   const body = { to: [{ email: 'someone@far.test' }], subject: 'Files', text: 'Here.', attachments }
   const path = `/v1/inboxes/${stage.inbox.id}/messages`
   const { message } = await stage.api.want<{ message: Message }>(path, {
-    ...{ method: 'POST', status: 202, idempotencyKey: 'send-attachments', body },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: 'send-attachments',
+    body,
   })
   const done = await scanned(stage.api, message)
   assert.deepEqual(states(done), ['clean', 'infected', 'clean'])

@@ -222,7 +222,7 @@ test('search: mail that is being filed while its inbox is searched for the first
   const rotations = { rotation: { last: null }, olderRotation: { last: null } }
   const running = (async () => {
     while (isFiling) {
-      await makeSearchable({ ...{ db, log: silentLog, parsePool: { words: make } }, ...rotations })
+      await makeSearchable({ db, log: silentLog, parsePool: { words: make }, ...rotations })
       await yieldLoop()
     }
   })()
@@ -272,7 +272,7 @@ for (const seed of range(1, 7))
     const passOver = (error: unknown) => assert.equal(error, crash)
     const rotations = { rotation: { last: null }, olderRotation: { last: null } }
     const run = (words: typeof make) =>
-      makeSearchable({ ...{ db, log: silentLog, parsePool: { words } }, ...rotations })
+      makeSearchable({ db, log: silentLog, parsePool: { words }, ...rotations })
     const filed: InboxId[] = []
     /** Received early, to be filed late. */
     const late: number[] = []

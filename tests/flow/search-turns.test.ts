@@ -107,8 +107,11 @@ test('search: whatever crashes at whatever step, each message is found, and foun
   const olderRotations = [{ last: null }, { last: null }]
   const run = (node: number, words: (mails: SearchedMail[]) => Promise<string[]>) =>
     makeSearchable({
-      ...{ db, log: silentLog, parsePool: { words } },
-      ...{ rotation: rotations[node]!, olderRotation: olderRotations[node]! },
+      db,
+      log: silentLog,
+      parsePool: { words },
+      rotation: rotations[node]!,
+      olderRotation: olderRotations[node]!,
     })
   const make = async (mails: SearchedMail[]) => mails.map(writeVector)
   const most = () => ({ rows: 1 + random(4), items: 1 + random(60) })

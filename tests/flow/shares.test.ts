@@ -84,7 +84,9 @@ test('hostile 1: 600 silent destinations of one organization hold up nobody, nei
   t.after(() => dns.close())
   const node = await startNode(await makePlace(t), {
     env: {
-      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(sink.port) },
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(sink.port),
       POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })
@@ -182,7 +184,9 @@ test('hostile 1, 21: 50 domains with 100 dead mail servers each hold up neither 
   const dns = await startDeadDns(t, [...names, ...judged], sink.host)
   const node = await startNode(await makePlace(t), {
     env: {
-      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(sink.port) },
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(sink.port),
       POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })

@@ -225,7 +225,9 @@ type Names = 'to' | 'cc' | 'bcc'
 function makeSenders({ node, api, inbox }: Stage, from: string) {
   const post = (path: string, body: object) =>
     api.call<Refusal & Partial<Acceptance> & Partial<Submission>>(path, {
-      ...{ method: 'POST', idempotencyKey: randomUUID(), body: { text: 'Hello.', ...body } },
+      method: 'POST',
+      idempotencyKey: randomUUID(),
+      body: { text: 'Hello.', ...body },
     })
   const named = (email: string) => [{ email }]
   const inInbox = (place: Names) => (first: string, second: string) => {
@@ -248,8 +250,11 @@ function makeSenders({ node, api, inbox }: Stage, from: string) {
   const through = (first: string, second: string) =>
     post('/v1/send', { from: { email: from }, to: [...named(first), ...named(second)], subject: 'Test' })
   return {
-    ...{ 'a message, in To': inInbox('to'), 'a message, in Cc': inInbox('cc') },
-    ...{ 'a message, in Bcc': inInbox('bcc'), 'a reply to all': replying, 'POST /v1/send': through },
+    'a message, in To': inInbox('to'),
+    'a message, in Cc': inInbox('cc'),
+    'a message, in Bcc': inInbox('bcc'),
+    'a reply to all': replying,
+    'POST /v1/send': through,
   }
 }
 

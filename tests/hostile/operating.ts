@@ -70,7 +70,9 @@ function asks({ folder }: Posthorn, account: string): boolean {
 async function deletion(scope: Scope): Promise<Outcome> {
   const { victim: api, healthy } = await setStage(scope)
   const inbox = await api.want<{ id: string; address: string }>('/v1/inboxes', {
-    ...{ method: 'POST', status: 201, body: { localPart: 'grace', displayName: 'Grace Secretname' } },
+    method: 'POST',
+    status: 201,
+    body: { localPart: 'grace', displayName: 'Grace Secretname' },
   })
   const sent = { subject: 'Diagnosis unknown', text: 'x', metadata: { patient: 'number-4711' } }
   const { submission } = await send(api, inbox, ['a@healthy.test'], sent)

@@ -171,7 +171,9 @@ test('check 72: one idempotency key, many sends at once, is one submission; oper
   assert.equal(answers.filter(({ body: { replayed } }) => !replayed).length, 1)
   const { body: inbox } = await open(caller, { domainId: domain.id, localPart: 'x' })
   const fromInbox = await caller.api.call(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', body: mail, idempotencyKey: 'the-same-key' },
+    method: 'POST',
+    body: mail,
+    idempotencyKey: 'the-same-key',
   })
   assert.equal(fromInbox.status, 202)
   assert.equal((await post(caller, body, 'short')).body.error, 'invalid_idempotency_key')

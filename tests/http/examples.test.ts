@@ -27,11 +27,18 @@ async function furnish(operationId: string) {
   const { domain } = await caller.api.want<Domain>(`/v1/domains/${domainId}`)
   if (operationId === 'deleteSuppression')
     await caller.api.want('/v1/suppressions', {
-      ...{ method: 'POST', body: { email: 'nobody@example.com' }, status: 201 },
+      method: 'POST',
+      body: { email: 'nobody@example.com' },
+      status: 201,
     })
   const ids: Record<string, string> = {
-    ...{ inboxId: inbox.inboxId, threadId: inbox.threadId, messageId, targetMessageId: messageId, domainId },
-    ...{ attachmentId: inbox.received.attachmentId, submissionId: inbox.sent.submissionId },
+    inboxId: inbox.inboxId,
+    threadId: inbox.threadId,
+    messageId,
+    targetMessageId: messageId,
+    domainId,
+    attachmentId: inbox.received.attachmentId,
+    submissionId: inbox.sent.submissionId,
     ...(await furnisher.addWebhook(caller)),
   }
   return { secret: caller.secret, ids, domain }
@@ -74,7 +81,10 @@ for (const { path, method, operation } of operationsOf(document)) {
       const body = value === undefined ? null : JSON.stringify(fill(value, furnished))
       const controller = new AbortController()
       const response = await fetch(url, {
-        ...{ method, body, signal: controller.signal, dispatcher: agent },
+        method,
+        body,
+        signal: controller.signal,
+        dispatcher: agent,
         headers: body === null ? headers : { ...headers, 'content-type': 'application/json' },
       })
       const [type, media] = Object.entries(success.content ?? {})[0] ?? []

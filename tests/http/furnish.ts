@@ -77,7 +77,9 @@ export async function setFurnishedStage(scope: Scope): Promise<Furnisher> {
   const nextDomain = () => `d${++domains}-${newUuid().slice(-6)}.example`
   const addDomain = async (caller: Caller) => (await registerDomain(caller.api, nextDomain())).id
   return {
-    ...{ stage, dns, addDomain },
+    stage,
+    dns,
+    addDomain,
     createCaller: ({ limits, ...options } = {}) =>
       stage.createCaller({ ...options, limits: { ...unlimited, managedStarter: 1_000_000, ...limits } }),
     addInbox: (caller, body) => addInbox(stage, scanAll, caller, body),
@@ -112,7 +114,10 @@ async function addInbox(
   const idempotencyKey = nextKey()
   const message = { to: [{ email: 'someone@far.test' }], subject: 'Hello', text: 'There' }
   const sent = await api.want<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', body: message, idempotencyKey, status: 202 },
+    method: 'POST',
+    body: message,
+    idempotencyKey,
+    status: 202,
   })
   await stage.receive(inbox.address, mail('Re: Hello', sent.message.internetMessageId))
   await scanAll()
@@ -120,7 +125,9 @@ async function addInbox(
     await api.want<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/messages?direction=inbound`)
   ).messages
   return {
-    ...{ inboxId: inbox.id, address: inbox.address, threadId: sent.message.threadId },
+    inboxId: inbox.id,
+    address: inbox.address,
+    threadId: sent.message.threadId,
     sent: { messageId: sent.message.id, submissionId: sent.submission.id, idempotencyKey },
     received: { messageId: received!.id, attachmentId: received!.attachments![0]!.id },
   }
@@ -165,9 +172,15 @@ let complaints = 0
 async function addComplaint({ db, clock }: Stage, { organizationId }: Caller): Promise<void> {
   const email = `complainer-${++complaints}@far.test`
   const row = {
-    ...{ organizationId: organizationId as OrganizationId, submissionId: newUuid<SubmissionId>() },
-    ...{ messageId: null, email, addressKey: email, feedbackType: 'abuse', userAgent: null },
-    ...{ reportedBy: 'mx.far.test', arrivedAt: clock.now() },
+    organizationId: organizationId as OrganizationId,
+    submissionId: newUuid<SubmissionId>(),
+    messageId: null,
+    email,
+    addressKey: email,
+    feedbackType: 'abuse',
+    userAgent: null,
+    reportedBy: 'mx.far.test',
+    arrivedAt: clock.now(),
   }
   await db.transaction((tx) => insertComplaint(tx, row, clock.now()))
 }

@@ -21,8 +21,10 @@ writeFileSync(certFile, fixture('tls-cert.pem'))
 writeFileSync(keyFile, fixture('tls-key.pem'))
 const node = await startNode(place, {
   env: {
-    ...{ POSTHORN_HTTP: '0.0.0.0:0', POSTHORN_HTTPS: '127.0.0.1:0' },
-    ...{ POSTHORN_SMTP_TLS_CERT: certFile, POSTHORN_SMTP_TLS_KEY: keyFile },
+    POSTHORN_HTTP: '0.0.0.0:0',
+    POSTHORN_HTTPS: '127.0.0.1:0',
+    POSTHORN_SMTP_TLS_CERT: certFile,
+    POSTHORN_SMTP_TLS_KEY: keyFile,
   },
   roles: ['api', 'mx'],
 })
@@ -58,7 +60,10 @@ test('from elsewhere plain HTTP answers under /.well-known/ alone', {
     assert.match(text, /use https/, path)
   }
   const policy = await getExactly({
-    ...{ port: http!.port, path: '/.well-known/mta-sts.txt', address: outside!, host: 'mta-sts.inbox.test' },
+    port: http!.port,
+    path: '/.well-known/mta-sts.txt',
+    address: outside!,
+    host: 'mta-sts.inbox.test',
   })
   assert.equal(policy.status, 200)
 })

@@ -65,8 +65,11 @@ test('the start page is given to every client that takes anything; an unknown pa
     [404, 'application/json; charset=utf-8'],
   ]
   assert.deepEqual(answers, {
-    ...{ '/ undefined': page, '/ */*': page, '/ application/json': none },
-    ...{ '/mail */*': none, '/mail text/html,*/*;q=0.8': page },
+    '/ undefined': page,
+    '/ */*': page,
+    '/ application/json': none,
+    '/mail */*': none,
+    '/mail text/html,*/*;q=0.8': page,
   })
 })
 

@@ -111,7 +111,9 @@ test('headers: those of a mail without any, and none of what was sent', async ()
   assert.ok(headers.some(({ name }) => name === 'Return-Path'))
   assert.ok(!headers.some(({ name }) => name === 'No header at all.'))
   const sent = await api.want<{ message: Message }>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', status: 202, idempotencyKey: 'headers-of-what-was-sent' },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: 'headers-of-what-was-sent',
     body: { to: [{ email: 'a@far.test' }], subject: 'S', text: 'T' },
   })
   const answer = await api.call(`/v1/messages/${sent.message.id}/headers`)

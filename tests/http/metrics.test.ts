@@ -33,10 +33,20 @@ async function addDomain({ organizationId }: Caller, name: string, outbound: Dom
   const id = newUuid<DomainId>()
   await stage.db.transaction((tx) =>
     insertDomain(tx, {
-      ...{ id, organizationId: organizationId as OrganizationId, name, challenge: 'x' },
-      ...{ status: 'verified', outbound, inbound: 'pending', observations: {} },
+      id,
+      organizationId: organizationId as OrganizationId,
+      name,
+      challenge: 'x',
+      status: 'verified',
+      outbound,
+      inbound: 'pending',
+      observations: {},
       standing: { ownership: standing, inbound: standing, outbound: { ...standing, reasons: ['No key.'] } },
-      ...{ checkedAt: at, nextCheckAt: null, verifiedAt: at, createdAt: at, updatedAt: at },
+      checkedAt: at,
+      nextCheckAt: null,
+      verifiedAt: at,
+      createdAt: at,
+      updatedAt: at,
     }),
   )
   return id
@@ -114,8 +124,12 @@ test('traffic: usage, rates and limits of a domain', async () => {
   assert.equal(empty.domain, 'busy.example')
   assert.deepEqual([empty.status, empty.reasons, empty.limits], ['normal', [], limits])
   assert.deepEqual(empty.usage, {
-    ...{ sentLastMinute: 0, sentToday: 0, recipientsToday: 0, receivedToday: 0 },
-    ...{ bounceRate24h: null, complaintRate24h: null },
+    sentLastMinute: 0,
+    sentToday: 0,
+    recipientsToday: 0,
+    receivedToday: 0,
+    bounceRate24h: null,
+    complaintRate24h: null,
   })
   const inbox = await caller.api.createInbox()
   const to = [{ email: 'a@far.test' }, { email: 'b@far.test' }]

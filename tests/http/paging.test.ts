@@ -57,7 +57,9 @@ const messagesAt =
 
 const lists: Record<string, Make> = {
   'GET /v1/inboxes': async (caller) => ({
-    ...{ caller, path: '/v1/inboxes', name: 'inboxes' },
+    caller,
+    path: '/v1/inboxes',
+    name: 'inboxes',
     add: () => openInbox(caller),
     remove: deleteAt(caller, '/v1/inboxes'),
   }),
@@ -105,7 +107,10 @@ const lists: Record<string, Make> = {
     return { caller, path, name: 'events', add }
   },
   'GET /v1/suppressions': async (caller) => ({
-    ...{ caller, path: '/v1/suppressions', name: 'suppressions', key: 'email' },
+    caller,
+    path: '/v1/suppressions',
+    name: 'suppressions',
+    key: 'email',
     add: async () => {
       const email = `${nextKey()}@far.test`
       await caller.api.want('/v1/suppressions', { method: 'POST', body: { email }, status: 201 })
@@ -116,7 +121,9 @@ const lists: Record<string, Make> = {
     },
   }),
   'GET /v1/complaints': async (caller) => ({
-    ...{ caller, path: '/v1/complaints', name: 'complaints' },
+    caller,
+    path: '/v1/complaints',
+    name: 'complaints',
     add: async () => {
       await furnisher.addComplaint(caller)
       const { complaints } = await caller.api.want<{ complaints: { id: string }[] }>('/v1/complaints?limit=1')
@@ -125,12 +132,16 @@ const lists: Record<string, Make> = {
     remove: removeRow('delete from complaint where id = $1'),
   }),
   'GET /v1/domains': async (caller) => ({
-    ...{ caller, path: '/v1/domains', name: 'domains' },
+    caller,
+    path: '/v1/domains',
+    name: 'domains',
     add: () => furnisher.addDomain(caller),
     remove: deleteAt(caller, '/v1/domains'),
   }),
   'GET /v1/webhooks': async (caller) => ({
-    ...{ caller, path: '/v1/webhooks', name: 'webhooks' },
+    caller,
+    path: '/v1/webhooks',
+    name: 'webhooks',
     add: async () => {
       const body = { url: 'https://app.example.com/hooks' }
       return (await caller.api.want<{ id: string }>('/v1/webhooks', { method: 'POST', body, status: 201 })).id

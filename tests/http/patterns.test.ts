@@ -299,7 +299,8 @@ test('over HTTP a domain that the pattern refuses is 400, and what is registered
   const shown = new RegExp(patterns.writtenDomain[0])
   for (const text of [...hostileDomains, ...fc.sample(mutated(fc.domain()), 40)]) {
     const { status, body } = await ask(stage, 'POST', '/v1/domains', {
-      ...{ secret: caller.secret, headers: { 'content-type': 'application/json' } },
+      secret: caller.secret,
+      headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ domain: text }),
     })
     assert.ok([201, 400, 409].includes(status), `${text} ${status}`)

@@ -88,7 +88,8 @@ test('hostile 8: JSON of 1 MB and as many values as fit does not stall the main 
 
 const content = 10 * mebibyte
 const attached = {
-  ...{ filename: 'a', contentType: 'text/plain' },
+  filename: 'a',
+  contentType: 'text/plain',
   content: Buffer.alloc(content, 'x').toString('base64'),
 }
 const shapes: [name: string, body: Buffer][] = [

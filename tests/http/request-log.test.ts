@@ -63,7 +63,10 @@ for (const [method, path, options, told] of [
     assert.equal(status, told.status)
     const requestId = headers.get('x-request-id')!
     assert.deepEqual(await lineOf(requestId), {
-      ...{ level: 20, requestId, method, organization: organizationId },
+      level: 20,
+      requestId,
+      method,
+      organization: organizationId,
       ...told,
     })
   })

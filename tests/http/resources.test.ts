@@ -34,15 +34,15 @@ test('GET /v1/me is the profile and nothing of the secret', async () => {
   assert.deepEqual(Object.keys(me), ['organization', 'apiKey', 'managedStarter', 'platformLimits'])
   assert.equal(me['organization']?.['id'], organizationId)
   assert.deepEqual(me['apiKey'], {
-    ...{
-      id: keyId,
-      kind: 'agent',
-      scopes: ['*'],
-      inboxIds: null,
-      allowedIps: null,
-      sendMode: 'new_and_reply',
-    },
-    ...{ allowedRecipientDomains: null, expiresAt: null, requestsPerMinute: 1_000_000 },
+    id: keyId,
+    kind: 'agent',
+    scopes: ['*'],
+    inboxIds: null,
+    allowedIps: null,
+    sendMode: 'new_and_reply',
+    allowedRecipientDomains: null,
+    expiresAt: null,
+    requestsPerMinute: 1_000_000,
   })
   assert.deepEqual(me['managedStarter'], { limit: 7, used: 1, remaining: 6 })
   assert.doesNotMatch(JSON.stringify(me), new RegExp(secret.slice(3, 12)))
@@ -52,7 +52,9 @@ test('names are kept without the white space around them', async () => {
   const { api } = await stage.createCaller()
   const body = { displayName: ' Ada & Söhne\u00a0' }
   const { displayName } = await api.want<{ displayName: string }>('/v1/inboxes', {
-    ...{ method: 'POST', body, status: 201 },
+    method: 'POST',
+    body,
+    status: 201,
   })
   assert.equal(displayName, 'Ada & Söhne')
 })

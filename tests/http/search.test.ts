@@ -47,7 +47,9 @@ let sent = 0
 
 async function send(api: Api, inbox: Inbox, body: Record<string, unknown>): Promise<Message> {
   const { message } = await api.want<{ message: Message }>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', status: 202, idempotencyKey: `search-${sent++}` },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: `search-${sent++}`,
     body: { to: [{ email: 'someone@near.test' }], text: 'x', ...body },
   })
   return message

@@ -294,18 +294,14 @@ test('check 71: every pattern and every id of the specification stands in the do
 })
 
 const identifiers: Record<string, RegExp> = {
-  ...{
-    inboxId: /^\^inb_/,
-    threadId: /^\^thr_/,
-    messageId: /^\^msg_/,
-    attachmentId: /^\^att_/,
-    webhookId: /^\^whk_/,
-  },
-  ...{
-    submissionId: /^\^\[0-9a-fA-F\]\{8\}/,
-    domainId: /^\^\[0-9a-fA-F\]\{8\}/,
-    deliveryId: /^\^\[0-9a-fA-F\]\{8\}/,
-  },
+  inboxId: /^\^inb_/,
+  threadId: /^\^thr_/,
+  messageId: /^\^msg_/,
+  attachmentId: /^\^att_/,
+  webhookId: /^\^whk_/,
+  submissionId: /^\^\[0-9a-fA-F\]\{8\}/,
+  domainId: /^\^\[0-9a-fA-F\]\{8\}/,
+  deliveryId: /^\^\[0-9a-fA-F\]\{8\}/,
 }
 
 test('check 68: every id in a path has its pattern', () => {

@@ -114,21 +114,20 @@ export async function setStage(
     managedDomain,
     mailHost: 'mx.test',
     trustedProxies,
-    ...{ isHttpsOn: false, hasAcme: true },
+    isHttpsOn: false,
+    hasAcme: true,
     maxDownloadBytes: 300_000,
     bodyMemoryBytes: 256 << 20,
   }
   const access = {
-    ...{
-      isDevelopment: true,
-      delivery: 'capture' as const,
-      managedDomain,
-      defaultLimits,
-      isSignUpOpen,
-      oidc: oidc ?? null,
-      retention: defaultRetention,
-      retryLifetimeMs: lifetimeMs,
-    },
+    isDevelopment: true,
+    delivery: 'capture' as const,
+    managedDomain,
+    defaultLimits,
+    isSignUpOpen,
+    oidc: oidc ?? null,
+    retention: defaultRetention,
+    retryLifetimeMs: lifetimeMs,
   }
   const resolver = new Resolver({ servers: [dnsServer], timeoutMs: 1_000 })
   const hopFinder = new HopFinder({ resolver, isAllowed: () => true, clock, deadlineMs: 5_000 })
@@ -148,8 +147,19 @@ export async function setStage(
   const inboxSearches = new InboxSearches({ db, clock, log, parsePool })
   const events = { eventStreams, inboxSearches, messageWaits, addressGuard: new AddressGuard(isOutside) }
   const server = createHttpServer({
-    ...{ db, clock, log, secretBox, ...keys, acceptance, validation, resolver, blobs, settings, ...events },
-    ...{ domains, mtaStsMode: () => 'testing' as const },
+    db,
+    clock,
+    log,
+    secretBox,
+    ...keys,
+    acceptance,
+    validation,
+    resolver,
+    blobs,
+    settings,
+    ...events,
+    domains,
+    mtaStsMode: () => 'testing' as const,
     dashboard: {
       ...createDashboard({ db, clock, log, secretBox, settings: access }, acceptance, parsePool),
       pagesFolder: join(folder, 'pages'),
@@ -172,33 +182,29 @@ export async function setStage(
     rmSync(folder, { recursive: true, force: true })
   })
   const receiver = new Receiver({
-    ...{
-      db,
-      clock,
-      log,
-      blobs,
-      secretBox,
-      hostname: 'mx.test',
-      disk: { isShort: false },
-      isTrusted: () => true,
-      isLocal: routePolicy.isLocal,
-      domains,
-      senderChecks: senderChecks({ clock, blobs }),
-      wake: () => {},
-    },
+    db,
+    clock,
+    log,
+    blobs,
+    secretBox,
+    hostname: 'mx.test',
+    disk: { isShort: false },
+    isTrusted: () => true,
+    isLocal: routePolicy.isLocal,
+    domains,
+    senderChecks: senderChecks({ clock, blobs }),
+    wake: () => {},
   })
   const onFiled = (messages: readonly { inboxId: string }[]) =>
     grown.wake(messages.map(({ inboxId }) => inboxId))
   return {
-    ...{
-      base,
-      db,
-      clock,
-      blobs,
-      claims: joined.claims,
-      port: Number(new URL(base).port),
-      log: () => lines.join(''),
-    },
+    base,
+    db,
+    clock,
+    blobs,
+    claims: joined.claims,
+    port: Number(new URL(base).port),
+    log: () => lines.join(''),
     createCaller: (options) => createCaller({ db, clock }, base, options),
     receive: async (to, raw) => {
       await take(receiver, to, raw)
@@ -234,13 +240,14 @@ async function take(receiver: Receiver, to: string, raw: string | Buffer): Promi
 
 const generous: Limits = {
   ...defaultLimits,
-  ...{ messagesPerMinute: 1e6, messagesPerDay: 1e6, recipientsPerDay: 1e6, requestsPerMinute: 1e6 },
-  ...{
-    recipientsPerMessage: 1000,
-    inboxes: 1000,
-    managedStarter: 1000,
-    messageContentBytes: largestContentBytes,
-  },
+  messagesPerMinute: 1e6,
+  messagesPerDay: 1e6,
+  recipientsPerDay: 1e6,
+  requestsPerMinute: 1e6,
+  recipientsPerMessage: 1000,
+  inboxes: 1000,
+  managedStarter: 1000,
+  messageContentBytes: largestContentBytes,
 }
 
 async function createCaller(
@@ -261,15 +268,15 @@ async function createCaller(
 }
 
 const unrestricted: Omit<KeyInput, 'organizationId'> = {
-  ...{
-    name: 'test',
-    kind: 'agent',
-    scopes: ['*'],
-    inboxIds: null,
-    allowedIps: null,
-    sendMode: 'new_and_reply',
-  },
-  ...{ allowedRecipientDomains: null, expiresInMs: null, requestsPerMinute: null },
+  name: 'test',
+  kind: 'agent',
+  scopes: ['*'],
+  inboxIds: null,
+  allowedIps: null,
+  sendMode: 'new_and_reply',
+  allowedRecipientDomains: null,
+  expiresInMs: null,
+  requestsPerMinute: null,
 }
 
 /** A request that says exactly what is given, for what `fetch` would put right. */

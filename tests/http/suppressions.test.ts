@@ -82,7 +82,8 @@ test('an import keeps the reason, the note and the time of a former service; the
   ]
   for (const row of rows)
     assert.deepEqual(await add({ ...row, createdAt: row.createdAt.replace('Z', '+00:00') }), {
-      ...{ ...row, submissionId: null },
+      ...row,
+      submissionId: null,
     })
   for (const [name, time] of [
     ['null', null],
@@ -192,15 +193,14 @@ test('check 76: lists are newest first, page by page, and a cursor is for its li
 test('complaints are listed newest first, and the same one stands once', async () => {
   const { api, organizationId } = await stage.createCaller()
   const complaint = (email: string) => ({
-    ...{ organizationId: organizationId as OrganizationId, submissionId: newUuid<SubmissionId>() },
-    ...{
-      messageId: null,
-      email,
-      addressKey: email,
-      feedbackType: 'abuse',
-      userAgent: null,
-      reportedBy: 'mx.far.test',
-    },
+    organizationId: organizationId as OrganizationId,
+    submissionId: newUuid<SubmissionId>(),
+    messageId: null,
+    email,
+    addressKey: email,
+    feedbackType: 'abuse',
+    userAgent: null,
+    reportedBy: 'mx.far.test',
     arrivedAt: new Date('2026-11-21T09:00:00Z'),
   })
   const at = new Date('2026-11-21T10:00:00Z')
@@ -219,8 +219,13 @@ test('complaints are listed newest first, and the same one stands once', async (
   const { id, ...shown } = all[0]!
   assert.match(String(id), /^[0-9a-f-]{36}$/)
   assert.deepEqual(shown, {
-    ...{ email: 'c@far.test', submissionId: rows[2]!.submissionId, messageId: null, feedbackType: 'abuse' },
-    ...{ userAgent: null, reportedBy: 'mx.far.test' },
-    ...{ arrivedAt: '2026-11-21T09:00:00.000Z', createdAt: '2026-11-21T10:00:00.000Z' },
+    email: 'c@far.test',
+    submissionId: rows[2]!.submissionId,
+    messageId: null,
+    feedbackType: 'abuse',
+    userAgent: null,
+    reportedBy: 'mx.far.test',
+    arrivedAt: '2026-11-21T09:00:00.000Z',
+    createdAt: '2026-11-21T10:00:00.000Z',
   })
 })

@@ -61,19 +61,18 @@ const keys = {
 
 const zeros = '0'.repeat(24)
 const nobody: Ids = {
-  ...{
-    inboxId: `inb_${zeros}`,
-    threadId: `thr_${zeros}`,
-    messageId: `msg_${zeros}`,
-    webhookId: `whk_${zeros}`,
-  },
-  ...{ targetMessageId: `msg_${zeros}`, attachmentId: `att_${zeros}_1` },
-  ...{
-    submissionId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d',
-    domainId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8e',
-  },
-  ...{ deliveryId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8f', email: 'of-nobody@far.test' },
-  ...{ sender: 'a@proved-by-nobody.example', address: 'nobody-has-this-1@inbox.test' },
+  inboxId: `inb_${zeros}`,
+  threadId: `thr_${zeros}`,
+  messageId: `msg_${zeros}`,
+  webhookId: `whk_${zeros}`,
+  targetMessageId: `msg_${zeros}`,
+  attachmentId: `att_${zeros}_1`,
+  submissionId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d',
+  domainId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8e',
+  deliveryId: '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8f',
+  email: 'of-nobody@far.test',
+  sender: 'a@proved-by-nobody.example',
+  address: 'nobody-has-this-1@inbox.test',
 }
 /** What is called like an id, and is none that the service gave out or that leads to anything. */
 const noIds = new Set(['contentId', 'x-campaign-id', 'x-entity-ref-id'])

@@ -226,9 +226,13 @@ test('killed between account and certificate, the next start goes on with the sa
   const release = dns.hold()
   const posthorn = await startPosthorn(t, {
     env: {
-      ...{ POSTHORN_MAIL_HOST: mailHost, POSTHORN_DELIVERY: 'capture', POSTHORN_DNS: '127.0.0.1:1' },
-      ...{ POSTHORN_ACME: 'ops@posthorn.test', POSTHORN_ACME_DIRECTORY: pebble.directory },
-      ...{ POSTHORN_HTTP: `127.0.0.1:${httpPort}`, POSTHORN_HTTPS: '127.0.0.1:0' },
+      POSTHORN_MAIL_HOST: mailHost,
+      POSTHORN_DELIVERY: 'capture',
+      POSTHORN_DNS: '127.0.0.1:1',
+      POSTHORN_ACME: 'ops@posthorn.test',
+      POSTHORN_ACME_DIRECTORY: pebble.directory,
+      POSTHORN_HTTP: `127.0.0.1:${httpPort}`,
+      POSTHORN_HTTPS: '127.0.0.1:0',
       NODE_EXTRA_CA_CERTS: pebbleListenerCa,
     },
   })

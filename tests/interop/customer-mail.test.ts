@@ -86,12 +86,12 @@ test('a customer’s mail arrives at Postfix, opendkim verifies both signatures,
   const stage = await setStage(t)
   const { dns, milters } = stage
   const env = {
-    ...{ POSTHORN_DNS: dns.address, POSTHORN_DELIVERY: 'direct', POSTHORN_MX_PORT: String(stage.port) },
-    ...{
-      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
-      POSTHORN_MAIL_HOST: mailHost,
-      POSTHORN_MANAGED_DOMAIN: 'inbox.test',
-    },
+    POSTHORN_DNS: dns.address,
+    POSTHORN_DELIVERY: 'direct',
+    POSTHORN_MX_PORT: String(stage.port),
+    POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    POSTHORN_MAIL_HOST: mailHost,
+    POSTHORN_MANAGED_DOMAIN: 'inbox.test',
   }
   const posthorn = await startPosthorn(t, { env })
   const { api } = await createCaller(posthorn, {})
@@ -101,14 +101,14 @@ test('a customer’s mail arrives at Postfix, opendkim verifies both signatures,
   const mail = { to: [{ email: 'box@postfix.test', name: 'Box' }], subject: 'Grüße', text: 'Hello.\n.\nä' }
   const call = { method: 'POST', status: 202 }
   const { submission } = await api.want<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ ...call, body: mail, idempotencyKey: 'from-the-inbox' },
+    ...call,
+    body: mail,
+    idempotencyKey: 'from-the-inbox',
   })
   const through = await api.want<Submission>('/v1/send', {
-    ...{
-      ...call,
-      body: { ...mail, from: { email: 'x@green.example' } },
-      idempotencyKey: 'through-the-domain',
-    },
+    ...call,
+    body: { ...mail, from: { email: 'x@green.example' } },
+    idempotencyKey: 'through-the-domain',
   })
   await arrived([submission, through])
   const kept = await until('both mails to be kept', () => (stage.kept().length === 2 ? stage.kept() : null))
@@ -143,7 +143,9 @@ test('a customer’s mail arrives at Postfix, opendkim verifies both signatures,
   stage.client = strangers
   await posthorn.start()
   const elsewhere = await api.want<Submission>('/v1/send', {
-    ...{ ...call, body: { ...mail, from: { email: 'x@green.example' } }, idempotencyKey: 'from-elsewhere' },
+    ...call,
+    body: { ...mail, from: { email: 'x@green.example' } },
+    idempotencyKey: 'from-elsewhere',
   })
   await arrived([elsewhere])
   const last = (await verdicts(3)).at(-1)!

@@ -144,7 +144,9 @@ const spfOf = (said: Said[]) => said.map(({ spf }): Said => ({ ...(spf && { spf 
 async function askOurselves(t: TestContext, dns: DnsServer, { cases }: CaseBook): Promise<Ours[]> {
   const place = await makePlace(t)
   const env = {
-    ...{ POSTHORN_DELIVERY: 'capture', POSTHORN_DNS: dns.address, POSTHORN_MAIL_HOST: mailHost },
+    POSTHORN_DELIVERY: 'capture',
+    POSTHORN_DNS: dns.address,
+    POSTHORN_MAIL_HOST: mailHost,
     POSTHORN_ARC_TRUSTED: trustedSealer,
   }
   const reporting = await startNode(place, { env: { ...env, POSTHORN_DMARC: 'report' } })
@@ -188,7 +190,10 @@ function readSource(source: string): Said {
   const policy = dmarc?.properties['policy.dmarc']
   return {
     // Of a mail that nobody sealed nothing has to be said.
-    ...{ spf: spf!.result, arc: arc?.result ?? 'none', dmarc: dmarc!.result, ...(policy && { policy }) },
+    spf: spf!.result,
+    arc: arc?.result ?? 'none',
+    dmarc: dmarc!.result,
+    ...(policy && { policy }),
     dkim: of('dkim').map(({ result }) => result),
   }
 }
@@ -199,7 +204,10 @@ function compare(one: SenderCase, index: number, ours: Ours, judges: Judges): Co
       Object.entries(judges).map(([name, all]) => [name, pick(all[index]!) ?? undefined] as const),
     )
   const add = (method: string, pick: (said: Said) => string | null | undefined): Comparison => ({
-    ...{ method, subject: one.name, ours: pick(ours) ?? undefined, others: said(pick) },
+    method,
+    subject: one.name,
+    ours: pick(ours) ?? undefined,
+    others: said(pick),
   })
   const refusal = { ...add('refused', refusalOf), ours: refusedBy(ours.reply) }
   const count = signatureCount(one.raw)

@@ -48,7 +48,8 @@ const deep = (n: number) => `a${n}.b.c.d.e.f.g.many.test`
 
 const attacks: Record<string, () => Attack> = {
   'slow: each answer after 2 s': () => ({
-    ...{ raw: head('slow.test'), from: 'eve@slow.test' },
+    raw: head('slow.test'),
+    from: 'eve@slow.test',
     zone: spf('slow.test', ...count(10, (n) => `include:i${n}.slow.test`)),
     arrange: (dns) => {
       for (const name of ['slow.test', '_dmarc.slow.test', ...count(10, (n) => `i${n}.slow.test`)])
@@ -56,14 +57,16 @@ const attacks: Record<string, () => Attack> = {
     },
   }),
   'silent: no answer at all': () => ({
-    ...{ raw: signature('silent.test', 's1') + head('silent.test'), from: 'eve@silent.test' },
+    raw: signature('silent.test', 's1') + head('silent.test'),
+    from: 'eve@silent.test',
     arrange: (dns) => {
       for (const name of ['silent.test', '_dmarc.silent.test', 's1._domainkey.silent.test'])
         dns.fail(name, 'silent')
     },
   }),
   'lying: other ids, other questions, other ports, no DNS at all': () => ({
-    ...{ raw: signature('lies.test', 's1') + head('lies.test'), from: 'eve@lies.test' },
+    raw: signature('lies.test', 's1') + head('lies.test'),
+    from: 'eve@lies.test',
     zone: { ...spf('lies.test', '+all'), ...dmarcZone('lies.test', 'v=DMARC1; p=none') },
     arrange: (dns) => {
       dns.fail('lies.test', 'otherId')
@@ -73,7 +76,8 @@ const attacks: Record<string, () => Attack> = {
     },
   }),
   'looping: includes, redirects and aliases in circles': () => ({
-    ...{ raw: head('loop.test'), from: 'eve@loop.test' },
+    raw: head('loop.test'),
+    from: 'eve@loop.test',
     zone: {
       ...spf('loop.test', 'include:a.loop.test', 'redirect=loop.test'),
       ...spf('a.loop.test', 'include:loop.test'),
@@ -82,10 +86,11 @@ const attacks: Record<string, () => Attack> = {
     },
   }),
   'huge: records of 64 kB, and 100 mail hosts': () => ({
-    ...{ raw: signature('huge.test', 's1') + head('huge.test'), from: 'eve@huge.test' },
+    raw: signature('huge.test', 's1') + head('huge.test'),
+    from: 'eve@huge.test',
     zone: {
       'huge.test': {
-        ...{ TXT: ['v=spf1 mx -all', 'x'.repeat(50_000)] },
+        TXT: ['v=spf1 mx -all', 'x'.repeat(50_000)],
         MX: Array.from({ length: 100 }, (_, n): [number, string] => [n, `mx${n}.huge.test`]),
       },
       '_dmarc.huge.test': { TXT: [`v=DMARC1; p=none; ${'x'.repeat(60_000)}`] },
@@ -129,9 +134,12 @@ interface Stage {
 
 async function setStage(t: TestContext): Promise<Stage> {
   const dns = await DnsServer.start({
-    ...{ ...spf('honest.test', `ip4:${honestIp}`), ...keyZone('honest.test') },
-    ...{ ...dmarcZone('honest.test', 'v=DMARC1; p=reject'), ...dmarcZone('bank.test', 'v=DMARC1; p=reject') },
-    ...{ '10.1.19.198.in-addr.arpa': { PTR: ['mx.honest.test'] }, 'mx.honest.test': { A: [honestIp] } },
+    ...spf('honest.test', `ip4:${honestIp}`),
+    ...keyZone('honest.test'),
+    ...dmarcZone('honest.test', 'v=DMARC1; p=reject'),
+    ...dmarcZone('bank.test', 'v=DMARC1; p=reject'),
+    '10.1.19.198.in-addr.arpa': { PTR: ['mx.honest.test'] },
+    'mx.honest.test': { A: [honestIp] },
   })
   t.after(() => dns.close())
   // What is not there is remembered, too.

@@ -119,7 +119,9 @@ test('the operator’s desk', async (t) => {
       assert.equal((await flush(headers)).body['error'], 'wrong_origin', JSON.stringify(headers))
     const { token } = await createDeskLink(node.foundation)
     const stolen = await deskOf(node).ask('/session', {
-      ...{ method: 'POST', body: { token }, headers: { origin: 'http://evil.test' } },
+      method: 'POST',
+      body: { token },
+      headers: { origin: 'http://evil.test' },
     })
     assert.equal(stolen.body['error'], 'wrong_origin')
     assert.equal((await deskOf(node).open(token)).status, 200)
@@ -152,15 +154,13 @@ test('the operator’s desk', async (t) => {
     async (t) => {
       const { db, clock, log, blobs } = node.foundation
       const { server, close } = createOperatorServer({
-        ...{
-          db,
-          clock,
-          log,
-          blobs,
-          phase: () => 'serving' as const,
-          blobFault: () => null,
-          examine: async () => {},
-        },
+        db,
+        clock,
+        log,
+        blobs,
+        phase: () => 'serving' as const,
+        blobFault: () => null,
+        examine: async () => {},
         parsePool: new ParsePool({ threads: 1, timeoutMs: 1_000 }),
         settings: { pagesFolder: '/nowhere', delivery: 'capture', managedDomain: 'inbox.test' },
       })

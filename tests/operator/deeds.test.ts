@@ -130,7 +130,8 @@ test('a body that gives a member twice is refused, and changes nothing', async (
   const id = await pending(shared, 'Harbor')
   const { base, cookie, token } = shared.desk
   const response = await fetch(`${base}/desk/v1/organizations/${id}`, {
-    ...{ method: 'PATCH', body: '{"name":"Quiet Fox","name":"Harbor & Sons"}' },
+    method: 'PATCH',
+    body: '{"name":"Quiet Fox","name":"Harbor & Sons"}',
     headers: { 'content-type': 'application/json', origin: base, cookie, 'x-posthorn-token': token },
   })
   const { error, message } = (await response.json()) as Record<string, string>

@@ -64,7 +64,9 @@ for (const [language, file, program, needs] of loops) {
     const caller = await node.createCaller()
     const inbox = await caller.api.createInbox('agent')
     const { secret } = await addKey(node, caller, {
-      ...{ scopes: ['mailbox:read', 'mailbox:send'], inboxIds: [inbox.id as never], sendMode: 'reply_only' },
+      scopes: ['mailbox:read', 'mailbox:send'],
+      inboxIds: [inbox.id as never],
+      sendMode: 'reply_only',
     })
     const { host, port } = node.app.listening.http!
     const env = { ...inherited(), API: `http://${host}:${port}`, POSTHORN_KEY: secret, INBOX: inbox.id }
@@ -131,7 +133,9 @@ test('agents: two agents with keys of the dashboard answer each other once, then
   ]) {
     const raw = Buffer.from(`From: ${from!.inbox.address}\r\nSubject: Hello\r\n\r\nHello\r\n`)
     const { outcome } = await sendMail(node.smtp, {
-      ...{ from: 'ada@far.test', to: to!.inbox.address, raw },
+      from: 'ada@far.test',
+      to: to!.inbox.address,
+      raw,
     })
     assert.equal(outcome, 'accepted')
   }

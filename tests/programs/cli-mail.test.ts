@@ -27,7 +27,9 @@ const hostile = '\x1b]0;owned\x07\x1b[2J\u009b2J'
 
 async function submit(api: Api, inboxId: string, subject: string): Promise<string> {
   const { submission } = await api.want<Acceptance>(`/v1/inboxes/${inboxId}/messages`, {
-    ...{ method: 'POST', status: 202, idempotencyKey: `send-${subject}` },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: `send-${subject}`,
     body: { to: [{ email: 'zoe@far.test' }], subject, text: `Hello ${subject}` },
   })
   const { response } = await until('the answer of the capture server', async () => {
@@ -109,8 +111,10 @@ test('mail for abuse@ and postmaster@ is unread until somebody shows it, and the
     ['three', 'two', 'one'].map((subject) => [subject, true]),
   )
   assert.deepEqual(await checkOf(), {
-    ...{ name: 'operator mail', status: 'warning' },
-    ...{ detail: '2 mails to abuse@ and 1 to postmaster@ are unread', mend: 'posthorn mail list' },
+    name: 'operator mail',
+    status: 'warning',
+    detail: '2 mails to abuse@ and 1 to postmaster@ are unread',
+    mend: 'posthorn mail list',
   })
 
   const text = (await attempt('mail', 'show', mails[0]!.id)).stdout

@@ -36,7 +36,9 @@ test('a queue that no mail was ever in is paused, holds what is sent later, and 
   t.after(() => dns.close())
   const posthorn = await startPosthorn(t, {
     env: {
-      ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(sink.port) },
+      POSTHORN_DELIVERY: 'direct',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MX_PORT: String(sink.port),
       POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })
@@ -58,7 +60,9 @@ test('a queue that no mail was ever in is paused, holds what is sent later, and 
   )
   const to = [{ email: 'one@held.test' }, { email: 'two@free.test' }]
   const { submission } = await api.want<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', status: 202, idempotencyKey: 'paused-ahead' },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: 'paused-ahead',
     body: { to, subject: 'Test', text: 'Hello.' },
   })
   const states = async () => {
@@ -76,7 +80,9 @@ test('a queue that no mail was ever in is paused, holds what is sent later, and 
 
   await posthorn.cli(['queue', 'pause', 'held.test'])
   await api.want(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', status: 202, idempotencyKey: 'paused-again' },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: 'paused-again',
     body: { to: to.slice(0, 1), subject: 'Test', text: 'Hello.' },
   })
   const cancelled = await run(program, ['queue', 'cancel', 'held.test'], posthorn.env, process.cwd())

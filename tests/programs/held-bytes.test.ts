@@ -39,7 +39,8 @@ test('hostile 8: 60 unfinished requests of 15 MiB hold a share of the memory, an
     Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${posthorn.pid}/status`, 'utf8'))![1]) / 1024
   const send = () =>
     other.api.call(`/v1/inboxes/${theirs.id}/messages`, {
-      ...{ method: 'POST', idempotencyKey: nextKey() },
+      method: 'POST',
+      idempotencyKey: nextKey(),
       body: { to: [{ email: 'a@far.test' }], subject: 'S', text: 'x'.repeat(2 * mebibyte) },
     })
   assert.equal((await send()).status, 202)
@@ -120,7 +121,9 @@ for (const [name, text, held] of [
     const inbox = await api.createInbox()
     const body = { to: [{ email: 'a@far.test' }], subject: 'S', text: 'T' }
     const sent = await api.want<{ message: { id: string } }>(`/v1/inboxes/${inbox.id}/messages`, {
-      ...{ method: 'POST', idempotencyKey: nextKey(), status: 202 },
+      method: 'POST',
+      idempotencyKey: nextKey(),
+      status: 202,
       body,
     })
     await stage.db.query(`update message set text = ${text} where id = $1`, [sent.message.id])

@@ -38,9 +38,13 @@ function anotherNode(t: TestContext, place: Place, env: Record<string, string>) 
     POSTHORN_SMTP: '127.0.0.1:0',
   }
   const settings = {
-    ...{ ...inherited(), ...anyPort, POSTHORN_DATABASE_URL: urlOf(place.connection) },
-    ...{ POSTHORN_DATA_DIR: join(folder, 'data'), POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}` },
-    ...{ POSTHORN_MANAGED_DOMAIN: 'inbox.test', POSTHORN_LOG_FORMAT: 'json' },
+    ...inherited(),
+    ...anyPort,
+    POSTHORN_DATABASE_URL: urlOf(place.connection),
+    POSTHORN_DATA_DIR: join(folder, 'data'),
+    POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`,
+    POSTHORN_MANAGED_DOMAIN: 'inbox.test',
+    POSTHORN_LOG_FORMAT: 'json',
   }
   const serve = (more: Record<string, string>, words: string[] = ['serve']) =>
     run(program, words, { ...settings, ...env, ...more }, folder)
@@ -125,7 +129,7 @@ test('hostile 13: a node whose blobs are a copy of those of a living node stops 
   const { dataDir, blobFolder } = first.foundation.settings
   const mark = `node-${readFileSync(join(dataDir, 'folder-id'), 'utf8')}`
   const { folder, serve } = anotherNode(t, place, {
-    ...{ POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key') },
+    POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
     POSTHORN_BLOB_URL: '',
   })
   const copy = join(folder, 'data', 'blobs')
@@ -244,7 +248,8 @@ test('hostile 13: nodes whose machines’ clocks are an hour apart are one deplo
   const preload = join(place.folder, 'hour-late.mjs')
   writeFileSync(preload, hourLate)
   const shared = {
-    ...{ POSTHORN_DATABASE_URL: urlOf(place.connection), POSTHORN_BLOB_URL: `file:${place.folder}/blobs` },
+    POSTHORN_DATABASE_URL: urlOf(place.connection),
+    POSTHORN_BLOB_URL: `file:${place.folder}/blobs`,
     POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
   }
   const env = { ...shared, NODE_OPTIONS: `--import=${preload}` }
@@ -301,11 +306,10 @@ test('a node that hangs holds up no mail between inboxes of another node', async
   const hung = await startPosthorn(place, {
     roles: 'mx,delivery,jobs',
     env: {
-      ...{ POSTHORN_DATABASE_URL: urlOf(place.connection), POSTHORN_BLOB_URL: `file:${place.folder}/blobs` },
-      ...{
-        POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
-        POSTHORN_MANAGED_DOMAIN: 'inbox.test',
-      },
+      POSTHORN_DATABASE_URL: urlOf(place.connection),
+      POSTHORN_BLOB_URL: `file:${place.folder}/blobs`,
+      POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
+      POSTHORN_MANAGED_DOMAIN: 'inbox.test',
     },
   })
   const { db } = healthy.foundation

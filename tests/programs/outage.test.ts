@@ -127,7 +127,9 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
   place.after(() => door.shut())
   // What is on the wire when the node loses its lease may have been taken or not: it is tried again soon.
   const env = {
-    ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DATABASE_URL: door.url },
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: sink.url,
+    POSTHORN_DATABASE_URL: door.url,
     POSTHORN_RETRY_SCHEDULE: '1s',
   }
   const node = await startNode(place, { env })
@@ -139,7 +141,8 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
     sendMail(node.smtp, { from: 'a@far.test', to: 'steady@inbox.test', raw: raw(name) })
   const ask = (key: string) =>
     api.call<Acceptance & Refusal>(`/v1/inboxes/${inbox.id}/messages`, {
-      ...{ method: 'POST', idempotencyKey: key },
+      method: 'POST',
+      idempotencyKey: key,
       body: { to: [{ email: 'b@far.test' }], subject: 'Test', text: 'Hello.' },
     })
   assert.equal((await receive('before')).outcome, 'accepted')
@@ -225,7 +228,8 @@ function outagesOf(node: TestNode): { work: string; lines: string[] }[] {
   const lines = linesOf(node).filter(({ work }) => work !== undefined)
   for (const { level, reason } of lines) assert.ok(level < 40 || reason)
   return [...Map.groupBy(lines, ({ work }) => work!)].map(([work, found]) => ({
-    ...{ work, lines: found.map(({ msg }) => msg) },
+    work,
+    lines: found.map(({ msg }) => msg),
   }))
 }
 
@@ -250,7 +254,10 @@ for (const [table, question] of [
     const body = { from: { email: 'a@sender.test' }, to: [{ email: 'b@far.test' }], subject: 'T', text: 'T' }
     const post = () =>
       api.want<{ id: string }>('/v1/send', {
-        ...{ method: 'POST', body, status: 202, idempotencyKey: randomUUID() },
+        method: 'POST',
+        body,
+        status: 202,
+        idempotencyKey: randomUUID(),
       })
     await untilStates(api, (await post()).id, 'delivered')
     await pauseQueue(node.foundation, '@relay', 'paused')
@@ -299,9 +306,13 @@ async function holdLargeMail(t: TestContext) {
   await pauseQueue(node.foundation, '@relay', 'paused')
   const content = Buffer.alloc(300_000, 'Large.').toString('base64')
   const { submission } = await api.want<Acceptance>(`/v1/inboxes/${inbox.id}/messages`, {
-    ...{ method: 'POST', status: 202, idempotencyKey: randomUUID() },
+    method: 'POST',
+    status: 202,
+    idempotencyKey: randomUUID(),
     body: {
-      ...{ to: [{ email: 'b@far.test' }], subject: 'Test', text: 'Hello.' },
+      to: [{ email: 'b@far.test' }],
+      subject: 'Test',
+      text: 'Hello.',
       attachments: [{ filename: 'large.txt', contentType: 'text/plain', content }],
     },
   })

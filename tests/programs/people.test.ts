@@ -36,7 +36,8 @@ async function receivedToken(
 test('from sign-up to the first call with a key, by mail that this service delivers itself', async (t) => {
   const posthorn = await startPosthorn(t, {
     env: {
-      ...{ POSTHORN_MAIL_HOST: '', POSTHORN_OPERATOR_MAIL: 'chief@inbox.localhost' },
+      POSTHORN_MAIL_HOST: '',
+      POSTHORN_OPERATOR_MAIL: 'chief@inbox.localhost',
       POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })
@@ -51,7 +52,9 @@ test('from sign-up to the first call with a key, by mail that this service deliv
   assert.ok(link.startsWith(`${posthorn.http}/confirm#`), link)
   await ada.enter('/confirmations', { token })
   const pending = await ada.want<Session>('/organizations', {
-    ...{ method: 'POST', status: 201, body: { name: 'Analytical Engines' } },
+    method: 'POST',
+    status: 201,
+    body: { name: 'Analytical Engines' },
   })
   const { id } = pending.organization!
   const key = { name: 'First', scopes: ['mailbox:manage', 'mailbox:read', 'mailbox:send'] }
@@ -89,7 +92,9 @@ test('from sign-up to the first call with a key, by mail that this service deliv
   const receiver = await startReceiver(t)
   const hook = (path: string) =>
     ada.want<{ id: string }>('/webhooks', {
-      ...{ method: 'POST', status: 201, body: { url: receiver.url(path) } },
+      method: 'POST',
+      status: 201,
+      body: { url: receiver.url(path) },
     })
   const [kept] = [await hook('/kept'), await hook('/removed')]
   await ada.enter('/resets/complete', { token: reset.token, password: `${password} 2`, keep: [kept.id] })

@@ -53,7 +53,9 @@ async function setStage(t: TestContext) {
   const [sink, receiver] = [await startSink(t), await startReceiver(t)]
   const place = await makePlace(t)
   const env = {
-    ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' },
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: sink.url,
+    POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
   }
   const node = await startNode(place, { env })
   const { api } = await node.createCaller()
@@ -140,9 +142,12 @@ async function loadStale({ foundation: { db, clock } }: TestNode, secretBox: Sec
 /** Settings of a command over the place. */
 function settingsOf(place: Place, file: string): Record<string, string> {
   return {
-    ...{ ...process.env, POSTHORN_DATABASE_URL: urlOf(place.connection) },
-    ...{ POSTHORN_DATA_DIR: join(place.folder, 'commands'), POSTHORN_SECRET_KEY_FILE: file },
-    ...{ POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`, POSTHORN_MANAGED_DOMAIN: 'inbox.test' },
+    ...process.env,
+    POSTHORN_DATABASE_URL: urlOf(place.connection),
+    POSTHORN_DATA_DIR: join(place.folder, 'commands'),
+    POSTHORN_SECRET_KEY_FILE: file,
+    POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`,
+    POSTHORN_MANAGED_DOMAIN: 'inbox.test',
   } as Record<string, string>
 }
 
@@ -265,7 +270,8 @@ test('without its secret key, and without a copy, a service comes back: it sends
   const [sink, receiver] = [await startSink(t), await startReceiver(t)]
   const posthorn = await startPosthorn(t, {
     env: {
-      ...{ POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url },
+      POSTHORN_DELIVERY: 'relay',
+      POSTHORN_RELAY_URL: sink.url,
       POSTHORN_WEBHOOK_RETRY_SCHEDULE: Array(20).fill('1s').join(),
     },
   })

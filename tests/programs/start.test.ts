@@ -222,7 +222,9 @@ async function keylessProgram(t: TestContext) {
   ) as [string, string, string]
   writeFileSync(preload, watchDisk)
   const env = {
-    ...{ ...inherited(), POSTHORN_DATA_DIR: join(folder, 'data'), STEPS: stepsFile },
+    ...inherited(),
+    POSTHORN_DATA_DIR: join(folder, 'data'),
+    STEPS: stepsFile,
     POSTHORN_DATABASE_URL: urlOf(place.connection),
   }
   const watched = (more: Record<string, string>) =>
@@ -343,7 +345,8 @@ test('the last words of a start are the next step, and none leads to pages that 
       pages,
     })
   const production = {
-    ...{ POSTHORN_MAIL_HOST: 'mx.example.com', POSTHORN_MANAGED_DOMAIN: 'inbox.example.com' },
+    POSTHORN_MAIL_HOST: 'mx.example.com',
+    POSTHORN_MANAGED_DOMAIN: 'inbox.example.com',
     POSTHORN_PUBLIC_URL: 'https://mail.example.com',
   }
   const steps = said(production, 'built')

@@ -13,9 +13,17 @@ import { startReceiver } from '../support/webhook-receiver.ts'
 const stranger = resolve(import.meta.dirname, '../stranger')
 const root = resolve(import.meta.dirname, '../..')
 const options = {
-  ...{ target: 'es2024', module: 'nodenext', strict: true, exactOptionalPropertyTypes: true },
-  ...{ noUncheckedIndexedAccess: true, erasableSyntaxOnly: true, verbatimModuleSyntax: true },
-  ...{ rewriteRelativeImportExtensions: true, types: ['node'], outDir: 'made', skipLibCheck: true },
+  target: 'es2024',
+  module: 'nodenext',
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  erasableSyntaxOnly: true,
+  verbatimModuleSyntax: true,
+  rewriteRelativeImportExtensions: true,
+  types: ['node'],
+  outDir: 'made',
+  skipLibCheck: true,
 }
 
 test('a stranger’s client out of the document compiles, and runs the tour and a story', async (t) => {
@@ -27,8 +35,10 @@ test('a stranger’s client out of the document compiles, and runs the tour and 
   place.after(() => dns.close())
   const node = await startNode(place, {
     env: {
-      ...{ POSTHORN_DELIVERY: 'capture', POSTHORN_DNS: dns.address },
-      ...{ POSTHORN_MAIL_HOST: 'mx.posthorn.test', POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' },
+      POSTHORN_DELIVERY: 'capture',
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MAIL_HOST: 'mx.posthorn.test',
+      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
     },
   })
   const { http } = node.app.listening

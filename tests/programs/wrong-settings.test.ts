@@ -40,7 +40,10 @@ const lacked = '192.0.2.77'
 
 const [pair, otherPair] = [await makeSelfSigned('mx.example.com'), await makeSelfSigned('mx.example.com')]
 const encryptedKey = createPrivateKey(pair.key).export({
-  ...{ format: 'pem', type: 'pkcs8', cipher: 'aes-128-cbc', passphrase: 'x' },
+  format: 'pem',
+  type: 'pkcs8',
+  cipher: 'aes-128-cbc',
+  passphrase: 'x',
 })
 
 interface Case {
@@ -416,8 +419,11 @@ function makeGround({ as, prepare }: Case): { folder: string; env: Record<string
   const env = {
     ...inherited(),
     ...(as === 'nobody' ? { HOME: folder } : ours),
-    ...{ POSTHORN_HTTP: '127.0.0.1:0', POSTHORN_OPERATOR: '127.0.0.1:0', POSTHORN_SMTP: '127.0.0.1:0' },
-    ...{ POSTHORN_DNS: '127.0.0.1:9', POSTHORN_LOG_LEVEL: 'error' },
+    POSTHORN_HTTP: '127.0.0.1:0',
+    POSTHORN_OPERATOR: '127.0.0.1:0',
+    POSTHORN_SMTP: '127.0.0.1:0',
+    POSTHORN_DNS: '127.0.0.1:9',
+    POSTHORN_LOG_LEVEL: 'error',
   }
   return { folder, env }
 }

@@ -8,13 +8,16 @@ export async function addKey(
   input: Partial<KeyInput>,
 ): Promise<{ keyId: string; secret: string }> {
   const { key, secret } = await createKey(foundation, {
-    ...{ organizationId, name: 'another', kind: 'agent', scopes: ['*'], inboxIds: null, allowedIps: null },
-    ...{
-      sendMode: 'new_and_reply',
-      allowedRecipientDomains: null,
-      expiresInMs: null,
-      requestsPerMinute: null,
-    },
+    organizationId,
+    name: 'another',
+    kind: 'agent',
+    scopes: ['*'],
+    inboxIds: null,
+    allowedIps: null,
+    sendMode: 'new_and_reply',
+    allowedRecipientDomains: null,
+    expiresInMs: null,
+    requestsPerMinute: null,
     ...input,
   })
   return { keyId: key.id, secret }

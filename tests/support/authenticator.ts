@@ -48,12 +48,10 @@ export class Authenticator {
     ])
     const client = clientData('webauthn.create', challenge, origin)
     return {
-      ...{
-        id: base64url(this.id),
-        rawId: base64url(this.id),
-        type: 'public-key',
-        clientExtensionResults: {},
-      },
+      id: base64url(this.id),
+      rawId: base64url(this.id),
+      type: 'public-key',
+      clientExtensionResults: {},
       response: {
         clientDataJSON: base64url(client),
         attestationObject: base64url(object),
@@ -69,14 +67,13 @@ export class Authenticator {
     const client = clientData('webauthn.get', challenge, origin)
     const signed = Buffer.concat([data, sha256(client)])
     return {
-      ...{
-        id: base64url(this.id),
-        rawId: base64url(this.id),
-        type: 'public-key',
-        clientExtensionResults: {},
-      },
+      id: base64url(this.id),
+      rawId: base64url(this.id),
+      type: 'public-key',
+      clientExtensionResults: {},
       response: {
-        ...{ clientDataJSON: base64url(client), authenticatorData: base64url(data) },
+        clientDataJSON: base64url(client),
+        authenticatorData: base64url(data),
         signature: base64url(createSign('sha256').update(signed).sign(this.#key)),
         userHandle: this.#userHandle,
       },

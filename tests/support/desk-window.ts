@@ -76,7 +76,8 @@ export async function startWithQueue(scope: Scope): Promise<Posthorn> {
   const inbox = await api.createInbox()
   const send = (to: string) =>
     api.call(`/v1/inboxes/${inbox.id}/messages`, {
-      ...{ method: 'POST', idempotencyKey: `desk-${to.replace('@', '.')}` },
+      method: 'POST',
+      idempotencyKey: `desk-${to.replace('@', '.')}`,
       body: { to: [{ email: to }], subject: 'Your order is on its way', text: 'It left this morning.' },
     })
   await send('first@far.test')

@@ -30,7 +30,8 @@ export class DeskPage {
     const given = { ...own, ...(body && { 'content-type': 'application/json' }), ...headers }
     const sent = Object.entries(given).filter((pair): pair is [string, string] => pair[1] !== null)
     const response = await fetch(`${this.base}/desk/v1${path}`, {
-      ...{ method, headers: sent },
+      method,
+      headers: sent,
       ...(body && { body: JSON.stringify(body) }),
     })
     const text = await response.text()

@@ -44,7 +44,10 @@ function moods(slowMs: number): Record<string, Rule> {
 
 export async function startFarSide(scope: Scope, { slowMs = 3_000 } = {}): Promise<FarSide> {
   const secure = new SMTPServer({
-    ...{ key: fixture('tls-key.pem'), cert: fixture('tls-cert.pem'), authOptional: true, logger: false },
+    key: fixture('tls-key.pem'),
+    cert: fixture('tls-cert.pem'),
+    authOptional: true,
+    logger: false,
     onData: (stream, _session, done) => {
       stream.on('end', () => done()).resume()
     },
@@ -72,7 +75,9 @@ export async function startFarSide(scope: Scope, { slowMs = 3_000 } = {}): Promi
   const dns = await DnsServer.start(zone)
   scope.after(() => dns.close())
   const env = {
-    ...{ POSTHORN_DELIVERY: 'direct', POSTHORN_DNS: dns.address, POSTHORN_MX_PORT: String(port) },
+    POSTHORN_DELIVERY: 'direct',
+    POSTHORN_DNS: dns.address,
+    POSTHORN_MX_PORT: String(port),
     POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
   }
   return { dns, env, sinks }

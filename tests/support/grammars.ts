@@ -741,9 +741,20 @@ const schemas: Grammar = {
 }
 
 const draft: Draft = {
-  ...{ from: { email: 'a@b.example' }, to: [{ email: 'c@d.example' }], cc: [], replyTo: null, subject: '' },
-  ...{ text: null, html: null, messageId: '<1@b.example>', inReplyTo: null, references: [], headers: {} },
-  ...{ date: new Date(0), attachments: [], seed: '' },
+  from: { email: 'a@b.example' },
+  to: [{ email: 'c@d.example' }],
+  cc: [],
+  replyTo: null,
+  subject: '',
+  text: null,
+  html: null,
+  messageId: '<1@b.example>',
+  inReplyTo: null,
+  references: [],
+  headers: {},
+  date: new Date(0),
+  attachments: [],
+  seed: '',
 }
 const oneLineOf = (text: string) => text.replace(/[\r\n\0]/g, ' ').toWellFormed()
 const writtenFields: Grammar = {

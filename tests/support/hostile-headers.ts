@@ -148,8 +148,14 @@ export interface HostileMail {
 }
 
 const fieldValues = {
-  ...{ From: mailboxes, 'Reply-To': mailboxes, To: mailboxes, Cc: mailboxes, Subject: words },
-  ...{ 'Message-ID': id, 'In-Reply-To': references, References: references },
+  From: mailboxes,
+  'Reply-To': mailboxes,
+  To: mailboxes,
+  Cc: mailboxes,
+  Subject: words,
+  'Message-ID': id,
+  'In-Reply-To': references,
+  References: references,
 }
 const header = fc
   .tuple(
@@ -172,7 +178,10 @@ const own: Mailbox = { email: 'agent@inbox.test', name: 'Agent' }
 function filed(mail: ParsedMail, envelopeFrom: string): MessageRow {
   const { to, cc, replyTo, inReplyTo, subject } = mail
   return {
-    ...{ direction: 'inbound', sender: mail.from ?? { email: envelopeFrom }, subject, inReplyTo },
+    direction: 'inbound',
+    sender: mail.from ?? { email: envelopeFrom },
+    subject,
+    inReplyTo,
     recipients: { to, ...(cc.length > 0 && { cc }), ...(replyTo && { replyTo }) },
     internetMessageId: mail.messageId ?? '<made@inbox.test>',
     referenceIds: mail.references,
@@ -195,9 +204,20 @@ function answerTo({ header, from }: HostileMail): Answer | null {
   if (recipients.length === 0) return null
   const subject = replySubject(target.subject)
   const raw = compose({
-    ...{ from: own, to, cc, replyTo: null, subject, text: 'T', html: null, messageId: '<answer@inbox.test>' },
-    ...{ inReplyTo: target.internetMessageId, references: replyReferences(target), date: new Date(0) },
-    ...{ headers: {}, attachments: [], seed: 'x' },
+    from: own,
+    to,
+    cc,
+    replyTo: null,
+    subject,
+    text: 'T',
+    html: null,
+    messageId: '<answer@inbox.test>',
+    inReplyTo: target.internetMessageId,
+    references: replyReferences(target),
+    date: new Date(0),
+    headers: {},
+    attachments: [],
+    seed: 'x',
   })
   return { raw, inReplyTo: target.internetMessageId, subject, to, cc }
 }

@@ -324,8 +324,13 @@ export function hostileHtml(far: string): HostileHtml[] {
     (sheet) => `<style>${sheet}</style><p><a href="https://ok.test/">x</a></p>`,
   )
   const alone: Record<string, string[]> = {
-    ...{ script: scripts, mutation: mutations, drawing: drawings, sheet: sheetsInMails, fetched },
-    ...{ clobbering, covering },
+    script: scripts,
+    mutation: mutations,
+    drawing: drawings,
+    sheet: sheetsInMails,
+    fetched,
+    clobbering,
+    covering,
   }
   return [
     ...Object.entries(closed).flatMap(([kind, htmls]) => named(kind, joined(htmls), atOnce)),

@@ -41,16 +41,25 @@ export async function startIdentityProvider(scope: Scope): Promise<IdentityProvi
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const grants = new Map<string, Grant>()
   const provider: IdentityProvider = {
-    ...{ issuer: '', clientId: 'posthorn', clientSecret: 'a secret of the provider & more' },
-    ...{ claims: { sub: 'nobody' }, userInfo: null, breakSignature: false, exchanges: 0 },
+    issuer: '',
+    clientId: 'posthorn',
+    clientSecret: 'a secret of the provider & more',
+    claims: { sub: 'nobody' },
+    userInfo: null,
+    breakSignature: false,
+    exchanges: 0,
     bend: () => {},
   }
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'first', alg: 'RS256', use: 'sig' }
   const sign = ({ nonce, claims }: Grant) => {
     const nowSeconds = Math.floor(Date.now() / 1000)
     const payload = {
-      ...{ iss: provider.issuer, aud: provider.clientId, iat: nowSeconds, exp: nowSeconds + 300 },
-      ...{ nonce, ...claims },
+      iss: provider.issuer,
+      aud: provider.clientId,
+      iat: nowSeconds,
+      exp: nowSeconds + 300,
+      nonce,
+      ...claims,
     }
     const token = { header: { alg: 'RS256', kid: 'first' }, payload }
     provider.bend(token)
@@ -80,10 +89,15 @@ export async function startIdentityProvider(scope: Scope): Promise<IdentityProvi
 
 function metadata(issuer: string): object {
   return {
-    ...{ issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` },
-    ...{ jwks_uri: `${issuer}/keys`, userinfo_endpoint: `${issuer}/userinfo` },
-    ...{ response_types_supported: ['code'], subject_types_supported: ['public'] },
-    ...{ id_token_signing_alg_values_supported: ['RS256'], code_challenge_methods_supported: ['S256'] },
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    jwks_uri: `${issuer}/keys`,
+    userinfo_endpoint: `${issuer}/userinfo`,
+    response_types_supported: ['code'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['RS256'],
+    code_challenge_methods_supported: ['S256'],
   }
 }
 
@@ -134,7 +148,9 @@ async function exchange(
   if (!grant || grant.challenge !== challenge || grant.redirect !== form.get('redirect_uri'))
     return json(response, 400, { error: 'invalid_grant' })
   json(response, 200, {
-    ...{ access_token: randomBytes(16).toString('hex'), token_type: 'bearer', expires_in: 300 },
+    access_token: randomBytes(16).toString('hex'),
+    token_type: 'bearer',
+    expires_in: 300,
     id_token: sign(grant),
   })
 }

@@ -55,9 +55,16 @@ interface NodeOptions {
 
 const unlimited: Limits = {
   ...defaultLimits,
-  ...{ messagesPerMinute: 10_000_000, messagesPerDay: 10_000_000, recipientsPerDay: 10_000_000 },
-  ...{ receivedMessagesPerDay: 10_000_000, receivedBytesPerDay: 2 ** 50, storedBytes: 2 ** 50 },
-  ...{ recipientsPerMessage: 1000, inboxes: 10_000, managedStarter: 10_000, requestsPerMinute: 10_000_000 },
+  messagesPerMinute: 10_000_000,
+  messagesPerDay: 10_000_000,
+  recipientsPerDay: 10_000_000,
+  receivedMessagesPerDay: 10_000_000,
+  receivedBytesPerDay: 2 ** 50,
+  storedBytes: 2 ** 50,
+  recipientsPerMessage: 1000,
+  inboxes: 10_000,
+  managedStarter: 10_000,
+  requestsPerMinute: 10_000_000,
 }
 
 /** A fresh database and a folder beside it; both are gone when the scope ends. */
@@ -119,12 +126,22 @@ export async function startNode(place: Place, options: NodeOptions = {}): Promis
 /** An organization with limits beyond any test's reach unless it names them, and a key that may do everything. */
 async function makeCaller(deps: Foundation, { key = {}, limits = {} }: CallerOptions) {
   const organization = await createOrganization(deps, {
-    ...{ name: 'Test', status: 'active', limits: { ...unlimited, ...limits } },
+    name: 'Test',
+    status: 'active',
+    limits: { ...unlimited, ...limits },
   })
   const made = await createKey(deps, {
-    ...{ organizationId: organization.id, name: 'test', kind: 'agent', scopes: ['*'], inboxIds: null },
-    ...{ allowedIps: null, sendMode: 'new_and_reply', allowedRecipientDomains: null, expiresInMs: null },
-    ...{ requestsPerMinute: null, ...key },
+    organizationId: organization.id,
+    name: 'test',
+    kind: 'agent',
+    scopes: ['*'],
+    inboxIds: null,
+    allowedIps: null,
+    sendMode: 'new_and_reply',
+    allowedRecipientDomains: null,
+    expiresInMs: null,
+    requestsPerMinute: null,
+    ...key,
   })
   return { organizationId: organization.id, keyId: made.key.id, secret: made.secret }
 }

@@ -63,7 +63,9 @@ export async function startPebble(
     managementListenAddress: `127.0.0.1:${managementPort}`,
     certificate: pebbleListenerCa,
     privateKey: fixture('tls-key.pem'),
-    ...{ httpPort, tlsPort: await freePort(), certificateValidityPeriod: validitySeconds },
+    httpPort,
+    tlsPort: await freePort(),
+    certificateValidityPeriod: validitySeconds,
   }
   writeFileSync(join(folder, 'config.json'), JSON.stringify({ pebble: config }))
   const env = { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '10' }

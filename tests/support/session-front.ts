@@ -116,7 +116,9 @@ function passOn(
     : {}
   const path = asked.url!.startsWith('/v1') ? `/app${asked.url}` : asked.url!
   const passed = request(base + path, {
-    ...{ agent, method: asked.method, setHost: false },
+    agent,
+    method: asked.method,
+    setHost: false,
     headers: { ...headers, host: new URL(base).host, origin: base, ...session },
   })
   passed.on('response', (response) => giveBack(response, answer))

@@ -24,7 +24,8 @@ export class Sender {
   /** The codes, such as `250 2.1.5`, of the replies to each RCPT and, where any was taken, to the message. */
   async send({ to, raw, from = 'someone@far.test', announced, beforeDot }: Transaction): Promise<string[]> {
     const socket = connect({
-      ...{ ...this.#server, noDelay: true },
+      ...this.#server,
+      noDelay: true,
       ...(this.#localAddress && { localAddress: this.#localAddress }),
     })
     const wire = new Wire(socket)

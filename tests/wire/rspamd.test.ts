@@ -133,7 +133,11 @@ test('what is asked: the fields, one a recipient, and the bytes as they are', as
   const { rspamd, asked, address } = await fake(t, say(respond(fine)))
   const bytes = Buffer.concat([mail('plain'), randomBytes(300_000)])
   assert.deepEqual(await rspamd.check(bytes, { ...envelope, from: 'ä@far.test' }), {
-    ...{ status: 'judged', score: 1.5, requiredScore: 15, action: 'no action', symbols: ['A'] },
+    status: 'judged',
+    score: 1.5,
+    requiredScore: 15,
+    action: 'no action',
+    symbols: ['A'],
   })
   const { header, body } = asked[0]!
   assert.deepEqual(body, bytes)

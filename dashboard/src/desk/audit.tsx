@@ -19,7 +19,10 @@ const columns: readonly Column<Row>[] = [
   { id: 'who', header: words.who, className: 'min-w-28', cell: (row) => <Who row={row} /> },
   { id: 'where', header: words.where, wideOnly: true, cell: (row) => <Where row={row} /> },
   {
-    ...{ id: 'when', header: words.when, align: 'right', className: 'w-28' },
+    id: 'when',
+    header: words.when,
+    align: 'right',
+    className: 'w-28',
     cell: ({ at }) => <Time value={at} className="whitespace-nowrap text-muted" />,
   },
 ]

@@ -36,14 +36,22 @@ const columns: readonly Column<Row>[] = [
   number('keys', words.keys),
   { ...number('waiting', words.waiting), wideOnly: false },
   {
-    ...{ id: 'created', header: words.created, wideOnly: true, align: 'right', className: 'w-28' },
+    id: 'created',
+    header: words.created,
+    wideOnly: true,
+    align: 'right',
+    className: 'w-28',
     cell: ({ createdAt }) => <Time value={createdAt} className="whitespace-nowrap text-muted" />,
   },
 ]
 
 function number(id: 'inboxes' | 'domains' | 'keys' | 'waiting', header: string): Column<Row> {
   return {
-    ...{ id, header, align: 'right', wideOnly: true, className: 'w-20' },
+    id,
+    header,
+    align: 'right',
+    wideOnly: true,
+    className: 'w-20',
     cell: (row) => <span className={row[id] === 0 ? 'text-faint' : ''}>{count.format(row[id])}</span>,
   }
 }
@@ -65,7 +73,7 @@ export function Organizations() {
   const counts = query.data?.pages[0]?.counts
   return (
     <Page title={words.title}>
-      <Filters {...{ search, setSearch, status, setStatus, counts }} />
+      <Filters search={search} setSearch={setSearch} status={status} setStatus={setStatus} counts={counts} />
       <Loaded query={query}>
         {() => {
           const rows = query.data?.pages.flatMap(({ organizations }) => organizations) ?? []

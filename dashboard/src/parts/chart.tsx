@@ -67,9 +67,11 @@ export function Chart({ label, times, series, heightPx = 220, format = numbers.f
     <figure aria-label={label} className="min-w-0">
       <Legend series={series} />
       <div ref={frame} aria-hidden className="relative min-w-0" style={{ height: heightPx }}>
-        {pointed && times[pointed.index] && <Reading {...{ pointed, times, series, format }} />}
+        {pointed && times[pointed.index] && (
+          <Reading pointed={pointed} times={times} series={series} format={format} />
+        )}
       </div>
-      <ChartTable {...{ label, times, series, format }} />
+      <ChartTable label={label} times={times} series={series} format={format} />
     </figure>
   )
 }

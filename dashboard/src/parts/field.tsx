@@ -61,7 +61,7 @@ type TextFieldProps = Labelled & InputHTMLAttributes<HTMLInputElement> & { ref?:
 
 export function TextField({ label, hint, error, labelHidden, className, ...rest }: TextFieldProps) {
   return (
-    <Field {...{ label, hint, error, labelHidden: labelHidden ?? false }}>
+    <Field label={label} hint={hint} error={error} labelHidden={labelHidden ?? false}>
       {(ids) => <input type="text" {...rest} {...ids} className={classes('control', className)} />}
     </Field>
   )
@@ -72,7 +72,7 @@ type TextAreaProps = Labelled &
 
 export function TextArea({ label, hint, error, labelHidden, className, ...rest }: TextAreaProps) {
   return (
-    <Field {...{ label, hint, error, labelHidden: labelHidden ?? false }}>
+    <Field label={label} hint={hint} error={error} labelHidden={labelHidden ?? false}>
       {(ids) => (
         <textarea
           rows={4}
@@ -94,7 +94,7 @@ type SelectProps = Labelled & SelectHTMLAttributes<HTMLSelectElement> & { option
 /** One of a few: the browser's own list, which is also the best one on a phone. */
 export function Select({ label, hint, error, labelHidden, options, className, ...rest }: SelectProps) {
   return (
-    <Field {...{ label, hint, error, labelHidden: labelHidden ?? false }}>
+    <Field label={label} hint={hint} error={error} labelHidden={labelHidden ?? false}>
       {(ids) => (
         <select {...rest} {...ids} className={classes('control pr-8', className)}>
           {options.map((option) => (

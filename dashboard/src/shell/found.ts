@@ -45,7 +45,10 @@ async function findInboxes(text: string): Promise<Found[]> {
   const query = { limit: inboxCount, ...(text ? { q: text } : {}) }
   const { inboxes } = await read(api.GET('/v1/inboxes', { params: { query } }))
   return inboxes.map(({ id, address, displayName }) => ({
-    ...{ id, label: address, note: displayName, to: `/mail/${id}` },
+    id,
+    label: address,
+    note: displayName,
+    to: `/mail/${id}`,
     group: shell.findInboxes,
   }))
 }

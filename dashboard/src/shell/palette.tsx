@@ -65,7 +65,7 @@ function Finder({ onClose }: { onClose: () => void }) {
           className="h-full flex-1 bg-transparent text-lg outline-none"
         />
       </div>
-      <Results id={listId} {...{ found, active, isSearching }} onOpen={open} />
+      <Results id={listId} found={found} active={active} isSearching={isSearching} onOpen={open} />
     </>
   )
 }

@@ -29,12 +29,13 @@ for (const [what, validTo, isForHost, status, word] of [
 const mx = { name: 'example.com', preference: 10, value: 'mx.example.com' }
 const value = 'v=DKIM1; k=rsa; p=ABCD'
 const dkim: ManagedKey = {
-  ...{ selector: 'ph1', algorithm: 'rsa-sha256', state: 'active', publishedUntil: null },
-  ...{
-    name: 'ph1._domainkey.example.com',
-    value,
-    zoneLine: `ph1._domainkey.example.com. 3600 IN TXT "${value}"`,
-  },
+  selector: 'ph1',
+  algorithm: 'rsa-sha256',
+  state: 'active',
+  publishedUntil: null,
+  name: 'ph1._domainkey.example.com',
+  value,
+  zoneLine: `ph1._domainkey.example.com. 3600 IN TXT "${value}"`,
 }
 const pending: ManagedKey = { ...dkim, state: 'pending' }
 const retired: ManagedKey = { ...dkim, state: 'retired', publishedUntil: '2026-11-28T10:00:00.000Z' }

@@ -43,6 +43,9 @@ test('a real Rspamd is well', { skip: rspamdMissing }, async (t) => {
   const rspamd = await makeRspamd(t)
   await rspamd.start()
   assert.deepEqual(await check(rspamd.address.origin), {
-    ...{ name: 'Rspamd', status: 'ok', detail: 'rspamd/3.4 answers', mend: null },
+    name: 'Rspamd',
+    status: 'ok',
+    detail: 'rspamd/3.4 answers',
+    mend: null,
   })
 })

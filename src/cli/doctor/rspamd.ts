@@ -13,8 +13,12 @@ export async function checkRspamd({ rspamd: address, mailHost }: Settings): Prom
   try {
     const version = await rspamd.version()
     const verdict = await rspamd.check(Buffer.from(`Subject: posthorn doctor\r\n\r\n${pattern}\r\n`), {
-      ...{ remoteIp: '127.0.0.1', helo: 'localhost', hostname: null, queueId: 'doctor' },
-      ...{ from: '', recipients: ['postmaster@localhost'] },
+      remoteIp: '127.0.0.1',
+      helo: 'localhost',
+      hostname: null,
+      queueId: 'doctor',
+      from: '',
+      recipients: ['postmaster@localhost'],
     })
     if (verdict.status === 'unavailable') throw new Error(verdict.reason)
     if (verdict.action === 'reject') return ok(name, `${version} answers`)

@@ -21,7 +21,10 @@ export class KeyRing {
   constructor({ db, clock }: { db: Db; clock: Clock }) {
     this.#clock = clock
     this.#callers = new KnownFor({
-      ...{ name: 'find callers', clock, ms: knownForMs, max: maxKeys },
+      name: 'find callers',
+      clock,
+      ms: knownForMs,
+      max: maxKeys,
       load: async (digests) => {
         const hashes = digests.map((digest) => Buffer.from(digest, 'latin1'))
         const found = await findCallers(db, hashes)

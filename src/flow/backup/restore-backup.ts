@@ -243,7 +243,9 @@ async function restoreTables(
     const state = await readKeyState(tx)
     if (state.current) requireMatching(state, { file, keys: key.keys })
     await insertRestoration(tx, {
-      ...{ backupId: manifest.id, takenAt: new Date(manifest.takenAt), restoredAt: new Date() },
+      backupId: manifest.id,
+      takenAt: new Date(manifest.takenAt),
+      restoredAt: new Date(),
     })
     await renumberOutbox(tx)
   })

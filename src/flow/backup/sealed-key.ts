@@ -26,8 +26,11 @@ export async function sealKeys(keys: readonly Buffer[], passphrase: string, id: 
   const cipher = createCipheriv('aes-256-gcm', await deriveKey(passphrase, salt), nonce).setAAD(contextOf(id))
   const sealed = Buffer.concat([cipher.update(Buffer.concat(keys)), cipher.final(), cipher.getAuthTag()])
   const text: Sealed = {
-    ...{ derivation: 'argon2id', ...cost },
-    ...{ salt: salt.toString('hex'), nonce: nonce.toString('hex'), sealed: sealed.toString('hex') },
+    derivation: 'argon2id',
+    ...cost,
+    salt: salt.toString('hex'),
+    nonce: nonce.toString('hex'),
+    sealed: sealed.toString('hex'),
   }
   return `${JSON.stringify(text, null, 2)}\n`
 }

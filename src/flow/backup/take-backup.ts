@@ -58,10 +58,19 @@ export async function takeBackup(deps: BackupDeps, input: BackupInput): Promise<
     if (!(await lock.isHeld()))
       throw refused('the connection to the database was lost meanwhile', 'make it again')
     const manifest: Manifest = {
-      ...{ format, formatVersion, id, posthorn: version },
-      ...{ postgres: snapshot.postgres, takenAt: snapshot.takenAt, finishedAt: new Date().toISOString() },
-      ...{ migrations: snapshot.migrations, tables: snapshot.tables, leftOut },
-      ...{ sequences: snapshot.sequences, blobs, key },
+      format,
+      formatVersion,
+      id,
+      posthorn: version,
+      postgres: snapshot.postgres,
+      takenAt: snapshot.takenAt,
+      finishedAt: new Date().toISOString(),
+      migrations: snapshot.migrations,
+      tables: snapshot.tables,
+      leftOut,
+      sequences: snapshot.sequences,
+      blobs,
+      key,
     }
     await finishFolder(folder, manifest)
     return manifest
@@ -108,8 +117,11 @@ async function copySnapshot({ db, progress }: BackupDeps, folder: string): Promi
     const wanted = copyOut(client, 'copy (select blob from raw where blob is not null order by id) to stdout')
     await writeChecked(join(folder, names.wantedBlobs), wanted.pieces)
     return {
-      ...{ postgres: now!.postgres, takenAt: now!.at.toISOString(), tables: copied },
-      ...{ migrations: await readApplied(client), sequences: await listSequences(tx) },
+      postgres: now!.postgres,
+      takenAt: now!.at.toISOString(),
+      tables: copied,
+      migrations: await readApplied(client),
+      sequences: await listSequences(tx),
     }
   })
 }

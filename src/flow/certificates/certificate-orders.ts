@@ -155,7 +155,10 @@ function storedOf(
   const certificate = new X509Certificate(chain)
   const names = [...(certificate.subjectAltName ?? '').matchAll(/DNS:([^,\s]+)/g)].map(([, name]) => name!)
   return {
-    ...{ chain, names, sealedCertificateKey: sealCertificateKey(secretBox, chain, key) },
-    ...{ issuedAt: clock.now(), expiresAt: new Date(certificate.validTo) },
+    chain,
+    names,
+    sealedCertificateKey: sealCertificateKey(secretBox, chain, key),
+    issuedAt: clock.now(),
+    expiresAt: new Date(certificate.validTo),
   }
 }

@@ -14,7 +14,10 @@ function certificate(names: string[], issuedMs = -10 * dayMs, lifetimeMs = 90 * 
   return { chain: 'pem', sealedCertificateKey: Buffer.alloc(0), names, issuedAt, expiresAt }
 }
 const refusal = (name: string, retryMs: number): NameRefusal => ({
-  ...{ name, reason: 'no', failures: 1, retryAt: at(retryMs).toISOString() },
+  name,
+  reason: 'no',
+  failures: 1,
+  retryAt: at(retryMs).toISOString(),
 })
 const facts = { certificate: null, retryAt: null, refusals: [] as NameRefusal[], failures: 0 }
 

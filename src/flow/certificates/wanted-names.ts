@@ -31,13 +31,11 @@ export class WantedNames {
   constructor(deps: WantedNamesDeps) {
     this.#deps = deps
     this.#addresses = new KnownFor({
-      ...{
-        name: 'find policy hosts',
-        clock: deps.clock,
-        ms: lookupMs,
-        missingMs: 60_000,
-        max: maxDomains + 10,
-      },
+      name: 'find policy hosts',
+      clock: deps.clock,
+      ms: lookupMs,
+      missingMs: 60_000,
+      max: maxDomains + 10,
       load: (hosts) => this.#findAddresses(hosts),
     })
   }

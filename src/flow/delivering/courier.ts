@@ -115,8 +115,10 @@ export class Courier {
     }
     try {
       const describe = () => ({
-        ...{ 'posthorn.submission': job.content.submissionId, 'posthorn.route': job.route },
-        ...{ 'posthorn.recipients': job.deliveries.length, 'server.address': line.remote.host },
+        'posthorn.submission': job.content.submissionId,
+        'posthorn.route': job.route,
+        'posthorn.recipients': job.deliveries.length,
+        'server.address': line.remote.host,
       })
       const sent = await traced('deliver', describe, () =>
         deliver(this.#deps, line, job, { mayFinish, record: take }),

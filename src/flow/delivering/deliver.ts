@@ -312,7 +312,11 @@ function resultOf(
   const at = deps.clock.now()
   const { beganAt, beganMs, remote, said } = attempt
   const tried = {
-    ...{ at, beganAt, attempt: delivery.attempts, remote, queuedAt: firstTaken(delivery) },
+    at,
+    beganAt,
+    attempt: delivery.attempts,
+    remote,
+    queuedAt: firstTaken(delivery),
     conversation: writeConversation(said, beganMs),
   }
   const dueAt = nextAttempt(retryScheduleOf(job.route, deps.retryScheduleMs), delivery, at)

@@ -55,8 +55,14 @@ type Target = Pick<
  * node takes after all would arrive twice.
  */
 const ownTimeouts: ConnectOptions['timeouts'] = {
-  ...{ connectMs: 5_000, bannerMs: 5_000, ehloMs: 5_000, mailMs: 5_000 },
-  ...{ rcptMs: 20_000, dataStartMs: 20_000, dataBlockMs: 20_000, dataFinalMs: 20_000 },
+  connectMs: 5_000,
+  bannerMs: 5_000,
+  ehloMs: 5_000,
+  mailMs: 5_000,
+  rcptMs: 20_000,
+  dataStartMs: 20_000,
+  dataBlockMs: 20_000,
+  dataFinalMs: 20_000,
 }
 
 // RFC 5321 5.1: the addresses tried may be limited. Stops the destination that has a silent server behind each of many.

@@ -42,11 +42,17 @@ export class SendingIdentities {
     this.#deps = deps
     const { clock } = deps
     this.#keys = new KnownFor({
-      ...{ name: 'read keys', clock, ms: 1_000, max: maxKnown },
+      name: 'read keys',
+      clock,
+      ms: 1_000,
+      max: maxKnown,
       load: (ids) => this.#readKeys(ids),
     })
     this.#managedKeys = new KnownFor({
-      ...{ name: 'read managed keys', clock, ms: 1_000, max: 1 },
+      name: 'read managed keys',
+      clock,
+      ms: 1_000,
+      max: 1,
       load: ([domain]) => this.#readManaged(domain!),
     })
   }

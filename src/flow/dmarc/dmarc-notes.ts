@@ -16,7 +16,9 @@ const bounds = {
   maxReports: 5_000,
   maxReportsOfNetwork: 500,
   maxReportsOfDomain: 20,
-  ...{ maxKinds: 100_000, maxKindsOfNetwork: 10_000, maxKindsOfReport: 1_000 },
+  maxKinds: 100_000,
+  maxKindsOfNetwork: 10_000,
+  maxKindsOfReport: 1_000,
 }
 const dayMs = 86_400_000
 /** The day's last mails are counted by then; reports go out over two hours, for every reporter begins at midnight. */

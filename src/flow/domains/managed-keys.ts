@@ -71,8 +71,13 @@ export async function listManagedKeys(db: Queryable, domain: string): Promise<Ma
     const record = dkimRecordOf(row)
     const until = retiredAt && new Date(retiredAt.getTime() + listedRetiredMs)
     return {
-      ...{ selector, algorithm, state, name: record.name, value: record.value },
-      ...{ zoneLine: writeZoneLine(record), publishedUntil: until?.toISOString() ?? null },
+      selector,
+      algorithm,
+      state,
+      name: record.name,
+      value: record.value,
+      zoneLine: writeZoneLine(record),
+      publishedUntil: until?.toISOString() ?? null,
     }
   })
 }

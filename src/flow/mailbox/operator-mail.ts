@@ -109,7 +109,9 @@ async function readContent({ parsePool }: ReadDeps, bytes: Buffer): Promise<Read
   const { text, html, attachments, note } = await parsePool.parse(bytes)
   const whole = typeof text === 'string' ? text : Buffer.from(text).toString()
   return {
-    ...{ text: whole.slice(0, maxText), html: html === null ? 'none' : 'beside', attachments },
+    text: whole.slice(0, maxText),
+    html: html === null ? 'none' : 'beside',
+    attachments,
     note: whole.length > maxText ? 'only the beginning of its text is shown' : note,
   }
 }

@@ -34,7 +34,9 @@ function spfField({ methods = [], envelope, smtp }: SecurityRecord, charset: Hea
   const spf = methods.find(({ method }) => method === 'spf')
   if (!spf) return []
   const facts: ReceivedSpf = {
-    ...{ result: spf.result, reason: spf.reason ?? '', mechanism: spf.mechanism ?? null },
+    result: spf.result,
+    reason: spf.reason ?? '',
+    mechanism: spf.mechanism ?? null,
     identity: spf.properties.some(([, name]) => name === 'helo') ? 'helo' : 'mailfrom',
     clientIp: smtp.remoteIp,
     envelopeFrom: envelope.from,

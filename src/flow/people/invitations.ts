@@ -62,8 +62,13 @@ export async function invite(
   const at = clock.now()
   const { token, hash } = newToken()
   const row: InvitationRow = {
-    ...{ id: newUuid(), organizationId: by.organizationId, email, role, invitedBy: by.personId },
-    ...{ createdAt: at, expiresAt: new Date(at.getTime() + invitationMs) },
+    id: newUuid(),
+    organizationId: by.organizationId,
+    email,
+    role,
+    invitedBy: by.personId,
+    createdAt: at,
+    expiresAt: new Date(at.getTime() + invitationMs),
   }
   await db.transaction(async (tx) => {
     if ((await lockForMember(tx, by)) !== 'owner') throw new ServiceError('not_an_owner')

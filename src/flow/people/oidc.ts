@@ -77,12 +77,10 @@ export class Oidc {
       verifier: client.randomPKCECodeVerifier(),
     }
     const url = client.buildAuthorizationUrl(configuration, {
-      ...{
-        redirect_uri: callback,
-        scope: 'openid email profile',
-        state: pending.state,
-        nonce: pending.nonce,
-      },
+      redirect_uri: callback,
+      scope: 'openid email profile',
+      state: pending.state,
+      nonce: pending.nonce,
       code_challenge: await client.calculatePKCECodeChallenge(pending.verifier),
       code_challenge_method: 'S256',
     })
@@ -98,7 +96,9 @@ export class Oidc {
     const { db, clock, log } = this.#deps
     const configuration = await this.#discover()
     const checks = {
-      ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier },
+      expectedState: state,
+      expectedNonce: nonce,
+      pkceCodeVerifier: verifier,
       idTokenExpected: true,
     }
     const claims = await client
@@ -154,7 +154,8 @@ async function readClaims(
   const email = said['email_verified'] === true ? String(said['email']) : ''
   const name = typeof said['name'] === 'string' ? said['name'] : ''
   return {
-    ...{ issuer: claims.iss, subject: claims.sub },
+    issuer: claims.iss,
+    subject: claims.sub,
     email: parseEmail(email) ? sameAddressKey(email) : null,
     name:
       name

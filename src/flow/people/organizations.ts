@@ -45,7 +45,13 @@ export async function askAccess(
     const id = newUuid<OrganizationId>()
     const letterDue = (await letterLimits.admitRequest(tx, ip)) ? 'request' : null
     await insertOrganization(tx, {
-      ...{ id, name, status: 'pending', limits, letterDue, createdAt: at, updatedAt: at },
+      id,
+      name,
+      status: 'pending',
+      limits,
+      letterDue,
+      createdAt: at,
+      updatedAt: at,
     })
     await addMember(tx, { organizationId: id, personId, email, role: 'owner', at })
     await chooseOrganization(tx, by.sessionId, id)

@@ -54,8 +54,13 @@ export async function offerRegistration(
 ) {
   const known = await listPasskeys(db, id)
   return await generateRegistrationOptions({
-    ...{ rpName: 'Posthorn', rpID: host, userName: email, userDisplayName: name, userID: bytesOf(id) },
-    ...{ attestationType: 'none' as const, supportedAlgorithmIDs: algorithms },
+    rpName: 'Posthorn',
+    rpID: host,
+    userName: email,
+    userDisplayName: name,
+    userID: bytesOf(id),
+    attestationType: 'none' as const,
+    supportedAlgorithmIDs: algorithms,
     excludeCredentials: known.map(({ credentialId, transports }) => ({
       id: credentialId.toString('base64url'),
       transports,
@@ -98,8 +103,11 @@ export async function addPasskey(
 async function readMade(response: object, challenge: string, { origin, host }: Site) {
   const verified = await verifyRegistrationResponse({
     response: response as RegistrationResponseJSON,
-    ...{ expectedChallenge: challenge, expectedOrigin: origin, expectedRPID: host },
-    ...{ requireUserVerification: false, supportedAlgorithmIDs: algorithms },
+    expectedChallenge: challenge,
+    expectedOrigin: origin,
+    expectedRPID: host,
+    requireUserVerification: false,
+    supportedAlgorithmIDs: algorithms,
   }).catch(() => null) // what it throws says in many ways that the browser's answer is none
   if (!verified?.verified) throw new ServiceError('invalid_request', 'The passkey could not be verified.')
   const { id, publicKey, counter, transports } = verified.registrationInfo.credential
@@ -164,7 +172,11 @@ async function verifySignature(
     counter: signCount,
   }
   const verified = await verifyAuthenticationResponse({
-    ...{ response, credential, expectedChallenge: challenge, expectedOrigin: origin, expectedRPID: host },
+    response,
+    credential,
+    expectedChallenge: challenge,
+    expectedOrigin: origin,
+    expectedRPID: host,
     requireUserVerification: false,
   }).catch(() => null) // as above; a counter that went back, which a copied device shows, is among it
   if (!verified?.verified) return null

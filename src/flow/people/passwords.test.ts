@@ -10,8 +10,12 @@ const passwords = new Passwords()
 const small = {
   salt: Buffer.from('0123456789abcdef'),
   tag: argon2Sync('argon2id', {
-    ...{ message: 'a password', nonce: Buffer.from('0123456789abcdef') },
-    ...{ parallelism: 1, tagLength: 16, memory: 64, passes: 1 },
+    message: 'a password',
+    nonce: Buffer.from('0123456789abcdef'),
+    parallelism: 1,
+    tagLength: 16,
+    memory: 64,
+    passes: 1,
   }),
 }
 const unpadded = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')

@@ -74,8 +74,12 @@ async function openOwnInbox({ db, clock, managedDomain, limits }: PostDeps): Pro
     await lockOwnOrganization(tx)
     if (!(await findOrganization(tx, ownOrganizationId)))
       await insertOrganization(tx, {
-        ...{ id: ownOrganizationId, name: 'Posthorn', status: 'active', limits },
-        ...{ createdAt: at, updatedAt: at },
+        id: ownOrganizationId,
+        name: 'Posthorn',
+        status: 'active',
+        limits,
+        createdAt: at,
+        updatedAt: at,
       })
     for (const localPart of localParts) {
       const isOurs = await claimAddress(tx, ownOrganizationId, { localPart, domain: managedDomain, at })
@@ -95,8 +99,14 @@ async function claimAddress(
   if (holder && holder.organizationId !== organizationId) return false
   if (holder?.status === 'active') return true
   const inbox = {
-    ...{ id: newId('inbox', at.getTime()), organizationId, localPart, domain, domainId: null },
-    ...{ displayName: `Posthorn at ${domain}`, createdAt: at, updatedAt: at },
+    id: newId('inbox', at.getTime()),
+    organizationId,
+    localPart,
+    domain,
+    domainId: null,
+    displayName: `Posthorn at ${domain}`,
+    createdAt: at,
+    updatedAt: at,
   }
   await insertInbox(tx, inbox, null)
   return true

@@ -67,8 +67,13 @@ export async function openSession(
   const { token, hash } = newToken()
   const [first] = await listMemberships(tx, [personId])
   const row = {
-    ...{ id: newUuid<SessionId>(), personId, ip, organizationId: organizationId ?? first?.id ?? null },
-    ...{ userAgent: userAgent.slice(0, maxUserAgent), createdAt: at, lastUsedAt: at },
+    id: newUuid<SessionId>(),
+    personId,
+    ip,
+    organizationId: organizationId ?? first?.id ?? null,
+    userAgent: userAgent.slice(0, maxUserAgent),
+    createdAt: at,
+    lastUsedAt: at,
   }
   await insertSession(tx, row, hash)
   const person = await findPerson(tx, personId)
@@ -102,14 +107,19 @@ export async function addMember(
   const { organizationId, personId, email, role, at } = member
   const keyId = newUuid<KeyId>()
   const key = {
-    ...{ id: keyId, organizationId, personId, name: email, kind: 'dashboard' as const, scopes: ['*'] },
-    ...{
-      inboxIds: null,
-      allowedIps: null,
-      sendMode: 'new_and_reply' as const,
-      allowedRecipientDomains: null,
-    },
-    ...{ expiresAt: null, requestsPerMinute: null, createdAt: at },
+    id: keyId,
+    organizationId,
+    personId,
+    name: email,
+    kind: 'dashboard' as const,
+    scopes: ['*'],
+    inboxIds: null,
+    allowedIps: null,
+    sendMode: 'new_and_reply' as const,
+    allowedRecipientDomains: null,
+    expiresAt: null,
+    requestsPerMinute: null,
+    createdAt: at,
   }
   // Of a secret that nobody has seen.
   await insertKey(tx, key, newToken().hash)
@@ -124,7 +134,10 @@ export class Sessions {
   constructor(deps: Deps) {
     this.#deps = deps
     this.#known = new KnownFor({
-      ...{ name: 'find sessions', clock: deps.clock, ms: knownForMs, max: maxKnown },
+      name: 'find sessions',
+      clock: deps.clock,
+      ms: knownForMs,
+      max: maxKnown,
       load: (digests) => this.#load(digests),
     })
   }
@@ -167,7 +180,10 @@ function standFor(
   const organization = chosen ?? organizations[0] ?? null
   const caller = callers.find(({ id }) => id === organization?.keyId)
   return {
-    ...{ session, organizations, organization, person: { id: session.personId, ...person } },
+    session,
+    organizations,
+    organization,
+    person: { id: session.personId, ...person },
     caller: caller ? { ...caller, sessionId: session.id } : null,
   }
 }

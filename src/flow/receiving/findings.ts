@@ -17,12 +17,16 @@ export function toFindings(
     spfMethod(spf, { helo, from }),
     ...(dkim.length > 0 ? dkim.map(dkimMethod) : [unsigned]),
     {
-      ...{ method: 'dmarc', result: dmarc.result, reason: dmarc.reason },
+      method: 'dmarc',
+      result: dmarc.result,
+      reason: dmarc.reason,
       properties: [...property('header', 'from', dmarc.domain), ...property('policy', 'dmarc', dmarc.policy)],
     },
     ...arcMethods(arc, { ip, vouchedBy }),
     {
-      ...{ method: 'iprev', result: reverseDns.result, reason: reverseDns.reason },
+      method: 'iprev',
+      result: reverseDns.result,
+      reason: reverseDns.reason,
       properties: [['policy', 'iprev', ip]],
     },
   ]
@@ -75,7 +79,9 @@ function spfMethod(
 
 function dkimMethod({ result, reason, domain, selector, identity, algorithm }: DkimVerdict): AuthMethod {
   return {
-    ...{ method: 'dkim', result, reason },
+    method: 'dkim',
+    result,
+    reason,
     properties: [
       ...property('header', 'd', domain),
       ...property('header', 's', selector),

@@ -36,7 +36,10 @@ export class KeptRooms {
 
   constructor({ db, clock }: { db: Db; clock: Clock }) {
     this.#amounts = new KnownFor({
-      ...{ name: 'count kept mail', clock, ms: knownMs, max: maxKnown },
+      name: 'count kept mail',
+      clock,
+      ms: knownMs,
+      max: maxKnown,
       load: async (keys) =>
         new Map(await Promise.all(keys.map(async (key) => [key, await countOf(db, key)] as const))),
     })

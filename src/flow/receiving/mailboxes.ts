@@ -53,7 +53,10 @@ export class Mailboxes {
     this.#deps = deps
     const { db, clock } = deps
     this.#inboxes = new KnownFor({
-      ...{ name: 'find inboxes', clock, ms: knownMs, max: 50_000 },
+      name: 'find inboxes',
+      clock,
+      ms: knownMs,
+      max: 50_000,
       load: async (addresses) => {
         const found = await findInboxesByAddress(db, addresses, clock.now())
         return new Map(found.map((inbox) => [inbox.address, inbox]))

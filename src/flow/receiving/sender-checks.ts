@@ -120,8 +120,12 @@ export class SenderChecks {
       domain === null || selector === null ? [] : [{ domain, selector, result }],
     )
     const note = dmarcNoteOf({
-      ...{ verdict: dmarc, sourceIp: peer.address, envelopeFrom: from.domain },
-      ...{ spf, dkim: signatures, applied },
+      verdict: dmarc,
+      sourceIp: peer.address,
+      envelopeFrom: from.domain,
+      spf,
+      dkim: signatures,
+      applied,
     })
     if (note) this.#deps.noteDmarc(note)
   }
@@ -132,7 +136,10 @@ export class SenderChecks {
     if (rspamd === null || withinMs <= 0) return null
     const bytes = raw.bytes ?? { open: () => blobs.read(raw.blob!), sizeBytes: raw.sizeBytes }
     const asked = {
-      ...{ remoteIp: peer.address, helo: peer.helo, from: from.address, queueId: raw.id },
+      remoteIp: peer.address,
+      helo: peer.helo,
+      from: from.address,
+      queueId: raw.id,
       recipients: to.map(({ address }) => address),
       hostname: verdicts.reverseDns.name,
     }

@@ -11,7 +11,10 @@ type Case = [
 ]
 
 const failed = (enhanced: string | null, code: number | null, text = '') => ({
-  ...{ action: 'failed' as const, enhanced, code, text },
+  action: 'failed' as const,
+  enhanced,
+  code,
+  text,
 })
 
 const cases: Case[] = [

@@ -29,12 +29,10 @@ export async function cancelSubmission(
     await endDeliveries(tx, waiting, end, at)
     if (waiting.length > 0)
       await recordDeed(tx, caller.organizationId, actorOf(caller), {
-        ...{
-          action: 'submission.cancelled',
-          subject: submission.id,
-          detail: { recipients: waiting.length },
-          at,
-        },
+        action: 'submission.cancelled',
+        subject: submission.id,
+        detail: { recipients: waiting.length },
+        at,
       })
   })
   return (await findSubmission(db, caller.organizationId, id)) ?? submission

@@ -38,8 +38,14 @@ export async function sendOwn(
   if (!inbox || !organization) return { status: 'later', code: 'not_found' }
   const { id: organizationId, limits } = organization
   const sending: SendingCaller = {
-    ...{ id: null, kind: null, organizationId, limits, inboxIds: [inbox.id] },
-    ...{ sendMode: 'new_and_reply', allowedRecipientDomains: null, isUncounted: volume === 'uncounted' },
+    id: null,
+    kind: null,
+    organizationId,
+    limits,
+    inboxIds: [inbox.id],
+    sendMode: 'new_and_reply',
+    allowedRecipientDomains: null,
+    isUncounted: volume === 'uncounted',
   }
   const body = { to: [{ email: to }], subject, text, attachments, purpose: 'transactional' }
   try {

@@ -22,8 +22,12 @@ export function memberOf(request: FastifyRequest): MemberActing {
   const { id, name } = organizationOf(request)
   const { person, session } = request.signedIn
   return {
-    ...{ organizationId: id, organizationName: name },
-    ...{ personId: person.id, sessionId: session.id, email: person.email, ip: addressOf(request) },
+    organizationId: id,
+    organizationName: name,
+    personId: person.id,
+    sessionId: session.id,
+    email: person.email,
+    ip: addressOf(request),
   }
 }
 

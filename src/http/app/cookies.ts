@@ -15,7 +15,11 @@ export function sessionToken({ cookies }: FastifyRequest): string | null {
 /** Gives the browser its session. */
 export function giveSession(reply: FastifyReply, token: string): void {
   reply.setCookie(name, token, {
-    ...{ path: '/', httpOnly: true, secure: true, sameSite: 'lax', maxAge: lifetimeSeconds },
+    path: '/',
+    httpOnly: true,
+    secure: true,
+    sameSite: 'lax',
+    maxAge: lifetimeSeconds,
   })
 }
 

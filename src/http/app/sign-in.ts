@@ -57,7 +57,11 @@ function presentSession(
   token: string,
 ): SessionBody {
   const present = ({ id, name, status, role, serverKeys }: SignedIn['organizations'][number]) => ({
-    ...{ id, name, status, role, serverKeys },
+    id,
+    name,
+    status,
+    role,
+    serverKeys,
   })
   return {
     id: session.id,

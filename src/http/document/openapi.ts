@@ -109,7 +109,9 @@ function collect(api: Api, collected: Collected): void {
     openapi: {
       openapi: '3.1.0',
       info: {
-        ...{ title, version: packageJson.version, description },
+        title,
+        version: packageJson.version,
+        description,
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [{ url: publicUrl || '/' }],
@@ -125,7 +127,9 @@ function collect(api: Api, collected: Collected): void {
       const headers = Object.assign({}, config.headers, ...others)
       notes.set(String(schema.operationId), {
         codes: [...codesOf(config), ...(schema.body ? bodyCodes : []), ...refusals],
-        ...{ examples, headers, callbacks },
+        examples,
+        headers,
+        callbacks,
       })
       const response = { ...(schema.response as object), ...describeOthers(otherResponses) }
       // OpenAPI 3.1 names the scope beside the key.

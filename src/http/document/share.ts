@@ -18,10 +18,19 @@ import { type OpenApiDocument, operationsOf } from './document.ts'
 
 /** Schemas by the names that they get where they stand as they are. */
 const named: Readonly<Record<string, object>> = {
-  ...{ Timestamp: Time, TimestampOrNull: nullable(Time), NextCursor, Uuid, EmailAddress: Email },
-  ...{ InboxId: InboxIdText, ThreadId: ThreadIdText, MessageId: MessageIdText },
-  ...{ AttachmentId: AttachmentIdText, WebhookId: WebhookIdText },
-  ...{ FailureCode: failureCode, Metadata: MetadataGiven, EventType: EventTypeName },
+  Timestamp: Time,
+  TimestampOrNull: nullable(Time),
+  NextCursor,
+  Uuid,
+  EmailAddress: Email,
+  InboxId: InboxIdText,
+  ThreadId: ThreadIdText,
+  MessageId: MessageIdText,
+  AttachmentId: AttachmentIdText,
+  WebhookId: WebhookIdText,
+  FailureCode: failureCode,
+  Metadata: MetadataGiven,
+  EventType: EventTypeName,
 }
 const names = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]))
 

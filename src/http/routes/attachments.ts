@@ -15,7 +15,9 @@ const DownloadQuery = Type.Object(
   {
     wait: Type.Optional(
       Type.Integer({
-        ...{ minimum: 0, maximum: maxWaitSeconds, default: 0 },
+        minimum: 0,
+        maximum: maxWaitSeconds,
+        default: 0,
         description: 'If there is no verdict yet, the answer waits for it, up to this many seconds.',
       }),
     ),

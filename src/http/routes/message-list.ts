@@ -40,7 +40,9 @@ const ListQuery = Type.Object(
     ),
     wait: Type.Optional(
       Type.Integer({
-        ...{ minimum: 0, maximum: maxWaitSeconds, default: 0 },
+        minimum: 0,
+        maximum: maxWaitSeconds,
+        default: 0,
         description:
           'With `after`: where there is nothing yet, the answer comes as soon as there is, or empty after so many seconds. A key may have 250 requests that wait, an organization 1,000.',
       }),

@@ -161,7 +161,10 @@ export const announcementComponents = [
 ]
 
 const header = (name: string, description: string) => ({
-  ...{ in: 'header', name, required: true, description },
+  in: 'header',
+  name,
+  required: true,
+  description,
   schema: { type: 'string' },
 })
 const callHeaders = [

@@ -80,7 +80,8 @@ export const Domain = component(
     {
       id: Uuid,
       domain: patterned('writtenDomain', {
-        ...{ format: 'hostname', maxLength: 253 },
+        format: 'hostname',
+        maxLength: 253,
         description: 'The name, in ASCII and lower case.',
       }),
       status: oneOf(['pending', 'verified', 'failed'], 'Of its ownership. `failed`: proved once, gone now.'),
@@ -99,7 +100,8 @@ export const NewDomain = component(
   Type.Object(
     {
       domain: patterned('domain', {
-        ...{ minLength: 1, maxLength: 253 },
+        minLength: 1,
+        maxLength: 253,
         description:
           'Fully qualified, and below a public suffix. Trimmed, one dot at the end removed, made ASCII (IDNA 2008) and lower case.',
       }),

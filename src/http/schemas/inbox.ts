@@ -48,7 +48,8 @@ export const NewInbox = component(
       ),
       displayName: Type.Optional(
         patterned('subject', {
-          ...{ minLength: 1, maxLength: 200 },
+          minLength: 1,
+          maxLength: 200,
           description: 'White space around it is left out. Omitted: the local part.',
         }),
       ),

@@ -80,8 +80,12 @@ const trafficExample = {
   status: 'normal',
   reasons: [],
   usage: {
-    ...{ sentLastMinute: 3, sentToday: 410, recipientsToday: 512, receivedToday: 36 },
-    ...{ bounceRate24h: 0.004, complaintRate24h: 0 },
+    sentLastMinute: 3,
+    sentToday: 410,
+    recipientsToday: 512,
+    receivedToday: 36,
+    bounceRate24h: 0.004,
+    complaintRate24h: 0,
   },
   limits: { messagesPerMinute: 60, messagesPerDay: 2000, recipientsPerDay: 5000 },
 }

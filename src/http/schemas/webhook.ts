@@ -78,7 +78,9 @@ export const WebhookList = component(
 
 const given = {
   url: patterned('url', {
-    ...{ format: 'uri', minLength: 1, maxLength: 2048 },
+    format: 'uri',
+    minLength: 1,
+    maxLength: 2048,
     description:
       'https, and a host on the public Internet, at no port of another protocol. In development also http on a loopback address. Names are in ASCII: internationalized ones as A-labels.',
   }),

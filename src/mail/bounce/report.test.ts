@@ -234,8 +234,13 @@ const jmrp = {
 for (const [name, mail] of Object.entries(jmrp))
   test(`a complaint without a feedback report, ${name}`, () => {
     assert.deepEqual(read(mail, 'feedback'), {
-      ...{ kind: 'feedback', feedbackType: 'abuse', addresses: ['ada@far.test'], returnPaths: [token] },
-      ...{ userAgent: null, reportedBy: 'far.test', arrivedAt: null },
+      kind: 'feedback',
+      feedbackType: 'abuse',
+      addresses: ['ada@far.test'],
+      returnPaths: [token],
+      userAgent: null,
+      reportedBy: 'far.test',
+      arrivedAt: null,
     })
     // Where bounces come to, a holiday's answer may attach what it answers.
     assert.equal(read(mail, 'return_path'), null)

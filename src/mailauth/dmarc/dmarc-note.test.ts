@@ -6,10 +6,18 @@ import type { DmarcVerdict } from './evaluate.ts'
 import { parseDmarcRecord } from './record.ts'
 
 const verdict: DmarcVerdict = {
-  ...{ result: 'pass', reason: '', policy: 'reject', disposition: 'none', override: null },
-  ...{ domain: 'news.shop.test', organizationalDomain: 'shop.test', policyDomain: 'shop.test' },
+  result: 'pass',
+  reason: '',
+  policy: 'reject',
+  disposition: 'none',
+  override: null,
+  domain: 'news.shop.test',
+  organizationalDomain: 'shop.test',
+  policyDomain: 'shop.test',
   record: parseDmarcRecord('v=DMARC1; p=reject; rua=mailto:reports@shop.test'),
-  ...{ alignedBy: ['dkim'], rua: ['mailto:reports@shop.test'], asked: [] },
+  alignedBy: ['dkim'],
+  rua: ['mailto:reports@shop.test'],
+  asked: [],
 }
 const mail = { verdict, sourceIp: '192.0.2.7', envelopeFrom: '', spf: null, applied: 'none' as const }
 
@@ -29,7 +37,8 @@ test('signatures that passed stand first, those of the author’s domain and org
 test('of many signatures ten stand in a report', () => {
   const dkim = Array.from({ length: 30 }, (_, index) => ({
     domain: index === 29 ? 'shop.test' : 'mailer.test',
-    ...{ selector: `s${index}`, result: 'pass' as const },
+    selector: `s${index}`,
+    result: 'pass' as const,
   }))
   const note = dmarcNoteOf({ ...mail, dkim })
   assert.deepEqual([note?.mail.dkim.length, note?.mail.dkim[0]?.selector], [10, 's29'])

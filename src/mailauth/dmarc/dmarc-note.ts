@@ -38,8 +38,12 @@ export function dmarcNoteOf(evaluated: EvaluatedMail): DmarcNote | null {
     policyDomain,
     policy: { p, sp, np, adkim, aspf, isTesting, rua },
     mail: {
-      ...{ sourceIp, headerFrom: domain ?? '', envelopeFrom: shortened(envelopeFrom) },
-      ...{ alignedBy, disposition: dispositionOf(evaluated), override: overrideOf(evaluated) },
+      sourceIp,
+      headerFrom: domain ?? '',
+      envelopeFrom: shortened(envelopeFrom),
+      alignedBy,
+      disposition: dispositionOf(evaluated),
+      override: overrideOf(evaluated),
       dkim: signatures(evaluated),
       spf: spf && { domain: shortened(spf.domain), result: spf.result },
     },
@@ -69,7 +73,9 @@ function signatures({ dkim, verdict }: EvaluatedMail): ReportedMail['dkim'] {
     .toSorted((a, b) => ordinal(a) - ordinal(b))
     .slice(0, maxSignatures)
     .map(({ domain, selector, result }) => ({
-      ...{ domain: shortened(domain), selector: shortened(selector), result },
+      domain: shortened(domain),
+      selector: shortened(selector),
+      result,
     }))
 }
 

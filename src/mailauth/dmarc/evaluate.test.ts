@@ -12,7 +12,9 @@ type DmarcFacts = CheckedDomains & { from: AuthorDomains }
 
 const pass = (domain: string) => ({ result: 'pass' as const, domain })
 const one = (domain: string): DmarcFacts => ({
-  ...{ from: { domains: [domain], fault: null }, spf: null, dkim: [] },
+  from: { domains: [domain], fault: null },
+  spf: null,
+  dkim: [],
 })
 
 type Row = [

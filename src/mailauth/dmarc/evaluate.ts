@@ -118,7 +118,10 @@ export class DmarcEvaluation {
     if (discovery.status !== 'found') return { ...nothing, domain, ...withoutRecord(discovery) }
     const { record, organization, policyDomain } = discovery
     const known = {
-      ...{ domain, policyDomain, record, rua: record.rua },
+      domain,
+      policyDomain,
+      record,
+      rua: record.rua,
       organizationalDomain: organization.status === 'known' ? organization.domain : null,
     }
     if (record.p === null) {
@@ -182,8 +185,13 @@ export function vouchedFor(verdict: DmarcVerdict): DmarcVerdict {
 type Evaluated = Omit<DmarcVerdict, 'asked' | 'disposition'>
 
 const nothing = {
-  ...{ organizationalDomain: null, policyDomain: null, policy: null, override: null, record: null },
-  ...{ alignedBy: [], rua: [] },
+  organizationalDomain: null,
+  policyDomain: null,
+  policy: null,
+  override: null,
+  record: null,
+  alignedBy: [],
+  rua: [],
 }
 
 const strictness: Record<Policy, number> = { none: 0, quarantine: 1, reject: 2 }

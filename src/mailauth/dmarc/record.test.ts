@@ -5,8 +5,14 @@ import fc from 'fast-check'
 import { type DmarcRecord, parseDmarcRecord } from './record.ts'
 
 const defaults: Omit<DmarcRecord, 'text' | 'faults'> = {
-  ...{ p: 'none', sp: null, np: null, rua: [] },
-  ...{ adkim: 'relaxed', aspf: 'relaxed', psd: 'unsaid', isTesting: false },
+  p: 'none',
+  sp: null,
+  np: null,
+  rua: [],
+  adkim: 'relaxed',
+  aspf: 'relaxed',
+  psd: 'unsaid',
+  isTesting: false,
 }
 const mailbox = 'mailto:d@x.example'
 

@@ -51,7 +51,9 @@ export function parseDmarcRecord(text: string): DmarcRecord | null {
     aspf: oneOf(tags, 'aspf', modes, faults) ?? 'relaxed',
     psd: oneOf(tags, 'psd', suffixWords, faults) ?? 'unsaid',
     isTesting: oneOf(tags, 't', testWords, faults) === 'testing',
-    ...{ rua, text, faults: faults.slice(0, maxFaults) },
+    rua,
+    text,
+    faults: faults.slice(0, maxFaults),
   }
 }
 

@@ -8,14 +8,24 @@ import { writeReportMail } from './report-mail.ts'
 import { type AggregateReport, type ReportedMail, writeReportXml } from './report-xml.ts'
 
 const mail: ReportedMail = {
-  ...{ sourceIp: '192.0.2.7', headerFrom: 'news.shop.test', envelopeFrom: 'bounce.shop.test' },
-  ...{ disposition: 'pass', alignedBy: ['dkim'], override: null },
+  sourceIp: '192.0.2.7',
+  headerFrom: 'news.shop.test',
+  envelopeFrom: 'bounce.shop.test',
+  disposition: 'pass',
+  alignedBy: ['dkim'],
+  override: null,
   dkim: [{ domain: 'shop.test', selector: 'k1', result: 'pass' }],
   spf: { domain: 'bounce.shop.test', result: 'softfail' },
 }
 const failed: ReportedMail = {
-  ...{ sourceIp: '2001:db8::7', headerFrom: 'shop.test', envelopeFrom: '' },
-  ...{ disposition: 'none', alignedBy: [], override: 'trusted_forwarder', dkim: [], spf: null },
+  sourceIp: '2001:db8::7',
+  headerFrom: 'shop.test',
+  envelopeFrom: '',
+  disposition: 'none',
+  alignedBy: [],
+  override: 'trusted_forwarder',
+  dkim: [],
+  spf: null,
 }
 const report: AggregateReport = {
   reporter: { host: 'mx.here.test', email: 'reports@here.test' },

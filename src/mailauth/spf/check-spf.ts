@@ -65,7 +65,10 @@ export async function checkSpf(
   const check = newCheck(recorded.lookup, limits, input, sender)
   const { result, reason, mechanism, explanation } = await evaluateSpf(check, sender.domain)
   return {
-    ...{ result, reason, mechanism, domain: sender.domain },
+    result,
+    reason,
+    mechanism,
+    domain: sender.domain,
     identity: input.from === '' ? 'helo' : 'mailfrom',
     explanation: explanation && (await explain(check, explanation)),
     asked: recorded.asked(),
@@ -101,10 +104,16 @@ function newCheck(
   sender: SpfCheck['sender'],
 ): SpfCheck {
   return {
-    ...{ lookup, limits, sender, hostname, at },
+    lookup,
+    limits,
+    sender,
+    hostname,
+    at,
     ip: clientIp(ip),
     helo: helo.slice(0, maxHeloChars),
-    ...{ terms: 0, voids: 0, clientNames: null },
+    terms: 0,
+    voids: 0,
+    clientNames: null,
   }
 }
 

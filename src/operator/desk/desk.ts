@@ -29,8 +29,10 @@ export function createDesk(deps: DeskDeps): Desk {
   desk.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
   desk.addHook('onRequest', (request, reply, done) => {
     reply.headers({
-      ...{ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
-      ...{ 'referrer-policy': 'no-referrer', 'cross-origin-opener-policy': 'same-origin' },
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
     })
     requireKnownHost(request)
     done()
@@ -59,13 +61,20 @@ export function createDesk(deps: DeskDeps): Desk {
 
 function createFastify(): Desk {
   return Fastify({
-    ...{ logger: false, exposeHeadRoutes: true, return503OnClosing: false, bodyLimit: largestBody },
+    logger: false,
+    exposeHeadRoutes: true,
+    return503OnClosing: false,
+    bodyLimit: largestBody,
     schemaController: lateCompilers(),
     ajv: {
       customOptions: {
-        ...{ removeAdditional: false, coerceTypes: false, useDefaults: false },
+        removeAdditional: false,
+        coerceTypes: false,
+        useDefaults: false,
         // A breach knows the schema that it broke, for the words of its answer.
-        ...{ verbose: true, allowUnionTypes: true, strictTypes: false },
+        verbose: true,
+        allowUnionTypes: true,
+        strictTypes: false,
       },
     },
     frameworkErrors: (failure, request, reply) => void sendError(reply, answerOf(failure, request)),

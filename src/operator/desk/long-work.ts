@@ -30,8 +30,12 @@ export class LongWork<Step, Result> {
     if (known?.state === 'running') return known
     const steps: Step[] = []
     const running: WorkState<Step, Result> = {
-      ...{ state: 'running', steps, result: null, fault: null },
-      ...{ startedAt: new Date(), endedAt: null },
+      state: 'running',
+      steps,
+      result: null,
+      fault: null,
+      startedAt: new Date(),
+      endedAt: null,
     }
     this.#remember(about, running)
     run((step) => void steps.push(step)).then(

@@ -8,10 +8,15 @@ export function presentHead({ at, rawId: _, ...mail }: OperatorMail) {
 export function presentWhole({ mail, header, content }: ReadOperatorMail) {
   return {
     ...presentHead(mail),
-    ...{ headers: header.fields, isHeaderCut: header.isCut },
-    ...{ text: content.text, hasHtml: content.html === 'beside', note: content.note },
+    headers: header.fields,
+    isHeaderCut: header.isCut,
+    text: content.text,
+    hasHtml: content.html === 'beside',
+    note: content.note,
     attachments: content.attachments.map(({ filename, contentType, sizeBytes }) => ({
-      ...{ filename, contentType, sizeBytes },
+      filename,
+      contentType,
+      sizeBytes,
     })),
   }
 }

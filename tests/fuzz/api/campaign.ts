@@ -71,7 +71,8 @@ function invalidRequests(operation: Operation): fc.Arbitrary<Request> {
   const breaches = breachArbitrary(breachesOf(operation))
   return fc.record({ draft: validDraft(operation), breach: breaches }).map(({ draft, breach }) => ({
     // A forged cursor is only looked at once the rest of the request is right, as is everything else.
-    ...{ draft: { ...draft, query: draft.query.filter(([name]) => name !== 'cursor') }, breach },
+    draft: { ...draft, query: draft.query.filter(([name]) => name !== 'cursor') },
+    breach,
     judge: (answer) => expect(answer, breach),
   }))
 }

@@ -42,8 +42,19 @@ export interface Fault {
 
 export function newFigures(seed: number): Figures {
   return {
-    ...{ seed, sessions: 0, secured: 0, proxied: 0, answered: 0, codes: new Map(), accepted: 0, copies: 0 },
-    ...{ unacknowledged: 0, longestReplyBytes: 0, longestMs: 0, measures: [], faults: [] },
+    seed,
+    sessions: 0,
+    secured: 0,
+    proxied: 0,
+    answered: 0,
+    codes: new Map(),
+    accepted: 0,
+    copies: 0,
+    unacknowledged: 0,
+    longestReplyBytes: 0,
+    longestMs: 0,
+    measures: [],
+    faults: [],
   }
 }
 

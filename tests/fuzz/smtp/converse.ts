@@ -44,8 +44,12 @@ export async function converse(
   }
   if (!(await line.end(plan.ending))) hang ??= 'the end of the connection'
   return {
-    ...{ phases: line.phases(), proxyBytes: plan.proxyBytes, isCut: plan.ending !== 'end' || line.isLost },
-    ...{ hang, tookMs: performance.now() - startMs, isSecured: line.isSecured },
+    phases: line.phases(),
+    proxyBytes: plan.proxyBytes,
+    isCut: plan.ending !== 'end' || line.isLost,
+    hang,
+    tookMs: performance.now() - startMs,
+    isSecured: line.isSecured,
   }
 
   async function play(line: Line, step: Step, fill: (bytes: string) => string): Promise<boolean> {

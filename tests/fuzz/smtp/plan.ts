@@ -533,7 +533,12 @@ const wildPlan = fc
   )
   .map(
     ([opening, steps, sizes, end, hasty]): Plan => ({
-      ...{ ...opening, isHasty: hasty === 0, isWild: true, steps, cuts: sizes, ending: end },
+      ...opening,
+      isHasty: hasty === 0,
+      isWild: true,
+      steps,
+      cuts: sizes,
+      ending: end,
     }),
   )
 const plan = fc.oneof({ weight: 3, arbitrary: orderlyPlan }, { weight: 2, arbitrary: wildPlan })

@@ -13,13 +13,11 @@ test('anyone is told how people get in', async () => {
   const { status, body } = await visitor().call('/access')
   assert.equal(status, 200)
   assert.deepEqual(body, {
-    ...{
-      signUp: true,
-      oidc: null,
-      development: true,
-      managedDomain: 'inbox.test',
-      hasOperatorApproval: true,
-    },
+    signUp: true,
+    oidc: null,
+    development: true,
+    managedDomain: 'inbox.test',
+    hasOperatorApproval: true,
   })
 })
 
@@ -38,7 +36,10 @@ test('who signs up confirms the address by the mail, and is signed in', async ()
   const answer = await ada.call<Session>('/confirmations', { method: 'POST', body: { token } })
   assert.equal(answer.status, 200)
   assert.deepEqual(answer.body.person, {
-    ...{ id: answer.body.person.id, email: 'ada.lovelace@far.test', name: 'Ada Lovelace', hasPassword: true },
+    id: answer.body.person.id,
+    email: 'ada.lovelace@far.test',
+    name: 'Ada Lovelace',
+    hasPassword: true,
   })
   assert.equal(answer.body.organization, null)
   const [set] = answer.headers.getSetCookie()

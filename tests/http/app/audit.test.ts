@@ -37,7 +37,10 @@ const made: Record<string, string> = {}
 
 const send = (path: string, body: unknown, status = 202) =>
   owner.want<{ id: string; submission: Made }>(path, {
-    ...{ method: 'POST', body, status, headers: { 'idempotency-key': nextKey() } },
+    method: 'POST',
+    body,
+    status,
+    headers: { 'idempotency-key': nextKey() },
   })
 const post = async (path: string, body: unknown, status: number, by = owner) =>
   await by.want<Made>(path, { method: 'POST', body, status })
@@ -95,7 +98,9 @@ const steps: Record<string, () => Promise<unknown>> = {
   'DELETE /webhooks/{webhookId}': () => remove(`/webhooks/${made['webhook']}`),
   'POST /keys': async () => {
     const { key } = await owner.want<{ key: Made }>('/keys', {
-      ...{ method: 'POST', status: 201, body: { name: 'K', scopes: ['mailbox:read'] } },
+      method: 'POST',
+      status: 201,
+      body: { name: 'K', scopes: ['mailbox:read'] },
     })
     made['key'] = key.id
   },

@@ -18,15 +18,19 @@ interface Question {
 
 export const questions: Readonly<Record<string, Question>> = {
   'sign-in': {
-    ...{ path: '/session', status: 401 },
+    path: '/session',
+    status: 401,
     bodyOf: (email) => ({ email, password: 'not the password' }),
   },
   'sign-in of who has just signed up': {
-    ...{ path: '/session', status: 401, signedUpWith: 'another password' },
+    path: '/session',
+    status: 401,
+    signedUpWith: 'another password',
     bodyOf: (email) => ({ email, password: 'another password' }),
   },
   'sign-up': {
-    ...{ path: '/sign-up', status: 202 },
+    path: '/sign-up',
+    status: 202,
     bodyOf: (email) => ({ email, password: 'another password', name: 'Somebody' }),
   },
   reset: { path: '/resets', status: 202, bodyOf: (email) => ({ email }) },

@@ -11,7 +11,9 @@ const stage = await setStage({ after })
 test('the next mail of a renamed inbox has the new name, and mail that was sent keeps the former one', async () => {
   const { organizationId, api } = await stage.createCaller()
   const inbox = await api.want<{ id: string; address: string }>('/v1/inboxes', {
-    ...{ method: 'POST', status: 201, body: { localPart: 'ada', displayName: 'Ada' } },
+    method: 'POST',
+    status: 201,
+    body: { localPart: 'ada', displayName: 'Ada' },
   })
   const browser = new Browser(stage.base)
   await browser.signIn(await linkDeveloper(stage, organizationId as OrganizationId))

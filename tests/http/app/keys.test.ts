@@ -133,13 +133,13 @@ test('a rotated key has a sibling with all its restrictions, and goes on until i
   const { owner, caller } = await setUp()
   const inbox = await caller.api.createInbox()
   const restrictions = {
-    ...{ scopes: ['mailbox:read', 'mailbox:send'], inboxIds: [inbox.id], allowedIps: ['127.0.0.1'] },
-    ...{
-      sendMode: 'reply_only',
-      allowedRecipientDomains: ['far.test'],
-      requestsPerMinute: 7,
-      expiresInDays: 3,
-    },
+    scopes: ['mailbox:read', 'mailbox:send'],
+    inboxIds: [inbox.id],
+    allowedIps: ['127.0.0.1'],
+    sendMode: 'reply_only',
+    allowedRecipientDomains: ['far.test'],
+    requestsPerMinute: 7,
+    expiresInDays: 3,
   }
   const old = await make(owner, restrictions)
   const call = { method: 'POST', body: { name: 'Booking 2' }, status: 201 }
@@ -188,7 +188,9 @@ test('a key that the operator made for an agent is one for an agent when it was 
     sendMode: 'reply_only',
   })
   const { key } = await owner.want<Made>(`/keys/${keyId}/rotate`, {
-    ...{ method: 'POST', body: { name: 'Agent 2' }, status: 201 },
+    method: 'POST',
+    body: { name: 'Agent 2' },
+    status: 201,
   })
   assert.equal(key.kind, 'agent')
 })
@@ -288,7 +290,9 @@ test('the audit log says who did what, and from where, by session and by key', a
   await owner.want(`/webhooks/${hook.id}/rotate-secret`, { method: 'POST' })
   await owner.want(`/webhooks/${hook.id}`, { method: 'DELETE', status: 204 })
   const domain = await owner.want<{ id: string }>('/domains', {
-    ...{ method: 'POST', status: 201, body: { domain: 'audited.example' } },
+    method: 'POST',
+    status: 201,
+    body: { domain: 'audited.example' },
   })
   await owner.want(`/domains/${domain.id}`, { method: 'DELETE', status: 204 })
   const inbox = await caller.api.createInbox('audited')

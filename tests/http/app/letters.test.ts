@@ -94,7 +94,11 @@ function collectingPost() {
   const { db, clock } = stage
   const sent: string[] = []
   const post = new Post({
-    ...{ db, clock, log: silentLog, managedDomain: 'inbox.test', limits: defaultLimits },
+    db,
+    clock,
+    log: silentLog,
+    managedDomain: 'inbox.test',
+    limits: defaultLimits,
     letterLimits: new LetterLimits({ db, clock, secretBox: new SecretBox(randomBytes(32)) }),
     sendOwn: async (_from, { to }) => {
       sent.push(to)

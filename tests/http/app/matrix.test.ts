@@ -46,27 +46,34 @@ async function furnish(): Promise<Side> {
   const owner = await enterAs(stage, caller)
   const member = await enterAs(stage, caller, 'member')
   const invitation = await owner.want<{ id: string }>('/invitations', {
-    ...{
-      method: 'POST',
-      status: 201,
-      body: { email: `of-${caller.organizationId}@far.test`, role: 'member' },
-    },
+    method: 'POST',
+    status: 201,
+    body: { email: `of-${caller.organizationId}@far.test`, role: 'member' },
   })
   const { key } = await owner.want<{ key: { id: string } }>('/keys', {
-    ...{ method: 'POST', status: 201, body: { name: 'K', scopes: ['mailbox:read'] } },
+    method: 'POST',
+    status: 201,
+    body: { name: 'K', scopes: ['mailbox:read'] },
   })
   const options = await owner.want<never>('/passkeys/registration', { method: 'POST', body: {} })
   const response = new Authenticator().create(options, stage.base)
   const passkey = await owner.want<{ id: string }>('/passkeys', {
-    ...{ method: 'POST', status: 201, body: { name: 'P', response } },
+    method: 'POST',
+    status: 201,
+    body: { name: 'P', response },
   })
   const inbox = await caller.api.createInbox()
   await stage.receive(inbox.address, `From: a@far.test\nTo: ${inbox.address}\nSubject: Hello\n\nThere\n`)
   const [message] = await caller.api.exported(inbox.id)
   const ids = {
-    ...{ messageId: message!.id, inboxId: inbox.id },
-    ...{ personId: member.session!.person.id, invitationId: invitation.id, keyId: key.id },
-    ...{ passkeyId: passkey.id, sessionId: member.session!.id, organizationId: caller.organizationId },
+    messageId: message!.id,
+    inboxId: inbox.id,
+    personId: member.session!.person.id,
+    invitationId: invitation.id,
+    keyId: key.id,
+    passkeyId: passkey.id,
+    sessionId: member.session!.id,
+    organizationId: caller.organizationId,
   }
   return { caller, owner, ids }
 }

@@ -40,14 +40,16 @@ async function make(by: Visitor) {
   const webhook = { url: 'https://app.example.com/hooks' }
   const { id } = await by.want<{ id: string }>('/webhooks', { method: 'POST', status: 201, body: webhook })
   const ofKey = await fetch(`${stage.base}/v1/webhooks`, {
-    ...{ method: 'POST', headers: { 'x-api-key': secret, 'content-type': 'application/json' } },
+    method: 'POST',
+    headers: { 'x-api-key': secret, 'content-type': 'application/json' },
     body: JSON.stringify(webhook),
   })
   assert.equal(ofKey.status, 201)
   const webhookIds = [id, ((await ofKey.json()) as { id: string }).id]
   if (by.session!.organization!.role === 'owner')
     await by.want('/invitations', {
-      ...{ method: 'POST', status: 201 },
+      method: 'POST',
+      status: 201,
       body: { email: `late-${++invited}@far.test`, role: 'owner' },
     })
   return { secret, webhookIds }
@@ -142,7 +144,10 @@ test('an invitation is mailed, shown, and accepted once by somebody new', async 
   const token = await lastToken(stage, 'grace@far.test')
   const grace = visitor()
   assert.deepEqual((await grace.post('/invitations/preview', { token })).body, {
-    ...{ organizationName: 'Test', email: 'grace@far.test', role: 'member', knownPerson: false },
+    organizationName: 'Test',
+    email: 'grace@far.test',
+    role: 'member',
+    knownPerson: false,
   })
   assert.equal((await grace.post('/invitations/accept', { token })).status, 400)
   assert.equal(
@@ -178,7 +183,8 @@ test('who has an account takes an invitation into it by its password, or signed 
     })
     const token = await lastToken(stage, 'settled@far.test')
     const preview = await visitor().want<{ knownPerson: boolean }>('/invitations/preview', {
-      ...{ method: 'POST', body: { token } },
+      method: 'POST',
+      body: { token },
     })
     assert.equal(preview.knownPerson, true)
     // A mail that was passed on lets nobody into the account.
@@ -319,7 +325,8 @@ test('whoever is removed goes on in their other organizations', async () => {
   const { organizations } = own
   assert.equal(organizations.length, 2)
   await member.want('/session/organization', {
-    ...{ method: 'PUT', body: { organizationId: owner.session!.organization!.id } },
+    method: 'PUT',
+    body: { organizationId: owner.session!.organization!.id },
   })
   await member.want(`/members/${member.session!.person.id}`, { method: 'DELETE', status: 204 })
   assert.equal((await member.want<Session>('/session')).organization!.name, 'Own')
@@ -375,8 +382,11 @@ const ends: {
   { how: 'leaves and keeps it', by: 'themselves', method: 'DELETE', query: '?made=keep', left: everything },
   { how: 'becomes a viewer', by: 'owner', method: 'PATCH', body: { role: 'viewer' }, left: nothing },
   {
-    ...{ how: 'becomes a viewer and it is kept', by: 'owner', method: 'PATCH' },
-    ...{ body: { role: 'viewer', made: 'keep' }, left: everything },
+    how: 'becomes a viewer and it is kept',
+    by: 'owner',
+    method: 'PATCH',
+    body: { role: 'viewer', made: 'keep' },
+    left: everything,
   },
   {
     how: 'becomes a member',
@@ -478,7 +488,8 @@ test('who is removed makes no key, webhook or invitation meanwhile, and changes 
       other.call(`/members/${colleague.session!.person.id}`, { method: 'PATCH', body: { role: 'owner' } }),
       other.call(`/members/${colleague.session!.person.id}`, { method: 'DELETE' }),
       fetch(`${stage.base}/v1/webhooks`, {
-        ...{ method: 'POST', headers: { 'x-api-key': secret, 'content-type': 'application/json' } },
+        method: 'POST',
+        headers: { 'x-api-key': secret, 'content-type': 'application/json' },
         body: JSON.stringify({ url }),
       }),
     ]

@@ -180,7 +180,9 @@ test('hostile 25: after five minutes a passkey needs the password; each change i
   const add = async () => {
     const response = authenticator.create((await begin({ password })).body as never, origin)
     return await ada.want<{ id: string }>('/passkeys', {
-      ...{ method: 'POST', status: 201, body: { name: 'Laptop', response } },
+      method: 'POST',
+      status: 201,
+      body: { name: 'Laptop', response },
     })
   }
   const lastLetter = async () => (await lettersTo(stage, email)).at(-1)!
@@ -249,14 +251,17 @@ async function make(by: Visitor, name: string) {
   const hook = { url: hookUrl(name) }
   const { id } = await by.want<{ id: string }>('/webhooks', { method: 'POST', status: 201, body: hook })
   const ofKey = await fetch(`${stage.base}/v1/webhooks`, {
-    ...{ method: 'POST', headers: { 'x-api-key': secret, 'content-type': 'application/json' } },
+    method: 'POST',
+    headers: { 'x-api-key': secret, 'content-type': 'application/json' },
     body: JSON.stringify({ url: hookUrl(`${name}-by-key`) }),
   })
   assert.equal(ofKey.status, 201)
   const ids = [id, ((await ofKey.json()) as { id: string }).id]
   if (by.session!.organization!.role === 'owner')
     await by.want('/invitations', {
-      ...{ method: 'POST', status: 201, body: { email: `${name}@far.test`, role: 'owner' } },
+      method: 'POST',
+      status: 201,
+      body: { email: `${name}@far.test`, role: 'owner' },
     })
   return { secret, ids }
 }
@@ -287,7 +292,8 @@ async function askReset(by: Visitor) {
   await by.post('/resets', { email })
   const token = await lastToken(stage, email)
   const preview = await new Visitor(stage).want<AddedEntries>('/resets/preview', {
-    ...{ method: 'POST', body: { token } },
+    method: 'POST',
+    body: { token },
   })
   return { token, preview }
 }
@@ -310,7 +316,8 @@ test('hostile 25: a reset lists what a stolen session made in each organization,
   // By then the service asks again which organizations they are in.
   stage.clock.advance(1_000)
   await thief.want('/session/organization', {
-    ...{ method: 'PUT', body: { organizationId: second.organizationId } },
+    method: 'PUT',
+    body: { organizationId: second.organizationId },
   })
   await thief.reload()
   const there = await make(thief, 'there')
@@ -330,7 +337,8 @@ test('hostile 25: a reset lists what a stolen session made in each organization,
   assert.deepEqual((await ada.want<{ invitations: object[] }>('/members')).invitations, [])
   // The key of the other organization has ended there, too, and each organization has its own entries.
   await ada.want('/session/organization', {
-    ...{ method: 'PUT', body: { organizationId: second.organizationId } },
+    method: 'PUT',
+    body: { organizationId: second.organizationId },
   })
   await ada.reload()
   assert.deepEqual(await worksOf(ada, there), ended)
@@ -423,7 +431,8 @@ test('hostile 25: a stolen session adds and changes nothing any more once a rese
       thief.call(`/members/${colleague.id}`, { method: 'PATCH', body: { role: 'owner' } }),
       thief.call(`/members/${colleague.id}`, { method: 'DELETE' }),
       fetch(`${stage.base}/v1/webhooks`, {
-        ...{ method: 'POST', headers: { 'x-api-key': secret, 'content-type': 'application/json' } },
+        method: 'POST',
+        headers: { 'x-api-key': secret, 'content-type': 'application/json' },
         body: JSON.stringify({ url }),
       }),
     ]

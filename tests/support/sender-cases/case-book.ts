@@ -76,13 +76,12 @@ export class CaseBook {
 function siteOf(number: number): Site {
   const [high, low] = [18 + (number >> 8), number & 255]
   return {
-    ...{
-      number,
-      domain: `c${number}.example`,
-      stranger: `s${number}.example`,
-      helo: `mx.c${number}.example`,
-    },
-    ...{ ip: `198.${high}.${low}.10`, ip6: `2001:db8:${(number + 1).toString(16)}::10` },
+    number,
+    domain: `c${number}.example`,
+    stranger: `s${number}.example`,
+    helo: `mx.c${number}.example`,
+    ip: `198.${high}.${low}.10`,
+    ip6: `2001:db8:${(number + 1).toString(16)}::10`,
   }
 }
 
@@ -115,8 +114,13 @@ export function signed(mail: string, domain: string, plan: Partial<SigningPlan> 
 
 export function signing(domain: string): SigningPlan {
   return {
-    ...{ domain, selector: 's1', algorithm: 'rsa-sha256', privateKey: keys.rsa.privateKey },
-    ...{ header: 'relaxed', body: 'relaxed', names: 'from:to:subject:date:message-id' },
+    domain,
+    selector: 's1',
+    algorithm: 'rsa-sha256',
+    privateKey: keys.rsa.privateKey,
+    header: 'relaxed',
+    body: 'relaxed',
+    names: 'from:to:subject:date:message-id',
   }
 }
 

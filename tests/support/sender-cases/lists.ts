@@ -60,7 +60,8 @@ function seal(mail: string, seals: readonly Seal[], site: Site): string {
       sealMail(written, {
         ...signing(sealer),
         ...(algorithm && { algorithm, selector: 's2', privateKey: keys.ed25519.privateKey }),
-        ...{ instance: index + 1, results: results(site) },
+        instance: index + 1,
+        results: results(site),
         ...(status && { status }),
       }),
     mail,

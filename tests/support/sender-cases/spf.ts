@@ -179,10 +179,12 @@ const withNames: Record<string, Write> = {
   }),
   'DNS does not answer for the record': ({ domain }) => ({ failing: [domain] }),
   'DNS does not answer for an include': ({ stranger }) => ({
-    ...{ record: `v=spf1 include:${stranger} +all`, failing: [stranger] },
+    record: `v=spf1 include:${stranger} +all`,
+    failing: [stranger],
   }),
   'DNS does not answer behind a match': ({ stranger, ip }) => ({
-    ...{ record: `v=spf1 ip4:${ip} a:${stranger} -all`, failing: [stranger] },
+    record: `v=spf1 ip4:${ip} a:${stranger} -all`,
+    failing: [stranger],
   }),
   'ip6 that matches': ({ ip6 }) => ({ record: `v=spf1 ip6:${ip6} -all`, ip: ip6 }),
   'ip6 of a network': ({ ip6 }) => ({ record: 'v=spf1 ip6:2001:db8::/32 -all', ip: ip6 }),
@@ -190,10 +192,12 @@ const withNames: Record<string, Write> = {
   'ip4 for a client of IPv6': ({ ip, ip6 }) => ({ record: `v=spf1 ip4:${ip} -all`, ip: ip6 }),
   'a with AAAA': ({ helo, ip6 }) => ({ record: `v=spf1 a:${helo}/32//64 -all`, ip: ip6 }),
   'null return path, HELO that passes': ({ helo, ip }) => ({
-    ...{ from: '', names: { [helo]: { TXT: [`v=spf1 ip4:${ip} -all`], A: [ip] } } },
+    from: '',
+    names: { [helo]: { TXT: [`v=spf1 ip4:${ip} -all`], A: [ip] } },
   }),
   'null return path, HELO that fails': ({ helo, ip }) => ({
-    ...{ from: '', names: { [helo]: { TXT: ['v=spf1 -all'], A: [ip] } } },
+    from: '',
+    names: { [helo]: { TXT: ['v=spf1 -all'], A: [ip] } },
   }),
   'null return path, HELO without a record': () => ({ from: '' }),
   'null return path, HELO that is an address': ({ ip }) => ({ from: '', helo: `[${ip}]` }),

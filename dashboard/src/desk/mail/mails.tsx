@@ -22,7 +22,8 @@ export type Kind = 'kept' | 'captured'
 
 const columns: readonly Column<Row>[] = [
   {
-    ...{ id: 'subject', header: words.subject },
+    id: 'subject',
+    header: words.subject,
     cell: ({ subject, from, sender, isUnread }) => (
       <span className="block min-w-0">
         <span className={classes('block wrap-anywhere', isUnread ? 'font-bold' : 'font-medium')}>
@@ -35,15 +36,24 @@ const columns: readonly Column<Row>[] = [
     ),
   },
   {
-    ...{ id: 'to', header: words.to, wideOnly: true },
+    id: 'to',
+    header: words.to,
+    wideOnly: true,
     cell: ({ recipients }) => <span className="break-all">{recipients.join(', ')}</span>,
   },
   {
-    ...{ id: 'size', header: words.size, align: 'right', wideOnly: true, className: 'w-24' },
+    id: 'size',
+    header: words.size,
+    align: 'right',
+    wideOnly: true,
+    className: 'w-24',
     cell: ({ sizeBytes }) => writtenBytes(sizeBytes),
   },
   {
-    ...{ id: 'at', header: words.at, align: 'right', className: 'w-28' },
+    id: 'at',
+    header: words.at,
+    align: 'right',
+    className: 'w-28',
     cell: ({ at }) => <Time value={at} className="whitespace-nowrap text-muted" />,
   },
 ]

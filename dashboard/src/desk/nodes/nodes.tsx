@@ -16,7 +16,9 @@ type Row = NodeList['nodes'][number]
 
 const columns: readonly Column<Row>[] = [
   {
-    ...{ id: 'node', header: words.node, className: 'w-32' },
+    id: 'node',
+    header: words.node,
+    className: 'w-32',
     cell: ({ id, isAlive }) => (
       <span className="flex items-center gap-2.5">
         <span className="numbers font-medium">{id}</span>
@@ -31,17 +33,23 @@ const columns: readonly Column<Row>[] = [
     ),
   },
   {
-    ...{ id: 'roles', header: words.roles },
+    id: 'roles',
+    header: words.roles,
     cell: ({ roles }) => (roles.length > 0 ? roles.join(', ') : words.unknownRoles),
   },
   {
-    ...{ id: 'addresses', header: words.addresses, wideOnly: true },
+    id: 'addresses',
+    header: words.addresses,
+    wideOnly: true,
     cell: (row) => <Addresses of={row} />,
   },
   { id: 'queues', header: words.queues, cell: ({ queues }) => queues, align: 'right', wideOnly: true },
   { id: 'version', header: words.version, cell: ({ version }) => version ?? desk.none, wideOnly: true },
   {
-    ...{ id: 'started', header: words.started, align: 'right', className: 'w-28' },
+    id: 'started',
+    header: words.started,
+    align: 'right',
+    className: 'w-28',
     cell: ({ startedAt }) => <Time value={startedAt} className="whitespace-nowrap" />,
   },
 ]

@@ -35,7 +35,9 @@ export function Deeds({ organization }: { organization: Organization }) {
         groups={[
           [
             {
-              ...{ label: words.rename, icon: Pencil, onSelect: () => setOpen('rename') },
+              label: words.rename,
+              icon: Pencil,
+              onSelect: () => setOpen('rename'),
               disabled: organization.status === 'deleting',
             },
           ],

@@ -14,12 +14,17 @@ type Key = Organization['keys'][number]
 
 const memberColumns: readonly Column<Member>[] = [
   {
-    ...{ id: 'email', header: words.email },
+    id: 'email',
+    header: words.email,
     cell: ({ email, name }) => <Two first={email} second={name} />,
   },
   { id: 'role', header: words.role, cell: ({ role }) => <StateBadge state={role} />, className: 'w-28' },
   {
-    ...{ id: 'seen', header: words.lastSeen, wideOnly: true, align: 'right', className: 'w-32' },
+    id: 'seen',
+    header: words.lastSeen,
+    wideOnly: true,
+    align: 'right',
+    className: 'w-32',
     cell: ({ lastSeenAt }) => (lastSeenAt ? <Time value={lastSeenAt} /> : words.never),
   },
 ]
@@ -58,7 +63,8 @@ export function Domains({ domains }: { domains: readonly Domain[] }) {
 
 const keyColumns: readonly Column<Key>[] = [
   {
-    ...{ id: 'name', header: words.key },
+    id: 'name',
+    header: words.key,
     cell: ({ name, scopes }) => <Two first={name} second={scopes.join(', ')} />,
   },
   { id: 'kind', header: words.kind, cell: ({ kind }) => kind, wideOnly: true, className: 'w-28' },

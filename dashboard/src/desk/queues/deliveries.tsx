@@ -14,7 +14,8 @@ type Row = Queue['deliveries'][number]
 
 const columns: readonly Column<Row>[] = [
   {
-    ...{ id: 'recipient', header: words.recipient },
+    id: 'recipient',
+    header: words.recipient,
     cell: ({ email, subject }) => (
       <span className="block min-w-0">
         <span className="block font-medium break-all">{email}</span>
@@ -23,7 +24,9 @@ const columns: readonly Column<Row>[] = [
     ),
   },
   {
-    ...{ id: 'organization', header: words.organization, wideOnly: true },
+    id: 'organization',
+    header: words.organization,
+    wideOnly: true,
     cell: ({ organizationId, organizationName, sender }) => (
       <span className="block min-w-0">
         <Link to={`/organizations/${organizationId}`} className="rounded-sm break-words hover:underline">
@@ -42,11 +45,15 @@ const columns: readonly Column<Row>[] = [
     wideOnly: true,
   },
   {
-    ...{ id: 'due', header: words.due, className: 'w-24' },
+    id: 'due',
+    header: words.due,
+    className: 'w-24',
     cell: ({ dueAt }) => <Time value={dueAt} className="whitespace-nowrap" />,
   },
   {
-    ...{ id: 'reply', header: words.reply, wideOnly: true },
+    id: 'reply',
+    header: words.reply,
+    wideOnly: true,
     cell: ({ response, conversation }) => (
       <div className="max-w-xs">
         <span className="line-clamp-2 break-words text-muted" title={response ?? ''}>

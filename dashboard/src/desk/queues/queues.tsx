@@ -18,18 +18,27 @@ const columns: readonly Column<Row>[] = [
   { id: 'queue', header: words.queue, className: 'min-w-36', cell: ({ key }) => <Name of={key} /> },
   { id: 'state', header: words.state, cell: (row) => <QueueState queue={row} />, className: 'w-32' },
   {
-    ...{ id: 'waiting', header: words.waiting, align: 'right', className: 'w-24' },
+    id: 'waiting',
+    header: words.waiting,
+    align: 'right',
+    className: 'w-24',
     cell: ({ waiting }) => waiting.toLocaleString('en'),
   },
   {
-    ...{ id: 'wire', header: words.onWire, align: 'right', wideOnly: true, className: 'w-28' },
+    id: 'wire',
+    header: words.onWire,
+    align: 'right',
+    wideOnly: true,
+    className: 'w-28',
     cell: ({ onWire }) => (
       <span className={onWire === 0 ? 'text-faint' : ''}>{onWire.toLocaleString('en')}</span>
     ),
   },
   { id: 'next', header: words.next, wideOnly: true, className: 'w-28', cell: (row) => <Next of={row} /> },
   {
-    ...{ id: 'fault', header: words.fault, wideOnly: true },
+    id: 'fault',
+    header: words.fault,
+    wideOnly: true,
     cell: ({ lastFault }) => <span className="line-clamp-2 text-muted">{lastFault}</span>,
   },
 ]

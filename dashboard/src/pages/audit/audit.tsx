@@ -81,7 +81,7 @@ function AuditLog() {
     )
   return (
     <>
-      <Filters {...{ kind, setKind, text, setText }} />
+      <Filters kind={kind} setKind={setKind} text={text} setText={setText} />
       <Card flush>
         {rows.length === 0 ? (
           <Empty icon={ScrollText} title={audit.none}>

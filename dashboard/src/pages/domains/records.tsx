@@ -39,7 +39,9 @@ export function Records({ domain }: { domain: Domain }) {
     >
       {groups.map((group) => {
         const records = byGroup.get(group)
-        return records && <Group key={group} {...{ group, records, names, zone: domain.domain }} />
+        return (
+          records && <Group key={group} group={group} records={records} names={names} zone={domain.domain} />
+        )
       })}
     </Card>
   )
@@ -63,7 +65,7 @@ function Group({ group, records, names, zone }: GroupProps) {
       <ul>
         {records.map((record) => (
           <li key={`${record.type} ${record.name} ${record.value}`} className="px-4 py-3.5 sm:px-5">
-            <Record {...{ record, names, zone }} />
+            <Record record={record} names={names} zone={zone} />
           </li>
         ))}
       </ul>
@@ -95,7 +97,7 @@ function Record({ record, names, zone }: Pick<GroupProps, 'names' | 'zone'> & { 
           <StateBadge state={record.status} />
         </span>
       </header>
-      <Values {...{ record, names, zone }} />
+      <Values record={record} names={names} zone={zone} />
       <Observed record={record} />
     </article>
   )

@@ -20,9 +20,15 @@ export interface KeyDraft {
 export type Preset = keyof typeof keys.preset
 
 export const emptyDraft: KeyDraft = {
-  ...{ name: '', kind: 'dashboard', scopes: ['mailbox:send'], inboxes: null, ips: '' },
+  name: '',
+  kind: 'dashboard',
+  scopes: ['mailbox:send'],
+  inboxes: null,
+  ips: '',
   sendMode: 'new_and_reply',
-  ...{ recipientDomains: '', requestsPerMinute: '', expiresInDays: 30 },
+  recipientDomains: '',
+  requestsPerMinute: '',
+  expiresInDays: 30,
 }
 
 const presetScopes: Record<Exclude<Preset, 'own'>, readonly MemberScope[]> = {

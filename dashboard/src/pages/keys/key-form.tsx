@@ -45,7 +45,7 @@ export function KeyForm({ draft, onChange, faults }: PartProps) {
       >
         {!hasServerKeys && <p className="text-sm text-faint">{keys.serverUngranted}</p>}
       </RadioGroup>
-      <Scopes {...{ draft, onChange, faults }} />
+      <Scopes draft={draft} onChange={onChange} faults={faults} />
       {!isServer && (
         <Checkbox
           label={keys.automatic}
@@ -54,8 +54,8 @@ export function KeyForm({ draft, onChange, faults }: PartProps) {
           onChange={(isOn) => onChange({ ...draft, kind: isOn ? 'agent' : 'dashboard' })}
         />
       )}
-      <Inboxes {...{ draft, onChange, faults }} />
-      <Further {...{ draft, onChange, faults }} />
+      <Inboxes draft={draft} onChange={onChange} faults={faults} />
+      <Further draft={draft} onChange={onChange} faults={faults} />
       <Select
         label={keys.expires}
         hint={isServer ? keys.serverExpiresHint : keys.expiresHint}

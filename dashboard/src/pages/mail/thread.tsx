@@ -42,7 +42,7 @@ export function ThreadView({ inboxId, threadId }: ThreadViewProps) {
       title={subject}
       className="flex-1 bg-page"
       onBack={() => go({ inboxId })}
-      actions={thread && <Actions {...{ inboxId, threadId }} />}
+      actions={thread && <Actions inboxId={inboxId} threadId={threadId} />}
     >
       {thread ? (
         <Messages query={query} messages={query.data?.pages.flatMap(({ messages }) => messages) ?? []} />

@@ -96,7 +96,9 @@ export function tellStory(
   return {
     startMs: Date.parse(submission.createdAt),
     journeys: submission.recipients.map(({ email, status }) => ({
-      ...{ email, status, outlook: outlooks.get(email) ?? null },
+      email,
+      status,
+      outlook: outlooks.get(email) ?? null,
       steps: stepsOf(byRecipient.get(email) ?? [], exchanges),
     })),
   }

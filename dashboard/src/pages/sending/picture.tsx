@@ -20,9 +20,15 @@ export function Picture({ story }: { story: Story }) {
   const nowPlace = isOpen ? axis.placeOf(nowMs) : null
   return (
     <div aria-hidden className="grid gap-1 select-none">
-      <Axis {...{ axis, nowPlace, apart }} isNamed={lanes.length > 1} />
+      <Axis axis={axis} nowPlace={nowPlace} apart={apart} isNamed={lanes.length > 1} />
       {lanes.map((journey) => (
-        <Lane key={journey.email} {...{ journey, axis, startMs: story.startMs, isNamed: lanes.length > 1 }} />
+        <Lane
+          key={journey.email}
+          journey={journey}
+          axis={axis}
+          startMs={story.startMs}
+          isNamed={lanes.length > 1}
+        />
       ))}
       {story.journeys.length > mostLanes && (
         <p className="pt-1 text-sm text-faint">{life.lanesLeft(story.journeys.length - mostLanes)}</p>
@@ -128,16 +134,16 @@ function Lane({ journey, axis, startMs, isNamed }: LaneProps) {
     <div className={columns(isNamed)}>
       {isNamed && <p className="truncate pt-1 text-sm leading-9 text-muted sm:pt-0">{email}</p>}
       <div className={classes('relative mx-3.5', isNamed ? 'h-9' : 'h-12')}>
-        <Threads {...{ journey, axis, startMs }} />
+        <Threads journey={journey} axis={axis} startMs={startMs} />
         <Node place={0} tone="ink" icon={Send} title={life.sent} />
         {steps
           .filter(({ kind }) => kind !== 'queued')
           .map((step) => (
             <StepMark key={step.id} step={step} axis={axis} />
           ))}
-        <NextMark {...{ journey, axis }} />
+        <NextMark journey={journey} axis={axis} />
       </div>
-      {!isNamed && <Captions {...{ journey, axis }} />}
+      {!isNamed && <Captions journey={journey} axis={axis} />}
     </div>
   )
 }

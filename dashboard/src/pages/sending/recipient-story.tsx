@@ -56,7 +56,9 @@ export function RecipientStory({ journey, startMs }: Omit<RecipientProps, 'isOpe
       {steps.map((step, index) => (
         <StoryStep
           key={step.id}
-          {...{ step, outlook, email }}
+          step={step}
+          outlook={outlook}
+          email={email}
           gapMs={step.atMs - endOf(steps[index - 1], startMs)}
           isLast={index === steps.length - 1 && isEnded(status)}
         />
@@ -95,7 +97,7 @@ function StoryStep({ step, outlook, email, gapMs, isLast }: StoryStepProps) {
       {gapMs >= toldGapMs && <Gap ms={gapMs} />}
       <Row icon={<Icon size={14} strokeWidth={2.25} aria-hidden />} look={softs[tone]} isLast={isLast}>
         <Heading title={title} atMs={step.atMs} tookMs={tookMs} />
-        <StepDetail {...{ step, outlook, email }} />
+        <StepDetail step={step} outlook={outlook} email={email} />
       </Row>
     </>
   )

@@ -38,7 +38,9 @@ export function StepDetail({ step, outlook, email }: StepDetailProps) {
         </div>
       )}
       {step.exchange?.conversation && <Conversation conversation={step.exchange.conversation} />}
-      {meaning && <Explanation meaning={meaning} link={<StepLink {...{ step, outlook, email }} />} />}
+      {meaning && (
+        <Explanation meaning={meaning} link={<StepLink step={step} outlook={outlook} email={email} />} />
+      )}
     </div>
   )
 }

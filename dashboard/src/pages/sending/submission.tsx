@@ -140,12 +140,14 @@ function Recipients({ story: { journeys, startMs } }: { story: Story }) {
       title={life.recipients}
       flush
       actions={
-        journeys.length > filteredFrom && <RecipientFilter {...{ journeys, state, onChange: setState }} />
+        journeys.length > filteredFrom && (
+          <RecipientFilter journeys={journeys} state={state} onChange={setState} />
+        )
       }
     >
       {shown.length === 0 && <p className="px-5 py-6 text-muted">{life.noneOfThese}</p>}
       {shown.map((journey) => (
-        <RecipientFold key={journey.email} {...{ journey, startMs }} isOpen={journey === opened} />
+        <RecipientFold key={journey.email} journey={journey} startMs={startMs} isOpen={journey === opened} />
       ))}
     </Card>
   )

@@ -33,7 +33,10 @@ export function OrganizationName({ organization }: { organization: Organization 
       title={texts.title}
       label={texts.name}
       facts={facts}
-      {...{ name, setName, saved: organization.name, change }}
+      name={name}
+      setName={setName}
+      saved={organization.name}
+      change={change}
     />
   )
 }

@@ -22,7 +22,10 @@ export function Profile() {
       label={texts.name}
       hint={texts.nameHint}
       facts={[[texts.email, person.email]]}
-      {...{ name, setName, saved: person.name, change }}
+      name={name}
+      setName={setName}
+      saved={person.name}
+      change={change}
     />
   )
 }

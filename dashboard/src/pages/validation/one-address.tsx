@@ -119,8 +119,14 @@ function Verdict({ result, onUse }: { result: Result; onUse: (email: string) => 
 
 /** What speaks for the address; of a free mailbox nothing follows either way. */
 const good: Record<keyof Checks, boolean | null> = {
-  ...{ syntax: true, domain: true, mx: true, mailbox: true },
-  ...{ nullMx: false, disposable: false, role: false, freeProvider: null },
+  syntax: true,
+  domain: true,
+  mx: true,
+  mailbox: true,
+  nullMx: false,
+  disposable: false,
+  role: false,
+  freeProvider: null,
 }
 
 function CheckLine({ name, found }: { name: keyof Checks; found: boolean | null }) {

@@ -13,8 +13,12 @@ const verdicts: Verdict[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 const rowPx = 52
 /** All of them are here. */
 const nothingToFetch = {
-  ...{ hasNextPage: false, isFetchingNextPage: false, isPending: false, error: null },
-  ...{ fetchNextPage: async () => ({}) as never, refetch: async () => ({}) as never },
+  hasNextPage: false,
+  isFetchingNextPage: false,
+  isPending: false,
+  error: null,
+  fetchNextPage: async () => ({}) as never,
+  refetch: async () => ({}) as never,
 }
 
 export function Results({ results, actions }: { results: readonly Result[]; actions: ReactNode }) {

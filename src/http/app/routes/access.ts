@@ -38,7 +38,9 @@ function addAccess(api: Api, { isSignUpOpen, oidc, isDevelopment, managedDomain 
     {
       config: { session: 'none' },
       schema: {
-        ...{ ...noQuery, operationId: 'getAccess', summary: 'Show how people get in' },
+        ...noQuery,
+        operationId: 'getAccess',
+        summary: 'Show how people get in',
         response: { 200: Access.ref },
       },
     },
@@ -46,7 +48,8 @@ function addAccess(api: Api, { isSignUpOpen, oidc, isDevelopment, managedDomain 
       signUp: isSignUpOpen,
       oidc: oidc && { name: oidc.name },
       development: isDevelopment,
-      ...{ managedDomain, hasOperatorApproval: true },
+      managedDomain,
+      hasOperatorApproval: true,
     }),
   )
 }
@@ -57,7 +60,9 @@ function addSignUp(api: Api, deps: AppDeps): void {
     {
       config: { session: 'none', refusals: ['not_found', 'too_many_attempts'] },
       schema: {
-        ...{ ...noQuery, operationId: 'signUp', summary: 'Sign up' },
+        ...noQuery,
+        operationId: 'signUp',
+        summary: 'Sign up',
         description: 'Mails a link to the address. The answer is the same where the address has an account.',
         body: NewPerson.ref,
         response: { 202: Mailed.ref },
@@ -79,8 +84,11 @@ function addConfirmation(api: Api, deps: AppDeps): void {
     {
       config: { session: 'none', refusals: ['link_expired'] },
       schema: {
-        ...{ ...noQuery, operationId: 'confirm', summary: 'Confirm an address by its link, and sign in' },
-        ...{ body: LinkToken.ref, response: { 200: SessionView.ref } },
+        ...noQuery,
+        operationId: 'confirm',
+        summary: 'Confirm an address by its link, and sign in',
+        body: LinkToken.ref,
+        response: { 200: SessionView.ref },
       },
     },
     async (request, reply) =>
@@ -97,8 +105,11 @@ function addSignIn(api: Api, deps: AppDeps): void {
     {
       config: { session: 'none', refusals: ['sign_in_failed', 'too_many_attempts'] },
       schema: {
-        ...{ ...noQuery, operationId: 'signIn', summary: 'Sign in by password' },
-        ...{ body: Credentials.ref, response: { 200: SessionView.ref } },
+        ...noQuery,
+        operationId: 'signIn',
+        summary: 'Sign in by password',
+        body: Credentials.ref,
+        response: { 200: SessionView.ref },
       },
     },
     async (request, reply) => {
@@ -114,7 +125,9 @@ function addReset(api: Api, deps: AppDeps): void {
     {
       config: { session: 'none', refusals: ['too_many_attempts'] },
       schema: {
-        ...{ ...noQuery, operationId: 'askReset', summary: 'Ask for a new password' },
+        ...noQuery,
+        operationId: 'askReset',
+        summary: 'Ask for a new password',
         description:
           'Mails a link to the address. The answer and the mail are the same where the address has no account; the link says so.',
         body: ResetRequest.ref,
@@ -156,11 +169,9 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
     {
       config: { session: 'none', refusals: ['link_expired', 'sign_in_failed', 'too_many_attempts'] },
       schema: {
-        ...{
-          ...noQuery,
-          operationId: 'completeReset',
-          summary: 'Set a new password by its link, and sign in',
-        },
+        ...noQuery,
+        operationId: 'completeReset',
+        summary: 'Set a new password by its link, and sign in',
         description:
           'All sessions end. What the person added since the address was last proved is removed, except for the entries in `keep`: passkeys, the identity, API keys, webhooks (disabled) and open invitations. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
         body: ResetCompletion.ref,

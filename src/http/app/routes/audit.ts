@@ -21,7 +21,10 @@ export function auditRoutes(api: Api, cursors: Cursors): void {
       preValidation: readLimit,
       config: { session: 'writer', refusals: ['invalid_cursor'] },
       schema: {
-        ...{ operationId: 'listAudit', tags, summary: 'Show who did what', description: 'Newest first.' },
+        operationId: 'listAudit',
+        tags,
+        summary: 'Show who did what',
+        description: 'Newest first.',
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: AuditLog.ref },
       },
@@ -43,7 +46,10 @@ export function auditRoutes(api: Api, cursors: Cursors): void {
         otherResponses: { 200: { description: 'All of it, newest first.', contentType: 'text/csv' } },
       },
       schema: {
-        ...{ operationId: 'exportAudit', tags, summary: 'Export the audit log', querystring: Nothing },
+        operationId: 'exportAudit',
+        tags,
+        summary: 'Export the audit log',
+        querystring: Nothing,
       },
     },
     async (request, reply) => {

@@ -33,8 +33,11 @@ function addList(api: Api, { blobs, secretBox }: AppDeps): void {
       preValidation: readLimit,
       config: { scope, refusals: ['invalid_cursor'] },
       schema: {
-        ...{ operationId: 'listCaptured', tags, summary: 'List the mail that would have left' },
-        ...{ querystring: PageQuery, response: { 200: CapturedList.ref } },
+        operationId: 'listCaptured',
+        tags,
+        summary: 'List the mail that would have left',
+        querystring: PageQuery,
+        response: { 200: CapturedList.ref },
       },
     },
     async ({ caller, query, db }) => {
@@ -53,8 +56,12 @@ function addShow(api: Api, { blobs, parsePool }: AppDeps): void {
     {
       config: { scope, refusals: ['not_found'] },
       schema: {
-        ...{ operationId: 'getCaptured', tags, summary: 'Show a mail that would have left' },
-        ...{ params: CapturedParams, querystring: Nothing, response: { 200: CapturedMail.ref } },
+        operationId: 'getCaptured',
+        tags,
+        summary: 'Show a mail that would have left',
+        params: CapturedParams,
+        querystring: Nothing,
+        response: { 200: CapturedMail.ref },
       },
     },
     async ({ params, db }) => {
@@ -62,10 +69,15 @@ function addShow(api: Api, { blobs, parsePool }: AppDeps): void {
       const { from, to, cc, subject, text, attachments } = mail
       return {
         ...present({ ...row, from, subject }),
-        ...{ to, cc, text: String(text) },
-        ...{ html: page?.html ?? null, remoteImages: page?.remoteImages ?? 0 },
+        to,
+        cc,
+        text: String(text),
+        html: page?.html ?? null,
+        remoteImages: page?.remoteImages ?? 0,
         attachments: attachments.map(({ filename, contentType, sizeBytes: size }) => ({
-          ...{ filename, contentType, size },
+          filename,
+          contentType,
+          size,
         })),
       }
     },
@@ -77,14 +89,18 @@ function addSource(api: Api, { blobs }: AppDeps): void {
     '/v1/captured/:capturedId/source',
     {
       config: {
-        ...{ scope, refusals: ['not_found'] },
+        scope,
+        refusals: ['not_found'],
         otherResponses: {
           200: { description: 'As it was sent.', contentType: 'message/rfc822', headers: downloadHeaders },
         },
       },
       schema: {
-        ...{ operationId: 'getCapturedSource', tags, summary: 'Download a mail that would have left' },
-        ...{ params: CapturedParams, querystring: Nothing },
+        operationId: 'getCapturedSource',
+        tags,
+        summary: 'Download a mail that would have left',
+        params: CapturedParams,
+        querystring: Nothing,
       },
     },
     async ({ params, db }, reply) => {

@@ -36,7 +36,9 @@ function addPreview(api: Api, deps: AppDeps): void {
     {
       config: { session: 'none', refusals: ['link_expired'] },
       schema: {
-        ...{ operationId: 'previewInvitation', tags, summary: 'Show what a link invites to' },
+        operationId: 'previewInvitation',
+        tags,
+        summary: 'Show what a link invites to',
         querystring: Nothing,
         body: LinkToken.ref,
         response: { 200: InvitationPreview.ref },
@@ -55,11 +57,9 @@ function addAccept(api: Api, deps: AppDeps): void {
         refusals: ['link_expired', 'sign_in_failed', 'too_many_attempts', 'organization_inactive'],
       },
       schema: {
-        ...{
-          operationId: 'acceptInvitation',
-          tags,
-          summary: 'Accept an invitation by its link, and sign in',
-        },
+        operationId: 'acceptInvitation',
+        tags,
+        summary: 'Accept an invitation by its link, and sign in',
         description:
           'Who has no account gives a name and a password. Who has one signs in to it: before, or by its password here.',
         querystring: Nothing,
@@ -88,7 +88,10 @@ function addInvite(api: Api, deps: AppDeps): void {
         refusals: ['not_an_owner', 'address_taken', 'limit_reached', 'too_many_attempts'],
       },
       schema: {
-        ...{ operationId: 'invite', tags, summary: 'Invite somebody', querystring: Nothing },
+        operationId: 'invite',
+        tags,
+        summary: 'Invite somebody',
+        querystring: Nothing,
         description: 'Mails a link to the address. An earlier invitation of the address ends.',
         body: NewInvitation.ref,
         response: { 201: Invitation.ref },
@@ -106,12 +109,16 @@ function addWithdraw(api: Api, deps: AppDeps): void {
     '/v1/invitations/:invitationId',
     {
       config: {
-        ...{ session: 'owner', refusals: ['not_an_owner', 'not_found'] },
+        session: 'owner',
+        refusals: ['not_an_owner', 'not_found'],
         otherResponses: { 204: { description: 'Its link has ended.', contentType: null } },
       },
       schema: {
-        ...{ operationId: 'withdrawInvitation', tags, summary: 'Withdraw an invitation' },
-        ...{ params: Type.Object({ invitationId: Uuid }), querystring: Nothing },
+        operationId: 'withdrawInvitation',
+        tags,
+        summary: 'Withdraw an invitation',
+        params: Type.Object({ invitationId: Uuid }),
+        querystring: Nothing,
       },
     },
     async (request, reply) => {

@@ -33,12 +33,10 @@ function addList(api: Api, cursors: Cursors): void {
       preValidation: readLimit,
       config: { session: 'member', refusals: ['invalid_cursor'] },
       schema: {
-        ...{
-          operationId: 'listKeys',
-          tags,
-          summary: 'List keys',
-          description: 'Newest first, revoked ones too.',
-        },
+        operationId: 'listKeys',
+        tags,
+        summary: 'List keys',
+        description: 'Newest first, revoked ones too.',
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: KeyList.ref },
       },
@@ -60,7 +58,10 @@ function addCreate(api: Api, deps: AppDeps): void {
     {
       config: { session: 'writer', refusals: ['not_found', 'limit_reached'] },
       schema: {
-        ...{ operationId: 'createKey', tags, summary: 'Create a key', querystring: Nothing },
+        operationId: 'createKey',
+        tags,
+        summary: 'Create a key',
+        querystring: Nothing,
         description:
           'The answer holds the secret, this once. The organization must be approved. A key of the kind server is refused with 403 unless the operator has granted the organization server keys (`serverKeys` of its session).',
         body: NewKey.ref,
@@ -77,10 +78,14 @@ function addCreate(api: Api, deps: AppDeps): void {
 function inputOf(body: Static<typeof NewKey.definition>): MemberKeyInput {
   const { name, scopes, inboxIds, allowedIps, allowedRecipientDomains } = body
   return {
-    ...{ name, kind: body.kind ?? 'dashboard', scopes },
-    ...{ inboxIds: (inboxIds as InboxId[] | null | undefined) ?? null },
-    ...{ allowedIps: allowedIps ?? null, allowedRecipientDomains: allowedRecipientDomains ?? null },
-    ...{ sendMode: body.sendMode ?? 'new_and_reply', requestsPerMinute: body.requestsPerMinute ?? null },
+    name,
+    kind: body.kind ?? 'dashboard',
+    scopes,
+    inboxIds: (inboxIds as InboxId[] | null | undefined) ?? null,
+    allowedIps: allowedIps ?? null,
+    allowedRecipientDomains: allowedRecipientDomains ?? null,
+    sendMode: body.sendMode ?? 'new_and_reply',
+    requestsPerMinute: body.requestsPerMinute ?? null,
     expiresInDays: body.expiresInDays ?? 30,
   }
 }
@@ -91,9 +96,14 @@ function addRotate(api: Api, deps: AppDeps): void {
     {
       config: { session: 'writer', refusals: ['not_found', 'limit_reached'] },
       schema: {
-        ...{ operationId: 'rotateKey', tags, summary: 'Make a key like this one', querystring: Nothing },
+        operationId: 'rotateKey',
+        tags,
+        summary: 'Make a key like this one',
+        querystring: Nothing,
         description: 'With its kind, scopes and restrictions. The old one stays good until it is revoked.',
-        ...{ params: KeyParams, body: KeyRotation.ref, response: { 201: KeyWithSecret.ref } },
+        params: KeyParams,
+        body: KeyRotation.ref,
+        response: { 201: KeyWithSecret.ref },
       },
     },
     async (request, reply) => {
@@ -113,12 +123,16 @@ function addRevoke(api: Api, deps: AppDeps): void {
     '/v1/keys/:keyId',
     {
       config: {
-        ...{ session: 'writer', refusals: ['not_found'] },
+        session: 'writer',
+        refusals: ['not_found'],
         otherResponses: { 204: { description: 'Nothing is done with it any more.', contentType: null } },
       },
       schema: {
-        ...{ operationId: 'revokeKey', tags, summary: 'Revoke a key' },
-        ...{ params: KeyParams, querystring: Nothing },
+        operationId: 'revokeKey',
+        tags,
+        summary: 'Revoke a key',
+        params: KeyParams,
+        querystring: Nothing,
       },
     },
     async (request, reply) => {
@@ -142,7 +156,14 @@ function presentNew(row: KeyRow, { signedIn: { person } }: FastifyRequest) {
 function present(row: Omit<UsedKeyRow, 'ownRequestsPerMinute'>): Static<typeof Key.definition> {
   const { id, name, kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains } = row
   return {
-    ...{ id, name, kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains },
+    id,
+    name,
+    kind,
+    scopes,
+    inboxIds,
+    allowedIps,
+    sendMode,
+    allowedRecipientDomains,
     requestsPerMinute: row.requestsPerMinute,
     expiresAt: row.expiresAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),

@@ -38,7 +38,9 @@ function addLife(api: Api): void {
         messageId === null ? null : findThreadOf(db, messageId),
       ])
       const recipients = outlooks.map(({ isOnWire, isPaused, nextAttemptAt, givenUpAt, ...rest }) => ({
-        ...{ ...rest, onWire: isOnWire, paused: isPaused },
+        ...rest,
+        onWire: isOnWire,
+        paused: isPaused,
         nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
         givenUpAt: givenUpAt?.toISOString() ?? null,
       }))

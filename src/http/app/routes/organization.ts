@@ -31,12 +31,10 @@ function addAsk(api: Api, deps: AppDeps): void {
     {
       config: { session: 'person', refusals: ['limit_reached'] },
       schema: {
-        ...{
-          operationId: 'askAccess',
-          tags,
-          summary: 'Ask for access for an organization',
-          querystring: Nothing,
-        },
+        operationId: 'askAccess',
+        tags,
+        summary: 'Ask for access for an organization',
+        querystring: Nothing,
         description:
           'Makes it, with you as its owner; it waits for the operator. The session is for it from then on.',
         body: OrganizationName.ref,
@@ -58,13 +56,12 @@ function addRename(api: Api, deps: AppDeps): void {
     {
       config: { session: 'owner', refusals: ['not_an_owner', 'not_found'] },
       schema: {
-        ...{
-          operationId: 'renameOrganization',
-          tags,
-          summary: 'Rename the organization',
-          querystring: Nothing,
-        },
-        ...{ body: OrganizationName.ref, response: { 200: SessionView.ref } },
+        operationId: 'renameOrganization',
+        tags,
+        summary: 'Rename the organization',
+        querystring: Nothing,
+        body: OrganizationName.ref,
+        response: { 200: SessionView.ref },
       },
     },
     async (request) => {
@@ -80,12 +77,10 @@ function addMembers(api: Api, { clock }: AppDeps): void {
     {
       config: { session: 'member' },
       schema: {
-        ...{
-          operationId: 'listMembers',
-          tags,
-          summary: 'List members and invitations',
-          querystring: Nothing,
-        },
+        operationId: 'listMembers',
+        tags,
+        summary: 'List members and invitations',
+        querystring: Nothing,
         response: { 200: MemberList.ref },
       },
     },
@@ -113,9 +108,13 @@ function addMade(api: Api, deps: AppDeps): void {
     {
       config: { session: 'member', refusals: ['not_an_owner', 'not_found'] },
       schema: {
-        ...{ operationId: 'listMade', tags, summary: 'List what a member made' },
+        operationId: 'listMade',
+        tags,
+        summary: 'List what a member made',
         description: 'Owners see what anyone made, everyone sees their own.',
-        ...{ params: MemberParams, querystring: Nothing, response: { 200: Made.ref } },
+        params: MemberParams,
+        querystring: Nothing,
+        response: { 200: Made.ref },
       },
     },
     async (request) => {
@@ -143,14 +142,19 @@ function addRole(api: Api, deps: AppDeps): void {
     '/v1/members/:personId',
     {
       config: {
-        ...{ session: 'owner', refusals: ['not_an_owner', 'not_found', 'last_owner'] },
+        session: 'owner',
+        refusals: ['not_an_owner', 'not_found', 'last_owner'],
         otherResponses: { 204: { description: 'The role is another one now.', contentType: null } },
       },
       schema: {
-        ...{ operationId: 'changeRole', tags, summary: 'Give a member another role' },
+        operationId: 'changeRole',
+        tags,
+        summary: 'Give a member another role',
         description:
           'A member invites nobody and a viewer makes nothing: what they made and may not make any more ends with it.',
-        ...{ params: MemberParams, querystring: Nothing, body: RoleChange.ref },
+        params: MemberParams,
+        querystring: Nothing,
+        body: RoleChange.ref,
       },
     },
     async (request, reply) => {
@@ -166,11 +170,14 @@ function addRemove(api: Api, deps: AppDeps): void {
     '/v1/members/:personId',
     {
       config: {
-        ...{ session: 'member', refusals: ['not_an_owner', 'not_found', 'last_owner'] },
+        session: 'member',
+        refusals: ['not_an_owner', 'not_found', 'last_owner'],
         otherResponses: { 204: { description: 'They are no member any more.', contentType: null } },
       },
       schema: {
-        ...{ operationId: 'removeMember', tags, summary: 'Remove a member, or leave' },
+        operationId: 'removeMember',
+        tags,
+        summary: 'Remove a member, or leave',
         description:
           'Owners remove anyone, and everyone may remove themselves. Keys, webhooks and invitations that they made end with it.',
         params: MemberParams,

@@ -64,13 +64,12 @@ function addChallenge(api: Api, challenges: SealedCookie<Challenge>): void {
     {
       config: { session: 'none' },
       schema: {
-        ...{
-          operationId: 'challengePasskey',
-          tags,
-          summary: 'Begin to sign in by passkey',
-          querystring: Nothing,
-        },
-        ...{ body: Nothing, response: { 200: WebAuthnOptions.ref } },
+        operationId: 'challengePasskey',
+        tags,
+        summary: 'Begin to sign in by passkey',
+        querystring: Nothing,
+        body: Nothing,
+        response: { 200: WebAuthnOptions.ref },
       },
     },
     async (request, reply) => {
@@ -87,8 +86,12 @@ function addSignIn(api: Api, deps: AppDeps, challenges: SealedCookie<Challenge>)
     {
       config: { session: 'none', refusals: ['sign_in_failed', 'link_expired', 'too_many_attempts'] },
       schema: {
-        ...{ operationId: 'signInByPasskey', tags, summary: 'Sign in by passkey', querystring: Nothing },
-        ...{ body: PasskeyAnswer.ref, response: { 200: SessionView.ref } },
+        operationId: 'signInByPasskey',
+        tags,
+        summary: 'Sign in by passkey',
+        querystring: Nothing,
+        body: PasskeyAnswer.ref,
+        response: { 200: SessionView.ref },
       },
     },
     async (request, reply) => {
@@ -106,7 +109,10 @@ function addList(api: Api, { db }: AppDeps): void {
     {
       config: { session: 'person' },
       schema: {
-        ...{ operationId: 'listPasskeys', tags, summary: 'List your passkeys', querystring: Nothing },
+        operationId: 'listPasskeys',
+        tags,
+        summary: 'List your passkeys',
+        querystring: Nothing,
         response: { 200: PasskeyList.ref },
       },
     },
@@ -120,10 +126,14 @@ function addRegistration(api: Api, deps: AppDeps, challenges: SealedCookie<Chall
     {
       config: { session: 'person', refusals: ['sign_in_failed', 'too_many_attempts'] },
       schema: {
-        ...{ operationId: 'beginPasskey', tags, summary: 'Begin to make a passkey', querystring: Nothing },
+        operationId: 'beginPasskey',
+        tags,
+        summary: 'Begin to make a passkey',
+        querystring: Nothing,
         description:
           'Needs the password if you signed in more than five minutes ago; without a password, sign in again first.',
-        ...{ body: PasskeyBeginning.ref, response: { 200: WebAuthnOptions.ref } },
+        body: PasskeyBeginning.ref,
+        response: { 200: WebAuthnOptions.ref },
       },
     },
     async (request, reply) => {
@@ -143,8 +153,12 @@ function addCreate(api: Api, deps: AppDeps, challenges: SealedCookie<Challenge>)
     {
       config: { session: 'person', refusals: ['link_expired', 'limit_reached', 'address_taken'] },
       schema: {
-        ...{ operationId: 'createPasskey', tags, summary: 'Keep a passkey that the browser has made' },
-        ...{ querystring: Nothing, body: NewPasskey.ref, response: { 201: Passkey.ref } },
+        operationId: 'createPasskey',
+        tags,
+        summary: 'Keep a passkey that the browser has made',
+        querystring: Nothing,
+        body: NewPasskey.ref,
+        response: { 201: Passkey.ref },
       },
     },
     async (request, reply) => {
@@ -163,12 +177,16 @@ function addRemove(api: Api, deps: AppDeps): void {
     '/v1/passkeys/:passkeyId',
     {
       config: {
-        ...{ session: 'person', refusals: ['not_found'] },
+        session: 'person',
+        refusals: ['not_found'],
         otherResponses: { 204: { description: 'Nobody signs in with it any more.', contentType: null } },
       },
       schema: {
-        ...{ operationId: 'deletePasskey', tags, summary: 'Remove one of your passkeys' },
-        ...{ params: Type.Object({ passkeyId: Uuid }), querystring: Nothing },
+        operationId: 'deletePasskey',
+        tags,
+        summary: 'Remove one of your passkeys',
+        params: Type.Object({ passkeyId: Uuid }),
+        querystring: Nothing,
       },
     },
     async (request, reply) => {

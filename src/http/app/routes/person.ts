@@ -15,8 +15,12 @@ export function personRoutes(api: Api, deps: AppDeps): void {
     {
       config: { session: 'person' },
       schema: {
-        ...{ operationId: 'renamePerson', tags, summary: 'Change your name', querystring: Nothing },
-        ...{ body: PersonChange.ref, response: { 200: SessionView.ref } },
+        operationId: 'renamePerson',
+        tags,
+        summary: 'Change your name',
+        querystring: Nothing,
+        body: PersonChange.ref,
+        response: { 200: SessionView.ref },
       },
     },
     async (request) => {
@@ -28,11 +32,15 @@ export function personRoutes(api: Api, deps: AppDeps): void {
     '/v1/person/password',
     {
       config: {
-        ...{ session: 'person', refusals: ['sign_in_failed', 'too_many_attempts'] },
+        session: 'person',
+        refusals: ['sign_in_failed', 'too_many_attempts'],
         otherResponses: { 204: { description: 'It is the password now.', contentType: null } },
       },
       schema: {
-        ...{ operationId: 'changePassword', tags, summary: 'Change your password', querystring: Nothing },
+        operationId: 'changePassword',
+        tags,
+        summary: 'Change your password',
+        querystring: Nothing,
         description: 'All your other sessions end.',
         body: PasswordChange.ref,
       },

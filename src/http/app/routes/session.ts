@@ -29,7 +29,10 @@ function addShow(api: Api, deps: AppDeps): void {
     {
       config: { session: 'none' },
       schema: {
-        ...{ operationId: 'getSession', tags, summary: 'Show who is signed in', querystring: Nothing },
+        operationId: 'getSession',
+        tags,
+        summary: 'Show who is signed in',
+        querystring: Nothing,
         // No failure: a page asks so before it knows whether it has to ask for a password.
         response: { 200: SessionView.ref, 204: Type.Null({ description: 'Nobody is signed in.' }) },
       },
@@ -47,8 +50,12 @@ function addLink(api: Api, deps: AppDeps): void {
     {
       config: { session: 'none', refusals: ['link_expired'] },
       schema: {
-        ...{ operationId: 'signInByLink', tags, summary: 'Sign in by a link that is good once' },
-        ...{ querystring: Nothing, body: LinkToken.ref, response: { 200: SessionView.ref } },
+        operationId: 'signInByLink',
+        tags,
+        summary: 'Sign in by a link that is good once',
+        querystring: Nothing,
+        body: LinkToken.ref,
+        response: { 200: SessionView.ref },
       },
     },
     async (request, reply) => {
@@ -64,7 +71,9 @@ function addSwitch(api: Api, deps: AppDeps): void {
     {
       config: { session: 'person', refusals: ['not_found'] },
       schema: {
-        ...{ operationId: 'switchOrganization', tags, summary: 'Act for another organization' },
+        operationId: 'switchOrganization',
+        tags,
+        summary: 'Act for another organization',
         querystring: Nothing,
         body: Type.Object({ organizationId: Uuid }, { additionalProperties: false }),
         response: { 200: SessionView.ref },
@@ -98,7 +107,10 @@ function addList(api: Api, deps: AppDeps): void {
     {
       config: { session: 'person' },
       schema: {
-        ...{ operationId: 'listSessions', tags, summary: 'List your sessions', querystring: Nothing },
+        operationId: 'listSessions',
+        tags,
+        summary: 'List your sessions',
+        querystring: Nothing,
         response: { 200: SessionList.ref },
       },
     },
@@ -106,8 +118,12 @@ function addList(api: Api, deps: AppDeps): void {
       const sessions = await listSessions(deps.db, session.personId, new Date(deps.clock.nowMs() - idleMs))
       return {
         sessions: sessions.map(({ id, userAgent, ip, createdAt, lastUsedAt }) => ({
-          ...{ id, userAgent, ip, current: id === session.id },
-          ...{ createdAt: createdAt.toISOString(), lastUsedAt: lastUsedAt.toISOString() },
+          id,
+          userAgent,
+          ip,
+          current: id === session.id,
+          createdAt: createdAt.toISOString(),
+          lastUsedAt: lastUsedAt.toISOString(),
         })),
       }
     },
@@ -120,8 +136,11 @@ function addEndOne(api: Api, deps: AppDeps): void {
     {
       config: { session: 'person', refusals: ['not_found'], otherResponses: gone },
       schema: {
-        ...{ operationId: 'endSession', tags, summary: 'End one of your sessions' },
-        ...{ params: Type.Object({ sessionId: Uuid }), querystring: Nothing },
+        operationId: 'endSession',
+        tags,
+        summary: 'End one of your sessions',
+        params: Type.Object({ sessionId: Uuid }),
+        querystring: Nothing,
       },
     },
     async ({ params, signedIn: { person }, ip }, reply) => {
@@ -137,7 +156,9 @@ function addEndOthers(api: Api, deps: AppDeps): void {
     {
       config: { session: 'person', otherResponses: gone },
       schema: {
-        ...{ operationId: 'endOtherSessions', tags, summary: 'End all your other sessions' },
+        operationId: 'endOtherSessions',
+        tags,
+        summary: 'End all your other sessions',
         querystring: Nothing,
       },
     },

@@ -114,13 +114,17 @@ export const NewKey = component(
         default: 'dashboard' as const,
       }),
       scopes: Type.Array(oneOf([...givenScopes], 'A permission.'), {
-        ...{ minItems: 1, maxItems: givenScopes.length, uniqueItems: true },
+        minItems: 1,
+        maxItems: givenScopes.length,
+        uniqueItems: true,
         description: `Its permissions; ${serverScopes.join(' and ')} need the kind server.`,
       }),
       inboxIds: Type.Optional(
         nullable(
           Type.Array(InboxIdText, {
-            ...{ minItems: 1, maxItems: 100, uniqueItems: true },
+            minItems: 1,
+            maxItems: 100,
+            uniqueItems: true,
             description: 'The only inboxes it is to reach; null or omitted: all, those to come included.',
           }),
         ),
@@ -128,7 +132,9 @@ export const NewKey = component(
       allowedIps: Type.Optional(
         nullable(
           Type.Array(Type.String({ maxLength: 50 }), {
-            ...{ minItems: 1, maxItems: 100, uniqueItems: true },
+            minItems: 1,
+            maxItems: 100,
+            uniqueItems: true,
             description: 'The only addresses it may call from, IPv4 or IPv6; null or omitted: any.',
           }),
         ),
@@ -137,7 +143,9 @@ export const NewKey = component(
       allowedRecipientDomains: Type.Optional(
         nullable(
           Type.Array(Type.String({ maxLength: 300 }), {
-            ...{ minItems: 1, maxItems: 100, uniqueItems: true },
+            minItems: 1,
+            maxItems: 100,
+            uniqueItems: true,
             description: 'The only domains it may send to; null or omitted: any.',
           }),
         ),
@@ -145,7 +153,8 @@ export const NewKey = component(
       requestsPerMinute: Type.Optional(
         nullable(
           Type.Integer({
-            ...{ minimum: 1, maximum: 1_000_000 },
+            minimum: 1,
+            maximum: 1_000_000,
             description:
               'How often it may be used, as much as the organization at most, which is what it has without it.',
           }),
@@ -153,7 +162,9 @@ export const NewKey = component(
       ),
       expiresInDays: Type.Optional(
         Type.Integer({
-          ...{ minimum: 1, maximum: longestServerDays, default: 30 },
+          minimum: 1,
+          maximum: longestServerDays,
+          default: 30,
           description: 'Its lifetime: 30 at most, but 365 for the kind server.',
         }),
       ),

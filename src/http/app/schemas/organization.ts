@@ -66,8 +66,11 @@ export const MemberList = component(
         {
           members: [
             {
-              ...{ personId: '0199a1b2-3c4d-7e5f-8a6b-1c2d3e4f5a6b', email: 'ada@example.com' },
-              ...{ name: 'Ada Lovelace', role: 'owner', createdAt: '2026-11-20T09:00:00.000Z' },
+              personId: '0199a1b2-3c4d-7e5f-8a6b-1c2d3e4f5a6b',
+              email: 'ada@example.com',
+              name: 'Ada Lovelace',
+              role: 'owner',
+              createdAt: '2026-11-20T09:00:00.000Z',
               lastSeenAt: '2026-11-21T09:00:00.000Z',
             },
           ],
@@ -121,13 +124,16 @@ export const Made = component(
         {
           keys: [
             {
-              ...{ id: '0199a1b2-4d5e-7f60-9b7c-2d3e4f5a6b7c', name: 'Booking server' },
-              ...{ createdAt: '2026-11-21T09:00:00.000Z', expiresAt: '2026-12-21T09:00:00.000Z' },
+              id: '0199a1b2-4d5e-7f60-9b7c-2d3e4f5a6b7c',
+              name: 'Booking server',
+              createdAt: '2026-11-21T09:00:00.000Z',
+              expiresAt: '2026-12-21T09:00:00.000Z',
             },
           ],
           webhooks: [
             {
-              ...{ id: 'whk_0199a1b23c4d5e6f708192a3', url: 'https://app.example.com/hooks' },
+              id: 'whk_0199a1b23c4d5e6f708192a3',
+              url: 'https://app.example.com/hooks',
               createdAt: '2026-11-21T09:00:00.000Z',
             },
           ],

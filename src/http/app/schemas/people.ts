@@ -39,8 +39,11 @@ export const Access = component(
       description: 'How people get in here.',
       examples: [
         {
-          ...{ signUp: true, oidc: { name: 'Example ID' }, development: false },
-          ...{ managedDomain: 'inbox.example.com', hasOperatorApproval: true },
+          signUp: true,
+          oidc: { name: 'Example ID' },
+          development: false,
+          managedDomain: 'inbox.example.com',
+          hasOperatorApproval: true,
         },
       ],
     },
@@ -99,7 +102,10 @@ const passkeyExample = {
 }
 
 const addedExample = {
-  ...{ id: passkeyExample.id, kind: 'passkey', name: passkeyExample.name, organization: null },
+  id: passkeyExample.id,
+  kind: 'passkey',
+  name: passkeyExample.name,
+  organization: null,
   addedAt: passkeyExample.createdAt,
 }
 

@@ -6,7 +6,8 @@ import { Suppression } from '../../schemas/suppression.ts'
 const { reason } = Suppression.definition.properties
 const note = nullable(
   patterned('oneLine', {
-    ...{ minLength: 1, maxLength: 200 },
+    minLength: 1,
+    maxLength: 200,
     description: 'Words of the former service about the reason.',
   }),
 )

@@ -12,9 +12,30 @@ const maxLength = 300
 const deepest = 16
 /** CSS Values Level 4, 6: pixels of each absolute unit; those of the window are of 1024 by 768 pixels. */
 const absolute: Record<string, number> = {
-  ...{ '': 1, px: 1, pt: 4 / 3, pc: 16, in: 96, cm: 96 / 2.54, mm: 96 / 25.4, q: 96 / 101.6 },
-  ...{ rem: 16, rex: 8, rch: 8, rlh: 19, vw: 10.24, vh: 7.68, vmin: 7.68, vmax: 10.24, vi: 10.24, vb: 7.68 },
-  ...{ cqw: 10.24, cqh: 7.68, cqi: 10.24, cqb: 7.68, cqmin: 7.68, cqmax: 10.24 },
+  '': 1,
+  px: 1,
+  pt: 4 / 3,
+  pc: 16,
+  in: 96,
+  cm: 96 / 2.54,
+  mm: 96 / 25.4,
+  q: 96 / 101.6,
+  rem: 16,
+  rex: 8,
+  rch: 8,
+  rlh: 19,
+  vw: 10.24,
+  vh: 7.68,
+  vmin: 7.68,
+  vmax: 10.24,
+  vi: 10.24,
+  vb: 7.68,
+  cqw: 10.24,
+  cqh: 7.68,
+  cqi: 10.24,
+  cqb: 7.68,
+  cqmin: 7.68,
+  cqmax: 10.24,
 }
 const ofFont: Record<string, number> = { em: 1, ex: 0.5, ch: 0.5, cap: 0.7, ic: 1, lh: 1.2 }
 

@@ -135,8 +135,13 @@ const inherited = new Set<Key>([
   'hasFontOfNothing',
 ])
 const initials: Partial<Record<Key, unknown>> = {
-  ...{ isVisible: true, fontSize: { px: 16, em: 0, share: 0 }, color: black },
-  ...{ fill: 'current', indent: { px: 0, em: 0, share: 0 }, isDotted: false, hasFontOfNothing: false },
+  isVisible: true,
+  fontSize: { px: 16, em: 0, share: 0 },
+  color: black,
+  fill: 'current',
+  indent: { px: 0, em: 0, share: 0 },
+  isDotted: false,
+  hasFontOfNothing: false,
 }
 
 interface Property {
@@ -172,7 +177,13 @@ function sides(keys: [top: Key | null, right: Key | null, bottom: Key | null, le
 const displays =
   /^(?:none|contents|block|inline|run-in|list-item|flow|flow-root|flex|grid|ruby(?:-\w+)?|math|inline-(?:block|flex|grid|table)|table(?:-[a-z-]+)?|-webkit-(?:inline-)?(?:box|flex)|-ms-\w+)(?: (?:block|inline|flow|flow-root|flex|grid|table|ruby|list-item))*$/
 const sizes: Record<string, number> = {
-  ...{ 'xx-small': 9, 'x-small': 10, small: 13, medium: 16, large: 18, 'x-large': 24, 'xx-large': 32 },
+  'xx-small': 9,
+  'x-small': 10,
+  small: 13,
+  medium: 16,
+  large: 18,
+  'x-large': 24,
+  'xx-large': 32,
   'xxx-large': 48,
 }
 

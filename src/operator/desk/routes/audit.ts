@@ -15,7 +15,8 @@ export function auditRoutes(desk: Desk, { db }: DeskDeps): void {
       return {
         entries: page.map(({ detail, at, ...entry }) => ({
           ...entry,
-          ...{ detail: JSON.stringify(detail), at: at.toISOString() },
+          detail: JSON.stringify(detail),
+          at: at.toISOString(),
         })),
         nextCursor: rows.length > pageLength ? page.at(-1)!.id : null,
       }

@@ -14,7 +14,10 @@ export function healthRoutes(desk: Desk, { log, examine }: DeskDeps): void {
 function present(work: WorkState<Check, void> | null): Health {
   if (!work) return { state: 'none', checks: [], fault: null, startedAt: null, endedAt: null }
   return {
-    ...{ state: work.state, checks: work.steps, fault: work.fault },
-    ...{ startedAt: work.startedAt.toISOString(), endedAt: isoOrNull(work.endedAt) },
+    state: work.state,
+    checks: work.steps,
+    fault: work.fault,
+    startedAt: work.startedAt.toISOString(),
+    endedAt: isoOrNull(work.endedAt),
   }
 }

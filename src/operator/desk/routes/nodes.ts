@@ -27,10 +27,17 @@ async function present({ db, clock }: DeskDeps): Promise<NodeList> {
   return {
     nodes: nodes.map(({ startedAt, roles, ...node }) => ({
       ...node,
-      ...{ roles: roles ?? [], startedAt: startedAt.toISOString() },
+      roles: roles ?? [],
+      startedAt: startedAt.toISOString(),
     })),
     backlog: {
-      ...{ due: sum('due'), later: sum('later'), onWire, spooled, scans, webhookCalls, unfolded },
+      due: sum('due'),
+      later: sum('later'),
+      onWire,
+      spooled,
+      scans,
+      webhookCalls,
+      unfolded,
       oldestAcceptedAt: isoOrNull(backlog.oldestAcceptedAt),
       oldestReceivedAt: isoOrNull(backlog.oldestReceivedAt),
       oldestWebhookCallAt: isoOrNull(backlog.oldestWebhookCallAt),

@@ -128,7 +128,13 @@ async function findNamed({ db }: DeskDeps, given: string): Promise<OrganizationR
 }
 
 const nothing = {
-  ...{ inboxes: 0, messages: 0, submissions: 0, domains: 0, webhooks: 0, keys: 0, suppressions: 0 },
+  inboxes: 0,
+  messages: 0,
+  submissions: 0,
+  domains: 0,
+  webhooks: 0,
+  keys: 0,
+  suppressions: 0,
 }
 
 /** Of one that is gone what is remembered of its deletion, where that was asked for here. */

@@ -86,7 +86,12 @@ function addCancel(desk: Desk, deps: DeskDeps): void {
 function present(row: QueueRow): QueueList['queues'][number] {
   const { key, waiting, onWire, failures, lastFault, owner } = row
   return {
-    ...{ key, waiting, onWire, failures, lastFault, owner },
+    key,
+    waiting,
+    onWire,
+    failures,
+    lastFault,
+    owner,
     state: row.paused ? 'paused' : failures > 0 ? 'blocked' : 'running',
     notBefore: isoOrNull(row.notBefore),
     oldestDueAt: isoOrNull(row.oldestDueAt),
@@ -97,7 +102,9 @@ function present(row: QueueRow): QueueList['queues'][number] {
 function presentWaiting({ acceptedAt, dueAt, expiresAt, conversation, ...row }: WaitingRow) {
   return {
     ...row,
-    ...{ acceptedAt: acceptedAt.toISOString(), dueAt: dueAt.toISOString() },
-    ...{ expiresAt: expiresAt.toISOString(), conversation: readConversation(conversation) },
+    acceptedAt: acceptedAt.toISOString(),
+    dueAt: dueAt.toISOString(),
+    expiresAt: expiresAt.toISOString(),
+    conversation: readConversation(conversation),
   }
 }

@@ -43,7 +43,10 @@ function present(
   { settings: { managedDomain, delivery } }: DeskDeps,
 ): Session {
   return {
-    ...{ csrfToken, managedDomain, delivery },
-    ...{ createdAt: createdAt.toISOString(), endsAt: endsAt.toISOString() },
+    csrfToken,
+    managedDomain,
+    delivery,
+    createdAt: createdAt.toISOString(),
+    endsAt: endsAt.toISOString(),
   }
 }

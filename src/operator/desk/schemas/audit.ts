@@ -7,11 +7,16 @@ export const AuditQuery = exactly({ cursor: Type.Optional(Uuid) })
 export const AuditList = Type.Object({
   entries: Type.Array(
     Type.Object({
-      ...{ id: Uuid, actor: Type.String(), action: Type.String(), subject: Type.String() },
-      ...{ organizationId: orNull(Uuid), organizationName: orNull(Type.String()) },
+      id: Uuid,
+      actor: Type.String(),
+      action: Type.String(),
+      subject: Type.String(),
+      organizationId: orNull(Uuid),
+      organizationName: orNull(Type.String()),
       /** As JSON: what it holds depends on what was done. */
       detail: Type.String(),
-      ...{ ip: orNull(Type.String()), at: Time },
+      ip: orNull(Type.String()),
+      at: Time,
     }),
   ),
   nextCursor: orNull(Type.String()),

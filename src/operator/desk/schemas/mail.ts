@@ -10,8 +10,13 @@ export const MailParams = Type.Object({ kind, mailId: Id })
 export const MailQuery = exactly({ cursor: Type.Optional(Id) })
 
 const entry = {
-  ...{ id: Type.String(), sender: Type.String(), recipients: Type.Array(Type.String()), at: Time },
-  ...{ sizeBytes: Type.Integer(), from: orNull(Type.String()), subject: orNull(Type.String()) },
+  id: Type.String(),
+  sender: Type.String(),
+  recipients: Type.Array(Type.String()),
+  at: Time,
+  sizeBytes: Type.Integer(),
+  from: orNull(Type.String()),
+  subject: orNull(Type.String()),
   /** Nobody has opened it yet, here or at the command line. */
   isUnread: Type.Boolean(),
 }

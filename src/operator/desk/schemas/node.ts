@@ -8,17 +8,30 @@ const Address = orNull(Type.String())
 export const NodeList = Type.Object({
   nodes: Type.Array(
     Type.Object({
-      ...{ id: Type.Integer(), version: orNull(Type.String()), roles: Type.Array(Type.String()) },
-      ...{ isAlive: Type.Boolean(), startedAt: Time, queues: Count },
-      ...{ smtp: Address, capture: Address, operator: Address },
+      id: Type.Integer(),
+      version: orNull(Type.String()),
+      roles: Type.Array(Type.String()),
+      isAlive: Type.Boolean(),
+      startedAt: Time,
+      queues: Count,
+      smtp: Address,
+      capture: Address,
+      operator: Address,
     }),
   ),
   /** Of all nodes together; no count goes beyond a million. */
   backlog: Type.Object({
-    ...{ due: Count, later: Count, onWire: Count, oldestAcceptedAt: orNull(Time) },
-    ...{ spooled: Count, oldestReceivedAt: orNull(Time), scans: Count },
-    ...{ webhookCalls: Count, oldestWebhookCallAt: orNull(Time) },
-    ...{ unfolded: Count, oldestUnindexedAt: orNull(Time) },
+    due: Count,
+    later: Count,
+    onWire: Count,
+    oldestAcceptedAt: orNull(Time),
+    spooled: Count,
+    oldestReceivedAt: orNull(Time),
+    scans: Count,
+    webhookCalls: Count,
+    oldestWebhookCallAt: orNull(Time),
+    unfolded: Count,
+    oldestUnindexedAt: orNull(Time),
   }),
   connections: Type.Object({ open: Count, max: Count }),
 })
@@ -28,7 +41,9 @@ export type NodeList = Static<typeof NodeList>
 export const Numbers = Type.Object({
   numbers: Type.Array(
     Type.Object({
-      ...{ name: Type.String(), help: Type.String(), kind: Type.String() },
+      name: Type.String(),
+      help: Type.String(),
+      kind: Type.String(),
       values: Type.Array(
         Type.Object({ labels: Type.Record(Type.String(), Type.String()), value: Type.Number() }),
       ),

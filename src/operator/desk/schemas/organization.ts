@@ -22,8 +22,14 @@ export type OrganizationCounts = Static<typeof OrganizationCounts>
 export const OrganizationList = Type.Object({
   organizations: Type.Array(
     Type.Object({
-      ...{ id: Uuid, name: Type.String(), status: Status, createdAt: Time },
-      ...{ inboxes: Count, domains: Count, keys: Count, waiting: Count },
+      id: Uuid,
+      name: Type.String(),
+      status: Status,
+      createdAt: Time,
+      inboxes: Count,
+      domains: Count,
+      keys: Count,
+      waiting: Count,
       owner: orNull(Type.String()),
     }),
   ),
@@ -33,35 +39,47 @@ export const OrganizationList = Type.Object({
 export type OrganizationList = Static<typeof OrganizationList>
 
 const Member = Type.Object({
-  ...{ email: Type.String(), name: Type.String(), role: oneOf(['owner', 'member', 'viewer']) },
-  ...{ createdAt: Time, lastSeenAt: orNull(Time) },
+  email: Type.String(),
+  name: Type.String(),
+  role: oneOf(['owner', 'member', 'viewer']),
+  createdAt: Time,
+  lastSeenAt: orNull(Time),
 })
 
 const Domain = Type.Object({
-  ...{
-    id: Uuid,
-    name: Type.String(),
-    status: Type.String(),
-    inbound: Type.String(),
-    outbound: Type.String(),
-  },
+  id: Uuid,
+  name: Type.String(),
+  status: Type.String(),
+  inbound: Type.String(),
+  outbound: Type.String(),
   createdAt: Time,
 })
 
 const Key = Type.Object({
-  ...{ id: Uuid, name: Type.String(), kind: Type.String(), scopes: Type.Array(Type.String()) },
-  ...{ createdAt: Time, expiresAt: orNull(Time), revokedAt: orNull(Time) },
+  id: Uuid,
+  name: Type.String(),
+  kind: Type.String(),
+  scopes: Type.Array(Type.String()),
+  createdAt: Time,
+  expiresAt: orNull(Time),
+  revokedAt: orNull(Time),
 })
 
 /** A limit, what a new organization of this deployment has, and what is used of it now; null where it is not counted. */
 const Limit = Type.Object({
-  ...{ name: Type.String(), value: Type.Number(), used: orNull(Type.Number()) },
+  name: Type.String(),
+  value: Type.Number(),
+  used: orNull(Type.Number()),
 })
 
 const Rate = orNull(Type.Number())
 
 export const Organization = Type.Object({
-  ...{ id: Uuid, name: Type.String(), status: Status, createdAt: Time, updatedAt: Time },
+  id: Uuid,
+  name: Type.String(),
+  status: Status,
+  createdAt: Time,
+  updatedAt: Time,
   waiting: Count,
   /** The organization of the service itself, which stays. */
   isOwn: Type.Boolean(),
@@ -72,15 +90,14 @@ export const Organization = Type.Object({
   domains: Type.Array(Domain),
   keys: Type.Array(Key),
   lastDay: Type.Object({
-    ...{
-      accepted: Count,
-      recipients: Count,
-      delivered: Count,
-      deferred: Count,
-      bounced: Count,
-      failed: Count,
-    },
-    ...{ complained: Count, received: Count },
+    accepted: Count,
+    recipients: Count,
+    delivered: Count,
+    deferred: Count,
+    bounced: Count,
+    failed: Count,
+    complained: Count,
+    received: Count,
     rates: Type.Object({ delivery: Rate, bounce: Rate, complaint: Rate }),
   }),
 })
@@ -96,7 +113,12 @@ export const NewLimits = exactly({
 export const Approval = orNull(exactly({ serverKeys: Type.Optional(Type.Boolean()) }))
 
 const Holdings = Type.Object({
-  ...{ inboxes: Count, messages: Count, submissions: Count, domains: Count, webhooks: Count, keys: Count },
+  inboxes: Count,
+  messages: Count,
+  submissions: Count,
+  domains: Count,
+  webhooks: Count,
+  keys: Count,
   suppressions: Count,
 })
 
@@ -106,8 +128,11 @@ export const Deletion = Type.Object({
   /** Null: it was not asked for on this node. */
   work: Type.Union([
     Type.Object({
-      ...{ state: oneOf(['running', 'done', 'failed']), steps: Type.Array(Type.String()) },
-      ...{ fault: orNull(Type.String()), startedAt: Time, endedAt: orNull(Time) },
+      state: oneOf(['running', 'done', 'failed']),
+      steps: Type.Array(Type.String()),
+      fault: orNull(Type.String()),
+      startedAt: Time,
+      endedAt: orNull(Time),
     }),
     Type.Null(),
   ]),

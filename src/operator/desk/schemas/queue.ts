@@ -9,7 +9,10 @@ export const QueueParams = Type.Object({ queue: Type.String({ maxLength: 260 }) 
 export const QueueQuery = exactly({ offset: Type.Optional(Type.String({ pattern: '^\\d{1,6}$' })) })
 
 const queue = {
-  ...{ key: Type.String(), waiting: Count, onWire: Count, state: oneOf(['running', 'paused', 'blocked']) },
+  key: Type.String(),
+  waiting: Count,
+  onWire: Count,
+  state: oneOf(['running', 'paused', 'blocked']),
   /** Tries of the way there that failed one after the other. */
   failures: Count,
   /** Until when it backs off. */
@@ -29,8 +32,11 @@ const Conversation = Type.Object({
   isReused: Type.Boolean(),
   steps: Type.Array(
     Type.Object({
-      ...{ command: Type.String(), atMs: Type.Integer() },
-      ...{ code: Type.Integer(), enhancedStatus: orNull(Type.String()), text: Type.String() },
+      command: Type.String(),
+      atMs: Type.Integer(),
+      code: Type.Integer(),
+      enhancedStatus: orNull(Type.String()),
+      text: Type.String(),
     }),
   ),
 })
@@ -39,17 +45,22 @@ export const Queue = Type.Object({
   ...queue,
   deliveries: Type.Array(
     Type.Object({
-      ...{
-        submissionId: Uuid,
-        position: Count,
-        email: Type.String(),
-        status: oneOf(['pending', 'deferred']),
-      },
-      ...{ organizationId: Uuid, organizationName: Type.String(), isHeld: Type.Boolean() },
-      ...{ sender: Type.String(), subject: Type.String(), attempts: Count, response: orNull(Type.String()) },
+      submissionId: Uuid,
+      position: Count,
+      email: Type.String(),
+      status: oneOf(['pending', 'deferred']),
+      organizationId: Uuid,
+      organizationName: Type.String(),
+      isHeld: Type.Boolean(),
+      sender: Type.String(),
+      subject: Type.String(),
+      attempts: Count,
+      response: orNull(Type.String()),
       /** Of its last attempt. */
       conversation: orNull(Conversation),
-      ...{ acceptedAt: Time, dueAt: Time, expiresAt: Time },
+      acceptedAt: Time,
+      dueAt: Time,
+      expiresAt: Time,
     }),
   ),
   nextOffset: orNull(Type.Integer()),

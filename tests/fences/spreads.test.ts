@@ -1,0 +1,18 @@
+// An object is written with its members, not with spreads of objects that are written in the same place.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { lineAt, parse, readSources, type SyntaxNode, walk } from './source.ts'
+
+test('fences: no object that is written is spread in the same place', () => {
+  const files = readSources('{src,tests,bench,scripts}/**/*.ts', 'dashboard/{src,build}/**/*.{ts,tsx}')
+  const wrong = files.flatMap((file) => {
+    const lines: string[] = []
+    walk(parse(file).program, ({ type, argument, start }) => {
+      const isSpread = type === 'SpreadElement' || type === 'JSXSpreadAttribute'
+      if (isSpread && (argument as SyntaxNode).type === 'ObjectExpression')
+        lines.push(`${file.path}:${lineAt(file.text, start)}`)
+    })
+    return lines
+  })
+  assert.deepEqual(wrong, [], 'write the members themselves')
+})
