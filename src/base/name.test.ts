@@ -1,7 +1,7 @@
 // Which texts are names.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readName } from './name.ts'
+import { readDisplayName, readName } from './name.ts'
 
 const cases: [what: string, given: string, name: string | null][] = [
   ['a word', 'Acme', 'Acme'],
@@ -24,3 +24,8 @@ const cases: [what: string, given: string, name: string | null][] = [
 
 for (const [what, given, name] of cases)
   test(`${what} is ${name === null ? 'no name' : 'a name'}`, () => assert.equal(readName(given), name))
+
+test('the name of an inbox may change the direction of text, and breaks no other rule', () => {
+  assert.equal(readDisplayName(' Acme\u202egpj '), 'Acme\u202egpj')
+  assert.equal(readDisplayName('Ac\nme'), null)
+})

@@ -11,8 +11,14 @@ export const nameRule =
 
 /** The name without the white space around it; null where it breaks the rule. */
 export function readName(given: string): string | null {
+  const name = readDisplayName(given)
+  return name !== null && !reorders.test(name) ? name : null
+}
+
+export const displayNameRule = '1 to 200 characters in one line, at least one of them visible'
+
+/** The same for the name beside an inbox's address, which may change the direction of text: `/v1` takes such names. */
+export function readDisplayName(given: string): string | null {
   const name = given.trim()
-  return visibleLine.test(name) && !reorders.test(name) && Array.from(name).length <= maxCharacters
-    ? name
-    : null
+  return visibleLine.test(name) && Array.from(name).length <= maxCharacters ? name : null
 }

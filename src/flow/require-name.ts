@@ -1,10 +1,18 @@
 // Names as everything is called by that people name: trimmed, and refused where they are none.
 import { ServiceError } from '../base/errors.ts'
-import { nameRule, readName } from '../base/name.ts'
+import { displayNameRule, nameRule, readDisplayName, readName } from '../base/name.ts'
 
 /** The name without white space around it; `invalid_request` where it is none. */
-export function requireName(given: string, pointer = '/name'): string {
+export function requireName(given: string): string {
   const name = readName(given)
-  if (name === null) throw new ServiceError('invalid_request', `${pointer} must be a name: ${nameRule}`)
+  if (name === null) throw new ServiceError('invalid_request', `/name must be a name: ${nameRule}`)
+  return name
+}
+
+/** The same for the name beside an inbox's address. */
+export function requireDisplayName(given: string): string {
+  const name = readDisplayName(given)
+  if (name === null)
+    throw new ServiceError('invalid_request', `/displayName must be a name: ${displayNameRule}`)
   return name
 }

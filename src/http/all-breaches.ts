@@ -15,9 +15,8 @@ export class BreachFinder {
   /** Schemas that others refer to, by their ids. */
   readonly #shared = new Set<string>()
 
-  /** Takes after the first validator that judges requests, which has its formats by now; later ones are made alike. */
+  /** Takes after the validator that judges requests, which has its formats by now. */
   takeAfter(validator: Validator): void {
-    if (this.#validator) return
     const Kind = validator.constructor as new (options: object) => Validator
     this.#validator = new Kind({ ...validator.opts, allErrors: true })
     Object.assign(this.#validator.formats, validator.formats)

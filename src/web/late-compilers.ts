@@ -13,11 +13,11 @@ type Serialize = ReturnType<ReturnType<BuildSerializer>>
 export function lateCompilers(): NonNullable<FastifyServerOptions['schemaController']> {
   const compilersOf = AjvCompiler()
   const buildValidator: BuildValidator = (components, options) => {
-    let compile: ReturnType<BuildValidator> | null = null
+    // What routes share is compiled now: no request waits for it.
+    const compile = compilersOf(components, options)
     return (part) => {
       let validate: Validate | null = null
       const late = ((value: unknown) => {
-        compile ??= compilersOf(components, options)
         validate ??= compile(part)
         const isValid = validate(value)
         late.errors = validate.errors

@@ -19,7 +19,7 @@ import { lockOrganization, type OrganizationRow, takeManagedAllowance } from '..
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'
-import { requireName } from '../require-name.ts'
+import { requireDisplayName } from '../require-name.ts'
 
 export interface InboxInput {
   localPart?: string
@@ -128,7 +128,7 @@ async function insert(
     localPart,
     domain: domain.name,
     domainId: domain.id,
-    displayName: input.displayName === undefined ? localPart : requireName(input.displayName, '/displayName'),
+    displayName: input.displayName === undefined ? localPart : requireDisplayName(input.displayName),
     status: 'active',
     createdAt: at,
     updatedAt: at,

@@ -6,7 +6,7 @@ import { type InboxRow, lockInbox, updateDisplayName } from '../../store/inboxes
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
-import { requireName } from '../require-name.ts'
+import { requireDisplayName } from '../require-name.ts'
 
 /** Once it returns, every node sends under the new name. */
 export async function renameInbox(
@@ -15,7 +15,7 @@ export async function renameInbox(
   inboxId: string,
   givenName: string,
 ): Promise<InboxRow> {
-  const displayName = requireName(givenName, '/displayName')
+  const displayName = requireDisplayName(givenName)
   const renamed = await db.transaction(async (tx) => {
     const inbox = await lockInbox(tx, caller.organizationId, inboxId)
     if (!inbox) throw new ServiceError('not_found', 'There is no such inbox.')

@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { largestContentBytes, setStage } from '../../http/stage.ts'
 
+const silentMs = 1_500
 const stage = await setStage({ after })
 const { secret, api } = await stage.createCaller()
 
@@ -280,14 +281,15 @@ function open(): { socket: Socket; said(): string } {
   return { socket, said: () => text }
 }
 
-/** Everything that is answered until the connection ends; it is given up once the service waits for more. */
+/** Everything that is answered until the connection ends; it is given up once the service has been silent for `silentMs`. */
 function talk(bytes: string | Buffer): Promise<{ statuses: number[]; text: string }> {
   const { socket, said } = open()
   socket.write(bytes)
   return new Promise((resolve) => {
-    const leaving = setInterval(() => socket.end(), 400)
+    const leaving = setTimeout(() => socket.end(), silentMs)
+    socket.on('data', () => leaving.refresh())
     socket.on('close', () => {
-      clearInterval(leaving)
+      clearTimeout(leaving)
       const statuses = [...said().matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
       resolve({ statuses, text: said() })
     })
