@@ -1,9 +1,9 @@
 // Processes that keep the processors busy, so that a test which needs a quiet machine is found out.
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** Starts so many endless loops; the function that is returned ends them. They end with this process, too. */
+/** Starts `count` endless loops. The function it returns ends them; they also end when this process does. */
 export function keepBusy(count: number): () => void {
-  // A loop looks every second whether its parent is still there.
+  // Each loop checks once a second that its parent still runs.
   const loop = `const parent = process.ppid
     for (;;) { const end = Date.now() + 1000; while (Date.now() < end); if (process.ppid !== parent) process.exit() }`
   const loops: ChildProcess[] = []

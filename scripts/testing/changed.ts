@@ -39,7 +39,7 @@ function git(...args: string[]): string[] {
   return printed.split('\n').filter(Boolean)
 }
 
-/** Whatever depends on these paths, they themselves included; whoever names a folder depends on all that is in it. */
+/** These paths and everything that depends on them. A file that names a folder depends on all that is in it. */
 function reach(paths: string[], dependents: Map<string, string[]>): Set<string> {
   const reached = new Set<string>()
   const pending = [...paths]
@@ -60,7 +60,7 @@ function readDependents(paths: string[]): Map<string, string[]> {
   return dependents
 }
 
-/** What the strings of a file name: relative to the file if they begin with a dot, else to the root, as `$home/` of a shell. */
+/** The paths in a file's strings: relative to the file if they begin with a dot, else to the root, like `$home/` in a shell. */
 function namedIn(path: string): Set<string> {
   const found = new Set<string>()
   for (const [, text] of readFileSync(join(root, path), 'utf8').matchAll(

@@ -2,9 +2,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-
-const root = resolve(import.meta.dirname, '../..')
+import { join } from 'node:path'
+import { root } from './tiers.ts'
 
 /** Programs one after the other; the first that fails ends the check. */
 type Check = [program: string, ...args: string[]][]

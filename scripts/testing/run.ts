@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { run } from 'node:test'
 import { spec, type TestEvent } from 'node:test/reporters'
+import pg from 'pg'
 import { silentLog } from '../../src/base/log.ts'
 import { noTool } from '../../src/postgres/embedded/owner.ts'
-import { useEmbedded } from '../../src/postgres/embedded/use-embedded.ts'
+import { type EmbeddedServer, useEmbedded } from '../../src/postgres/embedded/use-embedded.ts'
+import { until } from '../../tests/support/until.ts'
 import { keepBusy } from './busy.ts'
 import { root } from './tiers.ts'
 
@@ -45,9 +47,23 @@ export async function overPostgres<Result>(body: () => Promise<Result>): Promise
     return await body()
   } finally {
     console.log(`nodes started: ${readFileSync(starts, 'utf8').length}`)
+    await untilTestsLeft(server)
     await server.release()
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** A test that was interrupted may still use the server, and would start it again if it stopped now. */
+async function untilTestsLeft({ connection }: EmbeddedServer): Promise<void> {
+  const client = new pg.Client(connection)
+  await client.connect()
+  const isAlone = async () => {
+    const sessions = await client.query(
+      "select from pg_stat_activity where application_name = 'posthorn share'",
+    )
+    return sessions.rowCount === 1
+  }
+  await until('the tests to leave PostgreSQL', isAlone).finally(() => client.end())
 }
 
 function isRoomy(folder: string): boolean {

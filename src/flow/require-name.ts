@@ -1,4 +1,4 @@
-// Names as everything is called by that people name: trimmed, and refused where they are none.
+// Checks the names that people give, and trims them.
 import { ServiceError } from '../base/errors.ts'
 import { displayNameRule, nameRule, readDisplayName, readName } from '../base/name.ts'
 
@@ -9,7 +9,7 @@ export function requireName(given: string): string {
   return name
 }
 
-/** The same for the name beside an inbox's address. */
+/** The same for the name of an inbox. */
 export function requireDisplayName(given: string): string {
   const name = readDisplayName(given)
   if (name === null)

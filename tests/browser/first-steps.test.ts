@@ -1,18 +1,18 @@
 // The shell in a browser: the first steps by buttons, finding and going by keys, the theme, the settings; and axe on each.
 import assert from 'node:assert/strict'
-import { before, test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { chromiumMissing } from '../support/chromium.ts'
 import { openPages } from '../support/dashboard.ts'
 import { makePlace, send, startNode } from '../support/node.ts'
 
 const skip = chromiumMissing ?? false
+const node = await startNode(await makePlace({ after }))
 
 before(() =>
   assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
 )
 
 test('the first steps: an inbox, a mail out of it and back, and reading that', { skip }, async (t) => {
-  const node = await startNode(await makePlace(t))
   const { api, organizationId } = await node.createCaller()
   const { page, open, audit, complaints } = await openPages(t, node, organizationId)
   await open('/', 'From nothing to a first mail')
@@ -44,9 +44,8 @@ test('the first steps: an inbox, a mail out of it and back, and reading that', {
 test('the overview has the first mail, though its event has not come and the page was seen before', {
   skip,
 }, async (t) => {
-  const node = await startNode(await makePlace(t))
   const { api, organizationId } = await node.createCaller()
-  const inbox = await api.createInbox('hello')
+  const inbox = await api.createInbox('early')
   const { page, open } = await openPages(t, node, organizationId)
   await page.route('**/app/v1/events*', (route) => route.abort())
   await open('/', 'From nothing to a first mail')
@@ -58,7 +57,6 @@ test('the overview has the first mail, though its event has not come and the pag
 })
 
 test('everything is found and reached by keys', { skip }, async (t) => {
-  const node = await startNode(await makePlace(t))
   const { api, organizationId } = await node.createCaller()
   const inbox = await api.want<{ id: string }>('/v1/inboxes', {
     method: 'POST',
@@ -96,7 +94,6 @@ test('everything is found and reached by keys', { skip }, async (t) => {
 })
 
 test('the settings: name, theme, sessions, limits; and the way out', { skip }, async (t) => {
-  const node = await startNode(await makePlace(t))
   const { organizationId } = await node.createCaller()
   const { page, open, audit, complaints } = await openPages(t, node, organizationId)
   await open('/settings', 'Settings')

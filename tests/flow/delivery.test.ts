@@ -1,4 +1,4 @@
-// What becomes of a send when the far side refuses, stalls, hangs up, or is not there: by the clock, to the end. Also on PostgreSQL 15.
+// Sends that the far side refuses, stalls or cuts off, by the clock, to their end. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { cancelQueue, flushQueue, pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'

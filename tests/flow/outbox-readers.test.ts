@@ -1,4 +1,4 @@
-// Who reads the outbox: nobody where there is no endpoint, no stream and no search; and one that comes misses nothing. Also on PostgreSQL 15.
+// The outbox is read only if there is an endpoint, a stream or a search, and a new reader misses nothing. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUIDv7 } from 'node:crypto'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-// What deletion, retention and the end of an organization take with them: looked for in every table that there is. Also on PostgreSQL 15.
+// Deletion, retention and the end of an organization remove all they should, in every table there is. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { deleteOrganization, previewDeletion } from '../../src/flow/accounts/delete-organization.ts'

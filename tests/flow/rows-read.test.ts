@@ -1,4 +1,4 @@
-// What statements cost, told by the rows they look at: nothing multiplies, whatever the tables held when they were planned. Also on PostgreSQL 15.
+// Statements read few rows, whatever the tables held when they were planned. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'

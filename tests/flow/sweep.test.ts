@@ -1,4 +1,4 @@
-// What a crash leaves in the blob store is swept: files that no row names, once they are old, and nothing else. Also on PostgreSQL 15.
+// The sweep of the blob store removes old files that no row names, and nothing else. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import {

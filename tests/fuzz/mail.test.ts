@@ -10,8 +10,7 @@ import { extractNewText } from '../../src/mail/read/quote.ts'
 import { decodeSpan, sha256 } from '../support/decode-span.ts'
 
 const fields = 'From: a@b.example\r\nTo: c@d.example\r\nSubject: x\r\n'
-/** Of processor time. On a slow machine more: so many times what plain text of 25 MB takes there. */
-const longestMs = Math.max(2000, 20 * timeOfPlainText())
+const longestMs = 2000
 const multipart = `${fields}Content-Type: multipart/mixed; boundary=b\r\n\r\n`
 const html = `${fields}Content-Type: text/html\r\n\r\n`
 
@@ -145,21 +144,18 @@ test('check 60: runs in text and in HTML', () => {
   }
 })
 
-function timeOfPlainText(): number {
-  const mail = Buffer.from(`${fields}\r\n${'A line of plain text, as long as most.\r\n'.repeat(625_000)}`)
-  return measure(() => parseMail(mail)).tookMs
-}
-
-/** Processor time, so that a busy machine fails nothing. */
+/** Processor time of this thread, so that neither a busy machine nor the compiler's threads fail anything. */
 function measure<Result>(run: () => Result): { result: Result; tookMs: number } {
-  const startedAt = process.cpuUsage()
+  const startedAt = process.threadCpuUsage()
   const result = run()
-  const { user, system } = process.cpuUsage(startedAt)
+  const { user, system } = process.threadCpuUsage(startedAt)
   return { result, tookMs: (user + system) / 1000 }
 }
 
 function inTime<Result>(name: string, run: () => Result): Result {
-  const { result, tookMs } = measure(run)
+  const first = measure(run)
+  // A first reading runs half of its way in code that is not compiled yet, which takes twice as long.
+  const { result, tookMs } = first.tookMs < longestMs ? first : measure(run)
   assert.ok(tookMs < longestMs, `${JSON.stringify(name.slice(0, 80))} took ${Math.round(tookMs)} ms`)
   return result
 }

@@ -1,10 +1,13 @@
-// What `npm test` says of files that fail, in every way that a file can.
+// `npm test` names each file that fails, in every way that a file can fail, and leaves nothing behind when it is interrupted.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
+import { isRunning } from '../../src/postgres/embedded/postmaster.ts'
+import { until } from '../support/until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 
@@ -39,12 +42,47 @@ test('files that fail in any way are named, counted, and fail the run', (t) => {
   }
 })
 
-function runTests(args: string[]): { status: number | null; printed: string } {
+test('an interrupted run ends the PostgreSQL that a test still uses', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-test-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const [file, marker] = [join(folder, 'waits.test.js'), join(folder, 'postmaster')]
+  writeFileSync(
+    file,
+    `const { test } = require('node:test')
+const { readFileSync, writeFileSync, renameSync } = require('node:fs')
+// A test that is slow to end.
+process.on('SIGTERM', () => setTimeout(() => process.exit(1), 1_000))
+test('waits', async (t) => {
+  const { testDatabase } = await import(${JSON.stringify(join(root, 'tests/support/postgres.ts'))})
+  await testDatabase(t)
+  const lock = readFileSync(process.env.POSTHORN_TEST_POSTGRES + '/cluster/postmaster.pid', 'utf8')
+  writeFileSync('${marker}.new', lock.split('\\n')[0])
+  renameSync('${marker}.new', '${marker}')
+  await new Promise((resolve) => setTimeout(resolve, 600_000))
+})
+`,
+  )
+  const { POSTHORN_TEST_DATABASE_URL: _, ...env } = runnerEnv()
+  const runner = spawn(process.execPath, ['scripts/test.ts', file], { cwd: root, env, stdio: 'ignore' })
+  const ended = once(runner, 'exit')
+  await until('the test to have its database', () => existsSync(marker))
+  const postmaster = Number(readFileSync(marker, 'utf8'))
+  assert.ok(isRunning(postmaster))
+  runner.kill('SIGINT')
+  assert.deepEqual(await ended, [1, null])
+  assert.ok(!isRunning(postmaster), 'PostgreSQL goes on')
+})
+
+function runnerEnv(): NodeJS.ProcessEnv {
   // Node tells a test within a test apart by this variable.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  return env
+}
+
+function runTests(args: string[]): { status: number | null; printed: string } {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/test.ts', ...args], {
     cwd: root,
-    env,
+    env: runnerEnv(),
     encoding: 'utf8',
   })
   return { status, printed: stdout + stderr }
