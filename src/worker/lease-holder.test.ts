@@ -1,11 +1,11 @@
 // Leases over real rows: what is taken over, kept, lost and let go, and that hints outlive workers.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { pino } from 'pino'
 import { testDatabase } from '../../tests/support/postgres.ts'
 import { until } from '../../tests/support/until.ts'
 import { Clock } from '../base/clock.ts'
-import { silentLog } from '../base/log.ts'
-import { Db } from '../postgres/db.ts'
+import { Db, DbFault } from '../postgres/db.ts'
 import { addRoutes, type RouteRow, routeLeases } from '../store/routes.ts'
 import { LeaseHolder, type LeaseTerms, type LeaseWorker } from './lease-holder.ts'
 import type { Membership } from './membership.ts'
@@ -17,6 +17,7 @@ class Idler implements LeaseWorker<RouteRow> {
   readonly calls: string[] = []
   isWoken = false
   #end = () => {}
+  #fail = (_: Error) => {}
 
   constructor(route: RouteRow, terms: LeaseTerms) {
     this.route = route
@@ -24,7 +25,14 @@ class Idler implements LeaseWorker<RouteRow> {
   }
 
   run(): Promise<void> {
-    return new Promise((resolve) => (this.#end = resolve))
+    return new Promise((resolve, reject) => {
+      this.#end = resolve
+      this.#fail = reject
+    })
+  }
+
+  fail(error: Error): void {
+    this.#fail(error)
   }
 
   wake(): void {
@@ -51,11 +59,12 @@ async function makeHolder(t: TestContext) {
   /** What each search finds besides hints. */
   const found: string[] = []
   const lost: (() => void)[] = []
+  const lines: Record<string, unknown>[] = []
   const membership = { nodeId: 1, onLost: (listener: () => void) => lost.push(listener) }
   const holder = new LeaseHolder({
     db,
     clock: new Clock(),
-    log: silentLog,
+    log: pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line)) }),
     membership: membership as unknown as Membership,
     source: {
       leases: routeLeases,
@@ -76,7 +85,7 @@ async function makeHolder(t: TestContext) {
   t.after(() => holder.stop(0))
   const ownerOf = async (key: string) =>
     (await db.query<{ owner: number | null }>('select owner from route where key = $1', [key]))[0]!.owner
-  return { db, holder, found, workers, lost, ownerOf }
+  return { db, holder, found, workers, lost, lines, ownerOf }
 }
 
 test('lease holder: a hint is taken over, reaches the worker, and outlives it under a new epoch', async (t) => {
@@ -109,6 +118,21 @@ test('lease holder: who has lost a lease, or the node, is cut; who has not goes 
   assert.deepEqual(b!.calls, [])
   for (const listener of lost) listener()
   assert.deepEqual(b!.calls, ['cut'])
+})
+
+test('lease holder: an outage that a worker tells of when the database is back already ends without further work', async (t) => {
+  const { holder, workers, lines } = await makeHolder(t)
+  holder.wake(['a.test'])
+  await until('it to be taken over', () => workers.length === 1)
+  workers[0]!.fail(new DbFault(Object.assign(new Error('terminated'), { code: '57P01' })))
+  await until('the end of the outage', () => lines.length > 1)
+  assert.deepEqual(
+    lines.map(({ work, msg }) => [work, msg]),
+    [
+      ['routes', 'unavailable; further failures are counted'],
+      ['routes', 'available again'],
+    ],
+  )
 })
 
 test('lease holder: a lease of our own that had run out is taken over anew, and the worker before is cut', async (t) => {

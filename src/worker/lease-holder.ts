@@ -165,11 +165,14 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     if (!isPoll && this.#hinted.size === 0 && !source.isBehind(this.#held)) return false
     const at = clock.now()
     const keys = await source.find({ db, nodeId, at, hinted: this.#hinted, isPoll, held: this.#held })
-    if (isPoll) this.#polledAtMs = startedMs
+    if (isPoll) {
+      this.#polledAtMs = startedMs
+      // The database has answered. A worker that the outage cut may end after that, and after its work was taken up.
+      this.#outage.succeed()
+    }
     const askedMs = performance.now()
     const owner = { nodeId, leaseMs }
     const rows = keys.length > 0 ? await source.leases.acquire(db.writer, owner, at, keys) : []
-    if (rows.length > 0) this.#outage.succeed()
     if (membership.nodeId !== nodeId) return true
     for (const row of rows) this.#hold(nodeId, row, askedMs + leaseMs)
     if (source.isBehind(this.#held)) this.#acquiring.wake()

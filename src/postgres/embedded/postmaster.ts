@@ -132,13 +132,16 @@ async function mayBeTrue(lock: string, path: string, cluster: string): Promise<b
   return Date.now() - writtenMs < lockWriteMs
 }
 
-/** Fast shutdown: open transactions roll back, the rest is checkpointed. Resolves to false when `limitMs` ran out. */
+/**
+ * Fast shutdown: open transactions roll back, the rest is checkpointed. Resolves once the process has ended, which is a
+ * moment after its lock file is gone, or to false when `limitMs` ran out.
+ */
 export async function stopPostmaster(cluster: string, limitMs: number): Promise<boolean> {
   const postmaster = await findPostmaster(cluster)
   if (!postmaster) return true
   process.kill(postmaster.pid, 'SIGINT')
   const deadline = performance.now() + limitMs
-  while ((await findPostmaster(cluster))?.pid === postmaster.pid) {
+  while (await runsCluster(postmaster.pid, cluster)) {
     if (performance.now() > deadline) return false
     await pause(20)
   }
