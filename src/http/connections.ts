@@ -1,6 +1,6 @@
 // Bounds on open connections, in all and from one address, so that one host cannot take them from all others.
 import type { Server, Socket } from 'node:net'
-import ipaddr from 'ipaddr.js'
+import { inRanges, networkOf, writtenAddress } from '../base/ip-address.ts'
 
 const maxOpen = 10_000
 /**
@@ -21,13 +21,13 @@ export const connectionLimits = {
 
 /** The connections that are open at all listeners together. */
 export class OpenConnections {
-  readonly #proxies: [ipaddr.IPv4 | ipaddr.IPv6, number][]
+  readonly #isProxy: (ip: string) => boolean
   readonly #ofNetwork = new Map<string, number>()
   #open = 0
 
   /** `trustedProxies` (CIDRs) have the bound of all alone. */
   constructor(trustedProxies: readonly string[]) {
-    this.#proxies = trustedProxies.map((cidr) => ipaddr.parseCIDR(cidr))
+    this.#isProxy = inRanges(trustedProxies)
   }
 
   /** Closes what is past the bounds before anything is read of it. */
@@ -39,8 +39,10 @@ export class OpenConnections {
       }
       this.#open++
       socket.once('close', () => this.#open--)
-      const network = networkOf(socket.remoteAddress, this.#proxies)
-      if (network !== null) this.#count(socket, network)
+      const { remoteAddress } = socket
+      // A peer that has gone already has no address.
+      if (remoteAddress === undefined || this.#isProxy(remoteAddress)) return
+      this.#count(socket, networkOf(writtenAddress(remoteAddress)))
     })
   }
 
@@ -59,16 +61,4 @@ export class OpenConnections {
       else open.delete(network)
     })
   }
-}
-
-/** What an address is counted under: a host has a whole IPv6 /64 to itself. Null: it is not. */
-function networkOf(
-  address: string | undefined,
-  proxies: [ipaddr.IPv4 | ipaddr.IPv6, number][],
-): string | null {
-  // Who has gone already has no address.
-  if (address === undefined) return null
-  const ip = ipaddr.process(address.replace(/%.*$/, ''))
-  if (proxies.some((range) => ip.kind() === range[0].kind() && ip.match(range))) return null
-  return ip.kind() === 'ipv6' ? ip.toByteArray().slice(0, 8).join('.') : ip.toString()
 }

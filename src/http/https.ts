@@ -4,22 +4,19 @@ import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import ipaddr from 'ipaddr.js'
+import { inRanges } from '../base/ip-address.ts'
 import type { Api } from './api.ts'
 import { connectionLimits } from './connections.ts'
 import { errorAnswer, pathOf, sendError } from './errors.ts'
 
-/** A certificate with its chain, and its key, both PEM. */
-export interface PemPair {
-  cert: string
-  key: string
-}
-
 const handshakeMs = 20_000
 const aYearSeconds = 31_536_000
 
-/** A server for the routes of `api`, ready to listen. `pair` is asked at each connection: another object is another certificate. */
-export function createHttpsServer(api: Api, pair: () => PemPair): Server {
+/**
+ * A server for the routes of `api`, ready to listen. `pair` gives a certificate with its chain, and its key, both PEM; it is
+ * asked at each connection, and another object is another certificate.
+ */
+export function createHttpsServer(api: Api, pair: () => { cert: string; key: string }): Server {
   let current = pair()
   const { timeoutMs, keepAliveMs, ...limits } = connectionLimits
   const answer: RequestListener = (request, response) => api.routing(request, response)
@@ -57,13 +54,12 @@ export function requireHttpsLater(request: FastifyRequest, reply: FastifyReply):
  * /.well-known/ alone: a key that was sent there could be read on the way. Returns the refusal; null: answer it.
  */
 export function refusePlain(trustedProxies: readonly string[]) {
-  const ranges = ['127.0.0.0/8', '::1/128', ...trustedProxies].map((cidr) => ipaddr.parseCIDR(cidr))
+  const isTrusted = inRanges(['127.0.0.0/8', '::1/128', ...trustedProxies])
   return (request: FastifyRequest, reply: FastifyReply): FastifyReply | null => {
     if (isEncrypted(request) || pathOf(request).startsWith('/.well-known/')) return null
     const { remoteAddress } = request.raw.socket
     if (remoteAddress === undefined) return null // it has gone
-    const ip = ipaddr.process(remoteAddress.replace(/%.*$/, ''))
-    if (ranges.some((range) => ip.kind() === range[0].kind() && ip.match(range))) return null
+    if (isTrusted(remoteAddress)) return null
     return sendError(
       reply,
       errorAnswer('route_not_found', 'Over plain HTTP nothing is answered here: use https.'),

@@ -1,6 +1,7 @@
 // Signs messages with DKIM (RFC 6376, RFC 8463): relaxed/relaxed, header fields over-signed, no body length.
 import { generateKeyPair, hash, type KeyObject, sign } from 'node:crypto'
 import { promisify } from 'node:util'
+import { relaxField } from './header-fields.ts'
 
 export type DkimAlgorithm = 'rsa-sha256' | 'ed25519-sha256'
 
@@ -94,15 +95,6 @@ function selectFields(fields: readonly string[]): { names: string[]; canonical: 
 
 function nameOf(field: string): string {
   return field.slice(0, field.indexOf(':')).trimEnd().toLowerCase()
-}
-
-// RFC 6376 3.4.2: lower case, unfolded, one space for many, none at the ends; here without the line end.
-function relaxField(field: string): string {
-  const value = field.slice(field.indexOf(':') + 1)
-  return `${nameOf(field)}:${value
-    .replace(/\r\n/g, '')
-    .replace(/[\t ]+/g, ' ')
-    .replace(/^ | $/g, '')}`
 }
 
 function signatureField(key: DkimKey, seconds: number, names: readonly string[], bodyHash: string): string {

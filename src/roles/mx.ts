@@ -1,6 +1,6 @@
 // The mx role of a node: takes mail from the world.
-import ipaddr from 'ipaddr.js'
 import { DiskReserve } from '../base/disk-reserve.ts'
+import { inRanges } from '../base/ip-address.ts'
 import { RecentlyUsed } from '../base/recently-used.ts'
 import { listenAs } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
@@ -107,12 +107,4 @@ function askingLists({ settings, clock, log, dnsCache }: Foundation): Pick<SmtpS
   if (lists.length === 0) return {}
   const blocklists = new Blocklists({ lookup: dnsCache.lookup, lists, clock, log })
   return { listingOf: (address) => blocklists.check(address) }
-}
-
-function inRanges(cidrs: string[]): (address: string) => boolean {
-  const ranges = cidrs.map((cidr) => ipaddr.parseCIDR(cidr))
-  return (address) => {
-    const ip = ipaddr.process(address)
-    return ranges.some((range) => ip.kind() === range[0].kind() && ip.match(range))
-  }
 }

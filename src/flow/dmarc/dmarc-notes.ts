@@ -1,9 +1,9 @@
 // Counts evaluated mail for aggregate reports: in memory, and every few seconds in the database, so that no sender waits for it.
 import type { Clock } from '../../base/clock.ts'
+import { wideNetworkOf } from '../../base/ip-address.ts'
 import type { DmarcNote } from '../../mailauth/dmarc/dmarc-note.ts'
 import { registeredDomain } from '../../mailauth/dmarc/dns-name.ts'
 import type { Db } from '../../postgres/db.ts'
-import { networksOf } from '../../smtp/server/peer-address.ts'
 import { type CountedKind, noteDmarc } from '../../store/dmarc-reports.ts'
 
 /** In memory, between two flushes. */
@@ -57,7 +57,7 @@ export class DmarcNotes {
       known.policy = policy
     } else if (this.#kinds.size < maxHeld) {
       const dueAt = new Date(Date.parse(day) + dayMs + settledAfterMs + Math.random() * spreadMs)
-      const network = this.#isTrusted(mail.sourceIp) ? null : networksOf(mail.sourceIp)[1]
+      const network = this.#isTrusted(mail.sourceIp) ? null : wideNetworkOf(mail.sourceIp)
       const shares = { network, registeredDomain: registeredDomain(policyDomain) }
       this.#kinds.set(key, { day, policyDomain, ...shares, policy, mail, amount: 1, dueAt })
     }

@@ -1,6 +1,7 @@
 // The guard: attempts to sign in, and mails to an address, are counted, and many of them have to wait longer and longer.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
+import { networkOf, wideNetworkOf } from '../../base/ip-address.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import type { Db, Writer } from '../../postgres/db.ts'
 import { isNetworkKnown, rememberNetwork } from '../../store/known-networks.ts'
@@ -11,7 +12,6 @@ import {
   findBlock,
   takeBackAttempt,
 } from '../../store/sign-in-failures.ts'
-import { networkOf, wideNetworkOf } from './network.ts'
 
 const quarterHour = 900
 /** Of one address, known or not: five for free, then 1 s, 2 s, 4 s … 15 min. */

@@ -1,11 +1,11 @@
 // How many letters of the service leave: each kind has a share of its own, and invitations count against who has them sent.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
+import { networkOf, wideNetworkOf } from '../../base/ip-address.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { countLetter, type LetterCount } from '../../store/letter-counts.ts'
 import type { LetterKind } from './letters.ts'
-import { networkOf, wideNetworkOf } from './network.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs

@@ -2,10 +2,10 @@
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { PersonId } from '../../base/ids.ts'
+import { networkOf } from '../../base/ip-address.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findPerson } from '../../store/people.ts'
 import type { Guard } from './guard.ts'
-import { networkOf } from './network.ts'
 import type { Passwords } from './passwords.ts'
 
 const recentMs = 5 * 60_000

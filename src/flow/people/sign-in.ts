@@ -1,9 +1,9 @@
 // Signing in by password: one refusal for every cause, after the same time, and fewer and fewer tries.
 import { ServiceError } from '../../base/errors.ts'
 import type { PersonId } from '../../base/ids.ts'
+import { networkOf } from '../../base/ip-address.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import { findPersonByEmail } from '../../store/people.ts'
-import { networkOf } from './network.ts'
 import type { SignUpDeps } from './sign-up.ts'
 
 /**

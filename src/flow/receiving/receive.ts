@@ -3,6 +3,7 @@ import { Batch, BatchFull } from '../../base/batch.ts'
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { DiskReserve } from '../../base/disk-reserve.ts'
 import { newId, type OrganizationId } from '../../base/ids.ts'
+import { wideNetworkOf } from '../../base/ip-address.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { OutageLog } from '../../base/outage-log.ts'
@@ -16,7 +17,6 @@ import { commitRows } from '../../postgres/commit.ts'
 import { DbFault, isLost } from '../../postgres/db.ts'
 import { type Reply, reply, replyLine } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming, Path } from '../../smtp/server/backend.ts'
-import { networksOf } from '../../smtp/server/peer-address.ts'
 import type { AddressedInbox } from '../../store/inboxes.ts'
 import type { MailFindings } from '../../store/messages.ts'
 import type { RawRow } from '../../store/raws.ts'
@@ -260,7 +260,7 @@ export class Receiver implements Backend {
   }
 
   #networkOf({ peer }: Envelope): string | null {
-    return this.#deps.isTrusted(peer.address) ? null : networksOf(peer.address)[1]
+    return this.#deps.isTrusted(peer.address) ? null : wideNetworkOf(peer.address)
   }
 
   #copyEnvelope({ from, peer }: Envelope, to: Path): SpoolEnvelope {

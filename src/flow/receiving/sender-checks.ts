@@ -1,5 +1,6 @@
 // What becomes of a mail by who sent it: what the checks found is kept with it, and a forgery whose domain wants it refused is.
 import type { Clock } from '../../base/clock.ts'
+import { wideNetworkOf } from '../../base/ip-address.ts'
 import { meters } from '../../base/meters.ts'
 import type { DiskBlobs } from '../../blobs/disk.ts'
 import type { DnsCache } from '../../dns/cache.ts'
@@ -7,7 +8,6 @@ import { type DmarcNote, dmarcNoteOf } from '../../mailauth/dmarc/dmarc-note.ts'
 import type { Rspamd } from '../../scan/rspamd.ts'
 import { type Reply, reply } from '../../smtp/reply.ts'
 import type { Envelope } from '../../smtp/server/backend.ts'
-import { networksOf } from '../../smtp/server/peer-address.ts'
 import type { MailFindings } from '../../store/messages.ts'
 import type { RawRow } from '../../store/raws.ts'
 import { Evaluation, type Verdicts } from './evaluation.ts'
@@ -149,5 +149,5 @@ export class SenderChecks {
 
 /** On whose behalf DNS is asked: the network has its share, however many addresses it has. */
 function askerOf({ peer }: Envelope): string {
-  return networksOf(peer.address)[1]
+  return wideNetworkOf(peer.address)
 }

@@ -1,7 +1,7 @@
 // The PROXY protocol, both versions: the header in which a load balancer names the peer behind it.
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { canonicalAddress } from './peer-address.ts'
+import { writtenAddress } from '../../base/ip-address.ts'
 
 /** The peer that a balancer names; `unknown` where it does not say, or speaks for itself. */
 export type ProxiedPeer = { address: string; port: number } | 'unknown'
@@ -53,7 +53,7 @@ function parseLine(text: string): ProxiedPeer | null {
   const [, family, address = '', port] =
     /^PROXY TCP([46]) ([0-9A-Fa-f.:]+) \S+ (\d{1,5}) \d{1,5}$/.exec(text) ?? []
   if (isIP(address) !== Number(family) || Number(port) > 65_535) return null
-  return { address: canonicalAddress(address), port: Number(port) }
+  return { address: writtenAddress(address), port: Number(port) }
 }
 
 function readBinary(bytes: Buffer): ProxyHeader {

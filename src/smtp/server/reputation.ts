@@ -2,10 +2,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
+import { networkOf, wideNetworkOf } from '../../base/ip-address.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { type Reply, reply } from '../reply.ts'
-import { networksOf } from './peer-address.ts'
 import type { ServerLimits } from './server-options.ts'
 
 /** A network has so many times as much as an address, so that one bad host does not shut out its neighbours. */
@@ -180,6 +180,10 @@ export class Reputation {
 function newStanding(atMs: number): Standing {
   const untilMs = Number.NEGATIVE_INFINITY
   return { connections: 0, messages: 0, errors: 0, unknown: 0, atMs, untilMs, why: 'errors' }
+}
+
+function networksOf(address: string): [own: string, wide: string] {
+  return [networkOf(address), wideNetworkOf(address)]
 }
 
 function weightOf(index: number): number {

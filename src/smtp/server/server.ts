@@ -1,10 +1,10 @@
 // The SMTP listener: accepts connections within bounds, watches their deadlines, drains.
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
+import { writtenAddress } from '../../base/ip-address.ts'
 import { meters } from '../../base/meters.ts'
 import { formatReply, type Reply, reply } from '../reply.ts'
 import { Connection } from './connection.ts'
-import { canonicalAddress } from './peer-address.ts'
 import { Reputation } from './reputation.ts'
 import { defaultLimits, type ServerLimits, type SmtpServerOptions } from './server-options.ts'
 
@@ -70,7 +70,7 @@ export class SmtpServer {
       socket.destroy()
       return
     }
-    const address = canonicalAddress(socket.remoteAddress)
+    const address = writtenAddress(socket.remoteAddress)
     const admitted: string[] = []
     const isFull = this.#connections.size >= this.#limits.maxConnections
     if (isFull) meters.peersRefused.inc({ reason: 'full' })
