@@ -13,7 +13,6 @@ export function parseJson(bytes: Buffer): unknown {
   // Raw NUL and surrogates cannot be here any more: only an escape hides them, or a prototype's name.
   if (text.includes('\\u') || text.includes('__proto__')) refuseHidden(value, '', 0)
   refuseRepeated(value, text)
-  refuseInexact(value, text)
   return value
 }
 
@@ -88,43 +87,4 @@ function refuseText(text: string, pointer: string): void {
 function refuseRepeated(value: unknown, text: string): void {
   const pointer = findRepeatedMember(value, text)
   if (pointer !== null) throw new RequestFault('invalid_json', `${pointer} is given twice in the body.`)
-}
-
-/** Where a number may stand that a double does not hold: most bodies have no such place. */
-const maybeInexact = /[\d.]{17}|e-\d{3}/i
-
-/**
- * RFC 8259 6: a number is a double. Metadata, where all numbers stand, that would be stored as another number is refused;
- * of two such numbers one would pass for the other. What is too large the schema refuses.
- */
-function refuseInexact(value: unknown, text: string): void {
-  const metadata = (value as { metadata?: unknown } | null)?.metadata
-  if (metadata === null || typeof metadata !== 'object') return
-  if (!Object.values(metadata).some((member) => typeof member === 'number') || !maybeInexact.test(text))
-    return
-  // TypeScript does not know yet that a reviver is told how a value was written.
-  JSON.parse(text, refuseInexactMember as (name: string, member: unknown) => unknown)
-}
-
-function refuseInexactMember(name: string, member: unknown, { source }: { source: string }): unknown {
-  if (typeof member === 'number' && Number.isFinite(member) && !isExact(source, member))
-    throw new RequestFault(
-      'invalid_request',
-      `/metadata/${name.slice(0, 50)} must be a number that a double holds`,
-    )
-  return member
-}
-
-/**
- * Whether the double has all the digits that were written: 17 of them tell any two doubles apart. Its own form may have a
- * last digit that differs from what it is when rounded: 923323938776827.2 is halfway, at .25.
- */
-function isExact(source: string, value: number): boolean {
-  const digits = significantDigits(source)
-  if (digits.length === 0 || digits.length > 17) return digits.length === 0
-  return [String(value), value.toPrecision(digits.length)].some((form) => significantDigits(form) === digits)
-}
-
-function significantDigits(written: string): string {
-  return written.replace(/e.*/i, '').replace(/[-.]/g, '').replace(/^0+/, '').replace(/0+$/, '')
 }

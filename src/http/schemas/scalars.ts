@@ -114,7 +114,7 @@ export const MetadataGiven = Type.Unsafe<Metadata>({
     maximum: Number.MAX_SAFE_INTEGER,
   },
   description:
-    'At most 50 values of your own: strings of up to 500 characters, numbers between ±(2^53 − 1) with up to 17 digits, booleans or null.',
+    'At most 50 values of your own: strings of up to 500 characters, numbers between ±(2^53 − 1), booleans or null.',
   examples: [{ order: '4711' }],
 })
 
