@@ -75,7 +75,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
   try {
     const { number, release } = await claimFolder(db, settings.dataDir)
     parts.push({ stop: release })
-    await requireSharedBlobs(db, settings.blobFolder, number)
+    await requireSharedBlobs(foundation, number)
     await warnOfFormerDomains(foundation)
     warnOfHold(foundation)
     const watch = new FolderWatch(foundation)
@@ -95,7 +95,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push(membership)
     parts.push(await startFollowing(foundation, membership))
     // Once more, for those that start together: the later one of two finds the other before it has taken anything.
-    await requireSharedBlobs(db, settings.blobFolder, number)
+    await requireSharedBlobs(foundation, number)
     await warnOfDisagreements(foundation)
     const certificate = await startCertificate(foundation, roles, parts)
     if (roles.includes('mx')) listening.smtp = await startMx(foundation, certificate, signals, atHand, parts)
@@ -129,8 +129,8 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
 }
 
 /** Null where the folder takes no file, as on a full disk: that hinders no start, and others cannot look for it. */
-async function markBlobs({ settings, blobs, log }: Foundation, folder: number): Promise<OwnMark | null> {
-  const mark = new OwnMark(blobs, settings.blobFolder, folder)
+async function markBlobs({ blobs, log }: Foundation, folder: number): Promise<OwnMark | null> {
+  const mark = new OwnMark(blobs, folder)
   try {
     if (await mark.leave()) mark.publish()
     return mark

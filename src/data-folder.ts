@@ -3,6 +3,7 @@
 import { randomInt } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { StartRefused } from './base/errors.ts'
+import type { Blobs } from './blobs/blobs.ts'
 import { hasMark } from './blobs/node-marks.ts'
 import type { Db } from './postgres/db.ts'
 import { holdLock, isLockOf, lockClasses } from './postgres/locks.ts'
@@ -68,13 +69,16 @@ function notOurs(file: string, reason: string): StartRefused {
 }
 
 /** Refuses a blob folder that is not that of the living nodes: each would keep large mail that the others cannot read. */
-export async function requireSharedBlobs(db: Db, blobFolder: string, own: number | null): Promise<void> {
+export async function requireSharedBlobs(
+  { db, blobs }: { db: Db; blobs: Blobs },
+  own: number | null,
+): Promise<void> {
   for (const mark of await listNodeMarks(db)) {
     // Of our own folder there is only what its service was before: the folder is claimed.
-    if (mark.folder === own || (await hasMark(blobFolder, mark))) continue
+    if (mark.folder === own || (await hasMark(blobs, mark))) continue
     throw new StartRefused(
       'blobs',
-      `${blobFolder} is not the blob folder of the other nodes of this database`,
+      `${blobs.location} is not the blob folder of the other nodes of this database`,
       'set POSTHORN_BLOB_URL of every node to one folder that all of them see',
     )
   }

@@ -7,6 +7,7 @@ import { StartRefused } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import type { SecretBox } from './base/secret-box.ts'
 import { syncFolder } from './base/sync-folder.ts'
+import type { Blobs } from './blobs/blobs.ts'
 import { DiskBlobs } from './blobs/disk.ts'
 import type { Settings } from './config/settings.ts'
 import { DnsCache } from './dns/cache.ts'
@@ -31,7 +32,7 @@ export interface Foundation {
   db: Db
   clock: Clock
   secretBox: SecretBox
-  blobs: DiskBlobs
+  blobs: Blobs
   /**
    * What this node knows of DNS, for the checks of received mail. Domains are verified and deliveries find their way
    * by resolvers of their own, which keep nothing.

@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { newUuid } from '../base/ids.ts'
+import { NotOurStore } from './blobs.ts'
 import { DiskBlobs } from './disk.ts'
-import { findFolderFault, NotOurFolder } from './folder-mark.ts'
+import { findFolderFault } from './folder-mark.ts'
 import { OwnMark } from './node-marks.ts'
 
 test('check 93: a folder that a blob makes is flushed by name, once, before the blob is there', async (t) => {
@@ -24,13 +25,13 @@ test('check 93: a folder that a blob makes is flushed by name, once, before the 
   })
   const blobs = new DiskBlobs(join(folder, 'new', 'blobs'))
   const key = newUuid()
-  const path = blobs.pathOf(key)
+  const path = fileOf(blobs, key)
   await blobs.put(key, Buffer.from('first'))
   const above = [join(folder, 'new', 'blobs'), join(folder, 'new'), folder]
   assert.deepEqual(flushed.splice(0), [...above, `${path}.tmp`, join(path, '..')])
   const next = `${key.slice(0, 8)}${newUuid().slice(8, -2)}${key.slice(-2)}`
   await blobs.put(next, Buffer.from('second'))
-  assert.deepEqual(flushed, [`${blobs.pathOf(next)}.tmp`, join(path, '..')])
+  assert.deepEqual(flushed, [`${fileOf(blobs, next)}.tmp`, join(path, '..')])
 })
 
 test('chunks of any size are the blob', async (t) => {
@@ -42,7 +43,7 @@ test('chunks of any size are the blob', async (t) => {
   const chunks = [1, 262_143, 262_144, 1_000_000, 0, 7].map((size, index) => Buffer.alloc(size, index + 1))
   for (const chunk of chunks) await writer.write(chunk)
   await writer.commit()
-  assert.ok(readFileSync(blobs.pathOf(key)).equals(Buffer.concat(chunks)))
+  assert.ok(readFileSync(fileOf(blobs, key)).equals(Buffer.concat(chunks)))
 })
 
 test('a folder without the mark takes neither blobs nor marks of nodes, whenever it came to its place', async (t) => {
@@ -52,9 +53,9 @@ test('a folder without the mark takes neither blobs nor marks of nodes, whenever
   mkdirSync(folder)
   const [id, key] = [newUuid(), newUuid()]
   const blobs = new DiskBlobs(folder, id)
-  const nodeMark = new OwnMark(blobs, folder, 7)
+  const nodeMark = new OwnMark(blobs, 7)
   const refuses = async () => {
-    await assert.rejects(blobs.put(key, Buffer.from('x')), NotOurFolder)
+    await assert.rejects(blobs.put(key, Buffer.from('x')), NotOurStore)
     assert.equal(await nodeMark.leave(), null)
     assert.deepEqual(readdirSync(folder), [])
   }
@@ -77,3 +78,7 @@ test('a folder without the mark takes neither blobs nor marks of nodes, whenever
   renameSync(`${folder}.away`, folder)
   assert.equal(await blobs.findFault(), null)
 })
+
+function fileOf({ location }: DiskBlobs, key: string): string {
+  return join(location, key.slice(-2), key)
+}

@@ -1,53 +1,33 @@
-// Large bytes on disk: a file a blob, flushed and renamed before anybody is told that it is there.
+// Blobs in a folder: one file for each, flushed and renamed before anybody is told that it is there.
 import { createReadStream } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { syncFolder } from '../base/sync-folder.ts'
-import { findFolderFault, NotOurFolder, readMark, writeMark } from './folder-mark.ts'
+import { type Blobs, type BlobWriter, NotOurStore, type StoredBlob } from './blobs.ts'
+import { findFolderFault, readMark, writeMark } from './folder-mark.ts'
 
-/** Takes chunks one after the other; nothing can be read before `commit` resolves. */
-export interface BlobWriter {
-  write(chunk: Buffer): Promise<void>
-  /** Flushes to the disk and makes the blob visible under its key. Throws `NotOurFolder`, and leaves no blob. */
-  commit(): Promise<void>
-  abort(): Promise<void>
-}
-
-/** A file of the store: a blob under its key, or what is left of one that was never finished. */
-export interface StoredFile {
-  name: string
-  key: string
-  isFinished: boolean
-}
-
-/** Blobs are spread over as many folders. */
-export const partCount = 256
 const bufferedBytes = 256 * 1024
 
-/**
- * Blobs in a folder. A blob has exactly one owner, the raw row whose id is its key, so deleting needs no counting;
- * that is why files are named by owner and not by content.
- */
-export class DiskBlobs {
-  readonly #folder: string
+/** Each part of the store is a folder. Files are named by owner, and so they need no counting. */
+export class DiskBlobs implements Blobs {
+  readonly location: string
   readonly #databaseId: string | null
   /** The folders whose names are known to be on the disk, or on their way there. */
   readonly #flushed = new Map<string, Promise<void>>()
 
   /** Blobs are stored only while the folder bears the mark of this database; null: whatever mark it bears. */
   constructor(folder: string, databaseId: string | null = null) {
-    this.#folder = folder
+    this.location = folder
     this.#databaseId = databaseId
   }
 
-  /** Begins a blob; `key` is a UUID. Throws `NotOurFolder`. */
   async create(key: string): Promise<BlobWriter> {
     await this.#requireOurs()
-    const path = this.pathOf(key)
+    const path = this.#pathOf(key)
     const temporary = `${path}.tmp`
     await this.#makeFolder(dirname(path))
-    const file = await open(temporary, 'wx', 0o600)
+    const file = await open(temporary, 'w', 0o600)
     const buffered = new BufferedWriter(file)
     return {
       write: (chunk) => buffered.write(chunk),
@@ -70,10 +50,10 @@ export class DiskBlobs {
     }
   }
 
-  async put(key: string, bytes: Buffer): Promise<void> {
+  async put(key: string, bytes: Buffer | AsyncIterable<Buffer>): Promise<void> {
     const writer = await this.create(key)
     try {
-      await writer.write(bytes)
+      for await (const piece of Buffer.isBuffer(bytes) ? [bytes] : bytes) await writer.write(piece)
       await writer.commit()
     } catch (error) {
       await writer.abort()
@@ -81,80 +61,86 @@ export class DiskBlobs {
     }
   }
 
-  /** All of it. */
   read(key: string): Readable {
-    return createReadStream(this.pathOf(key))
+    return createReadStream(this.#pathOf(key))
   }
 
-  /**
-   * The bytes from `start` to `end`, which is the last one; null where there is no such blob. One that is deleted meanwhile
-   * is read to its end.
-   */
   async open(key: string, range: { start: number; end: number }): Promise<Readable | null> {
-    const file = await open(this.pathOf(key), 'r').catch(nullWhereMissing)
+    const file = await open(this.#pathOf(key), 'r').catch(nullWhereMissing)
     return file?.createReadStream(range) ?? null
   }
 
-  async has(key: string): Promise<boolean> {
-    return (await stat(this.pathOf(key)).catch(nullWhereMissing)) !== null
+  async withFile<Found>(key: string, use: (path: string) => Promise<Found>): Promise<Found> {
+    return await use(this.#pathOf(key))
   }
 
-  /** The files of one part of the store, 0 to 255; what bears no name of ours is passed over. */
-  async list(part: number): Promise<StoredFile[]> {
-    const names = await readdir(join(this.#folder, folderOf(part))).catch(nullWhereMissing)
+  async has(key: string): Promise<boolean> {
+    return (await stat(this.#pathOf(key)).catch(nullWhereMissing)) !== null
+  }
+
+  async list(part: number): Promise<StoredBlob[]> {
+    const names = await readdir(join(this.location, folderOf(part))).catch(nullWhereMissing)
     return (names ?? []).flatMap((name) => {
       const [, key, ending] = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(\.tmp)?$/.exec(name) ?? []
       return key?.endsWith(folderOf(part)) ? { name, key, isFinished: ending === undefined } : []
     })
   }
 
-  /** When something was last written to the file, by the clock of the file system; null where it is gone. */
-  async writtenAtMs({ key, name }: StoredFile): Promise<number | null> {
-    const found = await stat(join(dirname(this.pathOf(key)), name)).catch(nullWhereMissing)
+  async writtenAtMs({ key, name }: StoredBlob): Promise<number | null> {
+    const found = await stat(join(dirname(this.#pathOf(key)), name)).catch(nullWhereMissing)
     return found?.mtimeMs ?? null
   }
 
-  async remove({ key, name }: StoredFile): Promise<void> {
-    await rm(join(dirname(this.pathOf(key)), name), { force: true })
+  async remove({ key, name }: StoredBlob): Promise<void> {
+    await rm(join(dirname(this.#pathOf(key)), name), { force: true })
   }
 
-  /** The database that the folder belongs to; null if it bears no mark. */
   async owner(): Promise<string | null> {
-    return await readMark(this.#folder)
+    return await readMark(this.location)
   }
 
-  /** Marks the folder, which belongs to the database from then on. */
   async claim(id: string): Promise<void> {
-    await writeMark(this.#folder, id)
+    await writeMark(this.location, id)
   }
 
-  /** Why the folder is not our database's, or cannot be looked at, as while its disk is not mounted; null if it is ours. */
   async findFault(): Promise<string | null> {
-    return this.#databaseId === null ? null : await findFolderFault(this.#folder, this.#databaseId)
+    return this.#databaseId === null ? null : await findFolderFault(this.location, this.#databaseId)
   }
 
-  /** Whether the folder is there: only then is a missing blob gone. */
   async isThere(): Promise<boolean> {
     return (await this.findFault()) === null
   }
 
-  /** Deleting what is not there is no fault: a crash may have come between the row and the file. */
   async delete(key: string): Promise<void> {
-    await rm(this.pathOf(key), { force: true })
+    await rm(this.#pathOf(key), { force: true })
   }
 
-  /** Where a blob stands once it is committed. */
-  pathOf(key: string): string {
+  async readNodeMark(folder: number): Promise<string | null> {
+    return await readFile(this.#nodeMarkFile(folder), 'utf8').catch(nullWhereMissing)
+  }
+
+  async writeNodeMark(folder: number, mark: string): Promise<void> {
+    const file = this.#nodeMarkFile(folder)
+    await writeFile(`${file}.new`, mark, { mode: 0o600 })
+    await rename(`${file}.new`, file)
+  }
+
+  #nodeMarkFile(folder: number): string {
+    return join(this.location, `node-${folder}`)
+  }
+
+  /** The file of a blob that is committed. */
+  #pathOf(key: string): string {
     // Version 7 UUIDs begin with their time; the last characters are random and spread the folders.
-    return join(this.#folder, key.slice(-2), key)
+    return join(this.location, key.slice(-2), key)
   }
 
   /** Throws if the folder is not ours, or does not hold the blob. */
   async #requireOurs(key?: string): Promise<void> {
     if (this.#databaseId === null) return
     const file = key && join(key.slice(-2), key)
-    const fault = await findFolderFault(this.#folder, this.#databaseId, file)
-    if (fault !== null) throw new NotOurFolder(fault)
+    const fault = await findFolderFault(this.location, this.#databaseId, file)
+    if (fault !== null) throw new NotOurStore(fault)
   }
 
   /** Makes the folder durable: once a process, for an earlier one may have ended between making and flushing it. */

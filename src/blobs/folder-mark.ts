@@ -6,14 +6,6 @@ import { syncFolder } from '../base/sync-folder.ts'
 
 const markFile = 'database-id'
 
-/** The folder at the path of the blob folder is not that of our database, or cannot be looked at: nothing is stored there. */
-export class NotOurFolder extends Error {
-  constructor(reason: string) {
-    super(reason)
-    this.name = 'NotOurFolder'
-  }
-}
-
 /** The id in the folder's mark; null if it has none. Rejects as the disk does. */
 export async function readMark(folder: string): Promise<string | null> {
   const mark = await readFile(join(folder, markFile), 'utf8').catch((error) => {

@@ -2,13 +2,13 @@
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import { within } from '../base/within.ts'
-import type { DiskBlobs } from './disk.ts'
+import type { Blobs } from './blobs.ts'
 
 const checkMs = 2_000
 const patienceMs = 5_000
 
 interface FolderWatchOptions {
-  blobs: Pick<DiskBlobs, 'findFault'>
+  blobs: Pick<Blobs, 'findFault'>
   log: Log
 }
 

@@ -1,9 +1,7 @@
-// Marks that the nodes of one deployment leave among the blobs: who finds those of the others has their folder. Their words
-// change while the nodes run, so that a copy of the folder soon holds former ones.
+// Marks that the nodes of one deployment leave among the blobs: a node that finds those of the others has their store. Their
+// words change while the nodes run, so that a copy of the store soon holds former ones.
 import { randomUUID } from 'node:crypto'
-import { readFile, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import type { DiskBlobs } from './disk.ts'
+import type { Blobs } from './blobs.ts'
 
 /** A node's mark: whose it is, the number of its data folder, and the word that the others know it by. */
 export interface NodeMark {
@@ -11,17 +9,17 @@ export interface NodeMark {
   word: string
 }
 
-/** This node's mark: between `leave` and `publish` the file holds the word that the others know, and the next one. */
+type MarkedBlobs = Pick<Blobs, 'isThere' | 'writeNodeMark'>
+
+/** This node's mark: between `leave` and `publish` it holds the word that the others know, and the next one. */
 export class OwnMark {
-  readonly #blobs: Pick<DiskBlobs, 'isThere'>
-  readonly #file: string
+  readonly #blobs: MarkedBlobs
   readonly #folder: number
   #published: NodeMark | null = null
   #next: NodeMark
 
-  constructor(blobs: Pick<DiskBlobs, 'isThere'>, blobFolder: string, folder: number) {
+  constructor(blobs: MarkedBlobs, folder: number) {
     this.#blobs = blobs
-    this.#file = fileOf(blobFolder, folder)
     this.#folder = folder
     this.#next = this.#newMark()
   }
@@ -31,12 +29,11 @@ export class OwnMark {
     return this.#published
   }
 
-  /** Writes the next one, which is then to be made known; the same one until it is. Null while the blob folder is not ours. */
+  /** Writes the next one, which is then to be made known; the same one until it is. Null while the store is not ours. */
   async leave(): Promise<NodeMark | null> {
     if (!(await this.#blobs.isThere())) return null
     const words = [this.#next, this.#published].flatMap((mark) => mark?.word ?? [])
-    await writeFile(`${this.#file}.new`, words.join('\n'), { mode: 0o600 })
-    await rename(`${this.#file}.new`, this.#file)
+    await this.#blobs.writeNodeMark(this.#folder, words.join('\n'))
     return this.#next
   }
 
@@ -51,14 +48,10 @@ export class OwnMark {
   }
 }
 
-export async function hasMark(blobFolder: string, { folder, word }: NodeMark): Promise<boolean> {
-  const found = await readFile(fileOf(blobFolder, folder), 'utf8').catch((error) => {
-    if (error.code !== 'ENOENT') throw error
-    return ''
-  })
-  return found.split('\n').includes(word)
-}
-
-function fileOf(blobFolder: string, folder: number): string {
-  return join(blobFolder, `node-${folder}`)
+export async function hasMark(
+  blobs: Pick<Blobs, 'readNodeMark'>,
+  { folder, word }: NodeMark,
+): Promise<boolean> {
+  const found = await blobs.readNodeMark(folder)
+  return found !== null && found.split('\n').includes(word)
 }

@@ -1,12 +1,12 @@
 // Marks the blob folder as our database's, once in the life of the database.
-import type { DiskBlobs } from '../blobs/disk.ts'
+import type { Blobs } from '../blobs/blobs.ts'
 import type { Db, Tx } from '../postgres/db.ts'
 import { lockIdentity, noteBlobFolder } from '../store/database-identity.ts'
 import { findNewestBlobs } from '../store/raws.ts'
 
 interface ClaimDeps {
   db: Db
-  blobs: DiskBlobs
+  blobs: Blobs
 }
 
 /** So many blobs are looked for in a folder without a mark: of one alone the row may be about to go. */
@@ -31,7 +31,7 @@ export async function claimBlobFolder({ db, blobs }: ClaimDeps): Promise<void> {
 }
 
 /** Whether there is no blob yet, or one of the newest is in the folder. */
-async function holdsNewest(tx: Tx, blobs: DiskBlobs): Promise<boolean> {
+async function holdsNewest(tx: Tx, blobs: Blobs): Promise<boolean> {
   const newest = await findNewestBlobs(tx, checkedAt)
   const found = await Promise.all(newest.map((blob) => blobs.has(blob)))
   return newest.length === 0 || found.includes(true)

@@ -1,5 +1,5 @@
 // Deletes the blobs of rows that are gone; while a backup is made they stay for the sweep, for its snapshot may name them.
-import type { DiskBlobs } from '../blobs/disk.ts'
+import type { Blobs } from '../blobs/blobs.ts'
 import type { Queryable } from '../postgres/db.ts'
 import { isBackupUnderWay } from '../store/backups.ts'
 
@@ -8,7 +8,7 @@ import { isBackupUnderWay } from '../store/backups.ts'
  * that is taken later.
  */
 export async function deleteBlobs(
-  { db, blobs }: { db: Queryable; blobs: DiskBlobs },
+  { db, blobs }: { db: Queryable; blobs: Blobs },
   keys: readonly string[],
 ): Promise<void> {
   if (keys.length === 0) return

@@ -2,7 +2,7 @@
 import type { OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Signal } from '../base/signal.ts'
-import { partCount } from '../blobs/disk.ts'
+import { partCount } from '../blobs/blobs.ts'
 import { sentContentMs } from '../config/setting-values.ts'
 import { Claims } from '../flow/claims.ts'
 import { expireDeliveries } from '../flow/delivering/end-deliveries.ts'

@@ -9,7 +9,7 @@ import { dirname } from 'node:path'
 import { counted } from '../../base/counted.ts'
 import { readDiskRoom } from '../../base/disk-reserve.ts'
 import { StartRefused } from '../../base/errors.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { agreedSettings, agreementMend, describeDisagreement } from '../../config/agreed.ts'
 import { listenerFault, tryListening } from '../../config/listener.ts'
 import type { ListenAddress } from '../../config/setting-values.ts'
@@ -171,7 +171,7 @@ export async function checkNodes(db: Db, settings: Settings): Promise<Check> {
 
 /** Writes a blob, flushes it, and takes it away again. */
 export async function checkBlobs(
-  blobs: DiskBlobs,
+  blobs: Blobs,
   db: Db,
   { blobFolder, diskReserveBytes }: Settings,
 ): Promise<Check> {
@@ -197,7 +197,7 @@ export async function checkBlobs(
         'see that POSTHORN_BLOB_URL names the folder that belongs to this database, or put the files back',
       )
     }
-    await requireSharedBlobs(db, blobFolder, null)
+    await requireSharedBlobs({ db, blobs }, null)
     const { freeBytes, reserveBytes } = await readDiskRoom(blobFolder, diskReserveBytes)
     if (freeBytes < reserveBytes)
       return withoutRoom('blobs', `${blobFolder}, ${gibibytes(freeBytes)} free`, reserveBytes)
@@ -215,7 +215,7 @@ export async function checkBlobs(
 const blobsChecked = 1_000
 
 /** The newest blobs that rows name and the store does not have. */
-async function findMissingBlobs(blobs: DiskBlobs, db: Db): Promise<string[]> {
+async function findMissingBlobs(blobs: Blobs, db: Db): Promise<string[]> {
   const missing: string[] = []
   for (const key of await findNewestBlobs(db, blobsChecked)) if (!(await blobs.has(key))) missing.push(key)
   // What was deleted meanwhile is not missing.

@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import { othersPollMs } from '../../base/signal.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import { entombInbox } from '../../store/inboxes.ts'
 import { entombOrganization, findOrganization, updateOrganizationStatus } from '../../store/organizations.ts'
@@ -34,7 +34,7 @@ import { ownOrganizationId } from '../own-organization.ts'
 interface Deps {
   db: Db
   clock: Clock
-  blobs: DiskBlobs
+  blobs: Blobs
 }
 
 const chunk = 500

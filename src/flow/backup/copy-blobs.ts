@@ -1,14 +1,14 @@
 // The blobs of a backup: each under a second name or copied, with its checksum in a list, a few at a time.
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { blobFile, names } from './backup-folder.ts'
 import { checkFile, readFileBytes, splitLines, tryLinking, writeChecked } from './checked-files.ts'
 import type { BlobRecord, Manifest } from './manifest.ts'
 import { formatBytes, Pace } from './pace.ts'
 
 interface Deps {
-  blobs: DiskBlobs
+  blobs: Blobs
   progress(line: string): void
 }
 
@@ -38,21 +38,23 @@ export async function copyBlobs({ blobs, progress }: Deps, folder: string): Prom
   return { ...found, list }
 }
 
-/** Null where the store does not have the blob. */
-function createCopier(blobs: DiskBlobs, folder: string): (key: string) => Promise<BlobRecord | null> {
+/** Null if the store does not have the blob. */
+function createCopier(blobs: Blobs, folder: string): (key: string) => Promise<BlobRecord | null> {
   let mayLink = true
   const made = new Set<string>()
   return async (key) => {
-    const [source, target] = [blobs.pathOf(key), join(folder, blobFile(key))]
     if (!(await blobs.has(key))) return null
+    const target = join(folder, blobFile(key))
     if (!made.has(dirname(target))) {
       await mkdir(dirname(target), { recursive: true, mode: 0o700 })
       made.add(dirname(target))
     }
-    // A blob never changes, so two names for one file are as good as two files.
-    mayLink = mayLink && (await tryLinking(source, target))
-    const file = mayLink ? (await checkFile(target))! : await writeChecked(target, readFileBytes(source))
-    return { key, ...file }
+    return await blobs.withFile(key, async (source) => {
+      // A blob never changes, so two names for one file are as good as two files.
+      mayLink = mayLink && (await tryLinking(source, target))
+      const file = mayLink ? (await checkFile(target))! : await writeChecked(target, readFileBytes(source))
+      return { key, ...file }
+    })
   }
 }
 

@@ -7,7 +7,7 @@ import type { PoolClient } from 'pg'
 import { StartRefused } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import { syncFolder } from '../../base/sync-folder.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { copyIn } from '../../postgres/copy.ts'
 import type { Db, Queryable } from '../../postgres/db.ts'
 import {
@@ -32,7 +32,7 @@ import { readKeyState } from '../../store/secret-keys.ts'
 import { readKeyFile } from '../key-file.ts'
 import { requireMatching } from '../secret-key.ts'
 import { blobFile, names, readManifest, tableFile, writeFlushed } from './backup-folder.ts'
-import { checkFile, damaged, readChecked, readFileBytes, writeChecked } from './checked-files.ts'
+import { checkFile, damaged, readChecked, readFileBytes } from './checked-files.ts'
 import { inGroups, readRecords } from './copy-blobs.ts'
 import { leftOut } from './left-out.ts'
 import type { BlobRecord, CheckedFile, Manifest, TableFile } from './manifest.ts'
@@ -44,7 +44,7 @@ export interface RestoreDeps {
   dataDir: string
   blobFolder: string
   secretKeyFile: string
-  blobs: DiskBlobs
+  blobs: Blobs
   log: Log
   progress(line: string): void
   /** Opens the database; where it is our own, makes it. */
@@ -183,20 +183,14 @@ async function requireEmpty(db: Queryable): Promise<void> {
 }
 
 async function restoreBlobs(
-  { blobs, blobFolder, progress }: RestoreDeps,
+  { blobs, progress }: RestoreDeps,
   folder: string,
   { blobs: { list, count } }: Manifest,
 ): Promise<void> {
-  const parts = new Set<string>([blobFolder])
   const pace = new Pace(progress)
   let restored = 0
-  const restore = async (record: BlobRecord) => {
-    const [name, target] = [blobFile(record.key), blobs.pathOf(record.key)]
-    if (!parts.has(dirname(target))) await mkdir(dirname(target), { recursive: true, mode: 0o700 })
-    parts.add(dirname(target))
-    await writeChecked(target, readNamed(folder, name, record))
-  }
-  await mkdir(blobFolder, { recursive: true, mode: 0o700 })
+  const restore = (record: BlobRecord) =>
+    blobs.put(record.key, readNamed(folder, blobFile(record.key), record))
   const path = join(folder, names.blobList)
   // Of a damaged list no line can be believed.
   if ((await checkFile(path))?.sha256 !== list.sha256) throw damaged(names.blobList)
@@ -206,7 +200,6 @@ async function restoreBlobs(
     restored += group.length
     pace.say(() => `blobs: ${restored} of ${count}`)
   }
-  for (const part of parts) await syncFolder(part)
 }
 
 const isUuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

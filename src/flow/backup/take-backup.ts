@@ -5,7 +5,7 @@ import { createZstdCompress } from 'node:zlib'
 import type { PoolClient } from 'pg'
 import { StartRefused } from '../../base/errors.ts'
 import { newUuid } from '../../base/ids.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { copyOut } from '../../postgres/copy.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { type AppliedMigration, readApplied } from '../../postgres/migrate.ts'
@@ -28,7 +28,7 @@ import { sealKeys } from './sealed-key.ts'
 
 export interface BackupDeps {
   db: Db
-  blobs: DiskBlobs
+  blobs: Blobs
   /** Told of long work, in words for people. */
   progress(line: string): void
 }

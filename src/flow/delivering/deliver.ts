@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts'
 import { queueIdOf, type SubmissionId } from '../../base/ids.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { classify } from '../../mail/bounce/reply-code.ts'
 import { returnPathOf } from '../../mail/return-path.ts'
 import { compose, type DraftAttachment } from '../../mail/write/compose.ts'
@@ -35,7 +35,7 @@ import type { SendingIdentities, SendingIdentity } from './sending-identity.ts'
 export interface DeliveryDeps {
   db: Db
   clock: Clock
-  blobs: DiskBlobs
+  blobs: Blobs
   secretBox: SecretBox
   hostname: string
   identities: SendingIdentities

@@ -1,7 +1,7 @@
 // Deletes an inbox: gone from every read at once, its waiting deliveries cancelled, its mail purged behind the tombstone.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import { endDeliveries, lockInboxDeliveries } from '../../store/deliveries.ts'
 import { entombInbox, findInbox, lockInbox } from '../../store/inboxes.ts'
@@ -34,7 +34,7 @@ export async function deleteInbox({ db, clock }: Deps, caller: Caller, inboxId: 
 
 /** Purges a chunk of what a deleted inbox left behind; false when nothing is left to purge. */
 export async function purgeDeleted(
-  { db, blobs }: { db: Db; blobs: DiskBlobs },
+  { db, blobs }: { db: Db; blobs: Blobs },
   limit: number,
 ): Promise<boolean> {
   const unused = await db.transaction(async (tx) => {

@@ -1,7 +1,7 @@
 // Deletes a message: all that was written in it goes, its submission stays with its recipients, states and events.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import { endDeliveries, lockSubmissionDeliveries } from '../../store/deliveries.ts'
 import { lockInbox } from '../../store/inboxes.ts'
@@ -12,7 +12,7 @@ import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
 
-type Deps = { db: Db; clock: Clock; blobs: DiskBlobs }
+type Deps = { db: Db; clock: Clock; blobs: Blobs }
 
 /** Deletes it and cancels what waits of it. Deleting what does not exist is no fault; 409 while it is on the wire. */
 export async function deleteMessage(

@@ -1,7 +1,7 @@
 // Removes messages that have been kept for as long as the deployment wants them, as their owners would delete them.
 import type { Clock } from '../../base/clock.ts'
 import { firstMessageIdAt } from '../../base/ids.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { lockInboxes } from '../../store/inboxes.ts'
 import { deleteMessageRows } from '../../store/messages.ts'
@@ -10,7 +10,7 @@ import { findMessagesOfAge, type MessageOfAge } from '../../store/removal.ts'
 import { eraseResults } from '../../store/submissions.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
 
-type Deps = { db: Db; clock: Clock; blobs: DiskBlobs }
+type Deps = { db: Db; clock: Clock; blobs: Blobs }
 
 /**
  * Goes through the messages of that age, the oldest first, round after round. What it passes over because it is still to be

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
 import type { ParsedAttachment } from '../../mail/read/parse.ts'
 import { findFields, readField } from '../../mail/read/raw-fields.ts'
@@ -31,7 +31,7 @@ export interface OperatorMail {
 
 interface Deps {
   db: Db
-  blobs: DiskBlobs
+  blobs: Blobs
 }
 
 interface OpenDeps extends Deps {

@@ -3,7 +3,7 @@
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../base/errors.ts'
 import { attachmentIdOf } from '../../base/ids.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { decodeStream } from '../../mail/read/transfer-stream.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { type AttachmentEntry, findMessage, type MessageRow } from '../../store/messages.ts'
@@ -13,7 +13,7 @@ import { openStored, streamFrom } from './stored-bytes.ts'
 
 export interface AttachmentDeps {
   db: Queryable
-  blobs: DiskBlobs
+  blobs: Blobs
   maxDownloadBytes: number
 }
 

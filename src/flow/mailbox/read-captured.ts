@@ -1,7 +1,7 @@
 // What the capture server took, as a development deployment shows it: the mail that would have left.
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../base/errors.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
 import type { ReadMail } from '../../mail/parse-worker.ts'
 import { readHead } from '../../mail/read/parse.ts'
@@ -10,7 +10,7 @@ import type { Queryable } from '../../postgres/db.ts'
 import { type CapturedRow, findCaptured, listCaptured } from '../../store/captured.ts'
 import { openRaw, openStored } from './stored-bytes.ts'
 
-type Deps = { db: Queryable; blobs: DiskBlobs }
+type Deps = { db: Queryable; blobs: Blobs }
 
 /** How much of a mail is looked at for its subject. */
 const startBytes = 8_192

@@ -2,7 +2,7 @@
 
 import type { Readable } from 'node:stream'
 import { setImmediate as yieldLoop } from 'node:timers/promises'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { maxBlockBytes } from '../../mail/read/header-scan.ts'
 import { type FieldSpan, findFields, type RawField, readField } from '../../mail/read/raw-fields.ts'
 import type { Queryable } from '../../postgres/db.ts'
@@ -26,7 +26,7 @@ export interface ReceivedHeader {
 const maxAtOnceBytes = 64 * 1024
 
 export async function readHeader(
-  deps: { db: Queryable; blobs: DiskBlobs },
+  deps: { db: Queryable; blobs: Blobs },
   caller: Caller,
   messageId: string,
 ): Promise<ReceivedHeader> {

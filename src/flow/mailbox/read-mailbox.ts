@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { InboxId } from '../../base/ids.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { readQuery } from '../../mail/read/words.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { findInbox, type InboxRow } from '../../store/inboxes.ts'
@@ -119,7 +119,7 @@ interface Received {
 
 /** Opens the bytes of an inbound message; what was sent has none. */
 export async function openReceived(
-  { db, blobs }: { db: Queryable; blobs: DiskBlobs },
+  { db, blobs }: { db: Queryable; blobs: Blobs },
   caller: Caller,
   messageId: string,
   maxBytes?: number,
@@ -133,7 +133,7 @@ export async function openReceived(
 
 /** An inbound message as it was received, below its trace fields. */
 export async function readSource(
-  deps: { db: Queryable; blobs: DiskBlobs },
+  deps: { db: Queryable; blobs: Blobs },
   caller: Caller,
   messageId: string,
 ): Promise<{ sizeBytes: number; stream: Readable }> {

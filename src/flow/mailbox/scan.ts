@@ -4,7 +4,7 @@ import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import { attachmentIdOf, newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { decodeStream } from '../../mail/read/transfer-stream.ts'
 import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
 import { ArchiveSearch } from '../../scan/archive.ts'
@@ -23,7 +23,7 @@ export interface ScanDeps {
   db: Db
   clock: Clock
   log: Log
-  blobs: DiskBlobs
+  blobs: Blobs
   clamd: AttachmentScanner
   claims: Claims
 }
@@ -212,11 +212,11 @@ export class Scanner {
 class Reading {
   readonly archives = new ArchiveSearch()
   readonly #hash = createHash('sha256')
-  readonly #blobs: DiskBlobs
+  readonly #blobs: Blobs
   readonly #raw: RawRow
   readonly #span: Span
 
-  constructor(blobs: DiskBlobs, raw: RawRow, span: Span) {
+  constructor(blobs: Blobs, raw: RawRow, span: Span) {
     this.#blobs = blobs
     this.#raw = raw
     this.#span = span

@@ -1,13 +1,13 @@
 // Opens stored bytes for reading, from their row or from their blob.
 import { Readable } from 'node:stream'
 import { ServiceError } from '../../base/errors.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { findRaw, type RawRow } from '../../store/raws.ts'
 
 interface StoredDeps {
   db: Queryable
-  blobs: DiskBlobs
+  blobs: Blobs
 }
 
 /**
@@ -32,7 +32,7 @@ export async function openStored(
 
 /** What stands at the place; null where the blob is missing. */
 export async function openRaw(
-  blobs: DiskBlobs,
+  blobs: Blobs,
   { bytes, blob }: RawRow,
   { start, length }: { start: number; length: number },
 ): Promise<Readable | null> {

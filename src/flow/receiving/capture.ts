@@ -1,7 +1,7 @@
 // The capture server's backend: takes what would have gone to the world, so that nothing leaves in development.
 import { Batch } from '../../base/batch.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import { reply } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming } from '../../smtp/server/backend.ts'
@@ -15,9 +15,9 @@ const keep = 1_000
 /** Accepts every recipient and keeps the newest mails. */
 export class Capture implements Backend {
   readonly #batch: Batch<CapturedMail, null>
-  readonly #blobs: DiskBlobs
+  readonly #blobs: Blobs
 
-  constructor({ db, clock, blobs }: { db: Db; clock: Clock; blobs: DiskBlobs }) {
+  constructor({ db, clock, blobs }: { db: Db; clock: Clock; blobs: Blobs }) {
     this.#blobs = blobs
     this.#batch = new Batch({
       name: 'capture',

@@ -7,7 +7,7 @@ import { meters } from '../../base/meters.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
 import type { TimeLimit } from '../../base/thread-pool.ts'
 import { traced } from '../../base/trace.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { type ParsePool, ParseTimedOut, viewAsText } from '../../mail/parse-pool.ts'
 import type { MailBytes, ReadMail } from '../../mail/parse-worker.ts'
 import { takesNoReply } from '../../mail/read/automatic.ts'
@@ -21,13 +21,14 @@ import { readSpool, type SpooledMail } from '../../store/spool.ts'
 import { type Claim, type ClaimedWork, putBackWork } from '../../store/work.ts'
 import type { Claims } from '../claims.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
+import { withMailBytes } from '../mail-bytes.ts'
 import { areBytesLost, failAsFault, mayPass, ownFaultWaitMs } from '../own-fault.ts'
 
 export interface FilingDeps {
   db: Db
   clock: Clock
   log: Log
-  blobs: DiskBlobs
+  blobs: Blobs
   parsePool: Pick<ParsePool, 'parse'>
   claims: Claims
   /** Whose mail is slow to read: the worker that has a time limit leaves it to the one that has none. */
@@ -231,9 +232,9 @@ async function prepare(
   row: Spooled,
   timeLimit: TimeLimit | undefined,
 ): Promise<FiledMessage> {
-  const raw = row.bytes ?? { path: deps.blobs.pathOf(row.blob!), sizeBytes: row.sizeBytes }
-  const mail =
-    row.failures >= maxFailures ? await viewLeft(deps, row, raw) : await deps.parsePool.parse(raw, timeLimit)
+  const mail = await withMailBytes(deps.blobs, row, async (raw) =>
+    row.failures >= maxFailures ? await viewLeft(deps, row, raw) : await deps.parsePool.parse(raw, timeLimit),
+  )
   return compile(row, mail)
 }
 

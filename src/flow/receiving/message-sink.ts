@@ -1,6 +1,6 @@
 // Takes in one message as it comes: in memory while it is small, in a blob from the moment that it is not.
 import { newUuid } from '../../base/ids.ts'
-import type { BlobWriter, DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs, BlobWriter } from '../../blobs/blobs.ts'
 import { maxInlineBytes, type RawRow } from '../../store/raws.ts'
 
 export interface TakenMessage {
@@ -10,7 +10,7 @@ export interface TakenMessage {
 }
 
 export class MessageSink {
-  readonly #blobs: DiskBlobs
+  readonly #blobs: Blobs
   readonly #id = newUuid()
   #chunks: Buffer[] = []
   #sizeBytes = 0
@@ -19,7 +19,7 @@ export class MessageSink {
   #blob: BlobWriter | null = null
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(blobs: DiskBlobs) {
+  constructor(blobs: Blobs) {
     this.#blobs = blobs
   }
 

@@ -9,8 +9,7 @@ import { meters } from '../../base/meters.ts'
 import { OutageLog } from '../../base/outage-log.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
 import { traced } from '../../base/trace.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
-import { NotOurFolder } from '../../blobs/folder-mark.ts'
+import { type Blobs, NotOurStore } from '../../blobs/blobs.ts'
 import { scanHeader } from '../../mail/read/header-scan.ts'
 import { readReturnPath } from '../../mail/return-path.ts'
 import { commitRows } from '../../postgres/commit.ts'
@@ -37,7 +36,7 @@ export interface ReceiverDeps extends MailboxesDeps {
   /** Trusted peers need no share of the service's own mail. */
   isTrusted(address: string): boolean
   log: Log
-  blobs: DiskBlobs
+  blobs: Blobs
   disk: Pick<DiskReserve, 'isShort'>
   senderChecks: SenderChecks
   /** Mail waits to be filed. */
@@ -356,7 +355,7 @@ function looping({ to }: Envelope, header: Buffer): Reply | null {
 }
 
 function storageReply(error: unknown): Reply {
-  if (error instanceof NotOurFolder) return noFolder
+  if (error instanceof NotOurStore) return noFolder
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' || code === 'EDQUOT') return noRoom
   if (code === undefined) throw error

@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { wideNetworkOf } from '../../base/ip-address.ts'
 import { meters } from '../../base/meters.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { DnsCache } from '../../dns/cache.ts'
 import { type DmarcNote, dmarcNoteOf } from '../../mailauth/dmarc/dmarc-note.ts'
 import type { Rspamd } from '../../scan/rspamd.ts'
@@ -24,7 +24,7 @@ export interface SenderChecksDeps {
   dmarc: 'refuse' | 'report'
   /** The spam engine, where there is one. */
   rspamd: Pick<Rspamd, 'check'> | null
-  blobs: Pick<DiskBlobs, 'read'>
+  blobs: Pick<Blobs, 'read'>
   /** Counts the mail for the report that its author's domain asks for. */
   noteDmarc(note: DmarcNote): void
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { Report } from '../../mail/bounce/report.ts'
 import { type ParsePool, ParseTimedOut } from '../../mail/parse-pool.ts'
 import { type ReturnPathToken, readReturnPath } from '../../mail/return-path.ts'
@@ -22,6 +22,7 @@ import type { RawRow } from '../../store/raws.ts'
 import { type Claim, type ClaimedWork, putBackWork } from '../../store/work.ts'
 import type { Claims } from '../claims.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
+import { withMailBytes } from '../mail-bytes.ts'
 import { failAsFault, mayPass, ownFaultWaitMs } from '../own-fault.ts'
 import { applyReports, type ProvedReport } from './apply-report.ts'
 
@@ -29,7 +30,7 @@ interface ReportDeps {
   db: Db
   clock: Clock
   log: Log
-  blobs: DiskBlobs
+  blobs: Blobs
   parsePool: Pick<ParsePool, 'report'>
   secretBox: SecretBox
   claims: Claims
@@ -115,15 +116,14 @@ async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Prom
     for (const kept of rows) {
       const isWanted = () => !slow.has(kept.organizationId)
       if (!isWanted()) continue
-      const raw = kept.bytes ?? { path: blobs.pathOf(kept.blob!), sizeBytes: kept.sizeBytes }
       const timeoutMs = timeLimitMs * (kept.failures + 1)
       try {
         // The nodes that read it have ended over it.
         if (kept.failures >= maxFailures) throw new Error('it was lost each time that it was read')
-        reading.read.push({
-          kept,
-          report: await parsePool.report(raw, kept.purpose, { timeoutMs, isWanted }),
-        })
+        const report = await withMailBytes(blobs, kept, (raw) =>
+          parsePool.report(raw, kept.purpose, { timeoutMs, isWanted }),
+        )
+        reading.read.push({ kept, report })
       } catch (error) {
         const isLate = error instanceof ParseTimedOut
         if (!isLate || isWanted()) reading.failed.set(kept, error)

@@ -9,7 +9,7 @@ import { KnownFor } from '../../base/known-for.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { traced } from '../../base/trace.ts'
-import type { DiskBlobs } from '../../blobs/disk.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
 import { findInboxes, type InboxRow } from '../../store/inboxes.ts'
@@ -66,7 +66,7 @@ export interface AcceptanceDeps {
   db: Db
   clock: Clock
   log: Log
-  blobs: DiskBlobs
+  blobs: Blobs
   domains: ProvedDomains
   routePolicy: RoutePolicy
   lifetimeMs: number

@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { uuidTimeMs } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
-import { type DiskBlobs, partCount, type StoredFile } from '../../blobs/disk.ts'
+import { type Blobs, partCount, type StoredBlob } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import { isBackupUnderWay } from '../../store/backups.ts'
 import { findRawIds } from '../../store/raws.ts'
@@ -13,7 +13,7 @@ interface SweepDeps {
   db: Db
   clock: Clock
   log: Log
-  blobs: DiskBlobs
+  blobs: Blobs
 }
 
 /** Longer than the longest way from a file's last byte to the commit of its row, even for a clock that is a day ahead. */
@@ -23,7 +23,7 @@ const safeAgeMs = 48 * 3_600_000
 export class BlobSweeper {
   readonly #deps: SweepDeps
   #nextPart = randomInt(partCount)
-  #left: StoredFile[] = []
+  #left: StoredBlob[] = []
 
   constructor(deps: SweepDeps) {
     this.#deps = deps
@@ -50,7 +50,7 @@ export class BlobSweeper {
     return await this.#deps.blobs.isThere()
   }
 
-  async #findOrphans(files: StoredFile[]): Promise<StoredFile[]> {
+  async #findOrphans(files: StoredBlob[]): Promise<StoredBlob[]> {
     const { db, clock, blobs } = this.#deps
     const before = clock.nowMs() - safeAgeMs
     const owned = await findRawIds(
@@ -59,7 +59,7 @@ export class BlobSweeper {
     )
     // Asked after the rows: a snapshot that is taken later does not name what has none now.
     if (await isBackupUnderWay(db)) return []
-    const orphans: StoredFile[] = []
+    const orphans: StoredBlob[] = []
     for (const file of files) {
       if (file.isFinished && owned.has(file.key)) continue
       const writtenAtMs = await blobs.writtenAtMs(file)
