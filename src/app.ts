@@ -57,13 +57,6 @@ export interface App {
 export async function startApp(foundation: Foundation, roles: readonly Role[]): Promise<App> {
   const { settings, db } = foundation
   const parts: Part[] = []
-  const signals: Signals = {
-    filing: new Signal(),
-    announced: new Signal(),
-    grown: new KeyedSignal(),
-  }
-  const atHand = createAtHand(roles)
-  const sendsAtHand = createSendsAtHand(roles)
   let phase: NodePhase = 'starting'
   const stop = async () => {
     const isServing = phase === 'serving'
@@ -81,51 +74,69 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     const watch = new FolderWatch(foundation)
     await watch.start()
     parts.push(watch)
-    const operator = startOperator(foundation, { phase: () => phase, blobFault: () => watch.fault })
-    const listening: Listening = {
-      http: null,
-      https: null,
-      smtp: null,
-      operator: await listenAs('POSTHORN_OPERATOR', settings.operator, () =>
-        listen(operator.server, settings.operator),
-      ),
-    }
-    parts.push({ stop: () => operator.close() })
-    const membership = await startMembership(foundation, number, roles, listening.operator)
+    const desk = startOperator(foundation, { phase: () => phase, blobFault: () => watch.fault })
+    const operator = await listenAs('POSTHORN_OPERATOR', settings.operator, () =>
+      listen(desk.server, settings.operator),
+    )
+    parts.push({ stop: () => desk.close() })
+    const membership = await startMembership(foundation, number, roles, operator)
     parts.push(membership)
     parts.push(await startFollowing(foundation, membership))
-    // Once more, for those that start together: the later one of two finds the other before it has taken anything.
+    // Once more, for nodes that start together: the later one of two finds the other before it has taken anything.
     await requireSharedBlobs(foundation, number)
     await warnOfDisagreements(foundation)
-    const certificate = await startCertificate(foundation, roles, parts)
-    if (roles.includes('mx')) listening.smtp = await startMx(foundation, certificate, signals, atHand, parts)
-    const sends = roles.includes('delivery')
-    const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
-    await announce(membership, { smtp: listening.smtp, capture })
-    // The others stop to find this node before it stops to listen.
-    parts.push(membership)
-    // What is stopped before is still this node's: nobody takes what jobs have claimed for lost.
-    if (roles.includes('jobs')) parts.push(startJobs(foundation, certificate, signals, membership, atHand))
-    const delivery = sends ? await startDelivery(foundation, signals, membership, sendsAtHand) : null
-    if (delivery) parts.push(delivery)
-    if (roles.includes('webhooks'))
-      parts.push(await startWebhooks(foundation, certificate, signals, membership))
-    const wake = (routes: string[]) => {
-      delivery?.wake(routes)
-      signals.announced.wake()
-    }
-    const waking = { ...signals, wake, operator: listening.operator }
-    if (roles.includes('api') || roles.includes('dashboard'))
-      Object.assign(listening, await startApi(foundation, certificate, waking, roles, sendsAtHand, parts))
-    const { acme } = settings
-    if (acme && !foundation.hold && roles.includes('jobs'))
-      parts.push(startOrders(foundation, acme, certificate.changed))
+    const listening = await startRoles(foundation, roles, { membership, operator, parts })
     phase = 'serving'
-    return { listening, stop }
+    return { listening: { ...listening, operator }, stop }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+interface Joined {
+  membership: Membership
+  operator: ListenAddress
+  /** What is started is added here as soon as it runs: a start that fails later stops it. */
+  parts: Part[]
+}
+
+async function startRoles(
+  foundation: Foundation,
+  roles: readonly Role[],
+  { membership, operator, parts }: Joined,
+): Promise<Omit<Listening, 'operator'>> {
+  const { hold, settings } = foundation
+  const signals: Signals = { filing: new Signal(), announced: new Signal(), grown: new KeyedSignal() }
+  const atHand = createAtHand(roles)
+  const sendsAtHand = createSendsAtHand(roles)
+  const certificate = await startCertificate(foundation, roles, parts)
+  const smtp = roles.includes('mx')
+    ? await startMx(foundation, certificate, signals, atHand, parts)
+    : null
+  const sends = roles.includes('delivery')
+  const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
+  await announce(membership, { smtp, capture })
+  // At a stop it ends after the jobs, whose claims others would take over as abandoned, and before SMTP stops to listen, so
+  // that others no longer find this node.
+  parts.push(membership)
+  if (roles.includes('jobs')) parts.push(startJobs(foundation, certificate, signals, membership, atHand))
+  const delivery = sends ? await startDelivery(foundation, signals, membership, sendsAtHand) : null
+  if (delivery) parts.push(delivery)
+  if (roles.includes('webhooks'))
+    parts.push(await startWebhooks(foundation, certificate, signals, membership))
+  const wake = (routes: string[]) => {
+    delivery?.wake(routes)
+    signals.announced.wake()
+  }
+  const waking = { ...signals, wake, operator }
+  const isServed = roles.includes('api') || roles.includes('dashboard')
+  const served = isServed
+    ? await startApi(foundation, certificate, waking, roles, sendsAtHand, parts)
+    : { http: null, https: null }
+  if (settings.acme && !hold && roles.includes('jobs'))
+    parts.push(startOrders(foundation, settings.acme, certificate.changed))
+  return { ...served, smtp }
 }
 
 /** Null where the folder takes no file, as on a full disk: that hinders no start, and others cannot look for it. */

@@ -12,37 +12,29 @@ import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
 import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/organizations.ts'
-import { percent, readAcme, readOidc, readRelay } from './linked-settings.ts'
+import { percent, readAcme, readOidc } from './linked-settings.ts'
 import { readListener } from './listener.ts'
+import { readMail, readReceiving } from './mail-settings.ts'
 import { type Environment, Reader, SettingError } from './setting-reader.ts'
 import {
   address,
   blocklists,
-  boolean,
   cidrs,
-  clamdAddress,
   databaseUrl,
   defaultRetention,
   drainDelay,
-  duration,
   emailAddress,
   fileName,
   fileUrl,
   formatAddress,
-  hostName,
-  inboxAddress,
   integer,
   type ListenAddress,
   limits,
   list,
   oneOf,
-  outboundAddresses,
   path,
   type Retention,
-  resolver,
   retention,
-  rspamdUrl,
-  wait,
   webUrl,
   words,
 } from './setting-values.ts'
@@ -151,7 +143,7 @@ function readWith(reader: Reader): Settings {
     ...readFolders(reader),
     ...readListeners(reader),
     ...readMail(reader),
-    ...readSenderChecks(reader),
+    ...readReceiving(reader),
     acme: readAcme(reader),
     ...readAccess(reader),
     ...readRunning(reader),
@@ -248,104 +240,6 @@ function readListeners(reader: Reader) {
   }
 }
 
-function readMail(reader: Reader) {
-  const mailHost = reader.read('POSTHORN_MAIL_HOST', null, hostName, 'a host name, such as mx.example.com')
-  const modes = oneOf<DeliveryMode>('direct', 'relay', 'capture')
-  const delivery = reader.read(
-    'POSTHORN_DELIVERY',
-    mailHost ? 'direct' : 'capture',
-    modes,
-    'direct, relay or capture',
-  )
-  const relay = readRelay(reader)
-  if (delivery === 'relay' && !relay) {
-    throw new SettingError('POSTHORN_DELIVERY=relay needs POSTHORN_RELAY_URL: write smtp://host:port')
-  }
-  const inbox = 'a domain, such as inbox.example.com'
-  return {
-    mailHost: mailHost ?? 'localhost',
-    isDevelopment: mailHost === null,
-    managedDomain: reader.read('POSTHORN_MANAGED_DOMAIN', 'inbox.localhost', hostName, inbox),
-    dnsServers: reader.read(
-      'POSTHORN_DNS',
-      [],
-      list(resolver),
-      '127.0.0.1:53, or several separated by commas',
-    ),
-    delivery,
-    relay,
-    mxPort: reader.read('POSTHORN_MX_PORT', 25, integer(1, 65_535), 'a port, such as 25'),
-    outbound: reader.read(
-      'POSTHORN_OUTBOUND_IP',
-      { ipv4: null, ipv6: null },
-      outboundAddresses,
-      'an address of this machine, such as 192.0.2.5, or one of each family: 192.0.2.5,2001:db8::5',
-    ),
-    allowPrivateNetworks: reader.read('POSTHORN_ALLOW_PRIVATE_NETWORKS', false, boolean, 'true or false'),
-    clamd: reader.read(
-      'POSTHORN_CLAMD',
-      null,
-      clamdAddress,
-      '127.0.0.1:3310, or the path of its socket, /run/clamav/clamd.ctl',
-    ),
-    maxDownloadBytes: reader.read(
-      'POSTHORN_MAX_DOWNLOAD_SIZE',
-      26_214_400,
-      integer(0, 1 << 30),
-      'bytes, such as 26214400',
-    ),
-    retryScheduleMs: reader.read(
-      'POSTHORN_RETRY_SCHEDULE',
-      defaultRetryMs,
-      list(wait),
-      '1m,5m,15m,30m,1h, each up to 7d',
-    ),
-    retryLifetimeMs: reader.read(
-      'POSTHORN_RETRY_LIFETIME',
-      72 * hour,
-      duration(1_000, 365),
-      '72h, or up to 365d',
-    ),
-    retention: reader.read(
-      'POSTHORN_RETENTION',
-      defaultRetention,
-      retention,
-      '365d, or submissions=90d,messages=365d,audit=365d,sent-content=30d,operator-mail=14d; 30d or more, messages 7d, sent-content and operator-mail 1d',
-    ),
-    webhookRetryScheduleMs: reader.read(
-      'POSTHORN_WEBHOOK_RETRY_SCHEDULE',
-      defaultWebhookRetryMs,
-      list(wait),
-      '5s,5m,30m,2h,5h,10h,14h,20h,24h, each up to 7d',
-    ),
-  }
-}
-
-/** Who sends us mail, and what is done with it. */
-function readSenderChecks(reader: Reader) {
-  return {
-    dmarc: reader.read('POSTHORN_DMARC', 'refuse', oneOf('refuse', 'report'), 'refuse or report'),
-    arcTrusted: reader.read(
-      'POSTHORN_ARC_TRUSTED',
-      [],
-      list(hostName),
-      'a domain that seals, such as lists.example.org, or several separated by commas',
-    ),
-    rspamd: reader.read(
-      'POSTHORN_RSPAMD',
-      null,
-      rspamdUrl,
-      'http://127.0.0.1:11333, or http://:password@host:port with %2F for /, %3F for ?, %23 for # and %25 for %',
-    ),
-    dmarcReports: reader.read(
-      'POSTHORN_DMARC_REPORTS',
-      null,
-      inboxAddress,
-      'the address of an inbox, such as reports@inbox.example.com',
-    ),
-  }
-}
-
 /** Who gets in. */
 function readAccess(reader: Reader): Pick<Settings, 'isSignUpOpen' | 'oidc' | 'operatorMail'> {
   const kinds = oneOf('open', 'invited')
@@ -367,6 +261,12 @@ function readRunning(reader: Reader) {
   return {
     defaultLimits: reader.read('POSTHORN_DEFAULT_LIMITS', defaultLimits, limits, names),
     drainDelayMs: reader.read('POSTHORN_DRAIN_DELAY', 0, drainDelay, '5s, or up to 60s'),
+    retention: reader.read(
+      'POSTHORN_RETENTION',
+      defaultRetention,
+      retention,
+      '365d, or submissions=90d,messages=365d,audit=365d,sent-content=30d,operator-mail=14d; 30d or more, messages 7d, sent-content and operator-mail 1d',
+    ),
     roles: reader.read('POSTHORN_ROLES', [...roles], parseRoles, roles.join(',')),
     logLevel: reader.read('POSTHORN_LOG_LEVEL', 'info', levels, 'debug, info, warn or error'),
     logFormat: reader.read(
@@ -377,13 +277,6 @@ function readRunning(reader: Reader) {
     ),
   }
 }
-
-const minute = 60_000
-const hour = 60 * minute
-const defaultRetryMs = [minute, 5 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 4 * hour, 6 * hour]
-const defaultWebhookRetryMs = [
-  ...[5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour],
-]
 
 /** `api,mx` as roles; null where one of them is none. */
 export function parseRoles(text: string): Role[] | null {

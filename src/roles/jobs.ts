@@ -66,7 +66,7 @@ export function startJobs(
   membership: Membership,
   atHand: AtHand,
 ): { stop(): Promise<void> } {
-  const { settings, db, clock, log, blobs, secretBox, resolver } = foundation
+  const { settings, db, clock, log, blobs } = foundation
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
   // A thread for what other mail must not wait behind: slow and large mail, reports, words.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
@@ -76,22 +76,7 @@ export function startJobs(
     signals.grown.wake(messages.map(({ inboxId }) => inboxId))
   }
   const filing = { db, clock, log, blobs, slow: new Set<OrganizationId>(), atHand, onFiled }
-  const reporting = {
-    db,
-    clock,
-    log,
-    blobs,
-    parsePool,
-    secretBox,
-    claims: claimsOf('report'),
-  }
-  const readReport = () => readReports(reporting, reportBatch)
-  const dropOld = () => dropOldMail(reporting, settings.retention['operator-mail'], purgeBatch)
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
-  const checkResolver = resolver.for('domain checks')
-  const checking = { db, clock, log, resolver: checkResolver, mailHost: settings.mailHost, mtaStsMode }
-  const recheck = () => recheckDomains(checking, domainBatch)
-  const switchKeys = () => switchManagedKeys(checking, settings.managedDomain).then(() => false)
   const indexing = { db, log, parsePool, rotation: { last: null }, olderRotation: { last: null } }
   const sweeper = new BlobSweeper({ db, clock, log, blobs })
   const loops = [
@@ -101,13 +86,11 @@ export function startJobs(
       signals,
     ),
     new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
-    new Loop({ name: 'read reports', run: readReport, intervalMs: 1_000, log }),
-    new Loop({ name: 'drop old mail', run: dropOld, intervalMs: 60_000, log }),
+    ...reportLoops(foundation, { parsePool, claims: claimsOf('report') }),
     new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
     ...purgeLoops(foundation),
     new Loop({ name: 'sweep blobs', run: () => sweeper.sweepNext(sweepBatch), intervalMs: sweepMs, log }),
-    new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
-    new Loop({ name: 'check own keys', run: switchKeys, intervalMs: ownKeysMs, log }),
+    ...domainLoops(foundation, mtaStsMode),
     new Loop({ name: 'make searchable', run: () => makeSearchableAtEase(indexing), intervalMs: 1_000, log }),
     dmarcReportLoop(foundation, { parsePool, signals }),
     new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
@@ -187,6 +170,33 @@ function filingLoops(
   return [
     new Loop({ name: 'file', run: file, signal: filing, intervalMs: 1_000, collectMs: filingPauseMs, log }),
     new Loop({ name: 'file slow mail', run: fileNext, signal: isSlow, intervalMs: 1_000, log }),
+  ]
+}
+
+function reportLoops(
+  { settings, db, clock, log, blobs, secretBox }: Foundation,
+  { parsePool, claims }: { parsePool: ParsePool; claims: Claims },
+): Loop[] {
+  const reporting = { db, clock, log, blobs, parsePool, secretBox, claims }
+  const read = () => readReports(reporting, reportBatch)
+  const dropOld = () => dropOldMail(reporting, settings.retention['operator-mail'], purgeBatch)
+  return [
+    new Loop({ name: 'read reports', run: read, intervalMs: 1_000, log }),
+    new Loop({ name: 'drop old mail', run: dropOld, intervalMs: 60_000, log }),
+  ]
+}
+
+function domainLoops(
+  { settings, db, clock, log, resolver }: Foundation,
+  mtaStsMode: Certificate['mtaStsMode'],
+): Loop[] {
+  const { mailHost, managedDomain } = settings
+  const checking = { db, clock, log, resolver: resolver.for('domain checks'), mailHost, mtaStsMode }
+  const recheck = () => recheckDomains(checking, domainBatch)
+  const switchKeys = () => switchManagedKeys(checking, managedDomain).then(() => false)
+  return [
+    new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
+    new Loop({ name: 'check own keys', run: switchKeys, intervalMs: ownKeysMs, log }),
   ]
 }
 

@@ -37,7 +37,7 @@ export async function startMx(
   atHand: AtHand,
   parts: Part[],
 ): Promise<ListenAddress> {
-  const { settings, db, clock, log, blobs, secretBox, dnsCache } = foundation
+  const { settings, clock, log, blobs, secretBox, dnsCache } = foundation
   const hostname = settings.mailHost
   const rspamd = settings.rspamd && new Rspamd(settings.rspamd, { log, mtaName: hostname })
   const disk = new DiskReserve({
@@ -48,30 +48,17 @@ export async function startMx(
   await disk.start()
   parts.push(disk)
   const isTrusted = inRanges(settings.smtpTrusted)
-  const receiver = new Receiver({
-    isTrusted,
-    disk,
-    db,
+  const senderChecks = new SenderChecks({
+    dns: dnsCache,
     clock,
-    log,
     blobs,
-    secretBox,
     hostname,
-    isLocal: isLocal(settings),
-    domains: new ProvedDomains({ db, clock }),
-    senderChecks: new SenderChecks({
-      dns: dnsCache,
-      clock,
-      blobs,
-      hostname,
-      rspamd,
-      arcTrusted: settings.arcTrusted,
-      dmarc: settings.dmarc,
-      noteDmarc: startDmarcNotes(foundation, isTrusted, parts),
-    }),
-    wake: () => filing.wake(),
-    atHand,
+    rspamd,
+    arcTrusted: settings.arcTrusted,
+    dmarc: settings.dmarc,
+    noteDmarc: startDmarcNotes(foundation, isTrusted, parts),
   })
+  const receiver = createReceiver(foundation, { disk, isTrusted, senderChecks, filing, atHand })
   const server = new SmtpServer({
     hostname,
     listen: settings.smtp,
@@ -94,6 +81,32 @@ export async function startMx(
     },
   })
   return address
+}
+
+interface ReceiverParts {
+  disk: DiskReserve
+  isTrusted(address: string): boolean
+  senderChecks: SenderChecks
+  filing: Signals['filing']
+  atHand: AtHand
+}
+
+function createReceiver(
+  { settings, db, clock, log, blobs, secretBox }: Foundation,
+  { filing, ...parts }: ReceiverParts,
+): Receiver {
+  return new Receiver({
+    ...parts,
+    db,
+    clock,
+    log,
+    blobs,
+    secretBox,
+    hostname: settings.mailHost,
+    isLocal: isLocal(settings),
+    domains: new ProvedDomains({ db, clock }),
+    wake: () => filing.wake(),
+  })
 }
 
 /** Where received mail takes room on disks of ours. */

@@ -91,19 +91,9 @@ interface Collected {
 }
 
 function collect(api: Api, collected: Collected): void {
-  const {
-    decorator,
-    about,
-    security: schemes,
-    isPublished,
-    isSchema,
-    headOf,
-    usualCodes,
-    codesOf,
-  } = collected
+  const { decorator, about, security: schemes, isSchema, usualCodes } = collected
   const notes = new Map<string, OperationNotes>()
   const { title, description, publicUrl } = about
-  const [scheme] = Object.keys(schemes)
   api.register(swagger, {
     decorator,
     openapi: {
@@ -121,24 +111,9 @@ function collect(api: Api, collected: Collected): void {
     refResolver: { buildLocalReference: ({ $id }, _base, _fragment, index) => String($id ?? `def-${index}`) },
     transform: ({ schema, url, route }) => {
       const config: FastifyContextConfig = route.config ?? {}
-      const { scope, refusals = [], otherResponses = {}, examples = {}, callbacks } = config
-      if (schema.hide || !isPublished(url)) return { schema: { ...schema, hide: true }, url }
-      const others = Object.values(otherResponses).map((other) => other.headers)
-      const headers = Object.assign({}, config.headers, ...others)
-      notes.set(String(schema.operationId), {
-        codes: [...codesOf(config), ...(schema.body ? bodyCodes : []), ...refusals],
-        examples,
-        headers,
-        callbacks,
-      })
-      const response = { ...(schema.response as object), ...describeOthers(otherResponses) }
-      // OpenAPI 3.1 names the scope beside the key.
-      const scopes = scopesOf(scope ?? null)
-      const description = [headOf(config), schema.description].filter(Boolean).join('\n\n')
-      const described = { ...schema, ...(description !== '' && { description }) }
-      const named = scopes.length > 0 ? scopes.map((one) => [one]) : [[]]
-      const security = config.session === 'none' ? [] : named.map((one) => ({ [scheme!]: one }))
-      return { schema: { ...described, response, security } as FastifySchema, url }
+      if (schema.hide || !collected.isPublished(url)) return { schema: { ...schema, hide: true }, url }
+      notes.set(String(schema.operationId), notesOf(schema, config, collected))
+      return { schema: describeOperation(schema, config, collected), url }
     },
     transformObject: (made) => {
       const written = ('openapiObject' in made ? made.openapiObject : made.swaggerObject) as unknown
@@ -151,6 +126,34 @@ function collect(api: Api, collected: Collected): void {
       return shareParameters(collected.finish(whole)) as object
     },
   })
+}
+
+function notesOf(schema: FastifySchema, config: FastifyContextConfig, { codesOf }: Collected): OperationNotes {
+  const { refusals = [], otherResponses = {}, examples = {}, callbacks } = config
+  const others = Object.values(otherResponses).map((other) => other.headers)
+  return {
+    codes: [...codesOf(config), ...(schema.body ? bodyCodes : []), ...refusals],
+    examples,
+    headers: Object.assign({}, config.headers, ...others),
+    callbacks,
+  }
+}
+
+function describeOperation(
+  schema: FastifySchema,
+  config: FastifyContextConfig,
+  { security: schemes, headOf }: Collected,
+): FastifySchema {
+  const { scope, otherResponses = {} } = config
+  const [scheme] = Object.keys(schemes)
+  const response = { ...(schema.response as object), ...describeOthers(otherResponses) }
+  // OpenAPI 3.1 names the scope beside the key.
+  const scopes = scopesOf(scope ?? null)
+  const description = [headOf(config), schema.description].filter(Boolean).join('\n\n')
+  const described = { ...schema, ...(description !== '' && { description }) }
+  const named = scopes.length > 0 ? scopes.map((one) => [one]) : [[]]
+  const security = config.session === 'none' ? [] : named.map((one) => ({ [scheme!]: one }))
+  return { ...described, response, security } as FastifySchema
 }
 
 /** What an operation asks of a key, in words: who reads the page looks for it there, not beside the key. */
