@@ -129,10 +129,10 @@ async function startRoles(
     delivery?.wake(routes)
     signals.announced.wake()
   }
-  const waking = { ...signals, wake, operator }
+  const needs = { grown: signals.grown, wake, roles, atHand: sendsAtHand, operator }
   const isServed = roles.includes('api') || roles.includes('dashboard')
   const served = isServed
-    ? await startApi(foundation, certificate, waking, roles, sendsAtHand, parts)
+    ? await startApi(foundation, certificate, needs, parts)
     : { http: null, https: null }
   if (settings.acme && !hold && roles.includes('jobs'))
     parts.push(startOrders(foundation, settings.acme, certificate.changed))

@@ -29,13 +29,17 @@ import { createAddressGuard, createEventStreams } from './webhooks.ts'
 
 type ApiSignals = Pick<Signals, 'grown'> & { wake(routes: string[]): void }
 
+interface ApiNeeds extends ApiSignals {
+  roles: readonly Role[]
+  atHand: SendsAtHand
+  operator: ListenAddress
+}
+
 /** Returns where it listens. `wake` says that these routes have work, and that something was announced. */
 export async function startApi(
   foundation: Foundation,
   certificate: Certificate,
-  { grown, wake, operator }: ApiSignals & { operator: ListenAddress },
-  roles: readonly Role[],
-  atHand: SendsAtHand,
+  { grown, wake, roles, atHand, operator }: ApiNeeds,
   parts: Part[],
 ): Promise<{ http: ListenAddress; https: ListenAddress | null }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation

@@ -50,7 +50,7 @@ export async function openInbox(
       if (earlier) return replay(earlier, idempotency)
       const domain = await findDomainOf(tx, deps, caller, input)
       await requireRoom(tx, organization!, domain)
-      return await insert(tx, deps, caller, input, domain, idempotency)
+      return await insert(tx, deps, caller, { input, domain, idempotency })
     })
   } catch (error) {
     if (error instanceof DbFault && error.constraint === 'inbox_address')
@@ -111,13 +111,17 @@ function replay(
   return inbox
 }
 
+interface NewInbox {
+  input: InboxInput
+  domain: AddressDomain
+  idempotency: Idempotency | null
+}
+
 async function insert(
   tx: Tx,
   deps: Deps,
   caller: Caller,
-  input: InboxInput,
-  domain: AddressDomain,
-  idempotency: Idempotency | null,
+  { input, domain, idempotency }: NewInbox,
 ): Promise<InboxRow> {
   const localPart = input.localPart ?? (await freeLocalPart(tx, domain, caller))
   if (await isTaken(tx, domain, localPart, caller)) throw new ServiceError('address_taken')
