@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { parse, readProduct, type SourceFile } from './source.ts'
+import { parse, readProduct, readSources, type SourceFile } from './source.ts'
 
 const outward = ['flow', 'store', 'mail/address', 'mail/domain-name', 'base']
 
@@ -81,16 +81,22 @@ test('fences: no import goes against the table', () => {
   assert.deepEqual(wrong, [], 'these imports are not in the table of ARCHITECTURE.md')
 })
 
-test('fences: no imports run in a circle', () => {
+function refuseCircles(graph: Map<string, string[]>): void {
   const finished = new Set<string>()
   const visit = (file: string, trail: string[]): void => {
     if (trail.includes(file))
       assert.fail(`a circle: ${[...trail.slice(trail.indexOf(file)), file].join(' → ')}`)
     if (finished.has(file)) return
-    for (const target of imports.get(file) ?? []) visit(target, [...trail, file])
+    for (const target of graph.get(file) ?? []) visit(target, [...trail, file])
     finished.add(file)
   }
-  for (const file of imports.keys()) visit(file, [])
+  for (const file of graph.keys()) visit(file, [])
+}
+
+test('fences: no imports run in a circle', () => {
+  refuseCircles(imports)
+  const pages = readSources('dashboard/src/**/*.{ts,tsx}')
+  refuseCircles(new Map(pages.map((file) => [name(file.path), importsOf(file)])))
 })
 
 test('fences: nothing only passes others’ exports on', () => {

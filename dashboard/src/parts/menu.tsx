@@ -1,34 +1,6 @@
 // Things to do, behind one button. What opens is fetched when somebody first reaches for one, for it is a third of a page.
-import type { LucideIcon } from 'lucide-react'
-import {
-  cloneElement,
-  type KeyboardEvent,
-  lazy,
-  type ReactElement,
-  type ReactNode,
-  Suspense,
-  useState,
-} from 'react'
-
-export interface MenuItem {
-  label: string
-  icon?: LucideIcon
-  onSelect: () => void
-  /** It cannot be undone. */
-  danger?: boolean
-  disabled?: boolean
-  /** What stands at its end, as keys or a mark. */
-  end?: ReactNode
-}
-
-export interface MenuProps {
-  /** The button that opens it. */
-  trigger: ReactElement<Record<string, unknown>>
-  /** Groups of items, with a line between them. */
-  groups: readonly (readonly MenuItem[])[]
-  header?: ReactNode
-  align?: 'start' | 'end'
-}
+import { cloneElement, type KeyboardEvent, lazy, Suspense, useState } from 'react'
+import type { MenuProps } from './open-menu.tsx'
 
 const fetchMenu = () => import('./open-menu.tsx')
 const OpenMenu = lazy(async () => ({ default: (await fetchMenu()).OpenMenu }))

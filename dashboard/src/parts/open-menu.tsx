@@ -1,8 +1,29 @@
 // A menu that is open or can be: fetched when somebody first reaches for one.
+import type { LucideIcon } from 'lucide-react'
 import { DropdownMenu } from 'radix-ui'
+import type { ReactElement, ReactNode } from 'react'
 import { parts } from '../texts/parts.ts'
 import { classes } from './classes.ts'
-import type { MenuItem, MenuProps } from './menu.tsx'
+
+export interface MenuItem {
+  label: string
+  icon?: LucideIcon
+  onSelect: () => void
+  /** It cannot be undone. */
+  danger?: boolean
+  disabled?: boolean
+  /** What stands at its end, as keys or a mark. */
+  end?: ReactNode
+}
+
+export interface MenuProps {
+  /** The button that opens it. */
+  trigger: ReactElement<Record<string, unknown>>
+  /** Groups of items, with a line between them. */
+  groups: readonly (readonly MenuItem[])[]
+  header?: ReactNode
+  align?: 'start' | 'end'
+}
 
 /** Opens at once: it takes the place of the button that was pressed. */
 export function OpenMenu({ trigger, groups, header, align = 'end' }: MenuProps) {

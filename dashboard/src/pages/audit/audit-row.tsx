@@ -1,9 +1,11 @@
 // One deed as a sentence, its subject linked where it has a page, and its particulars behind a fold.
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import type { Schemas } from '../../api/client.ts'
 import { Time } from '../../parts/time.tsx'
 import { audit, deeds, ownDeeds } from '../../texts/members.ts'
-import type { AuditEntry } from './audit.tsx'
+
+export type AuditEntry = Schemas['AuditLog']['entries'][number]
 
 export function AuditRow({ entry }: { entry: AuditEntry }) {
   const { actor, ip, at, detail } = entry

@@ -2,7 +2,7 @@
 import { infiniteQueryOptions, useInfiniteQuery } from '@tanstack/react-query'
 import { Download, EyeOff, ScrollText } from 'lucide-react'
 import { useDeferredValue, useState } from 'react'
-import { api, read, type Schemas } from '../../api/client.ts'
+import { api, read } from '../../api/client.ts'
 import { Card } from '../../parts/card.tsx'
 import { DownloadLink } from '../../parts/download-link.tsx'
 import { Empty } from '../../parts/empty.tsx'
@@ -13,9 +13,8 @@ import { Page } from '../../parts/page.tsx'
 import { SkeletonRows } from '../../parts/skeleton.tsx'
 import { useMay } from '../../shell/session.ts'
 import { audit } from '../../texts/members.ts'
-import { AuditRow } from './audit-row.tsx'
+import { type AuditEntry, AuditRow } from './audit-row.tsx'
 
-export type AuditEntry = Schemas['AuditLog']['entries'][number]
 type Kind = keyof typeof audit.kinds
 
 const pageSize = 100

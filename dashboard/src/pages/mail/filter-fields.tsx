@@ -4,8 +4,7 @@ import { type FormEvent, useState } from 'react'
 import { Button } from '../../parts/button.tsx'
 import { Select, TextField } from '../../parts/field.tsx'
 import { mail } from '../../texts/mail.ts'
-import { usePlace } from './place.ts'
-import { useFind } from './search-bar.tsx'
+import { useFind, usePlace } from './place.ts'
 
 export function FilterFields() {
   const { direction = '', from = '', since = '' } = usePlace()

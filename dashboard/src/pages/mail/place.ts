@@ -1,5 +1,6 @@
 // Where in the mail one is: inbox, thread, search and what is being written all stand in the address.
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { useRef } from 'react'
 
 export interface Filters {
   q?: string | undefined
@@ -56,4 +57,15 @@ export function useGo(): (to: Partial<Place>, how?: 'replace') => void {
       replace: how === 'replace',
     })
   }
+}
+
+/** Sets filters and leaves what is open open. */
+export function useFind() {
+  const { inboxId, threadId, q, direction, from, since } = usePlace()
+  const go = useGo()
+  const latest = useRef({ go, place: { inboxId, threadId, q, direction, from, since } })
+  latest.current = { go, place: { inboxId, threadId, q, direction, from, since } }
+  return useRef((filters: Parameters<typeof go>[0]) => {
+    latest.current.go({ ...latest.current.place, ...filters }, 'replace')
+  }).current
 }

@@ -6,7 +6,7 @@ import { IconButton } from '../../parts/button.tsx'
 import { classes } from '../../parts/classes.ts'
 import { useShortcut } from '../../parts/shortcut.ts'
 import { mail } from '../../texts/mail.ts'
-import { isFiltered, useGo, usePlace } from './place.ts'
+import { isFiltered, useFind, usePlace } from './place.ts'
 
 const FilterFields = lazy(async () => ({ default: (await import('./filter-fields.tsx')).FilterFields }))
 const typedMs = 300
@@ -66,15 +66,4 @@ function Words() {
       />
     </div>
   )
-}
-
-/** Sets filters and leaves what is open open. */
-export function useFind() {
-  const { inboxId, threadId, q, direction, from, since } = usePlace()
-  const go = useGo()
-  const latest = useRef({ go, place: { inboxId, threadId, q, direction, from, since } })
-  latest.current = { go, place: { inboxId, threadId, q, direction, from, since } }
-  return useRef((filters: Parameters<typeof go>[0]) => {
-    latest.current.go({ ...latest.current.place, ...filters }, 'replace')
-  }).current
 }

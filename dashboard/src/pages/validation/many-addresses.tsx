@@ -2,7 +2,7 @@
 import { Download, RotateCcw } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { Batch, useBatch } from '../../api/batch.ts'
-import { api, read, type Schemas } from '../../api/client.ts'
+import { api, read } from '../../api/client.ts'
 import { type ListedAddress, readAddresses } from '../../parts/address-list.ts'
 import { BatchProgress } from '../../parts/batch-progress.tsx'
 import { BringList } from '../../parts/bring-list.tsx'
@@ -12,9 +12,8 @@ import { download } from '../../parts/download.ts'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { suppressions } from '../../texts/suppressions.ts'
 import { validation } from '../../texts/validation.ts'
-import { Results } from './results.tsx'
+import { type Result, Results } from './results.tsx'
 
-export type Result = Schemas['Validation'] & { line: number }
 type ListBatch = Batch<ListedAddress[], Result[]>
 
 const chunkSize = 100

@@ -1,11 +1,13 @@
 // The results of a list: by verdict, by what is looked for, only those in sight drawn.
 import { type ReactNode, useState } from 'react'
+import type { Schemas } from '../../api/client.ts'
 import { Badge, toneOf } from '../../parts/badge.tsx'
 import { TextField } from '../../parts/field.tsx'
 import { Segments } from '../../parts/segments.tsx'
 import { VirtualList } from '../../parts/virtual-list.tsx'
 import { validation } from '../../texts/validation.ts'
-import type { Result } from './many-addresses.tsx'
+
+export type Result = Schemas['Validation'] & { line: number }
 
 type Verdict = Result['verdict']
 
