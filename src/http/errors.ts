@@ -6,9 +6,8 @@ import { type RefusalCode, ServiceError, type WindowLimit } from '../base/errors
 import type { Log } from '../base/log.ts'
 import { OutageLog } from '../base/outage-log.ts'
 import { isOwnFault } from '../flow/own-fault.ts'
-import type { BreachFinder } from './all-breaches.ts'
 import { type RequestCode, RequestFault } from './body/request-fault.ts'
-import { type Breach, describeBreaches } from './breaches.ts'
+import { describeBreaches } from './breaches.ts'
 
 export type ErrorCode = RefusalCode | RequestCode | 'internal_error'
 
@@ -122,13 +121,10 @@ export function errorAnswer(error: ErrorCode, detail = '', retryAfterSeconds?: n
   return { status, error, message, retryAfterSeconds }
 }
 
-type AllBreaches = (first: readonly Breach[], context: string | undefined) => readonly Breach[]
-
 /** What a failure is to the caller; whatever is not known to be the caller's fault, the database's or the disk's is our bug. */
 export function answerOf(
   failure: unknown,
   request: Pick<FastifyRequest, 'is404' | 'body'> & { routeOptions?: FastifyRequest['routeOptions'] },
-  allBreaches: AllBreaches = (first) => first,
 ): ErrorAnswer {
   if (request.is404) return errorAnswer('route_not_found')
   if (failure instanceof ServiceError)
@@ -139,22 +135,21 @@ export function answerOf(
   if (failure instanceof RequestFault) return errorAnswer(failure.code, failure.message)
   if (failure instanceof BatchFull) return errorAnswer('unavailable')
   if (isOwnFault(failure)) return errorAnswer('unavailable')
-  return frameworkAnswer(failure as Partial<FastifyError>, request, allBreaches)
+  return frameworkAnswer(failure as Partial<FastifyError>, request)
 }
 
 function frameworkAnswer(
   { code, validation, validationContext }: Partial<FastifyError>,
   { body, routeOptions }: Parameters<typeof answerOf>[1],
-  allBreaches: AllBreaches,
 ): ErrorAnswer {
   if (validation) {
     if (validationContext === 'headers') return errorAnswer('invalid_idempotency_key')
     if (validationContext === 'body' && body === undefined) return errorAnswer('invalid_json')
+    const [first] = validation
     // No list has issued an empty one.
-    if (validation.some(({ instancePath, keyword }) => instancePath === '/cursor' && keyword === 'minLength'))
+    if (first?.instancePath === '/cursor' && first.keyword === 'minLength')
       return errorAnswer('invalid_cursor')
-    const breaches = allBreaches(validation, validationContext)
-    return errorAnswer('invalid_request', describeBreaches(breaches, routeOptions?.config.elsewhere))
+    return errorAnswer('invalid_request', describeBreaches(validation, routeOptions?.config.elsewhere))
   }
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errorAnswer('invalid_json')
   if (code === 'FST_ERR_BAD_URL') return errorAnswer('route_not_found')
@@ -171,7 +166,6 @@ const outageQuietMs = 2_000
 export function answerFailures(
   api: Pick<FastifyInstance, 'addHook' | 'setErrorHandler'>,
   log: Log,
-  breachFinder?: BreachFinder,
 ): void {
   const outage = new OutageLog({ log, work: 'requests', quietMs: outageQuietMs })
   api.addHook('onResponse', (request, reply, done) => {
@@ -180,11 +174,7 @@ export function answerFailures(
     done()
   })
   api.setErrorHandler((failure: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const answer = answerOf(
-      failure,
-      request,
-      (first, context) => breachFinder?.find(request, context, first) ?? first,
-    )
+    const answer = answerOf(failure, request)
     if (answer.status === 500)
       log.error(
         { err: failure, requestId: request.id, method: request.method, path: pathOf(request) },

@@ -10,7 +10,6 @@ import type { KeyRing } from '../flow/accounts/authenticate.ts'
 import { isWrittenAsEmail, readEmail } from '../mail/address.ts'
 import { lateCompilers } from '../web/late-compilers.ts'
 import { answerHeadAndOptions } from '../web/methods.ts'
-import { BreachFinder } from './all-breaches.ts'
 import type { Api, AppDeps, HttpDeps } from './api.ts'
 import { serveApp } from './app/app.ts'
 import { ByteBudget } from './body/byte-budget.ts'
@@ -80,9 +79,8 @@ export interface ServerDeps extends Omit<HttpDeps, 'authenticate'> {
  */
 export function createHttpServer(deps: ServerDeps): Api {
   const { trustedProxies, isHttpsOn } = deps.settings
-  const breachFinder = new BreachFinder()
-  const api = createApi(trustedProxies, deps.log, breachFinder)
-  answerFailures(api, deps.log, breachFinder)
+  const api = createApi(trustedProxies, deps.log)
+  answerFailures(api, deps.log)
   api.addHook('onResponse', logRequests(deps.log))
   api.addHook('onSend', logBrokenAnswers(deps.log))
   answerHeadAndOptions(api)
@@ -144,7 +142,7 @@ function addRoutes(api: Api, deps: HttpDeps, budget: ByteBudget): void {
   eventRoutes(api, deps)
 }
 
-function createApi(trustedProxies: string[], log: Log, breachFinder: BreachFinder): Api {
+function createApi(trustedProxies: string[], log: Log): Api {
   const { timeoutMs, keepAliveMs, requestTimeout, ...checked } = connectionLimits
   const api = Fastify({
     logger: false,
@@ -174,10 +172,7 @@ function createApi(trustedProxies: string[], log: Log, breachFinder: BreachFinde
         formats: { 'idn-email': (text: string) => readEmail(text) !== null },
       },
       // Fastify's own formats come after those above. An address to validate may be longer than one to send to.
-      onCreate: (ajv) => {
-        ajv.addFormat('email', isWrittenAsEmail)
-        breachFinder.takeAfter(ajv)
-      },
+      onCreate: (ajv) => void ajv.addFormat('email', isWrittenAsEmail),
     },
     frameworkErrors: (failure, request, reply) => {
       setCommonHeaders(reply)

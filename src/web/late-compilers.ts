@@ -3,25 +3,37 @@
 import AjvCompiler from '@fastify/ajv-compiler'
 import SerializerSelector from '@fastify/fast-json-stringify-compiler'
 import type { FastifyServerOptions } from 'fastify'
+import { isSmall } from './small-value.ts'
 
 type BuildValidator = ReturnType<typeof AjvCompiler>
 type BuildSerializer = ReturnType<typeof SerializerSelector>
 type Validate = ReturnType<ReturnType<BuildValidator>>
 type Serialize = ReturnType<ReturnType<BuildSerializer>>
 
-/** For one server's option `schemaController`. A schema that cannot be compiled fails the requests that need it. */
+/**
+ * For one server's option `schemaController`. A schema that cannot be compiled fails the requests that need it. Validators
+ * stop at the first breach, because strangers may send millions of breaches; a body or query that is small is checked once
+ * more for all of its breaches.
+ */
 export function lateCompilers(): NonNullable<FastifyServerOptions['schemaController']> {
   const compilersOf = AjvCompiler()
   const buildValidator: BuildValidator = (components, options) => {
     // The shared schemas are added now, so that no request waits for them.
     const compile = compilersOf(components, options)
+    const customOptions = { ...options.customOptions, allErrors: true }
+    const compileThorough = () => compilersOf(components, { ...options, customOptions })
     return (part) => {
       let validate: Validate | null = null
+      let findAll: Validate | null = null
       const late = ((value: unknown) => {
         validate ??= compile(part)
-        const isValid = validate(value)
+        if (validate(value)) return true
         late.errors = validate.errors
-        return isValid
+        if (!['body', 'querystring'].includes(part.httpPart ?? '') || !isSmall(value)) return false
+        findAll ??= compileThorough()(part)
+        findAll(value)
+        late.errors = findAll.errors
+        return false
       }) as Validate
       return late
     }
