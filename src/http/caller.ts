@@ -13,10 +13,10 @@ import { answerInTime, unavailable } from './answer-in-time.ts'
 import type { Api, Authenticate } from './api.ts'
 import { readerFor } from './reader.ts'
 
-/** How long a caller's key is looked up at most. */
-const callerMs = 10_000
+/** How long a caller is looked up at most. */
+export const callerMs = 10_000
 /** How long an operation may take: looking a domain's records up takes ten seconds. */
-const answerMs = 15_000
+export const answerMs = 15_000
 
 type Deps = { db: Db; clock: Clock; authenticate: Authenticate; requestRate: RequestRate }
 

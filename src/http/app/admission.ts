@@ -1,5 +1,4 @@
 // Who is signed in: the session of each request under /app, where the request comes from, and what a role may do.
-import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../../base/errors.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
@@ -7,15 +6,14 @@ import { within } from '../../base/within.ts'
 import type { Caller } from '../../flow/caller.ts'
 import type { SignedIn } from '../../flow/people/sessions.ts'
 import { pageToken } from '../../flow/people/tokens.ts'
+import type { MembershipRow } from '../../store/people.ts'
 import { isChange } from '../../web/methods.ts'
+import { requireOrigin, requirePageToken } from '../../web/page-changes.ts'
 import { answerInTime, unavailable } from '../answer-in-time.ts'
 import type { Admitted, Api, AppDeps, Authenticate } from '../api.ts'
-import { countRequest } from '../caller.ts'
+import { answerMs, callerMs, countRequest } from '../caller.ts'
 import { readerFor } from '../reader.ts'
-import { requireOwnOrigin, requirePrivate, sessionToken } from './cookies.ts'
-
-const sessionMs = 10_000
-const answerMs = 15_000
+import { requirePrivate, sessionToken } from './cookies.ts'
 
 type Deps = Pick<AppDeps, 'db' | 'sessions' | 'publicUrl' | 'requestRate'>
 
@@ -38,11 +36,7 @@ export function bySession(deps: Deps): Authenticate {
     const { organization, caller } = await requireSignedIn(deps, request)
     if (!organization || !caller)
       throw new ServiceError('organization_inactive', 'You are in no organization: ask for access first.')
-    if (organization.role === 'viewer' && isChange(request))
-      throw new ServiceError(
-        'insufficient_scope',
-        'A viewer changes nothing: an owner can make you a member.',
-      )
+    if (isChange(request)) requireWriter(organization)
     return { ...caller, ip: writtenAddress(request.ip) } satisfies Caller
   }
 }
@@ -56,10 +50,10 @@ export function requireSessions(api: Api, deps: Deps): void {
     if (session === undefined) throw new Error(`the route ${url} does not say who may ask for it`)
     route.onRequest = async (request, reply) => {
       if (session === 'none') return admitAnyone(deps, request)
-      request.signedIn = await within(sessionMs, requireSignedIn(deps, request), unavailable)
+      request.signedIn = await within(callerMs, requireSignedIn(deps, request), unavailable)
       const { caller, organization } = request.signedIn
       if (organization) request.db = readerFor(deps, request, reply, organization.id)
-      if (caller) countRequest(reply, await within(sessionMs, deps.requestRate.admit(caller), unavailable))
+      if (caller) countRequest(reply, await within(callerMs, deps.requestRate.admit(caller), unavailable))
       requireRole(session, request.signedIn)
       if (session !== 'person' && !mayBeInactive(request)) requireActive(request.signedIn)
     }
@@ -78,25 +72,25 @@ async function requireSignedIn(deps: Deps, request: FastifyRequest): Promise<Sig
   const token = sessionToken(request)
   const signedIn = token === null ? null : await deps.sessions.find(token)
   if (token === null || !signedIn) throw new ServiceError('session_required')
-  if (isChange(request) && !isPageToken(request.headers['x-posthorn-token'], token))
-    throw new ServiceError('wrong_origin')
+  if (isChange(request)) requirePageToken(request, pageToken(token))
   return signedIn
 }
 
 function requireOwnChange({ publicUrl }: Deps, request: FastifyRequest): void {
-  if (isChange(request)) requireOwnOrigin(request, publicUrl)
-}
-
-function isPageToken(given: unknown, token: string): boolean {
-  const [left, right] = [Buffer.from(String(given)), Buffer.from(pageToken(token))]
-  return left.length === right.length && timingSafeEqual(left, right)
+  if (!isChange(request)) return
+  const { protocol, host } = request
+  requireOrigin(request, [`${protocol}://${host}`, ...(publicUrl ? [new URL(publicUrl).origin] : [])])
 }
 
 function requireRole(admitted: Admitted, { organization }: SignedIn): void {
   if (admitted === 'person') return
   if (!organization) throw new ServiceError('organization_inactive', 'You are in no organization.')
   if (admitted === 'owner' && organization.role !== 'owner') throw new ServiceError('not_an_owner')
-  if (admitted === 'writer' && organization.role === 'viewer')
+  if (admitted === 'writer') requireWriter(organization)
+}
+
+function requireWriter({ role }: MembershipRow): void {
+  if (role === 'viewer')
     throw new ServiceError('insufficient_scope', 'A viewer changes nothing: an owner can make you a member.')
 }
 

@@ -39,14 +39,3 @@ function isPrivate({ protocol, hostname }: FastifyRequest): boolean {
   const address = hostname.replace(/^\[|\]$/g, '')
   return ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'
 }
-
-/**
- * Refuses a change that no page of this service asked for. Every browser sends the field with whatever is not a plain link
- * (Fetch 3.2), and no page can choose it.
- */
-export function requireOwnOrigin(request: FastifyRequest, publicUrl: string): void {
-  const { headers, protocol, host } = request
-  const { origin } = headers
-  const own = [`${protocol}://${host}`, ...(publicUrl ? [new URL(publicUrl).origin] : [])]
-  if (typeof origin !== 'string' || !own.includes(origin)) throw new ServiceError('wrong_origin')
-}

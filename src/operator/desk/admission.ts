@@ -1,10 +1,10 @@
 // Who may use the desk: under which names it is reached, from which page a change comes, and with which session.
-import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { ServiceError } from '../../base/errors.ts'
 import { type DeskSession, readDesk } from '../../flow/people/operator-access.ts'
 import { isChange } from '../../web/methods.ts'
+import { requireOrigin, requirePageToken } from '../../web/page-changes.ts'
 import type { Desk, DeskDeps } from './deps.ts'
 
 export const cookieName = '__Host-posthorn-desk'
@@ -42,7 +42,7 @@ export function requireLoopback({ hostname }: FastifyRequest): void {
 
 /** Refuses a change that no page of the desk asked for. */
 export function requireOwnOrigin(request: FastifyRequest): void {
-  if (request.headers.origin !== `http://${request.host}`) throw new ServiceError('wrong_origin')
+  requireOrigin(request, [`http://${request.host}`])
 }
 
 /** Puts every route that is added after it behind the session of a link; a change needs the page's token beside the cookie. */
@@ -53,15 +53,9 @@ export function requireDesk(desk: Desk, deps: Pick<DeskDeps, 'db' | 'clock'>): v
     const session = cookie === undefined ? null : await readDesk(deps, cookie)
     if (!session)
       throw new ServiceError('session_required', 'Open the desk by a link: posthorn operator link')
-    if (isChange(request) && !isToken(request.headers['x-posthorn-token'], session.csrfToken))
-      throw new ServiceError('wrong_origin')
+    if (isChange(request)) requirePageToken(request, session.csrfToken)
     request.deskSession = session
   })
-}
-
-function isToken(given: unknown, expected: string): boolean {
-  const [left, right] = [Buffer.from(String(given)), Buffer.from(expected)]
-  return left.length === right.length && timingSafeEqual(left, right)
 }
 
 /** Refuses what cannot be undone unless the request bears the name of what it ends. */
