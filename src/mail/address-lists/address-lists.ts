@@ -1,5 +1,6 @@
 // What lists say of an address: a throwaway domain, a provider of free mailboxes, a role, a slip of a provider's name.
 import { getPublicSuffix } from 'tldts'
+import { freeProviders } from './free-providers.ts'
 import { foldRole, roleNames } from './roles.ts'
 import { suggestProvider } from './suggest-provider.ts'
 
@@ -23,8 +24,8 @@ export class AddressLists {
   readonly #changes: ListChanges
 
   /** For `loadAddressLists`, which has the lists. */
-  constructor(disposable: Names[], freeProviders: Names, changes: ListChanges) {
-    this.#disposable = [...disposable, changes.disposable.added]
+  constructor(disposable: Names, changes: ListChanges) {
+    this.#disposable = [disposable, changes.disposable.added]
     this.#freeProviders = [freeProviders, changes.freeProviders.added]
     this.#changes = changes
   }
@@ -65,13 +66,8 @@ function* withParents(domain: string): Generator<string> {
   }
 }
 
-/** Loads the lists, 66,000 names: a megabyte of program that takes a moment and stays, so only who needs them asks. */
+/** Loads the lists, 56,000 names: a megabyte of program that takes a moment and stays, so only those that need it ask. */
 export async function loadAddressLists(changes: ListChanges): Promise<AddressLists> {
-  const [{ default: mailchecker }, { disposableEmailBlocklistSet }, { default: free }] = await Promise.all([
-    import('mailchecker'),
-    import('disposable-email-domains-js'),
-    import('./free-providers.json', { with: { type: 'json' } }),
-  ])
-  const disposable = [mailchecker.blacklist(), disposableEmailBlocklistSet()]
-  return new AddressLists(disposable, new Set(free.domains), changes)
+  const { default: mailchecker } = await import('mailchecker')
+  return new AddressLists(mailchecker.blacklist(), changes)
 }
