@@ -1,17 +1,18 @@
 // Structured logs on standard error; standard output belongs to the answers of commands.
 import { hostname } from 'node:os'
-import { type DestinationStream, type Logger, pino } from 'pino'
+import { type Logger, pino } from 'pino'
 
 export type Log = Logger
 export type LogFormat = 'pretty' | 'json'
 
-/** A logger on standard error: one JSON object a line, or one short line for people. Each names its node. */
-export function createLog(level: string, format: LogFormat): Log {
+/** A logger on standard error, or `stream`: one JSON object a line, or one short line for people. Each names its node. */
+export function createLog(level: string, format: LogFormat, stream?: NodeJS.WritableStream): Log {
   const options = { level, base: { node: hostname() }, timestamp: pino.stdTimeFunctions.isoTime }
-  if (format === 'pretty') return pino(options, pretty())
+  const write = (text: string) => void (stream ?? process.stderr).write(text)
+  if (format === 'pretty') return pino(options, { write: (line: string) => write(prettyLine(line)) })
   // Collectors know levels by their names.
   const formatters = { level: (label: string) => ({ level: label }) }
-  return pino({ ...options, formatters }, pino.destination({ fd: 2, sync: false }))
+  return pino({ ...options, formatters }, stream ? { write } : pino.destination({ fd: 2, sync: false }))
 }
 
 /** Swallows everything; for tests and for commands whose own output is all there is to say. */
@@ -24,10 +25,6 @@ const labels: Record<number, string> = {
   40: 'warn',
   50: 'ERROR',
   60: 'FATAL',
-}
-
-function pretty(): DestinationStream {
-  return { write: (line) => void process.stderr.write(prettyLine(line)) }
 }
 
 /** `2026-11-21 09:00:00.123Z web-1 info  a mail was filed message=msg_…`, with the stack of an error below it. */

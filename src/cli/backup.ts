@@ -15,7 +15,7 @@ import { verifyBackup } from '../flow/backup/verify-backup.ts'
 import { readKeyFile } from '../flow/key-file.ts'
 import { type Foundation, openDatabase } from '../foundation.ts'
 import { requireUsable } from '../postgres/requirements.ts'
-import { loadSettings, type OutputOptions, print, withFoundation } from './context.ts'
+import { loadSettings, type OutputOptions, print, remark, withFoundation } from './context.ts'
 import { askPassphrase, choosePassphrase, givenPassphrase, type PassphraseOptions } from './passphrase.ts'
 
 const backupHelp = `
@@ -31,7 +31,7 @@ ${releaseMend[0]!.toUpperCase()}${releaseMend.slice(1)}.`
 
 const passphraseOption = ['--passphrase-file <file>', 'a file whose first line is the passphrase'] as const
 
-interface BackupOptions extends OutputOptions, PassphraseOptions {
+interface BackupOptions extends PassphraseOptions {
   withoutKey?: boolean
 }
 
@@ -68,11 +68,10 @@ export function addBackupCommands(program: Command): void {
     .action(release)
 }
 
-const progress = (line: string) => console.error(line)
-
 async function make(name: string, options: BackupOptions): Promise<void> {
-  const folder = resolve(name)
-  const manifest = await withFoundation(async (foundation) => {
+  const folder = resolve(options.terminal.folder, name)
+  const progress = (line: string) => remark(options, line)
+  const manifest = await withFoundation(options, async (foundation) => {
     const key = options.withoutKey ? null : await readKey(foundation, options)
     const { db, blobs } = foundation
     return await takeBackup({ db, blobs, progress }, { folder, version: packageJson.version, key })
@@ -86,8 +85,9 @@ async function readKey({ settings }: Foundation, options: BackupOptions) {
 }
 
 async function verify(name: string, options: BackupOptions): Promise<void> {
-  const folder = resolve(name)
-  const passphrase = await givenPassphrase(options, loadSettings())
+  const folder = resolve(options.terminal.folder, name)
+  const progress = (line: string) => remark(options, line)
+  const passphrase = await givenPassphrase(options, loadSettings(options))
   const { status, manifest, faults } = await verifyBackup(folder, { passphrase, progress })
   const isOpened = status === 'ok' && manifest?.key && passphrase !== null
   const found = manifest && describe(`Backup in ${folder}`, manifest)
@@ -99,12 +99,13 @@ async function verify(name: string, options: BackupOptions): Promise<void> {
   const lines = [found, words[status], ...faults, isOpened ? 'The passphrase opens its key.' : null]
   const answer = { folder, status, faults, ...(manifest && summaryOf(manifest)) }
   print(options, answer, lines.filter((line) => line !== null).join('\n'))
-  if (status !== 'ok') process.exitCode = 1
+  if (status !== 'ok') options.terminal.exitStatus = 1
 }
 
 async function restoreAll(name: string, options: BackupOptions): Promise<void> {
-  const settings = loadSettings()
-  const log = createLog('warn', settings.logFormat)
+  const settings = loadSettings(options)
+  const log = createLog('warn', settings.logFormat, options.terminal.stderr)
+  const progress = (line: string) => remark(options, line)
   const { dataDir, blobFolder, secretKeyFile } = settings
   const deps = { dataDir, blobFolder, secretKeyFile, blobs: new DiskBlobs(blobFolder), log, progress }
   const openDurable = async () => {
@@ -112,7 +113,8 @@ async function restoreAll(name: string, options: BackupOptions): Promise<void> {
     await requireUsable(opened.db)
     return { db: opened.db, release: () => opened.db.close().then(opened.release) }
   }
-  const input = { folder: resolve(name), askPassphrase: () => askPassphrase(options, settings) }
+  const folder = resolve(options.terminal.folder, name)
+  const input = { folder, askPassphrase: () => askPassphrase(options, settings) }
   const manifest = await restoreBackup({ ...deps, openDatabase: openDurable }, input)
   const words = [
     describe(`Restored into ${dataDir}`, manifest),
@@ -121,11 +123,11 @@ async function restoreAll(name: string, options: BackupOptions): Promise<void> {
     `Undone: keys revoked, members removed, invitations taken back, passwords and passkeys changed after ${manifest.takenAt}.`,
     'Revoke, remove and change again what must not come back. Everybody signs in anew: no session and no link is in a backup.',
   ]
-  print(options, { folder: input.folder, dataDir, held: true, ...summaryOf(manifest) }, words.join('\n'))
+  print(options, { folder, dataDir, held: true, ...summaryOf(manifest) }, words.join('\n'))
 }
 
 async function release(options: OutputOptions): Promise<void> {
-  await withFoundation(releaseCopy)
+  await withFoundation(options, releaseCopy)
   const words =
     'Released: from the next start on mail and webhooks go out, what waited first. Start the service again.'
   print(options, { released: true }, words)

@@ -37,9 +37,10 @@ export function addCertificateCommands(program: Command): void {
 
 /** Runs `work` with the authority that is set up. */
 async function withAuthority<Result>(
+  options: OutputOptions,
   work: (foundation: Foundation, directory: string) => Promise<Result>,
 ): Promise<Result> {
-  return await withFoundation((foundation) => {
+  return await withFoundation(options, (foundation) => {
     const { acme } = foundation.settings
     if (!acme) throw new ServiceError('not_found', 'POSTHORN_ACME is not set, so nothing is ordered')
     return work(foundation, acme.directory)
@@ -47,7 +48,7 @@ async function withAuthority<Result>(
 }
 
 async function show(options: OutputOptions): Promise<void> {
-  const found = await withAuthority(async ({ db }, directory) =>
+  const found = await withAuthority(options, async ({ db }, directory) =>
     view(await findAcmeAccount(db, directory), directory),
   )
   const { certificate, failures, fault, retryAt, refusals } = found
@@ -89,12 +90,14 @@ function describe(chain: string): { serial: string; issuer: string } {
 }
 
 async function retry(options: OutputOptions): Promise<void> {
-  await withAuthority((foundation, directory) => retryOrders(foundation, directory))
+  await withAuthority(options, (foundation, directory) => retryOrders(foundation, directory))
   print(options, { retried: true }, 'A running service orders what is missing within seconds.')
 }
 
 async function revoke(options: OutputOptions): Promise<void> {
-  const { chain, names } = await withAuthority((foundation, directory) => revokeStored(foundation, directory))
+  const { chain, names } = await withAuthority(options, (foundation, directory) =>
+    revokeStored(foundation, directory),
+  )
   const { serial } = describe(chain)
   const text = `${serial} (${names.join(', ')}) is revoked. A running service orders another one within seconds.`
   print(options, { revoked: serial, names }, text)

@@ -5,22 +5,26 @@ import { nameRule, readName } from '../base/name.ts'
 import { readEnvironment, readSettings, type Settings } from '../config/settings.ts'
 import { type Foundation, openExisting } from '../foundation.ts'
 import { inertJson, inertLine, inertText } from './inert-text.ts'
+import type { Terminal } from './terminal.ts'
 
 export interface OutputOptions {
   json?: boolean
+  /** The command was typed here. */
+  terminal: Terminal
 }
 
-export function loadSettings(): Settings {
-  return readSettings(readEnvironment(process.cwd(), process.env))
+export function loadSettings({ terminal: { folder, environment } }: OutputOptions): Settings {
+  return readSettings(readEnvironment(folder, environment), folder)
 }
 
 /** Runs `work` on the database, started for it where no service has it running, and lets go of it. */
 export async function withFoundation<Result>(
+  options: OutputOptions,
   work: (foundation: Foundation) => Promise<Result>,
 ): Promise<Result> {
-  const settings = loadSettings()
-  const log = createLog('warn', settings.logFormat)
-  const foundation = await openExisting(settings, log, (line) => console.error(line))
+  const settings = loadSettings(options)
+  const log = createLog('warn', settings.logFormat, options.terminal.stderr)
+  const foundation = await openExisting(settings, log, (line) => remark(options, line))
   try {
     return await work(foundation)
   } finally {
@@ -34,8 +38,13 @@ export function print(options: OutputOptions, value: unknown, text: string): voi
 }
 
 /** The same for text with colours of ours in it; what is a stranger's there has been through `inertText`. */
-export function printPainted({ json }: OutputOptions, value: unknown, text: string): void {
-  console.log(json ? inertJson(value) : text)
+export function printPainted({ json, terminal }: OutputOptions, value: unknown, text: string): void {
+  terminal.console.log(json ? inertJson(value) : text)
+}
+
+/** A line on standard error that is no part of the answer: a warning, or how far the command is. */
+export function remark({ terminal }: OutputOptions, line: string): void {
+  terminal.console.error(line)
 }
 
 /** Columns of text, each as wide as its widest cell. */

@@ -32,7 +32,7 @@ export function addDkimCommands(program: Command): void {
 }
 
 async function show(options: OutputOptions): Promise<void> {
-  await withFoundation(async (foundation) => {
+  await withFoundation(options, async (foundation) => {
     const view = await readKeys(foundation)
     const cells = view.keys.map(({ selector, algorithm, state, publishedUntil }) => [
       ...[selector, algorithm, state, publishedUntil ?? ''],
@@ -43,7 +43,7 @@ async function show(options: OutputOptions): Promise<void> {
 }
 
 async function rotate(options: OutputOptions): Promise<void> {
-  await withFoundation(async (foundation) => {
+  await withFoundation(options, async (foundation) => {
     const { settings } = foundation
     // The first keys, where no service has made them yet: what is rotated has to be there.
     await loadSigningKeys(foundation, settings.managedDomain)

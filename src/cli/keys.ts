@@ -11,7 +11,7 @@ import { trimDomain } from '../mail/domain-name.ts'
 import type { Db } from '../postgres/db.ts'
 import { findInbox } from '../store/inboxes.ts'
 import { type KeyRow, listKeys } from '../store/keys.ts'
-import { type OutputOptions, parseName, print, table, withFoundation } from './context.ts'
+import { type OutputOptions, parseName, print, remark, table, withFoundation } from './context.ts'
 import { requireUuid } from './organizations.ts'
 
 interface CreateOptions extends OutputOptions {
@@ -74,7 +74,7 @@ export function addKeyCommands(program: Command): void {
 }
 
 async function create(options: CreateOptions): Promise<void> {
-  const { key, secret, others } = await withFoundation(async (foundation) => {
+  const { key, secret, others } = await withFoundation(options, async (foundation) => {
     await requireInboxes(foundation.db, options)
     const others = await findNamedKeys(foundation, options.org, options.name)
     const made = await createKey(foundation, {
@@ -92,7 +92,8 @@ async function create(options: CreateOptions): Promise<void> {
     return { ...made, others }
   })
   if (others.length > 0)
-    console.error(
+    remark(
+      options,
       `posthorn: another key of this name is good too (${others.map(({ id }) => id).join(', ')}): "key revoke --name" cannot tell them apart`,
     )
   print(
@@ -118,7 +119,7 @@ async function requireInboxes(db: Db, { org, inbox = [] }: CreateOptions): Promi
 }
 
 async function list({ org, ...options }: OutputOptions & { org: string }): Promise<void> {
-  const keys = await withFoundation(({ db }) => listKeys(db, org))
+  const keys = await withFoundation(options, ({ db }) => listKeys(db, org))
   const state = ({ revokedAt, expiresAt }: KeyRow) => {
     if (revokedAt) return `revoked ${revokedAt.toISOString()}`
     return expiresAt ? `until ${expiresAt.toISOString()}` : 'for good'
@@ -146,7 +147,7 @@ async function revoke(
   const isNamed = org !== undefined && name !== undefined
   if (isNamed ? id !== undefined : id === undefined || org !== undefined || name !== undefined)
     return command.error('error: name either the id of a key or, with --org and --name, what it is called')
-  const key = await withFoundation(async (foundation) =>
+  const key = await withFoundation(options, async (foundation) =>
     endKey(foundation, isNamed ? (await requireNamedKey(foundation, org, name)).id : id!),
   )
   print(options, key, `${key.id}  ${key.name}  revoked`)

@@ -15,7 +15,7 @@ export function addNodesCommand(program: Command): void {
 const head = ['NODE', 'HOST', 'STATE', 'RELEASE', 'SINCE', 'ROLES', 'OPERATOR', 'SMTP', 'QUEUES']
 
 async function list(options: OutputOptions): Promise<void> {
-  const nodes = await withFoundation(({ db }) => listNodes(db))
+  const nodes = await withFoundation(options, ({ db }) => listNodes(db))
   print(options, { nodes }, nodes.length > 0 ? table(head, nodes.map(cells)) : 'No node is running.')
 }
 

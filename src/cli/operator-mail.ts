@@ -24,6 +24,7 @@ import {
   withFoundation,
 } from './context.ts'
 import { inertLine, inertText } from './inert-text.ts'
+import type { Output } from './terminal.ts'
 
 const capturedHelp = `
 With POSTHORN_DELIVERY=capture, as in development, mail for other domains stays on this machine: the newest 1,000. The
@@ -72,7 +73,7 @@ async function list(
   { limit, cursor, unread = false, ...options }: PageOptions & { unread?: boolean },
 ): Promise<void> {
   const wanted = { beforeId: cursor ?? null, limit: limit + 1, isUnread: unread }
-  const rows = await withFoundation((foundation) => listOperatorMail(foundation, kind, wanted))
+  const rows = await withFoundation(options, (foundation) => listOperatorMail(foundation, kind, wanted))
   const { page, nextCursor } = pageOf(rows, limit)
   const name = kind === 'captured' ? 'captured' : 'mails'
   print(options, { [name]: page.map(presentHead), nextCursor }, describeList(kind, page, nextCursor))
@@ -104,7 +105,7 @@ function cut(text: string): string {
 const readingMs = 10_000
 
 async function show(kind: MailKind, id: string, options: OutputOptions): Promise<void> {
-  const read = await withFoundation(async ({ db, blobs, clock }) => {
+  const read = await withFoundation(options, async ({ db, blobs, clock }) => {
     const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
     try {
       return await readOperatorMail({ db, blobs, clock, parsePool }, kind, id)
@@ -140,19 +141,20 @@ function describe({ mail, header, content }: ReadOperatorMail): string {
   return [...lines, '', content.text.trimEnd() || '(no text)'].join('\n')
 }
 
-async function showSource(kind: MailKind, id: string, { json }: OutputOptions): Promise<void> {
-  await withFoundation(async (foundation) => {
+async function showSource(kind: MailKind, id: string, options: OutputOptions): Promise<void> {
+  const { stdout } = options.terminal
+  await withFoundation(options, async (foundation) => {
     const { stream } = await openOperatorMail(foundation, kind, id)
-    if (!json) return await pipeline([stream, ...inertHere(), process.stdout], { end: false })
+    if (!options.json) return await pipeline([stream, ...inertAt(stdout), stdout], { end: false })
     const bytes = Buffer.concat(await stream.toArray())
     const encoding = isUtf8(bytes) ? 'utf8' : 'base64'
-    print({ json }, { id, encoding, source: bytes.toString(encoding) }, '')
+    print(options, { id, encoding, source: bytes.toString(encoding) }, '')
   })
 }
 
 /** Nothing where the bytes go to a file or a program. */
-function inertHere(): Transform[] {
-  if (!process.stdout.isTTY) return []
+function inertAt({ isTTY }: Output): Transform[] {
+  if (!isTTY) return []
   const decoder = new StringDecoder('utf8')
   // A line end that is cut in two between pieces is seen as one sign and one line end: nothing is obeyed.
   const transform = (piece: Buffer, _encoding: string, done: (error: null, text: string) => void) =>

@@ -22,7 +22,7 @@ export function addOperatorCommands(program: Command): void {
 }
 
 async function link(options: OutputOptions): Promise<void> {
-  await withFoundation(async (foundation) => {
+  await withFoundation(options, async (foundation) => {
     const address = await findListener(foundation)
     const { token, expiresAt } = await createDeskLink(foundation)
     const url = `http://${address}/#${token}`

@@ -17,7 +17,7 @@ import {
   listOrganizations,
   type OrganizationRow,
 } from '../store/organizations.ts'
-import { type OutputOptions, parseName, print, table, withFoundation } from './context.ts'
+import { type OutputOptions, parseName, print, remark, table, withFoundation } from './context.ts'
 
 /** The names that `org limits` changes. */
 const names = [...Object.keys(defaultLimits), 'serverKeys']
@@ -83,7 +83,7 @@ export function addOrganizationCommands(program: Command): void {
 }
 
 async function create(options: OutputOptions & { name: string; active?: boolean }): Promise<void> {
-  const row = await withFoundation((foundation) =>
+  const row = await withFoundation(options, (foundation) =>
     createOrganization(foundation, {
       name: options.name,
       status: options.active ? 'active' : 'pending',
@@ -94,13 +94,13 @@ async function create(options: OutputOptions & { name: string; active?: boolean 
 }
 
 async function list(options: OutputOptions): Promise<void> {
-  const rows = await withFoundation(({ db }) => listOrganizations(db))
+  const rows = await withFoundation(options, ({ db }) => listOrganizations(db))
   const cells = rows.map(({ id, name, status, createdAt }) => [id, name, status, createdAt.toISOString()])
   print(options, { organizations: rows }, table(['ID', 'NAME', 'STATUS', 'CREATED'], cells))
 }
 
 async function show(id: string, options: OutputOptions): Promise<void> {
-  const row = await withFoundation(({ db }) => findOrganization(db, id))
+  const row = await withFoundation(options, ({ db }) => findOrganization(db, id))
   if (!row) throw new ServiceError('not_found', `there is no organization ${id}`)
   print(options, row, describe(row))
 }
@@ -110,17 +110,17 @@ async function changeStatus(
   status: 'active' | 'suspended',
   options: OutputOptions,
 ): Promise<void> {
-  const row = await withFoundation((foundation) => changeOrganizationStatus(foundation, id, status))
+  const row = await withFoundation(options, (foundation) => changeOrganizationStatus(foundation, id, status))
   print(options, row, `${row.id}  ${row.name}  ${row.status}`)
 }
 
 async function rename(id: string, name: string, options: OutputOptions): Promise<void> {
-  const row = await withFoundation((foundation) => nameOrganization(foundation, id, name))
+  const row = await withFoundation(options, (foundation) => nameOrganization(foundation, id, name))
   print(options, row, `${row.id}  ${row.name}  ${row.status}`)
 }
 
 async function remove(id: string, options: OutputOptions & { yes?: boolean }): Promise<void> {
-  await withFoundation(async (foundation) => {
+  await withFoundation(options, async (foundation) => {
     if (!options.yes) {
       const { name, ...holdings } = await previewDeletion(foundation, id)
       throw new ServiceError(
@@ -128,7 +128,7 @@ async function remove(id: string, options: OutputOptions & { yes?: boolean }): P
         `this removes ${name} with ${inWords(holdings)}: add --yes if it is meant`,
       )
     }
-    const removed = await deleteOrganization(foundation, id, (words) => console.error(`${words} …`))
+    const removed = await deleteOrganization(foundation, id, (words) => remark(options, `${words} …`))
     print(options, { id, removed }, `${id} is deleted, with ${inWords(removed)}`)
   })
 }
@@ -140,7 +140,7 @@ function inWords(holdings: object): string {
 }
 
 async function limit(id: string, changes: LimitChanges, options: OutputOptions): Promise<void> {
-  const row = await withFoundation((foundation) => changeLimits(foundation, id, changes))
+  const row = await withFoundation(options, (foundation) => changeLimits(foundation, id, changes))
   print(options, row, describe(row))
 }
 

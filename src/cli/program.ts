@@ -15,6 +15,7 @@ import { addOrganizationCommands } from './organizations.ts'
 import { addQueueCommands } from './queues.ts'
 import { addSecretCommands } from './secret.ts'
 import { addServeCommands } from './serve.ts'
+import type { Output, Terminal } from './terminal.ts'
 
 const { version } = packageJson
 
@@ -31,7 +32,8 @@ Every command takes --json and then prints one JSON document and nothing else. "
 your shell completes them.
 Exit status: 0 done, 1 failed, 2 used wrongly.`
 
-export function createProgram(): Command {
+/** All commands; the one that is run is given the terminal with its options. */
+export function createProgram(terminal: Terminal): Command {
   const program = new Command('posthorn')
     .description(intro)
     .version(version, '-V, --version', 'the version')
@@ -41,6 +43,13 @@ export function createProgram(): Command {
     // An option behind a command is that command's, though the one above it has one of the same name.
     .enablePositionalOptions()
     .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void terminal.stdout.write(text),
+      writeErr: (text) => void terminal.stderr.write(text),
+      getOutHelpWidth: () => widthOf(terminal.stdout),
+      getErrHelpWidth: () => widthOf(terminal.stderr),
+    })
+    .hook('preAction', (_, command) => void command.setOptionValue('terminal', terminal))
   addServeCommands(program)
   addDemoCommand(program)
   addDoctorCommand(program)
@@ -57,6 +66,11 @@ export function createProgram(): Command {
   addCompletionCommand(program)
   nameOwnHelp(program, 'posthorn')
   return program
+}
+
+/** Columns of the text: as many as a terminal has, else 80. */
+function widthOf({ isTTY, columns }: Output): number {
+  return (isTTY ? columns : undefined) ?? 80
 }
 
 /** Wrong use is answered with the help of that very command. */

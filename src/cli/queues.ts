@@ -10,7 +10,7 @@ import { trimDomain } from '../mail/domain-name.ts'
 import { type AttemptRow, listLastAttempts } from '../store/attempts.ts'
 import { readConversation } from '../store/conversation.ts'
 import { listQueues, type QueueRow } from '../store/routes.ts'
-import { type OutputOptions, print, table, withFoundation } from './context.ts'
+import { type OutputOptions, print, remark, table, withFoundation } from './context.ts'
 import { inertLine } from './inert-text.ts'
 import { requireUuid } from './organizations.ts'
 
@@ -61,13 +61,13 @@ export function addQueueCommands(program: Command): void {
 const head = ['QUEUE', 'WAITING', 'ON THE WIRE', 'STATE', 'NEXT TRY', 'LAST FAULT']
 
 async function list(options: OutputOptions): Promise<void> {
-  const queues = await withFoundation(({ db }) => listQueues(db, null))
+  const queues = await withFoundation(options, ({ db }) => listQueues(db, null))
   print(options, { queues }, queues.length > 0 ? table(head, queues.map(cells)) : 'Nothing waits.')
 }
 
 async function show(domain: string, options: OutputOptions): Promise<void> {
   const key = keyOf(domain)
-  const [[queue], found] = await withFoundation(({ db }) =>
+  const [[queue], found] = await withFoundation(options, ({ db }) =>
     Promise.all([listQueues(db, key), listLastAttempts(db, key, maxAttempts)]),
   )
   if (!queue)
@@ -114,9 +114,9 @@ function cells(row: QueueRow): string[] {
 
 async function pause(domain: string, state: 'paused' | 'running', options: OutputOptions): Promise<void> {
   const key = keyOf(domain)
-  await withFoundation(async (foundation) => {
+  await withFoundation(options, async (foundation) => {
     await pauseQueue(foundation, key, state)
-    if (state === 'paused') await warnOfOtherQueue(foundation, key)
+    if (state === 'paused') await warnOfOtherQueue(foundation, key, options)
   })
   print(options, { queue: key, state }, `${key} is ${state}`)
 }
@@ -127,12 +127,17 @@ function keyOf(given: string): string {
 }
 
 /** Where mail does not go to its domain's own queue, pausing that one holds nothing up. */
-async function warnOfOtherQueue({ db, settings }: Foundation, key: string): Promise<void> {
+async function warnOfOtherQueue(
+  { db, settings }: Foundation,
+  key: string,
+  options: OutputOptions,
+): Promise<void> {
   const { delivery } = settings
   if (delivery === 'direct' || key.startsWith('@')) return
   const [queue] = await listQueues(db, key)
   if (queue && queue.waiting > 0) return
-  console.error(
+  remark(
+    options,
     `posthorn: with POSTHORN_DELIVERY=${delivery} mail for ${key} waits in ${specialRoutes[delivery]}: pause that to hold it up`,
   )
 }
@@ -141,7 +146,7 @@ const deliveries = (count: number) => counted(count, 'delivery', 'deliveries')
 
 async function flush(domain: string, options: OutputOptions): Promise<void> {
   const key = keyOf(domain)
-  const moved = await withFoundation((foundation) => flushQueue(foundation, key))
+  const moved = await withFoundation(options, (foundation) => flushQueue(foundation, key))
   print(options, { queue: key, moved }, `${key}: ${deliveries(moved)} made due`)
 }
 
@@ -155,11 +160,13 @@ async function cancel(
     return command.error('error: name either a queue or, with --org, an organization')
   if (org !== undefined) return await cancelOf(org, options)
   const key = keyOf(domain!)
-  const cancelled = await withFoundation((foundation) => cancelQueue(foundation, key))
+  const cancelled = await withFoundation(options, (foundation) => cancelQueue(foundation, key))
   print(options, { queue: key, cancelled }, `${key}: ${deliveries(cancelled)} cancelled`)
 }
 
 async function cancelOf(organization: string, options: OutputOptions): Promise<void> {
-  const cancelled = await withFoundation((foundation) => cancelOrganization(foundation, organization))
+  const cancelled = await withFoundation(options, (foundation) =>
+    cancelOrganization(foundation, organization),
+  )
   print(options, { organization, cancelled }, `${organization}: ${deliveries(cancelled)} cancelled`)
 }

@@ -7,7 +7,7 @@ import { listManagedKeys, type ManagedKey } from '../flow/domains/managed-keys.t
 import { countLost, type Replacement, replaceSecretKey } from '../flow/replace-secret-key.ts'
 import { rotateSecretKey } from '../flow/rotate-secret-key.ts'
 import { openWithoutKey, type Unopened } from '../foundation.ts'
-import { loadSettings, type OutputOptions, print, withFoundation } from './context.ts'
+import { loadSettings, type OutputOptions, print, remark, withFoundation } from './context.ts'
 
 const rotateHelp = `
 Makes a new secret key and seals everything anew: DKIM keys, secrets of webhooks, keys of certificates. Nodes go on running.
@@ -38,11 +38,10 @@ export function addSecretCommands(program: Command): void {
     .action(replace)
 }
 
-const progress = (words: string) => console.error(words)
-
 async function rotate(options: OutputOptions): Promise<void> {
-  await withFoundation(async ({ db, clock, settings }) => {
+  await withFoundation(options, async ({ db, clock, settings }) => {
     const file = settings.secretKeyFile
+    const progress = (words: string) => remark(options, words)
     const rotation = await rotateSecretKey({ db, clock, file, progress })
     const { status, resealed, unopened } = rotation
     const done = {
@@ -57,8 +56,9 @@ async function rotate(options: OutputOptions): Promise<void> {
 }
 
 async function replace(options: OutputOptions & { yes?: boolean }): Promise<void> {
-  const settings = loadSettings()
-  const log = createLog('warn', settings.logFormat)
+  const settings = loadSettings(options)
+  const log = createLog('warn', settings.logFormat, options.terminal.stderr)
+  const progress = (words: string) => remark(options, words)
   const opened = await openWithoutKey(settings, log, progress)
   try {
     const file = settings.secretKeyFile

@@ -16,7 +16,7 @@ import { type Foundation, openFoundation } from '../foundation.ts'
 import { listOrganizations } from '../store/organizations.ts'
 import { arePagesBuilt, notBuiltWords, pagesFolder } from '../web/pages-folder.ts'
 import { banner, type Development, type Pages } from './banner.ts'
-import { loadSettings, type OutputOptions, print } from './context.ts'
+import { loadSettings, type OutputOptions, print, remark } from './context.ts'
 
 interface ServeOptions extends OutputOptions {
   roles?: Role[]
@@ -42,10 +42,10 @@ export function addServeCommands(program: Command): void {
 }
 
 async function serve(options: ServeOptions): Promise<void> {
-  const settings = loadSettings()
+  const settings = loadSettings(options)
   const asJson = options.json || settings.logFormat === 'json'
   const log = createLog(settings.logLevel, settings.logFormat)
-  const foundation = await openFoundation(settings, log, (line) => console.error(line))
+  const foundation = await openFoundation(settings, log, (line) => remark(options, line))
   const roles = options.roles ?? settings.roles
   let app: App
   try {
@@ -61,7 +61,9 @@ async function serve(options: ServeOptions): Promise<void> {
   if (pages === 'missing') log.warn(notBuiltWords)
   const development = settings.isDevelopment ? await openDevelopment(foundation) : null
   const ended = stopOnSignal(app, foundation)
-  console.log(asJson ? readyLine(app.listening) : banner(foundation, app.listening, { development, pages }))
+  options.terminal.console.log(
+    asJson ? readyLine(app.listening) : banner(foundation, app.listening, { development, pages }),
+  )
   flushCompileCache() // now, for a service that is killed never gets to it at its end
   await ended
 }
@@ -72,10 +74,9 @@ function findPages(roles: readonly Role[]): Pages {
 }
 
 async function migrateOnly(options: OutputOptions): Promise<void> {
-  const settings = loadSettings()
-  const foundation = await openFoundation(settings, createLog('warn', settings.logFormat), (line) =>
-    console.error(line),
-  )
+  const settings = loadSettings(options)
+  const log = createLog('warn', settings.logFormat, options.terminal.stderr)
+  const foundation = await openFoundation(settings, log, (line) => remark(options, line))
   const rows = await foundation.db.query<{ name: string }>(
     'select name from schema_migration order by version',
   )

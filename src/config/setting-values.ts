@@ -1,6 +1,5 @@
 // The values that settings take, each read from text; null where the text is none.
 import { isIP, isIPv4, isIPv6 } from 'node:net'
-import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { parseDuration } from '../base/duration.ts'
 import { defaultLimits, isLimit } from '../flow/accounts/organization.ts'
@@ -295,7 +294,7 @@ export function oidcIssuer(text: string): string | null {
 /** The folder; a host's, which two slashes begin, is none of this machine. */
 export function fileUrl(text: string): string | null {
   const folder = /^file:(?:\/\/(?=\/))?(.+)$/.exec(text)?.[1]
-  return folder && !folder.startsWith('//') && path(folder) ? resolve(folder) : null
+  return folder && !folder.startsWith('//') && path(folder) ? folder : null
 }
 
 /** A smarthost; with a password its TLS is required and verified, but on this machine, where nobody is in between. */

@@ -125,23 +125,26 @@ function readEnvFile(file: string): string {
 /** The names of all settings that there are. */
 export function listSettings(): string[] {
   const reader = new Reader({})
-  readWith(reader)
+  readWith(reader, '.')
   return reader.names
 }
 
-/** Reads every setting; throws a SettingError at the first that cannot be used, or that is none. */
-export function readSettings(environment: Environment): Settings {
+/**
+ * Reads every setting, relative paths as from `folder`, the current one; throws a SettingError at the first that cannot be
+ * used, or that is none.
+ */
+export function readSettings(environment: Environment, folder = '.'): Settings {
   const reader = new Reader(environment)
-  const settings = readWith(reader)
+  const settings = readWith(reader, folder)
   reader.refuseOthers()
   refuseSharedAddress(settings)
   return withPublicUrl(settings)
 }
 
-function readWith(reader: Reader): Settings {
+function readWith(reader: Reader, folder: string): Settings {
   return {
-    ...readFolders(reader),
-    ...readListeners(reader),
+    ...readFolders(reader, folder),
+    ...readListeners(reader, folder),
     ...readMail(reader),
     ...readReceiving(reader),
     acme: readAcme(reader),
@@ -169,8 +172,8 @@ function withPublicUrl(settings: Settings): Settings {
   return { ...settings, publicUrl: `https://${mailHost}${https.port === 443 ? '' : `:${https.port}`}` }
 }
 
-function readFolders(reader: Reader) {
-  const dataDir = resolve(reader.read('POSTHORN_DATA_DIR', './data', path, 'a folder, such as ./data'))
+function readFolders(reader: Reader, folder: string) {
+  const dataDir = reader.read('POSTHORN_DATA_DIR', './data', path, 'a folder, such as ./data')
   const secretKeyFile = reader.read(
     'POSTHORN_SECRET_KEY_FILE',
     null,
@@ -178,18 +181,21 @@ function readFolders(reader: Reader) {
     'the name of a file that holds the key',
   )
   return {
-    dataDir,
+    dataDir: resolve(folder, dataDir),
     databaseUrl: reader.read(
       'POSTHORN_DATABASE_URL',
       null,
       databaseUrl,
       `postgres://user:password@host:5432/database, ${percent}`,
     ),
-    blobFolder: reader.read(
-      'POSTHORN_BLOB_URL',
-      resolve(dataDir, 'blobs'),
-      fileUrl,
-      'file:/a/folder (s3:// is not there yet)',
+    blobFolder: resolve(
+      folder,
+      reader.read(
+        'POSTHORN_BLOB_URL',
+        join(dataDir, 'blobs'),
+        fileUrl,
+        'file:/a/folder (s3:// is not there yet)',
+      ),
     ),
     diskReserveBytes: reader.read<number | null>(
       'POSTHORN_DISK_RESERVE',
@@ -197,18 +203,19 @@ function readFolders(reader: Reader) {
       integer(0, 2 ** 39),
       'bytes, such as 1073741824',
     ),
-    secretKeyFile: resolve(secretKeyFile ?? join(dataDir, 'secret-key')),
+    secretKeyFile: resolve(folder, secretKeyFile ?? join(dataDir, 'secret-key')),
     mayMakeSecretKey: secretKeyFile === null,
     backupPassphrase: reader.read('POSTHORN_BACKUP_PASSPHRASE', null, words(1_024), 'a passphrase'),
   }
 }
 
-function readListeners(reader: Reader) {
+function readListeners(reader: Reader, folder: string) {
   const certFile = reader.read('POSTHORN_SMTP_TLS_CERT', null, fileName, 'the name of a PEM file')
   const keyFile = reader.read('POSTHORN_SMTP_TLS_KEY', null, fileName, 'the name of a PEM file')
   if ((certFile === null) !== (keyFile === null)) {
     throw new SettingError('POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY go together: write both')
   }
+  const pathOf = (file: string) => resolve(folder, file)
   const ranges = '10.0.0.0/8,fd00::/8 (at most 1,000, never /0)'
   return {
     http: readListener(reader, 'POSTHORN_HTTP', '127.0.0.1:8025'),
@@ -223,7 +230,7 @@ function readListeners(reader: Reader) {
     ),
     operator: readListener(reader, 'POSTHORN_OPERATOR', '127.0.0.1:8026'),
     smtp: readListener(reader, 'POSTHORN_SMTP', '127.0.0.1:2525'),
-    smtpTls: certFile && keyFile ? { certFile: resolve(certFile), keyFile: resolve(keyFile) } : null,
+    smtpTls: certFile && keyFile ? { certFile: pathOf(certFile), keyFile: pathOf(keyFile) } : null,
     smtpTrusted: reader.read('POSTHORN_SMTP_TRUSTED', [], cidrs, ranges),
     blocklists: reader.read(
       'POSTHORN_DNSBL',

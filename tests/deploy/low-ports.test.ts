@@ -5,7 +5,8 @@ import { randomInt } from 'node:crypto'
 import { resolve } from 'node:path'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
-import { run, startPosthorn } from '../support/service.ts'
+import { run } from '../support/command.ts'
+import { startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const program = resolve(import.meta.dirname, '../../bin/posthorn')

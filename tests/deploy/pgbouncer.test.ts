@@ -4,17 +4,17 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { before, type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { Db } from '../../src/postgres/db.ts'
+import { ownProgram, run, runCommand } from '../support/command.ts'
 import { ExternalServer } from '../support/external-server.ts'
 import { send, untilStates } from '../support/node.ts'
 import { freePort } from '../support/pebble.ts'
-import { createCaller, inherited, run, startPosthorn } from '../support/service.ts'
+import { createCaller, inherited, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 const path = `${process.env['PATH']}:/usr/sbin`
 const found = spawnSync('pgbouncer', ['--version'], { env: { PATH: path } })
 const missing = found.status === 0 ? false : 'pgbouncer is not installed'
@@ -73,10 +73,10 @@ test('over PgBouncer with sessions of its own a node works, with its limits; wit
   const shared = await startPgbouncer(t, server, 'transaction')
   const env = { ...inherited(), POSTHORN_DATA_DIR: join(folder, 'data'), POSTHORN_DATABASE_URL: shared }
   const words = 'the pooler at POSTHORN_DATABASE_URL hands each transaction to another session'
-  const { status, stderr } = await run(program, ['serve'], env, folder)
+  const { status, stderr } = await run(ownProgram, ['serve'], env, folder)
   assert.equal(status, 1)
   assert.match(stderr, new RegExp(`^posthorn: ${words}: set pool_mode = session [^\\n]*\\n$`))
-  const doctor = await run(program, ['doctor', '--json'], env, folder)
+  const doctor = await runCommand(['doctor', '--json'], env, folder)
   const { checks } = JSON.parse(doctor.stdout)
   const check = checks.find(({ name }: { name: string }) => name === 'database')
   assert.deepEqual([doctor.status, check.status, check.detail], [1, 'failed', words])

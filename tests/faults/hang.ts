@@ -2,7 +2,8 @@
 // is not held up, nothing is lost, and what the hung node had claimed is done once.
 import { setTimeout as pause } from 'node:timers/promises'
 import { Api } from '../support/api.ts'
-import { ownProgram, type Posthorn } from '../support/service.ts'
+import { ownProgram } from '../support/command.ts'
+import type { Posthorn } from '../support/service.ts'
 import { type Scope, until } from '../support/until.ts'
 import { type Cluster, numberOf, startCluster, untilAllLive } from './cluster.ts'
 import { type Delay, listDelays, longestMs, Observer } from './delays.ts'

@@ -2,7 +2,8 @@
 import { accessSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { inherited, run } from '../support/service.ts'
+import { run } from '../support/command.ts'
+import { inherited } from '../support/service.ts'
 import type { Scope } from '../support/until.ts'
 import { freePort, type Neighbour, readMaildir } from './neighbour.ts'
 

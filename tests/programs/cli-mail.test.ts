@@ -2,14 +2,12 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { resolve } from 'node:path'
 import { after, test } from 'node:test'
 import type { Acceptance, Api } from '../support/api.ts'
-import { createCaller, run, startPosthorn } from '../support/service.ts'
+import { ownProgram, run, runCommand } from '../support/command.ts'
+import { createCaller, startPosthorn } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
-
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 
 interface Entry {
   id: string
@@ -20,7 +18,7 @@ interface Entry {
 }
 
 const posthorn = await startPosthorn({ after }, { env: { POSTHORN_DELIVERY: 'capture' } })
-const attempt = (...words: string[]) => run(program, words, posthorn.env, tmpdir())
+const attempt = (...words: string[]) => runCommand(words, posthorn.env, tmpdir())
 
 /** What a terminal must not be given raw: a change of title, a cleared screen, the same in one character. */
 const hostile = '\x1b]0;owned\x07\x1b[2J\u009b2J'
@@ -160,7 +158,7 @@ test('what a stranger’s mail would do to a terminal is seen and not obeyed', a
   const source = (await attempt('mail', 'show', mail!.id, '--source')).stdout
   assert.ok(source.includes('\x1b]0;owned\x07'))
   if (!existsSync('/usr/bin/script')) return
-  const words = ['-qec', `${program} mail show ${mail!.id} --source`, '/dev/null']
+  const words = ['-qec', `${ownProgram} mail show ${mail!.id} --source`, '/dev/null']
   const seen = (await run('/usr/bin/script', words, posthorn.env, tmpdir())).stdout
   assert.match(seen, /␛\]0;owned␇/)
   // The terminal driver ends lines with CR LF by itself.

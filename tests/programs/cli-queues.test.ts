@@ -3,13 +3,12 @@ import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
 import { test } from 'node:test'
 import type { Acceptance } from '../support/api.ts'
+import { runCommand } from '../support/command.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { send, untilStates } from '../support/node.ts'
-import { createCaller, run, startPosthorn } from '../support/service.ts'
+import { createCaller, startPosthorn } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
-
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? 'bin/posthorn'
 
 interface Attempt {
   submissionId: string
@@ -85,13 +84,13 @@ test('a queue that no mail was ever in is paused, holds what is sent later, and 
     idempotencyKey: 'paused-again',
     body: { to: to.slice(0, 1), subject: 'Test', text: 'Hello.' },
   })
-  const cancelled = await run(program, ['queue', 'cancel', 'held.test'], posthorn.env, process.cwd())
+  const cancelled = await runCommand(['queue', 'cancel', 'held.test'], posthorn.env, process.cwd())
   assert.equal(cancelled.stdout, 'held.test: 1 delivery cancelled\n')
 })
 
 test('where mail goes to another queue, pausing a domain ahead says so', async (t) => {
   const posthorn = await startPosthorn(t, { env: { POSTHORN_DELIVERY: 'capture' } })
-  const attempt = (...words: string[]) => run(program, ['queue', ...words], posthorn.env, process.cwd())
+  const attempt = (...words: string[]) => runCommand(['queue', ...words], posthorn.env, process.cwd())
   const paused = await attempt('pause', 'gmail.com')
   assert.deepEqual([paused.status, paused.stdout], [0, 'gmail.com is paused\n'])
   assert.match(paused.stderr, /POSTHORN_DELIVERY=capture mail for gmail\.com waits in @capture: pause that/)
@@ -120,7 +119,7 @@ test('a queue is shown with what was said in the last attempts of some that wait
     [isReused, ...steps.map(({ command, code }) => `${command} ${code}`)],
     [false, 'connect 220', 'EHLO 250', 'MAIL 250', 'RCPT 450', 'DATA 554'],
   )
-  const { stdout } = await run(program, ['queue', 'show', '@relay'], posthorn.env, process.cwd())
+  const { stdout } = await runCommand(['queue', 'show', '@relay'], posthorn.env, process.cwd())
   const [, title, ...said] = stdout
     .split('\n\n')
     .flatMap((part) => part.split('\n').slice(part.startsWith('QUEUE') ? 1 : 0))

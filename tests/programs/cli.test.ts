@@ -2,17 +2,17 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { inertLine } from '../../src/cli/inert-text.ts'
-import { inherited, run, startPosthorn } from '../support/service.ts'
+import { ownProgram, run, runCommand } from '../support/command.ts'
+import { inherited, startPosthorn } from '../support/service.ts'
 import type { Scope } from '../support/until.ts'
 
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 const nowhere = '00000000-0000-7000-8000-000000000000'
 
 /** A folder in which no command may leave anything behind. */
@@ -29,14 +29,29 @@ const commands = [
 
 test('help names every command, and every command has help of its own', async (t) => {
   const folder = emptyFolder(t)
-  const main = await run(program, ['--help'], inherited(), folder)
+  const main = await run(ownProgram, ['--help'], inherited(), folder)
   assert.equal(main.status, 0)
+  assert.deepEqual(await runCommand(['--help'], inherited(), folder), main)
   for (const command of commands) assert.match(main.stdout, new RegExp(`^ +(posthorn )?${command}\\b`, 'm'))
   for (const command of commands) {
-    const { status, stdout } = await run(program, [command, '--help'], inherited(), folder)
+    const { status, stdout } = await runCommand([command, '--help'], inherited(), folder)
     assert.equal(status, 0, command)
     assert.match(stdout, new RegExp(`^Usage: posthorn ${command}`), command)
   }
+})
+
+test('the program ends with 2 after wrong use and with 1 after a wrong setting, and leaves nothing behind', async (t) => {
+  const folder = emptyFolder(t)
+  for (const [words, env, status, complaint] of [
+    [['frobnicate'], inherited(), 2, /frobnicate/],
+    [['serve', '--json'], { ...inherited(), POSTHORN_HTTP: 'here' }, 1, /^posthorn: [^\n]+\n$/],
+  ] as const) {
+    const answer = await run(ownProgram, [...words], env, folder)
+    assert.deepEqual([answer.status, answer.stdout], [status, ''], answer.stderr)
+    assert.match(answer.stderr, complaint)
+    assert.deepEqual(await runCommand([...words], env, folder), answer)
+  }
+  assert.deepEqual(readdirSync(folder), [])
 })
 
 /** What each shell says of the words, when it is asked with a TAB behind them. */
@@ -58,7 +73,7 @@ for (const [shell, needs, ask] of completers)
     skip: spawnSync(needs, ['--version']).error ? `${needs} is not installed` : false,
   }, async (t) => {
     const folder = emptyFolder(t)
-    const { status, stdout: script } = await run(program, ['completion', shell], inherited(), folder)
+    const { status, stdout: script } = await run(ownProgram, ['completion', shell], inherited(), folder)
     assert.equal(status, 0)
     const complete = async (...words: string[]) => {
       const { stdout, stderr } = await run(needs, ask(script, words), inherited(), folder)
@@ -89,7 +104,7 @@ test('zsh reads what completion prints for it', {
   skip: spawnSync('zsh', ['--version']).error ? 'zsh is not installed' : false,
 }, async (t) => {
   const folder = emptyFolder(t)
-  const { stdout: script } = await run(program, ['completion', 'zsh'], inherited(), folder)
+  const { stdout: script } = await run(ownProgram, ['completion', 'zsh'], inherited(), folder)
   const asked = `autoload -U compinit; compinit -D; ${script}\nprint -r -- $_comps[posthorn]`
   const { status, stdout, stderr } = await run('zsh', ['-fc', asked], inherited(), folder)
   assert.deepEqual([status, stdout.trim(), stderr], [0, '_posthorn', ''])
@@ -123,7 +138,7 @@ const wrongUses: [string[], RegExp][] = [
 
 for (const [words, complaint] of wrongUses)
   test(`posthorn ${inertLine(words.join(' ')).slice(0, 100)} is wrong use: 2`, async (t) => {
-    const { status, stdout, stderr } = await run(program, words, inherited(), emptyFolder(t))
+    const { status, stdout, stderr } = await runCommand(words, inherited(), emptyFolder(t))
     assert.equal(status, 2, stderr)
     assert.equal(stdout, '')
     assert.match(stderr, complaint)
@@ -153,7 +168,7 @@ const wrongSettings: [string, string, RegExp][] = [
 for (const [name, value, words] of wrongSettings)
   test(`${name}=${value} stops the start with one line`, async (t) => {
     const env = { ...inherited(), [name]: value }
-    const { status, stdout, stderr } = await run(program, ['serve', '--json'], env, emptyFolder(t))
+    const { status, stdout, stderr } = await runCommand(['serve', '--json'], env, emptyFolder(t))
     assert.equal(status, 1, stderr)
     assert.equal(stdout, '')
     assert.match(stderr, /^posthorn: [^\n]+\n$/)
@@ -163,7 +178,7 @@ for (const [name, value, words] of wrongSettings)
 test('a running service', async (t) => {
   const posthorn = await startPosthorn(t)
   const organization = await posthorn.cli<{ id: string }>(['org', 'create', '--name', 'Acme'])
-  const attempt = (words: string[]) => run(program, words, posthorn.env, tmpdir())
+  const attempt = (words: string[]) => runCommand(words, posthorn.env, tmpdir())
 
   await t.test('organizations are made, shown, approved, limited, suspended', async () => {
     const { organizations } = await posthorn.cli<{ organizations: { id: string; status: string }[] }>([
@@ -192,7 +207,9 @@ test('a running service', async (t) => {
     const renamed = await posthorn.cli(['org', 'rename', organization.id, '  Ada & Söhne '])
     assert.equal(renamed['name'], 'Ada & Söhne')
     assert.equal((await posthorn.cli(['org', 'show', organization.id]))['name'], 'Ada & Söhne')
-    const { stdout } = await attempt(['org', 'show', organization.id])
+    // A program that uses the database ends by itself once it has answered.
+    const { status, stdout } = await run(ownProgram, ['org', 'show', organization.id], posthorn.env, tmpdir())
+    assert.equal(status, 0)
     assert.match(stdout, /^ +messagesPerMinute +\d+\n +messagesPerDay +\d+\n +recipientsPerDay +\d+\n/m)
     assert.match(stdout, /^ +serverKeys +off$/m)
   })
@@ -318,7 +335,7 @@ test('a running service', async (t) => {
       POSTHORN_OPERATOR: `127.0.0.1:${(another.address() as AddressInfo).port}`,
       POSTHORN_SMTP: `${host}:${smtpPort}`,
     }
-    const { status, stdout } = await run(program, ['doctor', '--json'], env, tmpdir())
+    const { status, stdout } = await run(ownProgram, ['doctor', '--json'], env, tmpdir())
     assert.equal(status, 1)
     const found = new Map<string, string>(
       JSON.parse(stdout).checks.map((check: { name: string; status: string }) => [check.name, check.status]),
@@ -327,18 +344,14 @@ test('a running service', async (t) => {
       ['HTTP port', 'operator port', 'SMTP port'].map((name) => found.get(name)),
       ['ok', 'failed', 'ok'],
     )
-    const wrong = await run(
-      program,
-      ['doctor', '--json'],
-      { ...posthorn.env, POSTHORN_MX_PORT: 'x' },
-      tmpdir(),
-    )
+    const wrong = await runCommand(['doctor', '--json'], { ...posthorn.env, POSTHORN_MX_PORT: 'x' }, tmpdir())
     assert.equal(wrong.status, 1)
     assert.equal(JSON.parse(wrong.stdout).checks[0].name, 'settings')
   })
 
   await t.test('a second serve on the folder says so and ends with 1', async () => {
-    const { status, stdout, stderr } = await attempt(['serve', '--json'])
+    // One that is not refused goes on until a signal: it has a process of its own.
+    const { status, stdout, stderr } = await run(ownProgram, ['serve', '--json'], posthorn.env, tmpdir())
     assert.equal(status, 1)
     assert.equal(stdout, '')
     assert.match(stderr, /another posthorn serves/)
@@ -348,7 +361,8 @@ test('a running service', async (t) => {
     const env = { ...posthorn.env, POSTHORN_HTTP: posthorn.http.replace('http://', '') }
     const inboxes: unknown[] = []
     for (const _tour of ['first', 'second']) {
-      const { status, stdout, stderr } = await run(program, ['demo', '--json'], env, tmpdir())
+      // It listens for the signals of its process.
+      const { status, stdout, stderr } = await run(ownProgram, ['demo', '--json'], env, tmpdir())
       assert.equal(status, 0, stderr)
       const { service, steps } = JSON.parse(stdout)
       assert.deepEqual(service, { origin: 'running', http: posthorn.http })

@@ -1,14 +1,14 @@
-// `posthorn demo` on a fresh folder, as a newcomer meets it: it ends well and tells the whole story.
+// `posthorn demo` on a fresh folder, as a newcomer meets it: it ends well and tells the whole story. Each tour is a
+// process of its own: it starts a service, and listens for signals.
 import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { Api } from '../support/api.ts'
 import { clamdMissing, makeClamd } from '../support/clamd.ts'
-import { inherited, run, startPosthorn } from '../support/service.ts'
-
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
+import { ownProgram, run } from '../support/command.ts'
+import { inherited, startPosthorn } from '../support/service.ts'
 
 function fresh(t: TestContext): { folder: string; env: Record<string, string> } {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-demo-'))
@@ -25,7 +25,7 @@ function fresh(t: TestContext): { folder: string; env: Record<string, string> } 
 
 test('the demo runs to its end on a fresh folder and shows the story', async (t) => {
   const { folder, env } = fresh(t)
-  const { status, stdout, stderr } = await run(program, ['demo'], env, folder)
+  const { status, stdout, stderr } = await run(ownProgram, ['demo'], env, folder)
   assert.equal(status, 0, `${stdout}\n${stderr}`)
   // Two inboxes, a send, the arrival, the reply with its references, the thread with both; an attachment that the built-in
   // scanner found clean; calls that are signed; a bounce and what follows from it; numbers.
@@ -49,7 +49,7 @@ test('with a clamd the demo gives the attachment out', { skip: clamdMissing }, a
   const clamd = makeClamd(t)
   await clamd.start()
   const { status, stdout, stderr } = await run(
-    program,
+    ownProgram,
     ['demo'],
     { ...env, POSTHORN_CLAMD: clamd.path },
     folder,
@@ -61,7 +61,7 @@ test('with a clamd the demo gives the attachment out', { skip: clamdMissing }, a
 test('a demo with --json is one document, shows no secret, and leaves a running service as it was but for mail', async (t) => {
   const posthorn = await startPosthorn(t)
   const env = { ...posthorn.env, POSTHORN_HTTP: posthorn.http.replace('http://', '') }
-  const { status, stdout, stderr } = await run(program, ['demo', '--json'], env, tmpdir())
+  const { status, stdout, stderr } = await run(ownProgram, ['demo', '--json'], env, tmpdir())
   assert.equal(status, 0, `${stdout}\n${stderr}`)
   assert.equal(JSON.parse(stdout).service.origin, 'running')
   assert.doesNotMatch(stdout, /whsec_[A-Za-z0-9+/]{10}/)
@@ -74,7 +74,7 @@ test('a demo with --json is one document, shows no secret, and leaves a running 
 test('a service that refuses a step is told of in a line, with the way on', async (t) => {
   const posthorn = await startPosthorn(t, { env: { POSTHORN_DEFAULT_LIMITS: '{"webhookEndpoints":0}' } })
   const env = { ...posthorn.env, POSTHORN_HTTP: posthorn.http.replace('http://', '') }
-  const { status, stdout, stderr } = await run(program, ['demo', '--json'], env, tmpdir())
+  const { status, stdout, stderr } = await run(ownProgram, ['demo', '--json'], env, tmpdir())
   assert.equal(status, 1)
   assert.equal(stdout, '')
   assert.match(

@@ -1,16 +1,14 @@
 // The managed domain's DKIM keys, rotated by the command: what it prints is published, seen, and signs in place of the former.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { ManagedKey } from '../../src/flow/domains/managed-keys.ts'
 import type { Api } from '../support/api.ts'
+import { runCommand } from '../support/command.ts'
 import { DnsServer } from '../support/dns-server.ts'
-import { createCaller, type Posthorn, run, startPosthorn } from '../support/service.ts'
+import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
-
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 
 interface Rotation {
   domain: string
@@ -82,7 +80,7 @@ test('in production new keys wait, printed again as they are, until DNS shows th
   const again = await rotate(posthorn)
   assert.deepEqual([again.made, again.keys], [0, first.keys])
   // For people: the very lines of a zone file, and what happens next.
-  const told = await run(program, ['dkim', 'rotate'], posthorn.env, posthorn.folder)
+  const told = await runCommand(['dkim', 'rotate'], posthorn.env, posthorn.folder)
   const lines = told.stdout.split('\n').filter((line) => line.includes(' IN TXT '))
   assert.deepEqual(
     lines,
@@ -90,7 +88,7 @@ test('in production new keys wait, printed again as they are, until DNS shows th
   )
   assert.match(told.stdout, /ph1 goes on signing.*looks every few seconds/)
   assert.deepEqual(await selectorsOf(stage), ['ph1'])
-  const looked = await run(program, ['doctor', '--json'], posthorn.env, posthorn.folder)
+  const looked = await runCommand(['doctor', '--json'], posthorn.env, posthorn.folder)
   // Nothing else of this domain is in DNS.
   assert.equal(looked.status, 1)
   const { checks } = JSON.parse(looked.stdout) as Doctor

@@ -1,15 +1,13 @@
 // `posthorn operator link`: beside a running service, wherever its listener is, and where none runs.
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
-import { resolve } from 'node:path'
 import { test } from 'node:test'
-import { run, startPosthorn } from '../support/service.ts'
-
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
+import { runCommand } from '../support/command.ts'
+import { startPosthorn } from '../support/service.ts'
 
 test('posthorn operator link finds the listener of the service that runs, and says where none does', async (t) => {
   const posthorn = await startPosthorn(t)
-  const link = () => run(program, ['operator', 'link'], posthorn.env, tmpdir())
+  const link = () => runCommand(['operator', 'link'], posthorn.env, tmpdir())
   const { url, expiresAt } = await posthorn.cli<{ url: string; expiresAt: string }>(['operator', 'link'])
   assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/#[A-Za-z0-9_-]{43}$/)
   assert.ok(url.startsWith(`${posthorn.operator}/#`))

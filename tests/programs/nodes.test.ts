@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { checkNodes } from '../../src/cli/doctor/checks.ts'
@@ -13,12 +13,11 @@ import { Db } from '../../src/postgres/db.ts'
 import { lockClasses } from '../../src/postgres/locks.ts'
 import { isNodeLock, listNodeAddresses, listNodes } from '../../src/store/nodes.ts'
 import { Api, type Submission } from '../support/api.ts'
+import { ownProgram, run, runCommand } from '../support/command.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, type Place, send, startNode, untilStates, urlOf } from '../support/node.ts'
-import { inherited, run, startPosthorn } from '../support/service.ts'
+import { inherited, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
-
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 
 /** One line on standard error, and nothing else. */
 function assertOneLine(answer: { status: number | null; stdout: string; stderr: string }, words: RegExp) {
@@ -46,8 +45,11 @@ function anotherNode(t: TestContext, place: Place, env: Record<string, string>) 
     POSTHORN_MANAGED_DOMAIN: 'inbox.test',
     POSTHORN_LOG_FORMAT: 'json',
   }
-  const serve = (more: Record<string, string>, words: string[] = ['serve']) =>
-    run(program, words, { ...settings, ...env, ...more }, folder)
+  const serve = (more: Record<string, string>, words: string[] = ['serve']) => {
+    const given = { ...settings, ...env, ...more }
+    // A start that should be refused, and is not, goes on until a signal: it has a process of its own.
+    return words[0] === 'serve' ? run(ownProgram, words, given, folder) : runCommand(words, given, folder)
+  }
   return { folder, data: join(folder, 'data'), serve }
 }
 
@@ -277,7 +279,7 @@ test('hostile 13: nodes whose machines’ clocks are an hour apart are one deplo
     '--expires-in',
     '30m',
   ]
-  const { checks } = JSON.parse((await run(program, ['doctor', '--json'], late.env, place.folder)).stdout)
+  const { checks } = JSON.parse((await run(ownProgram, ['doctor', '--json'], late.env, place.folder)).stdout)
   const check = checks.find(({ name }: { name: string }) => name === 'database')
   assert.equal(check.status, 'warning')
   assert.match(check.detail, /this machine's clock is 3\d\d\d s ahead of the database's/)

@@ -1,6 +1,7 @@
 // What a restore makes of a backup: the same rows, secrets that open, nothing of a damaged one, and a copy that is held.
 import assert from 'node:assert/strict'
 import { cpSync, type Dirent, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
@@ -38,6 +39,7 @@ import {
   setBackupStage,
   sourceOf,
 } from '../support/backup-stage.ts'
+import { ownProgram, run } from '../support/command.ts'
 import { registerDomain } from '../support/customer-domain.ts'
 import { send, untilStates } from '../support/node.ts'
 import { emptyDatabase } from '../support/postgres.ts'
@@ -323,7 +325,7 @@ function keepKey(original: Posthorn, { POSTHORN_DATA_DIR: folder = '' }: Record<
 }
 
 async function refuseToServe(env: Record<string, string>): Promise<void> {
-  const { status, stdout, stderr } = await command(['serve', '--json'], env)
+  const { status, stdout, stderr } = await run(ownProgram, ['serve', '--json'], env, tmpdir())
   assert.deepEqual([status, stdout], [1, ''])
   assert.match(
     stderr,

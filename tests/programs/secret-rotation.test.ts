@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFileSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { checkOf, SecretBox } from '../../src/base/secret-box.ts'
@@ -14,14 +14,14 @@ import { purposes, type Rotation, rotateSecretKey } from '../../src/flow/rotate-
 import { readReturnPath, returnPathOf } from '../../src/mail/return-path.ts'
 import { listSealed, secretKinds } from '../../src/store/sealed-secrets.ts'
 import type { Api } from '../support/api.ts'
+import { ownProgram, runCommand } from '../support/command.ts'
 import { registerDomain } from '../support/customer-domain.ts'
 import { makePlace, type Place, send, startNode, type TestNode, untilStates, urlOf } from '../support/node.ts'
-import { createCaller, type Posthorn, run, startPosthorn } from '../support/service.ts'
+import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 import { startReceiver, verifyCall } from '../support/webhook-receiver.ts'
 
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 const quiet = () => {}
 
 interface Webhook {
@@ -158,14 +158,14 @@ test('nothing is sealed with a key that a living node does not have: the command
   copyFileSync(file, copy)
   const apart = await startNode(place, { env: { ...env, POSTHORN_SECRET_KEY_FILE: copy } })
   mkdirSync(join(place.folder, 'commands'))
-  const rotate = () => run(program, ['secret', 'rotate'], settingsOf(place, file), place.folder)
+  const rotate = () => runCommand(['secret', 'rotate'], settingsOf(place, file), place.folder)
   const refused = await rotate()
   assert.equal(refused.status, 1)
   const [row] = await node.foundation.db.query<{ id: number }>('select max(id) as id from node')
   assert.match(refused.stderr, new RegExp(`not known yet to node ${row!.id} .*: copy \\S+secret-key over`))
   assert.ok(!refused.stderr.includes(former.toString('hex')))
   await openAll(node.foundation, [former])
-  const doctor = () => run(program, ['doctor'], settingsOf(place, file), place.folder)
+  const doctor = () => runCommand(['doctor'], settingsOf(place, file), place.folder)
   assert.match((await doctor()).stdout, /! secret key .*the next one waits until every node has it/)
   copyFileSync(file, copy)
   const done = await rotate()
@@ -176,7 +176,7 @@ test('nothing is sealed with a key that a living node does not have: the command
   )
   await prove(api, () => receiver.callsOf('/hook').length)
   // What is left over in the copy is no harm, and no key to go back to.
-  const tidied = await run(program, ['secret', 'rotate'], settingsOf(place, copy), place.folder)
+  const tidied = await runCommand(['secret', 'rotate'], settingsOf(place, copy), place.folder)
   assert.match(tidied.stdout, /An earlier change is complete/)
   assert.deepEqual(await readKeyFile(copy), await readKeyFile(file))
 })
@@ -210,7 +210,7 @@ test('a key file that cannot be written gets its lines from the operator, and th
 /** Ends the command by SIGKILL once it has told of so many steps; resolves with them once it is gone. */
 async function killAfter(posthorn: Posthorn, steps: number): Promise<string[]> {
   const options = { cwd: posthorn.folder, env: posthorn.env }
-  const child: ChildProcess = spawn(program, ['secret', 'rotate'], {
+  const child: ChildProcess = spawn(ownProgram, ['secret', 'rotate'], {
     ...options,
     stdio: ['ignore', 'ignore', 'pipe'],
   })
@@ -283,7 +283,7 @@ test('without its secret key, and without a copy, a service comes back: it sends
   await until('it to arrive', () => sink.copies.length === 1)
   await until('its webhook', () => receiver.calls.length > 0)
   const command = (...words: string[]) =>
-    run(program, ['secret', 'replace', ...words], posthorn.env, posthorn.folder)
+    runCommand(['secret', 'replace', ...words], posthorn.env, posthorn.folder)
   const intact = await command()
   assert.match(intact.stderr, /everything opens with the key/)
   const running = await command('--yes')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { Listening } from '../../src/app.ts'
@@ -10,12 +10,12 @@ import { banner, type Pages } from '../../src/cli/banner.ts'
 import { readSettings } from '../../src/config/settings.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { requireDurable } from '../../src/postgres/requirements.ts'
+import { ownProgram, run, runCommand } from '../support/command.ts'
 import { ExternalServer } from '../support/external-server.ts'
 import { makePlace, startNode, urlOf } from '../support/node.ts'
-import { inherited, run, startPosthorn } from '../support/service.ts'
+import { inherited, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 function emptyFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-start-'))
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
@@ -31,12 +31,12 @@ test('hostile 9: an external server that may lose commits is refused; sessions a
     const lies = [['fsync=off'], ['full_page_writes=off'], ['fsync=off', 'full_page_writes=off']]
     for (const off of lies) {
       const env = { ...settings, POSTHORN_DATABASE_URL: await server.start(...off) }
-      const { status, stdout, stderr } = await run(program, ['serve', '--json'], env, folder)
+      const { status, stdout, stderr } = await run(ownProgram, ['serve', '--json'], env, folder)
       assert.deepEqual([status, stdout], [1, ''])
       assert.match(stderr, /^posthorn: [^\n]*\n$/)
       assert.ok(stderr.includes(`runs with ${off.toSorted().join(' and ')},`), stderr)
       assert.ok(!stderr.includes('secret'), stderr)
-      const doctor = await run(program, ['doctor', '--json'], env, folder)
+      const doctor = await runCommand(['doctor', '--json'], env, folder)
       const checks: { name: string; status: string; detail: string }[] = JSON.parse(doctor.stdout).checks
       const check = checks.find(({ name }) => name === 'database')!
       assert.deepEqual([doctor.status, check.status, check.detail.includes(off[0]!)], [1, 'failed', true])
@@ -93,10 +93,10 @@ test('hostile 9: an external server that may lose commits is refused; sessions a
   await t.test('a standby: one line, and the doctor says the same', async () => {
     const env = { ...settings, POSTHORN_DATABASE_URL: await server.startAsStandby() }
     const words = 'the PostgreSQL of POSTHORN_DATABASE_URL is a standby (read-only)'
-    const { status, stderr } = await run(program, ['serve'], env, folder)
+    const { status, stderr } = await run(ownProgram, ['serve'], env, folder)
     const line = `posthorn: ${words}: name the primary, or an address that follows it\n`
     assert.deepEqual([status, stderr], [1, line])
-    const doctor = await run(program, ['doctor', '--json'], env, folder)
+    const doctor = await runCommand(['doctor', '--json'], env, folder)
     const { checks } = JSON.parse(doctor.stdout)
     const check = checks.find(({ name }: { name: string }) => name === 'database')
     assert.deepEqual([doctor.status, check.status, check.detail], [1, 'failed', words])
@@ -132,7 +132,7 @@ const commands = [
 test('in the wrong folder no command but serve, migrate and demo makes anything', async (t) => {
   const folder = emptyFolder(t)
   for (const words of commands) {
-    const { status, stdout, stderr } = await run(program, words, inherited(), folder)
+    const { status, stdout, stderr } = await runCommand(words, inherited(), folder)
     assert.equal(status, 1, words.join(' '))
     const said = words[0] === 'doctor' ? stdout.split('\n')[0]! : stderr
     assert.match(said, /there is no data folder here \(\S+\/data\).*cd to it, or set POSTHORN_DATA_DIR/)
@@ -141,11 +141,11 @@ test('in the wrong folder no command but serve, migrate and demo makes anything'
   }
   // Nor where the folder is, and no database in it.
   mkdirSync(join(folder, 'data'))
-  assert.equal((await run(program, ['org', 'list'], inherited(), folder)).status, 1)
+  assert.equal((await runCommand(['org', 'list'], inherited(), folder)).status, 1)
   assert.deepEqual(readdirSync(join(folder, 'data')), [])
-  const migrated = await run(program, ['migrate'], inherited(), folder)
+  const migrated = await run(ownProgram, ['migrate'], inherited(), folder)
   assert.equal(migrated.status, 0, migrated.stderr)
-  assert.equal((await run(program, ['org', 'list'], inherited(), folder)).status, 0)
+  assert.equal((await runCommand(['org', 'list'], inherited(), folder)).status, 0)
 })
 
 test('an external database without tables is not taken for ours by a command', async (t) => {
@@ -157,8 +157,7 @@ test('an external database without tables is not taken for ours by a command', a
   await client.query('alter table schema_migration rename to another')
   const env = { ...inherited(), POSTHORN_DATABASE_URL: urlOf(place.connection) }
   writeFileSync(join(folder, 'key'), 'k'.repeat(32))
-  const { status, stderr } = await run(
-    program,
+  const { status, stderr } = await runCommand(
     ['org', 'list'],
     { ...env, POSTHORN_SECRET_KEY_FILE: 'key' },
     folder,
@@ -228,10 +227,10 @@ async function keylessProgram(t: TestContext) {
     POSTHORN_DATABASE_URL: urlOf(place.connection),
   }
   const watched = (more: Record<string, string>) =>
-    run(program, ['migrate'], { ...env, ...more, NODE_OPTIONS: `--import=${preload}` }, folder)
+    run(ownProgram, ['migrate'], { ...env, ...more, NODE_OPTIONS: `--import=${preload}` }, folder)
   return {
     watched,
-    plain: () => run(program, ['migrate'], env, folder),
+    plain: () => runCommand(['migrate'], env, folder),
     readSteps: () => readFileSync(stepsFile, 'utf8').trim().split('\n'),
     readKey: () => readFileSync(keyFile, 'utf8'),
   }
@@ -274,7 +273,7 @@ test('hostile 32: the start and the doctor print what a dangerous setting expose
   await until('the start to say so', () =>
     new RegExp(`"level":"warn".*"${exposed}; ${mend}`).test(posthorn.log()),
   )
-  const { stdout } = await run(program, ['doctor'], posthorn.env, posthorn.folder)
+  const { stdout } = await runCommand(['doctor'], posthorn.env, posthorn.folder)
   assert.match(stdout, new RegExp(`^! exposure +${exposed}\\. Mend: ${mend}`, 'm'))
 })
 
@@ -325,7 +324,7 @@ for (const [index, [name, value]] of mistyped.entries())
   test(`hostile 16: a secret in ${name} is not told when the start fails (${index})`, async (t) => {
     const folder = emptyFolder(t)
     const env = { ...inherited(), [name]: value }
-    const { status, stdout, stderr } = await run(program, ['serve', '--json'], env, folder)
+    const { status, stdout, stderr } = await runCommand(['serve', '--json'], env, folder)
     assert.equal(status, 1, stderr)
     assert.equal(stdout, '')
     assert.match(stderr, /^posthorn: [^\n]+\n$/)

@@ -4,10 +4,11 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
+import { run } from '../support/command.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, startNode } from '../support/node.ts'
-import { inherited, run } from '../support/service.ts'
+import { inherited } from '../support/service.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 
 const stranger = resolve(import.meta.dirname, '../stranger')

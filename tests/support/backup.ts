@@ -4,15 +4,15 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import type { Queryable } from '../../src/postgres/db.ts'
 import { listTables } from '../../src/postgres/tables.ts'
+import { ownProgram, runCommand } from './command.ts'
 import { urlOf } from './node.ts'
 import { emptyDatabase } from './postgres.ts'
-import { type Posthorn, run } from './service.ts'
+import type { Posthorn } from './service.ts'
 import type { Scope } from './until.ts'
 
-const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 export const passphrase = { POSTHORN_BACKUP_PASSPHRASE: 'correct horse battery staple' }
 
 export interface BackupAnswer {
@@ -51,7 +51,7 @@ export async function emptyPlace(
 
 /** Any command as it is typed. */
 export async function command(words: string[], env: Env) {
-  return await run(program, words, env, tmpdir())
+  return await runCommand(words, env, tmpdir())
 }
 
 export async function verify(folder: string, env: Env) {
@@ -63,7 +63,7 @@ export async function verify(folder: string, env: Env) {
 
 /** Begins the command and kills it once `isReached`; answers whether it was still at work then. */
 export async function killWhen(words: string[], env: Env, isReached: () => boolean): Promise<boolean> {
-  const child = spawn(program, words, { env, cwd: tmpdir(), stdio: 'ignore' })
+  const child = spawn(ownProgram, words, { env, cwd: tmpdir(), stdio: 'ignore' })
   const ended = once(child, 'exit')
   const watching = setInterval(() => void (isReached() && child.kill('SIGKILL')), 1)
   await ended
@@ -104,7 +104,7 @@ export async function digestTables(db: Queryable): Promise<Record<string, string
 
 /** The most memory that the command's process had at a time, in MiB. */
 export async function peakMemory(words: string[], env: Env): Promise<number> {
-  const child = spawn(program, words, { env, cwd: tmpdir(), stdio: 'ignore' })
+  const child = spawn(ownProgram, words, { env, cwd: tmpdir(), stdio: 'ignore' })
   let peakKib = 0
   const watching = setInterval(() => {
     try {

@@ -1,5 +1,5 @@
 // Posthorn as a black box: `bin/posthorn` in a temporary folder, with ports of its own, killed and started at will.
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import {
@@ -17,12 +17,9 @@ import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
 import { Api } from './api.ts'
+import { ownProgram, run, runCommand } from './command.ts'
 import { countStart } from './count-start.ts'
 import { type Scope, until } from './until.ts'
-
-const root = resolve(import.meta.dirname, '../..')
-// Another build, an installed package say, can be put before the same judges.
-export const ownProgram = process.env['POSTHORN_TEST_PROGRAM'] ?? join(root, 'bin/posthorn')
 
 export interface Posthorn {
   /** Base URLs without a trailing slash, and where SMTP listens; they change with every start. */
@@ -40,7 +37,7 @@ export interface Posthorn {
   /** SIGTERM; resolves with the exit status once it has drained, and fails past 35 s. */
   stop(): Promise<number | null>
   isRunning(): boolean
-  /** Runs a command of the command line with `--json` and gives its one document; rejects unless it exits 0. */
+  /** Runs a command with `--json`, in this process if it can be, and gives its one document; rejects unless it exits 0. */
   cli<Answer = Record<string, unknown>>(args: string[]): Promise<Answer>
   /** SIGKILL to the embedded PostgreSQL's postmaster; answers its pid, or null where none runs. */
   killPostgres(): number | null
@@ -177,12 +174,11 @@ class BlackBox implements Posthorn {
   }
 
   async cli<Answer>(args: string[]): Promise<Answer> {
-    const { status, stdout, stderr } = await run(
-      this.#program,
-      [...args, '--json'],
-      this.env,
-      this.#temporary,
-    )
+    const words = [...args, '--json']
+    const { status, stdout, stderr } =
+      this.#program === ownProgram
+        ? await runCommand(words, this.env, this.#temporary)
+        : await run(this.#program, words, this.env, this.#temporary)
     if (status !== 0) throw new Error(`posthorn ${args.join(' ')} ended with ${status}: ${stderr || stdout}`)
     return JSON.parse(stdout)
   }
@@ -208,32 +204,6 @@ class BlackBox implements Posthorn {
 
 async function gone(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-}
-
-interface Finished {
-  status: number | null
-  stdout: string
-  stderr: string
-}
-
-/** Runs a program to its end, 120 s at most; its exit status is an answer, not an error. */
-export function run(
-  file: string,
-  args: string[],
-  env: Record<string, string>,
-  cwd: string,
-  input?: Buffer,
-): Promise<Finished> {
-  return new Promise((resolve) => {
-    const options = { env, cwd, timeout: 120_000, maxBuffer: 64 << 20 }
-    const child = execFile(file, args, options, (error, stdout, stderr) => {
-      const status = error ? (typeof error.code === 'number' ? error.code : null) : 0
-      resolve({ status, stdout, stderr: status === null ? `${error?.message}\n${stderr}` : stderr })
-    })
-    // A program that does not read its input has said so by its exit status.
-    child.stdin!.on('error', () => {})
-    child.stdin!.end(input)
-  })
 }
 
 /** Path, home and locale of this run, without any setting of Posthorn's. */

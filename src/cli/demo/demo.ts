@@ -1,7 +1,7 @@
 // `posthorn demo`: walks the tour and shows each step as it is done.
 import { styleText } from 'node:util'
 import type { Command } from 'commander'
-import { loadSettings, type OutputOptions } from '../context.ts'
+import { loadSettings, type OutputOptions, remark } from '../context.ts'
 import { type Step, TourApi, TourFault } from './api.ts'
 import { TourReceiver } from './receiver.ts'
 import { findRunning, startTemporary, type TourSite } from './site.ts'
@@ -28,8 +28,9 @@ export function addDemoCommand(program: Command): void {
 }
 
 async function demo(options: DemoOptions): Promise<void> {
-  const say = options.json ? () => {} : (text: string) => console.log(text)
-  const settings = loadSettings()
+  const { terminal } = options
+  const say = options.json ? () => {} : (text: string) => terminal.console.log(text)
+  const settings = loadSettings(options)
   const running = options.fresh ? null : await findRunning(settings)
   if (!running) say('\nStarting a service for this tour, with its own database; this takes a few seconds …')
   const starting = running ? Promise.resolve(running) : startTemporary(settings)
@@ -43,6 +44,8 @@ async function demo(options: DemoOptions): Promise<void> {
   const interrupted = () => void end().finally(() => process.exit(1))
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted)
   const site = await starting
+  // Colours for a terminal that shows them; NO_COLOR is heeded.
+  const paint: Paint = (style, text) => styleText(style, text, { stream: terminal.stdout })
   const api = new TourApi(site.http, site.secret)
   receiver = new TourReceiver(api)
   const steps: Step[] = []
@@ -52,13 +55,13 @@ async function demo(options: DemoOptions): Promise<void> {
       steps.push(step)
       say(formatStep(step, steps.length, paint))
     }
-    if (options.json) console.log(JSON.stringify(toDocument(site, steps), null, 2))
+    if (options.json) terminal.console.log(JSON.stringify(toDocument(site, steps), null, 2))
     say(conclude(site, steps))
   } catch (error) {
     if (!(error instanceof TourFault)) throw error
-    console.error(`posthorn: the tour ended early: ${error.message}`)
-    if (site.origin === 'running') console.error(elsewhere)
-    process.exitCode = 1
+    remark(options, `posthorn: the tour ended early: ${error.message}`)
+    if (site.origin === 'running') remark(options, elsewhere)
+    terminal.exitStatus = 1
   } finally {
     await end()
     process.off('SIGINT', interrupted).off('SIGTERM', interrupted)
@@ -68,9 +71,6 @@ async function demo(options: DemoOptions): Promise<void> {
 const elsewhere = 'posthorn: demo --fresh walks it on a service of its own, whatever this one allows'
 
 type Paint = (style: 'bold' | 'dim' | 'green' | 'yellow' | 'cyan', text: string) => string
-
-/** Colours for a terminal that shows them; NO_COLOR is heeded. */
-const paint: Paint = (style, text) => styleText(style, text, { stream: process.stdout })
 
 const indent = '     '
 

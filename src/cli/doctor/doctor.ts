@@ -21,20 +21,20 @@ export function addDoctorCommand(program: Command): void {
 }
 
 async function doctor(options: OutputOptions): Promise<void> {
-  const { checks, managedDomain } = await examine()
+  const { terminal } = options
+  const { checks, managedDomain } = await examine(options)
   const isWell = checks.every(({ status }) => status !== 'failed')
+  // Colours for a terminal that shows them; NO_COLOR is heeded.
+  const paint: Paint = (style, text) => styleText(style, text, { stream: terminal.stdout })
   printPainted(
     options,
     { status: isWell ? 'ok' : 'failed', checks, managedDomain },
     checks.map((check) => formatCheck(check, paint)).join('\n'),
   )
-  if (!isWell) process.exitCode = 1
+  if (!isWell) terminal.exitStatus = 1
 }
 
 type Paint = (style: 'green' | 'yellow' | 'red' | 'dim', text: string) => string
-
-/** Colours for a terminal that shows them; NO_COLOR is heeded. */
-const paint: Paint = (style, text) => styleText(style, text, { stream: process.stdout })
 
 const signs = {
   ok: ['green', '✓'],

@@ -8,7 +8,7 @@ import { Resolver } from '../../dns/resolver.ts'
 import { listManagedKeys, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
 import { type Foundation, openExisting } from '../../foundation.ts'
 import { pagesFolder } from '../../web/pages-folder.ts'
-import { loadSettings } from '../context.ts'
+import { loadSettings, type OutputOptions, remark } from '../context.ts'
 import { checkOrdered } from './acme.ts'
 import { checkBlocklists } from './blocklists.ts'
 import {
@@ -45,14 +45,14 @@ interface Findings {
 type Found = (...checks: Check[]) => void
 
 /** Everything, from outside: beside a service that runs, or without one. */
-export async function examine(): Promise<Findings> {
-  const settings = readable()
+export async function examine(options: OutputOptions): Promise<Findings> {
+  const settings = readable(options)
   if (settings instanceof SettingError)
     return {
       checks: [failed('settings', settings.message, 'write it so in the environment or in .env')],
       managedDomain: null,
     }
-  const { checks: local, managedDomain } = await examineStore(settings)
+  const { checks: local, managedDomain } = await examineStore(settings, options)
   const checks = [describeSettings(settings), ...local]
   await examineAround(settings, managedDomain, (...found) => void checks.push(...found))
   // In the wrong folder, and without its .env, none of the others says anything of the service that is meant.
@@ -87,9 +87,9 @@ function isNoFolder({ name, status }: Check): boolean {
   return name === 'data folder' && status === 'failed'
 }
 
-function readable(): Settings | SettingError {
+function readable(options: OutputOptions): Settings | SettingError {
   try {
-    return loadSettings()
+    return loadSettings(options)
   } catch (error) {
     if (error instanceof SettingError) return error
     throw error
@@ -102,12 +102,12 @@ function describeSettings({ isDevelopment, delivery, mailHost, managedDomain }: 
 }
 
 /** Folder, database, blobs and the keys in it. */
-async function examineStore(settings: Settings): Promise<Findings> {
+async function examineStore(settings: Settings, options: OutputOptions): Promise<Findings> {
   const folder = await checkFolder(settings)
   if (folder.status === 'failed') return { checks: [folder], managedDomain: null }
   let foundation: Foundation
   try {
-    foundation = await openExisting(settings, silentLog, (line) => console.error(line))
+    foundation = await openExisting(settings, silentLog, (line) => remark(options, line))
   } catch (error) {
     if (error instanceof StartRefused) return refusedStart(error, folder)
     // Whatever hinders the database hinders the service: its own words say more than ours could.
