@@ -20,16 +20,17 @@ export function lateCompilers(): NonNullable<FastifyServerOptions['schemaControl
   const buildValidator: BuildValidator = (components, options) => {
     // The shared schemas are added now, so that no request waits for them.
     const compile = compilersOf(components, options)
-    const customOptions = { ...options.customOptions, allErrors: true }
-    const compileThorough = () => compilersOf(components, { ...options, customOptions })
+    const customOptions = { ...options?.customOptions, allErrors: true }
+    const compileThorough = () => compilersOf(components, { ...options, customOptions } as typeof options)
     return (part) => {
+      const { httpPart = '' } = part as { httpPart?: string }
       let validate: Validate | null = null
       let findAll: Validate | null = null
       const late = ((value: unknown) => {
         validate ??= compile(part)
         if (validate(value)) return true
         late.errors = validate.errors
-        if (!['body', 'querystring'].includes(part.httpPart ?? '') || !isSmall(value)) return false
+        if (!['body', 'querystring'].includes(httpPart) || !isSmall(value)) return false
         findAll ??= compileThorough()(part)
         findAll(value)
         late.errors = findAll.errors

@@ -1,0 +1,100 @@
+// Jobs: the deliveries of one message that share a next hop, claimed together and read for sending.
+import type { Clock } from '../../base/clock.ts'
+import type { SubmissionId } from '../../base/ids.ts'
+import type { RecentlyUsed } from '../../base/recently-used.ts'
+import type { Db } from '../../postgres/db.ts'
+import {
+  type Claim,
+  type ClaimedDelivery,
+  claimDeliveries,
+  type DeliveryResult,
+  endDeliveries,
+  type OutboundContent,
+  readContents,
+} from '../../store/deliveries.ts'
+
+export interface JobDeps {
+  db: Db
+  clock: Clock
+  /** Accepted here and not claimed yet, by the submission's id; what is not there is read back. */
+  atHand?: RecentlyUsed<OutboundContent> | undefined
+}
+
+/** One message for recipients of one route, claimed under one epoch. */
+export interface DeliveryJob {
+  route: string
+  epoch: number
+  content: OutboundContent
+  deliveries: ClaimedDelivery[]
+}
+
+const suppression = {
+  failureCode: 'suppressed',
+  eventType: 'suppressed',
+  classification: null,
+} as const
+
+interface Lease {
+  route: string
+  epoch: number
+}
+
+/**
+ * Claims up to `wanted` due deliveries of the route and puts those of one message together. What was suppressed after it
+ * had been accepted ends here; where that fails, or what is sent cannot be read, all that was claimed is given back: nothing
+ * was tried.
+ */
+export async function claimJobs(
+  deps: JobDeps,
+  claim: Claim,
+  record: (results: DeliveryResult[]) => void,
+): Promise<DeliveryJob[]> {
+  const { db, clock } = deps
+  const lease = { route: claim.route, epoch: claim.epoch }
+  const found = await claimDeliveries(db.writer, claim, clock.now())
+  const { suppressed = [], wanted = [] } = Object.groupBy(found, ({ isSuppressed }) =>
+    isSuppressed ? 'suppressed' : 'wanted',
+  )
+  const bySubmission = Map.groupBy(wanted, ({ submissionId }) => submissionId)
+  try {
+    const contents = await findContents(deps, [...bySubmission.keys()])
+    await endDeliveries(db.writer, suppressed, { ...suppression, epoch: lease.epoch }, clock.now())
+    return [...bySubmission].flatMap(([id, deliveries]) => {
+      const content = contents.get(id)
+      deliveries.sort((a, b) => a.position - b.position)
+      return content ? [{ ...lease, content, deliveries }] : []
+    })
+  } catch (error) {
+    record(found.map((delivery) => giveBack(lease, delivery)))
+    throw error
+  }
+}
+
+/** Each is at hand for its first claim, which most often is its only one. */
+async function findContents(
+  { db, atHand }: JobDeps,
+  ids: SubmissionId[],
+): Promise<Map<SubmissionId, OutboundContent>> {
+  const here = ids.map((id) => atHand?.use(id)).filter((content) => content !== undefined)
+  const contents = new Map(here.map((content) => [content.submissionId, content]))
+  for (const id of contents.keys()) atHand?.delete(id)
+  const lacking = ids.filter((id) => !contents.has(id))
+  const read = lacking.length > 0 ? await readContents(db, lacking) : []
+  for (const content of read) contents.set(content.submissionId, content)
+  return contents
+}
+
+/** Gives the claims back: nothing was tried. */
+export function untried(job: DeliveryJob): DeliveryResult[] {
+  return job.deliveries.map((delivery) => giveBack(job, delivery))
+}
+
+/** Gives one claim back. */
+export function giveBack(lease: Lease, delivery: ClaimedDelivery): DeliveryResult {
+  const end = { status: null, dueAt: null, response: null, failureCode: null, outcome: null }
+  return { ...claimKeyOf(lease, delivery), ...end }
+}
+
+export function claimKeyOf({ route, epoch }: Lease, { submissionId, position }: ClaimedDelivery) {
+  return { submissionId, position, route, epoch }
+}

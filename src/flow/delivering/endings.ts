@@ -1,0 +1,143 @@
+// How an attempt ends for its recipients: their state, when they are due again, and what is told of it.
+import { backoffMs } from '../../base/backoff.ts'
+import type { Clock } from '../../base/clock.ts'
+import { classify } from '../../mail/bounce/reply-code.ts'
+import type { RecipientResult } from '../../smtp/client/transaction.ts'
+import type { Step } from '../../smtp/client/wire.ts'
+import { replyLine } from '../../smtp/reply.ts'
+import { writeConversation } from '../../store/conversation.ts'
+import type { ClaimedDelivery, DeliveryResult, Outcome } from '../../store/deliveries.ts'
+import { retryScheduleOf } from '../route-policy.ts'
+import { claimKeyOf, type DeliveryJob, giveBack } from './delivery-job.ts'
+
+interface EndingDeps {
+  clock: Clock
+  retryScheduleMs: readonly number[]
+}
+
+export interface Attempt {
+  beganAt: Date
+  /** The same moment on the monotonic clock. */
+  beganMs: number
+  remote: Outcome['remote']
+  said: readonly Step[]
+}
+
+const delivered = { status: 'delivered', dueAt: null, failureCode: null } as const
+
+function deferred(dueAt: Date) {
+  return { status: 'deferred', dueAt, failureCode: null } as const
+}
+
+function bounced(failureCode: string | null) {
+  return { status: 'bounced', dueAt: null, failureCode } as const
+}
+
+function failed(failureCode: string) {
+  return { status: 'failed', dueAt: null, failureCode } as const
+}
+
+/** In an outcome for which no server was contacted. */
+const unspoken = { attempt: null, remote: null, enhancedStatus: null, beganAt: null, conversation: null }
+
+/** What a server answered for one recipient, or left unanswered. */
+export function resultOf(
+  { clock, retryScheduleMs }: EndingDeps,
+  job: DeliveryJob,
+  delivery: ClaimedDelivery,
+  result: RecipientResult,
+  attempt: Attempt,
+): DeliveryResult {
+  if (result.outcome === 'untried' || result.outcome === 'abandoned') return giveBack(job, delivery)
+  const key = claimKeyOf(job, delivery)
+  const at = clock.now()
+  const { beganAt, beganMs, remote, said } = attempt
+  const tried = {
+    at,
+    beganAt,
+    attempt: delivery.attempts,
+    remote,
+    queuedAt: firstTaken(delivery),
+    conversation: writeConversation(said, beganMs),
+  }
+  const later = deferred(nextAttempt(retryScheduleOf(job.route, retryScheduleMs), delivery, at))
+  if (result.outcome === 'unknown') {
+    // Lost between the end of the message and its reply: it may have been taken, and is tried again all the same.
+    const outcome = { ...tried, type: 'deferred', enhancedStatus: null, classification: 'network' }
+    return { ...key, ...later, response: null, outcome }
+  }
+  const response = replyLine(result.reply)
+  const answered = {
+    ...tried,
+    remote: remote && { ...remote, stage: result.stage },
+    enhancedStatus: result.reply.enhanced,
+  }
+  if (result.outcome === 'delivered')
+    return { ...key, ...delivered, response, outcome: { ...answered, type: 'delivered', classification: null } }
+  const { permanent, classification, failureCode, suppresses } = classify(result.reply, result.stage)
+  if (!permanent)
+    return { ...key, ...later, response, outcome: { ...answered, type: 'deferred', classification } }
+  const outcome = { ...answered, type: 'bounced', classification }
+  return { ...key, ...bounced(failureCode), response, suppresses, outcome }
+}
+
+/**
+ * What may not go out: of a domain that is not proved for sending at the moment it waits, as after a refusal for a while;
+ * of a domain that was deleted it is cancelled, as what waited was when that happened.
+ */
+export function withhold(
+  { clock, retryScheduleMs }: EndingDeps,
+  job: DeliveryJob,
+  reason: 'unproved' | 'gone',
+): DeliveryResult[] {
+  const at = clock.now()
+  return job.deliveries.map((delivery) => {
+    const key = claimKeyOf(job, delivery)
+    const untold = { ...unspoken, at, queuedAt: firstTaken(delivery) }
+    if (reason === 'gone') {
+      const outcome = { ...untold, type: 'cancelled', classification: null }
+      return { ...key, ...failed('cancelled'), response: null, outcome }
+    }
+    const outcome = { ...untold, type: 'deferred', classification: 'policy' }
+    return { ...key, ...deferred(nextAttempt(retryScheduleMs, delivery, at)), response: null, outcome }
+  })
+}
+
+const maxOwnFaults = 5
+const notWritten = 'this service could not write the message, by a fault of its own'
+
+/**
+ * The message could not even be written, by a fault of ours: it waits by the schedule, and has failed after a few such
+ * attempts. One whose `cause` passes is none of these.
+ */
+export function unwritten(
+  { clock, retryScheduleMs }: EndingDeps,
+  job: DeliveryJob,
+  cause: 'lasting' | 'passing',
+): DeliveryResult[] {
+  const at = clock.now()
+  return job.deliveries.map((delivery) => {
+    const ownFaults = delivery.ownFaults + (cause === 'lasting' ? 1 : 0)
+    const end =
+      ownFaults >= maxOwnFaults
+        ? failed('internal_error')
+        : deferred(nextAttempt(retryScheduleMs, delivery, at))
+    const facts = { type: end.status, at, attempt: delivery.attempts, classification: 'other' }
+    const outcome = { ...unspoken, ...facts, queuedAt: firstTaken(delivery) }
+    return { ...claimKeyOf(job, delivery), ...end, response: notWritten, ownFaults, outcome }
+  })
+}
+
+/** When the engine has taken the delivery, where that was the first time. */
+function firstTaken({ attempts, queuedAt }: ClaimedDelivery): Date | null {
+  return attempts > 1 ? null : queuedAt
+}
+
+/** By the schedule, but never past the end of the lifetime, when it is given up. */
+function nextAttempt(
+  scheduleMs: readonly number[],
+  { attempts, expiresAt }: ClaimedDelivery,
+  at: Date,
+): Date {
+  return new Date(Math.min(at.getTime() + backoffMs(scheduleMs, attempts), expiresAt.getTime()))
+}
