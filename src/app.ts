@@ -15,6 +15,7 @@ import type { ListenAddress } from './config/setting-values.ts'
 import { formatAddress } from './config/setting-values.ts'
 import { formerMend, holdWords, type Role, releaseMend } from './config/settings.ts'
 import { claimFolder, requireSharedBlobs } from './data-folder.ts'
+import { requireCurrentKey } from './flow/secret-key.ts'
 import type { Foundation } from './foundation.ts'
 import { ParsePool } from './mail/parse-pool.ts'
 import {
@@ -29,7 +30,6 @@ import { createSendsAtHand, startCapture, startDelivery } from './roles/delivery
 import { startJobs } from './roles/jobs.ts'
 import { createAtHand, startMx } from './roles/mx.ts'
 import type { Part, Signals } from './roles/part.ts'
-import { startFollowing } from './roles/secret-key.ts'
 import { startWebhooks } from './roles/webhooks.ts'
 import { listFormerDomains } from './store/inboxes.ts'
 import { listDisagreements } from './store/nodes.ts'
@@ -81,7 +81,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push({ stop: () => desk.close() })
     const membership = await startMembership(foundation, number, roles, operator)
     parts.push(membership)
-    parts.push(await startFollowing(foundation, membership))
+    await requireCurrentKey(foundation)
     // Once more, for nodes that start together: the later one of two finds the other before it has taken anything.
     await requireSharedBlobs(foundation, number)
     await warnOfDisagreements(foundation)

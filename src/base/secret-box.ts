@@ -46,83 +46,61 @@ class MasterKey {
   }
 }
 
-/** Seals under one key, and opens under that and, while the secret key is being changed, under others. */
+/** Seals and opens under one key, and knows the lasting digests of former ones. */
 export class SecretBox {
-  #keys: readonly [MasterKey, ...MasterKey[]]
+  readonly #key: MasterKey
   #verifiers: readonly Record<LastingDigest, KeyObject>[] = []
 
   constructor(key: Buffer) {
-    this.#keys = [new MasterKey(key)]
+    this.#key = new MasterKey(key)
   }
 
-  /** From now on the first of these keys seals, and all open; `verifiers` know the lasting digests of keys that are gone. */
-  use([first, ...others]: readonly [Buffer, ...Buffer[]], verifiers: readonly Verifiers[]): void {
+  /** Believes the lasting digests of keys that are gone as well. */
+  believe(verifiers: readonly Verifiers[]): void {
     this.#verifiers = verifiers.map((each) => ({
       'return-path': createSecretKey(each['return-path']),
       'list cursor': createSecretKey(each['list cursor']),
     }))
-    this.#keys = [new MasterKey(first), ...others.map((other) => new MasterKey(other))]
   }
 
   /** Encrypts; the answer is nonce, ciphertext and tag in one buffer. `context` must be given again to open it. */
   seal(purpose: string, plain: Buffer | string, context: string): Buffer {
     const nonce = randomBytes(12)
-    const cipher = createCipheriv('aes-256-gcm', this.#keys[0].key(purpose), nonce)
+    const cipher = createCipheriv('aes-256-gcm', this.#key.key(purpose), nonce)
     cipher.setAAD(Buffer.from(context))
     return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
   }
 
   /** Decrypts what `seal` made for the same purpose and context; throws when it was altered or belongs elsewhere. */
   open(purpose: string, sealed: Buffer, context: string): Buffer {
-    for (const key of this.#keys.slice(0, -1)) {
-      try {
-        return key.open(purpose, sealed, context)
-      } catch {
-        // Another key's, as it seems.
-      }
-    }
-    return this.#keys.at(-1)!.open(purpose, sealed, context)
-  }
-
-  /** Whether the key that seals opens it. */
-  isCurrent(purpose: string, sealed: Buffer, context: string): boolean {
-    try {
-      this.#keys[0].open(purpose, sealed, context)
-      return true
-    } catch {
-      return false // another key's, or altered
-    }
+    return this.#key.open(purpose, sealed, context)
   }
 
   /** A keyed digest of `text`, cut to `lengthBytes`. */
   digest(purpose: string, text: string, lengthBytes = 32): Buffer {
-    return digestOf(this.#keys[0].key(purpose), text, lengthBytes)
+    return digestOf(this.#key.key(purpose), text, lengthBytes)
   }
 
-  /** Whether `given`, of the length that is wanted, is the digest of `text` under any of the keys, former ones included. */
+  /** Whether `given`, of the length that is wanted, is the digest of `text` under the key or a former one. */
   isDigest(purpose: LastingDigest, text: string, given: Buffer): boolean {
-    const keys = [
-      ...this.#keys.map((key) => key.key(purpose)),
-      ...this.#verifiers.map((each) => each[purpose]),
-    ]
+    const keys = [this.#key.key(purpose), ...this.#verifiers.map((each) => each[purpose])]
     return keys.some((key) => timingSafeEqual(digestOf(key, text, given.length), given))
   }
 
-  /** By what the keys are known, the one that seals first: nobody finds a key by it. */
-  get checks(): Buffer[] {
-    return this.#keys.map((key) => digestOf(key.key('secret-key-check'), 'posthorn', 32))
+  /** By what the key is known: nobody finds a key by it. */
+  get check(): Buffer {
+    return digestOf(this.#key.key('secret-key-check'), 'posthorn', 32)
   }
 
-  /** What will know the lasting digests of the key that seals, once that is gone. */
+  /** What will know the lasting digests of the key, once that is gone. */
   get verifiers(): Verifiers {
-    const [key] = this.#keys
-    return { 'return-path': key.derive('return-path'), 'list cursor': key.derive('list cursor') }
+    return { 'return-path': this.#key.derive('return-path'), 'list cursor': this.#key.derive('list cursor') }
   }
 }
 
 /** By what a key is known. */
 export function checkOf(key: Buffer): Buffer {
-  return new SecretBox(key).checks[0]!
+  return new SecretBox(key).check
 }
 
 function digestOf(key: KeyObject, text: string, lengthBytes: number): Buffer {

@@ -10,10 +10,9 @@ import { openWithoutKey, type Unopened } from '../foundation.ts'
 import { loadSettings, type OutputOptions, print, remark, withFoundation } from './context.ts'
 
 const rotateHelp = `
-Makes a new secret key and seals everything anew: DKIM keys, secrets of webhooks, keys of certificates. Nodes go on running.
-Run it where the file of the key is (POSTHORN_SECRET_KEY_FILE, or <data>/secret-key). Nodes that see the same file follow
-by themselves; to the others copy the file when the command says so, and run it again. Broken off at any moment, it goes
-on when it is run again, and nothing is lost. At the end copy the file to the other nodes and to your backup once more.`
+Makes a new secret key and seals everything anew: DKIM keys, secrets of webhooks, keys of certificates. Stop all nodes
+first, and run it where the file of the key is (POSTHORN_SECRET_KEY_FILE, or <data>/secret-key). Broken off at any moment, it
+goes on when it is run again, and nothing is lost. Copy the file to the other nodes and to your backup, then start them.`
 
 const replaceHelp = `
 For when the file of the secret key is lost and there is no copy: look for one first, on other nodes and in backups. Stop
@@ -25,7 +24,7 @@ export function addSecretCommands(program: Command): void {
   const secret = program.command('secret').description('the key that seals what the database keeps secret')
   secret
     .command('rotate')
-    .description('make a new one and seal everything anew, while nodes run')
+    .description('make a new one and seal everything anew, while no node runs')
     .addHelpText('after', rotateHelp)
     .option('--json', 'print JSON')
     .action(rotate)

@@ -1,4 +1,4 @@
-// The file of the secret key: one key as a rule, and the former and the next one beside it while the key is being changed.
+// The file of the secret key: one key as a rule, and the former or the next one beside it while the key is being changed.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { link, mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'

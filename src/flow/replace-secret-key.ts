@@ -1,17 +1,13 @@
 // The way back where the secret key is lost: what it sealed is replaced, or marked for its owner to replace.
 import type { Clock } from '../base/clock.ts'
-import { ServiceError } from '../base/errors.ts'
-import { checkOf, SecretBox } from '../base/secret-box.ts'
+import { SecretBox } from '../base/secret-box.ts'
 import type { Db, Queryable, Tx } from '../postgres/db.ts'
 import { deleteAcmeAccount } from '../store/certificates.ts'
 import { hasKeyInUse, insertDkimKey, insertDomainKey, takeDkimKey } from '../store/dkim-keys.ts'
-import { listSealed, type SealedSecret, type SecretKind, secretKinds } from '../store/sealed-secrets.ts'
+import { eachSealed, type SealedSecret, type SecretKind, secretKinds } from '../store/sealed-secrets.ts'
 import {
   clearVerifiers,
-  endFormerKeys,
   insertFormerKey,
-  type KeyState,
-  listNodeKeys,
   lockKeyState,
   readKeyState,
   writeKeyCheck,
@@ -20,8 +16,8 @@ import { loseSecret, type WebhookRow } from '../store/webhooks.ts'
 import { operator, recordDeed } from './audit.ts'
 import { makeDomainKeys, sealDkimKey } from './dkim-secret.ts'
 import { makeKeyFile, readKeyFile } from './key-file.ts'
-import { openOrNull, purposes } from './rotate-secret-key.ts'
-import { chooseKeys, followKeys, requireSealingKey } from './secret-key.ts'
+import { openOrNull, purposes, requireNoNodes } from './rotate-secret-key.ts'
+import { findSealing, openBox, requireSealingKey } from './secret-key.ts'
 
 interface Deps {
   db: Db
@@ -44,13 +40,11 @@ export interface Replacement {
   accounts: number
 }
 
-const batchSize = 200
-
 /** How many secrets of each kind no key in the file opens; kinds without any are left out. */
 export async function countLost({ db, file }: Pick<Deps, 'db' | 'file'>): Promise<Record<string, number>> {
-  const keys = await readKeyFile(file)
-  const box = keys && new SecretBox(keys[0])
-  box?.use(keys!, [])
+  const keys = (await readKeyFile(file)) ?? []
+  const key = findSealing(await readKeyState(db), keys) ?? keys[0]
+  const box = key && new SecretBox(key)
   const counts: Record<string, number> = {}
   for (const kind of secretKinds)
     for await (const secret of eachSealed(db, kind))
@@ -64,11 +58,7 @@ export async function countLost({ db, file }: Pick<Deps, 'db' | 'file'>): Promis
  */
 export async function replaceSecretKey(deps: Deps): Promise<Replacement> {
   const { db, progress } = deps
-  const living = await listNodeKeys(db)
-  if (living.length > 0) {
-    const ids = living.map(({ id }) => id).join(', ')
-    throw new ServiceError('unavailable', `nodes run and have the key (${ids}): stop them first`)
-  }
+  await requireNoNodes(db)
   const { box, isNewKey } = await settleKey(deps)
   const replaced: Replacement = { isNewKey, domains: [], webhooks: [], accounts: 0 }
   for (const kind of secretKinds)
@@ -84,42 +74,21 @@ async function settleKey(deps: Deps): Promise<{ box: SecretBox; isNewKey: boolea
   const { db, clock, file, progress } = deps
   const state = await readKeyState(db)
   const keys = await readKeyFile(file)
-  const ring = keys && chooseKeys(state, keys)
-  if (ring?.status === 'complete') {
-    const box = new SecretBox(ring.keys[0])
-    followKeys(box, state, ring.keys)
-    return { box, isNewKey: false }
-  }
-  // What is there may be a former key, of which something is kept.
-  const own = keys?.find((key) => isCurrent(state, key))
-  const key = own ?? keys?.[0] ?? (await makeKeyFile(file))
+  const own = keys && findSealing(state, keys)
+  if (own) return { box: openBox(state, own), isNewKey: false }
+  const key = keys?.[0] ?? (await makeKeyFile(file))
+  const box = new SecretBox(key)
   progress(`the key is in ${file}`)
   await db.transaction(async (tx) => {
     const { current } = await lockKeyState(tx)
     const at = clock.now()
-    await endFormerKeys(tx, at)
     await clearVerifiers(tx)
-    if (current && !own)
-      await insertFormerKey(tx, { check: current, sealedVerifiers: null, replacedAt: at, endedAt: at })
-    await writeKeyCheck(tx, checkOf(key))
+    if (current) await insertFormerKey(tx, { check: current, sealedVerifiers: null, at })
+    await writeKeyCheck(tx, box.check)
     await recordDeed(tx, null, operator, { action: 'secret.replaced', subject: 'secret key', at })
   })
   progress('it is the key of the database from now on')
-  return { box: new SecretBox(key), isNewKey: !own }
-}
-
-function isCurrent({ current }: KeyState, key: Buffer): boolean {
-  return current !== null && checkOf(key).equals(current)
-}
-
-async function* eachSealed(db: Queryable, kind: SecretKind): AsyncGenerator<SealedSecret> {
-  let after = ''
-  for (;;) {
-    const secrets = await listSealed(db, kind, after, batchSize)
-    yield* secrets
-    if (secrets.length < batchSize) return
-    after = secrets.at(-1)!.context
-  }
+  return { box, isNewKey: true }
 }
 
 interface Lost {

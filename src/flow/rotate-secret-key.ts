@@ -1,35 +1,29 @@
-// Changes the secret key while nodes run, in steps that are each kept: broken off at any instant, it goes on when run again.
+// Changes the secret key while no node runs, in steps that are each kept: broken off at any instant, it goes on when run again.
 import { randomBytes } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
-import { checkOf, SecretBox } from '../base/secret-box.ts'
-import { othersPollMs } from '../base/signal.ts'
-import type { Db, Tx } from '../postgres/db.ts'
-import { listSealed, replaceSealed, type SecretKind, secretKinds } from '../store/sealed-secrets.ts'
+import { SecretBox } from '../base/secret-box.ts'
+import type { Db, Queryable, Tx } from '../postgres/db.ts'
+import { listLivingNodes } from '../store/nodes.ts'
 import {
-  announceKey,
-  endFormerKeys,
-  insertFormerKey,
-  type KeyState,
-  listNodeKeys,
-  lockKeyState,
-  lockRotation,
-  type NodeKeys,
-  readKeyState,
-  writeKeyCheck,
-} from '../store/secret-keys.ts'
+  eachSealed,
+  replaceSealed,
+  type SealedSecret,
+  type SecretKind,
+  secretKinds,
+} from '../store/sealed-secrets.ts'
+import { insertFormerKey, lockKeyState, readKeyState, writeKeyCheck } from '../store/secret-keys.ts'
 import { operator, recordDeed } from './audit.ts'
 import { accountPurpose, certificatePurpose } from './certificate-secret.ts'
 import { dkimPurpose } from './dkim-secret.ts'
 import { readKeyFile, refused, replaceKeyFile } from './key-file.ts'
-import { chooseKeys, followKeys, sealVerifiers, verifierPurpose } from './secret-key.ts'
+import { findSealing, isFormer, sealVerifiers, verifierPurpose } from './secret-key.ts'
 import { signingPurpose } from './signing-secret.ts'
 
 interface Deps {
   db: Db
   clock: Clock
-  /** Where the keys are. */
+  /** Where the key is. */
   file: string
   /** Is told of each step once it is kept. */
   progress(words: string): void
@@ -44,11 +38,6 @@ export interface Rotation {
   unopened: string[]
 }
 
-const batchSize = 200
-/** A node reads its file again each second. */
-const nodesWaitMs = 15_000
-const lockWaitMs = 5_000
-
 /** What each kind is sealed for. */
 export const purposes: Record<SecretKind, string> = {
   'DKIM key': dkimPurpose,
@@ -60,187 +49,99 @@ export const purposes: Record<SecretKind, string> = {
 }
 
 /**
- * The next key is put beside the present one in the file; once every living node has it, it seals, and the former one opens;
- * all secrets are sealed anew; then the former one ends, and leaves the file. Refuses, with all that was done kept, while a
- * living node does not have the next key.
+ * The next key is put beside the present one in the file; all secrets are sealed anew in one commit, in which the present
+ * one ends; then that leaves the file. Refuses while a node runs: it has the present key.
  */
 export async function rotateSecretKey(deps: Deps): Promise<Rotation> {
-  const lock = await takeLock(deps.db)
-  try {
-    const state = await readKeyState(deps.db)
-    const keys = await requireKeys(deps, state)
-    if (!isUnderWay(state)) {
-      const ended = keys.filter((key) => state.former.some(({ check }) => check.equals(checkOf(key))))
-      if (ended.length > 0) return await tidy(deps, state)
-      await switchKeys(deps, await announceNext(deps, state, keys))
-    }
-    return await resealAll(deps)
-  } finally {
-    lock.release()
-  }
-}
-
-/** The lock of a command that was killed falls once the server has seen its connection end. */
-async function takeLock(db: Db): Promise<{ release(): void }> {
-  const untilMs = performance.now() + lockWaitMs
-  for (;;) {
-    const lock = await lockRotation(db)
-    if (lock) return lock
-    if (performance.now() > untilMs)
-      throw new ServiceError('unavailable', 'the secret key is being changed by another command')
-    await pause(othersPollMs)
-  }
-}
-
-/** Whether something may still be sealed with a former key. */
-export function isUnderWay({ former }: Pick<KeyState, 'former'>): boolean {
-  return former.some(({ endedAt }) => endedAt === null)
-}
-
-/** The keys of the file; its machine is the one to do it from. */
-async function requireKeys({ file }: Deps, state: KeyState): Promise<Buffer[]> {
-  const keys = (await readKeyFile(file)) ?? []
-  if (chooseKeys(state, keys).status !== 'complete')
-    throw refused(`${file} does not hold the keys of this database`, 'run this where they are')
-  return keys
-}
-
-/** Puts the next key into the file, if it is not there, and tells the nodes. What is on disk first is never lost. */
-async function announceNext(
-  { db, file, progress }: Deps,
-  { current, next }: KeyState,
-  keys: readonly Buffer[],
-): Promise<Buffer> {
-  const others = keys.filter((key) => !checkOf(key).equals(current!))
-  // Whoever wrote a second key into a file that we may not write has chosen it.
-  const known = others.find((key) => next && checkOf(key).equals(next)) ?? others[0]
-  const key = known ?? randomBytes(32)
-  if (!known) {
-    await replaceKeyFile(file, [...keys, key]).catch((error: Error) => {
-      const mend = 'add a second line yourself (openssl rand -hex 32), then run this again'
-      throw refused(`nothing is changed, for ${file} cannot be written (${error.message})`, mend)
-    })
-    progress(`the next key stands beside the present one in ${file}`)
-  }
-  await announceKey(db.writer, checkOf(key))
-  progress('the next key is announced to the nodes')
-  return key
-}
-
-/** Once all living nodes have the next key it seals, and the one before it opens what it has sealed. */
-async function switchKeys(deps: Deps, next: Buffer): Promise<void> {
-  const { db, clock, file, progress } = deps
-  const check = checkOf(next)
-  const lacking = ({ checks }: NodeKeys) => !checks?.some((one) => one.equals(check))
-  await untilNodes(
-    db,
-    lacking,
-    `copy ${file} over the secret key file of each (or, where they are of an older version, update them)`,
-  )
-  await db.transaction(async (tx) => {
-    const state = await lockKeyState(tx)
-    const late = (await listNodeKeys(tx)).filter(lacking)
-    if (late.length > 0) throw waiting(late, `copy ${file} over the secret key file of each`)
-    const keys = await requireKeys(deps, state)
-    const former = keys.find((key) => checkOf(key).equals(state.current!))!
-    const sealedVerifiers = sealVerifiers(new SecretBox(next), new SecretBox(former))
-    const replacedAt = clock.now()
-    await insertFormerKey(tx, { check: state.current!, sealedVerifiers, replacedAt, endedAt: null })
-    await writeKeyCheck(tx, check)
-    await recordDeed(tx, null, operator, { action: 'secret.rotated', subject: 'secret key', at: replacedAt })
-  })
-  progress('the next key seals from now on')
-}
-
-/** Seals all secrets anew, ends the former keys, and takes them out of the file. */
-async function resealAll(deps: Deps): Promise<Rotation> {
-  const { db, clock, progress } = deps
+  const { db, file } = deps
+  await requireNoNodes(db)
   const state = await readKeyState(db)
-  const box = await openBox(deps, state)
-  const passed = { resealed: 0, unopened: [] as string[] }
-  for (const kind of secretKinds) {
-    const { resealed } = await resealKind({ db, box }, kind)
-    passed.resealed += resealed
-    if (resealed > 0) progress(`sealed anew: ${resealed} of the kind ${kind}`)
+  const keys = (await readKeyFile(file)) ?? []
+  const present = findSealing(state, keys)
+  if (!present) throw refused(`${file} does not hold the key of this database`, 'run this where it is')
+  if (keys.some((key) => isFormer(state, key))) {
+    await tidy(deps, keys, present)
+    return { status: 'tidied', resealed: 0, unopened: [] }
   }
-  const isOther = ({ checks }: NodeKeys) => !checks?.[0]?.equals(state.current!)
-  await untilNodes(db, isOther, `copy ${deps.file} over the secret key file of each`)
-  await db.transaction(async (tx) => {
-    // Nobody stores a secret meanwhile: what is found now is all that there is.
-    await lockKeyState(tx)
-    for (const kind of secretKinds) {
-      const { resealed, unopened } = await resealIn(tx, box, kind)
-      passed.resealed += resealed
-      passed.unopened.push(...unopened)
-    }
-    await endFormerKeys(tx, clock.now())
-  })
-  progress('nothing is sealed with the former key any more')
-  await tidy(deps, await readKeyState(db))
+  const next = await writeNext(deps, keys, present)
+  const passed = await reseal(deps, { present, next })
+  await tidy(deps, (await readKeyFile(file)) ?? [], next)
   return { status: 'rotated', ...passed }
 }
 
-async function openBox(deps: Deps, state: KeyState): Promise<SecretBox> {
-  const ring = chooseKeys(state, await requireKeys(deps, state))
-  if (ring.status !== 'complete') throw new Error('the keys were there a moment ago')
-  const box = new SecretBox(ring.keys[0])
-  followKeys(box, state, ring.keys)
-  return box
+/** Refuses while nodes run. */
+export async function requireNoNodes(db: Queryable): Promise<void> {
+  const living = await listLivingNodes(db)
+  if (living.length > 0)
+    throw new ServiceError('unavailable', `nodes run and have the key (${living.join(', ')}): stop them first`)
 }
 
-/** In small commits, so that nobody waits long for a row. */
-async function resealKind(
-  { db, box }: { db: Db; box: SecretBox },
-  kind: SecretKind,
-): Promise<{ resealed: number }> {
-  let resealed = 0
-  let after: string | null = ''
-  while (after !== null) {
-    const step = await db.transaction((tx) => resealStep(tx, box, { kind, after: after! }))
-    resealed += step.resealed
-    after = step.last
-  }
-  return { resealed }
+/** Puts the next key into the file. What is on disk first is never lost. */
+async function writeNext({ file, progress }: Deps, keys: readonly Buffer[], present: Buffer): Promise<Buffer> {
+  // A second key in the file is of a change that was broken off, or of an operator whose file we may not write.
+  const known = keys.find((key) => key !== present)
+  if (known) return known
+  const key = randomBytes(32)
+  await replaceKeyFile(file, [present, key]).catch((error: Error) => {
+    const mend = 'add a second line yourself (openssl rand -hex 32), then run this again'
+    throw refused(`nothing is changed, for ${file} cannot be written (${error.message})`, mend)
+  })
+  progress(`the next key stands beside the present one in ${file}`)
+  return key
 }
 
-/** In one transaction, for what is left. */
-async function resealIn(tx: Tx, box: SecretBox, kind: SecretKind) {
+interface Keys {
+  present: Buffer
+  next: Buffer
+}
+
+/** Seals all secrets anew, in the commit in which the present key ends. */
+async function reseal(
+  { db, clock, progress }: Deps,
+  keys: Keys,
+): Promise<Pick<Rotation, 'resealed' | 'unopened'>> {
   const passed = { resealed: 0, unopened: [] as string[] }
-  let after: string | null = ''
-  while (after !== null) {
-    const step = await resealStep(tx, box, { kind, after })
-    passed.resealed += step.resealed
-    passed.unopened.push(...step.unopened)
-    after = step.last
+  const [present, next] = [new SecretBox(keys.present), new SecretBox(keys.next)]
+  await db.transaction(async (tx) => {
+    // Nobody stores a secret meanwhile. A node that joins from now on waits for the commit, and is refused.
+    const { current } = await lockKeyState(tx)
+    await requireNoNodes(tx)
+    if (!current?.equals(present.check))
+      throw new ServiceError('unavailable', 'the secret key is being changed by another command')
+    for (const kind of secretKinds) {
+      const { resealed, unopened } = await resealKind(tx, kind, { present, next })
+      if (resealed > 0) progress(`sealed anew: ${resealed} of the kind ${kind}`)
+      passed.resealed += resealed
+      passed.unopened.push(...unopened)
+    }
+    const at = clock.now()
+    await insertFormerKey(tx, { check: current, sealedVerifiers: sealVerifiers(next, present), at })
+    await writeKeyCheck(tx, next.check)
+    await recordDeed(tx, null, operator, { action: 'secret.rotated', subject: 'secret key', at })
+  })
+  progress('the next key seals from now on')
+  return passed
+}
+
+async function resealKind(tx: Tx, kind: SecretKind, { present, next }: Record<keyof Keys, SecretBox>) {
+  const purpose = purposes[kind]
+  const passed = { resealed: 0, unopened: [] as string[] }
+  for await (const secret of eachSealed(tx, kind)) {
+    const { context } = secret
+    const plain = openOrNull(present, purpose, secret)
+    if (plain) {
+      await replaceSealed(tx, kind, secret, next.seal(purpose, plain, context))
+      passed.resealed++
+    } else passed.unopened.push(`${kind} ${context.slice(0, 100)}`)
   }
   return passed
 }
 
-/** Seals the next ones anew that another key has sealed; `last` is null at the end. */
-async function resealStep(tx: Tx, box: SecretBox, { kind, after }: { kind: SecretKind; after: string }) {
-  const purpose = purposes[kind]
-  const secrets = await listSealed(tx, kind, after, batchSize)
-  const step = { resealed: 0, unopened: [] as string[], last: null as string | null }
-  for (const secret of secrets) {
-    const { context, sealed } = secret
-    if (box.isCurrent(purpose, sealed, context)) continue
-    const plain = openOrNull(box, purpose, secret)
-    if (!plain) {
-      step.unopened.push(`${kind} ${context.slice(0, 100)}`)
-      continue
-    }
-    await replaceSealed(tx, kind, secret, box.seal(purpose, plain, context))
-    step.resealed++
-  }
-  if (secrets.length === batchSize) step.last = secrets.at(-1)!.context
-  return step
-}
-
-/** Null where none of the keys opens it. */
+/** Null if the key does not open it. */
 export function openOrNull(
   box: SecretBox,
   purpose: string,
-  { sealed, context }: { sealed: Buffer; context: string },
+  { sealed, context }: SealedSecret,
 ): Buffer | null {
   try {
     return box.open(purpose, sealed, context)
@@ -250,38 +151,11 @@ export function openOrNull(
 }
 
 /** Leaves the key that seals in the file, alone. */
-async function tidy({ file, progress }: Deps, { current }: KeyState): Promise<Rotation> {
-  const keys = (await readKeyFile(file)) ?? []
-  const left = keys.filter((key) => checkOf(key).equals(current!))
-  if (left.length < keys.length) {
-    await replaceKeyFile(file, left).catch((error: Error) => {
-      const line = keys.findIndex((key) => left.includes(key)) + 1
-      const mend = `leave line ${line} alone in it yourself; after that, running this again begins another change`
-      throw refused(`the change is complete, but ${file} cannot be written (${error.message})`, mend)
-    })
-    progress(`the former key is no longer in ${file}`)
-  }
-  return { status: 'tidied', resealed: 0, unopened: [] }
-}
-
-/** Waits a while for the nodes to follow; refuses while there are any for which `isLate` holds. */
-async function untilNodes(db: Db, isLate: (node: NodeKeys) => boolean, mend: string): Promise<void> {
-  const untilMs = performance.now() + nodesWaitMs
-  for (;;) {
-    const late = (await listNodeKeys(db)).filter(isLate)
-    if (late.length === 0) return
-    if (performance.now() > untilMs) throw waiting(late, mend)
-    await pause(othersPollMs)
-  }
-}
-
-function waiting(late: readonly NodeKeys[], mend: string): ServiceError {
-  const named = late.map(({ id, version, operator: address }) => {
-    const known = [version, address && `operator listener ${address}`].filter((word) => word)
-    return `node ${id}${known.length > 0 ? ` (${known.join(', ')})` : ''}`
+async function tidy({ file, progress }: Deps, keys: readonly Buffer[], sealing: Buffer): Promise<void> {
+  await replaceKeyFile(file, [sealing]).catch((error: Error) => {
+    const line = keys.findIndex((key) => key.equals(sealing)) + 1
+    const mend = `leave line ${line} alone in it yourself; after that, running this again begins another change`
+    throw refused(`the change is complete, but ${file} cannot be written (${error.message})`, mend)
   })
-  return new ServiceError(
-    'unavailable',
-    `the secret key is not known yet to ${named.join(', ')}: ${mend}, then run this again`,
-  )
+  progress(`the former key is no longer in ${file}`)
 }

@@ -44,51 +44,39 @@ async function settleFirst(tx: Tx, keyFile: KeyFile): Promise<SecretBox> {
   } catch {
     throw another(file) // it says no more than that the key is not the one
   }
-  await writeKeyCheck(tx, box.checks[0]!)
+  await writeKeyCheck(tx, box.check)
   return box
 }
 
-/** The box of the keys; refused where these are not the ones of the database. */
+/** The box of the key; refused if the file does not hold that of the database. */
 export function requireMatching(state: KeyState, { file, keys }: Pick<KeyFile, 'file' | 'keys'>): SecretBox {
   if (!keys) throw missing(file)
-  const ring = chooseKeys(state, keys)
-  if (ring.status === 'another') throw another(file)
-  if (ring.status === 'incomplete') throw incomplete(file)
-  const box = new SecretBox(ring.keys[0])
-  followKeys(box, state, ring.keys)
-  return box
+  const sealing = findSealing(state, keys)
+  if (!sealing) throw another(file)
+  return openBox(state, sealing)
 }
 
-export type KeyRing =
-  | { status: 'complete'; keys: readonly [Buffer, ...Buffer[]] }
-  /** The key that seals is not there. */
-  | { status: 'another' }
-  /** One is missing under which something is still sealed. */
-  | { status: 'incomplete' }
+/** The one of these keys that seals; a file may hold a former one, or the next one, beside it. */
+export function findSealing({ current }: KeyState, keys: readonly Buffer[]): Buffer | undefined {
+  return keys.find((key) => current?.equals(checkOf(key)))
+}
 
-/** Out of the keys of a file those that the database has a use for: the one that seals, former ones, the next one. */
-export function chooseKeys({ current, next, former }: KeyState, keys: readonly Buffer[]): KeyRing {
-  const find = (check: Buffer) => keys.find((key) => checkOf(key).equals(check))
-  const sealing = current && find(current)
-  if (!sealing) return { status: 'another' }
-  const needed = former.filter(({ endedAt }) => endedAt === null).map(({ check }) => find(check))
-  if (needed.includes(undefined)) return { status: 'incomplete' }
-  const others = [...needed, next ? find(next) : undefined].filter((key) => key !== undefined)
-  return { status: 'complete', keys: [sealing, ...others] }
+export function isFormer({ former }: KeyState, key: Buffer): boolean {
+  return former.some(({ check }) => check.equals(checkOf(key)))
 }
 
 export const verifierPurpose = 'former-key'
 
-/** Has the box use these keys, and what knows the digests of former ones. */
-export function followKeys(box: SecretBox, { former }: KeyState, keys: readonly [Buffer, ...Buffer[]]): void {
-  const opener = new SecretBox(keys[0])
-  opener.use(keys, [])
+/** A box with this key, which believes the digests of former ones. */
+export function openBox({ former }: KeyState, key: Buffer): SecretBox {
+  const box = new SecretBox(key)
   const verifiers = former.flatMap(({ check, sealedVerifiers: sealed }) => {
     if (!sealed) return []
-    const opened = opener.open(verifierPurpose, sealed, check.toString('hex')).toString()
+    const opened = box.open(verifierPurpose, sealed, check.toString('hex')).toString()
     return [decode(JSON.parse(opened) as Record<keyof Verifiers, string>)]
   })
-  box.use(keys, verifiers)
+  box.believe(verifiers)
+  return box
 }
 
 function decode(encoded: Record<keyof Verifiers, string>): Verifiers {
@@ -99,21 +87,30 @@ function decode(encoded: Record<keyof Verifiers, string>): Verifiers {
 /** What knows the digests of the key that `former` seals with, sealed by the one that comes after it. */
 export function sealVerifiers(box: SecretBox, former: SecretBox): Buffer {
   const entries = Object.entries(former.verifiers).map(([purpose, key]) => [purpose, key.toString('base64')])
-  const context = former.checks[0]!.toString('hex')
+  const context = former.check.toString('hex')
   return box.seal(verifierPurpose, JSON.stringify(Object.fromEntries(entries)), context)
 }
 
 /**
- * To be asked within the transaction that stores a secret, before that is sealed: no key ends until it is over. Refuses where
- * this node has missed that its key has ended, and would seal what nobody opens any more.
+ * To be asked within the transaction that stores a secret, before that is sealed: the key does not end until it is over.
+ * Refuses a process that has missed the end of its key, and would seal what nobody opens any more.
  */
 export async function requireSealingKey(tx: Tx, box: SecretBox): Promise<void> {
-  const { current, former } = await shareKeyState(tx)
-  const used = [current, ...former.filter(({ endedAt }) => endedAt === null).map(({ check }) => check)]
-  const [own] = box.checks
-  // A database that has no key yet is being settled, or is a test's.
-  if (current && !used.some((check) => check?.equals(own!)))
+  if (await isOver(tx, box))
     throw new ServiceError('unavailable', 'The secret key of this node is not that of the database.')
+}
+
+/** To be asked once others see this node: refuses one that has read the key before it was changed. */
+export async function requireCurrentKey({ db, secretBox }: { db: Db; secretBox: SecretBox }): Promise<void> {
+  if (await db.transaction((tx) => isOver(tx, secretBox)))
+    throw refused('the secret key was changed while this node started', 'start it again')
+}
+
+/** Waits for the end of a change that is under way. */
+async function isOver(tx: Tx, { check }: SecretBox): Promise<boolean> {
+  const { current } = await shareKeyState(tx)
+  // A database that has no key yet is being settled, or is a test's.
+  return current !== null && !current.equals(check)
 }
 
 function missing(file: string) {
@@ -124,9 +121,4 @@ function missing(file: string) {
 function another(file: string) {
   const mend = `put its own there, or name it by POSTHORN_SECRET_KEY_FILE, ${fromWhere}; if that is lost: posthorn secret replace`
   return refused(`${file} is not the secret key of this database`, mend)
-}
-
-function incomplete(file: string) {
-  const mend = `it is being changed (posthorn secret rotate): put both keys there, ${fromWhere}`
-  return refused(`${file} lacks the former secret key, which is still needed`, mend)
 }

@@ -25,8 +25,6 @@ export const lockClasses = {
   words: numberOf('wrds'),
   /** Who orders a certificate. */
   certificate: numberOf('cert'),
-  /** Who changes the secret key. */
-  secret: numberOf('keys'),
   /** Who makes a backup: while it is held, blobs that no row names any more stay. */
   backup: numberOf('save'),
   /** Who folds metrics. */

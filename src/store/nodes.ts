@@ -202,6 +202,14 @@ export interface NodeRow extends NodeAddresses {
   queues: number
 }
 
+/** The numbers of the nodes whose processes hold their locks, among them those that hang. */
+export async function listLivingNodes(db: Queryable): Promise<number[]> {
+  const rows = await db.query<{ id: number }>(
+    `select n.id from node n where exists (select from pg_locks l where ${isNodeLock} and l.objid = n.id) order by n.id`,
+  )
+  return rows.map(({ id }) => id)
+}
+
 /** Every node that has not left, in the order in which they came. */
 export async function listNodes(db: Queryable): Promise<NodeRow[]> {
   return await db.query<NodeRow>(

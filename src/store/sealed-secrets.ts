@@ -44,8 +44,21 @@ export interface SealedSecret {
   sealed: Buffer
 }
 
+const batchSize = 200
+
+/** Every secret of a kind, read a batch at a time. */
+export async function* eachSealed(db: Queryable, kind: SecretKind): AsyncGenerator<SealedSecret> {
+  let after = ''
+  for (;;) {
+    const secrets = await listSealed(db, kind, after, batchSize)
+    yield* secrets
+    if (secrets.length < batchSize) return
+    after = secrets.at(-1)!.context
+  }
+}
+
 /** Those of one kind behind `after`, in the order of what they are bound to; those that are gone are empty, and left out. */
-export async function listSealed(
+async function listSealed(
   db: Queryable,
   kind: SecretKind,
   after: string,

@@ -1,7 +1,6 @@
-// What the doctor makes of the secret key: whether it is being changed, and whether its file holds one that is over.
-import { checkOf } from '../../base/secret-box.ts'
+// What the doctor makes of the secret key: whether a change of it was broken off.
 import { readKeyFile } from '../../flow/key-file.ts'
-import { isUnderWay } from '../../flow/rotate-secret-key.ts'
+import { isFormer } from '../../flow/secret-key.ts'
 import type { Foundation } from '../../foundation.ts'
 import { readKeyState } from '../../store/secret-keys.ts'
 import { type Check, ok, warning } from './checks.ts'
@@ -12,13 +11,9 @@ export async function checkSecretKey({ db, settings }: Pick<Foundation, 'db' | '
   const file = settings.secretKeyFile
   const state = await readKeyState(db)
   const keys = (await readKeyFile(file)) ?? []
-  const mend = 'posthorn secret rotate goes on with it'
-  if (isUnderWay(state))
-    return warning(name, 'it is being changed: something is sealed with the former one', mend)
-  if (state.next)
-    return warning(name, 'it is being changed: the next one waits until every node has it', mend)
-  const ended = keys.filter((key) => state.former.some(({ check }) => check.equals(checkOf(key))))
-  return ended.length > 0
-    ? warning(name, `${file} still holds a former one`, 'posthorn secret rotate takes it out')
+  if (keys.some((key) => isFormer(state, key)))
+    return warning(name, `${file} still holds a former one`, 'posthorn secret rotate takes it out')
+  return keys.length > 1
+    ? warning(name, `${file} holds a second one, which seals nothing`, 'posthorn secret rotate goes on with it')
     : ok(name, `${file} holds the one of this database`)
 }
