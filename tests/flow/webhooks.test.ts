@@ -45,7 +45,7 @@ const day = 86_400_000
 const place = await makePlace({ after })
 const node = await startNode(place, { env })
 
-/** An organization of its own. Its receiver stays to the end of the file, so that no other one gets its port, and its calls. */
+/** An organization of its own. Its receiver stays to the end, so that no other one gets its port, and its calls. */
 async function setStage(): Promise<Stage> {
   return { node, caller: await node.createCaller(), receiver: await startReceiver(place) }
 }
