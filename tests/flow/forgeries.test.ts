@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 const refused = '550 5.7.2'
 
 const wish = { TXT: ['v=DMARC1; p=reject'] }
-const dns = await DnsServer.start({ '_dmarc.bank.example': wish, '_dmarc.vault.example': wish })
+const dns = await DnsServer.start({ '_dmarc.bank.example': wish, '_dmarc.safe.example': wish })
 const place = await makePlace({ after })
 place.after(() => dns.close())
 const node = await startNode(place, {
@@ -67,12 +67,12 @@ test('check 52: who has used up the questions of his network is put off, and get
     new Set(dns.asked.map(({ name }) => name).filter((name) => name.includes('_domainkey'))).size
   await until('the questions to be used up', () => asked() >= 335)
   const forged = await Promise.all([
-    send('From: ceo@vault.example'),
-    send('From: ceo@vault.example\r\nFrom: a@evil.example'),
+    send('From: ceo@safe.example'),
+    send('From: ceo@safe.example\r\nFrom: a@evil.example'),
   ])
   assert.deepEqual(forged, ['451 4.7.1', '451 4.7.1'])
   await Promise.all(flood)
-  assert.equal(await until('the policy', async () => answered(await send('From: ceo@vault.example'))), refused)
+  assert.equal(await until('the policy', async () => answered(await send('From: ceo@safe.example'))), refused)
 })
 
 const answered = (reply: string) => (reply.startsWith('451') ? null : reply)
