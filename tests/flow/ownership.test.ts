@@ -19,17 +19,16 @@ import { type Sink, startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
-interface Running {
+interface Stage {
   place: Place
   sink: Sink
   env: Record<string, string>
   node: TestNode
-}
-
-interface Stage extends Running {
   api: Api
   inbox: Inbox
 }
+
+type Running = Omit<Stage, 'api' | 'inbox'>
 
 async function start(roles?: Role[]): Promise<Running> {
   const place = await makePlace({ after })

@@ -324,7 +324,7 @@ test('signed mail of a customer of our own is judged like any other, and passes'
 
 const withRspamd = { skip: rspamdMissing }
 
-// Nodes of their own: each kills its Rspamd.
+// A node of its own: it kills its Rspamd.
 test(
   'a real Rspamd refuses GTUBE, of which nothing is stored, and a plain mail has what it found',
   withRspamd,
@@ -358,6 +358,7 @@ test(
   },
 )
 
+// A node of its own: it kills its Rspamd.
 test(
   'kill -9 of Rspamd under load: all mail is taken, and none waits a second longer for it',
   withRspamd,
