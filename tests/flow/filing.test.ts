@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
 import { Claims } from '../../src/flow/claims.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
@@ -17,10 +17,15 @@ import { maxInlineBytes } from '../../src/store/raws.ts'
 import { joinAsNode } from '../support/claims.ts'
 import { Door } from '../support/door.ts'
 import { openStream } from '../support/event-source.ts'
-import { makePlace, type Place, startNode, type TestNode, urlOf } from '../support/node.ts'
+import { makePlace, startNode, urlOf } from '../support/node.ts'
 import { startPosthorn } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
+
+/** It files nothing and reads no reports by itself. */
+const place = await makePlace({ after })
+const node = await startNode(place, { roles: ['api', 'mx'] })
+const { db, clock, secretBox } = node.foundation
 
 const large = Buffer.from(`Subject: Large\r\n\r\n${'x'.repeat(70).concat('\r\n').repeat(5_000)}`)
 const small = (subject: string) => Buffer.from(`Subject: ${subject}\r\n\r\nHello.\r\n`)
@@ -56,33 +61,31 @@ function holdBack<One extends Pick<Reader, 'parsePool'>>(reader: One) {
 }
 
 /** Ends the connection that stands for the node, as when it is killed. */
-async function loseNode({ foundation: { db } }: TestNode, id: number): Promise<void> {
+async function loseNode(id: number): Promise<void> {
   await db.query(`select pg_terminate_backend(l.pid) from pg_locks l where ${isNodeLock} and l.objid = $1`, [
     id,
   ])
 }
 
 /** Reads as a node of its own. */
-async function makeReader(t: TestContext, place: Place, { foundation }: TestNode) {
+async function makeReader(t: TestContext) {
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   t.after(() => parsePool.close())
-  const { id, claims } = await joinAsNode(place, foundation)
-  return { ...foundation, parsePool, id, claims: claims('mail'), reportClaims: claims('report') }
+  const { id, claims } = await joinAsNode(t, node.foundation)
+  return { ...node.foundation, parsePool, id, claims: claims('mail'), reportClaims: claims('report') }
 }
 
 type Reader = Awaited<ReturnType<typeof makeReader>>
 
 test('mail of a batch is filed in the order in which it came, whichever is read faster', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api', 'mx'] })
   const { api } = await node.createCaller()
-  const inbox = await api.createInbox('both')
+  const inbox = await api.createInbox()
   const mails = [
     'Message-ID: <one@far.test>\r\nSubject: One\r\n\r\nOne\r\n',
     'In-Reply-To: <one@far.test>\r\nSubject: Re: One\r\n\r\nTwo\r\n',
   ]
   for (const mail of mails) await receive(node, inbox.address, Buffer.from(mail))
-  const reader = await makeReader(t, place, node)
+  const reader = await makeReader(t)
   const isRead = Promise.withResolvers<void>()
   const parsePool = {
     parse: async (raw: Buffer) => {
@@ -100,19 +103,19 @@ test('mail of a batch is filed in the order in which it came, whichever is read 
 })
 
 test('a database that is away while mail is filed is no failure of the mail', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api', 'mx'] })
   const { api } = await node.createCaller()
-  const inbox = await api.createInbox('after')
+  const inbox = await api.createInbox()
   await receive(node, inbox.address, small('after'))
   const door = new Door(place)
   await door.open()
-  place.after(() => door.shut())
-  const db = new Db({ connection: { connectionString: door.url } })
-  place.after(() => db.close())
-  const [other, reader] = [await makeReader(t, place, node), await makeReader(t, place, node)]
-  const claims = new Claims({ ...reader, db, nodeId: () => reader.id }, 'mail')
-  const held = holdBack({ ...reader, db, claims })
+  const behindDoor = new Db({ connection: { connectionString: door.url } })
+  t.after(async () => {
+    await behindDoor.close()
+    await door.shut()
+  })
+  const [other, reader] = [await makeReader(t), await makeReader(t)]
+  const claims = new Claims({ ...reader, db: behindDoor, nodeId: () => reader.id }, 'mail')
+  const held = holdBack({ ...reader, db: behindDoor, claims })
   const filing = fileSpooled(held, 64)
   await held.reached
   await door.shut()
@@ -122,24 +125,24 @@ test('a database that is away while mail is filed is no failure of the mail', as
   await fileSpooled(other, 64)
   assert.deepEqual(await api.exported(inbox.id), [])
   await door.open()
-  const again = holdBack({ ...reader, db, claims })
+  const again = holdBack({ ...reader, db: behindDoor, claims })
   const filingAgain = fileSpooled(again, 64)
   await again.reached
-  assert.deepEqual(await node.foundation.db.query('select failures from spool'), [{ failures: 0 }])
+  const waiting = await db.query('select failures from spool where inbox_id = $1', [inbox.id])
+  assert.deepEqual(waiting, [{ failures: 0 }])
   again.letGo()
   await filingAgain
   assert.equal((await api.exported(inbox.id)).length, 1)
 })
 
 test('mail that is being filed holds up no reader of the outbox, and is filed once when its claim is lost', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api', 'mx'] })
+  const startedAt = clock.now()
   const { api, secret } = await node.createCaller()
-  const inbox = await api.createInbox('busy')
+  const inbox = await api.createInbox()
   const { http } = node.app.listening
   const stream = await openStream(t, `http://${http!.host}:${http!.port}`, secret)
   await receive(node, inbox.address, large)
-  const [first, second] = [holdBack(await makeReader(t, place, node)), await makeReader(t, place, node)]
+  const [first, second] = [holdBack(await makeReader(t)), await makeReader(t)]
   const held = fileSpooled(first, 64)
   await first.reached
   // Another node passes over it, and what that one files is announced at once.
@@ -147,7 +150,7 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
   while (await fileSpooled(second, 64));
   assert.equal((await api.exported(inbox.id)).length, 3)
   await until('it to be announced', () => stream.events.length === 3)
-  await loseNode(node, first.id)
+  await loseNode(first.id)
   await until('the mail to be filed by the other', async () => {
     await fileSpooled(second, 64)
     return (await api.exported(inbox.id)).length === 4
@@ -159,37 +162,33 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
     messages.map(({ subject }) => subject),
     ['small 0', 'small 1', 'small 2', 'Large'],
   )
-  assert.equal((await node.foundation.db.query('select from raw')).length, 4)
+  assert.equal((await db.query('select from raw where created_at >= $1', [startedAt])).length, 4)
 })
 
 test('reports that are being read hold up no reader of the outbox either, and count once', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['mx'] })
-  const { db, secretBox, clock } = node.foundation
+  const startedAt = clock.now()
   const token = { submissionId: newUuid<SubmissionId>(), position: 0 }
   await receive(node, returnPathOf(secretBox, token, 'inbox.test', clock.now()), large, '')
   const reader = async () => {
-    const { reportClaims, ...reader } = await makeReader(t, place, node)
+    const { reportClaims, ...reader } = await makeReader(t)
     return { ...reader, claims: reportClaims, reportClaims }
   }
   const [first, second] = [holdBack(await reader()), await reader()]
   const held = readReports(first, 64)
   await first.reached
   assert.equal(await readReports(second, 64), false)
-  assert.equal((await db.query('select from kept_mail')).length, 1)
+  assert.equal((await db.query('select from kept_mail where received_at >= $1', [startedAt])).length, 1)
   first.letGo()
   assert.equal(await held, false)
-  for (const table of ['kept_mail', 'raw'])
-    assert.deepEqual(await db.query(`select from ${table}`), [], table)
+  for (const rows of ['kept_mail where received_at >= $1', 'raw where created_at >= $1'])
+    assert.deepEqual(await db.query(`select from ${rows}`, [startedAt]), [], rows)
 })
 
 test('a mail that cannot be written holds up none of its batch, and waits', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api', 'mx'] })
   const { api } = await node.createCaller()
-  const inbox = await api.createInbox('unwritten')
+  const inbox = await api.createInbox()
   for (const subject of ['one', 'two', 'three', 'four']) await receive(node, inbox.address, small(subject))
-  const reader = await makeReader(t, place, node)
+  const reader = await makeReader(t)
   const parsePool = {
     parse: async (raw: Buffer) => {
       const mail = await reader.parsePool.parse(raw)
@@ -200,33 +199,30 @@ test('a mail that cannot be written holds up none of its batch, and waits', asyn
   while (await fileSpooled({ ...reader, parsePool }, 64));
   const subjects = async () => (await api.exported(inbox.id)).map(({ subject }) => subject)
   assert.deepEqual(await subjects(), ['one', 'three', 'four'])
-  assert.deepEqual(await node.foundation.db.query('select failures, claimed_by from spool'), [
-    { failures: 1, claimed_by: null },
-  ])
-  node.foundation.clock.advance(5_000)
+  const waiting = await db.query('select failures, claimed_by from spool where inbox_id = $1', [inbox.id])
+  assert.deepEqual(waiting, [{ failures: 1, claimed_by: null }])
+  clock.advance(5_000)
   await fileSpooled(reader, 64)
   assert.deepEqual(await subjects(), ['one', 'three', 'four', 'two'])
 })
 
 test('a report that ends the process each time is set aside after five, and not read again', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['mx'] })
-  const { db } = node.foundation
+  const startedAt = clock.now()
   await receive(node, 'fbl@inbox.test', small('poison'))
-  const reports = (await joinAsNode(place, node.foundation)).claims('report')
+  const reports = (await joinAsNode(t, node.foundation)).claims('report')
   for (let death = 0; death < 5; death++) {
-    const { id, claims } = await joinAsNode(place, node.foundation)
+    const { id, claims } = await joinAsNode(t, node.foundation)
     assert.equal((await claims('report').take({ limit: 64, maxBytes: 1 << 20 }))?.ids.length, 1)
-    await loseNode(node, id)
+    await loseNode(id)
   }
-  const reader = await makeReader(t, place, node)
+  const reader = await makeReader(t)
   const parsePool = { report: () => assert.fail('it is read') }
   await readReports({ ...reader, parsePool, claims: reports }, 64)
-  assert.deepEqual(await db.query('select purpose, failures from kept_mail'), [
-    { purpose: 'operator', failures: 6 },
-  ])
+  const sql = 'select purpose, failures from kept_mail where received_at >= $1'
+  assert.deepEqual(await db.query(sql, [startedAt]), [{ purpose: 'operator', failures: 6 }])
 })
 
+// A node of its own: a program that is killed again and again files whatever there is.
 test('check 97: a mail that ends the process each time is shown as text after five, its neighbours as they are', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place, { roles: ['api', 'mx'] })

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import type { SubmissionId } from '../../src/base/ids.ts'
 import type { Role } from '../../src/config/settings.ts'
 import { returnPathOf } from '../../src/mail/return-path.ts'
-import type { Db } from '../../src/postgres/db.ts'
+import { Db } from '../../src/postgres/db.ts'
 import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/deliveries.ts'
 import { joinNodes } from '../../src/store/nodes.ts'
 import { RoundRobin } from '../../src/store/round-robin.ts'
@@ -22,20 +22,60 @@ import { until } from '../support/until.ts'
 interface Stage {
   place: Place
   sink: Sink
+  env: Record<string, string>
   node: TestNode
   api: Api
   inbox: Inbox
-  start(roles?: Role[]): Promise<TestNode>
 }
 
-async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
-  const place = await makePlace(t)
-  const sink = await startSink(t)
+type Running = Omit<Stage, 'api' | 'inbox'>
+
+async function start(roles?: Role[]): Promise<Running> {
+  const place = await makePlace({ after })
+  const sink = await startSink(place)
   const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const start = (only?: Role[]) => startNode(place, { env, ...(only && { roles: only }) })
-  const node = await start(roles)
+  return { place, sink, env, node: await startNode(place, { env, ...(roles && { roles }) }) }
+}
+
+/** The first accepts and does nothing else. The second does everything. */
+const [accepting, sending] = [await start(['api']), await start()]
+
+/** An organization of its own, and a sink that has nothing and answers as usual. */
+async function setStage({ place, sink, env, node }: Running): Promise<Stage> {
+  sink.rule = () => null
+  await until('earlier lines to be closed', () => sink.open === 0)
+  sink.copies = []
   const { api } = await node.createCaller()
-  return { place, sink, node, api, inbox: await api.createInbox(), start }
+  return { place, sink, env, node, api, inbox: await api.createInbox() }
+}
+
+/** The same with a queue that nobody has had, and where nothing waits. */
+async function setQueueStage(): Promise<Stage> {
+  const { db } = accepting.node.foundation
+  await db.query('delete from delivery')
+  await db.query(
+    'update route set owner = null, epoch = 0, lease_until = null, paused = false, not_before = null',
+  )
+  return await setStage(accepting)
+}
+
+const local = await makePlace({ after })
+/** It takes mail for our own domains. Others send it there: they can be lost, and their results with them. */
+const taking = await startNode(local, { roles: ['mx', 'api', 'jobs'] })
+
+async function setLocalStage() {
+  const { api } = await taking.createCaller()
+  const inbox = await api.createInbox()
+  const listReceived = async () =>
+    (await api.exported(inbox.id)).filter(({ direction }) => direction === 'inbound')
+  return { api, inbox, listReceived }
+}
+
+/** One more node, which sends; it has stopped when the test ends. */
+async function startSender(t: TestContext, place: Place, env?: Record<string, string>): Promise<TestNode> {
+  const sender = await startNode(place, { env, roles: ['delivery'] })
+  t.after(() => sender.stop())
+  return sender
 }
 
 const leaseMs = 15_000
@@ -74,11 +114,11 @@ function delivered(claim: { submissionId: SubmissionId; position: number }, epoc
 }
 
 test('check 93: under an epoch that has passed nothing is claimed, recorded, renewed or let go', async (t) => {
-  const { place, node, api, inbox } = await setStage(t, ['api'])
+  const { node, api, inbox } = await setQueueStage()
   const { db } = node.foundation
   const { submission } = await send(api, inbox, ['a@far.test', 'b@far.test'])
   const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
-  place.after(() => second.leave())
+  t.after(() => second.leave())
   const [route] = await acquire(db, first.id)
   assert.deepEqual([route!.key, route!.epoch], ['@relay', 1])
   assert.deepEqual(await acquire(db, second.id), [])
@@ -119,11 +159,11 @@ test('check 93: under an epoch that has passed nothing is claimed, recorded, ren
 })
 
 test('check 93: what a killed owner left on a paused queue is given back, so that it can be cancelled', async (t) => {
-  const { place, node, api, inbox } = await setStage(t, ['api'])
+  const { node, api, inbox } = await setQueueStage()
   const { db } = node.foundation
   await send(api, inbox, ['a@far.test'])
   const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
-  place.after(() => second.leave())
+  t.after(() => second.leave())
   await acquire(db, first.id)
   const claim = { route: '@relay', epoch: 1, wanted: 5, passedOver: [], rounds: new RoundRobin() }
   await claimDeliveries(db.writer, claim, new Date())
@@ -136,9 +176,8 @@ test('check 93: what a killed owner left on a paused queue is given back, so tha
 })
 
 test('check 96: mail accepted by one node goes out at once through another, though older mail there waits for hours', async (t) => {
-  const stage = await setStage(t, ['api'])
-  const { sink, node, api, inbox } = stage
-  await stage.start(['delivery'])
+  const { place, env, sink, node, api, inbox } = await setQueueStage()
+  await startSender(t, place, env)
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 greylisted' : null)
   const waiting = await send(api, inbox, ['slow@far.test'])
   await untilStates(api, waiting.submission.id, 'deferred')
@@ -153,30 +192,9 @@ test('check 96: mail accepted by one node goes out at once through another, thou
   assert.ok(performance.now() - startMs < 5_000)
 })
 
-test('check 93: two nodes over one queue deliver each message once, while peers hang up after each', async (t) => {
-  const stage = await setStage(t)
-  const { sink, api, inbox } = stage
-  await stage.start(['delivery'])
-  // A peer that takes one message a connection: each line ends with a result still on its way to the database.
-  let taken = 0
-  sink.rule = ({ stage }) => (stage === 'mail' && ++taken % 2 === 0 ? '421 4.7.0 one is enough' : null)
-  const sent = await Promise.all(Array.from({ length: 60 }, (_, i) => send(api, inbox, [`r${i}@far.test`])))
-  await until('everything to be delivered', async () => {
-    stage.node.foundation.clock.advance(60_000)
-    await stage.node.foundation.db.query('update route set not_before = null')
-    await stage.node.foundation.db.query(
-      `update delivery set due_at = created.at from (select now() as at) created where status = 'deferred'`,
-    )
-    return sink.copies.length >= sent.length
-  })
-  for (const { submission } of sent) await untilStates(api, submission.id, 'delivered')
-  for (const { message } of sent) assert.equal(sink.copiesOf(message.internetMessageId).length, 1)
-})
-
 test('check 91: a node that stops hands over what it has not sent, and nothing is sent twice', async (t) => {
-  const stage = await setStage(t)
-  const { sink, api, inbox, node } = stage
-  const other = await stage.start(['delivery'])
+  const { place, env, sink, node, api, inbox } = await setStage(sending)
+  const other = await startSender(t, place, env)
   sink.rule = async ({ stage }) =>
     stage === 'rcpt' ? new Promise((done) => setTimeout(done, 20, null)) : null
   const sent = await Promise.all(Array.from({ length: 80 }, (_, i) => send(api, inbox, [`r${i}@far.test`])))
@@ -188,9 +206,29 @@ test('check 91: a node that stops hands over what it has not sent, and nothing i
   assert.equal(row!.nodes, 1)
 })
 
+test('check 93: two nodes over one queue deliver each message once, while peers hang up after each', async (t) => {
+  const { place, env, sink, node, api, inbox } = await setStage(sending)
+  await startSender(t, place, env)
+  // A peer that takes one message a connection: each line ends with a result still on its way to the database.
+  let taken = 0
+  sink.rule = ({ stage }) => (stage === 'mail' && ++taken % 2 === 0 ? '421 4.7.0 one is enough' : null)
+  const sent = await Promise.all(Array.from({ length: 60 }, (_, i) => send(api, inbox, [`r${i}@far.test`])))
+  await until('everything to be delivered', async () => {
+    node.foundation.clock.advance(60_000)
+    await node.foundation.db.query('update route set not_before = null')
+    await node.foundation.db.query(
+      `update delivery set due_at = created.at from (select now() as at) created where status = 'deferred'`,
+    )
+    return sink.copies.length >= sent.length
+  })
+  for (const { submission } of sent) await untilStates(api, submission.id, 'delivered')
+  for (const { message } of sent) assert.equal(sink.copiesOf(message.internetMessageId).length, 1)
+})
+
+// The last one at the node that does everything: it leaves a long queue behind.
 test('check 49: one organization with 2,000 waiting does not delay another on the same queue', async (t) => {
-  const stage = await setStage(t)
-  const { sink, node, api, inbox } = stage
+  const { sink, node, api, inbox } = await setStage(sending)
+  t.after(() => node.stop())
   sink.rule = ({ stage }) => (stage === 'banner' ? '421 4.3.2 closed' : null)
   const to = Array.from({ length: 1_000 }, (_, i) => `r${i}@far.test`)
   await send(api, inbox, to)
@@ -209,13 +247,17 @@ test('check 49: one organization with 2,000 waiting does not delay another on th
 })
 
 test('what a node does not know: the lock of another database is none of ours', async (t) => {
-  const [here, there] = [await setStage(t, ['api']), await setStage(t, ['api'])]
-  const [{ db }, { db: foreign }] = [here.node.foundation, there.node.foundation]
-  await send(here.api, here.inbox, ['a@far.test'])
+  const { node, api, inbox } = await setQueueStage()
+  const { db } = node.foundation
+  await send(api, inbox, ['a@far.test'])
   const [dead, alive] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
+  t.after(() => alive.leave())
+  const there = await makePlace(t)
+  const foreign = new Db({ connection: there.connection })
+  there.after(() => foreign.close())
+  await foreign.query(`select setval('node_id', $1, false)`, [dead.id])
   const namesake = await joinNodes(foreign, nowhere, new Date())
-  here.place.after(() => alive.leave())
-  there.place.after(() => namesake.leave())
+  there.after(() => namesake.leave())
   assert.equal(namesake.id, dead.id)
   assert.equal((await acquire(db, dead.id)).length, 1)
   await dead.leave()
@@ -237,6 +279,7 @@ async function untilRenewed(db: Db, route: string): Promise<void> {
   })
 }
 
+// A node of its own: it sends to each domain by itself.
 test('check 93: a queue is not let go of before its results are recorded, however long that takes', async (t) => {
   const place = await makePlace(t)
   const one = await startSink(t, { host: '127.0.0.5' })
@@ -279,26 +322,11 @@ test('check 93: a queue is not let go of before its results are recorded, howeve
 })
 
 test('mail for our own domains finds the node that takes it, when another one sends', async (t) => {
-  const place = await makePlace(t)
-  const taking = await startNode(place, { roles: ['mx', 'api', 'jobs'] })
-  await startNode(place, { roles: ['delivery'] })
-  const { api } = await taking.createCaller()
-  const inbox = await api.createInbox('self')
-  const { submission } = await send(api, inbox, ['self@inbox.test'])
+  const { api, inbox } = await setLocalStage()
+  await startSender(t, local)
+  const { submission } = await send(api, inbox, [inbox.address])
   await untilStates(api, submission.id, 'delivered')
 })
-
-/** Two nodes of which the second alone sends: it can be lost, and its results with it. */
-async function setLocalStage(t: TestContext) {
-  const place = await makePlace(t)
-  const taking = await startNode(place, { roles: ['mx', 'api', 'jobs'] })
-  const { api } = await taking.createCaller()
-  const inbox = await api.createInbox('self')
-  const startSender = () => startNode(place, { roles: ['delivery'] })
-  const listReceived = async () =>
-    (await api.exported(inbox.id)).filter(({ direction }) => direction === 'inbound')
-  return { place, taking, api, inbox, startSender, listReceived }
-}
 
 /** Loses results as a kill between the receiver's 250 and their commit does, until it is undone. */
 async function loseResults(db: Db): Promise<() => Promise<unknown>> {
@@ -309,14 +337,15 @@ async function loseResults(db: Db): Promise<() => Promise<unknown>> {
 }
 
 test('check 31: mail between our own inboxes is there once, though the result of its delivery was lost', async (t) => {
-  const { place, taking, api, inbox, startSender, listReceived } = await setLocalStage(t)
-  const { db } = taking.foundation
+  const { api, inbox, listReceived } = await setLocalStage()
+  const { db, clock } = taking.foundation
+  const startedAt = clock.now()
   const keepResults = await loseResults(db)
-  const first = await startSender()
+  const first = await startSender(t, local)
   const text = 'Words.\n'.repeat(50_000)
   const sent = await Promise.all([
-    send(api, inbox, ['self@inbox.test']),
-    send(api, inbox, ['self@inbox.test'], { text }),
+    send(api, inbox, [inbox.address]),
+    send(api, inbox, [inbox.address], { text }),
     send(api, inbox, ['postmaster@inbox.test']),
   ])
   await until(
@@ -325,7 +354,7 @@ test('check 31: mail between our own inboxes is there once, though the result of
   )
   await first.stop()
   await keepResults()
-  await startSender()
+  await startSender(t, local)
   for (const { submission } of sent) {
     const { recipients } = await untilStates(api, submission.id, 'delivered')
     assert.equal(recipients[0]!.response, '250 2.0.0 Ok: kept before')
@@ -339,23 +368,23 @@ test('check 31: mail between our own inboxes is there once, though the result of
       .map(({ message }) => message.internetMessageId)
       .sort(),
   )
-  assert.equal((await db.query('select from kept_mail')).length, 1)
-  const files = await readdir(join(place.folder, 'blobs'), { recursive: true })
+  assert.equal((await db.query('select from kept_mail where received_at >= $1', [startedAt])).length, 1)
+  const files = await readdir(join(local.folder, 'blobs'), { recursive: true })
   assert.equal(files.filter((name) => /[0-9a-f-]{36}$/.test(name)).length, 1)
 })
 
 test('a stranger who has the return path of a delivery, or none, neither keeps it out nor has mail taken for known', async (t) => {
-  const { taking, api, inbox, startSender, listReceived } = await setLocalStage(t)
+  const { api, inbox, listReceived } = await setLocalStage()
   const { db, secretBox, clock } = taking.foundation
-  const { submission } = await send(api, inbox, ['self@inbox.test'])
+  const { submission } = await send(api, inbox, [inbox.address])
   const token = { submissionId: submission.id as SubmissionId, position: 0 }
   const returnPath = returnPathOf(secretBox, token, 'inbox.test', clock.now())
   const raw = Buffer.from('From: stranger@far.test\r\nSubject: not yours\r\n\r\nHello.\r\n')
   for (const from of [returnPath, returnPath, '', '']) {
-    const { outcome, reply } = await sendMail(taking.smtp, { from, to: 'self@inbox.test', raw })
+    const { outcome, reply } = await sendMail(taking.smtp, { from, to: inbox.address, raw })
     assert.equal(outcome, 'accepted', reply)
   }
-  await startSender()
+  await startSender(t, local)
   const { recipients } = await untilStates(api, submission.id, 'delivered')
   assert.match(recipients[0]!.response!, /^250 2\.0\.0 Ok: kept as /)
   await until('the mail to be filed', async () => (await db.query('select from spool')).length === 0)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, renameSync, rmSync, symlinkSync, truncateSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { after, test } from 'node:test'
 import { pino } from 'pino'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
 import type { Role } from '../../src/config/settings.ts'
@@ -23,12 +23,27 @@ interface Stage {
   place: Place
   node: TestNode
   api: Api
+  /** What was there when it was set: rows by table, and blobs. */
+  before: { rows: Map<string, number>; blobs: string[] }
 }
 
-async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
-  const place = await makePlace(t)
+async function start(roles?: Role[]): Promise<Pick<Stage, 'place' | 'node'>> {
+  const place = await makePlace({ after })
   const node = await startNode(place, { env: { POSTHORN_DELIVERY: 'capture' }, ...(roles && { roles }) })
-  return { place, node, api: (await node.createCaller()).api }
+  return { place, node }
+}
+
+/** The first files what comes, and its clock is right. The second leaves that to the tests, which move its clock. */
+const [filing, spooling] = [await start(), await start(['api', 'mx'])]
+
+const tables = ['raw', 'spool', 'message', 'thread', 'submission', 'delivery', 'captured_mail', 'kept_mail']
+
+/** An organization of its own at one of the nodes. */
+async function setStage({ place, node } = filing): Promise<Stage> {
+  const rows = new Map<string, number>()
+  for (const table of tables) rows.set(table, await countAll(node, table))
+  const before = { rows, blobs: listBlobs(place) }
+  return { place, node, api: (await node.createCaller()).api, before }
 }
 
 /** Sends one message to several recipients; answers the replies to each RCPT and, where any was 250, to the message. */
@@ -72,17 +87,25 @@ async function messagesOf(api: Api, { id }: Inbox, count: number): Promise<Messa
   })
 }
 
-async function count({ node }: Stage, table: string): Promise<number> {
-  const [row] = await node.foundation.db.query<{ count: number }>(`select count(*) as count from ${table}`)
+async function countAll({ foundation }: TestNode, table: string): Promise<number> {
+  const [row] = await foundation.db.query<{ count: number }>(`select count(*) as count from ${table}`)
   return row!.count
 }
 
-const blobsIn = ({ place }: Stage): string[] => {
-  const folder = join(place.folder, 'blobs')
-  return existsSync(folder)
-    ? (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.includes('/'))
+/** How many rows a table has more than when the stage was set. */
+async function count({ node, before }: Stage, table: string): Promise<number> {
+  return (await countAll(node, table)) - before.rows.get(table)!
+}
+
+function listBlobs({ folder }: Place): string[] {
+  const blobs = join(folder, 'blobs')
+  return existsSync(blobs)
+    ? (readdirSync(blobs, { recursive: true }) as string[]).filter((name) => name.includes('/'))
     : []
 }
+
+/** The blobs that have come since the stage was set. */
+const blobsIn = ({ place, before }: Stage) => listBlobs(place).filter((name) => !before.blobs.includes(name))
 
 const bound = { share: 1, mails: 1e6, bytes: 1e9 }
 const noBounds = { operator: bound, feedback: bound, return_path: bound }
@@ -90,7 +113,7 @@ const noBounds = { operator: bound, feedback: bound, return_path: bound }
 /** What files the spool when it is told to, and not by itself. */
 function makeFiler(
   scope: Scope,
-  { place, node }: Stage,
+  { node }: Stage,
   poison?: string,
   log = node.foundation.log,
 ): () => Promise<boolean> {
@@ -103,12 +126,12 @@ function makeFiler(
       return await pool.parse(raw)
     },
   }
-  const joined = joinAsNode(place, node.foundation).then(({ claims }) => claims('mail'))
+  const joined = joinAsNode(scope, node.foundation).then(({ claims }) => claims('mail'))
   return async () => await fileSpooled({ db, clock, log, blobs, parsePool, claims: await joined }, 64)
 }
 
-test('check 13: one envelope for two organizations is a message for each, with its own recipients alone', async (t) => {
-  const stage = await setStage(t)
+test('check 13: one envelope for two organizations is a message for each, with its own recipients alone', async () => {
+  const stage = await setStage()
   const other = await stage.node.createCaller()
   const [mine, theirs] = [await stage.api.createInbox('mine'), await other.api.createInbox('theirs')]
   const to = [
@@ -139,8 +162,8 @@ test('check 13: one envelope for two organizations is a message for each, with i
   assert.deepEqual([await count(stage, 'raw'), await count(stage, 'message')], [1, 2])
 })
 
-test('check 14: mail from <> is taken, and neither it nor what it asks for is ever answered', async (t) => {
-  const stage = await setStage(t)
+test('check 14: mail from <> is taken, and neither it nor what it asks for is ever answered', async () => {
+  const stage = await setStage()
   const inbox = await stage.api.createInbox('bounced')
   const raw = mail({
     From: 'Mail Delivery System <mailer-daemon@far.test>',
@@ -165,8 +188,8 @@ test('check 14: mail from <> is taken, and neither it nor what it asks for is ev
   assert.deepEqual(await Promise.all(tables.map((table) => count(stage, table))), [1, 1, 1, 0, 2])
 })
 
-test('check 17: a mail that is sent again after its 250 was lost is there twice, each whole', async (t) => {
-  const stage = await setStage(t)
+test('check 17: a mail that is sent again after its 250 was lost is there twice, each whole', async () => {
+  const stage = await setStage()
   const inbox = await stage.api.createInbox('again')
   const raw = mail({ 'Message-ID': '<again@far.test>' })
   for (let i = 0; i < 2; i++)
@@ -178,8 +201,8 @@ test('check 17: a mail that is sent again after its 250 was lost is there twice,
   )
 })
 
-test('check 23: mail that goes round in circles is refused', async (t) => {
-  const stage = await setStage(t)
+test('check 23: mail that goes round in circles is refused', async () => {
+  const stage = await setStage()
   await stage.api.createInbox('loop')
   const hops = (n: number) =>
     `${'Received: from a by b; Sat, 21 Nov 2026 10:00:00 +0000\r\n'.repeat(n)}${mail({})}`
@@ -192,9 +215,9 @@ test('check 23: mail that goes round in circles is refused', async (t) => {
   assert.equal(await answer(mail({}, 'Delivered-To: loop@inbox.test')), '250 2.0.0')
 })
 
-test('check 48: a return path is taken as it was made, and a forged one is nobody', async (t) => {
+test('check 48: a return path is taken as it was made, and a forged one is nobody', async () => {
   // Without the role that reads reports.
-  const stage = await setStage(t, ['mx'])
+  const stage = await setStage(spooling)
   const { clock, secretBox } = stage.node.foundation
   const make = (host: string) =>
     returnPathOf(secretBox, { submissionId: newUuid<SubmissionId>(), position: 0 }, host, clock.now())
@@ -209,8 +232,8 @@ test('check 48: a return path is taken as it was made, and a forged one is nobod
   assert.equal(await count(stage, 'kept_mail'), 1)
 })
 
-test('check 66: a message joins its nearest known ancestor in its inbox, and nothing by its subject', async (t) => {
-  const stage = await setStage(t)
+test('check 66: a message joins its nearest known ancestor in its inbox, and nothing by its subject', async () => {
+  const stage = await setStage()
   const [inbox, elsewhere] = [await stage.api.createInbox('here'), await stage.api.createInbox('elsewhere')]
   const steps: [id: string, fields: Record<string, string>, joins: string | null][] = [
     ['root', {}, null],
@@ -245,7 +268,7 @@ test('check 66: a message joins its nearest known ancestor in its inbox, and not
 })
 
 test('filing is exactly once, with two at it and a receive that ran twice', async (t) => {
-  const stage = await setStage(t, ['api', 'mx'])
+  const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('busy')
   const file = [makeFiler(t, stage), makeFiler(t, stage)]
   const sent = Array.from({ length: 120 }, (_, i) =>
@@ -277,7 +300,7 @@ test('filing is exactly once, with two at it and a receive that ran twice', asyn
 })
 
 test('a conversation that is filed together is one thread, however it came, beside those it has nothing to do with', async (t) => {
-  const stage = await setStage(t, ['api', 'mx'])
+  const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('talk')
   const file = makeFiler(t, stage)
   const parents = {
@@ -297,7 +320,8 @@ test('a conversation that is filed together is one thread, however it came, besi
   const messages = await stage.api.exported(inbox.id)
   const { db } = stage.node.foundation
   const threads = await db.query<{ id: string; subject: string; participants: string[]; count: number }>(
-    'select id, subject, participants, message_count as count from thread',
+    'select id, subject, participants, message_count as count from thread where inbox_id = $1',
+    [inbox.id],
   )
   const talks = threads.map((thread) => {
     const subjects = messages.filter(({ threadId }) => threadId === thread.id).map(({ subject }) => subject)
@@ -313,7 +337,7 @@ test('a conversation that is filed together is one thread, however it came, besi
 })
 
 test('check 97: a mail that cannot be filed waits, holds up nobody, and is shown as text in the end', async (t) => {
-  const stage = await setStage(t, ['api', 'mx'])
+  const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('poison')
   const file = makeFiler(t, stage, 'Poison')
   for (const subject of ['Poison', 'Small 1', 'Small 2'])
@@ -332,7 +356,7 @@ test('check 97: a mail that cannot be filed waits, holds up nobody, and is shown
 })
 
 test('check 97: a mail whose bytes are out of reach waits for them, however long, and is filed whole', async (t) => {
-  const stage = await setStage(t, ['api', 'mx'])
+  const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('large')
   const file = makeFiler(t, stage)
   const html = `<p>${'x'.repeat(70)}</p>\r\n`.repeat(5_000)
@@ -365,7 +389,7 @@ test('check 97: a mail whose bytes are out of reach waits for them, however long
 })
 
 test('check 97: a mail whose bytes are lost is filed without text in the end, and says so', async (t) => {
-  const stage = await setStage(t, ['api', 'mx'])
+  const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('lost')
   const lines: string[] = []
   const file = makeFiler(
@@ -384,7 +408,8 @@ test('check 97: a mail whose bytes are lost is filed without text in the end, an
   truncateSync(shorter!, 300_000)
   for (let failures = 1; failures <= 5; failures++) {
     while (await file());
-    assert.deepEqual(await db.query('select failures from spool'), Array(2).fill({ failures }))
+    const rows = await db.query('select failures from spool where inbox_id = $1', [inbox.id])
+    assert.deepEqual(rows, Array(2).fill({ failures }))
     clock.advance(70_000)
   }
   while (await file());
@@ -408,29 +433,27 @@ async function noteOf({ node }: Stage, { id }: { id: string }): Promise<string |
 
 test('what a node received it files without reading it back; what another received it reads', async (t) => {
   const texts = []
-  for (const roles of [
-    ['api', 'mx', 'jobs'],
-    ['api', 'mx'],
-  ] as Role[][]) {
-    const stage = await setStage(t, roles)
+  for (const receiving of [filing, spooling]) {
+    const stage = await setStage(receiving)
     const { db } = stage.node.foundation
     const inbox = await stage.api.createInbox('memory')
     // The database is given other bytes, which shows where those come from that are read.
     await db.query(`create function other() returns trigger language plpgsql as
       $$ begin new.bytes := overlay(new.bytes placing 'other' from position('first' in new.bytes)); return new; end $$`)
+    t.after(() => db.query('drop function other cascade'))
     await db.query('create trigger other before insert on raw for each row execute function other()')
     await deliver(stage.node, ['memory@inbox.test'], mail({}, 'first'))
-    if (!roles.includes('jobs')) await makeFiler(t, stage)()
+    if (receiving === spooling) await makeFiler(t, stage)()
     texts.push((await messagesOf(stage.api, inbox, 1))[0]!.text)
   }
   assert.deepEqual(texts, ['first\n', 'other\n'])
 })
 
 test('what files takes up no more bytes at once than it may, and at least one mail', async (t) => {
-  const stage = await setStage(t, ['api', 'mx'])
+  const stage = await setStage(spooling)
   await stage.api.createInbox('heavy')
   for (let i = 0; i < 4; i++) await deliver(stage.node, ['heavy@inbox.test'], mail({}, 'y'.repeat(900)))
-  const claims = (await joinAsNode(stage.place, stage.node.foundation)).claims('mail')
+  const claims = (await joinAsNode(t, stage.node.foundation)).claims('mail')
   const taken = async (maxBytes: number) => {
     const { claim, ids, isMore } = (await claims.take({ limit: 10, maxBytes }))!
     await claims.giveBack(claim, ids)
@@ -439,10 +462,12 @@ test('what files takes up no more bytes at once than it may, and at least one ma
   assert.deepEqual(await taken(10_000), [4, false])
   assert.deepEqual(await taken(2_500), [2, true])
   assert.deepEqual(await taken(10), [1, true])
+  // The next test finds nothing that waits.
+  await makeFiler(t, stage)()
 })
 
 test('check 77: mail whose inbox is deleted before it is filed goes with it, bytes and all', async (t) => {
-  const stage = await setStage(t, ['api', 'mx'])
+  const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('brief')
   const large = mail({}, 'z'.repeat(70).concat('\r\n').repeat(5_000))
   for (const raw of [mail({}), large]) await deliver(stage.node, ['brief@inbox.test'], raw)
@@ -456,8 +481,8 @@ test('check 77: mail whose inbox is deleted before it is filed goes with it, byt
   assert.deepEqual(blobsIn(stage), [])
 })
 
-test('check 22: a large message is kept in a blob, comes back byte for byte, and goes with its last message', async (t) => {
-  const stage = await setStage(t)
+test('check 22: a large message is kept in a blob, comes back byte for byte, and goes with its last message', async () => {
+  const stage = await setStage()
   const inboxes = [await stage.api.createInbox('one'), await stage.api.createInbox('two')]
   for (let round = 0; round < 8; round++) {
     const body = Array.from({ length: 9_000 }, (_, i) => `..${i} é ${'=20'.repeat(i % 20)}`).join('\r\n')
@@ -482,8 +507,8 @@ test('check 22: a large message is kept in a blob, comes back byte for byte, and
   }
 })
 
-test('check 76: an export read beside writers has every message, each once', async (t) => {
-  const stage = await setStage(t)
+test('check 76: an export read beside writers has every message, each once', async () => {
+  const stage = await setStage()
   const inbox = await stage.api.createInbox('export')
   let isOver = false
   const writers = Array.from({ length: 4 }, async (_, writer) => {
@@ -507,8 +532,8 @@ test('check 76: an export read beside writers has every message, each once', asy
   )
 })
 
-test('a page that would weigh too much is refused before it is read, and a smaller one is not', async (t) => {
-  const stage = await setStage(t)
+test('a page that would weigh too much is refused before it is read, and a smaller one is not', async () => {
+  const stage = await setStage()
   const inbox = await stage.api.createInbox('heavy')
   const fields = (i: number): Record<string, string> => ({
     'Message-ID': `<${i}@far.test>`,
@@ -516,7 +541,9 @@ test('a page that would weigh too much is refused before it is read, and a small
   })
   for (let i = 0; i < 5; i++) await deliver(stage.node, ['heavy@inbox.test'], mail(fields(i)))
   const [message] = await messagesOf(stage.api, inbox, 5)
-  await stage.node.foundation.db.query(`update message set text = repeat('x', 5000000), extracted_text = ''`)
+  const { db } = stage.node.foundation
+  const lengthen = `update message set text = repeat('x', $2), extracted_text = '' where inbox_id = $1`
+  await db.query(lengthen, [inbox.id, 5_000_000])
   for (const path of [
     `inboxes/${inbox.id}/messages`,
     `inboxes/${inbox.id}/export`,
@@ -530,7 +557,7 @@ test('a page that would weigh too much is refused before it is read, and a small
     assert.equal(page.messages.length, 3)
     assert.ok(page.nextCursor)
   }
-  await stage.node.foundation.db.query(`update message set text = repeat('x', 20000000) where seq = 5`)
+  await db.query(`${lengthen} and seq = 5`, [inbox.id, 20_000_000])
   const page = await stage.api.want<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/messages?limit=1`)
   assert.equal(page.messages.length, 1)
 })

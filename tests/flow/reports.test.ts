@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { after, test } from 'node:test'
 import { newId, newUuid, type SubmissionId } from '../../src/base/ids.ts'
 import { dropOldMail, readReports } from '../../src/flow/reports/read-report.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
@@ -13,7 +13,7 @@ import type { Acceptance, Submission } from '../support/api.ts'
 import { joinAsNode } from '../support/claims.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, send, startNode, type TestCaller, type TestNode, untilStates } from '../support/node.ts'
-import { type Rule, type Sink, startSink } from '../support/sink.ts'
+import { type Sink, startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
@@ -28,12 +28,14 @@ interface Stage {
   sink: Sink
 }
 
-/** A node that sends everything through one smarthost. */
-async function setStage(t: TestContext, rule: Rule = () => null): Promise<Stage> {
-  const sink = await startSink(t, { rule })
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  return { sink, node: await startNode(await makePlace(t), { env }) }
-}
+const place = await makePlace({ after })
+const sink = await startSink(place)
+const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+/** Its node sends everything through one smarthost. */
+const stage: Stage = { sink, node: await startNode(place, { env }) }
+const unreadPlace = await makePlace({ after })
+/** Here nothing reads reports by itself, and the clock is moved. */
+const unread: Stage = { sink, node: await startNode(unreadPlace, { env, roles: ['api', 'mx', 'delivery'] }) }
 
 interface Sending {
   caller: TestCaller
@@ -230,7 +232,6 @@ test('check 47: every published report moves the message that its return path is
     assert.ok(!process.env['CI'], `${suite} is absent`)
     return t.skip('the published suites are absent (POSTHORN_TESTDATA)')
   }
-  const stage = await setStage(t)
   const mails = await Promise.all(
     Object.entries(wanted).map(async ([name, want]) => {
       const raw = readFileSync(join(suite, name), 'latin1')
@@ -261,10 +262,13 @@ test('check 47: every published report moves the message that its return path is
   t.diagnostic(`${mails.length} of ${mails.length} mails of dsn-arf moved their message as decided`)
 })
 
-test('check 48: without a valid token nothing moves', async (t) => {
-  const stage = await setStage(t)
+test('check 48: without a valid token nothing moves', async () => {
   const sending = await deliver(stage, ['user@example.com'])
-  const { clock, secretBox } = stage.node.foundation
+  const { db, clock, secretBox } = stage.node.foundation
+  const tables = ['suppression', 'complaint']
+  const readAll = () =>
+    Promise.all(tables.map((table) => db.query(`select * from ${table} order by organization_id, id`)))
+  const before = await readAll()
   const submissionId = sending.accepted.submission.id as SubmissionId
   const [localPart = '', host = ''] = sending.returnPath.split('@')
   const last = localPart.endsWith('a') ? 'b' : 'a'
@@ -304,15 +308,10 @@ test('check 48: without a valid token nothing moves', async (t) => {
   await untilRead(stage)
   assert.deepEqual(await statesOf(sending), ['delivered'])
   assert.deepEqual(await told(sending), [])
-  for (const table of ['suppression', 'complaint'])
-    assert.deepEqual(
-      await stage.node.foundation.db.query(`select from ${table} order by organization_id, id`),
-      [],
-    )
+  assert.deepEqual(await readAll(), before)
 })
 
-test('check 47: a report suppresses for its own organization alone, and of several recipients each by its own part', async (t) => {
-  const stage = await setStage(t)
+test('check 47: a report suppresses for its own organization alone, and of several recipients each by its own part', async () => {
   const to = ['gone@far.test', 'Full@far.test', 'fine@far.test', 'slow@far.test']
   const [sending, other] = [await deliver(stage, to), await deliver(stage, to)]
   const parts = [
@@ -350,9 +349,9 @@ test('check 47: a report suppresses for its own organization alone, and of sever
 })
 
 test('a report that comes before the delivery is recorded waits for that', async (t) => {
-  const stage = await setStage(t)
   const { db } = stage.node.foundation
-  stage.sink.rule = async ({ stage: step, from, recipients }) => {
+  t.after(() => void (sink.rule = () => null))
+  sink.rule = async ({ stage: step, from, recipients }) => {
     if (step !== 'message') return null
     assert.equal(await report(stage, from, dsn([userUnknown(recipients[0]!)])), 'accepted')
     await until('the report to be put off', async () => {
@@ -368,8 +367,7 @@ test('a report that comes before the delivery is recorded waits for that', async
   await untilStates(api, submission.id, 'bounced')
 })
 
-test('feedback by kind: what is a complaint, what is told, what suppresses', async (t) => {
-  const stage = await setStage(t)
+test('feedback by kind: what is a complaint, what is told, what suppresses', async () => {
   const kinds = ['abuse', 'fraud', 'virus', 'other', 'not-spam', 'opt-out', 'auth-failure', 'constellation']
   const sendings = await Promise.all(kinds.map(() => deliver(stage, ['someone@far.test'])))
   for (const [i, kind] of kinds.entries()) {
@@ -442,8 +440,7 @@ async function assertSpokeForItself(sending: Sending, to: string[], own: number)
   assert.deepEqual([...new Set((await told(sending)).map(({ recipient }) => recipient))], only)
 }
 
-test('check 48, hostile 6: through one smarthost, a recipient speaks for itself alone', async (t) => {
-  const stage = await setStage(t)
+test('check 48, hostile 6: through one smarthost, a recipient speaks for itself alone', async () => {
   const to = ['customer@victim.test', 'one@evil.test', 'other@evil.test']
   const sending = await deliver(stage, to)
   const untouched = await deliver(stage, to)
@@ -457,6 +454,7 @@ test('check 48, hostile 6: through one smarthost, a recipient speaks for itself 
   assert.deepEqual(await statesOf(untouched), ['delivered', 'delivered', 'delivered'])
 })
 
+// A node of its own: it sends to each domain by itself.
 test('check 48, hostile 6: across domains and their queues, a recipient speaks for itself alone', async (t) => {
   const evil = await startSink(t, { host: '127.0.0.31' })
   const victim = await startSink(t, { host: '127.0.0.32', port: evil.port })
@@ -480,8 +478,8 @@ test('check 48, hostile 6: across domains and their queues, a recipient speaks f
   await assertSpokeForItself(sending, to, 1)
 })
 
-test('check 48, hostile 6: an inbox of another tenant speaks for itself alone', async (t) => {
-  const node = await startNode(await makePlace(t))
+test('check 48, hostile 6: an inbox of another tenant speaks for itself alone', async () => {
+  const { node } = stage
   const [evil, victim] = [await node.createCaller(), await node.createCaller()]
   const inboxes = [await victim.api.createInbox(), await evil.api.createInbox()]
   const to = inboxes.map(({ address }) => address)
@@ -501,8 +499,7 @@ test('check 48, hostile 6: an inbox of another tenant speaks for itself alone', 
   for (const { api } of [evil, victim]) assert.deepEqual(await suppressionsOf({ api } as TestCaller), [])
 })
 
-test('a complaint is the recipient’s whose return path it holds, whomever it names', async (t) => {
-  const stage = await setStage(t)
+test('a complaint is the recipient’s whose return path it holds, whomever it names', async () => {
   const to = ['a@far.test', 'b@far.test']
   const sending = await deliver(stage, to)
   const [, path] = pathsOf(stage, sending, to)
@@ -514,8 +511,7 @@ test('a complaint is the recipient’s whose return path it holds, whomever it n
   )
 })
 
-test('bounces in words move the recipient; delays are told once', async (t) => {
-  const stage = await setStage(t)
+test('bounces in words move the recipient; delays are told once', async () => {
   const [gone, slow] = [await deliver(stage, ['gone@far.test']), await deliver(stage, ['slow@far.test'])]
   const qmail =
     'From: MAILER-DAEMON@far.test\nSubject: failure notice\n\nHi. This is the qmail-send program.\n\n' +
@@ -533,13 +529,31 @@ test('bounces in words move the recipient; delays are told once', async (t) => {
   assert.equal((await told(slow)).length, 1)
 })
 
+test('operators’ mail is kept for 30 days; of what was read, the newest 1,000 stay', async () => {
+  // The first mail of this node: whatever is kept is of this test.
+  const { node } = unread
+  const { clock, db } = node.foundation
+  const count = async () => (await db.query('select from kept_mail order by received_at, id')).length
+  await keep(
+    node,
+    Array.from({ length: 1_010 }, () => ({ purpose: 'operator' as const, blob: null })),
+  )
+  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), false)
+  assert.equal(await count(), 1_010)
+  await db.query('update kept_mail set read_at = received_at')
+  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), false)
+  assert.equal(await count(), 1_000)
+  clock.advance(31 * dayMs)
+  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), true)
+  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), true)
+  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), false)
+  assert.equal(await count(), 0)
+  assert.deepEqual(await db.query('select from raw where id is not null'), [])
+})
+
 test('check 97: a report that cannot be read holds up no other, and is set aside in the end', async (t) => {
-  const sink = await startSink(t)
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const place = await makePlace(t)
-  const node = await startNode(place, { env, roles: ['api', 'mx', 'delivery'] })
-  const stage = { node, sink }
-  const sending = await deliver(stage, ['gone@far.test'])
+  const { node } = unread
+  const sending = await deliver(unread, ['gone@far.test'])
   const pool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
   t.after(() => pool.close())
   const parsePool = {
@@ -549,16 +563,16 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
       return await pool.report(raw)
     },
   }
-  const { claims } = await joinAsNode(place, node.foundation)
+  const { claims } = await joinAsNode(t, node.foundation)
   const deps = { ...node.foundation, parsePool, claims: claims('report') }
   // One is there and cannot be read; the folder with the bytes of the other is not, which says nothing of it.
-  const mark = join(place.folder, 'blobs', 'database-id')
+  const mark = join(unreadPlace.folder, 'blobs', 'database-id')
   renameSync(mark, `${mark}.away`)
   await keep(node, [
     { purpose: 'feedback', blob: null },
     { purpose: 'feedback', blob: newUuid() },
   ])
-  assert.equal(await report(stage, sending.returnPath, dsn([userUnknown('gone@far.test')])), 'accepted')
+  assert.equal(await report(unread, sending.returnPath, dsn([userUnknown('gone@far.test')])), 'accepted')
   await readReports(deps, 10)
   assert.deepEqual(await statesOf(sending), ['bounced'])
   for (let failure = 2; failure <= 5; failure++) {
@@ -581,27 +595,6 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
   }
   const ends = await node.foundation.db.query('select purpose, failures from kept_mail')
   assert.deepEqual(ends, Array(2).fill({ purpose: 'operator', failures: 5 }))
-})
-
-test('operators’ mail is kept for 30 days; of what was read, the newest 1,000 stay', async (t) => {
-  const node = await startNode(await makePlace(t), { roles: ['mx'] })
-  const { clock, db } = node.foundation
-  const count = async () => (await db.query('select from kept_mail order by received_at, id')).length
-  await keep(
-    node,
-    Array.from({ length: 1_010 }, () => ({ purpose: 'operator' as const, blob: null })),
-  )
-  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), false)
-  assert.equal(await count(), 1_010)
-  await db.query('update kept_mail set read_at = received_at')
-  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), false)
-  assert.equal(await count(), 1_000)
-  clock.advance(31 * dayMs)
-  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), true)
-  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), true)
-  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), false)
-  assert.equal(await count(), 0)
-  assert.deepEqual(await db.query('select from raw where id is not null'), [])
 })
 
 async function keep(

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import { encryptedSample, nestedSample } from '../../src/scan/samples.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { clamdMissing, makeClamd, type TestClamd, virus } from '../support/clamd.ts'
 import { openStream } from '../support/event-source.ts'
 import { makePlace, type Place, startNode, type TestCaller, type TestNode } from '../support/node.ts'
-import { until } from '../support/until.ts'
+import { type Scope, until } from '../support/until.ts'
 import { stuff, Wire } from '../support/wire.ts'
 
 const skip = clamdMissing
@@ -23,19 +23,25 @@ interface Stage {
   clamd: TestClamd
 }
 
-interface StageOptions {
-  isUp?: boolean
-  env?: Record<string, string>
+type Running = Pick<Stage, 'place' | 'node' | 'clamd'>
+
+/** A node that scans with a clamd of its own, which is not started yet. */
+async function start(scope: Scope, env: Record<string, string> = {}): Promise<Running> {
+  const clamd = makeClamd(scope)
+  const place = await makePlace(scope)
+  return { place, node: await startNode(place, { env: { POSTHORN_CLAMD: clamd.path, ...env } }), clamd }
 }
 
-/** A node that scans with a clamd of its own. */
-async function setStage(t: TestContext, { isUp = true, env }: StageOptions = {}): Promise<Stage> {
-  const clamd = makeClamd(t)
-  if (isUp) await clamd.start()
-  const place = await makePlace(t)
-  const node = await startNode(place, { env: { POSTHORN_CLAMD: clamd.path, ...env } })
+/** The clamd of the first is up. That of the second is not, and its clock is moved. Where there is none, all is skipped. */
+const running: Running[] = skip ? [] : [await start({ after }), await start({ after })]
+const [shared, waiting] = running
+await shared?.clamd.start()
+
+/** An organization of its own with an inbox. */
+async function setStage(at = shared): Promise<Stage> {
+  const { place, node, clamd } = at!
   const caller = await node.createCaller()
-  return { place, node, caller, api: caller.api, inbox: await caller.api.createInbox('files'), clamd }
+  return { place, node, clamd, caller, api: caller.api, inbox: await caller.api.createInbox() }
 }
 
 type File = [name: string, content: Buffer, encoding?: 'base64' | '7bit' | 'quoted-printable']
@@ -74,6 +80,8 @@ async function receive({ node, api }: Stage, inbox: Inbox, files: File[]): Promi
   return message
 }
 
+const claimedScans = 'select from scan where organization_id = $1 and claimed_by is not null'
+
 const show = (api: Api, { id }: Message) => api.want<Message>(`/v1/messages/${id}`)
 const states = ({ attachments = [] }: Message) => attachments.map(({ scanState }) => scanState)
 const pathOf = (message: Message, index = 0) =>
@@ -86,15 +94,17 @@ async function scanned(api: Api, message: Message): Promise<Message> {
   })
 }
 
-async function ask<Row>({ node }: Stage, sql: string): Promise<Row[]> {
-  return await node.foundation.db.query<Row>(sql)
+/** Rows of the stage's organization, which is the parameter. */
+async function ask<Row>({ node, caller }: Stage, sql: string): Promise<Row[]> {
+  return await node.foundation.db.query<Row>(sql, [caller.organizationId])
 }
 
 /** How often it was told of each attachment. */
 async function told(stage: Stage): Promise<Record<string, number>> {
   const rows = await ask<{ attachment: string }>(
     stage,
-    `select i->>'attachment' as attachment from outbox, jsonb_array_elements(items) i where i->>'type' = 'attachment.scanned'`,
+    `select i->>'attachment' as attachment from outbox, jsonb_array_elements(items) i
+    where organization_id = $1 and i->>'type' = 'attachment.scanned'`,
   )
   const counts: Record<string, number> = {}
   for (const { attachment } of rows) counts[attachment] = (counts[attachment] ?? 0) + 1
@@ -116,7 +126,7 @@ sys.stdout.buffer.write(out.getvalue())
 `
 
 test('check 64: clean ones are given out to the byte, nothing else ever is', { skip }, async (t) => {
-  const stage = await setStage(t)
+  const stage = await setStage()
   const { api, inbox } = stage
   const infected = Buffer.from(`Open this: ${virus}\n`)
   const nested = zip(t, zip(t, zip(t, infected)))
@@ -161,13 +171,13 @@ test('check 64: clean ones are given out to the byte, nothing else ever is', { s
     }
   }
   assert.deepEqual(await told(stage), Object.fromEntries(message.attachments!.map(({ id }) => [id, 1])))
-  assert.deepEqual(await ask(stage, 'select * from scan'), [])
+  assert.deepEqual(await ask(stage, 'select * from scan where organization_id = $1'), [])
 })
 
 test('check 64: every encoding comes out of the row and out of the blob as it was scanned', {
   skip,
-}, async (t) => {
-  const stage = await setStage(t)
+}, async () => {
+  const stage = await setStage()
   const lines = Array.from(
     { length: 9000 },
     (_, line) => `Line =3D ${line} has a caf=C3=A9 and =\r\na soft break.\r\n`,
@@ -190,16 +200,17 @@ test('check 64: every encoding comes out of the row and out of the blob as it wa
 
 test('check 64: while clamd is down nothing is given out and nothing is written; then all is scanned', {
   skip,
-}, async (t) => {
-  const stage = await setStage(t, { isUp: false })
+}, async () => {
+  const stage = await setStage(waiting)
   const { api, inbox, node, clamd } = stage
   const messages: Message[] = []
   for (let count = 0; count < 5; count++)
     messages.push(await receive(stage, inbox, [[`${count}.txt`, Buffer.from(`file ${count}`)]]))
   await until('the outage to be met', () => node.log().includes('clamd cannot be reached'))
-  const claimed = () => ask(stage, 'select from scan where claimed_by is not null')
+  const claimed = () => ask(stage, claimedScans)
   await until('what met it to be put back', async () => (await claimed()).length === 0)
-  const versions = () => ask(stage, 'select message_id, xmin::text, ctid::text from scan order by message_id')
+  const sql = 'select message_id, xmin::text, ctid::text from scan where organization_id = $1 order by 1'
+  const versions = () => ask(stage, sql)
   const before = await versions()
   assert.equal(before.length, 5)
   for (let look = 0; look < 5; look++) {
@@ -218,15 +229,17 @@ test('check 64: while clamd is down nothing is given out and nothing is written;
 
 /** Waits until a scan is under way, by its claim. */
 async function underWay(stage: Stage): Promise<void> {
-  const claimed = () => ask(stage, 'select from scan where claimed_by is not null')
+  const claimed = () => ask(stage, claimedScans)
   await until('a scan to be under way', async () => (await claimed()).length > 0)
 }
 
+// Nodes of its own: one is stopped in the middle of a scan.
 test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is scanned after all', {
   skip,
 }, async (t) => {
-  const stage = await setStage(t)
+  const stage = await setStage(await start(t))
   const { api, inbox, clamd, place, node, caller } = stage
+  await clamd.start()
   const { http } = node.app.listening
   const stream = await openStream(t, `http://${http!.host}:${http!.port}`, caller.secret)
   process.kill(clamd.pid(), 'SIGSTOP')
@@ -258,18 +271,21 @@ test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is
   assert.deepEqual(states(await scanned(second.meet(caller), next)), ['clean'])
 })
 
+// Nodes of its own: the first knows no clamd.
 test('check 64: what came while there was no clamd is scanned once there is one', { skip }, async (t) => {
-  const stage = await setStage(t, { env: { POSTHORN_CLAMD: '', POSTHORN_MAIL_HOST: 'mx.test' } })
+  const stage = await setStage(await start(t, { POSTHORN_CLAMD: '', POSTHORN_MAIL_HOST: 'mx.test' }))
   const filed = await receive(stage, stage.inbox, [['past.txt', Buffer.from(virus)]])
   assert.equal(filed.inboundSecurity?.attachments, 'unscanned')
   await stage.node.stop()
+  await stage.clamd.start()
   const later = await startNode(stage.place, { env: { POSTHORN_CLAMD: stage.clamd.path } })
   assert.deepEqual(states(await scanned(later.meet(stage.caller), filed)), ['infected'])
 })
 
 test('check 93: two nodes scan each message once between them', { skip }, async (t) => {
-  const stage = await setStage(t)
-  await startNode(stage.place, { env: { POSTHORN_CLAMD: stage.clamd.path }, roles: ['jobs'] })
+  const stage = await setStage()
+  const second = await startNode(stage.place, { env: { POSTHORN_CLAMD: stage.clamd.path }, roles: ['jobs'] })
+  t.after(() => second.stop())
   const messages: Message[] = []
   for (let count = 0; count < 12; count++)
     messages.push(
@@ -283,26 +299,27 @@ test('check 93: two nodes scan each message once between them', { skip }, async 
   assert.deepEqual(await told(stage), Object.fromEntries(ids.map((id) => [id, 1])))
 })
 
-test('check 77: deleting a message or an inbox takes its scan along', { skip }, async (t) => {
-  const stage = await setStage(t, { isUp: false })
-  const { api, inbox, node } = stage
-  const other = await api.createInbox('other')
+test('check 77: deleting a message or an inbox takes its scan along', { skip }, async () => {
+  const stage = await setStage(waiting)
+  const { api, inbox, node, clamd } = stage
+  await clamd.kill9()
+  const other = await api.createInbox()
   const first = await receive(stage, inbox, [['a.txt', Buffer.from('a')]])
   await receive(stage, inbox, [['b.txt', Buffer.from('b')]])
   await receive(stage, other, [['c.txt', Buffer.from('c')]])
   await api.want(`/v1/messages/${first.id}`, { method: 'DELETE', status: 204 })
-  const waiting = async () => (await ask(stage, 'select from scan')).length
-  assert.equal(await waiting(), 2)
+  const countScans = async () => (await ask(stage, 'select from scan where organization_id = $1')).length
+  assert.equal(await countScans(), 2)
   await api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
-  await until('the inbox to be purged', async () => (await waiting()) === 1)
-  await stage.clamd.start()
+  await until('the inbox to be purged', async () => (await countScans()) === 1)
+  await clamd.start()
   node.foundation.clock.advance(20_000)
-  await until('the rest to be scanned', async () => (await waiting()) === 0)
+  await until('the rest to be scanned', async () => (await countScans()) === 0)
   assert.equal(Object.keys(await told(stage)).length, 1)
 })
 
-test('check 64: what was sent is scanned too, and given out by the same rule', { skip }, async (t) => {
-  const stage = await setStage(t)
+test('check 64: what was sent is scanned too, and given out by the same rule', { skip }, async () => {
+  const stage = await setStage()
   const contents = [randomBytes(2000), Buffer.from(virus), randomBytes(300_000)]
   const attachments = contents.map((content, index) => ({
     filename: `${index}.bin`,

@@ -1,7 +1,7 @@
 // The stored bytes of an organization are counted exactly, and no lock of the count delays others. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import type { InboxId, MessageId, OrganizationId, ThreadId } from '../../src/base/ids.ts'
 import { purgeDeleted } from '../../src/flow/mailbox/delete-inbox.ts'
 import { OldMessages } from '../../src/flow/mailbox/old-messages.ts'
@@ -16,6 +16,7 @@ import { Sender } from '../support/transaction.ts'
 import { until } from '../support/until.ts'
 
 const taken = '250 2.0.0'
+const shared = await startNode(await makePlace({ after }), { env: { POSTHORN_DELIVERY: 'capture' } })
 
 /** Sends a mail of about so many bytes; returns the code of the last reply. */
 async function mail(node: TestNode, to: Inbox[], bytes = 100): Promise<string> {
@@ -72,15 +73,15 @@ async function storm(
   ])
 }
 
-test('what is kept is counted exactly while mail is received, sent, deleted, purged and folded at once', async (t) => {
-  const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
-  const { db, blobs } = node.foundation
-  const callers = [await node.createCaller(), await node.createCaller()]
+test('what is kept is counted exactly while mail is received, sent, deleted, purged and folded at once', async () => {
+  // The first test of the shared node: all that it counts is its own.
+  const { db, blobs } = shared.foundation
+  const callers = [await shared.createCaller(), await shared.createCaller()]
   const inboxes = await Promise.all(
     callers.map(async ({ api }, i) => [await api.createInbox(`one-${i}`), await api.createInbox(`two-${i}`)]),
   )
-  for (let round = 0; round < 6; round++) await storm(node, callers, inboxes, round)
-  await untilFiled(node)
+  for (let round = 0; round < 6; round++) await storm(shared, callers, inboxes, round)
+  await untilFiled(shared)
   assert.deepEqual(await findMiscounts(db), [])
   const counted = () =>
     db.query<{ bytes: number }>('select stored_bytes as bytes from received_usage order by stored_bytes desc')
@@ -124,6 +125,7 @@ test('what is kept is counted exactly while mail is received, sent, deleted, pur
   assert.equal(deadlocks, 0)
 })
 
+// Nodes of its own: the first files nothing by itself.
 test('mail that was to be filed into an inbox that is deleted is kept no longer', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place, { roles: ['api', 'mx'] })
@@ -139,13 +141,12 @@ test('mail that was to be filed into an inbox that is deleted is kept no longer'
   assert.deepEqual(await findMiscounts(db), [])
 })
 
-test('deleting waits for no receiving, and receiving for no deleting', async (t) => {
-  const node = await startNode(await makePlace(t))
-  const { db, clock } = node.foundation
-  const caller = await node.createCaller()
+test('deleting waits for no receiving, and receiving for no deleting', async () => {
+  const { db, clock } = shared.foundation
+  const caller = await shared.createCaller()
   const inbox = await caller.api.createInbox('busy')
-  for (let i = 0; i < 2; i++) assert.equal(await mail(node, [inbox]), taken)
-  await untilFiled(node)
+  for (let i = 0; i < 2; i++) assert.equal(await mail(shared, [inbox]), taken)
+  await untilFiled(shared)
   const [one, two] = await caller.api.exported(inbox.id)
   const organizationId = caller.organizationId as OrganizationId
   // As receiving holds it.
@@ -156,22 +157,22 @@ test('deleting waits for no receiving, and receiving for no deleting', async (t)
     await caller.api.want(`/v1/messages/${one!.id}`, { method: 'DELETE', status: 204 })
     const folding = foldStoredBytes({ db })
     await untilLocked(db, { saying: 'fold_stored' })
-    const mailing = mail(node, [inbox])
+    const mailing = mail(shared, [inbox])
     await untilLocked(db, { saying: 'receive_mails' })
     return [folding, mailing] as const
   })
   assert.equal(await late, taken)
   await folded
-  await untilFiled(node)
+  await untilFiled(shared)
   assert.deepEqual(await findMiscounts(db), [])
 
   await db.transaction(async (tx) => {
     assert.ok(await lockInbox(tx, organizationId, inbox.id as InboxId))
     const message = { id: two!.id as MessageId, threadId: two!.threadId as ThreadId }
     await deleteMessageRows(tx, [message], clock.now())
-    assert.equal(await mail(node, [inbox]), taken)
+    assert.equal(await mail(shared, [inbox]), taken)
   })
-  await untilFiled(node)
+  await untilFiled(shared)
   assert.deepEqual(await findMiscounts(db), [])
   assert.equal((await caller.api.exported(inbox.id)).length, 2)
 })
