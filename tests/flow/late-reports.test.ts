@@ -14,6 +14,7 @@ const dayMs = 86_400_000
 const place = await makePlace({ after })
 const sink = await startSink(place)
 const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+/** Tests move its clock; none of them asks for the day. */
 const node = await startNode(place, { env })
 afterEach(() => {
   sink.rule = () => null
