@@ -45,7 +45,7 @@ afterEach(() => {
   sink.rule = asUsual
 })
 
-/** What the sink has of the mail that names this sender. */
+/** Copies of mail that names this sender. */
 const copiesFrom = (sender: string) => sink.copies.filter(({ raw }) => raw.includes(sender))
 
 const openOn = (api: Api, { id }: Domain, localPart: string) =>

@@ -45,7 +45,7 @@ async function setStage(): Promise<Stage> {
 }
 
 /** Its endpoint is told of all. */
-async function setToldStage(): Promise<Stage> {
+async function setStageWithEndpoint(): Promise<Stage> {
   const stage = await setStage()
   await stage.api.want('/v1/webhooks', { method: 'POST', status: 201, body: { url: receiver.url() } })
   return stage
@@ -261,7 +261,7 @@ async function untilQuiet(): Promise<void> {
 }
 
 test('check 77: no table and no file keeps a word of a deleted message or inbox', async () => {
-  const { api, inbox } = await setToldStage()
+  const { api, inbox } = await setStageWithEndpoint()
   const [kept, word, other] = [await api.createInbox(), 'wombatquokka', 'numbatpotoroo']
   const body = {
     to: [{ email: 'someone@far.test', name: word }],
@@ -314,7 +314,7 @@ test('check 77: no table and no file keeps a word of a deleted message or inbox'
 })
 
 test('check 77: a thread forgets what only a deleted message of it said', async () => {
-  const { api, inbox } = await setToldStage()
+  const { api, inbox } = await setStageWithEndpoint()
   const mail = (id: string, fields: string) =>
     Buffer.from(
       `From: <${id}@far.test>\r\nCc: copy-${id}@far.test\r\nMessage-ID: <${id}@x>\r\n${fields}\r\n\r\nText\r\n`,
@@ -409,7 +409,7 @@ async function deleteSome({ api }: Stage, inbox: Inbox, most: number): Promise<S
 }
 
 test('check 77: deleting beside receiving, sending, scanning, reports and webhooks loses nothing and leaves nothing', async () => {
-  const stage = await setToldStage()
+  const stage = await setStageWithEndpoint()
   const { api, inbox: living } = stage
   const deleting = deleteSome(stage, living, 12)
   const arriving = mailTo(living, 30)

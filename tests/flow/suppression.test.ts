@@ -42,7 +42,7 @@ async function setStage(limits = {}): Promise<Stage> {
   return { organizationId, api, inbox: await api.createInbox() }
 }
 
-/** Whom the mail from this address has reached. */
+/** Recipients that have mail from this address. */
 const reachedBy = (from: string) =>
   sink.copies.filter(({ raw }) => raw.includes(from)).map(({ recipient }) => recipient)
 
