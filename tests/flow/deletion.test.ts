@@ -3,38 +3,60 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { after, test } from 'node:test'
 import pg from 'pg'
-import type { Role } from '../../src/config/settings.ts'
-import type { Db } from '../../src/postgres/db.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'
 import { findLeftovers, findWords } from '../support/leftovers.ts'
 import { untilLocked } from '../support/lock-waits.ts'
-import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
-import { type Sink, startSink } from '../support/sink.ts'
+import { makePlace, send, startNode, untilStates } from '../support/node.ts'
+import { startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 
+// A deployment with everything that has a hand in mail: a smarthost, a scanner, an endpoint for who wants to be told.
+const place = await makePlace({ after })
+const [sink, receiver] = [await startSink(place), await startReceiver(place)]
+const clamd = await fakeClamd(place, (socket, received) => {
+  if (streamed(received)) socket.end('stream: OK\0')
+})
+const env = {
+  POSTHORN_DELIVERY: 'relay',
+  POSTHORN_RELAY_URL: sink.url,
+  POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+  POSTHORN_CLAMD: `${clamd.host}:${clamd.port}`,
+}
+const node = await startNode(place, { env })
+const { db } = node.foundation
+
 interface Stage {
-  place: Place
-  node: TestNode
-  sink: Sink
+  organizationId: string
   api: Api
   inbox: Inbox
 }
 
-async function setStage(t: TestContext, roles?: Role[]): Promise<Stage> {
-  const [place, sink] = [await makePlace(t), await startSink(t)]
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const node = await startNode(place, { env, ...(roles && { roles }) })
-  const { api } = await node.createCaller()
-  return { place, node, sink, api, inbox: await api.createInbox() }
+/** An organization with an inbox; what the far side was told and given before is forgotten. */
+async function setStage(): Promise<Stage> {
+  sink.rule = () => null
+  sink.copies = []
+  const { organizationId, api } = await node.createCaller()
+  return { organizationId, api, inbox: await api.createInbox() }
 }
 
+/** Its endpoint is told of all. */
+async function setStageWithEndpoint(): Promise<Stage> {
+  const stage = await setStage()
+  await stage.api.want('/v1/webhooks', { method: 'POST', status: 201, body: { url: receiver.url() } })
+  return stage
+}
+
+const folder = join(place.folder, 'blobs')
+const blobs = () =>
+  (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.includes('/')).sort()
+
 /** Lets the far side take its time over a message until it is told to go on. */
-function holdMessages(sink: Sink): { isHeld: () => boolean; release: () => void } {
+function holdMessages(): { isHeld: () => boolean; release: () => void } {
   let [release, isHeld] = [() => {}, false]
   const held = new Promise<null>((resolve) => (release = () => resolve(null)))
   sink.rule = ({ stage }) => {
@@ -54,15 +76,19 @@ async function codes(api: Api, submissionId: string): Promise<(string | null)[]>
   return [status, failureCode]
 }
 
-async function count({ node }: Stage, rows: string): Promise<number> {
-  const [row] = await node.foundation.db.query<{ count: number }>(`select count(*) as count from ${rows}`)
+/** Rows of the organization. */
+async function count({ organizationId }: Stage, table: string, condition = 'true'): Promise<number> {
+  const [row] = await db.query<{ count: number }>(
+    `select count(*) as count from ${table} where organization_id = $1 and ${condition}`,
+    [organizationId],
+  )
   return row!.count
 }
 
 for (const what of ['message', 'inbox'] as const)
-  test(`check 77: the ${what} of a mail on the wire is 409, and afterwards it goes`, async (t) => {
-    const { sink, api, inbox } = await setStage(t)
-    const { isHeld, release } = holdMessages(sink)
+  test(`check 77: the ${what} of a mail on the wire is 409, and afterwards it goes`, async () => {
+    const { api, inbox } = await setStage()
+    const { isHeld, release } = holdMessages()
     const { submission, message } = await send(api, inbox, ['someone@far.test'], { key: 'on-the-wire' })
     await until('it to be on the wire', isHeld)
     const path = what === 'message' ? `/v1/messages/${message.id}` : `/v1/inboxes/${inbox.id}`
@@ -87,9 +113,8 @@ for (const what of ['message', 'inbox'] as const)
     assert.deepEqual([replay.status, replay.body.error], [410, 'idempotency_result_expired'])
   })
 
-test('check 77: what waits of a deleted message or inbox is never sent', async (t) => {
-  const stage = await setStage(t)
-  const { node, sink, api, inbox } = stage
+test('check 77: what waits of a deleted message or inbox is never sent', async () => {
+  const { api, inbox } = await setStage()
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 later' : null)
   const [one, two] = [
     await send(api, inbox, ['a@far.test', 'b@far.test']),
@@ -111,9 +136,9 @@ test('check 77: what waits of a deleted message or inbox is never sent', async (
   assert.equal(sink.copies.length, 1)
 })
 
-test('check 77: of a deleted inbox nothing is left but its name', async (t) => {
-  const stage = await setStage(t)
-  const { place, node, sink, api, inbox } = stage
+test('check 77: of a deleted inbox nothing is left but its name', async () => {
+  const stage = await setStage()
+  const { api, inbox } = stage
   const content = Buffer.alloc(400_000, 'large').toString('base64')
   const attachments = [{ filename: 'a.bin', contentType: 'application/octet-stream', content }]
   const body = { to: [{ email: 'x@far.test' }], subject: 'Test', text: 'Hello.', attachments }
@@ -129,10 +154,7 @@ test('check 77: of a deleted inbox nothing is left but its name', async (t) => {
     const inbound = (await api.exported(inbox.id)).filter(({ direction }) => direction === 'inbound')
     return sink.copies.length === 3 && inbound.length === 1
   })
-  const blobs = join(place.folder, 'blobs')
-  const files = () =>
-    (readdirSync(blobs, { recursive: true }) as string[]).filter((name) => name.includes('/'))
-  assert.equal(files().length, 3)
+  assert.equal(blobs().length, 3)
   await until('the deletion', async () => (await remove(api, `/v1/inboxes/${inbox.id}`)).status === 204)
   for (const path of [
     `/v1/inboxes/${inbox.id}`,
@@ -141,11 +163,13 @@ test('check 77: of a deleted inbox nothing is left but its name', async (t) => {
   ])
     assert.equal((await api.call(path)).status, 404, path)
   assert.equal((await api.call(`/v1/inboxes/${inbox.id}/export`)).status, 410)
-  await until('the purge', async () => (await count(stage, 'inbox where purged')) === 1)
-  for (const table of ['message', 'thread', 'raw', 'spool']) assert.equal(await count(stage, table), 0, table)
-  assert.ok(existsSync(blobs))
+  await until('the purge', async () => (await count(stage, 'inbox', 'purged')) === 1)
+  for (const table of ['message', 'thread', 'spool']) assert.equal(await count(stage, table), 0, table)
+  // No test before this one has left any.
+  assert.deepEqual(await db.query('select from raw'), [])
+  assert.ok(existsSync(folder))
   // Bytes go after the commit that takes their rows.
-  await until('the files to go', () => files().length === 0)
+  await until('the files to go', () => blobs().length === 0)
   // The address may come back to the same organization, and to no other.
   const localPart = inbox.address.split('@')[0]!
   const other = await node.createCaller()
@@ -159,9 +183,13 @@ test('check 77: of a deleted inbox nothing is left but its name', async (t) => {
   })
 })
 
+// A node of its own delivers nothing, so that the test can say what is on the wire.
 test('check 77: what comes back from the wire while its inbox is being deleted is cancelled with the rest', async (t) => {
-  const { place, node, api, inbox } = await setStage(t, ['api'])
+  const place = await makePlace(t)
+  const node = await startNode(place, { env, roles: ['api'] })
   const { db } = node.foundation
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox()
   const [one, two] = [await send(api, inbox, ['a@far.test']), await send(api, inbox, ['b@far.test'])]
   await db.query('update delivery set claim_epoch = 1 where submission_id = $1', [two.submission.id])
   // The deletion has looked, and waits for the first of the two.
@@ -181,9 +209,9 @@ test('check 77: what comes back from the wire while its inbox is being deleted i
     assert.deepEqual(await codes(api, submission.id), ['failed', 'inbox_deleted'])
 })
 
-test('deleting beside sending ends in one or the other, never in between', async (t) => {
-  const stage = await setStage(t)
-  const { sink, api } = stage
+test('deleting beside sending ends in one or the other, never in between', async () => {
+  const stage = await setStage()
+  const { api } = stage
   for (let round = 0; round < 6; round++) {
     const inbox = await api.createInbox()
     const sending = Array.from({ length: 12 }, (_, i) =>
@@ -201,34 +229,9 @@ test('deleting beside sending ends in one or the other, never in between', async
       else assert.deepEqual([ended.code, copies], ['inbox_deleted', 0])
     }
   }
-  assert.equal(
-    await count(stage, `delivery where claim_epoch is not null or status in ('pending', 'deferred')`),
-    0,
-  )
+  const unsettled = `(claim_epoch is not null or status in ('pending', 'deferred'))`
+  assert.equal(await count(stage, 'delivery', unsettled), 0)
 })
-
-/** A deployment with everything that has a hand in mail: a smarthost, a scanner, an endpoint that is told of all. */
-async function setFullStage(t: TestContext): Promise<Stage & { db: Db; blobs(): string[] }> {
-  const [place, sink, receiver] = [await makePlace(t), await startSink(t), await startReceiver(t)]
-  const clamd = await fakeClamd(t, (socket, received) => {
-    if (streamed(received)) socket.end('stream: OK\0')
-  })
-  const node = await startNode(place, {
-    env: {
-      POSTHORN_DELIVERY: 'relay',
-      POSTHORN_RELAY_URL: sink.url,
-      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
-      POSTHORN_CLAMD: `${clamd.host}:${clamd.port}`,
-    },
-  })
-  const { api } = await node.createCaller()
-  await api.want('/v1/webhooks', { method: 'POST', status: 201, body: { url: receiver.url() } })
-  const folder = join(place.folder, 'blobs')
-  const blobs = () =>
-    (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.includes('/')).sort()
-  const inbox = await api.createInbox()
-  return { place, node, sink, api, inbox, db: node.foundation.db, blobs }
-}
 
 /** A mail of two parts; `words` stand in its text, its HTML, its header and the name of its attachment. */
 function mailWith(words: string, sizeBytes: number, subject: string): Buffer {
@@ -242,7 +245,7 @@ function mailWith(words: string, sizeBytes: number, subject: string): Buffer {
 }
 
 /** Waits until nothing of deleted inboxes is left to purge, and nothing waits to be filed, scanned or told. */
-async function untilQuiet(db: Db): Promise<void> {
+async function untilQuiet(): Promise<void> {
   const left = [
     'spool',
     'scan',
@@ -257,8 +260,8 @@ async function untilQuiet(db: Db): Promise<void> {
   })
 }
 
-test('check 77: no table and no file keeps a word of a deleted message or inbox', async (t) => {
-  const { node, api, inbox, db, blobs } = await setFullStage(t)
+test('check 77: no table and no file keeps a word of a deleted message or inbox', async () => {
+  const { api, inbox } = await setStageWithEndpoint()
   const [kept, word, other] = [await api.createInbox(), 'wombatquokka', 'numbatpotoroo']
   const body = {
     to: [{ email: 'someone@far.test', name: word }],
@@ -293,11 +296,11 @@ test('check 77: no table and no file keeps a word of a deleted message or inbox'
     const both = [await api.exported(inbox.id), await api.exported(kept.id)]
     return both[0]!.length === 3 && both[1]!.length === 2 ? both : null
   })
-  await untilQuiet(db)
+  await untilQuiet()
   // One message first, so that a deletion of each kind has its turn.
   await api.want(`/v1/messages/${received[0]!.at(-1)!.id}`, { method: 'DELETE', status: 204 })
   await api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
-  await untilQuiet(db)
+  await untilQuiet()
   await until('the blobs to go', () => blobs().length === 1)
   assert.deepEqual(await findWords(db, [word]), [])
   assert.ok((await findWords(db, [other])).includes('message'), 'what is kept is found in this way')
@@ -310,8 +313,8 @@ test('check 77: no table and no file keeps a word of a deleted message or inbox'
   assert.deepEqual(blobs(), [])
 })
 
-test('check 77: a thread forgets what only a deleted message of it said', async (t) => {
-  const { node, api, inbox, db } = await setFullStage(t)
+test('check 77: a thread forgets what only a deleted message of it said', async () => {
+  const { api, inbox } = await setStageWithEndpoint()
   const mail = (id: string, fields: string) =>
     Buffer.from(
       `From: <${id}@far.test>\r\nCc: copy-${id}@far.test\r\nMessage-ID: <${id}@x>\r\n${fields}\r\n\r\nText\r\n`,
@@ -335,7 +338,7 @@ test('check 77: a thread forgets what only a deleted message of it said', async 
   await api.want(`/v1/messages/${first!.id}`, { method: 'DELETE', status: 204 })
   const { subject, participants, messageCount } = await thread()
   assert.deepEqual([subject, participants, messageCount], ['Two', [...seen('second'), ...seen('third')], 2])
-  await untilQuiet(db)
+  await untilQuiet()
   assert.deepEqual(await findWords(db, ['copy-first']), [])
 })
 
@@ -345,7 +348,7 @@ interface Arrival {
 }
 
 /** Mails to an inbox, one after the other, small ones and large ones with attachments. */
-async function mailTo({ node }: Stage, { address }: Inbox, count: number): Promise<Arrival[]> {
+async function mailTo({ address }: Inbox, count: number): Promise<Arrival[]> {
   const arrivals: Arrival[] = []
   for (let i = 0; i < count; i++) {
     const word = randomUUID().slice(0, 8)
@@ -359,7 +362,7 @@ async function mailTo({ node }: Stage, { address }: Inbox, count: number): Promi
 }
 
 /** Sends from an inbox until it is gone; each that went out bounces. */
-async function sendAndBounce({ node, sink, api }: Stage, inbox: Inbox, count: number): Promise<void> {
+async function sendAndBounce({ api }: Stage, inbox: Inbox, count: number): Promise<void> {
   const content = Buffer.alloc(1000, 'x').toString('base64')
   const attachments = [{ filename: 'a.txt', contentType: 'text/plain', content }]
   for (let i = 0; i < count; i++) {
@@ -405,14 +408,14 @@ async function deleteSome({ api }: Stage, inbox: Inbox, most: number): Promise<S
   return gone
 }
 
-test('check 77: deleting beside receiving, sending, scanning, reports and webhooks loses nothing and leaves nothing', async (t) => {
-  const stage = await setFullStage(t)
-  const { api, db, blobs, inbox: living } = stage
+test('check 77: deleting beside receiving, sending, scanning, reports and webhooks loses nothing and leaves nothing', async () => {
+  const stage = await setStageWithEndpoint()
+  const { api, inbox: living } = stage
   const deleting = deleteSome(stage, living, 12)
-  const arriving = mailTo(stage, living, 30)
+  const arriving = mailTo(living, 30)
   for (let round = 0; round < 4; round++) {
     const inbox = await api.createInbox()
-    const work = [mailTo(stage, inbox, 9), sendAndBounce(stage, inbox, 6)]
+    const work = [mailTo(inbox, 9), sendAndBounce(stage, inbox, 6)]
     await until('it to be in use', async () => {
       const page = await api.call<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/export?limit=20`)
       return page.body.messages.length > round
@@ -427,13 +430,13 @@ test('check 77: deleting beside receiving, sending, scanning, reports and webhoo
     await Promise.all([...work, side])
     await until('the address to be gone', async () => {
       const raw = mailWith('late', 10, 'Late')
-      const { reply } = await sendMail(stage.node.smtp, { from: 'a@far.test', to: inbox.address, raw })
+      const { reply } = await sendMail(node.smtp, { from: 'a@far.test', to: inbox.address, raw })
       return reply.startsWith('550 5.1.1')
     })
   }
   const arrived = (await arriving).map(({ messageId }) => messageId)
   const gone = await deleting
-  await untilQuiet(db)
+  await untilQuiet()
   const left = (await api.exported(living.id)).map(({ internetMessageId }) => internetMessageId)
   assert.equal(arrived.length, 30)
   assert.deepEqual(left.sort(), arrived.filter((id) => !gone.has(id)).sort())

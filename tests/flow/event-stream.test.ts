@@ -4,7 +4,7 @@ import { randomUUIDv7 } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { meters } from '../../src/base/meters.ts'
@@ -26,7 +26,11 @@ function baseOf({ app }: TestNode): string {
 }
 
 /** Announces suppressions; answers their ids. */
-async function tell({ foundation }: TestNode, caller: TestCaller, count = 1, padding = 0): Promise<string[]> {
+async function tell(
+  caller: TestCaller,
+  count = 1,
+  { padding = 0, at: { foundation } = node } = {},
+): Promise<string[]> {
   const { db, clock } = foundation
   const items: OutboxItem[] = Array.from({ length: count }, () => ({
     id: randomUUIDv7(),
@@ -41,17 +45,18 @@ async function tell({ foundation }: TestNode, caller: TestCaller, count = 1, pad
 
 const idsOf = ({ events }: EventSource) => events.map(({ id }) => id!.slice(0, 36))
 
+const place = await makePlace({ after })
+const node = await startNode(place, { env, roles: ['api'] })
+
 async function setStage(t: TestContext) {
-  const place = await makePlace(t)
-  const node = await startNode(place, { env, roles: ['api'] })
   const caller = await node.createCaller()
-  return { place, node, caller, open: (last?: string) => openStream(t, baseOf(node), caller.secret, last) }
+  return { caller, open: (last?: string) => openStream(t, baseOf(node), caller.secret, last) }
 }
 
 test('stream: events come as they happen, in order, with a webhook’s body', async (t) => {
-  const { node, caller, open } = await setStage(t)
+  const { caller, open } = await setStage(t)
   const earlier = await open()
-  await tell(node, caller)
+  await tell(caller)
   // While any transaction of the server runs, what was committed after it began comes later, to whoever is there by then.
   await until('what came before', () => earlier.events.length === 1)
   const stream = await open()
@@ -60,8 +65,8 @@ test('stream: events come as they happen, in order, with a webhook’s body', as
   assert.equal(stream.headers.get('cache-control'), 'no-store')
   assert.ok(stream.headers.get('x-request-id') && stream.headers.get('ratelimit'))
   const other = await node.createCaller()
-  await tell(node, other)
-  const ids = [...(await tell(node, caller, 3)), ...(await tell(node, caller, 20))]
+  await tell(other)
+  const ids = [...(await tell(caller, 3)), ...(await tell(caller, 20))]
   await until('the events', () => stream.events.length === ids.length)
   assert.deepEqual(idsOf(stream), ids)
   const { type, body } = stream.events[0]!
@@ -69,28 +74,32 @@ test('stream: events come as they happen, in order, with a webhook’s body', as
   assert.deepEqual([body.type, body.data], ['suppression.created', { suppression: '' }])
 })
 
+// A node of its own is stopped.
 test('stream: last-event-id resumes after that event, over another node and over a restart', async (t) => {
-  const { place, node, caller, open } = await setStage(t)
-  const first = await open()
-  const ids = await tell(node, caller, 10)
+  const { caller, open } = await setStage(t)
+  const stopped = await startNode(place, { env, roles: ['api'] })
+  const first = await openStream(t, baseOf(stopped), caller.secret)
+  const ids = await tell(caller, 10, { at: stopped })
   await until('the events', () => first.events.length === 10)
   const last = first.events[3]!.id!
-  const other = await startNode(place, { env, roles: ['api'] })
-  await node.stop()
+  await stopped.stop()
   await until('the stream to end with its node', () => first.hasEnded())
-  const late = await tell(other, caller, 5)
-  const resumed = await openStream(t, baseOf(other), caller.secret, last)
+  const late = await tell(caller, 5)
+  const resumed = await open(last)
   await until('the rest', () => resumed.events.length === 11)
   assert.deepEqual(idsOf(resumed), [...ids.slice(4), ...late])
-  const more = await tell(other, caller)
+  const more = await tell(caller)
   await until('one more', () => resumed.events.length === 12)
   assert.deepEqual(idsOf(resumed).slice(11), more)
 })
 
+// A node of its own: its clock is moved by a week.
 test('stream: an unknown or old last-event-id gets stream.reset first, once', async (t) => {
-  const { node, caller, open } = await setStage(t)
+  const node = await startNode(await makePlace(t), { env, roles: ['api'] })
+  const caller = await node.createCaller()
+  const open = (last?: string) => openStream(t, baseOf(node), caller.secret, last)
   const stream = await open()
-  await tell(node, caller)
+  await tell(caller, 1, { at: node })
   const { id } = await until('the event', () => stream.events[0])
   const foreign = await node.createCaller()
   const theirs = await openStream(t, baseOf(node), foreign.secret, id!)
@@ -99,7 +108,7 @@ test('stream: an unknown or old last-event-id gets stream.reset first, once', as
     const reset = await open(last)
     await until(`a reset after ${last}`, () => reset.events[0]?.type === 'stream.reset')
     const again = await open(reset.events[0]!.id!)
-    const [told] = await tell(node, caller)
+    const [told] = await tell(caller, 1, { at: node })
     await until('what happens next', () => again.events[0] && reset.events[1])
     assert.deepEqual([idsOf(again)[0], idsOf(reset)[1]], [told, told])
   }
@@ -109,12 +118,12 @@ test('stream: an unknown or old last-event-id gets stream.reset first, once', as
 })
 
 test('stream: readers that come and go while events are told miss none and get none twice', async (t) => {
-  const { node, caller, open } = await setStage(t)
+  const { caller, open } = await setStage(t)
   const steady = await open()
   const ids: string[] = []
   const resumed: { stream: EventSource; after: number }[] = []
   for (let n = 0; n < 30; n++) {
-    ids.push(...(await tell(node, caller, 7)))
+    ids.push(...(await tell(caller, 7)))
     if (n % 3 !== 2) continue
     await until('the steady one', () => steady.events.length >= ids.length - 7)
     const after = steady.events.length - 1
@@ -129,7 +138,7 @@ test('stream: readers that come and go while events are told miss none and get n
 })
 
 test('stream: transactions that overlap lose no event behind a reader’s place', async (t) => {
-  const { node, caller, open } = await setStage(t)
+  const { caller, open } = await setStage(t)
   const stream = await open()
   const { db, clock } = node.foundation
   const item = (): OutboxItem => ({ id: randomUUIDv7(), type: 'suppression.created', content: {} })
@@ -139,18 +148,18 @@ test('stream: transactions that overlap lose no event behind a reader’s place'
     await announce(tx, put(early))
     await db.transaction((inner) => announce(inner, put(late)))
     // The later one has committed first, and may not be shown before the earlier one's end is known.
-    await tell(node, await node.createCaller())
+    await tell(await node.createCaller())
   })
   await until('both', () => stream.events.length === 2)
   assert.deepEqual(idsOf(stream), [early.id, late.id])
 })
 
 test('stream: a reader that does not read is paused, and goes on from its place later', async (t) => {
-  const { node, caller, open } = await setStage(t)
+  const { caller, open } = await setStage(t)
   const quick = await open()
-  const socket = await openPaused(t, node, caller)
+  const socket = await openPaused(t, caller)
   const ids: string[] = []
-  for (let n = 0; n < 40; n++) ids.push(...(await tell(node, caller, 10, 60_000)))
+  for (let n = 0; n < 40; n++) ids.push(...(await tell(caller, 10, { padding: 60_000 })))
   await until('the quick one', () => quick.events.length === ids.length)
   const before = socket.bytesRead
   assert.ok(before < 20e6, `${before} bytes were taken from a reader that does not read`)
@@ -167,13 +176,13 @@ test('stream: a reader that does not read is paused, and goes on from its place 
 })
 
 test('stream: readers that are behind are told the same as those that are not', async (t) => {
-  const { node, caller, open } = await setStage(t)
+  const { caller, open } = await setStage(t)
   const start = await open()
-  const ids = await tell(node, caller)
+  const ids = await tell(caller)
   await until('the first', () => start.events.length === 1)
-  for (let n = 0; n < 12; n++) ids.push(...(await tell(node, caller, 5 + n, 20_000)))
+  for (let n = 0; n < 12; n++) ids.push(...(await tell(caller, 5 + n, { padding: 20_000 })))
   const behind = await Promise.all(Array.from({ length: 20 }, () => open(start.events[0]!.id!)))
-  ids.push(...(await tell(node, caller, 30)))
+  ids.push(...(await tell(caller, 30)))
   for (const stream of behind) {
     await until('one that is behind', () => stream.events.length >= ids.length - 1)
     assert.deepEqual(idsOf(stream), ids.slice(1))
@@ -188,7 +197,7 @@ async function countStatements(): Promise<number> {
 }
 
 test('stream: who leaves before it begins leaves nothing behind that is served for ever', async (t) => {
-  const { node, caller } = await setStage(t)
+  const { caller } = await setStage(t)
   const { db } = node.foundation
   const { host, port } = node.app.listening.http!
   await db.transaction(async (tx) => {
@@ -208,12 +217,12 @@ test('stream: who leaves before it begins leaves nothing behind that is served f
 })
 
 test('stream: what 100 readers of an organization follow is read once, not for each', async (t) => {
-  const { node, caller, open } = await setStage(t)
+  const { caller, open } = await setStage(t)
   const streams = await Promise.all(Array.from({ length: 100 }, () => open()))
   const before = await countStatements()
   const startedMs = performance.now()
   for (let n = 1; n <= 10; n++) {
-    await tell(node, caller)
+    await tell(caller)
     await until('the event', () => streams.every(({ events }) => events.length === n))
   }
   // What every node asks, whoever reads: whose rows are new, and which keys are live.
@@ -223,7 +232,7 @@ test('stream: what 100 readers of an organization follow is read once, not for e
 })
 
 test('stream: an organization has 1,000 and no more, however many come at once', async (t) => {
-  const { node, caller } = await setStage(t)
+  const { caller } = await setStage(t)
   const url = `${baseOf(node)}/v1/events`
   const agent = new Agent({ maxSockets: 1_020 })
   t.after(() => agent.destroy())
@@ -238,12 +247,12 @@ test('stream: an organization has 1,000 and no more, however many come at once',
 })
 
 test('stream: a revoked key ends that of a reader that does not read', async (t) => {
-  const { node, caller, open } = await setStage(t)
+  const { caller, open } = await setStage(t)
   const quick = await open()
-  const socket = await openPaused(t, node, caller)
+  const socket = await openPaused(t, caller)
   let isCut = false
   socket.on('error', () => (isCut = true))
-  for (let n = 0; n < 20; n++) await tell(node, caller, 10, 60_000)
+  for (let n = 0; n < 20; n++) await tell(caller, 10, { padding: 60_000 })
   await until('the quick one', () => quick.events.length === 200)
   await endKey(node.foundation, caller.keyId)
   // Once its connection has gone, what it writes of another request is answered with a reset.
@@ -252,7 +261,7 @@ test('stream: a revoked key ends that of a reader that does not read', async (t)
 })
 
 /** A reader that stops reading once its stream has begun. */
-async function openPaused(t: TestContext, node: TestNode, caller: TestCaller): Promise<Socket> {
+async function openPaused(t: TestContext, caller: TestCaller): Promise<Socket> {
   const { host, port } = node.app.listening.http!
   const socket = connect(port, host)
   t.after(() => void socket.destroy())
@@ -262,7 +271,7 @@ async function openPaused(t: TestContext, node: TestNode, caller: TestCaller): P
 }
 
 test('stream: a revoked key and a suspended organization end it within seconds', async (t) => {
-  const { node, caller, open } = await setStage(t)
+  const { caller, open } = await setStage(t)
   const stream = await open()
   const other = await node.createCaller()
   const theirs = await openStream(t, baseOf(node), other.secret)
@@ -273,9 +282,9 @@ test('stream: a revoked key and a suspended organization end it within seconds',
   await until('it to end', () => theirs.hasEnded(), { timeoutMs: 5_000 })
 })
 
+// A node of its own delivers mail and files it.
 test('stream: a key sees what its scope names, and one restricted to inboxes sees theirs alone', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { env })
+  const node = await startNode(await makePlace(t), { env })
   const caller = await node.createCaller()
   const [own, other] = [await caller.api.createInbox(), await caller.api.createInbox()]
   const inboxIds = [own.id as never]
@@ -297,7 +306,7 @@ test('stream: a key sees what its scope names, and one restricted to inboxes see
   )
   await send(caller.api, other, [own.address])
   await send(caller.api, own, [other.address])
-  await tell(node, caller)
+  await tell(caller, 1, { at: node })
   const everything = streams.get('everything')!
   const countOf = (type: string) => everything.events.filter((event) => event.type === type).length
   await until('all of it', () => countOf('message.received') === 2 && countOf('message.delivered') === 2)

@@ -1,36 +1,34 @@
 // The export of an inbox: whole and in order whatever is written meanwhile, resumed after a restart, gone with the inbox. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
-import { type TestContext, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Caller } from '../../src/flow/caller.ts'
 import { deleteInbox } from '../../src/flow/mailbox/delete-inbox.ts'
 import { exportPage } from '../../src/flow/mailbox/read-mailbox.ts'
 import type { Queryable } from '../../src/postgres/db.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'
-import { makePlace, type Place, send, startNode, type TestCaller, type TestNode } from '../support/node.ts'
+import { makePlace, send, startNode, type TestCaller, type TestNode } from '../support/node.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
+// Two nodes over one database that scan what they file.
+const place = await makePlace({ after })
+const clamd = await fakeClamd(place, (socket, received) => {
+  if (streamed(received)) socket.end('stream: OK\0')
+})
+const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_CLAMD: `${clamd.host}:${clamd.port}` }
+const start = () => startNode(place, { env })
+const nodes = [await start(), await start()]
+
 interface Stage {
-  place: Place
-  nodes: TestNode[]
   caller: TestCaller
   inbox: Inbox
-  start(): Promise<TestNode>
 }
 
-/** Two nodes over one database that scan what they file. */
-async function setStage(t: TestContext): Promise<Stage> {
-  const clamd = await fakeClamd(t, (socket, received) => {
-    if (streamed(received)) socket.end('stream: OK\0')
-  })
-  const place = await makePlace(t)
-  const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_CLAMD: `${clamd.host}:${clamd.port}` }
-  const start = () => startNode(place, { env })
-  const nodes = [await start(), await start()]
+async function setStage(): Promise<Stage> {
   const caller = await nodes[0]!.createCaller()
-  return { place, nodes, caller, inbox: await caller.api.createInbox('export'), start }
+  return { caller, inbox: await caller.api.createInbox() }
 }
 
 interface Page {
@@ -53,7 +51,7 @@ async function receive(node: TestNode, { address }: Inbox, messageId: string): P
 }
 
 /** Writes to the inbox until told to stop: mail comes, mail goes, and some of the former is deleted. */
-async function write({ nodes, caller }: Stage, inbox: Inbox, isOver: () => boolean): Promise<string[]> {
+async function write({ caller, inbox }: Stage, isOver: () => boolean): Promise<string[]> {
   const sent: string[] = []
   while (!isOver()) {
     const node = nodes[sent.length % 2]!
@@ -64,9 +62,9 @@ async function write({ nodes, caller }: Stage, inbox: Inbox, isOver: () => boole
   return sent
 }
 
-test('check 76: an export beside arrivals, sends, deletions and scans has all that was there throughout, once, in order', async (t) => {
-  const stage = await setStage(t)
-  const { nodes, caller, inbox } = stage
+test('check 76: an export beside arrivals, sends, deletions and scans has all that was there throughout, once, in order', async () => {
+  const stage = await setStage()
+  const { caller, inbox } = stage
   const apis = nodes.map((node) => node.meet(caller))
   for (let i = 0; i < 24; i++) {
     await receive(nodes[i % 2]!, inbox, `<first-${i}@far.test>`)
@@ -77,7 +75,7 @@ test('check 76: an export beside arrivals, sends, deletions and scans has all th
     return messages.length === 48 ? messages.map(({ id }) => id) : null
   })
   let isOver = false
-  const writing = Promise.all([write(stage, inbox, () => isOver), write(stage, inbox, () => isOver)])
+  const writing = Promise.all([write(stage, () => isOver), write(stage, () => isOver)])
   const deleted = new Set<string>()
   const seen: string[] = []
   let sent: string[] = []
@@ -101,7 +99,8 @@ test('check 76: an export beside arrivals, sends, deletions and scans has all th
   for (const id of first) if (!deleted.has(id)) assert.ok(seen.includes(id), 'what was there throughout')
   for (const id of sent) assert.ok(seen.includes(id), 'what was sent before the last page')
   const order = await nodes[0]!.foundation.db.query<{ id: string; seq: number }>(
-    'select id, seq from message',
+    'select id, seq from message where inbox_id = $1',
+    [inbox.id],
   )
   const seqOf = new Map(order.map(({ id, seq }) => [id, seq]))
   const seqs = seen.flatMap((id) => seqOf.get(id) ?? [])
@@ -111,14 +110,14 @@ test('check 76: an export beside arrivals, sends, deletions and scans has all th
   )
 })
 
-test('check 76: a cursor holds across a restart and at another node, and is worth nothing elsewhere', async (t) => {
-  const stage = await setStage(t)
-  const { nodes, caller, inbox } = stage
+// A node of its own is stopped.
+test('check 76: a cursor holds across a restart and at another node, and is worth nothing elsewhere', async () => {
+  const { caller, inbox } = await setStage()
   for (let i = 0; i < 5; i++) await send(caller.api, inbox, ['x@far.test'])
-  const page = await caller.api.want<Page>(pathOf(inbox, 2, null))
-  for (const node of nodes) await node.stop()
-  const node = await stage.start()
-  const api = node.meet(caller)
+  const stopped = await start()
+  const page = await stopped.meet(caller).want<Page>(pathOf(inbox, 2, null))
+  await stopped.stop()
+  const { api } = caller
   const rest = await api.want<Page>(pathOf(inbox, 100, page.nextCursor))
   assert.equal(rest.nextCursor, null)
   const all = await api.exported(inbox.id)
@@ -126,7 +125,7 @@ test('check 76: a cursor holds across a restart and at another node, and is wort
     [...page.messages, ...rest.messages].map(({ id }) => id),
     all.map(({ id }) => id),
   )
-  const [other, stranger] = [await api.createInbox(), await node.createCaller()]
+  const [other, stranger] = [await api.createInbox(), await nodes[0]!.createCaller()]
   const refusals: [Api, string, number, string][] = [
     [api, pathOf(other, 2, page.nextCursor), 400, 'invalid_cursor'],
     [api, pathOf(inbox, 2, `${page.nextCursor}x`), 400, 'invalid_cursor'],
@@ -139,14 +138,15 @@ test('check 76: a cursor holds across a restart and at another node, and is wort
   }
 })
 
-test('check 76: the export of a deleted inbox is 410 for 30 days, then 404, and never an end that is none', async (t) => {
-  const stage = await setStage(t)
-  const { nodes, caller, inbox } = stage
+// The last test: it moves the clock of a node by a month.
+test('check 76: the export of a deleted inbox is 410 for 30 days, then 404, and never an end that is none', async () => {
+  const { caller, inbox } = await setStage()
   const { db, clock } = nodes[0]!.foundation
   for (let i = 0; i < 3; i++) await send(caller.api, inbox, ['x@far.test'])
   const { nextCursor } = await caller.api.want<Page>(pathOf(inbox, 1, null))
   await until('what was sent to go out', async () => {
-    return (await db.query(`select from submission where status = 'pending'`)).length === 0
+    const pending = `select from submission where status = 'pending' and inbox_id = $1`
+    return (await db.query(pending, [inbox.id])).length === 0
   })
   const whole = { organizationId: caller.organizationId, inboxIds: null } as unknown as Caller
   // It goes at the worst moment: after the page's inbox was read, and before its messages are.

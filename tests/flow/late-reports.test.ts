@@ -1,28 +1,24 @@
 // Reports in every dress and at awkward moments, and mail for an inbox that goes: nothing is lost, and nobody else moves. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { after, afterEach, test } from 'node:test'
 import type { Acceptance, Submission } from '../support/api.ts'
-import { makePlace, send, startNode, type TestCaller, type TestNode, untilStates } from '../support/node.ts'
-import { type Sink, startSink } from '../support/sink.ts'
+import { makePlace, send, startNode, type TestCaller, untilStates } from '../support/node.ts'
+import { startSink } from '../support/sink.ts'
 import { type Sent, sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 import { stuff, Wire } from '../support/wire.ts'
 
 const dayMs = 86_400_000
 
-interface Stage {
-  node: TestNode
-  sink: Sink
-  caller: TestCaller
-}
-
-async function setStage(t: TestContext): Promise<Stage> {
-  const sink = await startSink(t)
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const node = await startNode(await makePlace(t), { env })
-  return { sink, node, caller: await node.createCaller() }
-}
+const place = await makePlace({ after })
+const sink = await startSink(place)
+const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+/** Tests move its clock; none of them asks for the day. */
+const node = await startNode(place, { env })
+afterEach(() => {
+  sink.rule = () => null
+})
 
 interface Sending {
   accepted: Acceptance
@@ -31,7 +27,7 @@ interface Sending {
 }
 
 /** Sends to one recipient and has it delivered. */
-async function deliver({ caller: { api }, sink }: Stage, to: string): Promise<Sending> {
+async function deliver({ api }: TestCaller, to: string): Promise<Sending> {
   const inbox = await api.createInbox()
   const accepted = await send(api, inbox, [to])
   await untilStates(api, accepted.submission.id, 'delivered')
@@ -39,25 +35,25 @@ async function deliver({ caller: { api }, sink }: Stage, to: string): Promise<Se
   return { accepted, inboxId: inbox.id, returnPath: copy!.from }
 }
 
-async function report({ node }: Stage, to: string, text: string): Promise<string> {
+async function report(to: string, text: string): Promise<string> {
   const raw = Buffer.from(text.replaceAll(/\r?\n/g, '\r\n'))
   const sent = await sendMail(node.smtp, { from: '', to, raw })
   return sent.outcome === 'accepted' ? 'accepted' : sent.reply
 }
 
-async function untilRead({ node }: Stage): Promise<void> {
+async function untilRead(): Promise<void> {
   await until('all reports to be read', async () => {
     const waiting = await node.foundation.db.query(`select from kept_mail where purpose <> 'operator'`)
     return waiting.length === 0
   })
 }
 
-async function stateOf({ caller: { api } }: Stage, { accepted }: Sending): Promise<string | undefined> {
+async function stateOf({ api }: TestCaller, { accepted }: Sending): Promise<string | undefined> {
   const submission = await api.want<Submission>(`/v1/submissions/${accepted.submission.id}`)
   return submission.recipients[0]?.status
 }
 
-async function suppressedBy({ caller: { api } }: Stage): Promise<string[]> {
+async function suppressedBy({ api }: TestCaller): Promise<string[]> {
   const { suppressions } = await api.want<{ suppressions: { email: string }[] }>('/v1/suppressions')
   return suppressions.map(({ email }) => email).sort()
 }
@@ -83,18 +79,18 @@ const unknown = (to: string) =>
 const open = (to: string) => `Final-Recipient: rfc822; ${to}\nAction: failed\nStatus: 5.0.0\n`
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-test('check 47: of several recipients in one report only the one of its return path moves', async (t) => {
-  const stage = await setStage(t)
-  const [ada, ben] = [await deliver(stage, 'ada@far.test'), await deliver(stage, 'ben@far.test')]
+test('check 47: of several recipients in one report only the one of its return path moves', async () => {
+  const caller = await node.createCaller()
+  const [ada, ben] = [await deliver(caller, 'ada@far.test'), await deliver(caller, 'ben@far.test')]
   const all = ['ada@far.test', 'ben@far.test', 'eve@far.test'].map(unknown).join('\n')
-  assert.equal(await report(stage, ada.returnPath, dsn(status(all))), 'accepted')
-  await untilRead(stage)
-  assert.deepEqual([await stateOf(stage, ada), await stateOf(stage, ben)], ['bounced', 'delivered'])
-  assert.deepEqual(await suppressedBy(stage), ['ada@far.test'])
+  assert.equal(await report(ada.returnPath, dsn(status(all))), 'accepted')
+  await untilRead()
+  assert.deepEqual([await stateOf(caller, ada), await stateOf(caller, ben)], ['bounced', 'delivered'])
+  assert.deepEqual(await suppressedBy(caller), ['ada@far.test'])
 })
 
-test('check 47: a report moves its recipient in whatever dress it comes', async (t) => {
-  const stage = await setStage(t)
+test('check 47: a report moves its recipient in whatever dress it comes', async () => {
+  const caller = await node.createCaller()
   const words = 'Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: '
   const utf8 = 'jörg@bücher.test'
   const dresses: Record<string, string> = {
@@ -117,23 +113,22 @@ test('check 47: a report moves its recipient in whatever dress it comes', async 
     ),
   }
   for (const [to, text] of Object.entries(dresses)) {
-    const sending = await deliver(stage, to)
-    assert.equal(await report(stage, sending.returnPath, text), 'accepted', to)
-    await untilRead(stage)
-    assert.equal(await stateOf(stage, sending), 'bounced', to)
+    const sending = await deliver(caller, to)
+    assert.equal(await report(sending.returnPath, text), 'accepted', to)
+    await untilRead()
+    assert.equal(await stateOf(caller, sending), 'bounced', to)
   }
   const stored = Object.keys(dresses).map((to) => to.replace('bücher', 'xn--bcher-kva'))
-  assert.deepEqual(await suppressedBy(stage), stored.sort())
+  assert.deepEqual(await suppressedBy(caller), stored.sort())
 })
 
-test('check 47: a bounce of mail whose 250 was lost ends it, and it is not sent again', async (t) => {
-  const stage = await setStage(t)
-  const { sink, caller, node } = stage
+test('check 47: a bounce of mail whose 250 was lost ends it, and it is not sent again', async () => {
+  const caller = await node.createCaller()
   let attempts = 0
   sink.rule = async ({ stage: step, from, recipients }) => {
     if (step !== 'message') return null
     attempts++
-    assert.equal(await report(stage, from, dsn(status(unknown(recipients[0]!)))), 'accepted')
+    assert.equal(await report(from, dsn(status(unknown(recipients[0]!)))), 'accepted')
     await until('the report to be put off', async () => {
       const [row] = await node.foundation.db.query('select from kept_mail where retry_at is not null')
       return row
@@ -150,22 +145,22 @@ test('check 47: a bounce of mail whose 250 was lost ends it, and it is not sent 
   sink.rule = () => null
   await untilStates(caller.api, later.submission.id, 'delivered')
   assert.equal(attempts, 1)
-  assert.deepEqual(await suppressedBy(stage), ['gone@far.test'])
+  assert.deepEqual(await suppressedBy(caller), ['gone@far.test'])
 })
 
-test('check 48: a return path that is 30 days old is refused, and one within a complaint changes nothing', async (t) => {
-  const stage = await setStage(t)
-  const sending = await deliver(stage, 'ada@far.test')
-  const { clock } = stage.node.foundation
+test('check 48: a return path that is 30 days old is refused, and one within a complaint changes nothing', async () => {
+  const caller = await node.createCaller()
+  const sending = await deliver(caller, 'ada@far.test')
+  const { clock } = node.foundation
   clock.advance(29 * dayMs)
   const holiday = 'From: ada@far.test\nSubject: Automatic reply: Test\n\nBack on Monday.\n'
-  assert.equal(await report(stage, sending.returnPath, holiday), 'accepted')
+  assert.equal(await report(sending.returnPath, holiday), 'accepted')
   clock.advance(2 * dayMs)
-  assert.match(await report(stage, sending.returnPath, dsn(status(unknown('ada@far.test')))), /^550 5\.1\.1 /)
-  assert.equal(await report(stage, 'fbl@inbox.test', forwarded(sending.returnPath)), 'accepted')
-  await untilRead(stage)
-  assert.equal(await stateOf(stage, sending), 'delivered')
-  assert.deepEqual(await suppressedBy(stage), [])
+  assert.match(await report(sending.returnPath, dsn(status(unknown('ada@far.test')))), /^550 5\.1\.1 /)
+  assert.equal(await report('fbl@inbox.test', forwarded(sending.returnPath)), 'accepted')
+  await untilRead()
+  assert.equal(await stateOf(caller, sending), 'delivered')
+  assert.deepEqual(await suppressedBy(caller), [])
 })
 
 function forwarded(returnPath: string): string {
@@ -186,22 +181,20 @@ x
 `
 }
 
-test('check 47: a complaint that forwards the message is one of abuse, by its return path alone', async (t) => {
-  const stage = await setStage(t)
-  const [ada, ben] = [await deliver(stage, 'ada@far.test'), await deliver(stage, 'ben@far.test')]
+test('check 47: a complaint that forwards the message is one of abuse, by its return path alone', async () => {
+  const caller = await node.createCaller()
+  const [ada, ben] = [await deliver(caller, 'ada@far.test'), await deliver(caller, 'ben@far.test')]
   const forged = `${ada.returnPath.slice(0, 20)}${ada.returnPath[20] === 'a' ? 'b' : 'a'}${ada.returnPath.slice(21)}`
-  assert.equal(await report(stage, 'fbl@inbox.test', forwarded(forged)), 'accepted')
+  assert.equal(await report('fbl@inbox.test', forwarded(forged)), 'accepted')
   // An answer to the message may attach it: at a return path it is no complaint.
-  assert.equal(await report(stage, ben.returnPath, forwarded(ben.returnPath)), 'accepted')
-  await untilRead(stage)
-  assert.deepEqual(await suppressedBy(stage), [])
+  assert.equal(await report(ben.returnPath, forwarded(ben.returnPath)), 'accepted')
+  await untilRead()
+  assert.deepEqual(await suppressedBy(caller), [])
   for (const copy of ['first', 'second'])
-    assert.equal(await report(stage, 'fbl@inbox.test', forwarded(ada.returnPath)), 'accepted', copy)
-  await untilRead(stage)
-  assert.deepEqual(await suppressedBy(stage), ['ada@far.test'])
-  const { complaints } = await stage.caller.api.want<{ complaints: Record<string, unknown>[] }>(
-    '/v1/complaints',
-  )
+    assert.equal(await report('fbl@inbox.test', forwarded(ada.returnPath)), 'accepted', copy)
+  await untilRead()
+  assert.deepEqual(await suppressedBy(caller), ['ada@far.test'])
+  const { complaints } = await caller.api.want<{ complaints: Record<string, unknown>[] }>('/v1/complaints')
   assert.deepEqual(
     complaints.map(({ email, submissionId, feedbackType, reportedBy }) => [
       email,
@@ -213,9 +206,8 @@ test('check 47: a complaint that forwards the message is one of abuse, by its re
   )
 })
 
-test('check 77: an inbox is not deleted while its mail is on the wire, and its bounces count after it has gone', async (t) => {
-  const stage = await setStage(t)
-  const { sink, caller } = stage
+test('check 77: an inbox is not deleted while its mail is on the wire, and its bounces count after it has gone', async () => {
+  const caller = await node.createCaller()
   const inbox = await caller.api.createInbox()
   const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>()
   const { promise: onWire, resolve: isOnWire } = Promise.withResolvers<string>()
@@ -231,14 +223,13 @@ test('check 77: an inbox is not deleted while its mail is on the wire, and its b
   goOn()
   await untilStates(caller.api, submission.id, 'delivered')
   await caller.api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
-  assert.equal(await report(stage, returnPath, dsn(status(unknown('gone@far.test')))), 'accepted')
+  assert.equal(await report(returnPath, dsn(status(unknown('gone@far.test')))), 'accepted')
   await untilStates(caller.api, submission.id, 'bounced')
-  assert.deepEqual(await suppressedBy(stage), ['gone@far.test'])
+  assert.deepEqual(await suppressedBy(caller), ['gone@far.test'])
 })
 
 test('check 77: no mail that ends after its inbox was deleted is told that it is kept', async (t) => {
-  const { node, caller } = await setStage(t)
-  const { api } = caller
+  const { api } = await node.createCaller()
   const inbox = await api.createInbox()
   const raw = Buffer.from('From: ben@far.test\r\nSubject: Test\r\n\r\nx\r\n')
   let deletedMs = Number.POSITIVE_INFINITY

@@ -1,15 +1,24 @@
 // F21: mail leaves by the address that was chosen for it, for others alone; the peer sees it.
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import { checkNames, checkOutbound } from '../../src/cli/doctor/outbound.ts'
 import { tryListening } from '../../src/config/listener.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { sourceFor } from '../../src/flow/delivering/outbound.ts'
 import { DnsServer, type ZoneRecords } from '../support/dns-server.ts'
-import { makePlace, send, startNode, untilStates } from '../support/node.ts'
+import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
 
 const hasIpv6 = (await tryListening({ host: '::1', port: 0 })) === null
+
+const place = await makePlace({ after })
+
+/** Each test has a node of its own, for their settings differ; the database is one. */
+async function start(t: TestContext, env: Record<string, string>): Promise<TestNode> {
+  const node = await startNode(place, { env })
+  t.after(() => node.stop())
+  return node
+}
 
 /** Mail servers of `far.test`, one address each, and the DNS that leads to them. */
 async function startFar(t: TestContext, records: Pick<ZoneRecords, 'A' | 'AAAA'>): Promise<DnsServer> {
@@ -21,14 +30,12 @@ async function startFar(t: TestContext, records: Pick<ZoneRecords, 'A' | 'AAAA'>
 test('direct delivery: the mail server of a domain sees the address, and our own mail server does not', async (t) => {
   const sink = await startSink(t, { host: '127.0.0.10' })
   const dns = await startFar(t, { A: ['127.0.0.10'] })
-  const node = await startNode(await makePlace(t), {
-    env: {
-      POSTHORN_DELIVERY: 'direct',
-      POSTHORN_DNS: dns.address,
-      POSTHORN_MX_PORT: String(sink.port),
-      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
-      POSTHORN_OUTBOUND_IP: '127.0.0.2',
-    },
+  const node = await start(t, {
+    POSTHORN_DELIVERY: 'direct',
+    POSTHORN_DNS: dns.address,
+    POSTHORN_MX_PORT: String(sink.port),
+    POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+    POSTHORN_OUTBOUND_IP: '127.0.0.2',
   })
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
@@ -49,12 +56,10 @@ for (const [what, source, seen] of [
 ] as const)
   test(`through a smarthost: ${what}`, { skip: source === '::1' && !hasIpv6 }, async (t) => {
     const sink = await startSink(t, { host: '127.0.0.11' })
-    const node = await startNode(await makePlace(t), {
-      env: {
-        POSTHORN_DELIVERY: 'relay',
-        POSTHORN_RELAY_URL: sink.url,
-        POSTHORN_OUTBOUND_IP: source,
-      },
+    const node = await start(t, {
+      POSTHORN_DELIVERY: 'relay',
+      POSTHORN_RELAY_URL: sink.url,
+      POSTHORN_OUTBOUND_IP: source,
     })
     const { api } = await node.createCaller()
     const { submission } = await send(api, await api.createInbox(), ['someone@far.test'])
@@ -63,15 +68,13 @@ for (const [what, source, seen] of [
   })
 
 test('what is captured is not bound', async (t) => {
-  const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_OUTBOUND_IP: '127.0.0.2' }
-  const node = await startNode(await makePlace(t), { env })
+  const node = await start(t, { POSTHORN_DELIVERY: 'capture', POSTHORN_OUTBOUND_IP: '127.0.0.2' })
   const { api } = await node.createCaller()
   const { submission } = await send(api, await api.createInbox(), ['someone@far.test'])
   await untilStates(api, submission.id, 'delivered')
 })
 
-test('an address that this machine lacks stops the start of who delivers, and of no other', async (t) => {
-  const place = await makePlace(t)
+test('an address that this machine lacks stops the start of who delivers, and of no other', async () => {
   const env = { POSTHORN_DELIVERY: 'direct', POSTHORN_OUTBOUND_IP: '192.0.2.77' }
   await assert.rejects(
     startNode(place, { env }),

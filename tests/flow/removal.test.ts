@@ -1,43 +1,52 @@
 // Deletion, retention and the end of an organization remove all they should, in every table there is. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { randomUUID } from 'node:crypto'
+import { after, test } from 'node:test'
 import { deleteOrganization, previewDeletion } from '../../src/flow/accounts/delete-organization.ts'
 import { removeSettled } from '../../src/flow/upkeep/remove-settled.ts'
 import type { Acceptance, Api, Inbox, Message } from '../support/api.ts'
 import { findLeftovers, findWords } from '../support/leftovers.ts'
-import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
-import { type Sink, startSink } from '../support/sink.ts'
+import { makePlace, send, startNode, untilStates } from '../support/node.ts'
+import { startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
 const dayMs = 86_400_000
-/** Words that stand nowhere else. */
-const written = {
-  name: 'Grace Secretname',
-  subject: 'Diagnosis unknown',
-  metadata: { patient: 'number-4711' },
-}
-const traces = ['Secretname', 'Diagnosis', 'number-4711']
 
-interface Stage {
-  node: TestNode
-  sink: Sink
-}
-
-async function setStage(t: TestContext, env: Record<string, string> = {}): Promise<Stage> {
-  const sink = await startSink(t)
+async function start(env: Record<string, string> = {}) {
+  const place = await makePlace({ after })
+  const sink = await startSink(place)
   const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  return { sink, node: await startNode(await makePlace(t), { env: { ...relay, ...env } }) }
+  return { sink, node: await startNode(place, { env: { ...relay, ...env } }) }
 }
 
-async function openInbox(api: Api): Promise<Inbox> {
-  const body = { localPart: 'grace', displayName: written.name }
+const { node } = await start()
+/** Its clock is moved by months; the first of its two tests sees its tables emptied. */
+const old = await start({ POSTHORN_RETENTION: '40d', POSTHORN_RETRY_LIFETIME: '90d' })
+
+/** Words that stand nowhere else. */
+function makeWords() {
+  const mark = randomUUID().slice(0, 8)
+  const traces = [`Secretname${mark}`, `Diagnosis${mark}`, `number-${mark}`] as const
+  const [name, subject, patient] = traces
+  return { mark, traces: [...traces], name: `Grace ${name}`, subject: `${subject} unknown`, patient }
+}
+
+type Words = ReturnType<typeof makeWords>
+
+async function openInbox(api: Api, { mark, name }: Words): Promise<Inbox> {
+  const body = { localPart: `grace-${mark}`, displayName: name }
   return await api.want('/v1/inboxes', { method: 'POST', status: 201, body })
 }
 
-async function write(api: Api, inbox: Inbox, key: string): Promise<Acceptance> {
-  const { subject, metadata } = written
-  const body = { to: [{ email: 'someone@far.test' }], subject, metadata, text: 'Number-4711 says hello.' }
+async function write(
+  api: Api,
+  inbox: Inbox,
+  key: string,
+  { mark, subject, patient }: Words,
+): Promise<Acceptance> {
+  const text = `Number-${mark} says hello.`
+  const body = { to: [{ email: 'someone@far.test' }], subject, metadata: { patient }, text }
   const path = `/v1/inboxes/${inbox.id}/messages`
   const accepted = await api.want<Acceptance>(path, {
     method: 'POST',
@@ -49,6 +58,9 @@ async function write(api: Api, inbox: Inbox, key: string): Promise<Acceptance> {
   return accepted
 }
 
+const mailOf = ({ mark }: Words) =>
+  Buffer.from(`From: a@far.test\r\nSubject: Diagnosis${mark}, received\r\n\r\nNumber-${mark}.\r\n`)
+
 interface Told {
   from: object
   subject: string
@@ -57,11 +69,11 @@ interface Told {
 }
 
 for (const what of ['message', 'inbox'] as const)
-  test(`hostile 10: with a ${what} goes what people wrote, and its submission stays`, async (t) => {
-    const { node } = await setStage(t)
+  test(`hostile 10: with a ${what} goes what people wrote, and its submission stays`, async () => {
+    const words = makeWords()
     const { api } = await node.createCaller()
-    const inbox = await openInbox(api)
-    const { message, submission } = await write(api, inbox, 'first-mail')
+    const inbox = await openInbox(api, words)
+    const { message, submission } = await write(api, inbox, 'first-mail', words)
     const path = what === 'message' ? `/v1/messages/${message.id}` : `/v1/inboxes/${inbox.id}`
     await until('it to be deleted', async () => (await api.call(path, { method: 'DELETE' })).status === 204)
     const told = await api.want<Told>(`/v1/submissions/${submission.id}`)
@@ -70,18 +82,19 @@ for (const what of ['message', 'inbox'] as const)
     // The inbox itself still has its name where only its message was deleted.
     const elsewhere = what === 'message' ? ['inbox'] : []
     await until('it to be erased', async () => {
-      const found = await findWords(node.foundation.db, traces)
+      const found = await findWords(node.foundation.db, words.traces)
       return found.every((table) => elsewhere.includes(table))
     })
     assert.deepEqual(await findLeftovers(node.foundation.db), [])
   })
 
-test('hostile 10: retention removes what is settled with its events, and no message', async (t) => {
-  const { node, sink } = await setStage(t, { POSTHORN_RETENTION: '40d' })
+test('hostile 10: retention removes what is settled with its events, and no message', async () => {
+  const { node, sink } = old
   const { db, clock } = node.foundation
   const { api } = await node.createCaller()
-  const inbox = await openInbox(api)
-  const { message, submission } = await write(api, inbox, 'first-mail')
+  const words = makeWords()
+  const inbox = await openInbox(api, words)
+  const { message, submission } = await write(api, inbox, 'first-mail', words)
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '550 5.7.1 no' : null)
   const refused = await send(api, inbox, ['other@far.test'])
   await untilStates(api, refused.submission.id, 'bounced')
@@ -97,7 +110,7 @@ test('hostile 10: retention removes what is settled with its events, and no mess
   )
   clock.advance(39 * dayMs)
   assert.equal(await removeSettled({ db, clock }, 40 * dayMs, 10), false)
-  const replay = await write(api, inbox, 'first-mail')
+  const replay = await write(api, inbox, 'first-mail', words)
   assert.deepEqual([replay.submission.id, replay.replayed], [submission.id, true])
   clock.advance(2 * dayMs)
   await removeSettled({ db, clock }, 40 * dayMs, 10)
@@ -116,12 +129,12 @@ test('hostile 10: retention removes what is settled with its events, and no mess
   assert.deepEqual(await findLeftovers(db), [])
 })
 
-test('what still waits is not removed, however old it is', async (t) => {
-  const { node, sink } = await setStage(t, { POSTHORN_RETRY_LIFETIME: '90d' })
+test('what still waits is not removed, however old it is', async () => {
+  const { node, sink } = old
   const { db, clock } = node.foundation
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 later' : null)
   const { api } = await node.createCaller()
-  const inbox = await openInbox(api)
+  const inbox = await api.createInbox()
   const body = { to: [{ email: 'someone@far.test' }], subject: 'Test', text: 'Hello.' }
   const path = `/v1/inboxes/${inbox.id}/messages`
   const { submission } = await api.want<Acceptance>(path, {
@@ -136,24 +149,26 @@ test('what still waits is not removed, however old it is', async (t) => {
   await api.want(`/v1/submissions/${submission.id}`)
 })
 
-test('hostile 10: an organization goes with everything it had, and its addresses to nobody', async (t) => {
-  const { node } = await setStage(t)
+test('hostile 10: an organization goes with everything it had, and its addresses to nobody', async () => {
   const { db } = node.foundation
   const [{ api, organizationId }, other] = [await node.createCaller(), await node.createCaller()]
-  const inbox = await openInbox(api)
-  await write(api, inbox, 'first-mail')
+  const words = makeWords()
+  const inbox = await openInbox(api, words)
+  await write(api, inbox, 'first-mail', words)
   const neighbour = await other.api.createInbox('neighbour')
-  const raw = Buffer.from('From: a@far.test\r\nSubject: Diagnosis, received\r\n\r\nNumber-4711.\r\n')
+  const raw = mailOf(words)
   assert.equal(
     (await sendMail(node.smtp, { from: 'a@far.test', to: inbox.address, raw })).outcome,
     'accepted',
   )
   await until('it to be filed', async () => (await api.exported(inbox.id)).length === 2)
-  const webhook = { url: 'https://secretname.example/hook', description: 'Secretname' }
+  const [secret] = words.traces
+  const domain = `${secret!.toLowerCase()}.example`
+  const webhook = { url: `https://${domain}/hook`, description: secret }
   await api.want('/v1/webhooks', { method: 'POST', status: 201, body: webhook })
-  await api.want('/v1/domains', { method: 'POST', status: 201, body: { domain: 'secretname.example' } })
-  await api.want('/v1/suppressions', { method: 'POST', status: 201, body: { email: 'x@secretname.example' } })
-  await db.query('update organization set name = $2 where id = $1', [organizationId, 'Secretname Ltd'])
+  await api.want('/v1/domains', { method: 'POST', status: 201, body: { domain } })
+  await api.want('/v1/suppressions', { method: 'POST', status: 201, body: { email: `x@${domain}` } })
+  await db.query('update organization set name = $2 where id = $1', [organizationId, words.name])
 
   const preview = await previewDeletion(node.foundation, organizationId)
   const wanted = {
@@ -165,7 +180,7 @@ test('hostile 10: an organization goes with everything it had, and its addresses
     keys: 1,
     suppressions: 1,
   }
-  assert.deepEqual(preview, { name: 'Secretname Ltd', ...wanted })
+  assert.deepEqual(preview, { name: words.name, ...wanted })
   const steps: string[] = []
   assert.deepEqual(
     await deleteOrganization(node.foundation, organizationId, (step) => steps.push(step)),
@@ -173,7 +188,7 @@ test('hostile 10: an organization goes with everything it had, and its addresses
   )
   assert.ok(steps.length > 2)
 
-  assert.deepEqual(await findWords(db, traces), [])
+  assert.deepEqual(await findWords(db, words.traces), [])
   assert.deepEqual(await findLeftovers(db), [])
   const owned = await db.query<{ name: string }>(
     `select table_name as name from information_schema.columns
@@ -185,7 +200,8 @@ test('hostile 10: an organization goes with everything it had, and its addresses
       left.push(name)
   assert.deepEqual(left, ['inbox'])
   assert.equal((await api.call('/v1/inboxes')).status, 401)
-  const taken = await other.api.call('/v1/inboxes', { method: 'POST', body: { localPart: 'grace' } })
+  const localPart = inbox.address.split('@')[0]
+  const taken = await other.api.call('/v1/inboxes', { method: 'POST', body: { localPart } })
   assert.deepEqual([taken.status, taken.body.error], [409, 'address_taken'])
   await other.api.want(`/v1/inboxes/${neighbour.id}`)
   await assert.rejects(
@@ -194,10 +210,10 @@ test('hostile 10: an organization goes with everything it had, and its addresses
   )
 })
 
-test('hostile 10: a deletion that was broken off goes on when it is asked again', async (t) => {
-  const { node } = await setStage(t)
+test('hostile 10: a deletion that was broken off goes on when it is asked again', async () => {
+  const words = makeWords()
   const { api, organizationId } = await node.createCaller()
-  await write(api, await openInbox(api), 'first-mail')
+  await write(api, await openInbox(api, words), 'first-mail', words)
   const stop = new Error('broken off')
   const breakOff = (step: string) => {
     if (step.includes('mail')) throw stop
@@ -205,15 +221,16 @@ test('hostile 10: a deletion that was broken off goes on when it is asked again'
   await assert.rejects(deleteOrganization(node.foundation, organizationId, breakOff), stop)
   assert.equal((await api.call('/v1/inboxes')).status, 403)
   await deleteOrganization(node.foundation, organizationId, () => {})
-  assert.deepEqual(await findWords(node.foundation.db, traces), [])
+  assert.deepEqual(await findWords(node.foundation.db, words.traces), [])
 })
 
+// A node of its own files nothing.
 test('hostile 10: what was received and is not filed goes in steps, and each is kept when the next is broken off', async (t) => {
   const node = await startNode(await makePlace(t), { roles: ['api', 'mx'] })
   const { db, blobs, clock } = node.foundation
   const [{ api, organizationId }, other] = [await node.createCaller(), await node.createCaller()]
-  const [inbox, neighbour] = [await openInbox(api), await other.api.createInbox('neighbour')]
-  const raw = Buffer.from('From: a@far.test\r\nSubject: Diagnosis, received\r\n\r\nNumber-4711.\r\n')
+  const [inbox, neighbour] = [await api.createInbox(), await other.api.createInbox()]
+  const raw = mailOf(makeWords())
   for (const to of [inbox.address, neighbour.address])
     assert.equal((await sendMail(node.smtp, { from: 'a@far.test', to, raw })).outcome, 'accepted')
   await db.query(

@@ -1,7 +1,7 @@
 // Retention deletes in small steps what is old enough, and never anything else. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { firstMessageIdAt } from '../../src/base/ids.ts'
 import { OldMessages } from '../../src/flow/mailbox/old-messages.ts'
 import { removeOldAudit } from '../../src/flow/upkeep/remove-old-audit.ts'
@@ -22,10 +22,38 @@ interface MessageList {
   messages: Message[]
 }
 
-test('messages of that age go with threads, bytes and files, and who reads on behind one goes on', async (t) => {
-  const sink = await startSink(t)
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const node = await startNode(await makePlace(t), { env })
+// The node of the first two tests, which move its clock; the first leaves no message for the second to remove.
+const place = await makePlace({ after })
+const sink = await startSink(place)
+const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_RETRY_LIFETIME: '90d' }
+const node = await startNode(place, { env: relay })
+
+// The node of the two tests behind them, which deliver nothing; the second moves its clock back.
+const other = await makePlace({ after })
+const receiving = await startNode(other, { roles: ['api', 'mx', 'jobs'] })
+
+test('a message that is still to be delivered stays, however old, and goes once that is over', async () => {
+  sink.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 later' : null)
+  const { db, clock, blobs } = node.foundation
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox()
+  const { submission, message } = await send(api, inbox, ['someone@far.test'])
+  await untilStates(api, submission.id, 'deferred')
+  clock.advance(20 * dayMs)
+  const remover = new OldMessages({ db, clock, blobs }, 7 * dayMs)
+  assert.equal(await remover.removeNext(1), true)
+  assert.equal(await remover.removeNext(1), false)
+  await api.want(`/v1/messages/${message.id}`)
+  await until('it to be cancelled', async () => {
+    const answer = await api.call(`/v1/submissions/${submission.id}/cancel`, { method: 'POST' })
+    return answer.status === 200
+  })
+  assert.equal(await remover.removeNext(1), true)
+  assert.equal((await api.call(`/v1/messages/${message.id}`)).status, 404)
+})
+
+test('messages of that age go with threads, bytes and files, and who reads on behind one goes on', async () => {
+  sink.rule = () => null
   const { db, clock, blobs } = node.foundation
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
@@ -82,28 +110,6 @@ test('messages of that age go with threads, bytes and files, and who reads on be
   assert.equal(again.status, 410)
 })
 
-test('a message that is still to be delivered stays, however old, and goes once that is over', async (t) => {
-  const sink = await startSink(t, { rule: ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 later' : null) })
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_RETRY_LIFETIME: '90d' }
-  const node = await startNode(await makePlace(t), { env })
-  const { db, clock, blobs } = node.foundation
-  const { api } = await node.createCaller()
-  const inbox = await api.createInbox()
-  const { submission, message } = await send(api, inbox, ['someone@far.test'])
-  await untilStates(api, submission.id, 'deferred')
-  clock.advance(20 * dayMs)
-  const remover = new OldMessages({ db, clock, blobs }, 7 * dayMs)
-  assert.equal(await remover.removeNext(1), true)
-  assert.equal(await remover.removeNext(1), false)
-  await api.want(`/v1/messages/${message.id}`)
-  await until('it to be cancelled', async () => {
-    const answer = await api.call(`/v1/submissions/${submission.id}/cancel`, { method: 'POST' })
-    return answer.status === 200
-  })
-  assert.equal(await remover.removeNext(1), true)
-  assert.equal((await api.call(`/v1/messages/${message.id}`)).status, 404)
-})
-
 /** Counts what each transaction of `work` takes of the table. */
 function counting(db: Db, table: string): { db: Db; steps: number[] } {
   const steps: number[] = []
@@ -139,14 +145,13 @@ async function multiply(db: Db, start: string): Promise<void> {
   )
 }
 
-test('10,000 messages and 10,000 audit entries go in steps of a bounded size', async (t) => {
-  const node = await startNode(await makePlace(t), { roles: ['api', 'mx', 'jobs'] })
-  const { db, clock, blobs } = node.foundation
-  const { api, organizationId } = await node.createCaller()
+test('10,000 messages and 10,000 audit entries go in steps of a bounded size', async () => {
+  const { db, clock, blobs } = receiving.foundation
+  const { api, organizationId } = await receiving.createCaller()
   for (const { id, address: to } of [await api.createInbox(), await api.createInbox()]) {
     // What is searched is indexed.
     await api.want(`/v1/inboxes/${id}/messages?q=model`)
-    await sendMail(node.smtp, { from: 'a@far.test', to, raw: raw('model') })
+    await sendMail(receiving.smtp, { from: 'a@far.test', to, raw: raw('model') })
   }
   const rows = async (table: string) => (await db.query(`select from ${table}`)).length
   await until('both to be filed and searchable', async () => (await rows('message_search')) === 2)
@@ -177,25 +182,27 @@ test('10,000 messages and 10,000 audit entries go in steps of a bounded size', a
   assert.equal(await rows('audit_entry'), young)
 })
 
+// Another node has the setting.
 test('POSTHORN_RETENTION is heeded by the service itself', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api', 'mx', 'jobs'] })
-  const { db, clock } = node.foundation
-  const { api } = await node.createCaller()
+  const { db, clock } = receiving.foundation
+  const { api } = await receiving.createCaller()
   const inbox = await api.createInbox()
-  await sendMail(node.smtp, { from: 'a@far.test', to: inbox.address, raw: raw('young') })
-  const filed = async (count: number) => (await db.query('select from message')).length === count
+  await sendMail(receiving.smtp, { from: 'a@far.test', to: inbox.address, raw: raw('young') })
+  const filed = async (count: number) =>
+    (await db.query('select from message where inbox_id = $1', [inbox.id])).length === count
   await until('it to be filed', () => filed(1))
   clock.advance(-8 * dayMs)
-  await sendMail(node.smtp, { from: 'a@far.test', to: inbox.address, raw: raw('old') })
+  await sendMail(receiving.smtp, { from: 'a@far.test', to: inbox.address, raw: raw('old') })
   await until('both to be filed', () => filed(2))
-  await startNode(place, { env: { POSTHORN_RETENTION: 'messages=7d' }, roles: ['jobs'] })
+  const retaining = await startNode(other, { env: { POSTHORN_RETENTION: 'messages=7d' }, roles: ['jobs'] })
+  t.after(() => retaining.stop())
   await until('the young one alone to be there', async () => {
     const { messages } = await api.want<MessageList>(`/v1/inboxes/${inbox.id}/messages`)
     return messages.map(({ subject }) => subject).join() === 'young'
   })
 })
 
+// Nodes of its own: it begins a month ago, and each of the jobs has a setting of its own.
 test('the content of a send without an inbox stays for sent-content, else as long as mail is tried, and never goes before its mail', async (t) => {
   const place = await makePlace(t)
   const isLater = (command: string) => command.includes('later@')
@@ -204,9 +211,13 @@ test('the content of a send without an inbox stays for sent-content, else as lon
   })
   const dns = await DnsServer.start({})
   place.after(() => dns.close())
-  const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_RETRY_LIFETIME: '90d' }
   const node = await startNode(place, {
-    env: { ...relay, POSTHORN_DNS: dns.address, POSTHORN_MAIL_HOST: 'mx.posthorn.test' },
+    env: {
+      ...relay,
+      POSTHORN_RELAY_URL: sink.url,
+      POSTHORN_DNS: dns.address,
+      POSTHORN_MAIL_HOST: 'mx.posthorn.test',
+    },
     roles: ['api', 'mx', 'delivery'],
   })
   const { db, clock } = node.foundation

@@ -1,7 +1,7 @@
 // Waiting for mail: in the order of filing, missing nothing, at once, on any node, cheaply, within bounds, and not for ever.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { type TestContext, test } from 'node:test'
+import { after, test } from 'node:test'
 import { meters } from '../../src/base/meters.ts'
 import { endKey } from '../../src/flow/accounts/key.ts'
 import { purgeTombstones } from '../../src/flow/upkeep/purge-tombstones.ts'
@@ -10,7 +10,7 @@ import { findGrown } from '../../src/store/inboxes.ts'
 import { listFollowing } from '../../src/store/message-pages.ts'
 import { addKey } from '../support/agent-key.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
-import { makePlace, send, startNode, type TestNode } from '../support/node.ts'
+import { makePlace, send, startNode } from '../support/node.ts'
 import { testDatabase, turnAutovacuumOff } from '../support/postgres.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
@@ -23,14 +23,15 @@ interface Page {
   nextCursor: string | null
 }
 
-async function setStage(t: TestContext) {
-  const place = await makePlace(t)
-  const node = await startNode(place, { env })
-  const caller = await node.createCaller()
-  return { place, node, caller, inbox: await caller.api.createInbox() }
+const place = await makePlace({ after })
+const node = await startNode(place, { env })
+
+async function setStage(at = node) {
+  const caller = await at.createCaller()
+  return { caller, inbox: await caller.api.createInbox() }
 }
 
-async function mailTo({ smtp }: TestNode, { address }: Inbox, subject: string): Promise<void> {
+async function mailTo({ address }: Inbox, subject: string, { smtp } = node): Promise<void> {
   const raw = Buffer.from(`From: a@far.test\r\nSubject: ${subject}\r\n\r\nText\r\n`)
   const { outcome, reply } = await sendMail(smtp, { from: 'a@far.test', to: address, raw })
   assert.equal(outcome, 'accepted', reply)
@@ -47,15 +48,15 @@ async function countWaiting(): Promise<number> {
   return values[0]?.value ?? 0
 }
 
+// A node of its own files nothing until another does.
 test('waiting: what is filed late comes behind what was read, though it was received before', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place, { env, roles: ['api', 'mx'] })
-  const caller = await node.createCaller()
-  const inbox = await caller.api.createInbox()
+  const { caller, inbox } = await setStage(node)
   const { db } = node.foundation
-  await mailTo(node, inbox, 'early')
+  await mailTo(inbox, 'early', node)
   await db.query(`update spool set due_at = now() + interval '1 hour'`)
-  await mailTo(node, inbox, 'late')
+  await mailTo(inbox, 'late', node)
   await startNode(place, { env, roles: ['jobs'] })
   const first = await ask(caller.api, inbox, 'after=0&wait=20')
   assert.deepEqual(subjectsOf(first.body), ['late'])
@@ -69,8 +70,10 @@ test('waiting: what is filed late comes behind what was read, though it was rece
   assert.ok(body.messages[0]!.id < late!.id)
 })
 
+// A node of its own: its clock is moved by a month, and all that was deleted is forgotten.
 test('waiting: behind a deleted message it goes on as behind any other, for 30 days', async (t) => {
-  const { node, caller, inbox } = await setStage(t)
+  const node = await startNode(await makePlace(t), { env })
+  const { caller, inbox } = await setStage(node)
   const { api } = caller
   const sent: { id: string }[] = []
   for (const text of ['1', '2', '3']) sent.push((await send(api, inbox, ['a@far.test'], { text })).message)
@@ -101,12 +104,12 @@ test('waiting: behind a deleted message it goes on as behind any other, for 30 d
   assert.deepEqual(await Promise.all(sent.map(async (one) => (await behind(one))[0])), [400, 400, 200])
 })
 
-test('waiting: one direction alone, page by page, whatever else comes', async (t) => {
-  const { node, caller, inbox } = await setStage(t)
+test('waiting: one direction alone, page by page, whatever else comes', async () => {
+  const { caller, inbox } = await setStage()
   const { api } = caller
   for (const subject of ['1', '2', '3']) {
     await send(api, inbox, ['a@far.test'])
-    await mailTo(node, inbox, subject)
+    await mailTo(inbox, subject)
   }
   const received: string[] = []
   for (let after = '0'; received.length < 3; ) {
@@ -134,9 +137,11 @@ async function lastOf(api: Api, inbox: Inbox): Promise<string> {
   return messages.at(-1)!.id
 }
 
+// Another node is asked as well.
 test('waiting: the answer comes at once, on the node that files and on another', async (t) => {
-  const { place, node, caller, inbox } = await setStage(t)
+  const { caller, inbox } = await setStage()
   const other = await startNode(place, { env, roles: ['api'] })
+  t.after(() => other.stop())
   for (const [name, at] of [
     ['same', node],
     ['other', other],
@@ -150,7 +155,7 @@ test('waiting: the answer comes at once, on the node that files and on another',
         `after=${n === 0 && name === 'same' ? 0 : await lastOf(api, inbox)}&direction=inbound&wait=30`,
       )
       await until('it to wait', async () => (await countWaiting()) > 0, { everyMs: 5 })
-      await mailTo(node, inbox, `${name} ${n}`)
+      await mailTo(inbox, `${name} ${n}`)
       const fromMs = performance.now()
       assert.deepEqual(subjectsOf((await waiting).body), [`${name} ${n}`])
       tookMs.push(performance.now() - fromMs)
@@ -163,36 +168,8 @@ test('waiting: the answer comes at once, on the node that files and on another',
   }
 })
 
-test('waiting: those that wait cost a few statements a second and hold no connection; a stop ends them at once', async (t) => {
-  const { node, caller } = await setStage(t)
-  const inboxes = await Promise.all(Array.from({ length: 100 }, () => caller.api.createInbox()))
-  const waiting = inboxes.map((inbox) => ask(caller.api, inbox, 'after=0&wait=60'))
-  await until('all to wait', async () => (await countWaiting()) === 100)
-  const countStatements = async () => {
-    const { values } = await meters.querySeconds.get()
-    return values.find(({ metricName }) => metricName?.endsWith('_count'))!.value
-  }
-  const [before, fromMs] = [await countStatements(), performance.now()]
-  let busy = 0
-  await until('two seconds to pass', () => {
-    busy += node.foundation.db.pool.busy > 3 ? 1 : 0
-    return performance.now() - fromMs > 2_000
-  })
-  const count = (await countStatements()) - before
-  t.diagnostic(`${count} statements of the whole node in 2 s while 100 wait`)
-  assert.ok(count < 400, `${count} statements`)
-  assert.ok(busy < 20, `${busy} of 100 looks found more than three connections busy`)
-  const stopped = performance.now()
-  const stopping = node.stop()
-  for (const { status, body } of await Promise.all(waiting))
-    assert.deepEqual([status, body], [200, { messages: [], nextCursor: null }])
-  const tookMs = performance.now() - stopped
-  assert.ok(tookMs < 2_000, `${tookMs} ms`)
-  await stopping
-})
-
-test('waiting: a key has 250 and no more; who goes makes room', async (t) => {
-  const { node, caller, inbox } = await setStage(t)
+test('waiting: a key has 250 and no more; who goes makes room', async () => {
+  const { caller, inbox } = await setStage()
   const leaving = new AbortController()
   const { host, port } = node.app.listening.http!
   const url = `http://${host}:${port}${path(inbox, 'after=0&wait=60')}`
@@ -216,12 +193,12 @@ test('waiting: a key has 250 and no more; who goes makes room', async (t) => {
   await Promise.all(waiting)
   await until('the others to have gone', async () => (await countWaiting()) === 1)
   const again = ask(caller.api, inbox, 'after=0&wait=30')
-  await mailTo(node, inbox, 'there')
+  await mailTo(inbox, 'there')
   for (const { body } of [await another, await again]) assert.deepEqual(subjectsOf(body), ['there'])
 })
 
-test('waiting: a key that was revoked meanwhile, or an inbox that was deleted, is answered nothing of it', async (t) => {
-  const { node, caller, inbox } = await setStage(t)
+test('waiting: a key that was revoked meanwhile, or an inbox that was deleted, is answered nothing of it', async () => {
+  const { caller, inbox } = await setStage()
   const key = await addKey(node, caller, { inboxIds: [inbox.id as never], scopes: ['mailbox:read'] })
   const api = node.meet(key)
   const other = await caller.api.createInbox()
@@ -229,7 +206,7 @@ test('waiting: a key that was revoked meanwhile, or an inbox that was deleted, i
   const waiting = ask(api, inbox, 'after=0&wait=60')
   await until('it to wait', async () => (await countWaiting()) === 1)
   await endKey(node.foundation, key.keyId)
-  await mailTo(node, inbox, 'not for it')
+  await mailTo(inbox, 'not for it')
   assert.equal((await waiting).status, 401)
   const gone = ask(caller.api, other, 'after=0&wait=60')
   await until('it to wait', async () => (await countWaiting()) === 1)
@@ -291,4 +268,33 @@ test('waiting: what follows is found without passing over what was sent, and a t
   }
   t.diagnostic(`1,000 inboxes are asked for in ${tookMs.sort((a, b) => a - b)[10]!.toFixed(1)} ms`)
   assert.deepEqual(await findGrown(db, new Map([['inb_gone', 0]])), [{ inboxId: 'inb_gone', seq: null }])
+})
+
+// The last test: it stops the node.
+test('waiting: those that wait cost a few statements a second and hold no connection; a stop ends them at once', async (t) => {
+  const { caller } = await setStage()
+  const inboxes = await Promise.all(Array.from({ length: 100 }, () => caller.api.createInbox()))
+  const waiting = inboxes.map((inbox) => ask(caller.api, inbox, 'after=0&wait=60'))
+  await until('all to wait', async () => (await countWaiting()) === 100)
+  const countStatements = async () => {
+    const { values } = await meters.querySeconds.get()
+    return values.find(({ metricName }) => metricName?.endsWith('_count'))!.value
+  }
+  const [before, fromMs] = [await countStatements(), performance.now()]
+  let busy = 0
+  await until('two seconds to pass', () => {
+    busy += node.foundation.db.pool.busy > 3 ? 1 : 0
+    return performance.now() - fromMs > 2_000
+  })
+  const count = (await countStatements()) - before
+  t.diagnostic(`${count} statements of the whole node in 2 s while 100 wait`)
+  assert.ok(count < 400, `${count} statements`)
+  assert.ok(busy < 20, `${busy} of 100 looks found more than three connections busy`)
+  const stopped = performance.now()
+  const stopping = node.stop()
+  for (const { status, body } of await Promise.all(waiting))
+    assert.deepEqual([status, body], [200, { messages: [], nextCursor: null }])
+  const tookMs = performance.now() - stopped
+  assert.ok(tookMs < 2_000, `${tookMs} ms`)
+  await stopping
 })
