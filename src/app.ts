@@ -15,7 +15,7 @@ import type { ListenAddress } from './config/setting-values.ts'
 import { formatAddress } from './config/setting-values.ts'
 import { formerMend, holdWords, type Role, releaseMend } from './config/settings.ts'
 import { claimFolder, requireSharedBlobs } from './data-folder.ts'
-import { requireCurrentKey } from './flow/secret-key.ts'
+import { requireCurrentKey } from './flow/secrets/secret-key.ts'
 import type { Foundation } from './foundation.ts'
 import { ParsePool } from './mail/parse-pool.ts'
 import {
@@ -31,7 +31,7 @@ import { startJobs } from './roles/jobs.ts'
 import { createAtHand, startMx } from './roles/mx.ts'
 import type { Part, Signals } from './roles/part.ts'
 import { startWebhooks } from './roles/webhooks.ts'
-import { listFormerDomains } from './store/inboxes.ts'
+import { listFormerDomains } from './store/mailbox/inboxes.ts'
 import { listDisagreements } from './store/nodes.ts'
 import { pagesFolder } from './web/pages-folder.ts'
 import { Membership } from './worker/membership.ts'
@@ -111,9 +111,7 @@ async function startRoles(
   const atHand = createAtHand(roles)
   const sendsAtHand = createSendsAtHand(roles)
   const certificate = await startCertificate(foundation, roles, parts)
-  const smtp = roles.includes('mx')
-    ? await startMx(foundation, certificate, signals, atHand, parts)
-    : null
+  const smtp = roles.includes('mx') ? await startMx(foundation, certificate, signals, atHand, parts) : null
   const sends = roles.includes('delivery')
   const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
   await announce(membership, { smtp, capture })

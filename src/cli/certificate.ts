@@ -6,7 +6,7 @@ import { ServiceError } from '../base/errors.ts'
 import { renewalOf } from '../flow/certificates/decide-order.ts'
 import { retryOrders, revokeStored } from '../flow/certificates/revoke-certificate.ts'
 import type { Foundation } from '../foundation.ts'
-import { type AcmeAccountRow, findAcmeAccount } from '../store/certificates.ts'
+import { type AcmeAccountRow, findAcmeAccount } from '../store/domains/certificates.ts'
 import { type OutputOptions, print, withFoundation } from './context.ts'
 
 const certificateHelp = `

@@ -11,7 +11,7 @@ import {
   openOperatorMail,
   type ReadOperatorMail,
   readOperatorMail,
-} from '../flow/mailbox/operator-mail.ts'
+} from '../flow/reading/operator-mail.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
 import { presentHead, presentWhole } from '../operator/desk/present-mail.ts'
 import {

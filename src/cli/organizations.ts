@@ -16,7 +16,7 @@ import {
   type Limits,
   listOrganizations,
   type OrganizationRow,
-} from '../store/organizations.ts'
+} from '../store/accounts/organizations.ts'
 import { type OutputOptions, parseName, print, remark, table, withFoundation } from './context.ts'
 
 /** The names that `org limits` changes. */

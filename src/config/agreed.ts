@@ -1,7 +1,7 @@
 // The settings that all nodes of a deployment must share; each node writes its values where the others read them.
 import { defaultLimits } from '../flow/accounts/organization.ts'
+import type { Limits } from '../store/accounts/organizations.ts'
 import type { AgreedSettings, Disagreement } from '../store/nodes.ts'
-import type { Limits } from '../store/organizations.ts'
 import type { Settings } from './settings.ts'
 
 /** Values by the names of their settings. None holds a secret: operators see them in the log and in the doctor. */

@@ -1,5 +1,5 @@
 // Reads single settings out of the environment, and knows those that nobody asked for.
-import { nearest } from '../base/nearest.ts'
+import { nearest } from './nearest.ts'
 
 /** A setting that cannot be used; the message is the one line to print. */
 export class SettingError extends Error {}

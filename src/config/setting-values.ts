@@ -9,7 +9,7 @@ import { parseDomain, parseEmail } from '../mail/address.ts'
 import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
 import type { RspamdAddress } from '../scan/rspamd.ts'
-import type { Limits } from '../store/organizations.ts'
+import type { Limits } from '../store/accounts/organizations.ts'
 import { isLoopback } from '../webhook/address-guard.ts'
 import { SettingError } from './setting-reader.ts'
 

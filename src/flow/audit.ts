@@ -1,7 +1,7 @@
 // What the audit log says: deeds, in the transaction that does them, so that none stands there that was not done.
 import type { OrganizationId, PersonId } from '../base/ids.ts'
 import type { Tx } from '../postgres/db.ts'
-import { insertAuditEntries, listOrganizationsOf } from '../store/audit.ts'
+import { insertAuditEntries, listOrganizationsOf } from '../store/accounts/audit.ts'
 import type { Caller } from './caller.ts'
 
 /** Who does it, and where their request came from. */

@@ -1,7 +1,7 @@
 // Who calls, and what its key's restrictions allow; pure judgements that every verb asks.
 import { ServiceError } from '../base/errors.ts'
 import type { InboxId, SessionId } from '../base/ids.ts'
-import type { CallerRow } from '../store/keys.ts'
+import type { CallerRow } from '../store/accounts/keys.ts'
 
 /** An authenticated key with its organization; of a member who is signed in, their own key and the session. */
 export type Caller = CallerRow & {

@@ -2,7 +2,7 @@
 import type { Blobs } from '../blobs/blobs.ts'
 import type { Db, Tx } from '../postgres/db.ts'
 import { lockIdentity, noteBlobFolder } from '../store/database-identity.ts'
-import { findNewestBlobs } from '../store/raws.ts'
+import { findNewestBlobs } from '../store/mailbox/raws.ts'
 
 interface ClaimDeps {
   db: Db

@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { OrganizationId } from '../base/ids.ts'
 import { KnownFor, recheckRefusal } from '../base/known-for.ts'
 import type { Db } from '../postgres/db.ts'
-import { findProvedUses, type ProvedDomain } from '../store/domain-use.ts'
+import { findProvedUses, type ProvedDomain } from '../store/domains/domain-use.ts'
 
 /** A domain that was just proved is known on all nodes after this time. */
 const unprovedMs = 100

@@ -2,9 +2,9 @@
 import { ServiceError } from '../base/errors.ts'
 import type { KeyId, PersonId, SessionId } from '../base/ids.ts'
 import type { Tx } from '../postgres/db.ts'
-import { mayStillChange } from '../store/keys.ts'
-import { holdPerson } from '../store/person-credentials.ts'
-import { isLive } from '../store/sessions.ts'
+import { mayStillChange } from '../store/accounts/keys.ts'
+import { holdPerson } from '../store/people/person-credentials.ts'
+import { isLive } from '../store/people/sessions.ts'
 
 /** The key that asks, the session that it stands for, and the person who is the maker of what is made. */
 export interface Maker {

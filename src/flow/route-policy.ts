@@ -1,8 +1,8 @@
 // Which destination queue a recipient's mail goes to: the next hop decides.
 import type { Clock } from '../base/clock.ts'
 import type { Db } from '../postgres/db.ts'
-import { moveToRoutes } from '../store/deliveries.ts'
-import type { ProvedDomain } from '../store/domain-use.ts'
+import type { ProvedDomain } from '../store/domains/domain-use.ts'
+import { moveToRoutes } from '../store/sending/deliveries.ts'
 
 export type DeliveryMode = 'direct' | 'relay' | 'capture'
 

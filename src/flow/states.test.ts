@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { DomainState, Standing } from '../store/domains.ts'
+import type { DomainState, Standing } from '../store/domains/domains.ts'
 import { domainMoves, nextStanding } from './states.ts'
 
 type Result = 'holds' | 'broken' | 'unknown'

@@ -1,6 +1,6 @@
 // Every lifecycle: the values it takes, the moves that are legal, and where it ends. Everything else asks here.
-import type { DomainState, Standing } from '../store/domains.ts'
-import type { AttachmentEntry } from '../store/messages.ts'
+import type { DomainState, Standing } from '../store/domains/domains.ts'
+import type { AttachmentEntry } from '../store/mailbox/messages.ts'
 import type { DeliveryStatus, SubmissionStatus } from '../store/status.ts'
 
 /**

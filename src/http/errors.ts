@@ -163,10 +163,7 @@ const outageQuietMs = 2_000
  * Answers every failure by the table. Our own faults are logged here, once, and nowhere else; while requests are answered 503,
  * only the first one and the end.
  */
-export function answerFailures(
-  api: Pick<FastifyInstance, 'addHook' | 'setErrorHandler'>,
-  log: Log,
-): void {
+export function answerFailures(api: Pick<FastifyInstance, 'addHook' | 'setErrorHandler'>, log: Log): void {
   const outage = new OutageLog({ log, work: 'requests', quietMs: outageQuietMs })
   api.addHook('onResponse', (request, reply, done) => {
     // Routes without a schema give out files.

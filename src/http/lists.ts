@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { ServiceError } from '../base/errors.ts'
 import type { SecretBox } from '../base/secret-box.ts'
-import type { PageSize } from '../store/message-pages.ts'
+import type { PageSize } from '../store/mailbox/message-pages.ts'
 
 const defaultLimit = 50
 const purpose = 'list cursor'

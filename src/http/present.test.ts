@@ -1,8 +1,8 @@
 // Rows as the API shows them, field by field.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AttachmentEntry, MessageRow } from '../store/messages.ts'
-import type { SubmissionRow } from '../store/submissions.ts'
+import type { AttachmentEntry, MessageRow } from '../store/mailbox/messages.ts'
+import type { SubmissionRow } from '../store/sending/submissions.ts'
 import { presentMessage, presentSubmission } from './present.ts'
 
 const at = new Date('2026-11-21T09:00:00.000Z')

@@ -4,7 +4,7 @@ import { ServiceError } from '../base/errors.ts'
 import { KnownFor } from '../base/known-for.ts'
 import { within } from '../base/within.ts'
 import { readMtaStsPolicy } from '../flow/domains/mta-sts-policy.ts'
-import { findKeyAuthorization } from '../store/certificates.ts'
+import { findKeyAuthorization } from '../store/domains/certificates.ts'
 import type { Api, HttpDeps } from './api.ts'
 import { errorAnswer, sendError } from './errors.ts'
 

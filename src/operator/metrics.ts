@@ -3,7 +3,7 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from '../base/clock.ts'
 import { classOf, registry } from '../base/meters.ts'
 import type { Db } from '../postgres/db.ts'
-import { type Backlog, readBacklog, readConnections } from '../store/backlog.ts'
+import { type Backlog, readBacklog, readConnections } from '../store/sending/backlog.ts'
 
 export interface OperatorMetricsDeps {
   db: Db

@@ -1,7 +1,8 @@
 // The mx role of a node: takes mail from the world.
-import { DiskReserve } from '../base/disk-reserve.ts'
+
 import { inRanges } from '../base/ip-address.ts'
 import { RecentlyUsed } from '../base/recently-used.ts'
+import { DiskReserve } from '../blobs/disk-reserve.ts'
 import { listenAs } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'

@@ -1,7 +1,7 @@
 // What a database is known by: its id, and samples of the secrets that its secret key seals.
 import type { WebhookId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
-import type { DkimKeyRow } from './dkim-keys.ts'
+import type { DkimKeyRow } from './domains/dkim-keys.ts'
 
 /** The id of this database, by which a folder of blobs is marked as its own. */
 export async function readDatabaseId(db: Queryable): Promise<string> {

@@ -1,5 +1,5 @@
 // Which customers' endpoints this node takes over, and the worker that each one gets.
-import { findDueWebhooks, type WebhookLease, webhookLeases } from '../store/webhooks.ts'
+import { findDueWebhooks, type WebhookLease, webhookLeases } from '../store/events/webhooks.ts'
 import { CallBudget, type EndpointVerbs, EndpointWorker } from './endpoint-worker.ts'
 import type { LeaseSource, LeaseTerms, Search, Workers } from './lease-holder.ts'
 

@@ -7,7 +7,7 @@ import {
   routeLeases,
   type WalkCursor,
   walkQueues,
-} from '../store/routes.ts'
+} from '../store/sending/routes.ts'
 import type { LeaseSource, LeaseTerms, Search, Workers } from './lease-holder.ts'
 import { chooseRoutes, type Holding } from './route-choice.ts'
 import { type RouteVerbs, RouteWorker } from './route-worker.ts'

@@ -1,7 +1,7 @@
 // Calls one endpoint: how many calls at once, when to look for more, when there is nothing left to do.
 import type { Clock } from '../base/clock.ts'
 import { rest, Signal } from '../base/signal.ts'
-import type { WebhookLease } from '../store/webhooks.ts'
+import type { WebhookLease } from '../store/events/webhooks.ts'
 import type { LeaseWorker } from './lease-holder.ts'
 import { debounceMs } from './loop.ts'
 

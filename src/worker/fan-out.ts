@@ -3,8 +3,8 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { othersPollMs, type Signal } from '../base/signal.ts'
 import type { Db } from '../postgres/db.ts'
-import { fanOut } from '../store/webhook-deliveries.ts'
-import { hasWebhooks } from '../store/webhooks.ts'
+import { fanOut } from '../store/events/webhook-deliveries.ts'
+import { hasWebhooks } from '../store/events/webhooks.ts'
 import { debounceMs, Loop } from './loop.ts'
 
 interface FanOutOptions {

@@ -6,7 +6,7 @@ import { testDatabase } from '../../tests/support/postgres.ts'
 import { until } from '../../tests/support/until.ts'
 import { Clock } from '../base/clock.ts'
 import { Db, DbFault } from '../postgres/db.ts'
-import { addRoutes, type RouteRow, routeLeases } from '../store/routes.ts'
+import { addRoutes, type RouteRow, routeLeases } from '../store/sending/routes.ts'
 import { LeaseHolder, type LeaseTerms, type LeaseWorker } from './lease-holder.ts'
 import type { Membership } from './membership.ts'
 

@@ -1,6 +1,6 @@
 // Which destination queues a node takes over next: organizations in rounds, and none of them takes all the slots.
 import { mayTake } from '../base/share.ts'
-import type { Candidate } from '../store/routes.ts'
+import type { Candidate } from '../store/sending/routes.ts'
 
 /** A queue that is held; nobody's, where it takes no slot. */
 export interface Holding {

@@ -3,7 +3,7 @@ import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { Signal } from '../base/signal.ts'
-import type { RouteFault, RouteRow } from '../store/routes.ts'
+import type { RouteFault, RouteRow } from '../store/sending/routes.ts'
 import { type ClaimedJob, ClaimedJobs, type ClaimVerbs } from './claimed-jobs.ts'
 import type { LeaseWorker } from './lease-holder.ts'
 

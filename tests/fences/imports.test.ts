@@ -26,7 +26,8 @@ const table: Record<string, string[]> = {
   operator: [...outward, 'web', 'http/errors', 'http/body/parse-json', 'postgres/db'],
 }
 
-/** A folder of flow/ imports itself and the files of flow/ itself, and these. */
+/** A folder of flow/ imports itself, the files of these, and these. */
+const everyFlows = ['flow', 'flow/secrets']
 const arrows = ['flow/accounts/delete-organization → flow/mailbox/delete-inbox']
 
 const files = readProduct()
@@ -64,7 +65,7 @@ function isComposition(file: string): boolean {
 function isAllowed(from: string, to: string): boolean {
   if (isComposition(from)) return true
   if (room(from) === 'flow' && room(to) === 'flow')
-    return [dirname(from), 'flow'].includes(dirname(to)) || arrows.includes(`${from} → ${to}`)
+    return [dirname(from), ...everyFlows].includes(dirname(to)) || arrows.includes(`${from} → ${to}`)
   if (room(from) === room(to)) return true
   return (table[room(from)] ?? []).some((entry) => entry === room(to) || entry === to)
 }

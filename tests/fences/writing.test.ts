@@ -10,8 +10,8 @@ import { readProduct, root } from './source.ts'
 const route = `
 import type { DomainId, OrganizationId } from '../../src/base/ids.ts'
 import type { Db, Queryable, Tx, Writer } from '../../src/postgres/db.ts'
-import { deleteDomainRow, findDomain } from '../../src/store/domains.ts'
-import { addRoutes } from '../../src/store/routes.ts'
+import { deleteDomainRow, findDomain } from '../../src/store/domains/domains.ts'
+import { addRoutes } from '../../src/store/sending/routes.ts'
 declare const db: Db, reader: Queryable, writer: Writer, tx: Tx, id: DomainId, organizationId: OrganizationId
 export const reads = [findDomain(db, organizationId, id), findDomain(reader, organizationId, id), findDomain(tx, organizationId, id)]
 export const writes = [addRoutes(writer, [], new Date()), addRoutes(tx, [], new Date()), deleteDomainRow(tx, id)]

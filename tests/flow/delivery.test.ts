@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { cancelQueue, flushQueue, pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
-import { listQueues } from '../../src/store/routes.ts'
+import { listQueues } from '../../src/store/sending/routes.ts'
 import type { Acceptance, Api, Inbox, Submission } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, send, startNode, type TestCaller, untilStates } from '../support/node.ts'

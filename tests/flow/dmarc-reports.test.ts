@@ -13,7 +13,7 @@ import { type DmarcNote, dmarcNoteOf } from '../../src/mailauth/dmarc/dmarc-note
 import { evaluateDmarc } from '../../src/mailauth/dmarc/evaluate.ts'
 import { dmarcReportLoop, startDmarcNotes } from '../../src/roles/dmarc-reports.ts'
 import type { Part } from '../../src/roles/part.ts'
-import { claimDmarcReport, noteDmarc } from '../../src/store/dmarc-reports.ts'
+import { claimDmarcReport, noteDmarc } from '../../src/store/domains/dmarc-reports.ts'
 import type { Loop } from '../../src/worker/loop.ts'
 import type { Api } from '../support/api.ts'
 import { zoneLookup } from '../support/dmarc-zone.ts'

@@ -7,10 +7,16 @@ import type { SubmissionId } from '../../src/base/ids.ts'
 import type { Role } from '../../src/config/settings.ts'
 import { returnPathOf } from '../../src/mail/return-path.ts'
 import { Db } from '../../src/postgres/db.ts'
-import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/deliveries.ts'
 import { joinNodes } from '../../src/store/nodes.ts'
-import { RoundRobin } from '../../src/store/round-robin.ts'
-import { findAmong, findOrphaned, reclaimOrphans, routeLeases, walkQueues } from '../../src/store/routes.ts'
+import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/sending/deliveries.ts'
+import { RoundRobin } from '../../src/store/sending/round-robin.ts'
+import {
+  findAmong,
+  findOrphaned,
+  reclaimOrphans,
+  routeLeases,
+  walkQueues,
+} from '../../src/store/sending/routes.ts'
 import type { Api, Inbox } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { untilLocked } from '../support/lock-waits.ts'

@@ -9,7 +9,7 @@ import { defaultLimits } from '../../src/flow/accounts/organization.ts'
 import type { Letter } from '../../src/flow/people/letters.ts'
 import { Post } from '../../src/flow/people/post.ts'
 import { dropOldMail } from '../../src/flow/reports/read-report.ts'
-import { insertReceived, type KeptBounds, type ReceivedMail } from '../../src/store/spool.ts'
+import { insertReceived, type KeptBounds, type ReceivedMail } from '../../src/store/mailbox/spool.ts'
 import {
   type CallerOptions,
   makePlace,

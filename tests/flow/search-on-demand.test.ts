@@ -6,19 +6,19 @@ import { setImmediate as yieldLoop } from 'node:timers/promises'
 import { Clock } from '../../src/base/clock.ts'
 import type { InboxId, OrganizationId } from '../../src/base/ids.ts'
 import { silentLog } from '../../src/base/log.ts'
-import { makeSearchable } from '../../src/flow/mailbox/make-searchable.ts'
-import { InboxSearches } from '../../src/flow/mailbox/search-inbox.ts'
+import { makeSearchable } from '../../src/flow/searching/make-searchable.ts'
+import { InboxSearches } from '../../src/flow/searching/search-inbox.ts'
 import { endSearches } from '../../src/flow/upkeep/end-searches.ts'
 import { NoWords } from '../../src/mail/parse-pool.ts'
 import { type SearchedMail, writeVector } from '../../src/mail/read/words.ts'
-import { claimIndex, takeNewMessages } from '../../src/store/search.ts'
+import { claimIndex, takeNewMessages } from '../../src/store/mailbox/search.ts'
 import {
   beginSearch,
   endSearch,
   extendSearch,
   findOlder,
   noteSearch,
-} from '../../src/store/searched-inboxes.ts'
+} from '../../src/store/mailbox/searched-inboxes.ts'
 import { range, setStage } from '../support/search-stage.ts'
 import { until } from '../support/until.ts'
 

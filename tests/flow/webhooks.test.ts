@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUIDv7 } from 'node:crypto'
 import { after, test } from 'node:test'
 import { changeOrganizationStatus } from '../../src/flow/accounts/organization.ts'
-import { announce, type OutboxItem } from '../../src/store/outbox.ts'
+import { announce, type OutboxItem } from '../../src/store/events/outbox.ts'
 import { makePlace, send, startNode, type TestCaller, type TestNode } from '../support/node.ts'
 import { until } from '../support/until.ts'
 import {

@@ -1,10 +1,10 @@
 // Organizations with something of everything that the API shows, for tests that go over all operations.
 import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
 import { silentLog } from '../../src/base/log.ts'
-import { Scanner } from '../../src/flow/mailbox/scan.ts'
+import { Scanner } from '../../src/flow/receiving/scan.ts'
 import { Clamd } from '../../src/scan/clamd.ts'
-import { insertComplaint } from '../../src/store/complaints.ts'
-import { fanOut } from '../../src/store/webhook-deliveries.ts'
+import { fanOut } from '../../src/store/events/webhook-deliveries.ts'
+import { insertComplaint } from '../../src/store/sending/complaints.ts'
 import type { Acceptance, Inbox, Message, Submission } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'
 import { proveDomain, registerDomain } from '../support/customer-domain.ts'

@@ -1,7 +1,7 @@
 // Mail whose texts weigh what they like: every read of it answers, none with more than an answer may hold.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { maxCutLength } from '../../src/store/message-weight.ts'
+import { maxCutLength } from '../../src/store/mailbox/message-weight.ts'
 import type { Inbox, Message } from '../support/api.ts'
 import { type Caller, setStage } from './stage.ts'
 

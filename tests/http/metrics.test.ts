@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type DomainId, newUuid, type OrganizationId } from '../../src/base/ids.ts'
 import { foldMetrics } from '../../src/flow/upkeep/fold-metrics.ts'
-import { type DomainState, insertDomain } from '../../src/store/domains.ts'
+import { type DomainState, insertDomain } from '../../src/store/domains/domains.ts'
 import { send } from './sending.ts'
 import { type Caller, setStage } from './stage.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { InboxId } from '../../src/base/ids.ts'
-import { makeSearchable } from '../../src/flow/mailbox/make-searchable.ts'
+import { makeSearchable } from '../../src/flow/searching/make-searchable.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { indexAll } from '../support/indexed.ts'

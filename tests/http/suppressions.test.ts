@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
-import { insertComplaint } from '../../src/store/complaints.ts'
+import { insertComplaint } from '../../src/store/sending/complaints.ts'
 import { enterAs } from './app/visitor.ts'
 import { ask, type Caller, setStage } from './stage.ts'
 

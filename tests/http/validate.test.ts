@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { InboxId } from '../../src/base/ids.ts'
-import type { ValidationResult } from '../../src/flow/validate.ts'
+import type { ValidationResult } from '../../src/flow/validation/validate.ts'
 import type { Api } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { ask, setStage } from './stage.ts'

@@ -11,9 +11,14 @@ import { startApp } from '../../src/app.ts'
 import { Clock } from '../../src/base/clock.ts'
 import { SecretBox } from '../../src/base/secret-box.ts'
 import { rotateManagedKeys } from '../../src/flow/domains/managed-keys.ts'
-import { readKeyFile } from '../../src/flow/key-file.ts'
-import { openOrNull, purposes, type Rotation, rotateSecretKey } from '../../src/flow/rotate-secret-key.ts'
-import { requireMatching } from '../../src/flow/secret-key.ts'
+import { readKeyFile } from '../../src/flow/secrets/key-file.ts'
+import {
+  openOrNull,
+  purposes,
+  type Rotation,
+  rotateSecretKey,
+} from '../../src/flow/secrets/rotate-secret-key.ts'
+import { requireMatching } from '../../src/flow/secrets/secret-key.ts'
 import { readReturnPath, returnPathOf } from '../../src/mail/return-path.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { eachSealed, secretKinds } from '../../src/store/sealed-secrets.ts'
@@ -21,7 +26,7 @@ import { readKeyState } from '../../src/store/secret-keys.ts'
 import type { Api } from '../support/api.ts'
 import { ownProgram, runCommand } from '../support/command.ts'
 import { registerDomain } from '../support/customer-domain.ts'
-import { makePlace, type Place, send, startNode, type TestNode, untilStates, urlOf } from '../support/node.ts'
+import { makePlace, type Place, send, startNode, untilStates, urlOf } from '../support/node.ts'
 import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
@@ -167,7 +172,10 @@ test('while a node runs nothing changes, and a node that read the key before a c
   const done = await rotate()
   assert.deepEqual([done.status, done.stderr.includes('seals from now on')], [0, true], done.stderr)
   assert.match(done.stdout, /The secret key is a new one.*\d+ secrets were sealed anew/)
-  await assert.rejects(startApp(node.foundation, ['jobs']), /the secret key was changed while this node started/)
+  await assert.rejects(
+    startApp(node.foundation, ['jobs']),
+    /the secret key was changed while this node started/,
+  )
   await node.stop()
   const anew = await startNode(place, { env })
   const { api } = await anew.createCaller()

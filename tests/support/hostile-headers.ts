@@ -7,7 +7,7 @@ import { addressTo } from '../../src/flow/sending/send-draft.ts'
 import type { Mailbox } from '../../src/mail/address.ts'
 import { type ParsedMail, parseMail } from '../../src/mail/read/parse.ts'
 import { compose } from '../../src/mail/write/compose.ts'
-import type { MessageRow } from '../../src/store/messages.ts'
+import type { MessageRow } from '../../src/store/mailbox/messages.ts'
 import { type MailReader, openReaders, type ReadMail } from './mail-readers.ts'
 
 const base64 = (bytes: Buffer) => bytes.toString('base64')

@@ -15,7 +15,7 @@ import { addMember, startSession } from '../../src/flow/people/sessions.ts'
 import { pageToken } from '../../src/flow/people/tokens.ts'
 import { errorAnswer } from '../../src/http/errors.ts'
 import type { Db } from '../../src/postgres/db.ts'
-import { insertPerson } from '../../src/store/people.ts'
+import { insertPerson } from '../../src/store/people/people.ts'
 import type { Scope } from './until.ts'
 
 interface Service {

@@ -1,5 +1,5 @@
 // Gives up what waits, of a queue or of an organization, after its name was typed.
-import { Confirm } from '../parts/confirm.tsx'
+import { Confirm } from '../parts/form/confirm.tsx'
 import { useDeed } from './deed.ts'
 
 interface CancelWaitingProps {

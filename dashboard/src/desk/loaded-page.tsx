@@ -1,8 +1,8 @@
 // A page of one thing, which is known by its name only when it is loaded: until then its place, or why it cannot be shown.
 import type { ReactNode } from 'react'
 import { ErrorNote } from '../parts/error-note.tsx'
+import { SkeletonRows } from '../parts/list/skeleton.tsx'
 import { type Crumb, Page } from '../parts/page.tsx'
-import { SkeletonRows } from '../parts/skeleton.tsx'
 
 interface LoadedPageProps<Value> {
   query: { data: Value | undefined; error: unknown; refetch: () => unknown }

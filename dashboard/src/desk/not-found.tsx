@@ -1,9 +1,9 @@
 // What is shown where there is no page, and where a page is broken.
 import type { ErrorComponentProps } from '@tanstack/react-router'
 import { Compass } from 'lucide-react'
-import { ButtonLink } from '../parts/button.tsx'
 import { Empty } from '../parts/empty.tsx'
 import { ErrorNote } from '../parts/error-note.tsx'
+import { ButtonLink } from '../parts/form/button.tsx'
 import { Page } from '../parts/page.tsx'
 import { desk } from '../texts/desk.ts'
 

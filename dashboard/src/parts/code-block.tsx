@@ -1,6 +1,6 @@
 // Text of a machine, as it is: commands, records, headers; with a button that copies it.
 import { classes } from './classes.ts'
-import { CopyButton } from './copy-button.tsx'
+import { CopyButton } from './form/copy-button.tsx'
 
 interface CodeBlockProps {
   code: string

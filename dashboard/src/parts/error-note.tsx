@@ -2,7 +2,7 @@
 import { TriangleAlert } from 'lucide-react'
 import { ApiError } from '../api/client.ts'
 import { parts } from '../texts/parts.ts'
-import { Button } from './button.tsx'
+import { Button } from './form/button.tsx'
 
 /** The words for a failure: the API's message, or that nothing answers. */
 export function wordsOf(error: unknown): { title: string; hint: string | null } {

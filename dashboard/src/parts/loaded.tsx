@@ -1,7 +1,7 @@
 // What a query brings: its place while it loads, its error with another try, or the page made of it.
 import type { ReactNode } from 'react'
 import { ErrorNote } from './error-note.tsx'
-import { SkeletonRows } from './skeleton.tsx'
+import { SkeletonRows } from './list/skeleton.tsx'
 
 interface LoadedProps<Value> {
   /** Of one thing, or of a list's pages. */

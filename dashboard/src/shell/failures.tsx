@@ -2,9 +2,9 @@
 import type { ErrorComponentProps } from '@tanstack/react-router'
 import { Compass, RefreshCw, TriangleAlert } from 'lucide-react'
 import { ApiError } from '../api/client.ts'
-import { Button, ButtonLink } from '../parts/button.tsx'
 import { Empty } from '../parts/empty.tsx'
 import { wordsOf } from '../parts/error-note.tsx'
+import { Button, ButtonLink } from '../parts/form/button.tsx'
 import { useTitle } from '../parts/use-title.ts'
 import { shell } from '../texts/shell.ts'
 

@@ -1,5 +1,5 @@
 // All pages, on a phone.
-import { Dialog } from '../parts/dialog.tsx'
+import { Dialog } from '../parts/form/dialog.tsx'
 import { shell } from '../texts/shell.ts'
 import { SideLinks } from './navigation.tsx'
 

@@ -1,5 +1,5 @@
 // What the keys do on the page that is open.
-import { Dialog } from '../parts/dialog.tsx'
+import { Dialog } from '../parts/form/dialog.tsx'
 import { Kbd } from '../parts/kbd.tsx'
 import { type Shortcut, useShortcuts } from '../parts/shortcut.ts'
 import { shell } from '../texts/shell.ts'

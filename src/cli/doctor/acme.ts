@@ -1,11 +1,11 @@
 // What the doctor makes of a certificate that is ordered by ACME: its names, its end, and what was refused.
 import { X509Certificate } from 'node:crypto'
-import { isPublicFor } from '../../base/public-chain.ts'
+import { isPublicFor } from '../../acme/public-chain.ts'
 import type { Settings } from '../../config/settings.ts'
 import { renewalOf } from '../../flow/certificates/decide-order.ts'
 import type { Foundation } from '../../foundation.ts'
 import { ownHostsOf } from '../../roles/certificate.ts'
-import { type AcmeAccountRow, findAcmeAccount } from '../../store/certificates.ts'
+import { type AcmeAccountRow, findAcmeAccount } from '../../store/domains/certificates.ts'
 import { type Check, failed, ok, warning } from './checks.ts'
 
 const name = 'TLS certificate'

@@ -1,6 +1,6 @@
 // What the doctor makes of the inbox that DMARC reports are sent from: whether it is there, on the nodes that need it.
 import type { Foundation } from '../../foundation.ts'
-import { findInboxesByAddress } from '../../store/inboxes.ts'
+import { findInboxesByAddress } from '../../store/mailbox/inboxes.ts'
 import { type Check, ok, skipped, warning } from './checks.ts'
 
 const name = 'DMARC reports'

@@ -3,7 +3,7 @@ import { counted } from '../../base/counted.ts'
 import type { Settings } from '../../config/settings.ts'
 import { isTlsReports } from '../../mail/reserved-names.ts'
 import type { Db } from '../../postgres/db.ts'
-import { countUnreadKept } from '../../store/kept-mail.ts'
+import { countUnreadKept } from '../../store/mailbox/kept-mail.ts'
 import { type Check, ok, skipped, warning } from './checks.ts'
 
 /** RFC 5321 4.5.1: somebody reads postmaster's mail. RFC 2142 4: and that of abuse. */

@@ -1,6 +1,6 @@
 // What the doctor makes of the secret key: whether a change of it was broken off.
-import { readKeyFile } from '../../flow/key-file.ts'
-import { isFormer } from '../../flow/secret-key.ts'
+import { readKeyFile } from '../../flow/secrets/key-file.ts'
+import { isFormer } from '../../flow/secrets/secret-key.ts'
 import type { Foundation } from '../../foundation.ts'
 import { readKeyState } from '../../store/secret-keys.ts'
 import { type Check, ok, warning } from './checks.ts'
@@ -14,6 +14,10 @@ export async function checkSecretKey({ db, settings }: Pick<Foundation, 'db' | '
   if (keys.some((key) => isFormer(state, key)))
     return warning(name, `${file} still holds a former one`, 'posthorn secret rotate takes it out')
   return keys.length > 1
-    ? warning(name, `${file} holds a second one, which seals nothing`, 'posthorn secret rotate goes on with it')
+    ? warning(
+        name,
+        `${file} holds a second one, which seals nothing`,
+        'posthorn secret rotate goes on with it',
+      )
     : ok(name, `${file} holds the one of this database`)
 }

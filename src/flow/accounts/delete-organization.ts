@@ -6,9 +6,15 @@ import type { OrganizationId } from '../../base/ids.ts'
 import { othersPollMs } from '../../base/signal.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
-import { entombInbox } from '../../store/inboxes.ts'
-import { entombOrganization, findOrganization, updateOrganizationStatus } from '../../store/organizations.ts'
-import { deleteUnusedRaws } from '../../store/raws.ts'
+import {
+  entombOrganization,
+  findOrganization,
+  updateOrganizationStatus,
+} from '../../store/accounts/organizations.ts'
+import { purgeDeletedWebhook } from '../../store/events/webhook-deliveries.ts'
+import { buryWebhooks, listWebhooks } from '../../store/events/webhooks.ts'
+import { entombInbox } from '../../store/mailbox/inboxes.ts'
+import { deleteUnusedRaws } from '../../store/mailbox/raws.ts'
 import {
   countHoldings,
   countSubmissions,
@@ -22,9 +28,7 @@ import {
   removeOwnRows,
   removeReceived,
   removeSubmissions,
-} from '../../store/removal.ts'
-import { purgeDeletedWebhook } from '../../store/webhook-deliveries.ts'
-import { buryWebhooks, listWebhooks } from '../../store/webhooks.ts'
+} from '../../store/mailbox/removal.ts'
 import { type Actor, operator, recordDeed } from '../audit.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'

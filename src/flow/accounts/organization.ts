@@ -12,7 +12,7 @@ import {
   renameOrganization,
   updateLimits,
   updateOrganizationStatus,
-} from '../../store/organizations.ts'
+} from '../../store/accounts/organizations.ts'
 import { type Actor, operator, recordDeed } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { requireName } from '../require-name.ts'

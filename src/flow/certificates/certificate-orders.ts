@@ -17,9 +17,9 @@ import {
   recordOrderEnded,
   recordOrderFailed,
   type StoredCertificate,
-} from '../../store/certificates.ts'
-import { openAccountKey, sealAccountKey, sealCertificateKey } from '../certificate-secret.ts'
-import { requireSealingKey } from '../secret-key.ts'
+} from '../../store/domains/certificates.ts'
+import { openAccountKey, sealAccountKey, sealCertificateKey } from '../secrets/certificate-secret.ts'
+import { requireSealingKey } from '../secrets/secret-key.ts'
 import { afterEnd, afterFailure, decideOrder, followRefusals, isWorthOrdering } from './decide-order.ts'
 import type { WantedNames } from './wanted-names.ts'
 

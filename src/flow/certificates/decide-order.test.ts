@@ -1,7 +1,7 @@
 // When a certificate is ordered, for which names, and how often in a day at the most.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { NameRefusal } from '../../store/certificates.ts'
+import type { NameRefusal } from '../../store/domains/certificates.ts'
 import { afterEnd, afterFailure, decideOrder, followRefusals, renewalOf } from './decide-order.ts'
 
 const hourMs = 3_600_000

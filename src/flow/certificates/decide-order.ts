@@ -1,6 +1,6 @@
 // Decides when a certificate is ordered, for which names, and when an order that failed is made again; pure.
 import { backoffMs } from '../../base/backoff.ts'
-import type { AcmeAccountRow, NameRefusal, StoredCertificate } from '../../store/certificates.ts'
+import type { AcmeAccountRow, NameRefusal, StoredCertificate } from '../../store/domains/certificates.ts'
 
 const hourMs = 3_600_000
 

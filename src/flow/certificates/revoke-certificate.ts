@@ -9,8 +9,8 @@ import {
   deleteCertificate,
   findAcmeAccount,
   type StoredCertificate,
-} from '../../store/certificates.ts'
-import { openAccountKey } from '../certificate-secret.ts'
+} from '../../store/domains/certificates.ts'
+import { openAccountKey } from '../secrets/certificate-secret.ts'
 
 /** Has the certificate revoked and takes it away; nodes then order another, with a new key. Returns what it was. */
 export async function revokeStored(

@@ -5,7 +5,7 @@ import { fitsDns } from '../../dns/domain-records.ts'
 import { policyHostOf } from '../../dns/mta-sts.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { Db } from '../../postgres/db.ts'
-import { listReceivingDomains } from '../../store/domain-use.ts'
+import { listReceivingDomains } from '../../store/domains/domain-use.ts'
 import type { Wanted } from './decide-order.ts'
 
 export interface WantedNamesDeps {

@@ -11,7 +11,7 @@ import {
   endDeliveries,
   type OutboundContent,
   readContents,
-} from '../../store/deliveries.ts'
+} from '../../store/sending/deliveries.ts'
 
 export interface JobDeps {
   db: Db

@@ -4,6 +4,7 @@ import { ServiceError } from '../../base/errors.ts'
 import { firstUuidAt, type OrganizationId } from '../../base/ids.ts'
 import { parseDomain } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
+import { findOrganization } from '../../store/accounts/organizations.ts'
 import {
   type DeliveryEnd,
   type DeliveryKey,
@@ -11,9 +12,8 @@ import {
   findExpired,
   findWaitingOfOrganization,
   findWaitingOfRoute,
-} from '../../store/deliveries.ts'
-import { findOrganization } from '../../store/organizations.ts'
-import { flushRoute, listQueues, pauseRoute, type QueueRow, resumeRoute } from '../../store/routes.ts'
+} from '../../store/sending/deliveries.ts'
+import { flushRoute, listQueues, pauseRoute, type QueueRow, resumeRoute } from '../../store/sending/routes.ts'
 import { type Actor, type Deed, operator, recordDeed } from '../audit.ts'
 import { specialRoutes } from '../route-policy.ts'
 

@@ -5,8 +5,8 @@ import { classify } from '../../mail/bounce/reply-code.ts'
 import type { RecipientResult } from '../../smtp/client/transaction.ts'
 import type { Step } from '../../smtp/client/wire.ts'
 import { replyLine } from '../../smtp/reply.ts'
-import { writeConversation } from '../../store/conversation.ts'
-import type { ClaimedDelivery, DeliveryResult, Outcome } from '../../store/deliveries.ts'
+import { writeConversation } from '../../store/sending/conversation.ts'
+import type { ClaimedDelivery, DeliveryResult, Outcome } from '../../store/sending/deliveries.ts'
 import { retryScheduleOf } from '../route-policy.ts'
 import { claimKeyOf, type DeliveryJob, giveBack } from './delivery-job.ts'
 
@@ -73,7 +73,12 @@ export function resultOf(
     enhancedStatus: result.reply.enhanced,
   }
   if (result.outcome === 'delivered')
-    return { ...key, ...delivered, response, outcome: { ...answered, type: 'delivered', classification: null } }
+    return {
+      ...key,
+      ...delivered,
+      response,
+      outcome: { ...answered, type: 'delivered', classification: null },
+    }
   const { permanent, classification, failureCode, suppresses } = classify(result.reply, result.stage)
   if (!permanent)
     return { ...key, ...later, response, outcome: { ...answered, type: 'deferred', classification } }

@@ -8,7 +8,7 @@ import {
   connect,
   type SmtpConnection,
 } from '../../smtp/client/client.ts'
-import type { RouteFault } from '../../store/routes.ts'
+import type { RouteFault } from '../../store/sending/routes.ts'
 import { type DeliveryMode, specialRoutes } from '../route-policy.ts'
 import { type OutboundAddresses, sourceFor } from './outbound.ts'
 

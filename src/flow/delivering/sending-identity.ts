@@ -9,10 +9,10 @@ import type { SecretBox } from '../../base/secret-box.ts'
 import { returnPathHostOf } from '../../dns/domain-records.ts'
 import type { DkimKey } from '../../mailauth/dkim-sign.ts'
 import type { Db } from '../../postgres/db.ts'
-import { type KeyInLifeRow, listDkimKeys, listDomainKeys } from '../../store/dkim-keys.ts'
-import { findClaim } from '../../store/domains.ts'
-import { openDkimKey } from '../dkim-secret.ts'
+import { type KeyInLifeRow, listDkimKeys, listDomainKeys } from '../../store/domains/dkim-keys.ts'
+import { findClaim } from '../../store/domains/domains.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
+import { openDkimKey } from '../secrets/dkim-secret.ts'
 
 export interface SendingIdentity {
   keys: readonly DkimKey[]

@@ -4,7 +4,7 @@ import { wideNetworkOf } from '../../base/ip-address.ts'
 import type { DmarcNote } from '../../mailauth/dmarc/dmarc-note.ts'
 import { registeredDomain } from '../../mailauth/dmarc/dns-name.ts'
 import type { Db } from '../../postgres/db.ts'
-import { type CountedKind, noteDmarc } from '../../store/dmarc-reports.ts'
+import { type CountedKind, noteDmarc } from '../../store/domains/dmarc-reports.ts'
 
 /** In memory, between two flushes. */
 const maxHeld = 5_000

@@ -14,7 +14,7 @@ import {
   deleteDmarcReportsBefore,
   postponeDmarcReport,
   readDmarcKinds,
-} from '../../store/dmarc-reports.ts'
+} from '../../store/domains/dmarc-reports.ts'
 import type { OwnMail, OwnSendResult } from '../own-mail.ts'
 
 export interface ReportingDeps {

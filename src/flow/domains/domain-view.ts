@@ -3,8 +3,8 @@ import type { DomainId } from '../../base/ids.ts'
 import { type DomainRecord, listDomainRecords, questionOf } from '../../dns/domain-records.ts'
 import type { MtaStsMode } from '../../dns/mta-sts.ts'
 import type { Queryable } from '../../postgres/db.ts'
-import { type DomainKeyRow, listDomainKeys } from '../../store/dkim-keys.ts'
-import type { DomainRow, DomainState, Observation, Standing } from '../../store/domains.ts'
+import { type DomainKeyRow, listDomainKeys } from '../../store/domains/dkim-keys.ts'
+import type { DomainRow, DomainState, Observation, Standing } from '../../store/domains/domains.ts'
 
 export interface RecordView extends DomainRecord {
   status: 'pending' | Observation['status']

@@ -14,8 +14,8 @@ import {
   type KeyInLifeRow,
   listDkimKeys,
   trimRetiredKeys,
-} from '../../store/dkim-keys.ts'
-import { lockProof } from '../../store/domains.ts'
+} from '../../store/domains/dkim-keys.ts'
+import { lockProof } from '../../store/domains/domains.ts'
 import { operator, recordDeed } from '../audit.ts'
 import {
   algorithmsToRotate,
@@ -25,8 +25,8 @@ import {
   maxRetiredKeys,
   openDkimKey,
   sealDkimKey,
-} from '../dkim-secret.ts'
-import { requireSealingKey } from '../secret-key.ts'
+} from '../secrets/dkim-secret.ts'
+import { requireSealingKey } from '../secrets/secret-key.ts'
 
 type Deps = { db: Db; clock: Clock; secretBox: SecretBox }
 

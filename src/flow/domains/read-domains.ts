@@ -2,8 +2,8 @@
 import { ServiceError } from '../../base/errors.ts'
 import { writeZone } from '../../dns/domain-records.ts'
 import type { Queryable } from '../../postgres/db.ts'
-import { listDomainKeys } from '../../store/dkim-keys.ts'
-import { type DomainRow, findDomain, listDomains } from '../../store/domains.ts'
+import { listDomainKeys } from '../../store/domains/dkim-keys.ts'
+import { type DomainRow, findDomain, listDomains } from '../../store/domains/domains.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import { type DomainView, recordsOf, type ViewDeps, viewDomains, viewOneDomain } from './domain-view.ts'
 

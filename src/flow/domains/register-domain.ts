@@ -7,7 +7,8 @@ import { type DomainId, newUuid } from '../../base/ids.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import { normalizeDomain } from '../../mail/domain-name.ts'
 import type { Db, Queryable, Tx } from '../../postgres/db.ts'
-import { insertDomainKey } from '../../store/dkim-keys.ts'
+import { lockOrganization } from '../../store/accounts/organizations.ts'
+import { insertDomainKey } from '../../store/domains/dkim-keys.ts'
 import {
   countDomains,
   type DomainRow,
@@ -15,12 +16,11 @@ import {
   insertDomain,
   isProvedByAnother,
   type Standing,
-} from '../../store/domains.ts'
-import { lockOrganization } from '../../store/organizations.ts'
+} from '../../store/domains/domains.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
-import { domainAlgorithms, makeDomainKeys, sealDkimKey, type UnsealedKey } from '../dkim-secret.ts'
-import { requireSealingKey } from '../secret-key.ts'
+import { domainAlgorithms, makeDomainKeys, sealDkimKey, type UnsealedKey } from '../secrets/dkim-secret.ts'
+import { requireSealingKey } from '../secrets/secret-key.ts'
 import { type DomainView, type ViewDeps, viewOneDomain } from './domain-view.ts'
 
 type Deps = ViewDeps & { db: Db; clock: Clock; secretBox: SecretBox; managedDomain: string }

@@ -7,7 +7,7 @@ import { type Evaluation, evaluate, selectorsSeen } from '../../dns/evaluate-dom
 import { type Found, lookupRecords } from '../../dns/lookup-domain.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { activateFoundKeys, deleteRetiredKeys, listDomainKeys } from '../../store/dkim-keys.ts'
+import { activateFoundKeys, deleteRetiredKeys, listDomainKeys } from '../../store/domains/dkim-keys.ts'
 import {
   claimDueDomains,
   type DomainRow,
@@ -16,10 +16,10 @@ import {
   lockDomain,
   lockProof,
   updateChecked,
-} from '../../store/domains.ts'
-import { announce } from '../../store/outbox.ts'
+} from '../../store/domains/domains.ts'
+import { announce } from '../../store/events/outbox.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
-import { listedRetiredMs } from '../dkim-secret.ts'
+import { listedRetiredMs } from '../secrets/dkim-secret.ts'
 import { nextStanding } from '../states.ts'
 import { type DomainView, recordsOf, type ViewDeps, viewOneDomain } from './domain-view.ts'
 

@@ -6,9 +6,9 @@ import { ServiceError } from '../../base/errors.ts'
 import { newId, newUuid } from '../../base/ids.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import type { Db, Queryable, Tx } from '../../postgres/db.ts'
-import { lockOrganization } from '../../store/organizations.ts'
-import { announce } from '../../store/outbox.ts'
-import { replayDelivery, type WebhookDeliveryRow } from '../../store/webhook-deliveries.ts'
+import { lockOrganization } from '../../store/accounts/organizations.ts'
+import { announce } from '../../store/events/outbox.ts'
+import { replayDelivery, type WebhookDeliveryRow } from '../../store/events/webhook-deliveries.ts'
 import {
   buryWebhooks,
   countWebhooks,
@@ -19,14 +19,14 @@ import {
   replaceSecret,
   updateWebhook,
   type WebhookRow,
-} from '../../store/webhooks.ts'
+} from '../../store/events/webhooks.ts'
 import type { AddressGuard } from '../../webhook/address-guard.ts'
 import { newSigningSecret } from '../../webhook/sign.ts'
 import { actorOf, type Deed, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import { type Maker, requireStillChanging } from '../require-still-changing.ts'
-import { requireSealingKey } from '../secret-key.ts'
-import { sealSigningSecret } from '../signing-secret.ts'
+import { requireSealingKey } from '../secrets/secret-key.ts'
+import { sealSigningSecret } from '../secrets/signing-secret.ts'
 
 type Deps = { db: Db; clock: Clock }
 type SecretDeps = Deps & { secretBox: SecretBox }

@@ -15,11 +15,11 @@ import {
   findDueCalls,
   nextRetryAt,
   recordCalls,
-} from '../../store/webhook-deliveries.ts'
-import type { WebhookLease } from '../../store/webhooks.ts'
+} from '../../store/events/webhook-deliveries.ts'
+import type { WebhookLease } from '../../store/events/webhooks.ts'
 import type { CallAnswer, Poster } from '../../webhook/post.ts'
 import { signatureHeaders } from '../../webhook/sign.ts'
-import { openSigningSecret } from '../signing-secret.ts'
+import { openSigningSecret } from '../secrets/signing-secret.ts'
 import { type Presenters, writeAnnouncements } from './write-announcements.ts'
 
 export interface NotifierOptions {

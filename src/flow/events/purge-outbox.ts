@@ -7,7 +7,7 @@ import {
   purgeDeletedWebhook,
   purgeOldDeliveries,
   purgeOutbox,
-} from '../../store/webhook-deliveries.ts'
+} from '../../store/events/webhook-deliveries.ts'
 
 type Deps = { db: Db; clock: Clock }
 

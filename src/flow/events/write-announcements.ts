@@ -1,10 +1,10 @@
 // Writes what webhooks and streams tell, out of what is stored: type, timestamp and data as JSON.
 import type { InboxId, OrganizationId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
-import { type EventRow, findEvents } from '../../store/events.ts'
-import { findMessagesCut, type MessageRow } from '../../store/messages.ts'
-import type { OutboxItem } from '../../store/outbox.ts'
-import { findSubmissions, type SubmissionRow } from '../../store/submissions.ts'
+import { type EventRow, findEvents } from '../../store/events/events.ts'
+import type { OutboxItem } from '../../store/events/outbox.ts'
+import { findMessagesCut, type MessageRow } from '../../store/mailbox/messages.ts'
+import { findSubmissions, type SubmissionRow } from '../../store/sending/submissions.ts'
 
 /** How the API shows what is told of. */
 export interface Presenters {

@@ -3,11 +3,11 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
-import { endDeliveries, lockInboxDeliveries } from '../../store/deliveries.ts'
-import { entombInbox, findInbox, lockInbox } from '../../store/inboxes.ts'
-import { deleteUnusedRaws } from '../../store/raws.ts'
-import { purgeMessages } from '../../store/removal.ts'
-import { eraseResults } from '../../store/submissions.ts'
+import { entombInbox, findInbox, lockInbox } from '../../store/mailbox/inboxes.ts'
+import { deleteUnusedRaws } from '../../store/mailbox/raws.ts'
+import { purgeMessages } from '../../store/mailbox/removal.ts'
+import { endDeliveries, lockInboxDeliveries } from '../../store/sending/deliveries.ts'
+import { eraseResults } from '../../store/sending/submissions.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
@@ -33,10 +33,7 @@ export async function deleteInbox({ db, clock }: Deps, caller: Caller, inboxId: 
 }
 
 /** Purges a chunk of what a deleted inbox left behind; false when nothing is left to purge. */
-export async function purgeDeleted(
-  { db, blobs }: { db: Db; blobs: Blobs },
-  limit: number,
-): Promise<boolean> {
+export async function purgeDeleted({ db, blobs }: { db: Db; blobs: Blobs }, limit: number): Promise<boolean> {
   const unused = await db.transaction(async (tx) => {
     const purged = await purgeMessages(tx, limit)
     if (!purged) return null

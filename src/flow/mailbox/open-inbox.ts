@@ -6,7 +6,12 @@ import { ServiceError } from '../../base/errors.ts'
 import { type DomainId, newId } from '../../base/ids.ts'
 import { isReserved } from '../../mail/reserved-names.ts'
 import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
-import { keepDomain } from '../../store/domain-use.ts'
+import {
+  lockOrganization,
+  type OrganizationRow,
+  takeManagedAllowance,
+} from '../../store/accounts/organizations.ts'
+import { keepDomain } from '../../store/domains/domain-use.ts'
 import {
   countInboxes,
   findAddressHolder,
@@ -14,8 +19,7 @@ import {
   type InboxRow,
   insertInbox,
   isOpenOnDomain,
-} from '../../store/inboxes.ts'
-import { lockOrganization, type OrganizationRow, takeManagedAllowance } from '../../store/organizations.ts'
+} from '../../store/mailbox/inboxes.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'

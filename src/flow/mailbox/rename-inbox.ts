@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
-import { type InboxRow, lockInbox, updateDisplayName } from '../../store/inboxes.ts'
+import { type InboxRow, lockInbox, updateDisplayName } from '../../store/mailbox/inboxes.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'

@@ -4,14 +4,14 @@ import { ServiceError } from '../../base/errors.ts'
 import { networkOf, wideNetworkOf } from '../../base/ip-address.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import type { Db, Writer } from '../../postgres/db.ts'
-import { isNetworkKnown, rememberNetwork } from '../../store/known-networks.ts'
+import { isNetworkKnown, rememberNetwork } from '../../store/people/known-networks.ts'
 import {
   type AttemptBound,
   clearAttempts,
   countAttempt,
   findBlock,
   takeBackAttempt,
-} from '../../store/sign-in-failures.ts'
+} from '../../store/people/sign-in-failures.ts'
 
 const quarterHour = 900
 /** Of one address, known or not: five for free, then 1 s, 2 s, 4 s … 15 min. */

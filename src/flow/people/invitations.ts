@@ -5,6 +5,7 @@ import { newUuid, type OrganizationId, type PersonId, type SessionId } from '../
 import { networkOf } from '../../base/ip-address.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
+import { lockOrganization } from '../../store/accounts/organizations.ts'
 import {
   deleteInvitation,
   findInvitation,
@@ -12,17 +13,21 @@ import {
   listInvitations,
   putInvitation,
   takeInvitation,
-} from '../../store/invitations.ts'
-import { findMember, isMember } from '../../store/members.ts'
-import { lockOrganization } from '../../store/organizations.ts'
-import { findPersonByEmail, insertPerson, type MemberRole, type PersonRow } from '../../store/people.ts'
+} from '../../store/people/invitations.ts'
+import { findMember, isMember } from '../../store/people/members.ts'
+import {
+  findPersonByEmail,
+  insertPerson,
+  type MemberRole,
+  type PersonRow,
+} from '../../store/people/people.ts'
 import {
   confirmPerson,
   holdPerson,
   updatePassword,
   updatePersonName,
-} from '../../store/person-credentials.ts'
-import { deleteTokens } from '../../store/person-tokens.ts'
+} from '../../store/people/person-credentials.ts'
+import { deleteTokens } from '../../store/people/person-tokens.ts'
 import { recordDeed } from '../audit.ts'
 import { requireName } from '../require-name.ts'
 import { requireLiveSession } from '../require-still-changing.ts'

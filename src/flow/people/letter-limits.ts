@@ -4,7 +4,7 @@ import { ServiceError } from '../../base/errors.ts'
 import { networkOf, wideNetworkOf } from '../../base/ip-address.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { countLetter, type LetterCount } from '../../store/letter-counts.ts'
+import { countLetter, type LetterCount } from '../../store/people/letter-counts.ts'
 import type { LetterKind } from './letters.ts'
 
 const hourMs = 3_600_000

@@ -10,9 +10,9 @@ import {
   listMadeKeys,
   listMadeWebhooks,
   revokeKeys,
-} from '../../store/made.ts'
-import { findMember } from '../../store/members.ts'
-import type { MemberRole } from '../../store/people.ts'
+} from '../../store/accounts/made.ts'
+import { findMember } from '../../store/people/members.ts'
+import type { MemberRole } from '../../store/people/people.ts'
 import { type Actor, type Deed, recordDeeds } from '../audit.ts'
 import type { MemberActing } from './invitations.ts'
 

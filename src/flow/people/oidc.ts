@@ -6,15 +6,15 @@ import { newUuid, type PersonId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { parseEmail, sameAddressKey } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { isInvited } from '../../store/invitations.ts'
-import { findPersonByEmail, insertPerson, type PersonRow } from '../../store/people.ts'
+import { isInvited } from '../../store/people/invitations.ts'
+import { findPersonByEmail, insertPerson, type PersonRow } from '../../store/people/people.ts'
 import {
   confirmPerson,
   findPersonBySubject,
   linkSubject,
   updatePassword,
-} from '../../store/person-credentials.ts'
-import { deleteTokens } from '../../store/person-tokens.ts'
+} from '../../store/people/person-credentials.ts'
+import { deleteTokens } from '../../store/people/person-tokens.ts'
 import { recordOwnDeed } from '../audit.ts'
 import { type ChangeSite, mailChange } from './notices.ts'
 import type { Post } from './post.ts'

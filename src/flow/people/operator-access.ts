@@ -7,8 +7,8 @@ import {
   endOperatorSession,
   findOperatorSession,
   insertOperatorSession,
-} from '../../store/operator-sessions.ts'
-import { insertToken, takeToken } from '../../store/person-tokens.ts'
+} from '../../store/people/operator-sessions.ts'
+import { insertToken, takeToken } from '../../store/people/person-tokens.ts'
 import { operator, recordDeed } from '../audit.ts'
 import { hashToken, newToken, pageToken } from './tokens.ts'
 

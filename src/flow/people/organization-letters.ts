@@ -1,8 +1,12 @@
 // Letters about requests for access: one to the operator for each request, one to each owner for the approval.
 import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
-import { clearLetterDue, type LetterDueRow, listLettersDue } from '../../store/organization-letters.ts'
-import type { OrganizationLetter } from '../../store/organizations.ts'
+import {
+  clearLetterDue,
+  type LetterDueRow,
+  listLettersDue,
+} from '../../store/accounts/organization-letters.ts'
+import type { OrganizationLetter } from '../../store/accounts/organizations.ts'
 import { approvalLetter, requestLetter } from './letters.ts'
 import type { Post } from './post.ts'
 

@@ -18,8 +18,8 @@ import {
   lockPasskey,
   notePasskeyUse,
   type PasskeyRow,
-} from '../../store/passkeys.ts'
-import { lockPerson } from '../../store/person-credentials.ts'
+} from '../../store/people/passkeys.ts'
+import { lockPerson } from '../../store/people/person-credentials.ts'
 import { recordOwnDeed } from '../audit.ts'
 import { requireName } from '../require-name.ts'
 import { requireLiveSession } from '../require-still-changing.ts'

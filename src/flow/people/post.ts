@@ -4,13 +4,13 @@ import { ServiceError } from '../../base/errors.ts'
 import { newId, newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { findAddressHolder, insertInbox } from '../../store/inboxes.ts'
 import {
   findOrganization,
   insertOrganization,
   type Limits,
   lockOwnOrganization,
-} from '../../store/organizations.ts'
+} from '../../store/accounts/organizations.ts'
+import { findAddressHolder, insertInbox } from '../../store/mailbox/inboxes.ts'
 import type { OwnMail, OwnSendResult } from '../own-mail.ts'
 import { ownOrganizationId } from '../own-organization.ts'
 import type { LetterLimits } from './letter-limits.ts'

@@ -4,7 +4,7 @@ import { ServiceError } from '../../base/errors.ts'
 import type { PersonId } from '../../base/ids.ts'
 import { networkOf } from '../../base/ip-address.ts'
 import type { Db } from '../../postgres/db.ts'
-import { findPerson } from '../../store/people.ts'
+import { findPerson } from '../../store/people/people.ts'
 import type { Guard } from './guard.ts'
 import type { Passwords } from './passwords.ts'
 

@@ -4,14 +4,14 @@ import { ServiceError } from '../../base/errors.ts'
 import { type KeyId, newUuid, type OrganizationId, type PersonId, type SessionId } from '../../base/ids.ts'
 import { KnownFor } from '../../base/known-for.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { type CallerRow, findMemberCallers, insertKey } from '../../store/keys.ts'
+import { type CallerRow, findMemberCallers, insertKey } from '../../store/accounts/keys.ts'
 import {
   findPerson,
   insertMember,
   listMemberships,
   type MemberRole,
   type MembershipRow,
-} from '../../store/people.ts'
+} from '../../store/people/people.ts'
 import {
   chooseOrganization,
   endSession,
@@ -21,7 +21,7 @@ import {
   insertSession,
   type SessionRow,
   touchSessions,
-} from '../../store/sessions.ts'
+} from '../../store/people/sessions.ts'
 import { recordOwnDeed } from '../audit.ts'
 import type { Caller } from '../caller.ts'
 import { knownForMs, untilKnownEverywhere } from '../known-everywhere.ts'

@@ -3,7 +3,7 @@ import { ServiceError } from '../../base/errors.ts'
 import type { PersonId } from '../../base/ids.ts'
 import { networkOf } from '../../base/ip-address.ts'
 import { sameAddressKey } from '../../mail/address.ts'
-import { findPersonByEmail } from '../../store/people.ts'
+import { findPersonByEmail } from '../../store/people/people.ts'
 import type { SignUpDeps } from './sign-up.ts'
 
 /**

@@ -5,15 +5,21 @@ import { newUuid, type PersonId } from '../../base/ids.ts'
 import { networkOf } from '../../base/ip-address.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { findPersonByEmail } from '../../store/people.ts'
+import { findPersonByEmail } from '../../store/people/people.ts'
 import {
   confirmPerson,
   lockPerson,
   putUnconfirmed,
   updatePassword,
   updatePersonName,
-} from '../../store/person-credentials.ts'
-import { deleteTokens, findToken, insertToken, type SignUp, takeToken } from '../../store/person-tokens.ts'
+} from '../../store/people/person-credentials.ts'
+import {
+  deleteTokens,
+  findToken,
+  insertToken,
+  type SignUp,
+  takeToken,
+} from '../../store/people/person-tokens.ts'
 import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'
 import { confirmationLetter, knownLetter } from './letters.ts'

@@ -5,7 +5,7 @@ import type { Blobs } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import { reply } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming } from '../../smtp/server/backend.ts'
-import { type CapturedMail, insertCaptured } from '../../store/captured.ts'
+import { type CapturedMail, insertCaptured } from '../../store/mailbox/captured.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
 import { MessageSink } from './message-sink.ts'
 

@@ -4,7 +4,7 @@ import type { AuthResult } from '../../base/auth-result.ts'
 import type { ArcVerdict } from '../../mailauth/arc/validate-arc.ts'
 import type { DkimVerdict } from '../../mailauth/dkim/verify-dkim.ts'
 import type { SpfVerdict } from '../../mailauth/spf/check-spf.ts'
-import type { AuthMethod, MailFindings } from '../../store/messages.ts'
+import type { AuthMethod, MailFindings } from '../../store/mailbox/messages.ts'
 import type { Verdicts } from './evaluation.ts'
 
 /** The verdicts in short, and each method as RFC 8601 has it. `ip` is the client's. */

@@ -2,8 +2,8 @@
 import type { Clock } from '../../base/clock.ts'
 import { KnownFor } from '../../base/known-for.ts'
 import type { Db } from '../../postgres/db.ts'
-import { countWaitingKept, type KeptAmount } from '../../store/kept-mail.ts'
-import type { KeptBounds, KeptRow } from '../../store/spool.ts'
+import { countWaitingKept, type KeptAmount } from '../../store/mailbox/kept-mail.ts'
+import type { KeptBounds, KeptRow } from '../../store/mailbox/spool.ts'
 
 /** How much more may be taken for a holder: an organization, or a purpose of the service. */
 export interface Room {

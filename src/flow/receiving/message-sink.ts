@@ -1,7 +1,7 @@
 // Takes in one message as it comes: in memory while it is small, in a blob from the moment that it is not.
 import { newUuid } from '../../base/ids.ts'
 import type { Blobs, BlobWriter } from '../../blobs/blobs.ts'
-import { maxInlineBytes, type RawRow } from '../../store/raws.ts'
+import { maxInlineBytes, type RawRow } from '../../store/mailbox/raws.ts'
 
 export interface TakenMessage {
   raw: RawRow

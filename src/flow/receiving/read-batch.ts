@@ -9,11 +9,11 @@ import type { MailBytes, ReadMail } from '../../mail/parse-worker.ts'
 import { takesNoReply } from '../../mail/read/automatic.ts'
 import type { ParsedMail } from '../../mail/read/parse.ts'
 import type { Queryable } from '../../postgres/db.ts'
-import type { FiledMessage } from '../../store/messages.ts'
-import { findBytes } from '../../store/raws.ts'
-import { readSpool, type SpooledMail } from '../../store/spool.ts'
-import { withMailBytes } from '../mail-bytes.ts'
+import type { FiledMessage } from '../../store/mailbox/messages.ts'
+import { findBytes } from '../../store/mailbox/raws.ts'
+import { readSpool, type SpooledMail } from '../../store/mailbox/spool.ts'
 import { areBytesLost } from '../own-fault.ts'
+import { withMailBytes } from '../stored-bytes.ts'
 
 export interface BatchDeps {
   db: Queryable

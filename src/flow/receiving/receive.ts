@@ -1,7 +1,6 @@
 // Takes mail from the wire: knows the address, looks for loops, commits bytes and envelope, and only then says 250.
 import { Batch, BatchFull } from '../../base/batch.ts'
 import { BoundedMap } from '../../base/bounded-map.ts'
-import type { DiskReserve } from '../../base/disk-reserve.ts'
 import { newId, type OrganizationId } from '../../base/ids.ts'
 import { wideNetworkOf } from '../../base/ip-address.ts'
 import type { Log } from '../../base/log.ts'
@@ -10,22 +9,23 @@ import { OutageLog } from '../../base/outage-log.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
 import { traced } from '../../base/trace.ts'
 import { type Blobs, NotOurStore } from '../../blobs/blobs.ts'
+import type { DiskReserve } from '../../blobs/disk-reserve.ts'
 import { scanHeader } from '../../mail/read/header-scan.ts'
 import { readReturnPath } from '../../mail/return-path.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { DbFault, isLost } from '../../postgres/db.ts'
 import { type Reply, reply, replyLine } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming, Path } from '../../smtp/server/backend.ts'
-import type { AddressedInbox } from '../../store/inboxes.ts'
-import type { MailFindings } from '../../store/messages.ts'
-import type { RawRow } from '../../store/raws.ts'
+import type { AddressedInbox } from '../../store/mailbox/inboxes.ts'
+import type { MailFindings } from '../../store/mailbox/messages.ts'
+import type { RawRow } from '../../store/mailbox/raws.ts'
 import {
   insertReceived,
   type KeptRow,
   type Received,
   type ReceivedMail,
   type SpoolEnvelope,
-} from '../../store/spool.ts'
+} from '../../store/mailbox/spool.ts'
 import type { Verdicts } from './evaluation.ts'
 import { KeptRooms, keptBounds, maxKeptBytes, type Room } from './kept-rooms.ts'
 import { type Mailbox, Mailboxes, type MailboxesDeps, unknownMailbox } from './mailboxes.ts'

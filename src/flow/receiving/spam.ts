@@ -1,7 +1,7 @@
 // What Rspamd's findings do to a received mail: the reply where it wants none of it, and what is kept with the message.
 import type { SpamFindings } from '../../scan/rspamd-answer.ts'
 import { type Reply, reply } from '../../smtp/reply.ts'
-import type { SpamRecord } from '../../store/messages.ts'
+import type { SpamRecord } from '../../store/mailbox/messages.ts'
 
 // RFC 3463 3.8: X.7.1, delivery not authorized, message refused.
 const refused = reply(550, '5.7.1', 'This message looks like spam, and is refused')

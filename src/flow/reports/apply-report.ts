@@ -5,9 +5,14 @@ import type { RecipientReport } from '../../mail/bounce/recipient-report.ts'
 import type { DeliveryReport, FeedbackReport, Report } from '../../mail/bounce/report.ts'
 import type { ReturnPathToken } from '../../mail/return-path.ts'
 import type { Tx } from '../../postgres/db.ts'
-import { insertComplaint } from '../../store/complaints.ts'
-import { lockReported, type ReportedDelivery, type ReportFact, recordReports } from '../../store/reports.ts'
-import { type SuppressionReason, suppressRecipients } from '../../store/suppressions.ts'
+import { insertComplaint } from '../../store/sending/complaints.ts'
+import {
+  lockReported,
+  type ReportedDelivery,
+  type ReportFact,
+  recordReports,
+} from '../../store/sending/reports.ts'
+import { type SuppressionReason, suppressRecipients } from '../../store/sending/suppressions.ts'
 import { recipientMoves } from '../states.ts'
 import { meaningOf, meaningOfFeedback } from './report-meaning.ts'
 

@@ -9,7 +9,7 @@ import {
   insertSuppression,
   type SuppressionReason,
   type SuppressionRow,
-} from '../../store/suppressions.ts'
+} from '../../store/sending/suppressions.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 

@@ -17,13 +17,13 @@ import {
   lockReports,
   readKept,
   setAsideReports,
-} from '../../store/kept-mail.ts'
-import type { RawRow } from '../../store/raws.ts'
+} from '../../store/mailbox/kept-mail.ts'
+import type { RawRow } from '../../store/mailbox/raws.ts'
 import { type Claim, type ClaimedWork, putBackWork } from '../../store/work.ts'
 import type { Claims } from '../claims.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
-import { withMailBytes } from '../mail-bytes.ts'
 import { failAsFault, mayPass, ownFaultWaitMs } from '../own-fault.ts'
+import { withMailBytes } from '../stored-bytes.ts'
 import { applyReports, type ProvedReport } from './apply-report.ts'
 
 interface ReportDeps {

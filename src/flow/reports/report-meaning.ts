@@ -1,7 +1,7 @@
 // What ends the writing to an address, and what a report makes of a recipient: pure rules.
 import type { RecipientReport } from '../../mail/bounce/recipient-report.ts'
 import { type Classification, classify } from '../../mail/bounce/reply-code.ts'
-import type { SuppressionReason } from '../../store/suppressions.ts'
+import type { SuppressionReason } from '../../store/sending/suppressions.ts'
 
 /** What a delivery report does to a recipient: an event, and where it failed, an end. */
 interface ReportMeaning {

@@ -12,10 +12,10 @@ import { traced } from '../../base/trace.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
-import { findInboxes, type InboxRow } from '../../store/inboxes.ts'
-import { findMessage, findThread, type MessageRow } from '../../store/messages.ts'
-import { insertRaws, maxInlineBytes, type RawRow } from '../../store/raws.ts'
-import { addRoutes } from '../../store/routes.ts'
+import { findInboxes, type InboxRow } from '../../store/mailbox/inboxes.ts'
+import { findMessage, findThread, type MessageRow } from '../../store/mailbox/messages.ts'
+import { insertRaws, maxInlineBytes, type RawRow } from '../../store/mailbox/raws.ts'
+import { addRoutes } from '../../store/sending/routes.ts'
 import {
   acceptSends,
   type EarlierSend,
@@ -23,8 +23,8 @@ import {
   idempotencyDigest,
   type NewSend,
   type SendVerdict,
-} from '../../store/sends.ts'
-import { findSubmissions, type SendOperation, type SubmissionRow } from '../../store/submissions.ts'
+} from '../../store/sending/sends.ts'
+import { findSubmissions, type SendOperation, type SubmissionRow } from '../../store/sending/submissions.ts'
 import type { SendingCaller } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'
 import { knownForMs } from '../known-everywhere.ts'

@@ -1,9 +1,9 @@
 // Has what is accepted at hand for its delivery by this node, so that it need not be read back a moment later.
 import type { RecentlyUsed } from '../../base/recently-used.ts'
 import type { DbFault } from '../../postgres/db.ts'
-import type { OutboundContent } from '../../store/deliveries.ts'
-import type { RawRow } from '../../store/raws.ts'
-import type { NewSend, SendVerdict } from '../../store/sends.ts'
+import type { RawRow } from '../../store/mailbox/raws.ts'
+import type { OutboundContent } from '../../store/sending/deliveries.ts'
+import type { NewSend, SendVerdict } from '../../store/sending/sends.ts'
 
 /** What is accepted, by the submission's id; undefined where other nodes deliver it. */
 export type SendsAtHand = RecentlyUsed<OutboundContent> | undefined

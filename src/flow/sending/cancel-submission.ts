@@ -2,8 +2,8 @@
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
-import { endDeliveries, lockSubmissionDeliveries } from '../../store/deliveries.ts'
-import { findSubmission, type SubmissionRow } from '../../store/submissions.ts'
+import { endDeliveries, lockSubmissionDeliveries } from '../../store/sending/deliveries.ts'
+import { findSubmission, type SubmissionRow } from '../../store/sending/submissions.ts'
 import { actorOf, recordDeed } from '../audit.ts'
 import { type Caller, requireInbox, requireWholeOrganization } from '../caller.ts'
 

@@ -1,7 +1,7 @@
 // Makes the rows of a send, as they are stored and answered; pure.
 import { newId, newUuidAt, type SubmissionId } from '../../base/ids.ts'
-import type { MessageRow } from '../../store/messages.ts'
-import type { NewSend } from '../../store/sends.ts'
+import type { MessageRow } from '../../store/mailbox/messages.ts'
+import type { NewSend } from '../../store/sending/sends.ts'
 import type { SendingCaller } from '../caller.ts'
 import type { SendContent } from './send-contents.ts'
 import type { SendBody, SendDraft } from './send-draft.ts'

@@ -4,7 +4,7 @@ import type { OrganizationId, SubmissionId } from '../../base/ids.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
 import { maxSafeHtml, type SafeHtml } from '../../mail/read/safe-html.ts'
 import type { Queryable } from '../../postgres/db.ts'
-import { findSentContent, type SentContent } from '../../store/submission-life.ts'
+import { findSentContent, type SentContent } from '../../store/sending/submission-life.ts'
 
 /** Security: nested elements take seconds of a thread; organizations share it. */
 type Deps = { db: Queryable; parsePool: Pick<ParsePool, 'pageOf'>; htmlLimit: FairLimit }

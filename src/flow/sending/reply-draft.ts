@@ -1,7 +1,7 @@
 // What a reply is made of: its target's addresses, subject and ancestry.
 import { type Mailbox, parseEmail, sameAddressKey } from '../../mail/address.ts'
 import { oneLine } from '../../mail/read/charset.ts'
-import type { MessageRow } from '../../store/messages.ts'
+import type { MessageRow } from '../../store/mailbox/messages.ts'
 
 const maxReferences = 100
 const maxSubjectLength = 998

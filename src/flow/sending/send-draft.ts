@@ -1,8 +1,8 @@
 // What a send is before anything is made of it: who sends it, to whom, in which thread.
 import type { InboxId, ThreadId } from '../../base/ids.ts'
 import { type Mailbox, readEmail } from '../../mail/address.ts'
-import type { MessageRow } from '../../store/messages.ts'
-import type { SendOperation } from '../../store/submissions.ts'
+import type { MessageRow } from '../../store/mailbox/messages.ts'
+import type { SendOperation } from '../../store/sending/submissions.ts'
 
 export interface AttachmentBody {
   filename: string

@@ -1,6 +1,6 @@
 // What refuses a send whatever the database holds: the key's restrictions, the sender's domain, the organization's limits.
 import { ServiceError } from '../../base/errors.ts'
-import type { SendOperation } from '../../store/submissions.ts'
+import type { SendOperation } from '../../store/sending/submissions.ts'
 import type { SendingCaller } from '../caller.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { contentBytes, type Recipient, type SendBody, type SendDraft, type Sender } from './send-draft.ts'

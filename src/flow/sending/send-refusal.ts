@@ -1,6 +1,6 @@
 // Refusals of a drafted send: the code that the database returns, with its words.
 import { type RefusalCode, ServiceError } from '../../base/errors.ts'
-import type { SendLimit } from '../../store/sends.ts'
+import type { SendLimit } from '../../store/sending/sends.ts'
 import type { SendingCaller } from '../caller.ts'
 import type { SendDraft } from './send-draft.ts'
 

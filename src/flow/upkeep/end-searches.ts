@@ -1,8 +1,8 @@
 // Removes the words of inboxes that nobody has searched for long, a little at a time.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
-import { claimIndex } from '../../store/search.ts'
-import { endSearch } from '../../store/searched-inboxes.ts'
+import { claimIndex } from '../../store/mailbox/search.ts'
+import { endSearch } from '../../store/mailbox/searched-inboxes.ts'
 
 const unusedMs = 30 * 86_400_000
 const claimMs = 250

@@ -1,7 +1,7 @@
 // Folds what commits have counted into roll-ups, and lets go of those that no window reaches any more.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
-import { deleteRollUps, foldDeltas } from '../../store/metrics.ts'
+import { deleteRollUps, foldDeltas } from '../../store/events/metrics.ts'
 
 /** Few enough that they are folded well within a statement's time where each counts ten thousand destinations. */
 const deltas = 100

@@ -1,6 +1,6 @@
 // Takes what was deleted off the counters of what organizations keep.
 import type { Db } from '../../postgres/db.ts'
-import { foldStored } from '../../store/usage.ts'
+import { foldStored } from '../../store/accounts/usage.ts'
 
 /** Few enough that receiving waits a few milliseconds at most. */
 const deltas = 500

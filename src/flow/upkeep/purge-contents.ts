@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { SubmissionId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
-import { deleteSettledContents } from '../../store/domain-use.ts'
+import { deleteSettledContents } from '../../store/domains/domain-use.ts'
 
 /**
  * Deletes up to `limit` that were accepted `keptMs` ago or earlier, after the submission `after`; returns where the next batch

@@ -1,8 +1,8 @@
 // Forgets what was kept for a time: links, invitations, attempts, sessions, addresses nobody proved, digests of former keys.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
+import { deleteStale } from '../../store/people/stale-people.ts'
 import { deleteVerifiers } from '../../store/secret-keys.ts'
-import { deleteStale } from '../../store/stale-people.ts'
 
 /** A day longer than a return path is believed. */
 const verifiersMs = 31 * 86_400_000

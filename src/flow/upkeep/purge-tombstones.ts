@@ -1,7 +1,7 @@
 // Forgets where deleted messages stood, once nobody can be expected to go on behind them.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
-import { deleteTombstones } from '../../store/messages.ts'
+import { deleteTombstones } from '../../store/mailbox/messages.ts'
 
 const keptMs = 30 * 86_400_000
 

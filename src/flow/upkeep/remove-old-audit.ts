@@ -1,7 +1,7 @@
 // Removes what the audit log has said for as long as the deployment wants it.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
-import { deleteAuditEntries } from '../../store/audit.ts'
+import { deleteAuditEntries } from '../../store/accounts/audit.ts'
 
 /** Removes up to `limit`, the oldest first; returns whether there may be more. */
 export async function removeOldAudit(

@@ -1,7 +1,7 @@
 // Removes submissions that have been settled and kept for as long as the deployment wants them.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
-import { findSettledBefore, removeSubmissions } from '../../store/removal.ts'
+import { findSettledBefore, removeSubmissions } from '../../store/mailbox/removal.ts'
 
 /** Removes up to `limit`; returns whether there may be more. */
 export async function removeSettled(

@@ -6,7 +6,7 @@ import type { Log } from '../../base/log.ts'
 import { type Blobs, partCount, type StoredBlob } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import { isBackupUnderWay } from '../../store/backups.ts'
-import { findRawIds } from '../../store/raws.ts'
+import { findRawIds } from '../../store/mailbox/raws.ts'
 import { claimBlobFolder } from '../claim-blob-folder.ts'
 
 interface SweepDeps {

@@ -4,7 +4,7 @@ import { ServiceError } from '../../base/errors.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
 import type { MemberActing } from '../../flow/people/invitations.ts'
 import type { Site } from '../../flow/people/passkeys.ts'
-import type { MembershipRow } from '../../store/people.ts'
+import type { MembershipRow } from '../../store/people/people.ts'
 import type { AppDeps } from '../api.ts'
 
 export function addressOf({ ip }: FastifyRequest): string {

@@ -128,7 +128,11 @@ function collect(api: Api, collected: Collected): void {
   })
 }
 
-function notesOf(schema: FastifySchema, config: FastifyContextConfig, { codesOf }: Collected): OperationNotes {
+function notesOf(
+  schema: FastifySchema,
+  config: FastifyContextConfig,
+  { codesOf }: Collected,
+): OperationNotes {
   const { refusals = [], otherResponses = {}, examples = {}, callbacks } = config
   const others = Object.values(otherResponses).map((other) => other.headers)
   return {

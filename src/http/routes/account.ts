@@ -1,5 +1,5 @@
 // GET /v1/me: what the key may do.
-import { findOrganization } from '../../store/organizations.ts'
+import { findOrganization } from '../../store/accounts/organizations.ts'
 import type { Api } from '../api.ts'
 import { presentProfile } from '../present.ts'
 import { Profile } from '../schemas/profile.ts'

@@ -1,7 +1,7 @@
 // Attachments: the bytes of one that was found clean.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { findUnscanned, readAttachment } from '../../flow/mailbox/read-attachment.ts'
+import { findUnscanned, readAttachment } from '../../flow/reading/read-attachment.ts'
 import { attachmentDisposition } from '../../web/download-name.ts'
 import { sendStream } from '../../web/send-stream.ts'
 import type { Api, HttpDeps } from '../api.ts'

@@ -1,7 +1,7 @@
 // Complaints: list.
 import Type from 'typebox'
 import { requireWholeOrganization } from '../../flow/caller.ts'
-import { listComplaints } from '../../store/complaints.ts'
+import { listComplaints } from '../../store/sending/complaints.ts'
 import type { Api } from '../api.ts'
 import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'
 import { presentComplaint } from '../present.ts'

@@ -1,7 +1,7 @@
 // Messages: send, show, their source and header, delete.
 import { deleteMessage } from '../../flow/mailbox/delete-message.ts'
-import { readHeader } from '../../flow/mailbox/read-header.ts'
-import { readMessage, readSource } from '../../flow/mailbox/read-mailbox.ts'
+import { readHeader } from '../../flow/reading/read-header.ts'
+import { readMessage, readSource } from '../../flow/reading/read-mailbox.ts'
 import { sendStream } from '../../web/send-stream.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { answerJson } from '../json-stream.ts'

@@ -1,8 +1,8 @@
 // Threads: list, show, reply.
 import Type from 'typebox'
-import { readInbox, readThread } from '../../flow/mailbox/read-mailbox.ts'
-import { listThreadMessages } from '../../store/message-pages.ts'
-import { listThreads, type ThreadRow } from '../../store/messages.ts'
+import { readInbox, readThread } from '../../flow/reading/read-mailbox.ts'
+import { listThreadMessages } from '../../store/mailbox/message-pages.ts'
+import { listThreads, type ThreadRow } from '../../store/mailbox/messages.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { answerJson } from '../json-stream.ts'
 import { type Cursors, messagePageQuery, pageQuery, pageSizeOf, readLimit } from '../lists.ts'

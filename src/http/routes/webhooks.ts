@@ -11,8 +11,8 @@ import {
   rotateSecret,
   testWebhook,
 } from '../../flow/events/endpoints.ts'
-import { listWebhookDeliveries, type WebhookDeliveryRow } from '../../store/webhook-deliveries.ts'
-import { listWebhooks, type WebhookRow } from '../../store/webhooks.ts'
+import { listWebhookDeliveries, type WebhookDeliveryRow } from '../../store/events/webhook-deliveries.ts'
+import { listWebhooks, type WebhookRow } from '../../store/events/webhooks.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { RequestFault } from '../body/request-fault.ts'
 import { byId, type Cursors, pageQuery, readLimit } from '../lists.ts'

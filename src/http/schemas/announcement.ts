@@ -1,6 +1,6 @@
 // What webhooks and the live stream tell: a body for each type of event, the document's `webhooks`.
 import Type, { type TSchema } from 'typebox'
-import type { EventType } from '../../store/outbox.ts'
+import type { EventType } from '../../store/events/outbox.ts'
 import { Domain } from './domain.ts'
 import { Attachment, Message, messageExample } from './message.ts'
 import { type Component, component, InboxIdText, MessageIdText, Time, WebhookIdText } from './scalars.ts'

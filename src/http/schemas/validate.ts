@@ -1,6 +1,6 @@
 // Addresses to judge, and what was found of them.
 import Type from 'typebox'
-import { reasons } from '../../flow/validate.ts'
+import { reasons } from '../../flow/validation/validate.ts'
 import { component, nullable, oneOf } from './scalars.ts'
 
 const example = {

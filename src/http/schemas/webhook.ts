@@ -1,6 +1,6 @@
 // Webhook endpoints, and the calls that were made of them.
 import Type from 'typebox'
-import { eventTypes } from '../../store/outbox.ts'
+import { eventTypes } from '../../store/events/outbox.ts'
 import { component, NextCursor, nullable, oneOf, patterned, Time, Uuid, WebhookIdText } from './scalars.ts'
 
 /** A type of what webhooks and the stream tell. */

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { InboxId, KeyId, OrganizationId, SessionId } from '../../base/ids.ts'
 import { type Caller, hasScope } from '../../flow/caller.ts'
-import type { EventCursor, EventType } from '../../store/outbox.ts'
+import type { EventCursor, EventType } from '../../store/events/outbox.ts'
 
 /** An event as it goes over the wire; null where what it is about has been deleted. */
 export interface WrittenEvent {

@@ -12,7 +12,7 @@ import type { Caller } from '../../flow/caller.ts'
 import { type Presenters, writeAnnouncements } from '../../flow/events/write-announcements.ts'
 import { idleMs } from '../../flow/people/sessions.ts'
 import { type Db, isLost } from '../../postgres/db.ts'
-import { listLiveKeys } from '../../store/keys.ts'
+import { listLiveKeys } from '../../store/accounts/keys.ts'
 import {
   type EventCursor,
   findOrganizationsAfter,
@@ -20,8 +20,8 @@ import {
   newestEventOf,
   type OutboxCursor,
   readEventsOf,
-} from '../../store/outbox.ts'
-import { listLiveSessions } from '../../store/sessions.ts'
+} from '../../store/events/outbox.ts'
+import { listLiveSessions } from '../../store/people/sessions.ts'
 import { EventReader, formatEvent, formatEventId, parseEventId, type WrittenEvent } from './event-reader.ts'
 
 export interface EventStreamsOptions {

@@ -11,8 +11,8 @@ import { OutageLog } from '../../base/outage-log.ts'
 import { othersPollMs, rest, Signal } from '../../base/signal.ts'
 import type { Caller } from '../../flow/caller.ts'
 import { type Db, isLost } from '../../postgres/db.ts'
-import { findGrown } from '../../store/inboxes.ts'
-import { findScanStates } from '../../store/scans.ts'
+import { findGrown } from '../../store/mailbox/inboxes.ts'
+import { findScanStates } from '../../store/mailbox/scans.ts'
 
 export interface MessageWaitsOptions {
   db: Db

@@ -1,5 +1,5 @@
 // Mail for the operator as the desk and the command line write it in JSON.
-import type { OperatorMail, ReadOperatorMail } from '../../flow/mailbox/operator-mail.ts'
+import type { OperatorMail, ReadOperatorMail } from '../../flow/reading/operator-mail.ts'
 
 export function presentHead({ at, rawId: _, ...mail }: OperatorMail) {
   return { ...mail, at: at.toISOString() }

@@ -1,7 +1,7 @@
 // Questions that could tell whether an address has an account, each for one that has and for one that has not.
 import { newUuid, type PersonId } from '../../../src/base/ids.ts'
 import { Passwords } from '../../../src/flow/people/passwords.ts'
-import { insertPerson } from '../../../src/store/people.ts'
+import { insertPerson } from '../../../src/store/people/people.ts'
 import { type PairedTimes, timePairs } from '../../support/paired-times.ts'
 import type { Stage } from '../stage.ts'
 import { password, Visitor } from './visitor.ts'

@@ -6,7 +6,7 @@ import { ServiceError } from '../../../src/base/errors.ts'
 import { SecretBox } from '../../../src/base/secret-box.ts'
 import { Guard } from '../../../src/flow/people/guard.ts'
 import { newToken } from '../../../src/flow/people/tokens.ts'
-import { insertToken } from '../../../src/store/person-tokens.ts'
+import { insertToken } from '../../../src/store/people/person-tokens.ts'
 import { setStage } from '../stage.ts'
 import { enterAs, password, Visitor } from './visitor.ts'
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { PersonId } from '../../../src/base/ids.ts'
 import { changeOrganizationStatus } from '../../../src/flow/accounts/organization.ts'
-import type { MemberRole } from '../../../src/store/people.ts'
+import type { MemberRole } from '../../../src/store/people/people.ts'
 import { untilLocked } from '../../support/lock-waits.ts'
 import { setStage } from '../stage.ts'
 import {

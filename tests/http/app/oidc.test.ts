@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { newUuid, type PersonId } from '../../../src/base/ids.ts'
-import { insertPerson } from '../../../src/store/people.ts'
+import { insertPerson } from '../../../src/store/people/people.ts'
 import { type Claims, startIdentityProvider } from '../../support/identity-provider.ts'
 import { type Stage, setStage } from '../stage.ts'
 import { enterAs, join, lastToken, lettersTo, password, type Session, Visitor } from './visitor.ts'

@@ -2,7 +2,7 @@
 import { newUuid, type PersonId } from '../../../src/base/ids.ts'
 import { ownOrganizationId } from '../../../src/flow/own-organization.ts'
 import { addMember, startSession } from '../../../src/flow/people/sessions.ts'
-import { insertPerson, type MemberRole } from '../../../src/store/people.ts'
+import { insertPerson, type MemberRole } from '../../../src/store/people/people.ts'
 import type { Caller, Stage } from '../stage.ts'
 
 export interface Session {

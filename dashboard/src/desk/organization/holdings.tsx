@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import type { Organization } from '../../../../src/operator/desk/schemas/organization.ts'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
-import { type Column, Table } from '../../parts/table.tsx'
+import { type Column, Table } from '../../parts/list/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
 

@@ -2,10 +2,10 @@
 import { Link } from '@tanstack/react-router'
 import type { Queue } from '../../../../src/operator/desk/schemas/queue.ts'
 import { Badge, StateBadge } from '../../parts/badge.tsx'
-import { Button } from '../../parts/button.tsx'
 import { Card } from '../../parts/card.tsx'
-import { Conversation } from '../../parts/conversation.tsx'
-import { type Column, Table } from '../../parts/table.tsx'
+import { Button } from '../../parts/form/button.tsx'
+import { type Column, Table } from '../../parts/list/table.tsx'
+import { Conversation } from '../../parts/mail/conversation.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
 

@@ -1,7 +1,7 @@
 // A form of the pages before the sign-in: what is filled in, what went wrong, and the button that sends it.
 import type { FormEvent, ReactNode } from 'react'
-import { Button } from '../../parts/button.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
+import { Button } from '../../parts/form/button.tsx'
 
 interface AccessFormProps {
   /** What its button says. */

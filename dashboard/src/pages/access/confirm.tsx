@@ -1,8 +1,8 @@
 // The landing of the link that confirms an address. It waits for a press: programs that look into mail follow links, too.
 import { useMutation } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
-import { Button, ButtonLink } from '../../parts/button.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
+import { Button, ButtonLink } from '../../parts/form/button.tsx'
 import { access } from '../../texts/access.ts'
 import { AccessFrame } from './access-frame.tsx'
 import { useEnter } from './enter.ts'

@@ -2,7 +2,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
-import { ButtonLink } from '../../parts/button.tsx'
+import { ButtonLink } from '../../parts/form/button.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { sessionQuery } from '../../shell/session.ts'
 import { access } from '../../texts/access.ts'

@@ -1,5 +1,5 @@
 // A password that is chosen: any 10 characters and more.
-import { TextField } from '../../parts/field.tsx'
+import { TextField } from '../../parts/form/field.tsx'
 import { access } from '../../texts/access.ts'
 
 interface NewPasswordFieldProps {

@@ -1,6 +1,6 @@
 // What a person says of themselves: an address, a name, the password that they have.
 import type { ReactNode } from 'react'
-import { TextField } from '../../parts/field.tsx'
+import { TextField } from '../../parts/form/field.tsx'
 import { access } from '../../texts/access.ts'
 
 interface FieldProps {

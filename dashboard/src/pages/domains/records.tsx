@@ -2,8 +2,8 @@
 import { useState } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
-import { CopyButton } from '../../parts/copy-button.tsx'
-import { Segments } from '../../parts/segments.tsx'
+import { CopyButton } from '../../parts/form/copy-button.tsx'
+import { Segments } from '../../parts/form/segments.tsx'
 import { domains } from '../../texts/domains.ts'
 import { type Domain, type DomainRecord, groupOf, type RecordGroup } from './domain-queries.ts'
 

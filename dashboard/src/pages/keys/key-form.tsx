@@ -1,6 +1,6 @@
 // What a key is made of, filled in: its name, what it may, what it reaches, and how long it is good.
-import { Checkbox, Select, TextArea, TextField } from '../../parts/field.tsx'
-import { RadioGroup } from '../../parts/radio-group.tsx'
+import { Checkbox, Select, TextArea, TextField } from '../../parts/form/field.tsx'
+import { RadioGroup } from '../../parts/form/radio-group.tsx'
 import { useSession } from '../../shell/session.ts'
 import { keys, scopeWords } from '../../texts/keys.ts'
 import { InboxPicker } from './inbox-picker.tsx'

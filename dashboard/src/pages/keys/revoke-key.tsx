@@ -1,7 +1,7 @@
 // A key ended at once, after its name was typed.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
-import { Confirm } from '../../parts/confirm.tsx'
+import { Confirm } from '../../parts/form/confirm.tsx'
 import { Time } from '../../parts/time.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { keys } from '../../texts/keys.ts'

@@ -2,7 +2,7 @@
 import { usePrefetchQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import { classes } from '../../parts/classes.ts'
-import { SkeletonRows } from '../../parts/skeleton.tsx'
+import { SkeletonRows } from '../../parts/list/skeleton.tsx'
 import { reading } from '../../texts/reading.ts'
 import { type Message, pageQuery } from './mail-queries.ts'
 import { TextBody } from './text-body.tsx'

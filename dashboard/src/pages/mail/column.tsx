@@ -2,9 +2,9 @@
 
 import { ArrowLeft } from 'lucide-react'
 import { type ReactNode, useId } from 'react'
-import { IconButton } from '../../parts/button.tsx'
 import { classes } from '../../parts/classes.ts'
-import { SkeletonRows } from '../../parts/skeleton.tsx'
+import { IconButton } from '../../parts/form/button.tsx'
+import { SkeletonRows } from '../../parts/list/skeleton.tsx'
 import { mail } from '../../texts/mail.ts'
 
 interface ColumnProps {

@@ -1,8 +1,8 @@
 // All that is known about a message: its addresses, what each check found and what that means, and its ids.
 import type { ReactNode } from 'react'
 import { Badge, StateBadge, type Tone } from '../../parts/badge.tsx'
-import { CopyButton } from '../../parts/copy-button.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
+import { CopyButton } from '../../parts/form/copy-button.tsx'
 import { exactTime } from '../../parts/time.tsx'
 import { parts } from '../../texts/parts.ts'
 import { reading } from '../../texts/reading.ts'

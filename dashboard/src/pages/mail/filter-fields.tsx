@@ -1,8 +1,8 @@
 // Filters of messages: direction, sender, and from which day on.
 
 import { type FormEvent, useState } from 'react'
-import { Button } from '../../parts/button.tsx'
-import { Select, TextField } from '../../parts/field.tsx'
+import { Button } from '../../parts/form/button.tsx'
+import { Select, TextField } from '../../parts/form/field.tsx'
 import { mail } from '../../texts/mail.ts'
 import { useFind, usePlace } from './place.ts'
 

@@ -1,8 +1,8 @@
 // What stands there before there is an inbox: how the first one is opened, here and by the API.
 import { Inbox as InboxIcon, Plus } from 'lucide-react'
-import { Button } from '../../parts/button.tsx'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { Empty } from '../../parts/empty.tsx'
+import { Button } from '../../parts/form/button.tsx'
 import { mail } from '../../texts/mail.ts'
 
 const firstCall = `curl -X POST ${location.origin}/v1/inboxes \\

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { CodeBlock } from '../../parts/code-block.tsx'
-import { Checkbox } from '../../parts/field.tsx'
+import { Checkbox } from '../../parts/form/field.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { reading } from '../../texts/reading.ts'
 

@@ -4,16 +4,16 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Copy, EllipsisVertical, Hash, Pencil, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { api, read } from '../../api/client.ts'
-import { IconButton } from '../../parts/button.tsx'
-import { useCopy } from '../../parts/copy-button.tsx'
-import { Menu, type MenuItem } from '../../parts/menu.tsx'
+import { IconButton } from '../../parts/form/button.tsx'
+import { useCopy } from '../../parts/form/copy-button.tsx'
+import { Menu, type MenuItem } from '../../parts/form/menu.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
 import type { Inbox } from './mail-queries.ts'
 import { useGo } from './place.ts'
 
-const Confirm = lazy(async () => ({ default: (await import('../../parts/confirm.tsx')).Confirm }))
+const Confirm = lazy(async () => ({ default: (await import('../../parts/form/confirm.tsx')).Confirm }))
 const RenameInbox = lazy(async () => ({ default: (await import('./rename-inbox.tsx')).RenameInbox }))
 
 export function InboxMenu({ inbox }: { inbox: Inbox }) {

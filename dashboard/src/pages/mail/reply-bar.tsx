@@ -1,7 +1,7 @@
 // Answering the last message: two buttons below it, and their keys.
 
 import { Reply, ReplyAll } from 'lucide-react'
-import { Button } from '../../parts/button.tsx'
+import { Button } from '../../parts/form/button.tsx'
 import { useShortcut } from '../../parts/shortcut.ts'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'

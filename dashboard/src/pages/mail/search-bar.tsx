@@ -2,8 +2,8 @@
 
 import { ListFilter, Search } from 'lucide-react'
 import { lazy, Suspense, useEffect, useRef, useState } from 'react'
-import { IconButton } from '../../parts/button.tsx'
 import { classes } from '../../parts/classes.ts'
+import { IconButton } from '../../parts/form/button.tsx'
 import { useShortcut } from '../../parts/shortcut.ts'
 import { mail } from '../../texts/mail.ts'
 import { isFiltered, useFind, usePlace } from './place.ts'

@@ -1,6 +1,6 @@
 // A received message as it came.
 import { api, read } from '../../api/client.ts'
-import { MailSource } from '../../parts/mail-source.tsx'
+import { MailSource } from '../../parts/mail/mail-source.tsx'
 
 export function SourceBody({ messageId }: { messageId: string }) {
   const params = { path: { messageId } }

@@ -1,8 +1,8 @@
 // A message as text: links that open outside, and what it quotes folded away.
 
 import { useState } from 'react'
-import { Button } from '../../parts/button.tsx'
-import { LinkedText } from '../../parts/linked-text.tsx'
+import { Button } from '../../parts/form/button.tsx'
+import { LinkedText } from '../../parts/mail/linked-text.tsx'
 import { reading } from '../../texts/reading.ts'
 import type { Message } from './mail-queries.ts'
 

@@ -1,6 +1,6 @@
 // The keys, webhooks and invitations that end with a member's role: listed in the dialog, with the choice to keep them.
 import type { QueryClient, UseQueryResult } from '@tanstack/react-query'
-import { Checkbox } from '../../parts/field.tsx'
+import { Checkbox } from '../../parts/form/field.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { made as words } from '../../texts/members.ts'
 import type { Made, Role } from './queries.ts'

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { UserPlus } from 'lucide-react'
 import { useState } from 'react'
-import { Button } from '../../parts/button.tsx'
+import { Button } from '../../parts/form/button.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
 import { useMay, useSession } from '../../shell/session.ts'

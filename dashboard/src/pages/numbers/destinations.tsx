@@ -1,7 +1,7 @@
 // Where mail goes: the domains that most recipients are at, and how it went there.
 import { Card } from '../../parts/card.tsx'
+import { type Column, Table } from '../../parts/list/table.tsx'
 import { count } from '../../parts/numbers.ts'
-import { type Column, Table } from '../../parts/table.tsx'
 import { numbers } from '../../texts/numbers.ts'
 import type { Metrics } from './queries.ts'
 

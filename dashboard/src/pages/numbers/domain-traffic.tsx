@@ -1,10 +1,10 @@
 // What each domain of the organization sends and receives today; each leads to its own page.
 import { useQuery } from '@tanstack/react-query'
 import { StateBadge } from '../../parts/badge.tsx'
-import { ButtonLink } from '../../parts/button.tsx'
 import { Card } from '../../parts/card.tsx'
+import { ButtonLink } from '../../parts/form/button.tsx'
+import { type Column, Table } from '../../parts/list/table.tsx'
 import { count, percent } from '../../parts/numbers.ts'
-import { type Column, Table } from '../../parts/table.tsx'
 import { numbers } from '../../texts/numbers.ts'
 import { parts } from '../../texts/parts.ts'
 import { domainsQuery, trafficQuery } from './queries.ts'

@@ -1,10 +1,10 @@
 // One page of numbers: what became of mail over 24 hours to 30 days, how healthy that is, and what is used of the limits.
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
+import { Segments } from '../../parts/form/segments.tsx'
+import { Skeleton } from '../../parts/list/skeleton.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
-import { Segments } from '../../parts/segments.tsx'
-import { Skeleton } from '../../parts/skeleton.tsx'
 import { numbers } from '../../texts/numbers.ts'
 import { Destinations } from './destinations.tsx'
 import { DomainTraffic } from './domain-traffic.tsx'

@@ -1,7 +1,7 @@
 // The latest sends, each a link to its life.
 import type { Schemas } from '../../api/client.ts'
 import { StateBadge } from '../../parts/badge.tsx'
-import { type Column, Table } from '../../parts/table.tsx'
+import { type Column, Table } from '../../parts/list/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { life } from '../../texts/life.ts'
 import { overview } from '../../texts/overview.ts'

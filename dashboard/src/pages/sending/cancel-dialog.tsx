@@ -1,7 +1,7 @@
 // Asks before what still waits of a submission is cancelled.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
-import { Confirm } from '../../parts/confirm.tsx'
+import { Confirm } from '../../parts/form/confirm.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { life } from '../../texts/life.ts'
 import { lifeKey } from './life-query.ts'

@@ -1,5 +1,5 @@
 // Which recipients of many are shown: by where they stand, with how many there are.
-import { Segments } from '../../parts/segments.tsx'
+import { Segments } from '../../parts/form/segments.tsx'
 import { life } from '../../texts/life.ts'
 import { states } from '../../texts/states.ts'
 import { type Journey, recipientState } from './journey.ts'

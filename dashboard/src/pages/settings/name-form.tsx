@@ -1,10 +1,10 @@
 // A card with a name that can be changed.
 import type { ReactNode } from 'react'
-import { Button } from '../../parts/button.tsx'
 import { Card } from '../../parts/card.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
-import { TextField } from '../../parts/field.tsx'
+import { Button } from '../../parts/form/button.tsx'
+import { TextField } from '../../parts/form/field.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { settings } from '../../texts/settings.ts'
 

@@ -4,9 +4,9 @@ import {
   type ListedAddress,
   type ListedRow,
   readAddresses,
-} from '../../parts/address-list.ts'
-import { withoutGuard } from '../../parts/csv.ts'
-import { readDate, readTime } from '../../parts/list-times.ts'
+} from '../../parts/list/address-list.ts'
+import { withoutGuard } from '../../parts/list/csv.ts'
+import { readDate, readTime } from '../../parts/list/list-times.ts'
 import type { Suppression } from './suppression-queries.ts'
 
 export interface ListedSuppression extends ListedAddress, Pick<Suppression, 'reason' | 'note'> {

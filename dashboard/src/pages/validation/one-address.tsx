@@ -14,10 +14,10 @@ import {
 import { type FormEvent, useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
 import type { Tone } from '../../parts/badge.tsx'
-import { Button } from '../../parts/button.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
-import { TextField } from '../../parts/field.tsx'
+import { Button } from '../../parts/form/button.tsx'
+import { TextField } from '../../parts/form/field.tsx'
 import { parts } from '../../texts/parts.ts'
 import { validation } from '../../texts/validation.ts'
 

@@ -2,9 +2,9 @@
 import { type ReactNode, useState } from 'react'
 import type { Schemas } from '../../api/client.ts'
 import { Badge, toneOf } from '../../parts/badge.tsx'
-import { TextField } from '../../parts/field.tsx'
-import { Segments } from '../../parts/segments.tsx'
-import { VirtualList } from '../../parts/virtual-list.tsx'
+import { TextField } from '../../parts/form/field.tsx'
+import { Segments } from '../../parts/form/segments.tsx'
+import { VirtualList } from '../../parts/list/virtual-list.tsx'
 import { validation } from '../../texts/validation.ts'
 
 export type Result = Schemas['Validation'] & { line: number }

@@ -1,10 +1,10 @@
 // A new signing secret, in steps: what will happen, then the secret, with a day in which the old one still verifies.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
-import { Button } from '../../parts/button.tsx'
-import { Dialog } from '../../parts/dialog.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
-import { SecretDialog } from '../../parts/secret-dialog.tsx'
+import { Button } from '../../parts/form/button.tsx'
+import { Dialog } from '../../parts/form/dialog.tsx'
+import { SecretDialog } from '../../parts/form/secret-dialog.tsx'
 import { parts } from '../../texts/parts.ts'
 import { webhooks } from '../../texts/webhooks.ts'
 import { HowToVerify } from './create-webhook.tsx'

@@ -1,8 +1,8 @@
 // What an endpoint is made of, filled in: its address, what it is told of, and its description.
 import { type ReactNode, useState } from 'react'
 import { ApiError } from '../../api/client.ts'
-import { Checkbox, TextField } from '../../parts/field.tsx'
-import { RadioGroup } from '../../parts/radio-group.tsx'
+import { Checkbox, TextField } from '../../parts/form/field.tsx'
+import { RadioGroup } from '../../parts/form/radio-group.tsx'
 import { eventKinds, webhooks } from '../../texts/webhooks.ts'
 import type { Webhook } from './queries.ts'
 

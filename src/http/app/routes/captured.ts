@@ -5,7 +5,7 @@ import {
   openCaptured,
   readCaptured,
   readCapturedPage,
-} from '../../../flow/mailbox/read-captured.ts'
+} from '../../../flow/reading/read-captured.ts'
 import { sendStream } from '../../../web/send-stream.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { byId, Cursors, pageQuery, readLimit } from '../../lists.ts'

@@ -6,7 +6,7 @@ import {
   previewInvitation,
   withdrawInvitation,
 } from '../../../flow/people/invitations.ts'
-import type { InvitationRow } from '../../../store/invitations.ts'
+import type { InvitationRow } from '../../../store/people/invitations.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { Nothing, Uuid } from '../../schemas/scalars.ts'
 import { addressOf, memberOf, pagesOf } from '../asking.ts'

@@ -10,7 +10,7 @@ import {
   revokeMemberKey,
   rotateKey,
 } from '../../../flow/accounts/member-keys.ts'
-import { type KeyRow, listUsedKeys, type UsedKeyRow } from '../../../store/keys.ts'
+import { type KeyRow, listUsedKeys, type UsedKeyRow } from '../../../store/accounts/keys.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { byId, type Cursors, pageQuery, readLimit } from '../../lists.ts'
 import { Nothing } from '../../schemas/scalars.ts'

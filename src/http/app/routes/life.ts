@@ -1,8 +1,8 @@
 // The life of a submission beyond its events, and its content, for its page.
 import type { FairLimit } from '../../../base/fair-limit.ts'
 import { readSentContent } from '../../../flow/sending/read-sent-content.ts'
-import { readConversation } from '../../../store/conversation.ts'
-import { findThreadOf, listExchanges, listOutlooks } from '../../../store/submission-life.ts'
+import { readConversation } from '../../../store/sending/conversation.ts'
+import { findThreadOf, listExchanges, listOutlooks } from '../../../store/sending/submission-life.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { readSubmission } from '../../routes/submissions.ts'
 import { SubmissionParams } from '../../schemas/params.ts'

@@ -1,9 +1,9 @@
 // What the pages show of mail beyond what the API gives: its HTML made safe, whom a reply goes to, and what is used of limits.
 import type { FairLimit } from '../../../base/fair-limit.ts'
-import { readInbox, readMessage } from '../../../flow/mailbox/read-mailbox.ts'
-import { readPage } from '../../../flow/mailbox/read-page.ts'
+import { readInbox, readMessage } from '../../../flow/reading/read-mailbox.ts'
+import { readPage } from '../../../flow/reading/read-page.ts'
 import { replyRecipients, replySubject } from '../../../flow/sending/reply-draft.ts'
-import { readUse } from '../../../store/usage.ts'
+import { readUse } from '../../../store/accounts/usage.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { MessageParams } from '../../schemas/params.ts'
 import { Nothing } from '../../schemas/scalars.ts'

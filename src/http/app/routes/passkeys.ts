@@ -10,7 +10,7 @@ import {
   signInByPasskey,
 } from '../../../flow/people/passkeys.ts'
 import { requireRecentProof } from '../../../flow/people/recent-proof.ts'
-import { listPasskeys, type PasskeyRow } from '../../../store/passkeys.ts'
+import { listPasskeys, type PasskeyRow } from '../../../store/people/passkeys.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { Nothing, Uuid } from '../../schemas/scalars.ts'
 import { addressOf, pagesOf, siteOf } from '../asking.ts'

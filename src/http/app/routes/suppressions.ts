@@ -2,7 +2,7 @@
 import Type, { type Static } from 'typebox'
 import { requireWholeOrganization } from '../../../flow/caller.ts'
 import { importSuppression } from '../../../flow/reports/edit-suppressions.ts'
-import type { SuppressionRow } from '../../../store/suppressions.ts'
+import type { SuppressionRow } from '../../../store/sending/suppressions.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { byId, Cursors, pageQuery, readLimit } from '../../lists.ts'
 import { presentSuppression } from '../../present.ts'

@@ -1,5 +1,5 @@
 // The audit log at the desk: what was done in all organizations, and to the deployment.
-import { listAllAuditEntries } from '../../../store/audit.ts'
+import { listAllAuditEntries } from '../../../store/accounts/audit.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import { AuditList, AuditQuery } from '../schemas/audit.ts'
 

@@ -1,5 +1,5 @@
 // Mail at the desk: what was captured, and what came for the service's own addresses.
-import { listOperatorMail, openOperatorMail, readOperatorMail } from '../../../flow/mailbox/operator-mail.ts'
+import { listOperatorMail, openOperatorMail, readOperatorMail } from '../../../flow/reading/operator-mail.ts'
 import { attachmentDisposition } from '../../../web/download-name.ts'
 import { sendStream } from '../../../web/send-stream.ts'
 import type { Desk, DeskDeps } from '../deps.ts'

@@ -1,6 +1,7 @@
 // Nodes at the desk, what waits for all of them, and the numbers of this one.
-import { countScans, readBacklog, readConnections } from '../../../store/backlog.ts'
+
 import { listNodes } from '../../../store/nodes.ts'
+import { countScans, readBacklog, readConnections } from '../../../store/sending/backlog.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import { NodeList, Numbers } from '../schemas/node.ts'
 import { isoOrNull } from '../times.ts'

@@ -8,7 +8,7 @@ import {
   nameOrganization,
 } from '../../../flow/accounts/organization.ts'
 import { cancelOrganization } from '../../../flow/delivering/end-deliveries.ts'
-import { findOrganization, type OrganizationRow } from '../../../store/organizations.ts'
+import { findOrganization, type OrganizationRow } from '../../../store/accounts/organizations.ts'
 import { requireConfirmed } from '../admission.ts'
 import { type Desk, type DeskDeps, operatorOf } from '../deps.ts'
 import { LongWork } from '../long-work.ts'

@@ -1,19 +1,19 @@
 // Organizations at the desk: looked through, and one as a whole.
 import { ServiceError } from '../../../base/errors.ts'
 import { defaultLimits } from '../../../flow/accounts/organization.ts'
+import { readMetrics } from '../../../flow/metrics/read-metrics.ts'
 import { ownOrganizationId } from '../../../flow/own-organization.ts'
-import { readMetrics } from '../../../flow/read-metrics.ts'
-import { listDomains } from '../../../store/domains.ts'
-import { listKeys } from '../../../store/keys.ts'
-import { readUsage } from '../../../store/metrics.ts'
+import { listKeys } from '../../../store/accounts/keys.ts'
 import {
   countByStatus,
   countWaiting,
   listMemberOverviews,
   listOverviews,
   readHoldingsUse,
-} from '../../../store/organization-overviews.ts'
-import { findOrganization, type Limits, type OrganizationRow } from '../../../store/organizations.ts'
+} from '../../../store/accounts/organization-overviews.ts'
+import { findOrganization, type Limits, type OrganizationRow } from '../../../store/accounts/organizations.ts'
+import { listDomains } from '../../../store/domains/domains.ts'
+import { readUsage } from '../../../store/events/metrics.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import {
   Organization,

@@ -1,8 +1,8 @@
 // Destination queues at the desk: what waits and why, and what the operator does about it.
 import { ServiceError } from '../../../base/errors.ts'
 import { cancelQueue, flushQueue, pauseQueue } from '../../../flow/delivering/end-deliveries.ts'
-import { readConversation } from '../../../store/conversation.ts'
-import { listQueues, listWaiting, type QueueRow, type WaitingRow } from '../../../store/routes.ts'
+import { readConversation } from '../../../store/sending/conversation.ts'
+import { listQueues, listWaiting, type QueueRow, type WaitingRow } from '../../../store/sending/routes.ts'
 import { requireConfirmed } from '../admission.ts'
 import { type Desk, type DeskDeps, operatorOf } from '../deps.ts'
 import {

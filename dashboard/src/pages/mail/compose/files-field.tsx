@@ -1,8 +1,8 @@
 // The files of a message that is being written: picked, dropped or pasted, with their sizes against the limit.
 import { Paperclip, X } from 'lucide-react'
 import { useRef } from 'react'
-import { Button, IconButton } from '../../../parts/button.tsx'
 import { writtenBytes } from '../../../parts/bytes.ts'
+import { Button, IconButton } from '../../../parts/form/button.tsx'
 import { Progress } from '../../../parts/progress.tsx'
 import { writing } from '../../../texts/writing.ts'
 

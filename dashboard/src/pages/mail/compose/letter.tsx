@@ -9,11 +9,11 @@ import {
   type ReactNode,
   useState,
 } from 'react'
-import { Button } from '../../../parts/button.tsx'
 import { writtenBytes } from '../../../parts/bytes.ts'
 import { classes } from '../../../parts/classes.ts'
 import { ErrorNote } from '../../../parts/error-note.tsx'
-import { TextArea } from '../../../parts/field.tsx'
+import { Button } from '../../../parts/form/button.tsx'
+import { TextArea } from '../../../parts/form/field.tsx'
 import { Kbd } from '../../../parts/kbd.tsx'
 import { writing } from '../../../texts/writing.ts'
 import { limitsQuery } from '../mail-queries.ts'

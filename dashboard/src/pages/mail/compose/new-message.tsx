@@ -1,9 +1,9 @@
 // A dialog in which a message that begins a conversation is written.
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import { Button } from '../../../parts/button.tsx'
-import { Dialog } from '../../../parts/dialog.tsx'
-import { TextField } from '../../../parts/field.tsx'
+import { Button } from '../../../parts/form/button.tsx'
+import { Dialog } from '../../../parts/form/dialog.tsx'
+import { TextField } from '../../../parts/form/field.tsx'
 import { toast } from '../../../parts/toasts.ts'
 import { reading } from '../../../texts/reading.ts'
 import { writing } from '../../../texts/writing.ts'

@@ -1,7 +1,7 @@
 // Whom a message goes to: each address a chip, taken over by Enter, a comma, or leaving the field.
 import { X } from 'lucide-react'
 import { type KeyboardEvent, useState } from 'react'
-import { Field } from '../../../parts/field.tsx'
+import { Field } from '../../../parts/form/field.tsx'
 import { writing } from '../../../texts/writing.ts'
 import type { Mailbox } from '../mail-queries.ts'
 import { readAddresses, withoutTwins } from './addresses.ts'

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import { Card } from '../../../parts/card.tsx'
-import { Checkbox } from '../../../parts/field.tsx'
+import { Checkbox } from '../../../parts/form/field.tsx'
 import { Loaded } from '../../../parts/loaded.tsx'
 import { toast } from '../../../parts/toasts.ts'
 import { reading } from '../../../texts/reading.ts'

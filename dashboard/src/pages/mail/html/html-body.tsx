@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query'
 import { Loaded } from '../../../parts/loaded.tsx'
-import { MailFrame } from '../../../parts/mail-frame.tsx'
+import { MailFrame } from '../../../parts/mail/mail-frame.tsx'
 import { reading } from '../../../texts/reading.ts'
 import { attachmentPath } from '../attachments.tsx'
 import { type Message, pageQuery } from '../mail-queries.ts'

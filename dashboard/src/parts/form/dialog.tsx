@@ -1,0 +1,90 @@
+// A question or a form above the page: it takes the focus, gives it back, and closes with Escape.
+import { X } from 'lucide-react'
+import { Dialog as Primitive } from 'radix-ui'
+import { type ReactNode, useRef } from 'react'
+import { parts } from '../../texts/parts.ts'
+import { classes } from '../classes.ts'
+import { IconButton } from './button.tsx'
+
+/** What is to be filled in comes before the button that closes. */
+function focusFirstField(event: Event): void {
+  const first = (event.currentTarget as HTMLElement).querySelector<HTMLElement>(
+    'input:not([type=radio], [type=checkbox], [type=file], :disabled), textarea:not(:disabled)',
+  )
+  if (!first) return
+  event.preventDefault()
+  first.focus()
+}
+
+/** What opened the dialog. Of one that follows another it is what opened the first: the button in that is gone by then. */
+let opener: HTMLElement | null = null
+
+function findOpener(): void {
+  const { activeElement } = document
+  if (document.querySelector('[role=dialog]')) return
+  // Of a menu its button: the item goes with the menu.
+  const menu = activeElement?.closest('[role=menu]')
+  const found = menu ? document.getElementById(menu.getAttribute('aria-labelledby') ?? '') : activeElement
+  opener = found instanceof HTMLElement && found !== document.body ? found : null
+}
+
+/** Where that has gone, as the row of what was deleted, the page has the focus as if it had just been opened. */
+function focusOpener(event: Event): void {
+  // Who has gone on by now stays there: a dialog that opened in its place would have its text selected, and typed over.
+  const hasGoneOn = document.activeElement !== document.body
+  const place = opener?.isConnected ? opener : document.querySelector<HTMLElement>('main h1')
+  if (!hasGoneOn && !place) return
+  event.preventDefault()
+  if (!hasGoneOn) place?.focus()
+}
+
+interface DialogProps {
+  open: boolean
+  onClose: () => void
+  title: string
+  lead?: ReactNode
+  width?: 'medium' | 'large'
+  children: ReactNode
+  /** Buttons below, the main one last. */
+  footer?: ReactNode
+}
+
+export function Dialog({ open, onClose, title, lead, width = 'medium', children, footer }: DialogProps) {
+  const wasOpen = useRef(false)
+  // Before what it holds takes the focus.
+  if (open && !wasOpen.current) findOpener()
+  wasOpen.current = open
+  return (
+    <Primitive.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
+      <Primitive.Portal>
+        <Primitive.Overlay className="fixed inset-0 z-40 animate-fade bg-[rgb(0_0_0/0.42)]" />
+        <Primitive.Content
+          {...(lead ? {} : { 'aria-describedby': undefined })}
+          onOpenAutoFocus={focusFirstField}
+          onCloseAutoFocus={focusOpener}
+          className={classes(
+            'fixed inset-x-0 bottom-0 z-50 mx-auto flex max-h-[88dvh] animate-rise flex-col rounded-t-lg bg-surface shadow-overlay',
+            'sm:top-[12vh] sm:bottom-auto sm:max-h-[76vh] sm:rounded-lg',
+            width === 'large' ? 'sm:w-[min(760px,94vw)]' : 'sm:w-[min(480px,94vw)]',
+          )}
+        >
+          <header className="flex items-start justify-between gap-4 px-5 pt-4">
+            <div className="min-w-0">
+              <Primitive.Title className="text-lg font-semibold">{title}</Primitive.Title>
+              {lead && (
+                <Primitive.Description className="text-pretty text-muted">{lead}</Primitive.Description>
+              )}
+            </div>
+            <Primitive.Close asChild>
+              <IconButton size="small" icon={X} label={parts.close} />
+            </Primitive.Close>
+          </header>
+          <div className="min-h-0 flex-1 overflow-y-auto px-5 py-4">{children}</div>
+          {footer && (
+            <footer className="flex flex-wrap justify-end gap-2 border-t px-5 py-3">{footer}</footer>
+          )}
+        </Primitive.Content>
+      </Primitive.Portal>
+    </Primitive.Root>
+  )
+}

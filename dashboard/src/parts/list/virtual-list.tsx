@@ -1,0 +1,162 @@
+// A list of any length: only what is seen is in the page, and the next part is fetched before its end is reached.
+import type { UseInfiniteQueryResult } from '@tanstack/react-query'
+import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { lists } from '../../texts/lists.ts'
+import { parts } from '../../texts/parts.ts'
+import { ErrorNote } from '../error-note.tsx'
+import { useShortcut } from '../shortcut.ts'
+import { SkeletonRows } from './skeleton.tsx'
+
+const fetchAheadRows = 5
+/** Above and below what is seen; and what is in the page changes by so many at once. */
+const overscanRows = 12
+const stepRows = 6
+/** For a row that is not in the page yet. */
+const framesWaited = 5
+
+interface VirtualListProps<Row> {
+  label: string
+  /** The query whose pages the rows are of. */
+  query: Pick<
+    UseInfiniteQueryResult,
+    'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage' | 'isPending' | 'error' | 'refetch'
+  >
+  rows: readonly Row[]
+  keyOf: (row: Row) => string
+  /** How high a row is, exactly: rows that all have one height never shift. */
+  rowPx: number
+  /** A row: one element with `data-row` on what takes the focus (a link or a button). */
+  children: (row: Row, index: number) => ReactNode
+  /** What stands there when there is none. */
+  empty: ReactNode
+  className?: string
+}
+
+export function VirtualList<Row>(props: VirtualListProps<Row>) {
+  const { query, rows, empty } = props
+  if (query.isPending) return <SkeletonRows count={8} />
+  if (query.error && rows.length === 0)
+    return <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
+  // A page may be empty and lead on, as those of a long search.
+  if (rows.length === 0) return query.hasNextPage ? <NextPage query={query} /> : empty
+  return <Rows {...props} />
+}
+
+function NextPage({ query }: Pick<VirtualListProps<unknown>, 'query'>) {
+  useFetchAhead(query, 0, 0)
+  return <SkeletonRows count={8} />
+}
+
+function Rows<Row>({ label, query, rows, keyOf, rowPx, children, className }: VirtualListProps<Row>) {
+  const frame = useRef<HTMLDivElement>(null)
+  useAnchor(frame, rows, keyOf, rowPx)
+  const { first, end } = useSeen(frame, rowPx)
+  useRowKeys(frame, rowPx, rows.length)
+  useFetchAhead(query, end, rows.length)
+  const shown = rows.slice(first, end)
+  return (
+    <div ref={frame} className={className ?? 'h-full overflow-y-auto'}>
+      <ul aria-label={label} className="relative" style={{ height: rows.length * rowPx }}>
+        {shown.map((row, at) => (
+          <li
+            key={keyOf(row)}
+            data-index={first + at}
+            aria-setsize={query.hasNextPage ? -1 : rows.length}
+            aria-posinset={first + at + 1}
+            className="absolute inset-x-0 top-0"
+            style={{ height: rowPx, transform: `translateY(${(first + at) * rowPx}px)` }}
+          >
+            {children(row, first + at)}
+          </li>
+        ))}
+      </ul>
+      {query.isFetchingNextPage && <p className="py-3 text-center text-sm text-faint">{parts.loadingMore}</p>}
+      <ErrorNote error={query.error} onRetry={() => void query.fetchNextPage()} />
+    </div>
+  )
+}
+
+type Frame = RefObject<HTMLDivElement | null>
+
+/** The rows that are in the page: from `first` up to, and without, `end`. */
+function useSeen(frame: Frame, rowPx: number): { first: number; end: number } {
+  const [seen, setSeen] = useState({ first: 0, end: 2 * overscanRows })
+  useLayoutEffect(() => {
+    const element = frame.current
+    if (!element) return
+    const look = () => {
+      const top = Math.floor(element.scrollTop / rowPx / stepRows) * stepRows
+      const bottom = Math.ceil((element.scrollTop + element.clientHeight) / rowPx / stepRows) * stepRows
+      const next = { first: Math.max(0, top - overscanRows), end: bottom + overscanRows }
+      setSeen((before) => (before.first === next.first && before.end === next.end ? before : next))
+    }
+    const resized = new ResizeObserver(look)
+    resized.observe(element)
+    element.addEventListener('scroll', look, { passive: true })
+    look()
+    return () => {
+      resized.disconnect()
+      element.removeEventListener('scroll', look)
+    }
+  }, [frame, rowPx])
+  return seen
+}
+
+/** A page that failed is fetched again when someone asks, not in a circle. */
+function useFetchAhead(query: VirtualListProps<unknown>['query'], end: number, count: number): void {
+  const { hasNextPage, isFetchingNextPage, fetchNextPage, error } = query
+  const isNear = end >= count - fetchAheadRows
+  useEffect(() => {
+    if (isNear && hasNextPage && !isFetchingNextPage && !error) void fetchNextPage()
+  }, [isNear, hasNextPage, isFetchingNextPage, fetchNextPage, error])
+}
+
+/** Rows that come in above what is read do not move it; at the very top they are what one waits for. */
+function useAnchor<Row>(
+  frame: Frame,
+  rows: readonly Row[],
+  keyOf: (row: Row) => string,
+  rowPx: number,
+): void {
+  const before = useRef(rows)
+  useLayoutEffect(() => {
+    const known = before.current
+    before.current = rows
+    const element = frame.current
+    const first = Math.floor((element?.scrollTop ?? 0) / rowPx)
+    const anchor = known[first]
+    if (!element || first === 0 || !anchor || known === rows) return
+    const key = keyOf(anchor)
+    if (rows[first] && keyOf(rows[first]) === key) return
+    const at = rows.findIndex((row) => keyOf(row) === key)
+    if (at !== -1) element.scrollTop += (at - first) * rowPx
+  }, [frame, rows, keyOf, rowPx])
+}
+
+/** `j` and `k` also reach rows that are not in the page yet. */
+function useRowKeys(frame: Frame, rowPx: number, count: number): void {
+  const move = (step: 1 | -1) => {
+    const element = frame.current
+    if (!element) return
+    const at = element.querySelector('li:focus-within')?.getAttribute('data-index')
+    const next = at ? Number(at) + step : Math.ceil(element.scrollTop / rowPx)
+    if (next < 0 || next >= count) return
+    scrollTo(element, next * rowPx, rowPx)
+    focusRow(element, next, framesWaited)
+  }
+  useShortcut({ keys: 'j', label: lists.next, group: lists.group }, () => move(1))
+  useShortcut({ keys: 'k', label: lists.previous, group: lists.group }, () => move(-1))
+}
+
+/** At once where the row is in the page; else it comes with one of the next frames. */
+function focusRow(element: HTMLElement, index: number, frames: number): void {
+  const row = element.querySelector<HTMLElement>(`[data-index="${index}"] [data-row]`)
+  if (row) row.focus({ preventScroll: true })
+  else if (frames > 0) requestAnimationFrame(() => focusRow(element, index, frames - 1))
+}
+
+function scrollTo(element: HTMLElement, topPx: number, rowPx: number): void {
+  const belowPx = topPx + rowPx - element.clientHeight
+  if (topPx < element.scrollTop) element.scrollTop = topPx
+  else if (belowPx > element.scrollTop) element.scrollTop = belowPx
+}

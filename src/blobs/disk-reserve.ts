@@ -1,0 +1,71 @@
+// Room that is kept free on disks: while there is less, no mail is received, so that sends, results and deletions go on.
+import { statfs } from 'node:fs/promises'
+import type { Log } from '../base/log.ts'
+import { meters } from '../base/meters.ts'
+
+/** A 20th of the disk, and no more than this, unless the setting says otherwise. */
+const maxBytes = 1 << 30
+const share = 1 / 20
+const checkMs = 2_000
+
+export interface DiskRoom {
+  freeBytes: number
+  reserveBytes: number
+}
+
+/** What is free on the folder's disk, and what has to be: `reserveBytes`, or a share of the disk where that is null. */
+export async function readDiskRoom(folder: string, reserveBytes: number | null): Promise<DiskRoom> {
+  const { bavail, blocks, bsize } = await statfs(folder)
+  const derived = Math.min(maxBytes, blocks * bsize * share)
+  return { freeBytes: bavail * bsize, reserveBytes: reserveBytes ?? derived }
+}
+
+interface DiskReserveOptions {
+  folders: string[]
+  reserveBytes: number | null
+  log: Log
+}
+
+/** Looks at the disks of the folders every two seconds, not at each mail. */
+export class DiskReserve {
+  readonly #options: DiskReserveOptions
+  #isShort = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: DiskReserveOptions) {
+    this.#options = options
+  }
+
+  /** Whether one of the disks has less free than is to be kept. */
+  get isShort(): boolean {
+    return this.#isShort
+  }
+
+  /** Looks once, and again and again until `stop`. */
+  async start(): Promise<void> {
+    await this.#check()
+    this.#timer = setInterval(() => void this.#check(), checkMs)
+    this.#timer.unref()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+  }
+
+  async #check(): Promise<void> {
+    const { folders, reserveBytes, log } = this.#options
+    // A disk that cannot be looked at says so to who writes on it.
+    const found = await Promise.all(
+      folders.map((folder) => readDiskRoom(folder, reserveBytes).catch(() => null)),
+    )
+    const rooms = found.filter((room) => room !== null)
+    if (rooms.length > 0) meters.diskFree.set(Math.min(...rooms.map(({ freeBytes }) => freeBytes)))
+    const isShort = rooms.some((room) => room.freeBytes < room.reserveBytes)
+    if (isShort !== this.#isShort) {
+      if (isShort) log.warn({ rooms }, 'a disk is almost full: no mail is received until there is room')
+      else log.info({ rooms }, 'there is room on disk again: mail is received')
+    }
+    this.#isShort = isShort
+    meters.diskShort.set(isShort ? 1 : 0)
+  }
+}

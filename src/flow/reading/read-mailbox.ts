@@ -1,0 +1,156 @@
+// Reads of mail with the caller's restrictions applied: another's id is an id that does not exist.
+import type { Readable } from 'node:stream'
+import type { Clock } from '../../base/clock.ts'
+import { ServiceError } from '../../base/errors.ts'
+import type { InboxId } from '../../base/ids.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
+import { readQuery } from '../../mail/read/words.ts'
+import type { Queryable } from '../../postgres/db.ts'
+import { findInbox, type InboxRow } from '../../store/mailbox/inboxes.ts'
+import { listFollowing, type MessagePage, type PageSize } from '../../store/mailbox/message-pages.ts'
+import {
+  findMessage,
+  findSeq,
+  findThread,
+  type MessageRow,
+  type ThreadRow,
+} from '../../store/mailbox/messages.ts'
+import { writeQuery } from '../../store/mailbox/search.ts'
+import { type Caller, requireInbox } from '../caller.ts'
+import { openStored, streamFrom } from '../stored-bytes.ts'
+import { traceHeader } from './trace-fields.ts'
+
+const tombstoneMs = 30 * 86_400_000
+
+export async function readInbox(db: Queryable, caller: Caller, id: string): Promise<InboxRow> {
+  const inbox = await findInbox(db, caller.organizationId, id)
+  if (inbox?.status !== 'active') throw new ServiceError('not_found', 'There is no such inbox.')
+  requireInbox(caller, inbox.id)
+  return inbox
+}
+
+/** What a search for `query` asks the store for; `invalid_request` where there is no word in it. */
+export function readWords(query: string): string {
+  const phrases = readQuery(query)
+  // Some letters are nothing by themselves, as the filler of Hangul is.
+  if (phrases.length === 0) throw new ServiceError('invalid_request', '/q must hold a word to look for')
+  return writeQuery(phrases)
+}
+
+export async function readThread(db: Queryable, caller: Caller, id: string): Promise<ThreadRow> {
+  const thread = await findThread(db, caller.organizationId, id)
+  if (!thread) throw new ServiceError('not_found', 'There is no such thread.')
+  requireInbox(caller, thread.inboxId)
+  return thread
+}
+
+export async function readMessage(db: Queryable, caller: Caller, id: string): Promise<MessageRow> {
+  const message = await findMessage(db, caller.organizationId, id)
+  if (!message) throw new ServiceError('not_found', 'There is no such message.')
+  requireInbox(caller, message.inboxId)
+  return message
+}
+
+/**
+ * Where a message stands in the inbox's order of filing, or stood before it was deleted, for 30 days; `'0'` is before the
+ * first. `invalid_request` where it is not known there.
+ */
+export async function findPosition(db: Queryable, inboxId: InboxId, after: string): Promise<number> {
+  const seq = after === '0' ? 0 : await findSeq(db, inboxId, after)
+  if (seq === null)
+    throw new ServiceError(
+      'invalid_request',
+      '/after must be the id of a message of this inbox, or 0: where it was deleted over 30 days ago, that of one read since',
+    )
+  return seq
+}
+
+/** The inbox's messages behind a position in the order of filing: none is ever put before one that was read. */
+export async function readFollowing(
+  db: Queryable,
+  caller: Caller,
+  {
+    inboxId,
+    direction,
+    afterSeq,
+  }: { inboxId: string; direction: MessageRow['direction'] | null; afterSeq: number },
+  size: PageSize,
+): Promise<MessagePage> {
+  const inbox = await readInbox(db, caller, inboxId)
+  return await listFollowing(db, { inboxId: inbox.id, direction }, afterSeq, size)
+}
+
+export interface ExportPage extends MessagePage {
+  inbox: InboxRow
+}
+
+/** The inbox's messages after a number, oldest first; complete under concurrent writes, for numbers are given under a lock. */
+export async function exportPage(
+  { db, clock }: { db: Queryable; clock: Clock },
+  caller: Caller,
+  inboxId: string,
+  afterSeq: number,
+  size: PageSize,
+): Promise<ExportPage> {
+  const inbox = await findInbox(db, caller.organizationId, inboxId)
+  if (!inbox || (inbox.deletedAt && clock.nowMs() - inbox.deletedAt.getTime() > tombstoneMs))
+    throw new ServiceError('not_found', 'There is no such inbox.')
+  requireInbox(caller, inbox.id)
+  if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
+  const { page, last } = await listFollowing(db, { inboxId: inbox.id, direction: null }, afterSeq, size)
+  // Deleted since: an end that is none must not be taken for a whole export.
+  const requireStill = async () => {
+    if ((await findInbox(db, caller.organizationId, inboxId))?.status !== 'active')
+      throw new ServiceError('inbox_deleted')
+  }
+  if (!Array.isArray(page)) return { inbox, page: followedBy(requireStill, page), last }
+  if (!last) await requireStill()
+  return { inbox, page, last }
+}
+
+async function* followedBy<Item>(
+  check: () => Promise<void>,
+  items: AsyncIterable<Item>,
+): AsyncGenerator<Item> {
+  yield* items
+  await check()
+}
+
+interface Received {
+  /** The fields that this service writes above it. */
+  trace: Buffer
+  /** Its own bytes, or the first `maxBytes` of them; `sizeBytes` is that of all. */
+  stored: { sizeBytes: number; stream: Readable }
+}
+
+/** Opens the bytes of an inbound message; what was sent has none. */
+export async function openReceived(
+  { db, blobs }: { db: Queryable; blobs: Blobs },
+  caller: Caller,
+  messageId: string,
+  maxBytes?: number,
+): Promise<Received> {
+  const { id, security, rawId, createdAt } = await readMessage(db, caller, messageId)
+  const span = maxBytes === undefined ? undefined : { start: 0, length: maxBytes }
+  const stored = security && rawId ? await openStored({ db, blobs }, rawId, span) : null
+  if (!stored || !security) throw new ServiceError('not_found', 'Only received messages have a source.')
+  return { trace: Buffer.from(traceHeader(security, id, createdAt)), stored }
+}
+
+/** An inbound message as it was received, below its trace fields. */
+export async function readSource(
+  deps: { db: Queryable; blobs: Blobs },
+  caller: Caller,
+  messageId: string,
+): Promise<{ sizeBytes: number; stream: Readable }> {
+  const { trace, stored } = await openReceived(deps, caller, messageId)
+  return {
+    sizeBytes: trace.length + stored.sizeBytes,
+    stream: streamFrom(stored.stream, prepend(trace, stored.stream)),
+  }
+}
+
+async function* prepend(first: Buffer, rest: Readable): AsyncGenerator<Buffer> {
+  yield first
+  yield* rest
+}

@@ -1,0 +1,203 @@
+// Makes the words of a few messages at a time and stores them: those that wait, or the older ones of an inbox.
+import type { InboxId, MessageId, OrganizationId } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { NoWords, type ParsePool } from '../../mail/parse-pool.ts'
+import type { SearchedMail } from '../../mail/read/words.ts'
+import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
+import {
+  addSearchParts,
+  claimIndex,
+  dropWaiting,
+  findSearchOrder,
+  readUnindexed,
+  storeWords,
+  type UnindexedMessage,
+  type WaitingMessage,
+} from '../../store/mailbox/search.ts'
+import { extendSearch, findOlder, noteOlder } from '../../store/mailbox/searched-inboxes.ts'
+
+export interface IndexingDeps {
+  db: Db
+  log: Log
+  parsePool: Pick<ParsePool, 'words'>
+}
+
+/** Of one text so much from its beginning, where what is new stands. */
+const maxTextBytes = 1 << 16
+/**
+ * Few and small enough that readers of the outbox, who wait for what this writes, hardly notice: 20 to 40 ms. Of 1 KB of
+ * text, 32 at once cost PostgreSQL 270 us each, 128 cost 230.
+ */
+export const maxAtOnce = 128
+const max = { messages: maxAtOnce, bytes: 1 << 18, characters: maxTextBytes }
+/** Mails whose words are made at once, so that mail to be filed does not wait behind them for long. */
+const wordsAtOnce = 8
+/** A part of an inbox's messages; see `search_messages`. */
+const partMessages = 4_096
+
+/** What is to be indexed, in an order of its own. */
+interface Messages<Item extends { id: MessageId }> {
+  /** The next of them. */
+  find(tx: Tx, limit: number): Promise<Item[]>
+  /** Writes what has to be there before these are indexed, or where there is none; returns whether it did. */
+  prepare(tx: Tx, items: Item[]): Promise<boolean>
+  /** These have been read, and may be tried one by one from here on. */
+  begin(items: Item[]): void
+  /** These are indexed, or will not be. */
+  end(tx: Tx, items: Item[]): Promise<void>
+}
+
+/** The organization that had the last turn; the next is behind it in the order of ids. */
+export interface Rotation {
+  last: OrganizationId | null
+}
+
+/** Those that came out of the outbox, of organizations in turn. */
+export function waitingMessages(rotation: Rotation): Messages<WaitingMessage> {
+  return {
+    find: (tx, limit) => findSearchOrder(tx, rotation.last, limit),
+    prepare: async (tx, items) => {
+      const ids = items.map(({ id }) => id)
+      return ids.length > 0 && (await addSearchParts(tx, ids))
+    },
+    begin: (items) => {
+      // Each has a first message before any has a second: who came first in last place had the last turn.
+      rotation.last = [...new Set(items.map(({ organizationId }) => organizationId))].at(-1) ?? null
+    },
+    end: dropWaiting,
+  }
+}
+
+/** Those of one inbox that were there when it was first searched, the newest first. */
+export function olderMessages(inboxId: InboxId): Messages<{ id: MessageId }> {
+  return {
+    find: (tx, limit) => findOlder(tx, inboxId, limit),
+    prepare: async (tx, items) => {
+      if (items.length === 0) await extendSearch(tx, inboxId, partMessages)
+      return false
+    },
+    begin: () => {},
+    end: (tx, items) => noteOlder(tx, inboxId, items.at(-1)!.id),
+  }
+}
+
+/**
+ * Indexes a few messages; returns how many were stored, null where there is none. One node does it at a time: who asked
+ * first, for so long. What cannot be indexed is passed over, so that it never holds up the others: no search finds it.
+ */
+export async function indexSome<Item extends { id: MessageId }>(
+  deps: IndexingDeps,
+  messages: Messages<Item>,
+  { waitMs, atOnce = maxAtOnce }: { waitMs: number; atOnce?: number },
+): Promise<number | null> {
+  return await indexBatch(deps, messages, { ...max, messages: atOnce, waitMs }).catch(async (error) => {
+    if (!isTheirs(error)) throw error
+    deps.log.warn({ err: error }, 'messages could not be indexed; they are tried one by one')
+    return await indexOneByOne(deps, messages, waitMs)
+  })
+}
+
+/** What was read at once: how many of those that were found, and what of them is to be indexed. */
+interface Batch<Item> {
+  items: Item[]
+  messages: UnindexedMessage[]
+}
+
+async function indexBatch<Item extends { id: MessageId }>(
+  { db, parsePool }: IndexingDeps,
+  messages: Messages<Item>,
+  bounds: typeof max & { waitMs: number },
+  onRead: (batch: Batch<Item>) => void = () => {},
+): Promise<number | null> {
+  return await db.transaction(async (tx) => {
+    if (!(await claimIndex(tx, bounds.waitMs))) return null
+    const found = await messages.find(tx, bounds.messages)
+    // Committed by itself: while words are made nothing may have been written.
+    if (await messages.prepare(tx, found)) return 0
+    if (found.length === 0) return null
+    const read = await readUnindexed(
+      tx,
+      found.map(({ id }) => id),
+      bounds,
+    )
+    const batch = { items: found.slice(0, read.count), messages: read.messages }
+    messages.begin(batch.items)
+    onRead(batch)
+    await store(tx, messages, batch, await makeVectors(parsePool, batch.messages))
+    return batch.messages.length
+  })
+}
+
+async function store<Item extends { id: MessageId }>(
+  tx: Tx,
+  { end }: Messages<Item>,
+  { items, messages }: Batch<Item>,
+  vectors: string[],
+): Promise<void> {
+  if (messages.length > 0) await storeWords(tx, messages, vectors)
+  await end(tx, items)
+}
+
+async function makeVectors(
+  parsePool: IndexingDeps['parsePool'],
+  messages: UnindexedMessage[],
+): Promise<string[]> {
+  const vectors: string[] = []
+  for (let at = 0; at < messages.length; at += wordsAtOnce)
+    vectors.push(...(await parsePool.words(messages.slice(at, at + wordsAtOnce).map(describe))))
+  return vectors
+}
+
+/** What is searched: all that readers of the message see in words. The text comes last, for it is what is cut. */
+function describe({
+  prefix,
+  subject,
+  body,
+  sender,
+  recipients,
+  attachments,
+}: UnindexedMessage): SearchedMail {
+  const people = [sender, ...recipients.to, ...(recipients.cc ?? [])]
+  const names = people.map(({ name, email }) => (name ? `${name} ${email}` : email))
+  const filenames = attachments.map(({ filename }) => filename)
+  return { prefix, fields: [subject, ...names, ...filenames, cutText(body)] }
+}
+
+/** A character that is cut in two is no letter. */
+function cutText(text: string): string {
+  // Nothing has more than three bytes for a unit of its length.
+  if (3 * text.length <= maxTextBytes) return text
+  return Buffer.from(text).subarray(0, maxTextBytes).toString()
+}
+
+async function indexOneByOne<Item extends { id: MessageId }>(
+  deps: IndexingDeps,
+  messages: Messages<Item>,
+  waitMs: number,
+): Promise<number> {
+  let stored = 0
+  for (let count = 0; count < maxAtOnce; count++) {
+    let current: Batch<Item> | undefined
+    try {
+      const bounds = { ...max, messages: 1, waitMs }
+      const one = await indexBatch(deps, messages, bounds, (batch) => (current = batch))
+      if (one === null) break
+      stored += one
+    } catch (error) {
+      if (!current || !isTheirs(error)) throw error
+      const batch = current
+      deps.log.error(
+        { err: error, message: batch.items[0]!.id },
+        'a message could not be indexed and is not searched',
+      )
+      await deps.db.transaction((tx) => store(tx, messages, batch, ['']))
+    }
+  }
+  return stored
+}
+
+/** Whether the messages are at fault. A database out of reach, a deadlock with a deletion, threads that do not start pass. */
+function isTheirs(error: unknown): boolean {
+  if (error instanceof DbFault) return error.kind === 'bad_row' || error.kind === 'other'
+  return error instanceof NoWords
+}

@@ -1,0 +1,66 @@
+// The stored bytes of a mail, in their row or in a blob: opened for reading, and handed to the parser.
+import { Readable } from 'node:stream'
+import { ServiceError } from '../base/errors.ts'
+import type { Blobs } from '../blobs/blobs.ts'
+import type { MailBytes } from '../mail/parse-worker.ts'
+import type { Queryable } from '../postgres/db.ts'
+import { findRaw, type RawRow } from '../store/mailbox/raws.ts'
+
+interface StoredDeps {
+  db: Queryable
+  blobs: Blobs
+}
+
+/**
+ * Null if they have been deleted. Rejects with `unavailable` while the blob folder is away, and with an error of ours if a
+ * blob is lost. A stream that is open stays readable.
+ */
+export async function openStored(
+  { db, blobs }: StoredDeps,
+  rawId: string,
+  span?: { start: number; length: number },
+): Promise<{ sizeBytes: number; stream: Readable } | null> {
+  const raw = await findRaw(db, rawId)
+  if (!raw) return null
+  const { sizeBytes } = raw
+  const stream = await openRaw(blobs, raw, span ?? { start: 0, length: sizeBytes })
+  if (stream) return { sizeBytes, stream }
+  // A deletion takes the row first and the blob after it.
+  if (!(await findRaw(db, rawId))) return null
+  if (!(await blobs.isThere())) throw new ServiceError('unavailable')
+  throw new Error(`the blob ${raw.blob} is not in the store, though its row is there`)
+}
+
+/** What stands at the place; null where the blob is missing. */
+export async function openRaw(
+  blobs: Blobs,
+  { bytes, blob }: RawRow,
+  { start, length }: { start: number; length: number },
+): Promise<Readable | null> {
+  if (length === 0) return Readable.from([])
+  if (bytes) return Readable.from([bytes.subarray(start, start + length)])
+  return await blobs.open(blob!, { start, end: start + length - 1 })
+}
+
+/** A stream of the pieces, which are made from `source`; it ends with the stream, even where no piece was asked for. */
+export function streamFrom(source: Readable, pieces: AsyncIterable<Buffer>): Readable {
+  const stream = Readable.from(pieces, { objectMode: false })
+  stream.once('close', () => source.destroy())
+  return stream
+}
+
+/** A mail has either bytes in its row or a blob. */
+interface MailRow {
+  bytes: Buffer | null
+  blob: string | null
+  sizeBytes: number
+}
+
+export async function withMailBytes<Found>(
+  blobs: Blobs,
+  { bytes, blob, sizeBytes }: MailRow,
+  use: (raw: MailBytes) => Promise<Found>,
+): Promise<Found> {
+  if (bytes) return await use(bytes)
+  return await blobs.withFile(blob!, (path) => use({ path, sizeBytes }))
+}

@@ -1,0 +1,180 @@
+// Accounts at certificate authorities, each with the certificate that all nodes show, and the challenges of its orders.
+import { Arguments } from '../../postgres/arguments.ts'
+import type { Db, Queryable, Writer } from '../../postgres/db.ts'
+import { holdLock, lockClasses } from '../../postgres/locks.ts'
+
+/** A name that the certificate had to do without, and when it is tried again (ISO 8601). */
+export interface NameRefusal {
+  name: string
+  reason: string
+  failures: number
+  retryAt: string
+}
+
+/** A certificate as it is stored. */
+export interface StoredCertificate {
+  /** PEM, the certificate itself first. */
+  chain: string
+  sealedCertificateKey: Buffer
+  names: string[]
+  issuedAt: Date
+  expiresAt: Date
+}
+
+export interface AcmeAccountRow {
+  /** The URL of the authority's directory. */
+  directory: string
+  sealedKey: Buffer
+  certificate: StoredCertificate | null
+  /** Orders that failed one after the other. */
+  failures: number
+  /** No order is made before. */
+  retryAt: Date | null
+  fault: string | null
+  refusals: NameRefusal[]
+}
+
+type StoredRow = Omit<AcmeAccountRow, 'certificate'> & {
+  [Key in keyof StoredCertificate]: StoredCertificate[Key] | null
+}
+
+const columns = `directory, sealed_key as "sealedKey", chain, sealed_certificate_key as "sealedCertificateKey", names,
+  issued_at as "issuedAt", expires_at as "expiresAt", failures, retry_at as "retryAt", fault, refusals`
+
+export async function findAcmeAccount(db: Queryable, directory: string): Promise<AcmeAccountRow | null> {
+  const [row] = await db.query<StoredRow>(`select ${columns} from acme_account where directory = $1`, [
+    directory,
+  ])
+  if (!row) return null
+  const { chain, sealedCertificateKey, names, issuedAt, expiresAt, ...account } = row
+  const hasCertificate = chain !== null && sealedCertificateKey && names && issuedAt && expiresAt
+  return {
+    ...account,
+    certificate: hasCertificate ? { chain, sealedCertificateKey, names, issuedAt, expiresAt } : null,
+  }
+}
+
+/** When the certificate was issued, by which a node sees that there is another one; null where there is none. */
+export async function findIssuedAt(db: Queryable, directory: string): Promise<Date | null> {
+  const [row] = await db.query<{ issuedAt: Date | null }>(
+    'select issued_at as "issuedAt" from acme_account where directory = $1 and chain is not null',
+    [directory],
+  )
+  return row?.issuedAt ?? null
+}
+
+/** Inserts the account's key unless another node was first. */
+export async function insertAcmeAccount(
+  db: Writer,
+  { directory, sealedKey }: Pick<AcmeAccountRow, 'directory' | 'sealedKey'>,
+  at: Date,
+): Promise<void> {
+  await db.query(
+    'insert into acme_account (directory, sealed_key, created_at) values ($1, $2, $3) on conflict do nothing',
+    [directory, sealedKey, at],
+  )
+}
+
+/** Counts an order before it is made, so that one that ends its process counts too. */
+export async function recordOrderBegun(
+  db: Writer,
+  { directory, failures }: Pick<AcmeAccountRow, 'directory' | 'failures'>,
+  retryAt: Date,
+): Promise<void> {
+  await db.query('update acme_account set failures = $2, retry_at = $3 where directory = $1', [
+    directory,
+    failures,
+    retryAt,
+  ])
+}
+
+/** Records an order that came to its end: with a certificate, or with none that was wanted. */
+export async function recordOrderEnded(
+  db: Writer,
+  directory: string,
+  ended: { certificate: StoredCertificate | null; refusals: NameRefusal[]; retryAt: Date },
+): Promise<void> {
+  const { certificate, refusals, retryAt } = ended
+  const set = {
+    ...(certificate && {
+      chain: certificate.chain,
+      sealed_certificate_key: certificate.sealedCertificateKey,
+      names: certificate.names,
+      issued_at: certificate.issuedAt,
+      expires_at: certificate.expiresAt,
+    }),
+    failures: 0,
+    fault: null,
+    retry_at: retryAt,
+    refusals: JSON.stringify(refusals),
+  }
+  const named = new Arguments({ directory, ...set })
+  const assigned = named.assigned(Object.keys(set).join(' '))
+  await db.query(
+    `update acme_account set ${assigned} where directory = ${named.parameter('directory')}`,
+    named.values,
+  )
+}
+
+/** Records why an order failed, and which names are left out of the next one; its back-off was recorded when it began. */
+export async function recordOrderFailed(
+  db: Writer,
+  directory: string,
+  { fault, refusals }: { fault: string; refusals: NameRefusal[] },
+): Promise<void> {
+  await db.query('update acme_account set fault = $2, refusals = $3 where directory = $1', [
+    ...[directory, fault, JSON.stringify(refusals)],
+  ])
+}
+
+/** Forgets back-offs and refusals, so that the next order is made at once. */
+export async function clearOrders(db: Writer, directory: string): Promise<void> {
+  await db.query(
+    `update acme_account set failures = 0, retry_at = null, fault = null, refusals = '[]' where directory = $1`,
+    [directory],
+  )
+}
+
+/** Takes the certificate issued at that time away, and lets another be ordered at once. */
+export async function deleteCertificate(db: Writer, directory: string, issuedAt: Date): Promise<void> {
+  await db.query(
+    `update acme_account set chain = null, sealed_certificate_key = null, names = '{}', issued_at = null, expires_at = null,
+      failures = 0, retry_at = null, fault = null where directory = $1 and issued_at = $2`,
+    [directory, issuedAt],
+  )
+}
+
+/** Forgets an account with its certificate, by its directory or by the certificate's chain; the next order opens another. */
+export async function deleteAcmeAccount(db: Writer, directoryOrChain: string): Promise<void> {
+  await db.query('delete from acme_account where directory = $1 or chain = $1', [directoryOrChain])
+}
+
+/** Holds the lock of who orders certificates; null while another node has it. It falls with the process. */
+export async function lockOrders(db: Db): Promise<{ release(): void } | null> {
+  return await holdLock(db, lockClasses.certificate)
+}
+
+export async function insertChallenge(
+  db: Writer,
+  { token, keyAuthorization }: { token: string; keyAuthorization: string },
+  expiresAt: Date,
+): Promise<void> {
+  await db.query(
+    `insert into acme_challenge (token, key_authorization, expires_at) values ($1, $2, $3)
+    on conflict (token) do update set key_authorization = excluded.key_authorization, expires_at = excluded.expires_at`,
+    [token, keyAuthorization, expiresAt],
+  )
+}
+
+export async function deleteChallenges(db: Writer): Promise<void> {
+  await db.query('delete from acme_challenge')
+}
+
+/** What is to be answered for a token at this time; null where it is none. */
+export async function findKeyAuthorization(db: Queryable, token: string, at: Date): Promise<string | null> {
+  const [row] = await db.query<{ keyAuthorization: string }>(
+    'select key_authorization as "keyAuthorization" from acme_challenge where token = $1 and expires_at > $2',
+    [token, at],
+  )
+  return row?.keyAuthorization ?? null
+}

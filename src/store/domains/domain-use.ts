@@ -1,0 +1,98 @@
+// Customers' domains as mail in and out asks for them: who has proved a name, and what it may be used for.
+import { type DomainId, firstUuidAt, type OrganizationId, type SubmissionId } from '../../base/ids.ts'
+import type { Queryable, Tx } from '../../postgres/db.ts'
+import type { DeliveryKey } from '../sending/deliveries.ts'
+
+/** A domain whose ownership is proved; at most one organization has proved a name. */
+export interface ProvedDomain {
+  id: DomainId
+  organizationId: OrganizationId
+  name: string
+  /** Whether mail may be sent from it. */
+  outbound: boolean
+  /** Whether its MX is ours, so that mail for it needs no look-up. */
+  inbound: boolean
+}
+
+/** Those of the names that somebody has proved. */
+export async function findProvedUses(db: Queryable, names: string[]): Promise<ProvedDomain[]> {
+  return await db.query<ProvedDomain>(
+    `select id, organization_id as "organizationId", name, outbound = 'verified' as outbound, inbound = 'verified' as inbound
+    from domain where name = any($1) and status = 'verified'`,
+    [names],
+  )
+}
+
+/**
+ * Names whose ownership and MX are proved: of each organization its first one, then its second, and among these those first
+ * that have been for longest. So nobody takes all the room that there is for names.
+ */
+export async function listReceivingDomains(db: Queryable, limit: number): Promise<string[]> {
+  const rows = await db.query<{ name: string }>(
+    `select name from domain where status = 'verified' and inbound = 'verified'
+    order by row_number() over (partition by organization_id order by verified_at, id), verified_at, id limit $1`,
+    [limit],
+  )
+  return rows.map(({ name }) => name)
+}
+
+/** Holds the organization's domain against its deletion; whether its ownership is proved. Null: there is no such domain. */
+export async function keepDomain(
+  tx: Tx,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<{ id: DomainId; name: string; isProved: boolean } | null> {
+  const [row] = await tx.query<{ id: DomainId; name: string; isProved: boolean }>(
+    `select id, name, status = 'verified' as "isProved" from domain where id = $2 and organization_id = $1 for key share`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+/**
+ * Waiting deliveries of sends through the organization's domain without an inbox, in the order of submissions. It begins with
+ * `from`, or the first submission that waits: contents are kept for weeks after that.
+ */
+export async function findWaitingOfDomain(
+  db: Queryable,
+  { id, organizationId }: { id: DomainId; organizationId: OrganizationId },
+  from: SubmissionId | null,
+  limit: number,
+): Promise<DeliveryKey[]> {
+  return await db.query<DeliveryKey>(
+    `select d.submission_id as "submissionId", d.position from send_content c
+    cross join lateral (
+      select submission_id, position from delivery
+      where submission_id = c.submission_id and claim_epoch is null and status in ('pending', 'deferred')
+      order by position limit $3) d
+    where c.domain_id = $1 and c.submission_id >= coalesce($2, (
+      select s.id from submission s where s.organization_id = $4 and s.status = 'pending' order by s.id limit 1))
+    order by c.submission_id limit $3`,
+    [id, from, limit, organizationId],
+  )
+}
+
+/**
+ * Deletes up to `limit` contents from before `before` and after the submission `after` of which nothing waits. Returns the id
+ * of the last one if there may be more, so that the next batch does not read again what waits before it; null at the end. Ids
+ * begin with their time.
+ */
+export async function deleteSettledContents(
+  tx: Tx,
+  before: Date,
+  after: SubmissionId | null,
+  limit: number,
+): Promise<SubmissionId | null> {
+  const rows = await tx.query<{ id: SubmissionId }>(
+    // A join could be planned to begin with all the submissions that there are.
+    `delete from send_content where submission_id in (
+      select c.submission_id from send_content c
+      where c.submission_id < $3::uuid and c.submission_id > $4::uuid and c.created_at < $1
+        and (select s.status <> 'pending' from submission s where s.id = c.submission_id)
+      order by c.submission_id limit $2
+    ) returning submission_id as id`,
+    [before, limit, firstUuidAt(before.getTime()), after ?? firstUuidAt(0)],
+  )
+  if (rows.length < limit) return null
+  return rows.reduce((last, { id }) => (id > last ? id : last), rows[0]!.id)
+}

@@ -1,0 +1,117 @@
+// Events: the facts of a submission that customers are told, and what a blocked queue means for it.
+import { type SubmissionId, uuidFor } from '../../base/ids.ts'
+import type { Queryable } from '../../postgres/db.ts'
+
+/** The server that was spoken to. */
+interface Remote {
+  host: string
+  ip: string
+  tls: string | null
+  /** The suite, as OpenSSL names it; absent where there was no TLS. */
+  cipher?: string | null
+  /** Which command the response answers; absent where nothing was answered. */
+  stage?: string
+}
+
+/** What an event tells. */
+export interface EventFact {
+  type: string
+  recipient: string | null
+  at: Date
+  attempt: number | null
+  remote: Remote | null
+  response: string | null
+  enhancedStatus: string | null
+  classification: string | null
+}
+
+export interface EventRow extends EventFact {
+  id: string
+  /** Why its recipient failed; null where the event ends nothing. */
+  failureCode: string | null
+  seq: number
+  /** 0 for what is stored; else counts, from 1, what stands behind the stored event of that `seq`. */
+  ordinal: number
+}
+
+/** The code of its recipient, of an event `e` that ended it. */
+const failureCode = `case when e.type in ('bounced', 'failed', 'suppressed', 'cancelled') then (select d.failure_code
+    from delivery d where d.submission_id = e.submission_id and d.email = e.recipient limit 1) end`
+
+const eventColumns = `e.id, e.seq, 0 as ordinal, e.type, e.recipient, e.at, e.attempt, e.remote, e.response,
+  e.enhanced_status as "enhancedStatus", e.classification, ${failureCode} as "failureCode"`
+
+/**
+ * The events of a row `e`, each with how many numbers it stands before the row's own: the one that it is, that an attempt
+ * began, that its recipient was taken up.
+ */
+const parts = `lateral (
+    select * from (values (0, e.type, e.at), (1, 'attempted', e.began_at), (1 + num_nonnulls(e.began_at), 'queued', e.queued_at))
+      made(back, type, at) where at is not null
+  ) part`
+
+const stored = `select e.id, e.seq - part.back as seq, 0 as ordinal, part.type, e.recipient, part.at,
+    case when part.type <> 'queued' then e.attempt end as attempt, case when part.type <> 'queued' then e.remote end as remote,
+    case when part.back = 0 then e.response end as response,
+    case when part.back = 0 then e.enhanced_status end as "enhancedStatus",
+    case when part.back = 0 then e.classification end as classification,
+    case when part.back = 0 then ${failureCode} end as "failureCode", part.back
+  from (select * from event where submission_id = $1 and seq >= $2 order by seq limit $4 + 1) e cross join ${parts}`
+
+/**
+ * What a blocked queue means for each recipient that waits in it untried: an event made of the queue's own record, which
+ * costs no write a message. It stands where it belongs by time, and is gone once the recipient was tried.
+ */
+const waits = `select null::uuid as id, b.seq, d.position + 1 as ordinal, 'deferred' as type, d.email as recipient,
+    greatest(r.last_fault_at, s.created_at) as at, null::integer as attempt, null::jsonb as remote,
+    r.last_fault as response, null as "enhancedStatus", r.last_fault_class as classification,
+    null as "failureCode", 0 as back
+  from submission s
+  cross join lateral (select distinct route from delivery where submission_id = s.id and status = 'pending') q
+  join route r on r.key = q.route and r.failures > 0 and r.last_fault is not null
+  cross join lateral (select coalesce((select e.seq - part.back from event e cross join ${parts}
+    where e.submission_id = s.id and part.at <= r.last_fault_at order by e.seq desc, part.back limit 1), 0) as seq) b
+  join delivery d on d.submission_id = s.id and d.route = r.key and d.status = 'pending'
+  where s.id = $1 and s.status = 'pending'`
+
+/** The submission's events, oldest first, after the one given (null for all). The first is the submission itself. */
+export async function listEvents(
+  db: Queryable,
+  submissionId: SubmissionId,
+  after: { seq: number; ordinal: number } | null,
+  limit: number,
+): Promise<EventRow[]> {
+  const rows = await db.query<EventRow & { back: number }>(
+    `select * from (
+      select id, 0 as seq, 0 as ordinal, 'accepted' as type, null as recipient, created_at as at, null::integer as attempt,
+        null::jsonb as remote, null as response, null as "enhancedStatus", null as classification,
+        null as "failureCode", 0 as back
+      from submission where id = $1
+      union all
+      ${stored}
+      union all
+      ${waits}
+    ) found where (seq, ordinal) > ($2, $3) order by seq, ordinal limit $4`,
+    [submissionId, after?.seq ?? -1, after?.ordinal ?? 0, limit],
+  )
+  return rows.map(({ back, ...row }) => ({ ...row, id: idOf(submissionId, row, back) }))
+}
+
+/** What is made when it is read has an id that is made of what it is made of. */
+function idOf(submissionId: SubmissionId, { id, ordinal, type, at }: EventRow, back: number): string {
+  if (ordinal > 0) return uuidFor(`${submissionId} ${ordinal} ${at.toISOString()}`)
+  return back > 0 ? uuidFor(`${id} ${type}`) : id
+}
+
+/** Single events that are rows, which is all that the outbox names but for the first of a submission. */
+export async function findEvents(
+  db: Queryable,
+  wanted: readonly { submission: string; seq: number }[],
+): Promise<(EventRow & { submissionId: SubmissionId })[]> {
+  return await db.query<EventRow & { submissionId: SubmissionId }>(
+    `select e.submission_id as "submissionId", ${eventColumns}
+    from unnest($1::uuid[], $2::integer[]) as x(submission_id, seq)
+    join event e on e.submission_id = x.submission_id and e.seq = x.seq`,
+    [wanted.map(({ submission }) => submission), wanted.map(({ seq }) => seq)],
+  )
+}

@@ -1,0 +1,232 @@
+// Events on their way to endpoints: fanned out of the outbox, called, recorded, listed, replayed and purged.
+import { firstUuidAt, type OrganizationId, type WebhookId } from '../../base/ids.ts'
+import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
+import type { OutboxItem } from './outbox.ts'
+import type { WebhookLease } from './webhooks.ts'
+
+export interface FannedOut {
+  taken: number
+  isBehind: boolean
+  /** Whether there is any endpoint. */
+  isWanted: boolean
+  webhooks: string[]
+}
+
+/** Turns the next outbox rows into deliveries; see the migration. */
+export async function fanOut(db: Writer, wanted: number, at: Date): Promise<FannedOut> {
+  const [row] = await db.query<FannedOut>(
+    'select taken, is_behind as "isBehind", is_wanted as "isWanted", webhooks from fan_out($1, $2)',
+    [wanted, at],
+  )
+  return row ?? { taken: 0, isBehind: false, isWanted: true, webhooks: [] }
+}
+
+/** After a restore into another cluster the numbers of transactions in the outbox mean nothing; see the migration. */
+export async function mendOutbox(tx: Tx): Promise<boolean> {
+  const [row] = await tx.query<{ mended: boolean }>('select mend_outbox() as mended')
+  return row!.mended
+}
+
+/** One delivery with what is needed to call its endpoint. */
+export interface DueCall {
+  id: string
+  organizationId: OrganizationId
+  item: OutboxItem
+  announcedAt: Date
+  failures: number
+  /** It has not been called before. */
+  isFirst: boolean
+  url: string
+  sealedSecret: Buffer
+  /** Null unless it still signs. */
+  sealedPreviousSecret: Buffer | null
+}
+
+/**
+ * What is due at an endpoint under its lease, about `limit`: first attempts in the order of their events, and up to a
+ * quarter of retries. `after` is the last of the former that its owner has had, and `except` what it is busy with.
+ * Nothing under a lease that has passed, for an endpoint that is not active, or for an organization that is not.
+ */
+export async function findDueCalls(
+  db: Queryable,
+  { key, epoch }: WebhookLease,
+  at: Date,
+  { limit, after, except }: { limit: number; after: string | null; except: readonly string[] },
+): Promise<DueCall[]> {
+  const retries = Math.max(1, Math.floor(limit / 4))
+  return await db.query<DueCall>(
+    `with w as materialized (
+      select w.id, w.url, w.sealed_secret, case when w.previous_until > $3 then w.sealed_previous_secret end as previous
+      from webhook w join organization o on o.id = w.organization_id and o.status = 'active'
+      where w.id = $1 and w.epoch = $2 and w.status = 'active'
+    ), due as (
+      (select 1 as turn, d.* from w join webhook_delivery d on d.webhook_id = w.id
+        where d.status = 'pending' and d.next_attempt_at is null and d.id > $7::uuid order by d.id limit $4)
+      union all
+      (select 2, d.* from w join webhook_delivery d on d.webhook_id = w.id
+        where d.status = 'pending' and d.next_attempt_at is not null and d.next_attempt_at <= $3 and d.id <> all($6::uuid[])
+        order by d.next_attempt_at limit $5)
+    )
+    select due.id, due.organization_id as "organizationId", due.item, due.announced_at as "announcedAt", due.failures,
+      due.turn = 1 as "isFirst", w.url, w.sealed_secret as "sealedSecret", w.previous as "sealedPreviousSecret"
+    from due, w order by due.turn, due.id`,
+    [key, epoch, at, limit, retries, except, after ?? lowestId],
+  )
+}
+
+const lowestId = '00000000-0000-0000-0000-000000000000'
+
+/** When the endpoint's next retry falls due, null without any. */
+export async function nextRetryAt(db: Queryable, webhook: WebhookId): Promise<Date | null> {
+  const [row] = await db.query<{ at: Date }>(
+    `select next_attempt_at as at from webhook_delivery
+    where webhook_id = $1 and status = 'pending' and next_attempt_at is not null order by next_attempt_at limit 1`,
+    [webhook],
+  )
+  return row?.at ?? null
+}
+
+/** How a call ended, as `record_calls` takes it; see the migration. */
+export interface CallResult {
+  delivery: string
+  webhook: WebhookId
+  epoch: number
+  status: 'succeeded' | 'pending' | 'failed'
+  next_attempt_at: Date | null
+  at: Date
+  request: RequestRecord | null
+  response_status: number | null
+  response_body: string | null
+  error: string | null
+  /** The receiver answered 410. */
+  gone: boolean
+}
+
+/** What was sent; the body can be had from the API and is not kept a second time. */
+export interface RequestRecord {
+  url: string
+  timestamp: string
+  sizeBytes: number
+}
+
+/** Records results, one call a batch; returns the endpoints that were disabled by it. */
+export async function recordCalls(db: Writer, results: CallResult[], at: Date): Promise<string[]> {
+  const rows = await db.query<{ id: string }>('select record_calls as id from record_calls($1, $2)', [
+    JSON.stringify(results),
+    at,
+  ])
+  return rows.map(({ id }) => id)
+}
+
+export interface WebhookDeliveryRow {
+  id: string
+  webhookId: WebhookId
+  item: OutboxItem
+  status: 'pending' | 'succeeded' | 'failed'
+  attempts: number
+  lastAttemptAt: Date | null
+  nextAttemptAt: Date | null
+  request: RequestRecord | null
+  responseStatus: number | null
+  responseBody: string | null
+  error: string | null
+  createdAt: Date
+}
+
+const columns = `id, webhook_id as "webhookId", item, status, attempts, last_attempt_at as "lastAttemptAt",
+  next_attempt_at as "nextAttemptAt", request, response_status as "responseStatus", response_body as "responseBody", error,
+  created_at as "createdAt"`
+
+/** The endpoint's deliveries, newest first, after `beforeId`. */
+export async function listWebhookDeliveries(
+  db: Queryable,
+  webhook: WebhookId,
+  beforeId: string | null,
+  limit: number,
+): Promise<WebhookDeliveryRow[]> {
+  return await db.query<WebhookDeliveryRow>(
+    `select ${columns} from webhook_delivery where webhook_id = $1 and ($2::uuid is null or id < $2)
+    order by id desc limit $3`,
+    [webhook, beforeId, limit],
+  )
+}
+
+/** Makes a delivery due now, with its schedule from the start; one that waits for its first attempt stays as it is. */
+export async function replayDelivery(
+  tx: Tx,
+  webhook: WebhookId,
+  id: string,
+  at: Date,
+): Promise<WebhookDeliveryRow | null> {
+  const [row] = await tx.query<WebhookDeliveryRow>(
+    `update webhook_delivery set status = 'pending', failures = 0,
+      next_attempt_at = case when attempts > 0 or status <> 'pending' then $3::timestamptz end
+    where webhook_id = $1 and id = $2 returning ${columns}`,
+    [webhook, id, at],
+  )
+  return row ?? null
+}
+
+/** Fails what waits for endpoints that are disabled, up to `limit`; returns how much. */
+export async function failDisabled(tx: Tx, limit: number): Promise<number> {
+  const rows = await tx.query(
+    `with ended as (
+      select d.id from webhook w cross join lateral (
+        (select id from webhook_delivery where webhook_id = w.id and status = 'pending' and next_attempt_at is null limit $1)
+        union all
+        (select id from webhook_delivery where webhook_id = w.id and status = 'pending' and next_attempt_at is not null limit $1)
+      ) d where w.status = 'disabled' limit $1
+    )
+    update webhook_delivery d set status = 'failed', next_attempt_at = null, error = 'the endpoint is disabled'
+    from ended where d.id = ended.id and d.status = 'pending' returning d.id`,
+    [limit],
+  )
+  return rows.length
+}
+
+/** Removes deliveries of one deleted endpoint, up to `limit`, and at last its tombstone; returns how many rows went. */
+export async function purgeDeletedWebhook(tx: Tx, limit: number): Promise<number> {
+  const [webhook] = await tx.query<{ id: WebhookId }>(
+    `select id from webhook where status = 'deleted' order by id limit 1 for update skip locked`,
+  )
+  if (!webhook) return 0
+  const rows = await tx.query(
+    `delete from webhook_delivery where id in (select id from webhook_delivery where webhook_id = $1 limit $2) returning id`,
+    [webhook.id, limit],
+  )
+  if (rows.length < limit) await tx.query('delete from webhook where id = $1', [webhook.id])
+  return rows.length + 1
+}
+
+/** Removes deliveries from before `until`, up to `limit`: their ids begin with their time. */
+export async function purgeOldDeliveries(tx: Tx, until: Date, limit: number): Promise<number> {
+  const rows = await tx.query(
+    `delete from webhook_delivery where id in (select id from webhook_delivery where id < $1::uuid order by id limit $2)
+    returning id`,
+    [firstUuidAt(until.getTime()), limit],
+  )
+  return rows.length
+}
+
+/**
+ * Removes outbox rows from before `until`, up to `limit`. What the fan-out has not seen yet stays until `atLast`, where there
+ * is any endpoint; and what may tell of messages that are not indexed yet stays, where any inbox is searched. Where the
+ * oldest row is younger, no other is read.
+ */
+export async function purgeOutbox(tx: Tx, until: Date, atLast: Date, limit: number): Promise<number> {
+  const rows = await tx.query(
+    `with oldest as (
+      select xact, seq, created_at from outbox
+      where (select created_at < $1 from outbox order by xact, seq limit 1) order by xact, seq limit $3
+    )
+    delete from outbox o using oldest h, outbox_cursor c, outbox_cursor indexed
+    where o.xact = h.xact and o.seq = h.seq and c.name = 'webhooks' and indexed.name = 'search'
+      and ((h.xact, h.seq) <= (indexed.xact, indexed.seq) or not exists (select from searched_inbox))
+      and h.created_at < case
+        when (h.xact, h.seq) <= (c.xact, c.seq) or not exists (select from webhook where status <> 'deleted')
+        then $1::timestamptz else $2::timestamptz end
+    returning o.seq`,
+    [until, atLast, limit],
+  )
+  return rows.length
+}

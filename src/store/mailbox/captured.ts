@@ -1,0 +1,71 @@
+// What the embedded capture server took instead of the world.
+import type { Queryable, Tx } from '../../postgres/db.ts'
+import { deleteUnusedRaws, insertRaws, type RawRow } from './raws.ts'
+
+export interface CapturedMail {
+  id: string
+  sender: string
+  recipients: string[]
+  raw: RawRow
+}
+
+/** Stores captured mails and keeps the newest `keep`; returns the blobs that went with the older ones. */
+export async function insertCaptured(
+  tx: Tx,
+  mails: CapturedMail[],
+  keep: number,
+  at: Date,
+): Promise<string[]> {
+  await insertRaws(
+    tx,
+    mails.map(({ raw }) => raw),
+    at,
+  )
+  for (const { id, sender, recipients, raw } of mails) {
+    await tx.query(
+      'insert into captured_mail (id, sender, recipients, raw_id, captured_at) values ($1, $2, $3, $4, $5) on conflict (id) do nothing',
+      [id, sender, recipients, raw.id, at],
+    )
+  }
+  const gone = await tx.query<{ rawId: string }>(
+    `delete from captured_mail where id in (select id from captured_mail order by id desc offset $1) returning raw_id as "rawId"`,
+    [keep],
+  )
+  return await deleteUnusedRaws(
+    tx,
+    gone.map(({ rawId }) => rawId),
+  )
+}
+
+export interface CapturedRow {
+  id: string
+  rawId: string
+  sender: string
+  recipients: string[]
+  sizeBytes: number
+  capturedAt: Date
+}
+
+const columns = `c.id, c.raw_id as "rawId", c.sender, c.recipients, r.size_bytes as "sizeBytes", c.captured_at as "capturedAt"`
+
+/** Newest first, behind the one with the id `before`; of bytes in the row the first `startBytes`. */
+export async function listCaptured(
+  db: Queryable,
+  before: string | null,
+  limit: number,
+  startBytes: number,
+): Promise<(CapturedRow & Pick<RawRow, 'bytes' | 'blob'>)[]> {
+  return await db.query<CapturedRow & Pick<RawRow, 'bytes' | 'blob'>>(
+    `select ${columns}, substr(r.bytes, 1, $3) as bytes, r.blob from captured_mail c join raw r on r.id = c.raw_id
+    where $1::uuid is null or c.id < $1 order by c.id desc limit $2`,
+    [before, limit, startBytes],
+  )
+}
+
+export async function findCaptured(db: Queryable, id: string): Promise<CapturedRow | null> {
+  const [row] = await db.query<CapturedRow>(
+    `select ${columns} from captured_mail c join raw r on r.id = c.raw_id where c.id = $1`,
+    [id],
+  )
+  return row ?? null
+}

@@ -1,0 +1,230 @@
+// Inboxes and their addresses.
+import type { DomainId, InboxId, OrganizationId } from '../../base/ids.ts'
+import { Arguments } from '../../postgres/arguments.ts'
+import type { Queryable, Tx } from '../../postgres/db.ts'
+import { storedBytes } from '../accounts/usage.ts'
+
+export interface InboxRow {
+  id: InboxId
+  organizationId: OrganizationId
+  localPart: string
+  domain: string
+  domainId: string | null
+  displayName: string
+  status: 'active' | 'deleted'
+  createdAt: Date
+  updatedAt: Date
+  deletedAt: Date | null
+}
+
+const columns = `id, organization_id as "organizationId", local_part as "localPart", domain, domain_id as "domainId",
+  display_name as "displayName", status, created_at as "createdAt", updated_at as "updatedAt", deleted_at as "deletedAt"`
+
+/** Inserts the inbox; its address must be free, else the constraint `inbox_address` refuses it. */
+export async function insertInbox(
+  tx: Tx,
+  row: Omit<InboxRow, 'status' | 'deletedAt'>,
+  idempotency: { key: string; requestHash: Buffer } | null,
+): Promise<void> {
+  const named = new Arguments({
+    id: row.id,
+    organization_id: row.organizationId,
+    local_part: row.localPart,
+    domain: row.domain,
+    domain_id: row.domainId,
+    display_name: row.displayName,
+    status: 'active',
+    idempotency_key: idempotency?.key ?? null,
+    request_hash: idempotency?.requestHash ?? null,
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
+  })
+  await tx.query(named.insertInto('inbox'), named.values)
+}
+
+/** The inboxes with these ids, deleted ones included. */
+export async function findInboxes(db: Queryable, ids: string[]): Promise<InboxRow[]> {
+  return await db.query<InboxRow>(`select ${columns} from inbox where id = any($1)`, [ids])
+}
+
+/** The organization's inbox, deleted ones included. */
+export async function findInbox(
+  db: Queryable,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<InboxRow | null> {
+  const [row] = await db.query<InboxRow>(
+    `select ${columns} from inbox where id = $2 and organization_id = $1`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+export async function findInboxByIdempotencyKey(
+  db: Queryable,
+  organizationId: OrganizationId,
+  key: string,
+): Promise<(InboxRow & { requestHash: Buffer }) | null> {
+  const [row] = await db.query<InboxRow & { requestHash: Buffer }>(
+    `select ${columns}, request_hash as "requestHash" from inbox where organization_id = $1 and idempotency_key = $2`,
+    [organizationId, key],
+  )
+  return row ?? null
+}
+
+/** Whose address on a managed domain it is: the living inbox, or the organization that had it last. */
+export async function findAddressHolder(
+  db: Queryable,
+  domain: string,
+  localPart: string,
+): Promise<InboxRow | null> {
+  const [row] = await db.query<InboxRow>(
+    `select ${columns} from inbox where domain = $1 and local_part = $2 and status in ('active', 'deleted')
+    order by status limit 1`,
+    [domain, localPart],
+  )
+  return row ?? null
+}
+
+/** Whether an inbox at this claim on a domain has the address now. Inboxes of a former owner do not count. */
+export async function isOpenOnDomain(db: Queryable, domainId: DomainId, address: string): Promise<boolean> {
+  const rows = await db.query(
+    `select from inbox where domain = split_part($2, '@', 2) and local_part = split_part($2, '@', 1) and domain_id = $1
+      and status = 'active'`,
+    [domainId, address],
+  )
+  return rows.length > 0
+}
+
+export interface AddressedInbox {
+  id: InboxId
+  organizationId: OrganizationId
+  address: string
+  /** What its organization may still receive now: today, and of bytes beside those that it keeps. */
+  roomMessages: number
+  roomBytes: number
+}
+
+/** The living inboxes at these `localPart@domain` addresses. If a former owner of a domain has one too, that of the owner of now. */
+export async function findInboxesByAddress(
+  db: Queryable,
+  addresses: string[],
+  at: Date,
+): Promise<AddressedInbox[]> {
+  return await db.query<AddressedInbox>(
+    `select b.id, b.organization_id as "organizationId", a.address,
+      (o.limits->>'receivedMessagesPerDay')::bigint - case when u.is_today then u.messages else 0 end as "roomMessages",
+      least((o.limits->>'receivedBytesPerDay')::bigint - case when u.is_today then u.bytes else 0 end,
+        (o.limits->>'storedBytes')::bigint - u.stored) as "roomBytes"
+    from unnest($1::text[]) as a(address)
+    cross join lateral (select i.id, i.organization_id from inbox i
+      left join domain d on d.id = i.domain_id and d.status = 'verified'
+      where i.domain = split_part(a.address, '@', 2) and i.local_part = split_part(a.address, '@', 1)
+        and i.status = 'active' order by d.id is null limit 1) b
+    join organization o on o.id = b.organization_id
+    cross join lateral (select day = ($2::timestamptz at time zone 'UTC')::date as is_today, messages, bytes,
+        ${storedBytes} as stored from received_usage u where organization_id = o.id limit 1) u`,
+    [addresses, at],
+  )
+}
+
+export async function countInboxes(
+  db: Queryable,
+  organizationId: OrganizationId,
+  domainId: string | null,
+): Promise<{ all: number; onDomain: number }> {
+  const [row] = await db.query<{ all: number; onDomain: number }>(
+    `select count(*) as "all", count(*) filter (where domain_id = $2) as "onDomain"
+    from inbox where organization_id = $1 and status = 'active'`,
+    [organizationId, domainId],
+  )
+  return row!
+}
+
+export interface InboxFilter {
+  organizationId: OrganizationId
+  ids: InboxId[] | null
+  domainId: string | null
+  text: string | null
+}
+
+/** Living inboxes, newest first, after `beforeId`. */
+export async function listInboxes(
+  db: Queryable,
+  filter: InboxFilter,
+  beforeId: string | null,
+  limit: number,
+): Promise<InboxRow[]> {
+  return await db.query<InboxRow>(
+    `select ${columns} from inbox
+    where organization_id = $1 and status = 'active' and ($2::text[] is null or id = any($2))
+      and ($3::uuid is null or domain_id = $3)
+      and ($4::text is null or position(lower($4) in lower(local_part || '@' || domain || ' ' || display_name)) > 0)
+      and ($5::text is null or id < $5)
+    order by id desc limit $6`,
+    [filter.organizationId, filter.ids, filter.domainId, filter.text, beforeId, limit],
+  )
+}
+
+/** Locks those of the inboxes that are living, in their order, as `lockInbox` does. */
+export async function lockInboxes(tx: Tx, ids: readonly InboxId[]): Promise<Set<InboxId>> {
+  const rows = await tx.query<{ id: InboxId }>(
+    `select id from inbox where id = any($1) and status = 'active' order by id for no key update`,
+    [[...new Set(ids)]],
+  )
+  return new Set(rows.map(({ id }) => id))
+}
+
+/**
+ * Locks the inbox against filing and acceptance; null when it is not there or not living. Receiving never waits for it:
+ * what it takes for an inbox that is being deleted goes when it is filed.
+ */
+export async function lockInbox(
+  tx: Tx,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<InboxRow | null> {
+  const [row] = await tx.query<InboxRow>(
+    `select ${columns} from inbox where id = $2 and organization_id = $1 and status = 'active' for no key update`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+/** Of these inboxes, those with a message behind the number that goes with each, or that are gone (`seq` null). */
+export async function findGrown(
+  db: Queryable,
+  seen: ReadonlyMap<string, number>,
+): Promise<{ inboxId: string; seq: number | null }[]> {
+  return await db.query(
+    `select w.inbox_id as "inboxId", b.message_seq as seq from unnest($1::text[], $2::bigint[]) w(inbox_id, seq)
+    left join lateral (select message_seq from inbox where id = w.inbox_id and status = 'active' limit 1) b on true
+    where b.message_seq is null or b.message_seq > w.seq`,
+    [[...seen.keys()], [...seen.values()]],
+  )
+}
+
+export async function updateDisplayName(tx: Tx, id: InboxId, displayName: string, at: Date): Promise<void> {
+  await tx.query('update inbox set display_name = $2, updated_at = $3 where id = $1', [id, displayName, at])
+}
+
+/** Leaves a tombstone: on a managed domain the address stays taken. What people wrote about it goes. */
+export async function entombInbox(tx: Tx, id: InboxId, at: Date): Promise<void> {
+  await tx.query(
+    `update inbox set status = 'deleted', display_name = '', deleted_at = $2, updated_at = $2 where id = $1`,
+    [id, at],
+  )
+}
+
+/** Managed domains that the deployment had before and that have inboxes still; the first few by name. */
+export async function listFormerDomains(
+  db: Queryable,
+  managedDomain: string,
+): Promise<{ domain: string; inboxes: number }[]> {
+  // Two ranges of the index pass over the domain that nearly all of them are on.
+  return await db.query(
+    `select domain, count(*) as inboxes from inbox
+    where domain_id is null and status = 'active' and (domain < $1 or domain > $1) group by domain order by domain limit 20`,
+    [managedDomain],
+  )
+}

@@ -1,0 +1,357 @@
+// Messages and threads as they are read, and the filing of received ones.
+import type { AuthResult } from '../../base/auth-result.ts'
+import {
+  type InboxId,
+  type MessageId,
+  newUuid,
+  type OrganizationId,
+  type SubmissionId,
+  type ThreadId,
+} from '../../base/ids.ts'
+import { Arguments } from '../../postgres/arguments.ts'
+import { column, columnOf, lines, pick, releaseBytes } from '../../postgres/columns.ts'
+import type { Queryable, Tx } from '../../postgres/db.ts'
+import { countGone } from '../accounts/usage.ts'
+import { LongText, readLongText } from '../long-text.ts'
+import type { SubmissionStatus } from '../status.ts'
+import type { Claim } from '../work.ts'
+import { isCut, isLong, maxCutLength } from './message-weight.ts'
+
+export interface MailboxValue {
+  email: string
+  name?: string
+}
+
+/** An attachment's entry. An outbound one's bytes stand in the message's raw row, one after the other. */
+export interface AttachmentEntry {
+  filename: string
+  contentType: string
+  size: number
+  disposition: 'attachment' | 'inline'
+  contentId: string | null
+  sha256: string
+  scanState: 'unscanned' | 'clean' | 'infected' | 'failed'
+  /** Where its bytes stand in the raw row, and how; of an outbound one known once it is scanned. Never shown. */
+  span?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'uuencode' | 'none' }
+}
+
+/** What the spam engine made of a received mail. */
+export interface SpamRecord {
+  score: number
+  action: string
+  symbols: string[]
+}
+
+export interface SecurityRecord extends MailFindings {
+  /** The envelope as it came, for the trace header. */
+  envelope: { from: string; recipients: string[]; protocol: string; receivedBy: string }
+  smtp: { remoteIp: string; helo: string; tls: { encrypted: boolean; protocol: string; cipher: string } }
+  /** Absent in mail that could not be read, or was filed before this was counted. */
+  content?: {
+    hiddenText: number
+    invisibleCharacters: number
+    bidiOverrides: number
+    textDiffersFromHtml: boolean
+  }
+}
+
+/** What the checks of a received mail found. */
+export interface MailFindings {
+  /** RFC 8601 results in short; `not_evaluated` where there was no check. */
+  authentication: { spf: string; dkim: string; dmarc: string }
+  /** The result of each method, as Authentication-Results shows it; absent in mail that was filed before there were checks. */
+  methods?: AuthMethod[]
+  /** Block lists that the client was on; absent where it was on none that was asked. */
+  listedBy?: string[]
+  /** Absent where no spam engine was asked, or none answered. */
+  spam?: SpamRecord
+}
+
+/** One method of RFC 8601: what it found, why, and of what. */
+export interface AuthMethod {
+  method: string
+  result: AuthResult
+  reason?: string
+  /** The term of the sender's SPF record that matched. */
+  mechanism?: string
+  /** Type, property and value, such as `['smtp', 'mailfrom', 'example.com']`. */
+  properties: [string, string, string][]
+}
+
+/** A message; the texts of a long one are still to be read where `Text` leaves it open. */
+export interface MessageRow<Text = string | LongText> {
+  id: MessageId
+  organizationId: OrganizationId
+  inboxId: InboxId
+  threadId: ThreadId
+  seq: number
+  direction: 'inbound' | 'outbound'
+  internetMessageId: string
+  inReplyTo: string | null
+  referenceIds: string[]
+  sender: MailboxValue
+  recipients: { to: MailboxValue[]; cc?: MailboxValue[]; bcc?: MailboxValue[]; replyTo?: MailboxValue }
+  subject: string
+  text: Text
+  html: Text | null
+  extractedText: Text | null
+  /** Its texts are too long for any answer: these are the beginnings of them. */
+  isCut: boolean
+  metadata: Record<string, string | number | boolean | null>
+  purpose: string
+  attachments: AttachmentEntry[]
+  security: SecurityRecord | null
+  /** A program wrote it; false of what was sent. */
+  isAutomatic: boolean
+  submissionId: SubmissionId | null
+  submissionStatus: SubmissionStatus | null
+  failureCode: string | null
+  rawId: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** A received message has its new text apart, whether it is the same or not. */
+const extractedText = `coalesce(m.extracted_text, btrim(m.text, E' \\t\\r\\n'))`
+/** The same in bytes, which are trimmed at once, and a long text is not. */
+const extractedBytes = `coalesce(convert_to(m.extracted_text, 'UTF8'), btrim(convert_to(m.text, 'UTF8'), '\\x20090d0a'))`
+
+/** The columns of a `MessageRow` of `message m`: what `text` and `rest` make of those that can be large, by their names. */
+export const columnsWith = (text: (column: string) => string, rest = (column: string) => column) =>
+  `m.id, m.organization_id as "organizationId", m.inbox_id as "inboxId", m.thread_id as "threadId", m.seq,
+  m.direction, m.internet_message_id as "internetMessageId", m.in_reply_to as "inReplyTo",
+  ${rest('m.reference_ids')} as "referenceIds", m.sender, ${rest('m.recipients')} as recipients, m.subject,
+  ${text('m.text')} as text, ${text('m.html')} as html,
+  case when m.direction = 'inbound' then ${text(extractedText)} end as "extractedText",
+  m.metadata, m.purpose, ${rest('m.attachments')} as attachments, m.security, m.automatic as "isAutomatic",
+  m.submission_id as "submissionId",
+  coalesce(s.status, m.settled_as) as "submissionStatus", coalesce(s.failure_code, m.settled_code) as "failureCode",
+  m.raw_id as "rawId", m.created_at as "createdAt", greatest(m.updated_at, s.updated_at) as "updatedAt"`
+
+const storedColumns = `${columnsWith((column) => `case when ${isLong} then left(${column}, 0) else ${column} end`)},
+  ${isLong} as "isLong", ${isCut} as "isCut"`
+
+// Mail of a deleted inbox is gone from every read at once, though it is purged later.
+export const itsInbox = `join inbox b on b.id = m.inbox_id and b.status = 'active' left join submission s on s.id = m.submission_id`
+
+export async function findMessage(
+  db: Queryable,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<MessageRow | null> {
+  const [row] = await readStored(db, 'm.id = $2 and m.organization_id = $1', [organizationId, id])
+  return row ?? null
+}
+
+/** The messages in this order, without those that are gone. */
+export async function findMessages(db: Queryable, ids: readonly MessageId[]): Promise<MessageRow[]> {
+  const rows = new Map((await readStored(db, 'm.id = any($1)', [ids])).map((row) => [row.id, row]))
+  return ids.flatMap((id) => rows.get(id) ?? [])
+}
+
+async function readStored(db: Queryable, condition: string, values: unknown[]): Promise<MessageRow[]> {
+  const rows = await db.query<MessageRow & { isLong: boolean }>(
+    `select ${storedColumns} from message m ${itsInbox} where ${condition}`,
+    values,
+  )
+  return rows.map(({ isLong, ...row }) => (isLong ? withLongTexts(db, row) : row))
+}
+
+function withLongTexts(db: Queryable, row: MessageRow): MessageRow {
+  const long = (column: string, bytes = `convert_to(${column}, 'UTF8')`) => {
+    const cut = `convert_to(left(${column}, ${maxCutLength}), 'UTF8')`
+    return new LongText(() => readLongText(db, row.id, row.isCut ? cut : bytes))
+  }
+  return {
+    ...row,
+    text: long('m.text'),
+    html: row.html === null ? null : long('m.html'),
+    extractedText: row.extractedText === null ? null : long(extractedText, extractedBytes),
+  }
+}
+
+/** Several messages of whatever organization, their texts cut to `maxLength` characters; without those that are gone. */
+export async function findMessagesCut(
+  db: Queryable,
+  ids: readonly string[],
+  maxLength: number,
+): Promise<MessageRow<string>[]> {
+  return await db.query<MessageRow<string>>(
+    `select ${columnsWith((column) => `left(${column}, $2)`)}, false as "isCut" from message m ${itsInbox} where m.id = any($1)`,
+    [ids, maxLength],
+  )
+}
+
+export interface ThreadRow {
+  id: ThreadId
+  organizationId: OrganizationId
+  inboxId: InboxId
+  subject: string
+  participants: string[]
+  messageCount: number
+  lastMessageAt: Date
+}
+
+const threadColumns = `t.id, t.organization_id as "organizationId", t.inbox_id as "inboxId", t.subject, t.participants,
+  t.message_count as "messageCount", t.last_message_at as "lastMessageAt"`
+
+export async function findThread(
+  db: Queryable,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<ThreadRow | null> {
+  const [row] = await db.query<ThreadRow>(
+    `select ${threadColumns} from thread t join inbox b on b.id = t.inbox_id and b.status = 'active'
+    where t.id = $2 and t.organization_id = $1`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+/** The inbox's threads by their last message, newest first, after the given place. */
+export async function listThreads(
+  db: Queryable,
+  inboxId: InboxId,
+  before: { lastMessageAt: Date; id: string } | null,
+  limit: number,
+): Promise<ThreadRow[]> {
+  return await db.query<ThreadRow>(
+    `select ${threadColumns} from thread t
+    where t.inbox_id = $1 and ($2::timestamptz is null or (t.last_message_at, t.id) < ($2, $3))
+    order by t.last_message_at desc, t.id desc limit $4`,
+    [inboxId, before?.lastMessageAt ?? null, before?.id ?? null, limit],
+  )
+}
+
+/**
+ * Where the message stands in the inbox's order of filing, or stood before it was deleted; null where it is not known there.
+ */
+export async function findSeq(db: Queryable, inboxId: InboxId, messageId: string): Promise<number | null> {
+  const [row] = await db.query<{ seq: number }>(
+    `select m.seq from message m where m.id = $2 and m.inbox_id = $1
+    union all select t.seq from message_tombstone t where t.message_id = $2 and t.inbox_id = $1 limit 1`,
+    [inboxId, messageId],
+  )
+  return row?.seq ?? null
+}
+
+/** Forgets where up to `limit` messages stood that were deleted before `before`; returns how many. */
+export async function deleteTombstones(tx: Tx, before: Date, limit: number): Promise<number> {
+  const rows = await tx.query(
+    `delete from message_tombstone where message_id = any(array(
+      select message_id from message_tombstone where deleted_at < $1 order by deleted_at limit $2)) returning message_id`,
+    [before, limit],
+  )
+  return rows.length
+}
+
+/**
+ * Removes messages, and keeps where they stood. Their threads go with the last one, and else know no more than what is left
+ * of them. The inboxes are locked.
+ */
+export async function deleteMessageRows(
+  tx: Tx,
+  messages: readonly { id: MessageId; threadId: ThreadId }[],
+  at: Date,
+): Promise<void> {
+  const threads = [...new Set(messages.map(({ threadId }) => threadId))]
+  await tx.query(
+    `with gone as (
+      delete from message where id = any($1) returning id, organization_id, inbox_id, seq, direction, raw_id
+    ), ${countGone}
+    insert into message_tombstone (message_id, organization_id, inbox_id, seq, deleted_at)
+    select g.id, g.organization_id, g.inbox_id, g.seq, $2 from gone g`,
+    [messages.map(({ id }) => id), at],
+  )
+  await tx.query(
+    `update thread t set message_count = n.messages, last_message_at = coalesce(n.last, t.last_message_at),
+      subject = coalesce(n.subject, ''), participants = join_participants('{}', n.participants)
+    from unnest($1::text[]) w(id) cross join lateral (
+      select count(distinct m.id) as messages, max(m.created_at) as last, (array_agg(m.subject order by m.seq))[1] as subject,
+        array_agg(a.mailbox->>'email' order by m.seq, a.ordinal) as participants
+      from message m
+      left join lateral jsonb_array_elements(
+        jsonb_build_array(m.sender) || (m.recipients->'to') || coalesce(m.recipients->'cc', '[]')
+      ) with ordinality a(mailbox, ordinal) on a.mailbox->>'email' <> ''
+      where m.thread_id = w.id
+    ) n where t.id = w.id`,
+    [threads],
+  )
+  await tx.query('delete from thread where id = any($1) and message_count = 0', [threads])
+}
+
+/** A received mail as it becomes a message. */
+export interface FiledMessage
+  extends Pick<
+      MessageRow<string>,
+      'internetMessageId' | 'inReplyTo' | 'referenceIds' | 'sender' | 'recipients'
+    >,
+    Pick<MessageRow<string>, 'subject' | 'attachments' | 'isAutomatic'> {
+  id: string
+  inboxId: string
+  organizationId: string
+  rawId: string
+  threadId: ThreadId
+  /** The nearest first. */
+  ancestors: string[]
+  participants: string[]
+  /** A long text as its UTF-8, as is `html`. */
+  text: string | Uint8Array
+  html: string | Uint8Array | null
+  /** Null where it is the text without the white space around it. */
+  extractedText: string | null
+  security: SecurityRecord
+  note: string | null
+  receivedAt: Date
+}
+
+const maxParticipants = 500
+
+/** Files the mails whose spool rows are still the claim's; returns the ids that became messages. */
+export async function fileMessages(
+  tx: Tx,
+  { owner, until }: Claim,
+  filed: FiledMessage[],
+  at: Date,
+): Promise<string[]> {
+  const mails = filed.toSorted((one, other) => (one.id < other.id ? -1 : 1))
+  const named = new Arguments({
+    at,
+    inboxes: column('text', [...new Set(pick(mails, 'inboxId'))]),
+    ids: column('text', pick(mails, 'id')),
+    in_inboxes: column('text', pick(mails, 'inboxId')),
+    orgs: column('uuid', pick(mails, 'organizationId')),
+    raw_ids: column('uuid', pick(mails, 'rawId')),
+    threads: column('text', pick(mails, 'threadId')),
+    internet_ids: column('text', pick(mails, 'internetMessageId')),
+    parents: column('text', pick(mails, 'inReplyTo')),
+    ref_lines: column('text', lines(pick(mails, 'referenceIds'))),
+    candidate_lines: column('text', lines(pick(mails, 'ancestors'))),
+    senders: column('jsonb', pick(mails, 'sender')),
+    visible_recipients: column('jsonb', pick(mails, 'recipients')),
+    participant_lines: column('text', lines(pick(mails, 'participants').map(firstParticipants))),
+    subjects: column('text', pick(mails, 'subject')),
+    bodies: column('text', pick(mails, 'text')),
+    htmls: column('text', pick(mails, 'html')),
+    extracts: column('text', pick(mails, 'extractedText')),
+    attachment_lists: column('jsonb', pick(mails, 'attachments')),
+    securities: column('jsonb', pick(mails, 'security')),
+    automatics: column('boolean', pick(mails, 'isAutomatic')),
+    notes: column('text', pick(mails, 'note')),
+    times: column('timestamptz', pick(mails, 'receivedAt')),
+    announcements: columnOf('uuid', mails, () => newUuid()),
+    owner,
+    until,
+  })
+  const rows = await tx.query<{ id: string }>(
+    `select file_messages as id from file_messages(${named.of()})`,
+    named.values,
+  )
+  releaseBytes(named.values)
+  return rows.map(({ id }) => id)
+}
+
+/** Each once, as `join_participants` has them. */
+function firstParticipants(emails: string[]): string[] {
+  return [...new Set(emails)].slice(0, maxParticipants)
+}

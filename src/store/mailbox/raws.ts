@@ -1,0 +1,95 @@
+// Raw bytes: received messages, shared by their recipients, and the attachments of outbound ones.
+import type { Queryable, Tx } from '../../postgres/db.ts'
+
+/** Bytes up to 256 KiB stand in the row; above that `blob` names them in the blob store. */
+export interface RawRow {
+  id: string
+  sizeBytes: number
+  bytes: Buffer | null
+  blob: string | null
+}
+
+/** Bytes above this go to the blob store. */
+export const maxInlineBytes = 256 * 1024
+
+/**
+ * Raw rows as two parameters: their bytes in one piece, as a binary parameter, and where each one's lie in it. A bytea
+ * within a text array costs four times as much, and a list of VALUES makes another statement for each length.
+ */
+export function packRaws(raws: RawRow[]): { rows: string; bytes: Buffer } {
+  let offset = 0
+  const rows = raws.map(({ id, sizeBytes, bytes, blob }) => {
+    const start = bytes ? offset : null
+    offset += bytes?.length ?? 0
+    return { id, size: sizeBytes, start, blob }
+  })
+  return {
+    rows: JSON.stringify(rows),
+    bytes: Buffer.concat(raws.map(({ bytes }) => bytes ?? Buffer.alloc(0))),
+  }
+}
+
+/** The rows that `packRaws` packed, as a query over these parameters, for an insert into raw. */
+function selectRaws(rows: string, bytes: string, at: string): string {
+  return `select x.id, x.size, substring(${bytes}::bytea from x.start + 1 for x.size), x.blob, ${at}::timestamptz
+    from jsonb_to_recordset(${rows}::jsonb) as x(id uuid, size integer, start integer, blob text)`
+}
+
+export async function insertRaws(tx: Tx, raws: RawRow[], at: Date): Promise<void> {
+  if (raws.length === 0) return
+  const { rows, bytes } = packRaws(raws)
+  await tx.query(
+    `insert into raw (id, size_bytes, bytes, blob, created_at) ${selectRaws('$1', '$2', '$3')} on conflict (id) do nothing`,
+    [rows, bytes, at],
+  )
+}
+
+export async function findRaw(db: Queryable, id: string): Promise<RawRow | null> {
+  const [row] = await db.query<RawRow>(
+    'select id, size_bytes as "sizeBytes", bytes, blob from raw where id = $1',
+    [id],
+  )
+  return row ?? null
+}
+
+/** The bytes of raw rows that have them, by id. */
+export async function findBytes(db: Queryable, ids: readonly string[]): Promise<Map<string, Buffer>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db.query<{ id: string; bytes: Buffer }>(
+    'select id, bytes from raw where id = any($1::uuid[]) and bytes is not null',
+    [ids],
+  )
+  return new Map(rows.map(({ id, bytes }) => [id, bytes]))
+}
+
+/** Which of the ids are those of raw rows. */
+export async function findRawIds(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await db.query<{ id: string }>('select id from raw where id = any($1::uuid[])', [ids])
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** The newest blobs that rows name. */
+export async function findNewestBlobs(db: Queryable, limit: number): Promise<string[]> {
+  const rows = await db.query<{ blob: string }>(
+    'select blob from raw where blob is not null order by id desc limit $1',
+    [limit],
+  )
+  return rows.map(({ blob }) => blob)
+}
+
+/** Deletes those of the raw rows that nothing refers to any more; returns the blobs they named. */
+export async function deleteUnusedRaws(tx: Tx, ids: string[]): Promise<string[]> {
+  if (ids.length === 0) return []
+  // Two that delete the last two references at once would each leave the bytes to the other, and nobody would take them.
+  await tx.query('select from raw where id = any($1::uuid[]) order by id for update', [ids])
+  const rows = await tx.query<{ blob: string | null }>(
+    `delete from raw r where r.id = any($1::uuid[])
+      and not exists (select from message m where m.raw_id = r.id)
+      and not exists (select from spool s where s.raw_id = r.id)
+      and not exists (select from kept_mail k where k.raw_id = r.id)
+      and not exists (select from captured_mail c where c.raw_id = r.id)
+    returning r.blob`,
+    [ids],
+  )
+  return rows.flatMap(({ blob }) => blob ?? [])
+}

@@ -1,0 +1,119 @@
+// Received mail between its 250 and its filing, and the mail kept for the service itself.
+import type { InboxId, MessageId, OrganizationId, SubmissionId } from '../../base/ids.ts'
+import { releaseBytes } from '../../postgres/columns.ts'
+import type { Queryable, Writer } from '../../postgres/db.ts'
+import type { DeliveryKey } from '../sending/deliveries.ts'
+import type { MailFindings } from './messages.ts'
+import { packRaws, type RawRow } from './raws.ts'
+
+/** What is known of a received message beyond its bytes. */
+export interface SpoolEnvelope {
+  from: string
+  /** Recipients as given, tags included, of this inbox alone. */
+  recipients: string[]
+  helo: string
+  remoteIp: string
+  tls: { encrypted: boolean; protocol: string; cipher: string }
+  protocol: string
+  receivedBy: string
+  /** What was found out about the sender; mail that was received before there were checks has none. */
+  findings?: MailFindings
+}
+
+export interface SpoolRow {
+  id: MessageId
+  organizationId: OrganizationId
+  inboxId: InboxId
+  rawId: string
+  envelope: SpoolEnvelope
+  receivedAt: Date
+  failures: number
+}
+
+/** A mail to be filed; its bytes stand in the raw row, or in the blob that this names. */
+export type SpooledMail = SpoolRow & Pick<RawRow, 'sizeBytes' | 'blob'>
+
+export interface KeptRow {
+  id: string
+  purpose: 'operator' | 'feedback' | 'return_path'
+  /** The first of the mail's addresses. */
+  address: string
+  /** What the sender's share is counted under; null for a trusted peer, which needs none. */
+  network: string | null
+  envelope: SpoolEnvelope
+}
+
+/** The bound of mail of a purpose that waits to be read. */
+export interface KeptBound {
+  mails: number
+  bytes: number
+  /** A network holds at most that much for each mail and byte which then stays free; its first mail needs only to fit. */
+  share: number
+}
+export type KeptBounds = Record<KeptRow['purpose'], KeptBound>
+
+/**
+ * What became of a received mail. `known`: an earlier attempt of its delivery was stored. `over`: nothing is stored, for a bound.
+ * `gone`: nothing is stored, because none of its inboxes lives, or because another mail of its delivery came just before.
+ */
+export type Received = 'stored' | 'known' | 'over' | 'gone'
+
+/** One received message: its bytes once, and a row for each inbox and service address that it goes to. */
+export interface ReceivedMail {
+  raw: RawRow
+  receivedAt: Date
+  inboxes: { id: MessageId; organizationId: OrganizationId; inboxId: InboxId; envelope: SpoolEnvelope }[]
+  kept: (KeptRow & { submissionId: SubmissionId | null })[]
+  /** The delivery that a node of ours makes by it; null for mail of strangers. */
+  delivery: DeliveryKey | null
+}
+
+/**
+ * Stores received mails together, in one statement; see the migration. Returns what became of each. Run again with the same
+ * ids, it changes nothing.
+ */
+export async function insertReceived(
+  db: Writer,
+  mails: ReceivedMail[],
+  bounds: KeptBounds,
+  at: Date,
+): Promise<Received[]> {
+  const all = mails.map(({ raw, receivedAt }, i) => ({ i, raw: raw.id, size: raw.sizeBytes, at: receivedAt }))
+  const inboxes = mails.flatMap((mail, i) =>
+    mail.inboxes.map(({ id, organizationId, inboxId, envelope }) => ({
+      ...all[i]!,
+      id,
+      org: organizationId,
+      inbox: inboxId,
+      envelope,
+    })),
+  )
+  const kept = mails.flatMap((mail, i) =>
+    mail.kept.map(({ submissionId, ...row }) => ({ ...all[i]!, ...row, submission: submissionId })),
+  )
+  const deliveries = mails.flatMap(({ delivery }, i) =>
+    delivery ? [{ i, submission: delivery.submissionId, position: delivery.position }] : [],
+  )
+  const limits = Object.entries(bounds).map(([purpose, bound]) => ({ purpose, ...bound }))
+  const { rows, bytes } = packRaws(mails.map(({ raw }) => raw))
+  const answers = await db.query<{ i: number; verdict: Received }>(
+    'select i, verdict from receive_mails($1, $2, $3, $4, $5, $6, $7)',
+    [
+      ...[at, JSON.stringify(inboxes), JSON.stringify(kept), JSON.stringify(limits), rows, bytes],
+      JSON.stringify(deliveries),
+    ],
+  )
+  releaseBytes([bytes])
+  const verdicts = new Map(answers.map(({ i, verdict }) => [i, verdict]))
+  return mails.map((_, i) => verdicts.get(i) ?? 'gone')
+}
+
+/** The claimed mails, in the order in which they came or are due again. */
+export async function readSpool(db: Queryable, ids: readonly string[]): Promise<SpooledMail[]> {
+  return await db.query<SpooledMail>(
+    `select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,
+      s.received_at as "receivedAt", s.failures, r.size_bytes as "sizeBytes", r.blob
+    from spool s join raw r on r.id = s.raw_id where s.id = any($1) order by s.due_at, s.id`,
+    [ids],
+  )
+}

@@ -1,0 +1,81 @@
+// How much waits, for operators: counted along indexes, and only up to a bound.
+import type { Queryable } from '../../postgres/db.ts'
+import { countRows } from '../rows.ts'
+import { skipScan } from './skip-scan.ts'
+
+export interface Backlog {
+  /** Recipients that wait, by queue; the queues of single domains are one. */
+  waiting: { route: string; due: number; later: number }[]
+  onWire: number
+  /** When the send was accepted that waits longest. */
+  oldestAcceptedAt: Date | null
+  spooled: number
+  oldestReceivedAt: Date | null
+  webhookCalls: number
+  oldestWebhookCallAt: Date | null
+  unfolded: number
+  /** When the oldest was told of what the index of words may not have yet. */
+  oldestUnindexedAt: Date | null
+}
+
+const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
+const firstAttempts = `webhook_delivery where status = 'pending' and next_attempt_at is null`
+const firstMails = skipScan(
+  'mails',
+  'organization_id, received_at',
+  'spool where true',
+  'organization_id, due_at',
+)
+const firstCalls = skipScan('calls', 'webhook_id, created_at', firstAttempts, 'webhook_id, id')
+const firstUnindexed = skipScan(
+  'unindexed',
+  'organization_id, announced_at',
+  'search_waiting where true',
+  'organization_id, ordinal',
+)
+
+/** No count goes beyond `max`, so that counting costs no more than that. */
+export async function readBacklog(db: Queryable, at: Date, max: number): Promise<Backlog> {
+  const [row] = await db.query<Backlog>(
+    `select coalesce((select jsonb_agg(q) from (
+        select case when route like '@%' then route else 'domain' end as route,
+          count(*) filter (where due_at <= $1) as due, count(*) filter (where due_at > $1) as later
+        from (select route, due_at from delivery where ${waiting} limit $2) w group by 1) q), '[]') as waiting,
+      (select count(*) from (select from delivery where claim_epoch is not null limit $2) w) as "onWire",
+      (select s.created_at from (
+        select submission_id from delivery where ${waiting} order by expires_at limit 1) w
+        join submission s on s.id = w.submission_id) as "oldestAcceptedAt",
+      (select count(*) from (select from spool limit $2) w) as spooled,
+      (with recursive ${firstMails} select min(received_at) from mails) as "oldestReceivedAt",
+      (select count(*) from (
+        (select from ${firstAttempts} limit $2)
+        union all (select from webhook_delivery where status = 'pending' and next_attempt_at is not null limit $2)) w
+      ) as "webhookCalls",
+      (with recursive ${firstCalls} select min(created_at) from calls) as "oldestWebhookCallAt",
+      (select count(*) from (select from metric_delta limit $2) w) as unfolded,
+      least((select n.created_at from outbox_cursor c cross join lateral (
+          select created_at from outbox where (xact, seq) > (c.xact, c.seq) order by xact, seq limit 1
+        ) n where c.name = 'search' and exists (select from searched_inbox)),
+        (with recursive ${firstUnindexed} select min(announced_at) from unindexed)) as "oldestUnindexedAt"`,
+    [at, max],
+  )
+  return row!
+}
+
+/** Connections to this database by state, those of other programs too, and how many the server takes. */
+export async function readConnections(
+  db: Queryable,
+): Promise<{ states: { state: string; count: number }[]; max: number }> {
+  const [row] = await db.query<{ states: { state: string; count: number }[]; max: number }>(
+    `select coalesce((select jsonb_agg(q) from (
+        select coalesce(state, 'other') as state, count(*) as count from pg_stat_activity
+        where datname = current_database() group by 1) q), '[]') as states,
+      current_setting('max_connections')::integer as max`,
+  )
+  return row!
+}
+
+/** How many messages wait for their attachments to be scanned; no more are counted than `max`. */
+export async function countScans(db: Queryable, max: number): Promise<number> {
+  return await countRows(db, '(select from scan limit $1) w', [max])
+}

@@ -1,0 +1,399 @@
+// Deliveries on their way: due, claimed, recorded, ended.
+import type { InboxId, OrganizationId, SubmissionId } from '../../base/ids.ts'
+import { newUuid } from '../../base/ids.ts'
+import { Arguments } from '../../postgres/arguments.ts'
+import { column, columnOf, pick } from '../../postgres/columns.ts'
+import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
+import type { EventFact } from '../events/events.ts'
+import type { AttachmentEntry, MailboxValue, MessageRow } from '../mailbox/messages.ts'
+import type { DeliveryStatus } from '../status.ts'
+import { dueOf, type RoundRobin, type RoundStates } from './round-robin.ts'
+import { skipScan } from './skip-scan.ts'
+
+export interface ClaimedDelivery {
+  submissionId: SubmissionId
+  position: number
+  organizationId: OrganizationId
+  email: string
+  attempts: number
+  /** How many of them a lasting fault of ours ended before the message was written. */
+  ownFaults: number
+  queuedAt: Date
+  expiresAt: Date
+  /** Its address was suppressed since it was accepted. */
+  isSuppressed: boolean
+}
+
+/** What a submission's message is composed of. */
+export interface OutboundContent {
+  submissionId: SubmissionId
+  /** Whether it was sent from an inbox, or through a domain alone. */
+  origin: 'inbox' | 'domain'
+  messageId: string
+  inReplyTo: string | null
+  referenceIds: string[]
+  sender: MailboxValue
+  recipients: MessageRow['recipients']
+  subject: string
+  text: string
+  html: string | null
+  attachments: AttachmentEntry[]
+  rawId: string | null
+  /** The bytes of the raw row, where they are at hand. */
+  attachedBytes?: Buffer | null
+  /** Further header fields. */
+  headers: Record<string, string>
+  createdAt: Date
+}
+
+type ClaimedRow = ClaimedDelivery & { progress: RoundStates | null }
+
+const claiming = `select c.submission_id as "submissionId", c.position, c.organization_id as "organizationId", c.email,
+  c.attempts, c.own_faults as "ownFaults", c.queued_at as "queuedAt", c.expires_at as "expiresAt", c.suppressed as "isSuppressed",
+  c.progress from claim_due(`
+
+/** One look at a queue under a lease, and what it claimed; null where the lease has passed. */
+async function claimOnce(
+  db: Writer,
+  { route, epoch, wanted, passedOver, rounds }: Claim,
+  at: Date,
+): Promise<{ progress: RoundStates; claimed: ClaimedDelivery[] } | null> {
+  const named = new Arguments({
+    route_key: route,
+    lease_epoch: epoch,
+    at,
+    wanted,
+    passed_over: passedOver,
+    ...rounds.bounds,
+  })
+  const [first, ...claimed] = await db.query<ClaimedRow>(`${claiming}${named.of()}) c`, named.values)
+  return first ? { progress: first.progress!, claimed } : null
+}
+
+/** A look at a queue by its owner. */
+interface QueueOwner {
+  route: string
+  epoch: number
+  /** The owner's; it goes on from claim to claim. */
+  rounds: RoundRobin
+}
+
+export interface Claim extends QueueOwner {
+  wanted: number
+  /** Organizations that get no turn. */
+  passedOver: string[]
+}
+
+/**
+ * Takes up to `wanted` due deliveries of the route, in turns by organization, none of those in `passedOver`. The claim is
+ * the attempt's record. What a claim costs does not grow with the organizations that wait; it comes back empty only once
+ * it has been through all of them.
+ */
+export async function claimDeliveries(db: Writer, claim: Claim, at: Date): Promise<ClaimedDelivery[]> {
+  const { rounds } = claim
+  for (let round = rounds.begin(at); ; ) {
+    const found = await claimOnce(db, claim, at)
+    if (!found) return []
+    rounds.see(found.progress, at)
+    if (found.claimed.length > 0) return found.claimed
+    // A round that an earlier claim began has passed those whose mail it left.
+    if (rounds.areOver && round === 'new') return []
+    if (rounds.areOver) round = rounds.begin(at)
+  }
+}
+
+/** What the submissions' messages are composed of, as far as it is still there. */
+export async function readContents(db: Queryable, ids: SubmissionId[]): Promise<OutboundContent[]> {
+  return await db.query<OutboundContent>(
+    `select s.id as "submissionId", case when m.id is null then 'domain' else 'inbox' end as origin,
+      coalesce(m.internet_message_id, x.internet_message_id) as "messageId", m.in_reply_to as "inReplyTo",
+      coalesce(m.reference_ids, '{}') as "referenceIds", s.sender, coalesce(m.recipients, x.recipients) as recipients,
+      s.subject, coalesce(m.text, x.text) as text, coalesce(m.html, x.html) as html,
+      coalesce(m.attachments, '[]') as attachments, m.raw_id as "rawId", coalesce(m.headers, x.headers, '{}') as headers,
+      coalesce(m.created_at, x.created_at) as "createdAt"
+    from submission s
+    left join message m on m.id = s.message_id
+    left join send_content x on x.submission_id = s.id and s.message_id is null
+    where s.id = any($1) and (m.id is not null or x.submission_id is not null)`,
+    [column('uuid', ids)],
+  )
+}
+
+/**
+ * When the route's next delivery falls due, or null when none waits. As a claim sees it: neither what has outlived its time
+ * nor what is held counts.
+ */
+export async function nextDue(db: Writer, lease: QueueOwner, at: Date): Promise<Date | null> {
+  const { rounds } = lease
+  for (rounds.beginAnew(at); ; ) {
+    const found = await claimOnce(db, { ...lease, wanted: 0, passedOver: [] }, at)
+    if (!found) return null
+    const dueMs = dueOf(found.progress)
+    if (dueMs <= at.getTime()) {
+      rounds.end()
+      return new Date(dueMs)
+    }
+    rounds.see(found.progress, at)
+    if (rounds.areOver) return Number.isFinite(rounds.dueMs) ? new Date(rounds.dueMs) : null
+  }
+}
+
+/** Whether the organization's mail is held, as while it is suspended. */
+export async function isHeld(db: Queryable, organizationId: OrganizationId): Promise<boolean> {
+  const active = await db.query(`select from organization where id = $1 and status = 'active'`, [
+    organizationId,
+  ])
+  return active.length === 0
+}
+
+/** How a claimed delivery ended. Status null: it was not tried, and the claim is given back. */
+export interface DeliveryResult {
+  submissionId: SubmissionId
+  position: number
+  route: string
+  epoch: number
+  status: DeliveryStatus | null
+  dueAt: Date | null
+  response: string | null
+  failureCode: string | null
+  /** How many attempts a lasting fault of ours has ended by now; left out where this one was another. */
+  ownFaults?: number
+  /** The remote says that there is no such address: nothing more is sent to it. */
+  suppresses?: boolean
+  /** Null where it was not tried. */
+  outcome: Outcome | null
+}
+
+/** What is told of a recipient's attempt, or of what came in its place: one row, of which its events are made. */
+export interface Outcome extends Omit<EventFact, 'recipient' | 'response'> {
+  /** When it was taken up, at its first attempt. */
+  queuedAt: Date | null
+  /** When the attempt began; null: there was none. */
+  beganAt: Date | null
+  /** As `writeConversation` has it. */
+  conversation: string | null
+}
+
+/** One call a batch; returns for each result whether it counted under the lease that claimed it. */
+export async function recordResults(db: Writer, results: DeliveryResult[], at: Date): Promise<boolean[]> {
+  const named = new Arguments({ at, ...columnsOf(results), ...outcomeColumnsOf(results) })
+  const recording = `select ordinal from record_results(${named.of()}) ordinal`
+  const suppressed = results.flatMap(({ submissionId, position, suppresses }, i) =>
+    suppresses
+      ? [{ ordinal: i + 1, id: newUuid(), submission: submissionId, position, reason: 'hard_bounce' }]
+      : [],
+  )
+  const counted =
+    suppressed.length === 0
+      ? await db.query<{ ordinal: number }>(recording, named.values)
+      : await recordAndSuppress(db, recording, named, suppressed)
+  const ordinals = new Set(counted.map(({ ordinal }) => ordinal))
+  return results.map((_, i) => ordinals.has(i + 1))
+}
+
+function columnsOf(results: DeliveryResult[]): Record<string, Buffer> {
+  return {
+    submissions: column('uuid', pick(results, 'submissionId')),
+    positions: column('integer', pick(results, 'position')),
+    routes: column('text', pick(results, 'route')),
+    epochs: column('bigint', pick(results, 'epoch')),
+    statuses: column('text', pick(results, 'status')),
+    due_times: column('timestamptz', pick(results, 'dueAt')),
+    responses: column('text', pick(results, 'response')),
+    failure_codes: column('text', pick(results, 'failureCode')),
+    fault_counts: columnOf('integer', results, ({ ownFaults }) => ownFaults ?? null),
+  }
+}
+
+const noOutcome = {
+  id: null,
+  type: null,
+  at: null,
+  attempt: null,
+  remote: null,
+  enhancedStatus: null,
+  classification: null,
+  queuedAt: null,
+  beganAt: null,
+  conversation: null,
+}
+
+function outcomeColumnsOf(results: DeliveryResult[]): Record<string, Buffer> {
+  const outcomes = results.map(({ outcome }) => (outcome ? { ...outcome, id: newUuid() } : noOutcome))
+  return {
+    ids: columnOf('uuid', outcomes, ({ id }) => id),
+    types: columnOf('text', outcomes, ({ type }) => type),
+    times: columnOf('timestamptz', outcomes, ({ at }) => at),
+    attempts: columnOf('integer', outcomes, ({ attempt }) => attempt),
+    remotes: columnOf('jsonb', outcomes, ({ remote }) => remote),
+    enhanced: columnOf('text', outcomes, ({ enhancedStatus }) => enhancedStatus),
+    classes: columnOf('text', outcomes, ({ classification }) => classification),
+    queued_times: columnOf('timestamptz', outcomes, ({ queuedAt }) => queuedAt),
+    began_times: columnOf('timestamptz', outcomes, ({ beganAt }) => beganAt),
+    conversations: columnOf('text', outcomes, ({ conversation }) => conversation),
+  }
+}
+
+/** Of the results that counted, the dead addresses are suppressed in the same commit. */
+async function recordAndSuppress(
+  db: Writer,
+  recording: string,
+  { values }: Arguments,
+  suppressed: object[],
+): Promise<{ ordinal: number }[]> {
+  return await db.query(
+    `with counted as materialized (${recording}), dead as materialized (
+      select suppress_addresses(coalesce(jsonb_agg(x.fact), '[]'), $1) from counted c
+      join jsonb_array_elements($${values.length + 1}::jsonb) x(fact) on (x.fact->>'ordinal')::integer = c.ordinal
+    )
+    select counted.ordinal from counted cross join dead`,
+    [...values, JSON.stringify(suppressed)],
+  )
+}
+
+export interface DeliveryKey {
+  submissionId: SubmissionId
+  position: number
+}
+
+const keyColumns = `submission_id as "submissionId", position`
+const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
+/** Those with mail that waits. */
+const queues = skipScan('queues', 'route', `delivery where ${waiting}`)
+
+/** Deliveries past their lifetime that wait. */
+export async function findExpired(db: Queryable, at: Date, limit: number): Promise<DeliveryKey[]> {
+  return await db.query<DeliveryKey>(
+    `select ${keyColumns} from delivery where expires_at <= $1 and ${waiting} order by expires_at limit $2`,
+    [at, limit],
+  )
+}
+
+export async function findWaitingOfRoute(
+  db: Queryable,
+  route: string,
+  limit: number,
+): Promise<DeliveryKey[]> {
+  return await db.query<DeliveryKey>(
+    `select ${keyColumns} from delivery where route = $1 and ${waiting} limit $2`,
+    [route, limit],
+  )
+}
+
+/**
+ * What the organization has waiting, in whatever queue. Only what was accepted before `before`, an id, so that who goes
+ * through all of it comes to an end.
+ */
+export async function findWaitingOfOrganization(
+  db: Queryable,
+  organizationId: OrganizationId,
+  before: string,
+  limit: number,
+): Promise<DeliveryKey[]> {
+  return await db.query<DeliveryKey>(
+    `with recursive ${queues}
+    select w.* from queues cross join unnest(array['pending', 'deferred']) lane cross join lateral (
+      select ${keyColumns} from delivery
+      where route = queues.route and status = lane and organization_id = $1 and ${waiting} and submission_id < $2 limit $3
+    ) w limit $3`,
+    [organizationId, before, limit],
+  )
+}
+
+/**
+ * Moves what waits in a queue that is no longer its own, as after a change of the delivery mode, or of a customer's MX
+ * from or to ours; returns how much.
+ * `route` is `@relay` or `@capture`, or null where each domain has its own queue.
+ */
+export async function moveToRoutes(
+  db: Writer,
+  route: string | null,
+  localDomain: string,
+  at: Date,
+): Promise<number> {
+  const isLocal = (name: string) =>
+    `(${name} = $2 or ${name} in (select name from domain where status = 'verified' and inbound = 'verified'))`
+  const proper = `case when ${isLocal('domain')} then '@local' else coalesce($1, domain) end`
+  const rows = await db.query<{ route: string }>(
+    // Queues that are a domain's own, and may be, are not looked into.
+    `with recursive ${queues}, misplaced as materialized (
+      select m.* from queues cross join lateral (
+        select submission_id, position, ${proper} as route from delivery
+        where route = queues.route and ${waiting} and route <> ${proper} limit 5000 for update skip locked
+      ) m
+      where $1 is not null or queues.route like '@%' or ${isLocal('queues.route')} limit 5000
+    ), added as (
+      insert into route (key, created_at) select distinct route, $3::timestamptz from misplaced on conflict do nothing
+    )
+    update delivery d set route = m.route from misplaced m
+    where d.submission_id = m.submission_id and d.position = m.position returning d.route`,
+    [route, localDomain, at],
+  )
+  return rows.length
+}
+
+/** The submission's deliveries that wait, and how many are on the wire; locked in order. */
+export async function lockSubmissionDeliveries(
+  tx: Tx,
+  submissionId: SubmissionId,
+): Promise<(DeliveryKey & { onWire: boolean; waits: boolean })[]> {
+  return await tx.query(
+    `select ${keyColumns}, claim_epoch is not null as "onWire", ${waiting} as waits from delivery
+    where submission_id = $1 order by position for update`,
+    [submissionId],
+  )
+}
+
+/**
+ * The inbox's deliveries that have not ended, and which are on the wire; locked in order, so that none comes back from the
+ * wire between two looks.
+ */
+export async function lockInboxDeliveries(
+  tx: Tx,
+  inboxId: InboxId,
+): Promise<(DeliveryKey & { onWire: boolean })[]> {
+  return await tx.query(
+    `select d.submission_id as "submissionId", d.position, d.claim_epoch is not null as "onWire"
+    from submission s join delivery d on d.submission_id = s.id
+    where s.inbox_id = $1 and s.status = 'pending' and d.status in ('pending', 'deferred')
+    order by d.submission_id, d.position for update of d`,
+    [inboxId],
+  )
+}
+
+/** Why deliveries end without an attempt. */
+export interface DeliveryEnd {
+  failureCode: string
+  eventType: 'failed' | 'cancelled' | 'suppressed'
+  classification: string | null
+  /** Those that were just claimed under it, which then have had no attempt; left out: those that wait. */
+  epoch?: number
+}
+
+/** Ends deliveries, with one event each; returns how many. What is on the wire is left alone. */
+export async function endDeliveries(
+  db: Writer,
+  ended: DeliveryKey[],
+  { failureCode, eventType, classification, epoch }: DeliveryEnd,
+  at: Date,
+): Promise<number> {
+  if (ended.length === 0) return 0
+  const rows = ended.map(({ submissionId, position }) => ({
+    submission: submissionId,
+    position,
+    id: newUuid(),
+  }))
+  const named = new Arguments({
+    ended: JSON.stringify(rows),
+    lease_epoch: epoch ?? null,
+    event_type: eventType,
+    code: failureCode,
+    class: classification,
+    at,
+  })
+  const [row] = await db.query<{ count: number }>(
+    `select end_deliveries(${named.of()}) as count`,
+    named.values,
+  )
+  return row!.count
+}

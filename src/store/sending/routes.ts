@@ -1,0 +1,264 @@
+// Destination queues: the routes, who owns them, and what operators say about them.
+import type { OrganizationId, SubmissionId } from '../../base/ids.ts'
+import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
+import { isUnowned, type Lease, Leases, living } from '../leases.ts'
+import type { StoredStep } from './conversation.ts'
+import { skipScan } from './skip-scan.ts'
+
+/** Adds routes that are not there yet; acceptance asks once a route and remembers. */
+export async function addRoutes(db: Writer, keys: string[], at: Date): Promise<void> {
+  await db.query(
+    // In order, so that two that add the same routes never wait for each other.
+    `insert into route (key, created_at) select distinct key, $2::timestamptz from unnest($1::text[]) key order by key
+    on conflict do nothing`,
+    [keys, at],
+  )
+}
+
+/** Why the way to a destination is blocked. It belongs to no organization: everyone sees it whose mail waits there. */
+export interface RouteFault {
+  text: string
+  classification: 'network' | 'dns' | 'tls'
+}
+
+export interface RouteRow extends Lease {
+  paused: boolean
+  failures: number
+  notBefore: Date | null
+  /** Why the route is blocked; null once it runs again or was flushed. */
+  lastFault: string | null
+}
+
+const columns = `r.key, r.epoch, r.paused, r.failures, r.not_before as "notBefore",
+  case when r.failures > 0 then r.last_fault end as "lastFault"`
+const waiting = `d.claim_epoch is null and d.status in ('pending', 'deferred')`
+
+const mayGoOut = (at: string) => `(not r.paused and (r.not_before is null or r.not_before <= ${at}))`
+
+/** A queue that is paused or has to wait is taken over only for what its lost owner left on the wire. */
+export const routeLeases = new Leases<RouteRow>({
+  name: 'route',
+  id: 'key',
+  columns,
+  mayBegin: `(${mayGoOut('asked.at')} or exists (select from delivery d where d.route = r.key and d.claim_epoch is not null))`,
+  mayGoOn: 'true',
+})
+
+/** A queue that could be taken over, for the sake of one organization that has something due in it. */
+export interface Candidate {
+  key: string
+  organizationId: string
+  failures: number
+}
+
+/** Where a walk through all queues goes on. */
+export interface WalkCursor {
+  key: string
+  status: string
+  organizationId: string
+}
+
+/**
+ * Of the queues named, those that nobody alive owns and that have new mail which may go out, once for each organization
+ * of the first few that have some.
+ */
+export async function findAmong(db: Writer, nodeId: number, at: Date, keys: string[]): Promise<Candidate[]> {
+  return await db.query<Candidate>(
+    `with ${living}
+    select r.key, organization_id as "organizationId", r.failures
+    from unnest($3::text[]) k(key) join route r on r.key = k.key and ${isUnowned} and ${mayGoOut('$2')}
+    cross join lateral next_organizations(r.key, 'pending', $2, $4, '{}', 32, $4) t
+    cross join unnest(t.organizations) organization_id`,
+    [nodeId, at, keys, beforeAll.organizationId],
+  )
+}
+
+const beforeAll: WalkCursor = { key: '', status: '', organizationId: '00000000-0000-0000-0000-000000000000' }
+/** With `z` for the status, behind all that waits in a queue. */
+const lastOrganization = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+/**
+ * Walks on through all queues, past at most `max` pairs of a queue and an organization with mail that waits in it: one
+ * look at the index for each, and one for a queue that has an owner or must wait. Returns the pairs that have something
+ * due, and where to go on; null once the walk is at its end.
+ */
+export async function walkQueues(
+  db: Queryable,
+  nodeId: number,
+  at: Date,
+  walk: { from: WalkCursor | null; max: number },
+): Promise<{ candidates: Candidate[]; next: WalkCursor | null }> {
+  const from = walk.from ?? beforeAll
+  const seen = await db.query<Candidate & WalkCursor & { isDue: boolean; step: number }>(
+    `with recursive ${living}, walk as (
+      select $3::text as route, $4::text as status, $5::uuid as organization_id, null::timestamptz as due_at,
+        0 as failures, 0 as step
+      union all
+      select next.*, walk.step + 1 from walk cross join lateral (
+        select d.route, d.status, d.organization_id, d.due_at,
+          (select r.failures from route r where r.key = d.route and ${isUnowned} and ${mayGoOut('$2')}) as failures
+        from delivery d
+        where ${waiting} and (d.route, d.status, d.organization_id) > (walk.route,
+          case when walk.failures is null then 'z' else walk.status end,
+          case when walk.failures is null then $7::uuid else walk.organization_id end)
+        order by d.route, d.status, d.organization_id, d.due_at limit 1) next
+      where walk.step < $6
+    ), judged as (
+      select *, due_at <= $2 and failures is not null
+        and (select o.status from organization o where o.id = organization_id) = 'active' as is_due from walk
+    )
+    select route as key, status, organization_id as "organizationId", failures, coalesce(is_due, false) as "isDue", step
+    from judged where is_due or step = $6`,
+    [nodeId, at, from.key, from.status, from.organizationId, walk.max, lastOrganization],
+  )
+  const candidates = seen.filter(({ isDue }) => isDue)
+  return { candidates, next: seen.find(({ step }) => step === walk.max) ?? null }
+}
+
+/** The queues whose lost owner left something on the wire, each with an organization that it is of. */
+export async function findOrphaned(db: Queryable, nodeId: number): Promise<Candidate[]> {
+  return await db.query<Candidate>(
+    `with recursive ${living},
+    ${skipScan('claimed', 'route, organization_id', 'delivery where claim_epoch is not null', 'route')}
+    select r.key, c.organization_id as "organizationId", r.failures
+    from claimed c join route r on r.key = c.route and ${isUnowned}`,
+    [nodeId],
+  )
+}
+
+/** Notes a fault of the way there: the whole route waits. The only write while a destination is down. */
+export async function backOffRoute(
+  db: Writer,
+  route: Lease,
+  fault: RouteFault & { failures: number; notBefore: Date },
+  at: Date,
+): Promise<void> {
+  await db.query(
+    `update route set failures = $3, not_before = $4, last_fault = $5, last_fault_class = $6, last_fault_at = $7
+    where key = $1 and epoch = $2`,
+    [route.key, route.epoch, fault.failures, fault.notBefore, fault.text, fault.classification, at],
+  )
+}
+
+export async function clearBackOff(db: Writer, route: Lease): Promise<void> {
+  await db.query(
+    `update route set failures = 0, not_before = null, last_fault = null where key = $1 and epoch = $2`,
+    [route.key, route.epoch],
+  )
+}
+
+/**
+ * Gives back what an earlier owner had on the wire when it was lost. Whether the far side took it is unknown, so each
+ * is tried again; the lost attempt keeps its number and its event.
+ */
+export async function reclaimOrphans(db: Writer, route: Lease, at: Date): Promise<number> {
+  const [row] = await db.query<{ count: number }>('select reclaim_orphans($1, $2, $3) as count', [
+    route.key,
+    route.epoch,
+    at,
+  ])
+  return row!.count
+}
+
+export interface QueueRow extends RouteRow {
+  owner: number | null
+  waiting: number
+  onWire: number
+  oldestDueAt: Date | null
+  lastFaultAt: Date | null
+}
+
+/** What operators see: every route where something waits, is paused or failed; or the one with `key`. */
+export async function listQueues(db: Queryable, key: string | null): Promise<QueueRow[]> {
+  return await db.query<QueueRow>(
+    `with n as (
+      select route, sum(waiting) as waiting, sum(on_wire) as on_wire, min(oldest) as oldest from (
+        select d.route, count(*) as waiting, 0 as on_wire, min(d.due_at) as oldest from delivery d
+        where ${waiting} and ($1::text is null or d.route = $1) group by d.route
+        union all
+        select d.route, 0, count(*), null from delivery d
+        where d.claim_epoch is not null and ($1::text is null or d.route = $1) group by d.route
+      ) counted group by route
+    )
+    select ${columns}, r.owner, r.last_fault_at as "lastFaultAt", coalesce(n.waiting, 0)::integer as waiting,
+      coalesce(n.on_wire, 0)::integer as "onWire", n.oldest as "oldestDueAt"
+    from route r left join n on n.route = r.key
+    where ($1::text is null and (n.route is not null or r.paused or r.failures > 0)) or r.key = $1
+    order by n.waiting desc nulls last, r.key`,
+    [key],
+  )
+}
+
+/** A recipient that waits in a queue. */
+export interface WaitingRow {
+  submissionId: SubmissionId
+  position: number
+  email: string
+  status: 'pending' | 'deferred'
+  organizationId: OrganizationId
+  organizationName: string
+  /** Its organization is not active: it waits for that. */
+  isHeld: boolean
+  sender: string
+  subject: string
+  attempts: number
+  /** What was said of it last. */
+  response: string | null
+  /** In its last attempt. */
+  conversation: StoredStep[] | null
+  acceptedAt: Date
+  dueAt: Date
+  expiresAt: Date
+}
+
+/** What waits in the queue, from `offset` on: what was never tried first, organization by organization, by what is due. */
+export async function listWaiting(
+  db: Queryable,
+  key: string,
+  offset: number,
+  limit: number,
+): Promise<WaitingRow[]> {
+  return await db.query<WaitingRow>(
+    `with page as materialized (
+      select * from delivery d where d.route = $1 and ${waiting}
+      order by d.status desc, d.organization_id, d.due_at, d.submission_id, d.position offset $2 limit $3
+    )
+    select p.submission_id as "submissionId", p.position, p.email, p.status, p.organization_id as "organizationId",
+      o.name as "organizationName", o.status <> 'active' as "isHeld", s.sender->>'email' as sender, s.subject,
+      p.attempts, p.response, case when p.attempts > 0 then (
+        select e.conversation from event e where e.submission_id = p.submission_id and e.recipient = p.email
+          and e.attempt = p.attempts order by e.seq desc limit 1
+      ) end as conversation, s.created_at as "acceptedAt", p.due_at as "dueAt", p.expires_at as "expiresAt"
+    from page p join submission s on s.id = p.submission_id join organization o on o.id = p.organization_id
+    order by p.status desc, p.organization_id, p.due_at, p.submission_id, p.position`,
+    [key, offset, limit],
+  )
+}
+
+/** Pauses the queue, which need not be there yet: mail that comes for it later waits. */
+export async function pauseRoute(tx: Tx, key: string, at: Date): Promise<void> {
+  await tx.query(
+    `insert into route (key, paused, created_at) values ($1, true, $2) on conflict (key) do update set paused = true`,
+    [key, at],
+  )
+}
+
+/** False: there is no such queue. */
+export async function resumeRoute(tx: Tx, key: string): Promise<boolean> {
+  const rows = await tx.query('update route set paused = false where key = $1 returning key', [key])
+  return rows.length > 0
+}
+
+/** Makes everything that waits due at once, whatever its back-off; returns how much. Null: no such route. */
+export async function flushRoute(tx: Tx, key: string, at: Date): Promise<number | null> {
+  const routes = await tx.query(
+    'update route set failures = 0, not_before = null where key = $1 returning key',
+    [key],
+  )
+  if (routes.length === 0) return null
+  const rows = await tx.query(
+    `update delivery d set due_at = $2 where d.route = $1 and ${waiting} and d.due_at > $2 returning d.position`,
+    [key, at],
+  )
+  return rows.length
+}

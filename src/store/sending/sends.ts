@@ -1,0 +1,262 @@
+// Sends on their way into the database: what is known of an idempotency key, and a batch that is accepted at once.
+import { sha256 } from '../../base/digest.ts'
+import type { InboxId, KeyId, OrganizationId, SubmissionId } from '../../base/ids.ts'
+import { Arguments } from '../../postgres/arguments.ts'
+import { column, columnOf, lines, pick } from '../../postgres/columns.ts'
+import type { Queryable, Writer } from '../../postgres/db.ts'
+import type { MessageRow } from '../mailbox/messages.ts'
+import type { SendOperation, SubmissionRow } from './submissions.ts'
+
+/** SHA-256 of what an idempotency key is unique within. */
+export function idempotencyDigest(
+  organizationId: OrganizationId,
+  operation: SendOperation,
+  key: string,
+): Buffer {
+  return sha256(`${organizationId} ${operation} ${key}`)
+}
+
+/** What was accepted before under an idempotency key. */
+export interface EarlierSend {
+  submissionId: SubmissionId
+  /** Null: sent without an inbox. */
+  inboxId: InboxId | null
+  /** SHA-256 of the request. */
+  requestHash: Buffer
+  /** Whether its result has been deleted since. */
+  isDeleted: boolean
+}
+
+/** What was accepted under each of the digests. */
+export async function findEarlierSends(db: Queryable, digests: Buffer[]): Promise<(EarlierSend | null)[]> {
+  const rows = await db.query<EarlierSend & { i: number }>(
+    `select d.i::integer, s.* from unnest($1::bytea[]) with ordinality d(digest, i) cross join lateral (
+      select s.id as "submissionId", s.inbox_id as "inboxId", s.request_hash as "requestHash",
+        s.result_deleted or exists (select from inbox b where b.id = s.inbox_id and b.status = 'deleted') as "isDeleted"
+      from submission s where s.idempotency_digest = d.digest limit 1
+    ) s`,
+    [column('bytea', digests)],
+  )
+  const found = new Map(rows.map(({ i, ...earlier }) => [i, earlier]))
+  return digests.map((_, i) => found.get(i + 1) ?? null)
+}
+
+/** A send that nothing has been made of yet. */
+export interface AskedSend {
+  organizationId: OrganizationId
+  inboxId: string | null
+  /** The address keys. */
+  recipients: string[]
+}
+
+/** A limit of volume, by its name in the organization's limits. */
+export type SendLimit = 'messagesPerMinute' | 'messagesPerDay' | 'recipientsPerDay'
+
+export interface ForeseenRefusal {
+  code: 'not_found' | 'all_recipients_suppressed' | 'send_limit_exceeded'
+  retryAfterSeconds?: number
+  /** The limit that is exceeded. */
+  limit?: SendLimit | null
+}
+
+/** What `decide_sends` would refuse the send with as things stand, without a lock; null where it would take it. */
+export async function foreseeRefusal(
+  db: Queryable,
+  { organizationId, inboxId, recipients }: AskedSend,
+  at: Date,
+): Promise<ForeseenRefusal | null> {
+  const [row] = await db.query<{
+    isGone: boolean
+    isSuppressed: boolean
+    waitSeconds: number | null
+    limit: SendLimit | null
+  }>(
+    `select *, case when "waitSeconds" is not null then exceeded_limit($1, "newRecipients", $4) end as "limit" from (select
+      $2::text is not null and not exists (
+        select from inbox b where b.id = $2 and b.organization_id = $1 and b.status = 'active') as "isGone",
+      hits.count = cardinality($3::text[]) as "isSuppressed",
+      cardinality($3) - hits.count as "newRecipients",
+      send_wait(o.limits, u, 1, cardinality($3) - hits.count, $4) as "waitSeconds"
+    from organization o
+    left join usage u on u.organization_id = o.id
+    cross join lateral (
+      select count(*)::integer from unnest($3::text[]) k(key) cross join lateral (
+        select from suppression s where s.organization_id = $1 and s.address_key = k.key limit 1) found
+    ) hits
+    where o.id = $1) foreseen`,
+    [organizationId, inboxId, recipients, at],
+  )
+  if (!row) return null
+  if (row.isGone) return { code: 'not_found' }
+  if (row.isSuppressed) return { code: 'all_recipients_suppressed' }
+  if (row.waitSeconds === null) return null
+  return { code: 'send_limit_exceeded', retryAfterSeconds: row.waitSeconds, limit: row.limit }
+}
+
+/** A recipient's delivery, as it begins. */
+export interface NewDelivery {
+  email: string
+  /** The address key. */
+  key: string
+  domain: string
+  /** The queue that it waits in. */
+  route: string
+}
+
+/** A send as it is stored, and answered: the rows that it becomes. */
+export interface NewSend {
+  /** Null for what the service itself sends. */
+  keyId: KeyId | null
+  /** No limit of the organization's volume counts it. */
+  isUncounted: boolean
+  operation: SendOperation
+  idempotency: { key: string; digest: Buffer; requestHash: Buffer }
+  submission: SubmissionRow
+  /** Null for a send of no inbox: its content stands by itself. */
+  message: MessageRow<string> | null
+  content: DirectContent | null
+  /** Further header fields of the mail. */
+  headers: Record<string, string>
+  /** What the message adds to its thread. */
+  thread: { isNew: boolean; subject: string; participants: string[] } | null
+  /** In the order of the submission's recipients. */
+  deliveries: NewDelivery[]
+  expiresAt: Date
+}
+
+/** What a send of no inbox says. */
+export interface DirectContent
+  extends Pick<MessageRow<string>, 'internetMessageId' | 'recipients' | 'text' | 'html'> {
+  /** The customer's domain that it is sent from. */
+  domainId: string
+}
+
+export interface SendVerdict {
+  /** `accepted`, `replayed`, or the code of a refusal. */
+  verdict: string
+  submissionId: SubmissionId
+  retryAfterSeconds: number | null
+  /** The limit that is exceeded, of a `send_limit_exceeded`. */
+  limit: SendLimit | null
+  /** The ordinals of its suppressed recipients, from 0. */
+  suppressed: number[]
+}
+
+/** One statement a batch; returns a verdict for each send, in order. */
+export async function acceptSends(db: Writer, sends: NewSend[], at: Date): Promise<SendVerdict[]> {
+  const decided = await db.query<SendVerdict>(acceptance, Object.values(columnsOf(sends, at)))
+  let first = 1
+  return decided.map((verdict, i) => {
+    const suppressed = verdict.suppressed.map((ordinal) => ordinal - first)
+    first += sends[i]!.deliveries.length
+    return { ...verdict, suppressed }
+  })
+}
+
+const acceptance = accepting(new Arguments(columnsOf([], new Date(0))))
+
+/** Decides, then writes what passed, in one statement and so in one commit. Only the names of its values count. */
+function accepting(batch: Arguments): string {
+  const inboxes = `${batch.parameter('in_inboxes')}::text[]`
+  const decision = batch.of(
+    'at orgs keys digests hashes in_inboxes replied_threads subs recipient_counts to_sends to_keys are_uncounted',
+  )
+  const submissions =
+    batch.of(`at orgs digests hashes in_inboxes subs operations idempotency_keys ids senders subjects
+    metadatas purposes times expiries to_sends to_positions to_emails to_keys to_domains to_routes`)
+  const messages =
+    batch.of(`orgs in_inboxes subs ids thread_ids are_replies internet_ids parents ref_lines senders
+    visible_recipients participant_lines subjects thread_subjects bodies htmls metadatas purposes attachment_lists
+    header_sets raw_ids times`)
+  const contents = batch.of(
+    'orgs in_inboxes subs domain_ids internet_ids visible_recipients bodies htmls header_sets times',
+  )
+  return `with decided as materialized (select * from decide_sends(${decision})),
+    passing as materialized (
+      select array_agg(d.is_new order by d.i) as passed, array(select unnest(d.suppressed) from decided d) as suppressed
+      from decided d having bool_or(d.is_new)
+    ), written as materialized (
+      select insert_sends(passed => p.passed, suppressed => p.suppressed, ${submissions}),
+        (select insert_sent_messages(passed => p.passed, ${messages}) where array_remove(${inboxes}, null) <> '{}'),
+        (select insert_send_contents(passed => p.passed, ${contents}) where array_position(${inboxes}, null) > 0)
+      from passing p
+    )
+    select d.verdict, d.submission_id as "submissionId", d.retry_after as "retryAfterSeconds", d.suppressed,
+      case when d.verdict = 'send_limit_exceeded' then exceeded_limit((${batch.parameter('orgs')}::uuid[])[d.i],
+        (${batch.parameter('recipient_counts')}::integer[])[d.i] - cardinality(d.suppressed), ${batch.parameter('at')})
+        end as "limit"
+    from decided d cross join (select count(*) from written) w order by d.i`
+}
+
+function columnsOf(sends: NewSend[], at: Date): Record<string, unknown> {
+  const submissions = pick(sends, 'submission')
+  const idempotencies = pick(sends, 'idempotency')
+  return {
+    at,
+    orgs: column('uuid', pick(submissions, 'organizationId')),
+    keys: column('uuid', pick(sends, 'keyId')),
+    are_uncounted: column('boolean', pick(sends, 'isUncounted')),
+    digests: column('bytea', pick(idempotencies, 'digest')),
+    hashes: column('bytea', pick(idempotencies, 'requestHash')),
+    idempotency_keys: column('text', pick(idempotencies, 'key')),
+    operations: column('text', pick(sends, 'operation')),
+    in_inboxes: column('text', pick(submissions, 'inboxId')),
+    subs: column('uuid', pick(submissions, 'id')),
+    ids: column('text', pick(submissions, 'messageId')),
+    senders: column('jsonb', pick(submissions, 'sender')),
+    subjects: column('text', pick(submissions, 'subject')),
+    metadatas: column('jsonb', pick(submissions, 'metadata')),
+    purposes: column('text', pick(submissions, 'purpose')),
+    times: column('timestamptz', pick(submissions, 'createdAt')),
+    expiries: column('timestamptz', pick(sends, 'expiresAt')),
+    ...contentColumns(sends),
+    ...threadColumns(sends),
+    ...recipientColumns(sends),
+  }
+}
+
+function contentColumns(sends: NewSend[]): Record<string, Buffer> {
+  const contents = sends.map(({ message, content }) => message ?? content!)
+  return {
+    internet_ids: column('text', pick(contents, 'internetMessageId')),
+    visible_recipients: column('jsonb', pick(contents, 'recipients')),
+    bodies: column('text', pick(contents, 'text')),
+    htmls: column('text', pick(contents, 'html')),
+    parents: columnOf('text', sends, ({ message }) => message?.inReplyTo ?? null),
+    ref_lines: column('text', lines(sends.map(({ message }) => message?.referenceIds ?? []))),
+    attachment_lists: columnOf('jsonb', sends, ({ message }) => message?.attachments ?? []),
+    raw_ids: columnOf('uuid', sends, ({ message }) => message?.rawId ?? null),
+    domain_ids: columnOf('uuid', sends, ({ content }) => content?.domainId ?? null),
+    header_sets: column('jsonb', pick(sends, 'headers')),
+  }
+}
+
+function threadColumns(sends: NewSend[]): Record<string, Buffer> {
+  const replied = sends.map(({ message, thread }) => (message && !thread?.isNew ? message.threadId : null))
+  return {
+    thread_ids: columnOf('text', sends, ({ message }) => message?.threadId ?? null),
+    replied_threads: column('text', replied),
+    are_replies: columnOf('boolean', replied, (id) => id !== null),
+    thread_subjects: columnOf('text', sends, ({ thread }) => thread?.subject ?? null),
+    participant_lines: column('text', lines(sends.map(({ thread }) => thread?.participants ?? []))),
+  }
+}
+
+function recipientColumns(sends: NewSend[]): Record<string, Buffer> {
+  const deliveries = sends.flatMap((send) => send.deliveries)
+  return {
+    recipient_counts: columnOf('integer', sends, (send) => send.deliveries.length),
+    to_sends: column(
+      'integer',
+      sends.flatMap((send, i) => send.deliveries.map(() => i + 1)),
+    ),
+    to_positions: column(
+      'integer',
+      sends.flatMap((send) => send.deliveries.map((_, position) => position)),
+    ),
+    to_emails: column('text', pick(deliveries, 'email')),
+    to_keys: column('text', pick(deliveries, 'key')),
+    to_domains: column('text', pick(deliveries, 'domain')),
+    to_routes: column('text', pick(deliveries, 'route')),
+  }
+}

@@ -1,0 +1,138 @@
+// Submissions, their recipients' states and their events.
+import {
+  firstUuidAt,
+  type InboxId,
+  type MessageId,
+  type OrganizationId,
+  type SubmissionId,
+} from '../../base/ids.ts'
+import type { Queryable, Tx } from '../../postgres/db.ts'
+import type { MailboxValue } from '../mailbox/messages.ts'
+import { stretchOf } from '../mailbox/stretch.ts'
+import { type DeliveryStatus, type SubmissionStatus, submissionStatuses } from '../status.ts'
+
+export type SendOperation = 'message' | 'reply' | 'send'
+
+export interface RecipientState {
+  email: string
+  status: DeliveryStatus
+  response: string | null
+  failureCode: string | null
+  updatedAt: string
+  attempts: number
+}
+
+export interface SubmissionRow {
+  id: SubmissionId
+  organizationId: OrganizationId
+  inboxId: InboxId | null
+  messageId: MessageId | null
+  sender: MailboxValue
+  recipients: RecipientState[]
+  subject: string
+  metadata: Record<string, string | number | boolean | null>
+  purpose: string
+  status: SubmissionStatus
+  response: string | null
+  failureCode: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+// What people wrote goes from every read with the inbox, though it is erased later.
+const written = (column: string, erased: string) =>
+  `case when exists (select from inbox b where b.id = s.inbox_id and b.status = 'deleted') then ${erased} else ${column} end`
+
+const columns = `s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.message_id as "messageId",
+  ${written('s.sender', `s.sender - 'name'`)} as sender, ${written('s.subject', `''`)} as subject,
+  ${written('s.metadata', `'{}'`)} as metadata, s.purpose, s.status, s.response, s.failure_code as "failureCode",
+  s.created_at as "createdAt", s.updated_at as "updatedAt",
+  (select jsonb_agg(jsonb_build_object('email', d.email, 'status', d.status,
+    'response', coalesce(d.response, (select r.last_fault from route r
+      where d.status = 'pending' and r.key = d.route and r.failures > 0)), 'failureCode', d.failure_code, 'updatedAt', d.updated_at, 'attempts', d.attempts) order by d.position)
+    from delivery d where d.submission_id = s.id) as recipients`
+
+export async function findSubmission(
+  db: Queryable,
+  organizationId: OrganizationId,
+  id: string,
+): Promise<SubmissionRow | null> {
+  const [row] = await db.query<SubmissionRow>(
+    `select ${columns} from submission s where s.id = $2 and s.organization_id = $1`,
+    [organizationId, id],
+  )
+  return row ?? null
+}
+
+/** Several submissions of whatever organization. */
+export async function findSubmissions(db: Queryable, ids: readonly string[]): Promise<SubmissionRow[]> {
+  return await db.query<SubmissionRow>(`select ${columns} from submission s where s.id = any($1::uuid[])`, [
+    ids,
+  ])
+}
+
+export interface SubmissionFilter {
+  organizationId: OrganizationId
+  inboxIds: InboxId[] | null
+  status: SubmissionStatus | null
+  recipientKey: string | null
+  /** Bounds of the id: ids begin with their milliseconds. */
+  sinceId: string | null
+  untilId: string | null
+}
+
+const lastUuid = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+/** The organization's submissions, newest first, after `beforeId`. */
+export async function listSubmissions(
+  db: Queryable,
+  { organizationId, inboxIds, status, recipientKey, sinceId, untilId }: SubmissionFilter,
+  beforeId: string | null,
+  limit: number,
+): Promise<SubmissionRow[]> {
+  const [before = lastUuid] = [untilId, beforeId].filter((id) => id !== null).sort()
+  const bounds = [organizationId, sinceId ?? firstUuidAt(0), before, limit]
+  const list = async (ids: string, values: unknown[]) =>
+    await db.query<SubmissionRow>(
+      `select ${columns} from submission s
+      where s.id = any(array(select p.id from (${ids}) p order by p.id desc limit $4)) order by s.id desc`,
+      [...bounds, ...values],
+    )
+  if (recipientKey !== null) return await list(idsTo, [recipientKey, status, inboxIds])
+  const ids = inboxIds === null ? idsOfOrganization : idsOfInboxes
+  const statuses = status === null ? submissionStatuses : [status]
+  return await list(statuses.map(ids).join(' union all '), inboxIds === null ? [] : [inboxIds])
+}
+
+/** The ids of one status: each list is a stretch of an index, however many there are of other statuses. */
+function idsOfOrganization(status: SubmissionStatus): string {
+  const stretch = stretchOf(['s.organization_id', 's.status', 's.id'], ['$1::uuid', `'${status}'`], idBounds)
+  return `(select s.id from submission s where ${stretch} limit $4)`
+}
+
+function idsOfInboxes(status: SubmissionStatus): string {
+  const stretch = stretchOf(['s.inbox_id', 's.status', 's.id'], ['b.id', `'${status}'`], idBounds)
+  return `(select x.id from inbox b cross join lateral (select s.id from submission s where ${stretch} limit $4) x
+    where b.id = any($5::text[]) and b.organization_id = $1)`
+}
+
+const idBounds = ['$2::uuid', '$3::uuid'] as const
+const recipientStretch = stretchOf(
+  ['d.organization_id', 'd.address_key', 'd.submission_id'],
+  ['$1::uuid', '$5::text'],
+  idBounds,
+)
+const idsTo = `select d.submission_id as id from delivery d cross join lateral (
+    select from submission s where s.id = d.submission_id and ($6::text is null or s.status = $6)
+      and ($7::text[] is null or s.inbox_id = any($7)) limit 1
+  ) s where ${recipientStretch} limit $4`
+
+/** Marks the results of messages that go as deleted: their idempotency keys answer 410. What people wrote goes with them. */
+export async function eraseResults(tx: Tx, ids: readonly SubmissionId[]): Promise<void> {
+  if (ids.length === 0) return
+  await tx.query(
+    `update submission set result_deleted = true, subject = '', metadata = '{}', sender = sender - 'name'
+    where id = any($1::uuid[])`,
+    [ids],
+  )
+}
