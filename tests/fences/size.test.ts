@@ -1,6 +1,7 @@
 // Sizes: files of src/ up to 400 lines, functions up to 60 and 5 parameters, those of the database up to 80 lines; folders;
 // and the report of the largest.
 import assert from 'node:assert/strict'
+import { dirname } from 'node:path'
 import { test } from 'node:test'
 import { lineAt, parse, readProduct, readSources, type SourceFile, type SyntaxNode, walk } from './source.ts'
 
@@ -77,6 +78,17 @@ test('fences: in src/ no function is over 60 lines, none of the database over 80
 test('fences: no function has more than five parameters', () => {
   assert.deepEqual(
     functions.filter(({ parameters }) => parameters! > 5),
+    [],
+  )
+})
+
+test('fences: no folder of src/ or of the dashboard has more than 32 files besides tests', () => {
+  const sources = readSources('src/**/*.ts', 'dashboard/src/**/*.{ts,tsx}')
+  const product = sources.filter(({ path }) => !path.includes('.test.'))
+  const folders = Map.groupBy(product, ({ path }) => dirname(path))
+  const crowded = [...folders].filter(([, files]) => files.length > 32)
+  assert.deepEqual(
+    crowded.map(([folder, files]) => `${folder} ${files.length}`),
     [],
   )
 })
