@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 const refused = '550 5.7.2'
 
 const wish = { TXT: ['v=DMARC1; p=reject'] }
-const dns = await DnsServer.start({ '_dmarc.bank.example': wish, '_dmarc.safe.example': wish })
+const dns = await DnsServer.start({ '_dmarc.bank.example': wish })
 const place = await makePlace({ after })
 place.after(() => dns.close())
 const node = await startNode(place, {
@@ -51,7 +51,7 @@ test('check 55: a header that is too large to be judged is refused, and leaves n
   assert.deepEqual(blobs, [])
 })
 
-// The last one, for it uses up the questions of its network. Nobody has asked for the policy of its domain before.
+// The last one, for it uses up the questions of its network.
 test('check 52: who has used up the questions of his network is put off, and gets no forgery in', async () => {
   const names = Array.from({ length: 1_200 }, (_, index) => `s${index}._domainkey.evil.example`)
   for (const name of names) {
@@ -62,17 +62,20 @@ test('check 52: who has used up the questions of his network is put off, and get
     `DKIM-Signature: v=1; a=rsa-sha256; d=evil.example; s=s${index}; h=from; bh=eA==; b=eA==\r\n`
   const signed = (first: number) => Array.from({ length: 8 }, (_, index) => signature(first + index)).join('')
   const flood = Array.from({ length: 150 }, (_, index) => send(`${signed(8 * index)}From: a@evil.example`))
-  // A third of 1,024.
-  const asked = () =>
-    new Set(dns.asked.map(({ name }) => name).filter((name) => name.includes('_domainkey'))).size
-  await until('the questions to be used up', () => asked() >= 335)
-  const forged = await Promise.all([
-    send('From: ceo@safe.example'),
-    send('From: ceo@safe.example\r\nFrom: a@evil.example'),
-  ])
-  assert.deepEqual(forged, ['451 4.7.1', '451 4.7.1'])
+  // A domain that nobody has asked about yet for each try: a policy that is known needs no question.
+  let tries = 0
+  const forge = async () => {
+    const domain = `safe${++tries}.example`
+    dns.set(`_dmarc.${domain}`, wish)
+    const headers = [`From: ceo@${domain}`, `From: ceo@${domain}\r\nFrom: a@evil.example`]
+    const replies = await Promise.all(headers.map(send))
+    for (const reply of replies) assert.ok(['451 4.7.1', refused].includes(reply), reply)
+    return replies.every((reply) => reply === '451 4.7.1') ? headers : null
+  }
+  const headers = await until('a forger to be put off', forge)
   await Promise.all(flood)
-  assert.equal(await until('the policy', async () => answered(await send('From: ceo@safe.example'))), refused)
+  for (const header of headers)
+    assert.equal(await until('the policy', async () => answered(await send(header))), refused)
 })
 
 const answered = (reply: string) => (reply.startsWith('451') ? null : reply)
