@@ -183,7 +183,7 @@ async function requireEmpty(db: Queryable): Promise<void> {
 }
 
 async function restoreBlobs(
-  { blobs, progress }: RestoreDeps,
+  { blobs, blobFolder, progress }: RestoreDeps,
   folder: string,
   { blobs: { list, count } }: Manifest,
 ): Promise<void> {
@@ -191,6 +191,7 @@ async function restoreBlobs(
   let restored = 0
   const restore = (record: BlobRecord) =>
     blobs.put(record.key, readNamed(folder, blobFile(record.key), record))
+  await mkdir(blobFolder, { recursive: true, mode: 0o700 })
   const path = join(folder, names.blobList)
   // Of a damaged list no line can be believed.
   if ((await checkFile(path))?.sha256 !== list.sha256) throw damaged(names.blobList)
