@@ -53,5 +53,5 @@ export async function hasMark(
   { folder, word }: NodeMark,
 ): Promise<boolean> {
   const found = await blobs.readNodeMark(folder)
-  return found?.split('\n').includes(word)
+  return found?.split('\n').includes(word) ?? false
 }

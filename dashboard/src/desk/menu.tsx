@@ -1,7 +1,8 @@
 // The theme, the keys, and the way out of the desk.
 import { Check, Keyboard, LogOut, Monitor, Moon, Sun, UserCog } from 'lucide-react'
 import { wordsOf } from '../parts/error-note.tsx'
-import { Menu, type MenuItem } from '../parts/form/menu.tsx'
+import { Menu } from '../parts/form/menu.tsx'
+import type { MenuItem } from '../parts/form/open-menu.tsx'
 import { Kbd } from '../parts/kbd.tsx'
 import { chooseTheme, type ThemeChoice, useThemeChoice } from '../parts/theme.ts'
 import { exactTime } from '../parts/time.tsx'

@@ -1,7 +1,8 @@
 // Who is signed in, the theme, the keys, and the way out.
 import { useNavigate } from '@tanstack/react-router'
 import { BookOpen, Check, Keyboard, LogOut, Monitor, Moon, Settings, Sun } from 'lucide-react'
-import { Menu, type MenuItem } from '../parts/form/menu.tsx'
+import { Menu } from '../parts/form/menu.tsx'
+import type { MenuItem } from '../parts/form/open-menu.tsx'
 import { Kbd } from '../parts/kbd.tsx'
 import { chooseTheme, type ThemeChoice, useThemeChoice } from '../parts/theme.ts'
 import { shell } from '../texts/shell.ts'
