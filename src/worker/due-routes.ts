@@ -33,18 +33,18 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
   readonly leases = routeLeases
   readonly #options: DueRoutesOptions<Job>
   #walkFrom: WalkCursor | null = null
-  /** For whose mail the queues that were found last are taken over; our own routes for nobody's. */
+  /** The organization whose mail each queue that was found last is taken over for. Our own routes have none. */
   #purposes = new Map<string, string>()
-  /** How many slots were taken when there was none for some that were found; 0 where there was. */
-  #short = 0
+  /** A slot was missing for a queue while this many were taken; once fewer are, it is searched for again. 0: none was. */
+  #lackedSlotsAt = 0
 
   constructor(options: DueRoutesOptions<Job>) {
     this.#options = options
   }
 
-  /** A walk has further steps to go, or there is a slot again. */
+  /** Whether a walk has further steps to go, or there is a slot again for a queue that lacked one. */
   isBehind(held: Workers<RouteWorker<Job>>): boolean {
-    return this.#walkFrom !== null || this.#short > slotsOf(held)
+    return this.#walkFrom !== null || this.#lackedSlotsAt > slotsOf(held)
   }
 
   /** What it finds and has a slot for; our own queues need none. */
@@ -58,9 +58,12 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
     const chosen = chooseRoutes(others, holdings, acquireAtOnce)
     this.#purposes = new Map(chosen.map(({ key, organizationId }) => [key, organizationId]))
     const keys = [...own, ...this.#purposes.keys()]
-    const isFull = chosen.length < acquireAtOnce
-    const short = isFull ? slotsOf(search.held) + slotsOfOpening * keys.length : Number.POSITIVE_INFINITY
-    if (others.some(({ key }) => !this.#purposes.has(key))) this.#short = Math.max(this.#short, short)
+    if (others.some(({ key }) => !this.#purposes.has(key))) {
+      const taken = slotsOf(search.held) + slotsOfOpening * keys.length
+      // Those that were left because so many are taken over at once are searched for at once.
+      const lackedAt = chosen.length < acquireAtOnce ? taken : Number.POSITIVE_INFINITY
+      this.#lackedSlotsAt = Math.max(this.#lackedSlotsAt, lackedAt)
+    }
     return keys
   }
 
@@ -74,7 +77,7 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
     const candidates = among.length > 0 ? await findAmong(db.writer, nodeId, at, among) : []
     if (isPoll) candidates.push(...(await findOrphaned(db, nodeId)))
     if (!isWalk) return candidates
-    if (!this.#walkFrom) this.#short = 0
+    if (!this.#walkFrom) this.#lackedSlotsAt = 0
     const walk = await walkQueues(db, nodeId, at, { from: this.#walkFrom, max: walkStep })
     this.#walkFrom = walk.next
     return [...candidates, ...walk.candidates]

@@ -37,20 +37,20 @@ const retryMs = [60_000, 5 * 60_000, 15 * 60_000, 3_600_000, 6 * 3_600_000]
 const outageMs = [1_000, 2_000, 5_000, 10_000]
 /** No further attachment of a message is begun past this; what is left goes in the next run. */
 const messageMs = 120_000
-/** Of the lines, so many may be at the messages of one organization. */
-const maxLinesOfOne = 2
+/** Messages of one organization that are scanned at a time. */
+const maxOfOrganization = 2
 
 /** The message is gone, or is another's to scan: nothing of it is recorded. */
 class ClaimLost extends Error {}
 
-/** Scans by as many lines as call `scanNext`; what they learn of clamd they share. */
+/** Scans in as many workers as call `scanNext`; they share what they learn of clamd. */
 export class Scanner {
   readonly #deps: ScanDeps
   #outages = 0
   #quietUntilMs = 0
   #isClosed = false
-  /** Whose messages the lines are at. */
-  readonly #atWork: OrganizationId[] = []
+  /** How many messages of each organization are being scanned. */
+  readonly #scanning = new Map<OrganizationId, number>()
 
   constructor(deps: ScanDeps) {
     this.#deps = deps
@@ -78,12 +78,8 @@ export class Scanner {
       await endScans(db.writer, claim, [id])
       return true
     }
-    this.#atWork.push(job.organizationId)
-    try {
-      return await this.#scan(claim, job)
-    } finally {
-      this.#atWork.splice(this.#atWork.indexOf(job.organizationId), 1)
-    }
+    this.#count(job.organizationId, 1)
+    return await this.#scan(claim, job).finally(() => this.#count(job.organizationId, -1))
   }
 
   async #isBack(): Promise<boolean> {
@@ -92,10 +88,15 @@ export class Scanner {
     return false
   }
 
-  /** The organizations that have as many lines as one may. */
+  #count(id: OrganizationId, change: 1 | -1): void {
+    const count = (this.#scanning.get(id) ?? 0) + change
+    if (count > 0) this.#scanning.set(id, count)
+    else this.#scanning.delete(id)
+  }
+
+  /** The organizations that have as many messages scanned as one may. */
   #occupying(): OrganizationId[] {
-    const lines = (id: OrganizationId) => this.#atWork.filter((other) => other === id).length
-    return this.#atWork.filter((id) => lines(id) >= maxLinesOfOne)
+    return [...this.#scanning].flatMap(([id, count]) => (count >= maxOfOrganization ? id : []))
   }
 
   /** Ends what is under way; it is scanned another time. */
