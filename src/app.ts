@@ -81,7 +81,6 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push({ stop: () => desk.close() })
     const membership = await startMembership(foundation, number, roles, operator)
     parts.push(membership)
-    await requireCurrentKey(foundation)
     // Once more, for nodes that start together: the later one of two finds the other before it has taken anything.
     await requireSharedBlobs(foundation, number)
     await warnOfDisagreements(foundation)
@@ -211,7 +210,8 @@ async function startMembership(
     host: hostname(),
     agreed,
   }
-  const membership = new Membership({ db, clock, log, mark, program })
+  const admit = () => requireCurrentKey(foundation)
+  const membership = new Membership({ db, clock, log, mark, program, admit })
   await membership.start()
   return membership
 }

@@ -32,8 +32,7 @@ export function lateCompilers(): NonNullable<FastifyServerOptions['schemaControl
         late.errors = validate.errors
         if (!['body', 'querystring'].includes(httpPart) || !isSmall(value)) return false
         findAll ??= compileThorough()(part)
-        findAll(value)
-        late.errors = findAll.errors
+        if (!findAll(value)) late.errors = findAll.errors
         return false
       }) as Validate
       return late

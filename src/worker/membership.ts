@@ -30,6 +30,8 @@ export interface MembershipOptions {
   /** Left by now; null where that cannot be. */
   mark: RenewedMark | null
   program: NodeProfile['program']
+  /** Asked each time that the others see this node: rejects if it may not be one of them. */
+  admit(): Promise<void>
 }
 
 /** Sooner than anybody has copied a data folder, taken the number out of the copy and started there. */
@@ -89,9 +91,13 @@ export class Membership {
       await this.#publish()
       return false
     }
-    const { db, clock, log, mark, program } = this.#options
+    const { db, clock, log, mark, program, admit } = this.#options
     const addresses = this.#addresses
     const node = await joinNodes(db, { ...addresses, mark: mark?.published ?? null, program }, clock.now())
+    await admit().catch(async (error) => {
+      await node.leave()
+      throw error
+    })
     this.#node = node
     this.#published = addresses
     node.lost.catch((error) => {

@@ -1,6 +1,6 @@
 // What the doctor makes of the secret key: whether a change of it was broken off.
 import { readKeyFile } from '../../flow/secrets/key-file.ts'
-import { isFormer } from '../../flow/secrets/secret-key.ts'
+import { findSealing, isFormer } from '../../flow/secrets/secret-key.ts'
 import type { Foundation } from '../../foundation.ts'
 import { readKeyState } from '../../store/secret-keys.ts'
 import { type Check, ok, warning } from './checks.ts'
@@ -11,9 +11,11 @@ export async function checkSecretKey({ db, settings }: Pick<Foundation, 'db' | '
   const file = settings.secretKeyFile
   const state = await readKeyState(db)
   const keys = (await readKeyFile(file)) ?? []
-  if (keys.some((key) => isFormer(state, key)))
+  const sealing = findSealing(state, keys)
+  const others = keys.filter((key) => !sealing?.equals(key))
+  if (others.some((key) => isFormer(state, key)))
     return warning(name, `${file} still holds a former one`, 'posthorn secret rotate takes it out')
-  return keys.length > 1
+  return others.length > 0
     ? warning(
         name,
         `${file} holds a second one, which seals nothing`,

@@ -81,6 +81,7 @@ async function settleKey(deps: Deps): Promise<{ box: SecretBox; isNewKey: boolea
   progress(`the key is in ${file}`)
   await db.transaction(async (tx) => {
     const { current } = await lockKeyState(tx)
+    await requireNoNodes(tx)
     const at = clock.now()
     await clearVerifiers(tx)
     if (current) await insertFormerKey(tx, { check: current, sealedVerifiers: null, at })

@@ -12,7 +12,7 @@ import {
   type SecretKind,
   secretKinds,
 } from '../../store/sealed-secrets.ts'
-import { insertFormerKey, lockKeyState, readKeyState, writeKeyCheck } from '../../store/secret-keys.ts'
+import { insertFormerKey, lockKeyState, writeKeyCheck } from '../../store/secret-keys.ts'
 import { operator, recordDeed } from '../audit.ts'
 import { accountPurpose, certificatePurpose } from './certificate-secret.ts'
 import { dkimPurpose } from './dkim-secret.ts'
@@ -53,19 +53,31 @@ export const purposes: Record<SecretKind, string> = {
  * one ends; then that leaves the file. Refuses while a node runs: it has the present key.
  */
 export async function rotateSecretKey(deps: Deps): Promise<Rotation> {
-  const { db, file } = deps
-  await requireNoNodes(db)
-  const state = await readKeyState(db)
+  const { db, progress } = deps
+  const rotation = await db.transaction((tx) => changeKey(tx, deps))
+  if (rotation.status === 'rotated') progress('the next key seals from now on')
+  await db.transaction((tx) => tidy(tx, deps))
+  return rotation
+}
+
+/** Whoever has the lock changes the file, and nobody stores a secret. A node that joins meanwhile waits, and is refused. */
+async function changeKey(tx: Tx, deps: Deps): Promise<Rotation> {
+  const { file, clock } = deps
+  const state = await lockKeyState(tx)
+  await requireNoNodes(tx)
   const keys = (await readKeyFile(file)) ?? []
   const present = findSealing(state, keys)
   if (!present) throw refused(`${file} does not hold the key of this database`, 'run this where it is')
-  if (keys.some((key) => isFormer(state, key))) {
-    await tidy(deps, keys, present)
-    return { status: 'tidied', resealed: 0, unopened: [] }
-  }
-  const next = await writeNext(deps, keys, present)
-  const passed = await reseal(deps, { present, next })
-  await tidy(deps, (await readKeyFile(file)) ?? [], next)
+  const others = keys.filter((key) => !key.equals(present))
+  if (others.some((key) => isFormer(state, key))) return { status: 'tidied', resealed: 0, unopened: [] }
+  // A second key in the file is of a change that was broken off, or of an operator whose file we may not write.
+  const next = others[0] ?? (await writeNext(deps, present))
+  const boxes = { present: new SecretBox(present), next: new SecretBox(next) }
+  const passed = await resealAll(tx, boxes, deps)
+  const [at, check] = [clock.now(), boxes.present.check]
+  await insertFormerKey(tx, { check, sealedVerifiers: sealVerifiers(boxes.next, boxes.present), at })
+  await writeKeyCheck(tx, boxes.next.check)
+  await recordDeed(tx, null, operator, { action: 'secret.rotated', subject: 'secret key', at })
   return { status: 'rotated', ...passed }
 }
 
@@ -79,15 +91,8 @@ export async function requireNoNodes(db: Queryable): Promise<void> {
     )
 }
 
-/** Puts the next key into the file. What is on disk first is never lost. */
-async function writeNext(
-  { file, progress }: Deps,
-  keys: readonly Buffer[],
-  present: Buffer,
-): Promise<Buffer> {
-  // A second key in the file is of a change that was broken off, or of an operator whose file we may not write.
-  const known = keys.find((key) => key !== present)
-  if (known) return known
+/** Puts a new key into the file. What is on disk first is never lost. */
+async function writeNext({ file, progress }: Deps, present: Buffer): Promise<Buffer> {
   const key = randomBytes(32)
   await replaceKeyFile(file, [present, key]).catch((error: Error) => {
     const mend = 'add a second line yourself (openssl rand -hex 32), then run this again'
@@ -97,40 +102,27 @@ async function writeNext(
   return key
 }
 
-interface Keys {
-  present: Buffer
-  next: Buffer
+interface Boxes {
+  present: SecretBox
+  next: SecretBox
 }
 
-/** Seals all secrets anew, in the commit in which the present key ends. */
-async function reseal(
-  { db, clock, progress }: Deps,
-  keys: Keys,
+async function resealAll(
+  tx: Tx,
+  boxes: Boxes,
+  { progress }: Deps,
 ): Promise<Pick<Rotation, 'resealed' | 'unopened'>> {
   const passed = { resealed: 0, unopened: [] as string[] }
-  const [present, next] = [new SecretBox(keys.present), new SecretBox(keys.next)]
-  await db.transaction(async (tx) => {
-    // Nobody stores a secret meanwhile. A node that joins from now on waits for the commit, and is refused.
-    const { current } = await lockKeyState(tx)
-    await requireNoNodes(tx)
-    if (!current?.equals(present.check))
-      throw new ServiceError('unavailable', 'the secret key is being changed by another command')
-    for (const kind of secretKinds) {
-      const { resealed, unopened } = await resealKind(tx, kind, { present, next })
-      if (resealed > 0) progress(`sealed anew: ${resealed} of the kind ${kind}`)
-      passed.resealed += resealed
-      passed.unopened.push(...unopened)
-    }
-    const at = clock.now()
-    await insertFormerKey(tx, { check: current, sealedVerifiers: sealVerifiers(next, present), at })
-    await writeKeyCheck(tx, next.check)
-    await recordDeed(tx, null, operator, { action: 'secret.rotated', subject: 'secret key', at })
-  })
-  progress('the next key seals from now on')
+  for (const kind of secretKinds) {
+    const { resealed, unopened } = await resealKind(tx, kind, boxes)
+    if (resealed > 0) progress(`sealed anew: ${resealed} of the kind ${kind}`)
+    passed.resealed += resealed
+    passed.unopened.push(...unopened)
+  }
   return passed
 }
 
-async function resealKind(tx: Tx, kind: SecretKind, { present, next }: Record<keyof Keys, SecretBox>) {
+async function resealKind(tx: Tx, kind: SecretKind, { present, next }: Boxes) {
   const purpose = purposes[kind]
   const passed = { resealed: 0, unopened: [] as string[] }
   for await (const secret of eachSealed(tx, kind)) {
@@ -157,10 +149,14 @@ export function openOrNull(
   }
 }
 
-/** Leaves the key that seals in the file, alone. */
-async function tidy({ file, progress }: Deps, keys: readonly Buffer[], sealing: Buffer): Promise<void> {
+/** Leaves the key that seals in the file, alone; under the lock, for another command may be at the file. */
+async function tidy(tx: Tx, { file, progress }: Deps): Promise<void> {
+  const state = await lockKeyState(tx)
+  const keys: readonly Buffer[] = (await readKeyFile(file)) ?? []
+  const sealing = findSealing(state, keys)
+  if (!sealing || keys.length === 1) return
   await replaceKeyFile(file, [sealing]).catch((error: Error) => {
-    const line = keys.findIndex((key) => key.equals(sealing)) + 1
+    const line = keys.indexOf(sealing) + 1
     const mend = `leave line ${line} alone in it yourself; after that, running this again begins another change`
     throw refused(`the change is complete, but ${file} cannot be written (${error.message})`, mend)
   })

@@ -100,10 +100,10 @@ export async function requireSealingKey(tx: Tx, box: SecretBox): Promise<void> {
     throw new ServiceError('unavailable', 'The secret key of this node is not that of the database.')
 }
 
-/** To be asked once others see this node: refuses one that has read the key before it was changed. */
+/** To be asked each time that others see this node: refuses one that has read the key before it was changed. */
 export async function requireCurrentKey({ db, secretBox }: { db: Db; secretBox: SecretBox }): Promise<void> {
   if (await db.transaction((tx) => isOver(tx, secretBox)))
-    throw refused('the secret key was changed while this node started', 'start it again')
+    throw refused('the secret key was changed after this node read it', 'start it again')
 }
 
 /** Waits for the end of a change that is under way. */
