@@ -324,7 +324,8 @@ for (const [index, [name, value]] of mistyped.entries())
   test(`hostile 16: a secret in ${name} is not told when the start fails (${index})`, async (t) => {
     const folder = emptyFolder(t)
     const env = { ...inherited(), [name]: value }
-    const { status, stdout, stderr } = await runCommand(['serve', '--json'], env, folder)
+    // A process of its own: whatever writes to its streams is seen.
+    const { status, stdout, stderr } = await run(ownProgram, ['serve', '--json'], env, folder)
     assert.equal(status, 1, stderr)
     assert.equal(stdout, '')
     assert.match(stderr, /^posthorn: [^\n]+\n$/)

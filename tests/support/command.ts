@@ -62,8 +62,7 @@ export async function runCommand(
   }
   const ended = new AbortController()
   const late = pause(limitMs, null, { signal: ended.signal }).catch(() => null)
-  const running = program.runCommand(words, terminal).finally(() => ended.abort())
-  const status = await Promise.race([running, late])
+  const status = await Promise.race([program.runCommand(words, terminal), late]).finally(() => ended.abort())
   const hint = status === null ? `posthorn ${words.join(' ')} had not ended after ${limitMs} ms\n` : ''
   return { status, stdout: stdout.text(), stderr: `${hint}${stderr.text()}` }
 }
