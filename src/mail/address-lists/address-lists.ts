@@ -24,8 +24,8 @@ export class AddressLists {
   readonly #changes: ListChanges
 
   /** For `loadAddressLists`, which has the lists. */
-  constructor(disposable: Names, changes: ListChanges) {
-    this.#disposable = [disposable, changes.disposable.added]
+  constructor(disposable: Names[], changes: ListChanges) {
+    this.#disposable = [...disposable, changes.disposable.added]
     this.#freeProviders = [freeProviders, changes.freeProviders.added]
     this.#changes = changes
   }
@@ -66,8 +66,11 @@ function* withParents(domain: string): Generator<string> {
   }
 }
 
-/** Loads the lists, 56,000 names: a megabyte of program that takes a moment and stays, so only those that need it ask. */
+/** Loads the lists, 61,000 names: a megabyte of program that takes a moment and stays, so only those that need it ask. */
 export async function loadAddressLists(changes: ListChanges): Promise<AddressLists> {
-  const { default: mailchecker } = await import('mailchecker')
-  return new AddressLists(mailchecker.blacklist(), changes)
+  const [{ default: mailchecker }, { disposableEmailBlocklistSet }] = await Promise.all([
+    import('mailchecker'),
+    import('disposable-email-domains-js'),
+  ])
+  return new AddressLists([mailchecker.blacklist(), disposableEmailBlocklistSet()], changes)
 }
