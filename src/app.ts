@@ -96,7 +96,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
 interface Joined {
   membership: Membership
   operator: ListenAddress
-  /** What is started is added here as soon as it runs: a start that fails later stops it. */
+  /** Each part is added as soon as it runs: a start that fails later stops it. */
   parts: Part[]
 }
 

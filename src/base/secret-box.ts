@@ -92,7 +92,7 @@ export class SecretBox {
     return digestOf(this.#key.key('secret-key-check'), 'posthorn', 32)
   }
 
-  /** What will know the lasting digests of the key, once that is gone. */
+  /** Derived keys that will know the lasting digests of this key once it is gone. */
   get verifiers(): Verifiers {
     return { 'return-path': this.#key.derive('return-path'), 'list cursor': this.#key.derive('list cursor') }
   }

@@ -9,7 +9,7 @@ export interface BlobWriter {
   abort(): Promise<void>
 }
 
-/** What a store holds under a name: a blob, or the rest of one that was never finished. */
+/** A blob under its name in the store, or the rest of one that was never finished. */
 export interface StoredBlob {
   name: string
   key: string
@@ -49,7 +49,7 @@ export interface Blobs {
   /** Deleting what is not there is no fault: a crash may have come between the row and the blob. */
   delete(key: string): Promise<void>
 
-  /** What is stored in one part, from 0; names that are not ours are passed over. */
+  /** Everything that is stored in one part, from 0; names that are not ours are passed over. */
   list(part: number): Promise<StoredBlob[]>
   /** When something was last written to it, by the store's own clock; null if it is gone. */
   writtenAtMs(stored: StoredBlob): Promise<number | null>

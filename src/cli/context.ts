@@ -1,4 +1,5 @@
 // What commands share: settings, the foundation they stand on for a moment, and how they print.
+import { styleText } from 'node:util'
 import { type Command, InvalidArgumentError } from 'commander'
 import { createLog } from '../base/log.ts'
 import { nameRule, readName } from '../base/name.ts'
@@ -40,6 +41,15 @@ export function print(options: OutputOptions, value: unknown, text: string): voi
 /** The same for text with colours of ours in it; what is a stranger's there has been through `inertText`. */
 export function printPainted({ json, terminal }: OutputOptions, value: unknown, text: string): void {
   terminal.console.log(json ? inertJson(value) : text)
+}
+
+type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan'
+
+export type Paint = (style: Style, text: string) => string
+
+/** Colours for a terminal that shows them; NO_COLOR is heeded. */
+export function paintFor({ stdout }: Terminal): Paint {
+  return (style, text) => styleText(style, text, { stream: stdout })
 }
 
 /** A line on standard error that is no part of the answer: a warning, or how far the command is. */

@@ -34,7 +34,7 @@ function report(error: unknown, { console }: Terminal): number {
   return failed
 }
 
-/** What the machine refuses: a file, an address. Its words name it. */
+/** Whether the machine refused something, such as a file or an address. Its words name it. */
 function isOfTheSystem(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string'
 }

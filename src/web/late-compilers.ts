@@ -12,8 +12,8 @@ type Serialize = ReturnType<ReturnType<BuildSerializer>>
 
 /**
  * For one server's option `schemaController`. A schema that cannot be compiled fails the requests that need it. Validators
- * stop at the first breach, because strangers may send millions of breaches; a body or query that is small is checked once
- * more for all of its breaches.
+ * stop at the first breach, because strangers may send millions of breaches; a small value is checked once more for all of
+ * its breaches.
  */
 export function lateCompilers(): NonNullable<FastifyServerOptions['schemaController']> {
   const compilersOf = AjvCompiler()
@@ -21,17 +21,17 @@ export function lateCompilers(): NonNullable<FastifyServerOptions['schemaControl
     // The shared schemas are added now, so that no request waits for them.
     const compile = compilersOf(components, options)
     const customOptions = { ...options?.customOptions, allErrors: true }
-    const compileThorough = () => compilersOf(components, { ...options, customOptions } as typeof options)
+    let compileThorough: typeof compile | null = null
     return (part) => {
-      const { httpPart = '' } = part as { httpPart?: string }
       let validate: Validate | null = null
       let findAll: Validate | null = null
       const late = ((value: unknown) => {
         validate ??= compile(part)
         if (validate(value)) return true
         late.errors = validate.errors
-        if (!['body', 'querystring'].includes(httpPart) || !isSmall(value)) return false
-        findAll ??= compileThorough()(part)
+        if (!isSmall(value)) return false
+        compileThorough ??= compilersOf(components, { ...options, customOptions } as typeof options)
+        findAll ??= compileThorough(part)
         if (!findAll(value)) late.errors = findAll.errors
         return false
       }) as Validate

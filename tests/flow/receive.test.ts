@@ -23,7 +23,7 @@ interface Stage {
   place: Place
   node: TestNode
   api: Api
-  /** What was there when it was set: rows by table, and blobs. */
+  /** Rows by table, and blobs, from before the test. */
   before: { rows: Map<string, number>; blobs: string[] }
 }
 

@@ -48,7 +48,7 @@ const bankZone = (domain: string) =>
     [domain]: { TXT: [`v=spf1 ip4:${ip} -all`] },
   })
 
-/** What DNS answers at first. It is remembered, so a domain whose DNS gets out of order is one test's alone. */
+/** The first answers of DNS. They are remembered, so a domain whose DNS gets out of order is one test's alone. */
 const zone = joinZones(
   ...['bank.test', 'unsure.test', 'keyless.test'].map(bankZone),
   ...['lists.test', 'mailer.test'].map((domain) => keyZone(domain)),

@@ -170,7 +170,7 @@ test('check 52, 53: whatever a mail has us ask, its questions are bounded, the r
     assert.ok(tookMs < deadlineMs + 500, `${name}: ${tookMs} ms`)
   }
   await assertNoWayRound(stage)
-  await assertOthersGoOn(t, stage)
+  await assertOthersGoOn(t, stage, await setStage(t))
 })
 
 /** A first author and signatures that pass, with so many names that none would be left for the second author's policy. */
@@ -193,43 +193,27 @@ async function assertNoWayRound({ dns, posthorn, to }: Stage): Promise<void> {
   assert.match(reply, /^550 5\.7\.26 Mail from bank\.test /)
 }
 
-/** While a hundred networks at once send mail whose names DNS is silent about, and what has a thousand names. */
-async function assertOthersGoOn(t: TestContext, { dns, posthorn, to }: Stage): Promise<void> {
-  const raw = Buffer.from(signed(head('honest.test'), 'honest.test'))
-  const honest = async (isOver: () => boolean) => {
-    const times: number[] = []
-    while (!isOver()) {
-      // Of connections an address has only so many a minute.
-      const session = new ProxiedSession(posthorn.smtp, { ip: honestIp, helo: 'mx.honest.test' })
-      for (let sent = 0; sent < 50 && !isOver(); sent++) {
-        const startMs = performance.now()
-        assert.match(await session.send({ from: 'eve@honest.test', to, raw }), /^250 /)
-        times.push(performance.now() - startMs)
-      }
-      session.close()
-    }
-    return times
-  }
-  const some = (length: number) => {
-    let sent = 0
-    return () => sent++ > length
-  }
-  await honest(some(50))
-  const before = await honest(some(150))
-  const restBytes = rssMb(posthorn)
+/**
+ * While a hundred networks at once send mail whose names DNS is silent about, and what has a thousand names. `spared` is a
+ * service that nobody attacks: what else this machine does meanwhile slows both.
+ */
+async function assertOthersGoOn(t: TestContext, stage: Stage, spared: Stage): Promise<void> {
+  for (const each of [stage, spared]) await sendHonest(each, some(50))
+  const restBytes = rssMb(stage.posthorn)
   let isOver = false
-  const attacking = Promise.all(Array.from({ length: 100 }, (_, n) => attack({ dns, posthorn, to }, n)))
+  const attacking = Promise.all(Array.from({ length: 100 }, (_, n) => attack(stage, n)))
   const attacked = attacking.finally(() => (isOver = true))
-  const during = await honest(some(100))
-  const newcomer = await sendNew({ dns, posthorn, to })
-  during.push(...(await honest(() => isOver)))
+  const both = (isEnough: () => boolean) =>
+    Promise.all([sendHonest(stage, isEnough), sendHonest(spared, isEnough)])
+  const [during, beside] = await both(some(200))
+  const newcomer = await sendNew(stage)
+  for (const [index, times] of (await both(() => isOver)).entries()) [during, beside][index]!.push(...times)
   const replies = await attacked
-  const after = await honest(some(150))
-  const [calm, pressed] = [median([...before, ...after]), median(during)]
-  const grownMb = rssMb(posthorn) - restBytes
+  const [pressed, calm] = [median(during), median(beside)]
+  const grownMb = rssMb(stage.posthorn) - restBytes
   const longestMs = Math.max(...replies.map(({ tookMs }) => tookMs))
   t.diagnostic(
-    `others: ${calm.toFixed(1)} ms a mail before and after, ${pressed.toFixed(1)} ms while 100 networks attack (${during.length} mails), ${Math.max(...during).toFixed(0)} ms at most`,
+    `others: ${pressed.toFixed(1)} ms a mail while 100 networks attack (${during.length} mails), ${calm.toFixed(1)} ms at a service without them, ${Math.max(...during).toFixed(0)} ms at most`,
   )
   t.diagnostic(
     `the longest reply to an attacker came after ${longestMs.toFixed(0)} ms; the service grew by ${grownMb.toFixed(0)} MB`,
@@ -243,12 +227,31 @@ async function assertOthersGoOn(t: TestContext, { dns, posthorn, to }: Stage): P
   assert.ok(longestMs < deadlineMs + 1_000, `${longestMs} ms`)
   // It waits for no answer that others wait for in vain.
   assert.ok(newcomer.tookMs < 2_000, `${newcomer.tookMs} ms`)
-  // Whoever waited for what the attackers ask would wait for seconds. The aim, a tenth more, is printed: the attackers' own mail
-  // takes processors, and so do other tests.
-  assert.ok(pressed < 500, `${pressed} ms against ${calm} ms`)
-  const late = during.filter((ms) => ms > 1_000).length
-  assert.ok(late <= during.length / 10, `${late} of ${during.length} waited for more than a second`)
+  // The aim is a tenth; machines that do other things at the same time are given more.
+  assert.ok(pressed < calm * 1.5 + 10, `${pressed} ms against ${calm} ms`)
   assert.ok(grownMb < 150, `${grownMb} MB`)
+}
+
+/** How long each of a known sender's mails took. */
+async function sendHonest({ posthorn, to }: Stage, isEnough: () => boolean): Promise<number[]> {
+  const raw = Buffer.from(signed(head('honest.test'), 'honest.test'))
+  const times: number[] = []
+  while (!isEnough()) {
+    // Of connections an address has only so many a minute.
+    const session = new ProxiedSession(posthorn.smtp, { ip: honestIp, helo: 'mx.honest.test' })
+    for (let sent = 0; sent < 50 && !isEnough(); sent++) {
+      const startMs = performance.now()
+      assert.match(await session.send({ from: 'eve@honest.test', to, raw }), /^250 /)
+      times.push(performance.now() - startMs)
+    }
+    session.close()
+  }
+  return times
+}
+
+function some(length: number): () => boolean {
+  let sent = 0
+  return () => sent++ > length
 }
 
 /** Mail of a domain that nothing is known of, and DNS answers for at once. */

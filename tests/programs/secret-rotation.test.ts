@@ -271,7 +271,7 @@ test('kill -9 of the command at any step: the service starts, and the command go
   }
   await works()
   const [first] = (await readKeyFile(file))!
-  for (const step of [/next key stands/, /sealed anew/, /seals from now on/]) {
+  for (const step of [/next key stands/, /sealing anew/, /seals from now on/]) {
     assert.equal(await posthorn.stop(), 0)
     await killAt(posthorn, step)
     await posthorn.start()

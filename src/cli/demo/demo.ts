@@ -1,7 +1,6 @@
 // `posthorn demo`: walks the tour and shows each step as it is done.
-import { styleText } from 'node:util'
 import type { Command } from 'commander'
-import { loadSettings, type OutputOptions, remark } from '../context.ts'
+import { loadSettings, type OutputOptions, type Paint, paintFor, remark } from '../context.ts'
 import { type Step, TourApi, TourFault } from './api.ts'
 import { TourReceiver } from './receiver.ts'
 import { findRunning, startTemporary, type TourSite } from './site.ts'
@@ -44,8 +43,7 @@ async function demo(options: DemoOptions): Promise<void> {
   const interrupted = () => void end().finally(() => process.exit(1))
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted)
   const site = await starting
-  // Colours for a terminal that shows them; NO_COLOR is heeded.
-  const paint: Paint = (style, text) => styleText(style, text, { stream: terminal.stdout })
+  const paint = paintFor(terminal)
   const api = new TourApi(site.http, site.secret)
   receiver = new TourReceiver(api)
   const steps: Step[] = []
@@ -69,8 +67,6 @@ async function demo(options: DemoOptions): Promise<void> {
 }
 
 const elsewhere = 'posthorn: demo --fresh walks it on a service of its own, whatever this one allows'
-
-type Paint = (style: 'bold' | 'dim' | 'green' | 'yellow' | 'cyan', text: string) => string
 
 const indent = '     '
 

@@ -1,7 +1,6 @@
 // `posthorn doctor`: what is set up, what is not, and how to mend it, one line each.
-import { styleText } from 'node:util'
 import type { Command } from 'commander'
-import { type OutputOptions, printPainted } from '../context.ts'
+import { type OutputOptions, type Paint, paintFor, printPainted } from '../context.ts'
 import { inertText } from '../inert-text.ts'
 import type { Check } from './checks.ts'
 import { examine } from './examine.ts'
@@ -24,17 +23,13 @@ async function doctor(options: OutputOptions): Promise<void> {
   const { terminal } = options
   const { checks, managedDomain } = await examine(options)
   const isWell = checks.every(({ status }) => status !== 'failed')
-  // Colours for a terminal that shows them; NO_COLOR is heeded.
-  const paint: Paint = (style, text) => styleText(style, text, { stream: terminal.stdout })
   printPainted(
     options,
     { status: isWell ? 'ok' : 'failed', checks, managedDomain },
-    checks.map((check) => formatCheck(check, paint)).join('\n'),
+    checks.map((check) => formatCheck(check, paintFor(terminal))).join('\n'),
   )
   if (!isWell) terminal.exitStatus = 1
 }
-
-type Paint = (style: 'green' | 'yellow' | 'red' | 'dim', text: string) => string
 
 const signs = {
   ok: ['green', '✓'],

@@ -1,4 +1,4 @@
-// What the doctor makes of the secret key: whether a change of it was broken off.
+// The doctor's check of the secret key: a change of it may have been broken off.
 import { readKeyFile } from '../../flow/secrets/key-file.ts'
 import { findSealing, isFormer } from '../../flow/secrets/secret-key.ts'
 import type { Foundation } from '../../foundation.ts'

@@ -40,7 +40,7 @@ function failed(failureCode: string) {
 /** In an outcome for which no server was contacted. */
 const unspoken = { attempt: null, remote: null, enhancedStatus: null, beganAt: null, conversation: null }
 
-/** What a server answered for one recipient, or left unanswered. */
+/** The result for one recipient, by the answer of a server or for want of one. */
 export function resultOf(
   { clock, retryScheduleMs }: EndingDeps,
   job: DeliveryJob,
@@ -87,8 +87,8 @@ export function resultOf(
 }
 
 /**
- * What may not go out: of a domain that is not proved for sending at the moment it waits, as after a refusal for a while;
- * of a domain that was deleted it is cancelled, as what waited was when that happened.
+ * Mail that may not go out waits, as after a refusal for a while, if its domain is not proved for sending at the moment. If
+ * its domain was deleted, it is cancelled, as the mail that waited then was.
  */
 export function withhold(
   { clock, retryScheduleMs }: EndingDeps,

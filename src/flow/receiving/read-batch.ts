@@ -139,7 +139,7 @@ async function readOrLeave(
   }
 }
 
-/** What can be shown of a mail that is not given to the parser any more: its text, or that its bytes are lost. */
+/** Shows a mail that is not given to the parser any more: as text, or without text if its bytes are lost. */
 async function viewLeft({ blobs, log }: BatchDeps, { id }: Spooled, raw: MailBytes): Promise<ParsedMail> {
   try {
     return await viewAsText(raw, 'shown as plain text, for it could not be filed otherwise')

@@ -23,9 +23,9 @@ import { signingPurpose } from './signing-secret.ts'
 interface Deps {
   db: Db
   clock: Clock
-  /** Where the key is. */
+  /** Holds the key. */
   file: string
-  /** Is told of each step once it is kept. */
+  /** Is told of each step. */
   progress(words: string): void
 }
 
@@ -115,7 +115,7 @@ async function resealAll(
   const passed = { resealed: 0, unopened: [] as string[] }
   for (const kind of secretKinds) {
     const { resealed, unopened } = await resealKind(tx, kind, boxes)
-    if (resealed > 0) progress(`sealed anew: ${resealed} of the kind ${kind}`)
+    if (resealed > 0) progress(`sealing anew: ${resealed} of the kind ${kind}`)
     passed.resealed += resealed
     passed.unopened.push(...unopened)
   }

@@ -1,0 +1,40 @@
+// A node joins the others again when its connection is lost, and stays out while it may not be one of them.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../../tests/support/postgres.ts'
+import { until } from '../../tests/support/until.ts'
+import { Clock } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { Db } from '../postgres/db.ts'
+import { isNodeLock, listLivingNodes } from '../store/nodes.ts'
+import { Membership } from './membership.ts'
+
+test('membership: a node that comes back is asked for anew, and has no number until it is admitted', async (t) => {
+  const db = new Db({ connection: await testDatabase(t) })
+  t.after(() => db.close())
+  let isAdmitted = true
+  let asked = 0
+  const admit = async () => {
+    asked++
+    if (!isAdmitted) throw new Error('the key was changed')
+  }
+  const options = { db, clock: new Clock(), log: silentLog, mark: null, program: null, admit }
+  const membership = new Membership(options)
+  await membership.start()
+  t.after(() => membership.stop())
+  const first = membership.nodeId
+  assert.deepEqual([await listLivingNodes(db), asked], [[first], 1])
+
+  isAdmitted = false
+  await db.query(`select pg_terminate_backend(l.pid) from pg_locks l where ${isNodeLock} and l.objid = $1`, [
+    first,
+  ])
+  await until('it to be asked again', () => asked > 2)
+  await until('it to have left', async () => (await listLivingNodes(db)).length === 0)
+  assert.equal(membership.nodeId, null)
+
+  isAdmitted = true
+  await until('it to be back', () => membership.nodeId !== null)
+  assert.deepEqual(await listLivingNodes(db), [membership.nodeId])
+  assert.notEqual(membership.nodeId, first)
+})
