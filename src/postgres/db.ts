@@ -80,6 +80,8 @@ const sessionSettings = {
   idle_in_transaction_session_timeout: 10_000,
   // Every statement has its index; a plan made while tables were empty must not read them whole when they are large.
   jit: 'off',
+  // One read of an organization keeps one processor of the database busy, and no more.
+  max_parallel_workers_per_gather: 0,
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
@@ -127,7 +129,8 @@ export class Db implements Queryable {
     // One that breaks within a transaction tells of it once or twice, and the next statement meets the fault; without a
     // listener the first telling would end the service.
     this.#pool.on('connect', (client) => client.on('error', () => {}))
-    this.#reads = new Reads(maxConnections)
+    // Writes, RCPT, filing and delivery always find one of the others; an organization has a quarter.
+    this.#reads = new Reads(Math.max(1, Math.floor((maxConnections * 3) / 4)))
   }
 
   /** Connections, and queries that wait for one. */

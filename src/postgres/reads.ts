@@ -1,4 +1,4 @@
-// Reads for organizations: how many of the pool's connections they hold at the same time, and for how long they wait.
+// Reads for organizations: how many are under way at the same time, and for how long they wait.
 import { ServiceError } from '../base/errors.ts'
 import { ShareLimit } from '../base/share-limit.ts'
 
@@ -15,12 +15,9 @@ const retrySeconds = 5
 export class Reads {
   readonly #limit: ShareLimit
 
-  /**
-   * Reads hold up to three quarters of the pool's connections together, so that writes, RCPT, filing and delivery always find
-   * one. `ShareLimit` gives one organization up to a third of these, which is a quarter of the pool.
-   */
-  constructor(poolSize: number) {
-    this.#limit = new ShareLimit({ max: Math.max(1, Math.floor((poolSize * 3) / 4)), maxWaiting })
+  /** Of `max` at the same time, `ShareLimit` gives one organization up to a third. */
+  constructor(max: number) {
+    this.#limit = new ShareLimit({ max, maxWaiting })
   }
 
   /** Runs `read`, one statement, as soon as the organization may. Throws `unavailable` if that takes too long, or `signal` aborts. */

@@ -1,5 +1,7 @@
 // Full-text search over the messages of an inbox: any language, phrases, beginnings of words; nobody else's words. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { availableParallelism } from 'node:os'
 import { after, before, describe, test } from 'node:test'
 import type { InboxId } from '../../src/base/ids.ts'
 import { makeSearchable } from '../../src/flow/searching/make-searchable.ts'
@@ -277,8 +279,8 @@ test('search: with a direction or a sender it ends after 5,000 messages that hav
 describe('slow reads of one organization', async () => {
   const { api, secret } = await stage.createCaller()
   const inbox = await api.createInbox()
-  const path = `/v1/inboxes/${inbox.id}/messages?q=slow`
-  const ask = (signal: AbortSignal | null = null) =>
+  const slowSearch = `/v1/inboxes/${inbox.id}/messages?q=slow`
+  const ask = (signal: AbortSignal | null = null, path = slowSearch) =>
     fetch(`${stage.base}${path}`, { headers: { 'x-api-key': secret }, signal })
   const signature = 'search_messages(text, text, text, text, text, text, integer, integer)'
   let definition = ''
@@ -300,7 +302,7 @@ describe('slow reads of one organization', async () => {
   const countSlow = async () => {
     const rows = await stage.db.query(
       `select from pg_stat_activity where datname = current_database() and state = 'active'
-        and wait_event = 'PgSleep'`,
+        and wait_event in ('PgSleep', 'relation')`,
     )
     return rows.length
   }
@@ -324,20 +326,20 @@ describe('slow reads of one organization', async () => {
     assert.ok(performance.now() - fromMs < 3_500)
   })
 
-  test('hostile 22: 40 at once hold a quarter of the connections, and sends, mail and sign-ins of others do not wait for them', async () => {
+  /** Asks 40 times; returns how many read at once, all the time while another organization sends, receives and signs in. */
+  const crowd = async (path: string, expected: number) => {
     const { api: neighbour } = await stage.createCaller()
     const their = await neighbour.createInbox()
-    const visitor = new Visitor(stage)
-    const { person } = await visitor.signUp('neighbour@far.test')
+    const { person } = await new Visitor(stage).signUp(`${randomUUID()}@far.test`)
     const leaving = new AbortController()
     let answered = 0
     const asked = Array.from({ length: 40 }, () =>
-      ask(leaving.signal).then(
+      ask(leaving.signal, path).then(
         () => void answered++,
         () => {},
       ),
     )
-    await until('the reads to be under way', async () => (await countSlow()) === 4)
+    await until('the reads to be under way', async () => (await countSlow()) === expected)
     await send(neighbour, their, { subject: 'Not behind them' })
     await stage.receive(their.address, 'From: someone@far.test\nSubject: Nor this\n\nHello.\n')
     await new Visitor(stage).signIn(person.email)
@@ -347,7 +349,18 @@ describe('slow reads of one organization', async () => {
     leaving.abort()
     await Promise.all(asked)
     // All of this came before the first of them was answered.
-    assert.deepEqual([slow, busy], [4, 0])
+    assert.deepEqual([slow, busy], [expected, 0])
     await until('their statements to end', async () => (await countSlow()) === 0)
+  }
+
+  test('hostile 22: 40 at once hold a quarter of the connections, and sends, mail and sign-ins of others do not wait for them', async () => {
+    await stage.db.transaction(async (tx) => {
+      await tx.query('lock table webhook')
+      await crowd('/v1/webhooks', 4)
+    })
+  })
+
+  test('hostile 22: 40 searches at once hold a third of the processors, or one, and others do not wait for them', async () => {
+    await crowd(slowSearch, Math.max(1, Math.min(4, Math.floor(availableParallelism() / 3))))
   })
 })

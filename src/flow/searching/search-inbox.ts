@@ -1,8 +1,10 @@
 // What a search finds its words in: an inbox is indexed once somebody searches it, its newest messages at once.
+import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
-import type { InboxId } from '../../base/ids.ts'
+import type { InboxId, OrganizationId } from '../../base/ids.ts'
+import { Reads } from '../../postgres/reads.ts'
 import type { InboxRow } from '../../store/mailbox/inboxes.ts'
 import { settleIndex } from '../../store/mailbox/search.ts'
 import { beginSearch, findSearched, noteSearch } from '../../store/mailbox/searched-inboxes.ts'
@@ -28,6 +30,8 @@ export class InboxSearches {
   readonly #beginning = new Map<InboxId, Promise<void>>()
   /** Organizations whose inboxes are searched for the first time take turns, batch by batch. */
   readonly #batches = new FairLimit(1)
+  /** A search of a large inbox keeps a processor busy: all have as many as there are, an organization a third, or one. */
+  readonly #reads = new Reads(availableParallelism())
   /** What was stored last is on its way into the index itself. */
   #settling: Promise<void> = Promise.resolve()
   #stopping = false
@@ -48,6 +52,11 @@ export class InboxSearches {
     if (beginning === null) return false
     await inTime(beginning)
     return (await findSearched(db, inbox.id))?.isComplete ?? false
+  }
+
+  /** Runs `read`, the search itself, as soon as the organization may; throws `unavailable` if that takes too long. */
+  async run<Result>(organizationId: OrganizationId, read: () => Promise<Result>): Promise<Result> {
+    return await this.#reads.run(organizationId, undefined, read)
   }
 
   /** Resolves when nothing is indexed any more. */

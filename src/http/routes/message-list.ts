@@ -93,12 +93,10 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
       const before = cursors.read(name, query.cursor)
       const inbox = await readInbox(db, caller, params.inboxId)
       const isIndexed = words === null || (await deps.inboxSearches.prepare(inbox))
-      const { page, last, isCut } = await listMessages(
-        db,
-        filterOf(inbox.id, query, words),
-        before,
-        pageSizeOf(query),
-      )
+      const find = () => listMessages(db, filterOf(inbox.id, query, words), before, pageSizeOf(query))
+      const { page, last, isCut } = await (words === null
+        ? find()
+        : deps.inboxSearches.run(caller.organizationId, find))
       // RFC 8941 3.3.6: a boolean is `?1` or `?0`.
       if (words !== null) reply.header('search-complete', isIndexed && !isCut ? '?1' : '?0')
       return answerJson(reply, { messages: presentPage(page), nextCursor: nextOf(name, last?.id) })

@@ -16,14 +16,13 @@ const leastWords = 5
 export function differ(one: string, other: string): boolean {
   const [first, second] = [comparable(one), comparable(other)]
   if (first === second) return false
-  const [words, others] = [wordsOf(first), wordsOf(second)]
-  return lacks(words, others) || lacks(others, words)
-}
-
-function lacks(words: Set<string>, others: Set<string>): boolean {
-  let missing = 0
-  for (const word of others) if (!words.has(word) && ++missing >= leastWords) return true
-  return false
+  const words = new Set(wordsOf(first))
+  const common = new Set<string>()
+  const added = new Set<string>()
+  for (const word of wordsOf(second))
+    if (words.has(word)) common.add(word)
+    else if (added.add(word).size >= leastWords) return true
+  return words.size - common.size >= leastWords
 }
 
 const isPlain = /^[\0-\x7f]*$/
@@ -34,6 +33,6 @@ function comparable(text: string): string {
 }
 
 /** Classes of Unicode take ten times as long to match, and most mail needs none. */
-function wordsOf(text: string): Set<string> {
-  return new Set(text.match(isPlain.test(text) ? /[a-z0-9]+/g : /[\p{L}\p{N}]+/gu))
+function wordsOf(text: string): string[] {
+  return text.match(isPlain.test(text) ? /[a-z0-9]+/g : /[\p{L}\p{N}]+/gu) ?? []
 }
