@@ -78,10 +78,10 @@ const sessionSettings = {
   lock_timeout: 15_000,
   // Shorter than the wait for a lock: those that wait behind a node that hangs get theirs.
   idle_in_transaction_session_timeout: 10_000,
-  // Every statement has its index; a plan made while tables were empty must not read them whole when they are large.
+  // Short statements: compiling plans costs more than it saves, and a parallel plan would give one read several processors.
   jit: 'off',
-  // One read of an organization keeps one processor of the database busy, and no more.
   max_parallel_workers_per_gather: 0,
+  // Every statement has its index; a plan made while tables were empty must not read them whole when they are large.
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
@@ -129,7 +129,7 @@ export class Db implements Queryable {
     // One that breaks within a transaction tells of it once or twice, and the next statement meets the fault; without a
     // listener the first telling would end the service.
     this.#pool.on('connect', (client) => client.on('error', () => {}))
-    // Writes, RCPT, filing and delivery always find one of the others; an organization has a quarter.
+    // Writes, RCPT, filing and delivery keep a quarter of the connections for themselves.
     this.#reads = new Reads(Math.max(1, Math.floor((maxConnections * 3) / 4)))
   }
 

@@ -1,4 +1,4 @@
-// Reads for organizations: how many are under way at the same time, and for how long they wait.
+// Limits the reads of organizations: how many run at the same time, and how long others wait.
 import { ServiceError } from '../base/errors.ts'
 import { ShareLimit } from '../base/share-limit.ts'
 
@@ -6,7 +6,7 @@ import { ShareLimit } from '../base/share-limit.ts'
 export const readTimeoutMs = 5_000
 /** As long as an answer may take to begin. */
 const maxWaitMs = 15_000
-/** Statements that wait; one organization may have a third of them. */
+/** Reads that wait; one organization may have a third of them. */
 const maxWaiting = 3_000
 
 /** The next search of a client that waited or read in vain costs as much again. */
@@ -15,12 +15,12 @@ const retrySeconds = 5
 export class Reads {
   readonly #limit: ShareLimit
 
-  /** Of `max` at the same time, `ShareLimit` gives one organization up to a third. */
+  /** `max` reads run at the same time, up to a third of them for one organization, but always one. */
   constructor(max: number) {
     this.#limit = new ShareLimit({ max, maxWaiting })
   }
 
-  /** Runs `read`, one statement, as soon as the organization may. Throws `unavailable` if that takes too long, or `signal` aborts. */
+  /** Runs `read` as soon as the organization has a free slot. Throws `unavailable` after 15 s without one, or if `signal` aborts. */
   async run<Result>(
     organizationId: string,
     signal: AbortSignal | undefined,

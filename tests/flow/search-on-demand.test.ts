@@ -1,7 +1,6 @@
 // An inbox is indexed once somebody searches it: its newest messages at once, the others soon, and none of anybody else's. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { test } from 'node:test'
 import { setImmediate as yieldLoop } from 'node:timers/promises'
 import { Clock } from '../../src/base/clock.ts'
@@ -41,23 +40,6 @@ async function fileMany({ file }: Stage, count: number, inbox: string, organizat
     )
   }
 }
-
-test('search: those of one organization leave processors to others, and all end', async (t) => {
-  const stage = await setStage(t)
-  const searches = searchesOf(stage)
-  const gate = Promise.withResolvers<void>()
-  let begun = 0
-  const search = async () => {
-    begun++
-    await gate.promise
-  }
-  const all = range(0, 10).map(() => searches.run('org_1' as OrganizationId, search))
-  await yieldLoop()
-  assert.ok(begun >= 1 && begun <= Math.max(1, availableParallelism() / 3), `${begun} at once`)
-  gate.resolve()
-  await Promise.all(all)
-  assert.equal(begun, 10)
-})
 
 test('search: for an inbox that nobody searched nothing is written', async (t) => {
   const stage = await setStage(t)

@@ -30,8 +30,8 @@ export class InboxSearches {
   readonly #beginning = new Map<InboxId, Promise<void>>()
   /** Organizations whose inboxes are searched for the first time take turns, batch by batch. */
   readonly #batches = new FairLimit(1)
-  /** A search of a large inbox keeps a processor busy: all have as many as there are, an organization a third, or one. */
-  readonly #reads = new Reads(availableParallelism())
+  /** A search of a large inbox keeps a processor busy. With two slots, a search never waits because of one other organization. */
+  readonly #reads = new Reads(Math.max(2, availableParallelism()))
   /** What was stored last is on its way into the index itself. */
   #settling: Promise<void> = Promise.resolve()
   #stopping = false
@@ -54,7 +54,7 @@ export class InboxSearches {
     return (await findSearched(db, inbox.id))?.isComplete ?? false
   }
 
-  /** Runs `read`, the search itself, as soon as the organization may; throws `unavailable` if that takes too long. */
+  /** Runs `read`, the search itself, as soon as the organization has a free slot. Throws `unavailable` after 15 s without one. */
   async run<Result>(organizationId: OrganizationId, read: () => Promise<Result>): Promise<Result> {
     return await this.#reads.run(organizationId, undefined, read)
   }

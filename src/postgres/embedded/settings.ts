@@ -20,9 +20,6 @@ const values: Record<string, string> = {
   min_wal_size: '256MB',
   checkpoint_timeout: '15min',
   random_page_cost: '1.1',
-  // Short statements on few cores: planning time and second processes cost more than they give.
-  jit: 'off',
-  max_parallel_workers_per_gather: '0',
   // Queue tables turn over fast: look often, so that dead rows never pile up.
   autovacuum_naptime: '10s',
   autovacuum_vacuum_cost_limit: '1000',
