@@ -1,4 +1,5 @@
 // Asks 10,000 times, or as often as is said, and prints whether time tells who has an account: node tests/hostile/enumeration.ts [TRIES]
+import { Passwords } from '../../src/flow/people/passwords.ts'
 import { questions, timeQuestion } from '../http/app/enumeration.ts'
 import { setStage } from '../http/stage.ts'
 
@@ -7,7 +8,10 @@ const tries = Number(process.argv[2] ?? 10_000)
 for (const [name, question] of Object.entries(questions)) {
   const ends: (() => unknown)[] = []
   // A service for each: what it writes to people in a day is bounded, and two of them write a letter each time.
-  const stage = await setStage({ after: (end) => void ends.push(end) }, { trustedProxies: ['127.0.0.0/8'] })
+  const stage = await setStage(
+    { after: (end) => void ends.push(end) },
+    { trustedProxies: ['127.0.0.0/8'], passwords: new Passwords() },
+  )
   const times = await timeQuestion(stage, name, question, Math.ceil(tries / 2))
   const ms = ([known, unknown]: [number, number]) => `${known.toFixed(2)} / ${unknown.toFixed(2)} ms`
   console.log(

@@ -17,6 +17,7 @@ import { KeyRing, RequestRate } from '../../src/flow/accounts/authenticate.ts'
 import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
 import type { OidcSettings } from '../../src/flow/people/oidc.ts'
+import { Passwords } from '../../src/flow/people/passwords.ts'
 import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
 import { Receiver } from '../../src/flow/receiving/receive.ts'
@@ -49,6 +50,7 @@ export interface Stage {
   db: Db
   clock: Clock
   blobs: DiskBlobs
+  passwords: Passwords
   /** Under the number of a node that is up. */
   claims: JoinedNode['claims']
   /** Everything logged so far. */
@@ -80,13 +82,21 @@ interface StageOptions {
   dnsServer?: string
   isSignUpOpen?: boolean
   oidc?: OidcSettings
+  /** They cost little otherwise: as in production a password takes 0.27 s of a core, and tests sign up hundreds of people. */
+  passwords?: Passwords
 }
 
 const lifetimeMs = 72 * 3_600_000
 
 export async function setStage(
   scope: Scope,
-  { trustedProxies = [], dnsServer = '127.0.0.1:1', isSignUpOpen = true, oidc }: StageOptions = {},
+  {
+    trustedProxies = [],
+    dnsServer = '127.0.0.1:1',
+    isSignUpOpen = true,
+    oidc,
+    passwords = new Passwords({ memory: 1024, passes: 1, parallelism: 1 }),
+  }: StageOptions = {},
 ): Promise<Stage> {
   const db = new Db({ connection: await testDatabase(scope) })
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-http-'))
@@ -162,6 +172,7 @@ export async function setStage(
     mtaStsMode: () => 'testing' as const,
     dashboard: {
       ...createDashboard({ db, clock, log, secretBox, settings: access }, acceptance, parsePool),
+      passwords,
       pagesFolder: join(folder, 'pages'),
     },
   })
@@ -202,6 +213,7 @@ export async function setStage(
     db,
     clock,
     blobs,
+    passwords,
     claims: joined.claims,
     port: Number(new URL(base).port),
     log: () => lines.join(''),

@@ -3,6 +3,9 @@ import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import type { Place } from './node.ts'
 
+/** After so much silence a node's connections to the database send a probe. */
+const keepAliveMs = 5_000
+
 export class Door {
   #server: Server | null = null
   #port = 0
@@ -79,12 +82,13 @@ export class Door {
   }
 
   /**
-   * The server has gone without a word, and another has its address: what it had of connections is ended, but who has one
-   * learns of that only by the answer to the next thing said. New connections get through.
+   * The server has gone without a word, and another has its address, which resets the connections that it does not know: each
+   * at the next thing said, or else at the next probe of TCP keepalive. New connections get through.
    */
   desert(): void {
     for (const near of this.#nears) {
       near.removeAllListeners('data').on('data', () => near.resetAndDestroy())
+      setTimeout(() => near.resetAndDestroy(), keepAliveMs).unref()
     }
     for (const far of this.#fars) far.removeAllListeners('close').destroy()
     this.#fars.clear()

@@ -5,8 +5,11 @@ import { ServiceError } from '../../base/errors.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
 import { mayTake } from '../../base/share.ts'
 
+/** What hashing one password takes; `memory` in KiB. */
+type Cost = Readonly<Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>>
+
 // RFC 9106 4: the second recommended choice. Measured: 0.27 s on one core.
-const cost = { memory: 65_536, passes: 3, parallelism: 4 }
+const recommendedCost: Cost = { memory: 65_536, passes: 3, parallelism: 4 }
 const saltBytes = 16
 const tagBytes = 32
 /** Of the four threads of libuv's pool, which files and names of hosts wait for as well. */
@@ -22,28 +25,31 @@ const derive = promisify(argon2)
 const phc =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
 
-/** Compared with where there is no password, so that this takes as long as where there is one. */
-const nobodys = { ...cost, salt: Buffer.alloc(saltBytes), tag: Buffer.alloc(tagBytes) }
-
-interface Parsed {
-  memory: number
-  passes: number
-  parallelism: number
+interface Parsed extends Cost {
   salt: Buffer
   tag: Buffer
 }
 
 /** Hashes and compares for all, those behind one network in turn with those behind others. */
 export class Passwords {
+  readonly #cost: Cost
+  /** Compared with where there is no password, so that this takes as long as where there is one. */
+  readonly #nobodys: Parsed
   readonly #limit = new FairLimit(maxAtOnce)
   readonly #waitingOf = new Map<string, number>()
   #waiting = 0
   readonly #linksInUse = new Set<string>()
 
+  constructor(cost = recommendedCost) {
+    this.#cost = cost
+    this.#nobodys = { ...cost, salt: Buffer.alloc(saltBytes), tag: Buffer.alloc(tagBytes) }
+  }
+
   /** The PHC string of the password under a new salt. `asker` is the network that it came from. */
   async hash(asker: string, password: string): Promise<string> {
     const salt = randomBytes(saltBytes)
-    return formatPhc(salt, await this.#derive(asker, password, { ...cost, salt, tagLength: tagBytes }))
+    const tag = await this.#derive(asker, password, { ...this.#cost, salt, tagLength: tagBytes })
+    return formatPhc({ ...this.#cost, salt, tag })
   }
 
   /**
@@ -64,7 +70,7 @@ export class Passwords {
 
   /** Whether it is the password of the PHC string; with null it is not, and that takes as long. */
   async isRight(asker: string, password: string, stored: string | null): Promise<boolean> {
-    const { salt, tag, ...spent } = (stored === null ? null : parsePhc(stored)) ?? nobodys
+    const { salt, tag, ...spent } = (stored === null ? null : parsePhc(stored)) ?? this.#nobodys
     const derived = await this.#derive(asker, password, { ...spent, salt, tagLength: tag.length })
     return timingSafeEqual(derived, tag) && stored !== null
   }
@@ -94,8 +100,7 @@ export class Passwords {
   }
 }
 
-function formatPhc(salt: Buffer, tag: Buffer): string {
-  const { memory, passes, parallelism } = cost
+function formatPhc({ memory, passes, parallelism, salt, tag }: Parsed): string {
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
 }
 

@@ -1,6 +1,5 @@
 // Questions that could tell whether an address has an account, each for one that has and for one that has not.
 import { newUuid, type PersonId } from '../../../src/base/ids.ts'
-import { Passwords } from '../../../src/flow/people/passwords.ts'
 import { insertPerson } from '../../../src/store/people/people.ts'
 import { type PairedTimes, timePairs } from '../../support/paired-times.ts'
 import type { Stage } from '../stage.ts'
@@ -71,11 +70,11 @@ const knownAddress = (name: string, n: number) => `someone-${slug(name)}-${n}@fa
 const unknownAddress = (name: string, n: number) => `nobody-${slug(name)}-${n}@far.test`
 
 async function addPeople(
-  { db, clock }: Stage,
+  { db, clock, passwords }: Stage,
   emails: string[],
   { password, confirmedAt }: { password: string; confirmedAt: Date | null },
 ): Promise<void> {
-  const passwordHash = await new Passwords().hash('n', password)
+  const passwordHash = await passwords.hash('n', password)
   await db.transaction(async (tx) => {
     for (const email of emails) {
       const row = { id: newUuid<PersonId>(), email, name: 'Someone', passwordHash }
