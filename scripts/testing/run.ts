@@ -19,7 +19,7 @@ const testLimitMs = 10 * 60_000
 const filesAtOnce = 4
 /** A browser keeps a core busy, and its tests wait for what people would see by then. */
 const browsersAtOnce = 2
-const slowestShown = 10
+const mostShown = 10
 const busyLoops = 3
 /** Databases are made and dropped by the hundred, each in 300 files: on a disk that takes a tenth of all processor time. */
 const memoryFolder = '/dev/shm'
@@ -46,11 +46,21 @@ export async function overPostgres<Result>(body: () => Promise<Result>): Promise
   try {
     return await body()
   } finally {
-    console.log(`nodes started: ${readFileSync(starts, 'utf8').length}`)
+    console.log(describeStarts(readFileSync(starts, 'utf8').split('\n').slice(0, -1)))
     await untilTestsLeft(server)
     await server.release()
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** How many there were, and which files started most. */
+function describeStarts(files: string[]): string {
+  const most = [...Map.groupBy(files, (file) => relative(root, file))]
+    .map(([file, { length }]) => `${String(length).padStart(4)}  ${file}`)
+    .sort()
+    .reverse()
+    .slice(0, mostShown)
+  return [`nodes started: ${files.length}; most of them by`, ...most].join('\n')
 }
 
 /** A test that was interrupted may still use the server, and would start it again if it stopped now. */
@@ -86,7 +96,7 @@ function addAccount(error: Error): void {
 export async function runOnce(files: string[]): Promise<boolean> {
   const { passed, failures, seconds } = await runFiles(files, 'printed')
   console.log('\nThe slowest files:')
-  const slowest = [...seconds].sort((a, b) => b[1] - a[1]).slice(0, slowestShown)
+  const slowest = [...seconds].sort((a, b) => b[1] - a[1]).slice(0, mostShown)
   for (const [file, duration] of slowest) console.log(`${duration.toFixed(1).padStart(8)} s  ${file}`)
   for (const failed of failures) console.log(describe(failed))
   return passed

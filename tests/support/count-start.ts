@@ -1,7 +1,7 @@
-// Counts the nodes that the tests of a run start; the runner prints how many there were.
+// Notes each node that the tests of a run start; the runner prints how many there were.
 import { appendFileSync } from 'node:fs'
 
 export function countStart(): void {
   const starts = process.env['POSTHORN_TEST_STARTS']
-  if (starts) appendFileSync(starts, '.')
+  if (starts) appendFileSync(starts, `${process.argv[1]}\n`)
 }
