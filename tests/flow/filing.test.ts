@@ -1,8 +1,5 @@
-// Claims of what is read: nobody waits for them, nothing is lost or doubled by them, and what ends the process is put aside. Also on PostgreSQL 15.
+// Claims of what is read: nobody waits for them, nothing is lost or doubled by them, and a report that ends the process is put aside. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { readdirSync, renameSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
 import { Claims } from '../../src/flow/claims.ts'
@@ -12,13 +9,11 @@ import { ParsePool } from '../../src/mail/parse-pool.ts'
 import type { MailBytes } from '../../src/mail/parse-worker.ts'
 import { returnPathOf } from '../../src/mail/return-path.ts'
 import { Db, DbFault } from '../../src/postgres/db.ts'
-import { maxInlineBytes } from '../../src/store/mailbox/raws.ts'
 import { isNodeLock } from '../../src/store/nodes.ts'
 import { joinAsNode } from '../support/claims.ts'
 import { Door } from '../support/door.ts'
 import { openStream } from '../support/event-source.ts'
-import { makePlace, startNode, urlOf } from '../support/node.ts'
-import { startPosthorn } from '../support/service.ts'
+import { makePlace, startNode } from '../support/node.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
@@ -39,11 +34,6 @@ async function receive(
   const sent = await sendMail(node.smtp, { from, to, raw })
   assert.equal(sent.outcome, 'accepted', sent.reply)
 }
-
-const blobsIn = (folder: string) =>
-  (readdirSync(folder, { recursive: true }) as string[])
-    .filter((name) => name.includes('/'))
-    .map((name) => join(folder, name))
 
 /** The same reader, whose threads are asked only after `letGo`; `reached` resolves once they would be. */
 function holdBack<One extends Pick<Reader, 'parsePool'>>(reader: One) {
@@ -220,52 +210,4 @@ test('a report that ends the process each time is set aside after five, and not 
   await readReports({ ...reader, parsePool, claims: reports }, 64)
   const sql = 'select purpose, failures from kept_mail where received_at >= $1'
   assert.deepEqual(await db.query(sql, [startedAt]), [{ purpose: 'operator', failures: 6 }])
-})
-
-// A node of its own: a program that is killed again and again files whatever there is.
-test('check 97: a mail that ends the process each time is shown as text after five, its neighbours as they are', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api', 'mx'] })
-  const { api } = await node.createCaller()
-  const inbox = await api.createInbox('poison')
-  for (let i = 0; i < 6; i++) await receive(node, inbox.address, i === 2 ? large : small(`small ${i}`))
-  const [blob] = blobsIn(join(place.folder, 'blobs'))
-  // Opening this one takes for ever, for nobody writes to it; who is at it is killed, as a fault in native code would do.
-  renameSync(blob!, `${blob}.away`)
-  assert.equal(spawnSync('mkfifo', [blob!]).status, 0)
-  const { db } = node.foundation
-  // The first claim of a life finds that the mail is slow to read; with the second it is read.
-  await db.query('create table poison_claim (owner integer, failures integer)')
-  await db.query(`create function note_claim() returns trigger language plpgsql
-    as 'begin insert into poison_claim values (new.claimed_by, new.failures); return null; end'`)
-  await db.query(`create trigger note_claim after update on spool for each row
-    when (new.claimed_by is not null and new.size_bytes > ${maxInlineBytes}) execute function note_claim()`)
-  const readers = () =>
-    db.query<{ failures: number }>(
-      'select max(failures) as failures from poison_claim group by owner having count(*) >= 2 order by owner',
-    )
-  const filer = await startPosthorn(t, {
-    roles: 'jobs',
-    env: {
-      POSTHORN_DATABASE_URL: urlOf(place.connection),
-      POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
-      POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`,
-    },
-  })
-  for (let deaths = 0; deaths < 5; deaths++) {
-    await until(`it to be read after ${deaths} deaths`, async () => (await readers()).length > deaths)
-    await filer.kill9()
-    if (deaths === 4) renameSync(`${blob}.away`, blob!)
-    await filer.start()
-  }
-  await until('all to be filed', async () => (await db.query('select from spool')).length === 0)
-  const counted = (await readers()).map(({ failures }) => failures)
-  assert.deepEqual(counted.slice(0, 5), [0, 1, 2, 3, 4], 'each death counts once')
-  const filed = await db.query<{ subject: string; note: string | null }>(
-    'select subject, filing_note as note from message order by subject',
-  )
-  assert.deepEqual(
-    filed.map(({ subject, note }) => [subject, note !== null]),
-    [['', true], ...[0, 1, 3, 4, 5].map((i) => [`small ${i}`, false])],
-  )
 })
