@@ -15,11 +15,11 @@ export const lockClasses = {
   folder: numberOf('fold'),
   /** Who claims work, by its kind. */
   work: numberOf('work'),
-  /** Received mail that a node of the release before files. */
+  /** Nobody takes it; `work` names it. */
   mail: numberOf('spol'),
-  /** 0: who counts and adds mail that is kept for the service; else a report that a node of the release before reads. */
+  /** Who counts and adds mail that is kept for the service. */
   report: numberOf('kept'),
-  /** A message that a node of the release before scans. */
+  /** Nobody takes it; `work` names it. */
   scan: numberOf('scan'),
   /** Who writes the index of words. */
   words: numberOf('wrds'),

@@ -109,9 +109,6 @@ async function insertNode(
     started_at: at,
     host: program?.host ?? null,
     agreed: program ? JSON.stringify(program.agreed) : null,
-    // The release before compares these two alone.
-    managed_domain: program?.agreed.POSTHORN_MANAGED_DOMAIN ?? null,
-    mail_host: program?.agreed.POSTHORN_MAIL_HOST ?? null,
   })
   const { rows } = await client.query(`${named.insertInto('node')} returning id`, named.values)
   return Number(rows[0].id)
@@ -179,8 +176,7 @@ export async function listNodeMarks(db: Queryable): Promise<NodeMark[]> {
 export async function listDisagreements(db: Queryable, own: AgreedSettings): Promise<Disagreement[]> {
   return await db.query(
     `select n.id as node, n.operator_address as operator, s.setting, s.value
-    from node n cross join lateral jsonb_each_text(coalesce(n.agreed, jsonb_strip_nulls(jsonb_build_object(
-      'POSTHORN_MANAGED_DOMAIN', n.managed_domain, 'POSTHORN_MAIL_HOST', n.mail_host)))) s (setting, value)
+    from node n cross join lateral jsonb_each_text(n.agreed) s (setting, value)
     where $1::jsonb ->> s.setting <> s.value and exists (
       select from pg_locks l where ${isNodeLock} and l.objid = n.id)
     order by n.id, s.setting`,
@@ -190,7 +186,7 @@ export async function listDisagreements(db: Queryable, own: AgreedSettings): Pro
 
 export interface NodeRow extends NodeAddresses {
   id: number
-  /** Null: a version before those that say. */
+  /** Null if it did not say, as the roles. */
   version: string | null
   roles: string[] | null
   operator: string | null

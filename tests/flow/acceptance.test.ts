@@ -250,7 +250,8 @@ test('what a batch counts is what it wrote, for each of its organizations', asyn
   const organizations = senders.map(({ caller }) => caller.organizationId)
   for (const id of organizations)
     await one.db.query(
-      `insert into suppression values ($1, 'gone@far.test', gen_random_uuid(), 'gone@far.test', 'manual', null, now())`,
+      `insert into suppression (organization_id, address_key, id, email, reason, created_at)
+      values ($1, 'gone@far.test', gen_random_uuid(), 'gone@far.test', 'manual', now())`,
       [id],
     )
   const bodies = Array.from({ length: 60 }, (_, i) => ({
@@ -301,7 +302,8 @@ const obstacles = [
   ['not_found', `update inbox set status = 'deleted' where organization_id = $1`],
   [
     'all_recipients_suppressed',
-    `insert into suppression select organization_id, address_key, gen_random_uuid(), email, 'manual', null, now()
+    `insert into suppression (organization_id, address_key, id, email, reason, created_at)
+    select organization_id, address_key, gen_random_uuid(), email, 'manual', now()
     from delivery where organization_id = $1`,
   ],
 ] as const
@@ -367,7 +369,8 @@ test('acceptance looks at its own rows alone, though it was planned over small t
     )
   }
   await one.db.query(
-    `insert into suppression values ($1, 'gone@far.test', gen_random_uuid(), 'gone@far.test', 'manual', null, now())`,
+    `insert into suppression (organization_id, address_key, id, email, reason, created_at)
+      values ($1, 'gone@far.test', gen_random_uuid(), 'gone@far.test', 'manual', now())`,
     [organizationId],
   )
   for (let count = 0; count < 3; count++) await batch()
@@ -376,7 +379,8 @@ test('acceptance looks at its own rows alone, though it was planned over small t
     select 'inb_z' || n, $1, 'l' || n, 'inbox.test', '', 'active', now(), now() from generate_series(1, 5000) n`,
     `insert into api_key (id, organization_id, name, kind, hash, scopes, send_mode, created_at)
     select gen_random_uuid(), $1, '', 'agent', n::text::bytea, '{}', 'reply_only', now() from generate_series(1, 5000) n`,
-    `insert into suppression select $1, 'a' || n, gen_random_uuid(), 'a', 'manual', null, now() from generate_series(1, 5000) n`,
+    `insert into suppression (organization_id, address_key, id, email, reason, created_at)
+      select $1, 'a' || n, gen_random_uuid(), 'a', 'manual', now() from generate_series(1, 5000) n`,
     `insert into delivery (submission_id, position, organization_id, email, address_key, domain, route, status, due_at,
       expires_at, updated_at)
     select gen_random_uuid(), 0, $1, 'a', 'a', 'd', 'd', s, now(), now(), now()

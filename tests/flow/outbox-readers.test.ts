@@ -98,9 +98,11 @@ test('outbox: an endpoint that is made under load, the first of all each time, i
   const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }) })
   t.after(() => db.close())
   const organizationId = randomUUIDv7()
-  await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [
-    organizationId,
-  ])
+  await db.query(
+    `insert into organization (id, name, status, limits, created_at, updated_at)
+    values ($1, 'Test', 'active', '{}', now(), now())`,
+    [organizationId],
+  )
   const signal = new Signal()
   const loops = [1, 2].map(() =>
     createFanOut({ db, clock: new Clock(), log: silentLog, signal, onDeliveries: () => {} }),
@@ -176,9 +178,11 @@ test('outbox: what nobody reads goes after its time, and is kept for who does', 
     )
   const purge = () =>
     db.transaction((tx) => purgeOutbox(tx, new Date(now - 7 * day), new Date(now - 30 * day), 100))
-  await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [
-    organizationId,
-  ])
+  await db.query(
+    `insert into organization (id, name, status, limits, created_at, updated_at)
+    values ($1, 'Test', 'active', '{}', now(), now())`,
+    [organizationId],
+  )
   await tell(8)
   await tell(6)
   assert.deepEqual([await purge(), await purge()], [1, 0])

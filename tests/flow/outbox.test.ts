@@ -13,9 +13,11 @@ async function setStage(t: TestContext, endpoints: number) {
   const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }) })
   t.after(() => db.close())
   const organizationId = randomUUIDv7()
-  await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [
-    organizationId,
-  ])
+  await db.query(
+    `insert into organization (id, name, status, limits, created_at, updated_at)
+    values ($1, 'Test', 'active', '{}', now(), now())`,
+    [organizationId],
+  )
   await db.query(
     `insert into webhook (id, organization_id, url, status, sealed_secret, created_at, updated_at)
     select 'whk_' || n, $1, '', 'active', '', now(), now() from generate_series(1, $2) n`,

@@ -1,6 +1,5 @@
 // An inbox is indexed once somebody searches it: its newest messages at once, the others soon, and none of anybody else's. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { setImmediate as yieldLoop } from 'node:timers/promises'
 import { Clock } from '../../src/base/clock.ts'
@@ -176,25 +175,6 @@ test('search: an index that nobody used for 30 days goes, and comes back with th
   await searches.prepare(inbox)
   await index()
   assert.deepEqual(await find('word', { inbox: 'inb_rare', limit: 500 }), range(1, 302).reverse())
-})
-
-test('search: a database that has an index keeps it when it is updated', async (t) => {
-  const stage = await setStage(t)
-  const { db, file, take, index, find, rows } = stage
-  await file(range(0, 50).map((n) => ({ n, text: 'word' })))
-  await index()
-  // As a database of before has it: inboxes that are indexed, messages that wait, and some of which the outbox has yet to say.
-  await file([{ n: 50, text: 'word' }])
-  await take()
-  await file([{ n: 51, text: 'word' }])
-  const client = await db.dedicated()
-  await client.query('drop table searched_inbox')
-  await client.query(readFileSync('src/store/migrations/0007_search.sql', 'utf8'))
-  client.release()
-  assert.equal(await rows('searched_inbox'), 2)
-  assert.deepEqual(await find('word', { limit: 500 }), range(0, 50).reverse())
-  await index()
-  assert.deepEqual(await find('word', { limit: 500 }), range(0, 52).reverse())
 })
 
 test('search: mail that is being filed while its inbox is searched for the first time is found, and once', async (t) => {

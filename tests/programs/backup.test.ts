@@ -158,17 +158,18 @@ test('while a backup is under way blobs stay, the sweep rests and no other backu
 })
 
 test('while a backup is under way no schema is brought up to date', async (t) => {
+  const migrations = listPending([])
   const db = new Db({ connection: await emptyDatabase(t) })
   t.after(() => db.close())
   await db.longTransaction('begin', async (_, client) => {
     await lockSchema(client)
-    await repeatMigrations(client, listPending([]).slice(0, 3))
+    await repeatMigrations(client, migrations.slice(0, -1))
   })
   const lock = (await lockBackup(db))!
   await assert.rejects(migrate(db, silentLog), /a backup is under way/)
   lock.release()
   await until('the lock to be gone', async () => !(await isBackupUnderWay(db)))
-  assert.ok((await migrate(db, silentLog)).includes('0004_backup.sql'))
+  assert.deepEqual(await migrate(db, silentLog), [migrations.at(-1)!.name])
 })
 
 test('every table is in a backup, or is left out for a reason', async (t) => {

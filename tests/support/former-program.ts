@@ -18,7 +18,7 @@ export interface FormerProgram {
 
 /**
  * The program of a commit before the newest migration came, in a folder that is gone when the scope ends. Null in a
- * copy of the project that has no history, or not enough of it.
+ * copy of the project whose history has none.
  */
 export async function extractFormerProgram(scope: Scope): Promise<FormerProgram | null> {
   const commit = await findFormerCommit()
@@ -33,20 +33,19 @@ export async function extractFormerProgram(scope: Scope): Promise<FormerProgram 
   return { program: join(folder, 'bin/posthorn'), commit }
 }
 
-/**
- * The newest commit whose migrations are the first ones of today's, and not all of them: where branches were merged, one may
- * have had a later migration without an earlier one, and no release ever had.
- */
+/** The newest commit whose migrations are the first ones of today's, with the same text, and not all of them. */
 async function findFormerCommit(): Promise<string | null> {
   if (!existsSync(join(root, '.git'))) return null
-  const now = readdirSync(join(root, migrations)).sort()
+  const files = readdirSync(join(root, migrations)).sort()
   try {
+    const now = (await git(['hash-object', '--', ...files.map((name) => migrations + name)])).split('\n')
     // A migration that is not committed yet came after everything that is.
     const changes = await git(['log', '--format=%H %P', '--', migrations])
     for (const commit of ['HEAD', ...changes.split(/\s+/).filter(Boolean)]) {
-      const then = (await git(['ls-tree', '--name-only', commit, migrations])).split('\n').filter(Boolean)
-      const isBeginning = then.every((name, index) => name === migrations + now[index])
-      if (then.length > 0 && then.length < now.length && isBeginning)
+      const listed = (await git(['ls-tree', commit, migrations])).matchAll(/ blob (\w+)\t/g)
+      const then = Array.from(listed, ([, digest]) => digest)
+      const isBeginning = then.every((digest, index) => digest === now[index])
+      if (then.length > 0 && then.length < files.length && isBeginning)
         return (await git(['rev-parse', '--verify', commit])).trim()
     }
     return null

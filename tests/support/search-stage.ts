@@ -37,7 +37,11 @@ export async function setStage(t: TestContext, maxConnections = 16) {
   /** Nobody has searched its inboxes. */
   const addUnsearched = async (inboxes: string[]) => {
     const id = newUuid<OrganizationId>()
-    await db.query(`insert into organization values ($1, 'Test', 'active', '{}', 0, now(), now())`, [id])
+    await db.query(
+      `insert into organization (id, name, status, limits, created_at, updated_at)
+      values ($1, 'Test', 'active', '{}', now(), now())`,
+      [id],
+    )
     await db.query(
       `insert into inbox (id, organization_id, local_part, domain, display_name, status, created_at, updated_at)
       select id, $1, id, 'inbox.test', '', 'active', now(), now() from unnest($2::text[]) id`,

@@ -158,8 +158,7 @@ export async function checkNodes(db: Db, settings: Settings): Promise<Check> {
     return failed(name, different.map((found) => describeDisagreement(own, found)).join('; '), agreementMend)
   const living = nodes.filter(({ isAlive }) => isAlive)
   if (living.length === 0) return ok(name, 'none is running')
-  // A release that does not write its roles may have any of them.
-  const missing = neededRoles.filter((role) => !living.some(({ roles }) => !roles || roles.includes(role)))
+  const missing = neededRoles.filter((role) => !living.some(({ roles }) => roles?.includes(role)))
   if (missing.length > 0)
     return failed(
       name,

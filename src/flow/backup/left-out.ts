@@ -1,4 +1,4 @@
-// The tables that no backup holds, each with the reason; every other table is in it. A restore passes them over as well.
+// The tables that no backup holds, each with the reason; every other table is in it.
 export const leftOut: Record<string, string> = {
   node: 'it names the nodes that live, and a restored copy has its own',
   person_token: 'a link that was used or has run out since must not work again',

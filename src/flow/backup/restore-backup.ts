@@ -34,7 +34,6 @@ import { requireMatching } from '../secrets/secret-key.ts'
 import { blobFile, names, readManifest, tableFile, writeFlushed } from './backup-folder.ts'
 import { checkFile, damaged, readChecked, readFileBytes } from './checked-files.ts'
 import { inGroups, readRecords } from './copy-blobs.ts'
-import { leftOut } from './left-out.ts'
 import type { BlobRecord, CheckedFile, Manifest, TableFile } from './manifest.ts'
 import { formatBytes, Pace } from './pace.ts'
 import { findMark, leaveMark, removeMark } from './restore-mark.ts'
@@ -168,13 +167,7 @@ async function storeKey(file: string, { keys, isStored }: Key): Promise<void> {
 
 /** Whether all of this backup stands in the database already. */
 async function isLoaded(db: Db, { id }: Manifest): Promise<boolean> {
-  return (await hasSchema(db)) && (await findRestorationOf(db)) === id
-}
-
-async function findRestorationOf(db: Db): Promise<string | null> {
-  // An older schema has no such table.
-  const [row] = await db.query<{ has: boolean }>(`select to_regclass('restoration') is not null as has`)
-  return row!.has ? ((await findRestoration(db))?.backupId ?? null) : null
+  return (await hasSchema(db)) && (await findRestoration(db))?.backupId === id
 }
 
 async function requireEmpty(db: Queryable): Promise<void> {
@@ -228,8 +221,7 @@ async function restoreTables(
     await repeatMigrations(client, manifest.migrations)
     const constraints = await dropForeignKeys(client)
     await truncateTables(tx, manifest.tables)
-    // Earlier releases had some of the tables in their backups that are left out now.
-    for (const table of manifest.tables.filter(({ name }) => !(name in leftOut)))
+    for (const table of manifest.tables)
       await restoreTable(client, table, { folder, progress: deps.progress })
     for (const sequence of manifest.sequences) await setSequence(tx, sequence)
     for (const constraint of constraints) await tx.query(constraint)

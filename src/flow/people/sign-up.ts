@@ -92,13 +92,10 @@ export async function confirm(
     // The person first: two links of one person that are opened at once would wait for each other.
     const person = found?.personId ? await lockPerson(tx, found.personId) : null
     const taken = person && (await takeToken(tx, hash, 'confirm', at))
-    if (!person || !taken) throw new ServiceError('link_expired')
-    if (taken.signUp) {
-      // Security: nobody's link replaces a password that has been proved.
-      if (person.confirmedAt) throw new ServiceError('link_expired')
-      await updatePassword(tx, person.id, taken.signUp.passwordHash)
-      await updatePersonName(tx, person.id, taken.signUp.name)
-    }
+    // Security: nobody's link replaces a password that has been proved.
+    if (!person || !taken?.signUp || person.confirmedAt) throw new ServiceError('link_expired')
+    await updatePassword(tx, person.id, taken.signUp.passwordHash)
+    await updatePersonName(tx, person.id, taken.signUp.name)
     await confirmPerson(tx, person.id, at)
     await deleteTokens(tx, person.id, 'confirm')
     return person.id

@@ -128,7 +128,7 @@ export interface UsedKeyRow extends KeyRow {
   ownRequestsPerMinute: number | null
   /** To the minute. */
   lastUsedAt: Date | null
-  /** The member who made it, who may have left. Null: the operator, or a release that did not record it. */
+  /** The member who made it, who may have left. Null: the operator, or a person whose account is gone. */
   maker: { name: string; email: string } | null
 }
 

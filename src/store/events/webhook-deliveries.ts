@@ -12,7 +12,7 @@ export interface FannedOut {
   webhooks: string[]
 }
 
-/** Turns the next outbox rows into deliveries; see the migration. */
+/** Turns the next outbox rows into deliveries, by the function `fan_out`. */
 export async function fanOut(db: Writer, wanted: number, at: Date): Promise<FannedOut> {
   const [row] = await db.query<FannedOut>(
     'select taken, is_behind as "isBehind", is_wanted as "isWanted", webhooks from fan_out($1, $2)',
@@ -21,7 +21,7 @@ export async function fanOut(db: Writer, wanted: number, at: Date): Promise<Fann
   return row ?? { taken: 0, isBehind: false, isWanted: true, webhooks: [] }
 }
 
-/** After a restore into another cluster the numbers of transactions in the outbox mean nothing; see the migration. */
+/** After a restore into another cluster the numbers of transactions in the outbox mean nothing; `mend_outbox` mends that. */
 export async function mendOutbox(tx: Tx): Promise<boolean> {
   const [row] = await tx.query<{ mended: boolean }>('select mend_outbox() as mended')
   return row!.mended
@@ -86,7 +86,7 @@ export async function nextRetryAt(db: Queryable, webhook: WebhookId): Promise<Da
   return row?.at ?? null
 }
 
-/** How a call ended, as `record_calls` takes it; see the migration. */
+/** How a call ended, as `record_calls` takes it. */
 export interface CallResult {
   delivery: string
   webhook: WebhookId

@@ -69,7 +69,7 @@ export interface ReceivedMail {
 }
 
 /**
- * Stores received mails together, in one statement; see the migration. Returns what became of each. Run again with the same
+ * Stores received mails together, in one statement: `receive_mails`. Returns what became of each. Run again with the same
  * ids, it changes nothing.
  */
 export async function insertReceived(

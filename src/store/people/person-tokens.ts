@@ -71,7 +71,6 @@ export async function takeToken(
   )
   if (!row?.isGood) return null
   const { personId, name, passwordHash } = row
-  // The release before keeps them with the person.
   return { personId, signUp: name !== null && passwordHash !== null ? { name, passwordHash } : null }
 }
 

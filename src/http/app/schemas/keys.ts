@@ -68,7 +68,8 @@ export const Key = component(
         Type.Object(
           { name: Type.String(), email: Email },
           {
-            description: 'Who made it, who may have left since; null: the operator, or it was not recorded.',
+            description:
+              'Who made it, who may have left since; null: the operator, or a person whose account is gone.',
           },
         ),
       ),
