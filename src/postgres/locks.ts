@@ -15,12 +15,8 @@ export const lockClasses = {
   folder: numberOf('fold'),
   /** Who claims work, by its kind. */
   work: numberOf('work'),
-  /** Nobody takes it; `work` names it. */
-  mail: numberOf('spol'),
   /** Who counts and adds mail that is kept for the service. */
   report: numberOf('kept'),
-  /** Nobody takes it; `work` names it. */
-  scan: numberOf('scan'),
   /** Who writes the index of words. */
   words: numberOf('wrds'),
   /** Who orders a certificate. */

@@ -1,4 +1,4 @@
-// Advisory locks: every number that SQL takes one by stands in the table of classes, and no two classes are one.
+// Advisory locks: every number that a function takes one by stands in the table of classes, and no two classes are one.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lockClasses } from '../../src/postgres/locks.ts'
@@ -12,9 +12,9 @@ function numbersIn(sql: string): number[] {
   return [...written].map(([, decimal, hex]) => (decimal ? Number(decimal) : Number.parseInt(hex!, 16)))
 }
 
-test('fences: the classes of advisory locks differ, and SQL knows no others', () => {
+test('fences: the classes of advisory locks differ, and functions of the database know no others', () => {
   assert.equal(classes.size, Object.keys(lockClasses).length)
-  const found = readSources('src/store/**/*.sql').flatMap(({ path, text }) =>
+  const found = readSources('src/store/functions/*.sql').flatMap(({ path, text }) =>
     numbersIn(text).map((number) => ({ path, number })),
   )
   assert.ok(found.length >= 5, 'the numbers in SQL are written in another way')
