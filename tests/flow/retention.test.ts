@@ -127,7 +127,7 @@ function counting(db: Db, table: string): { db: Db; steps: number[] } {
 async function multiply(db: Db, start: string): Promise<void> {
   const [{ columns } = { columns: '' }] = await db.query<{ columns: string }>(
     `select string_agg('m.' || column_name, ', ') as columns from information_schema.columns
-    where table_name = 'message' and column_name not in ('id', 'thread_id', 'seq')`,
+    where table_name = 'message' and is_generated = 'NEVER' and column_name not in ('id', 'thread_id', 'seq')`,
   )
   await db.query('update inbox set message_seq = message_seq + 20000')
   await db.query(

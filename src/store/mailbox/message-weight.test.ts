@@ -1,4 +1,4 @@
-// What a text weighs in an answer, as the database measures it, is what its JSON has.
+// What messages and their texts weigh, as the database measures it, against their JSON.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
@@ -9,13 +9,14 @@ import { jsonTextBytes } from './message-weight.ts'
 const db = new Db({ connection: await testDatabase({ after }), maxConnections: 1 })
 after(() => db.close())
 
+const text = fc
+  .oneof(
+    fc.string({ unit: 'binary' }),
+    fc.string({ unit: fc.constantFrom('"', '\\', '\n', '\x01', '\x1f', '\x7f', 'ä', '€', '😀', 'a') }),
+  )
+  .map((one) => one.replaceAll('\0', '').toWellFormed())
+
 test('a text weighs what it is as JSON, whatever is in it', async () => {
-  const text = fc
-    .oneof(
-      fc.string({ unit: 'binary' }),
-      fc.string({ unit: fc.constantFrom('"', '\\', '\n', '\x01', '\x1f', '\x7f', 'ä', '€', '😀', 'a') }),
-    )
-    .map((one) => one.replaceAll('\0', '').toWellFormed())
   const texts = fc.sample(text, 500)
   const weighed = await db.query<{ weight: number }>(
     `select ${jsonTextBytes} as weight from (select t.text, t.place, null as html, null as extracted_text, 'outbound' as direction
@@ -27,4 +28,23 @@ test('a text weighs what it is as JSON, whatever is in it', async () => {
     weighed.map(({ weight }) => weight),
     bytes,
   )
+})
+
+test('a message has at most six times its weight as JSON, whatever it is long by', async () => {
+  const texts = fc.sample(text, 500).map((one) => one.repeat(100))
+  const places = texts.map((one) => JSON.stringify([{ email: 'a@far.test', name: one }]))
+  const ids = Array.from({ length: 100 }, () => `<${'€'.repeat(998)}>`)
+  await db.query(
+    `insert into message (id, organization_id, inbox_id, thread_id, seq, direction, internet_message_id, reference_ids,
+      sender, recipients, subject, text, html, metadata, purpose, attachments, created_at, updated_at)
+    select 'msg_' || n, gen_random_uuid(), 'inb', 'thr', n, case when n % 2 = 0 then 'inbound' else 'outbound' end, 'm',
+      case when n % 3 = 0 then $3::text[] else '{}' end, '{}', jsonb_build_object('to', p), t, t, t, '{}', '', p, now(), now()
+    from unnest($1::text[], $2::jsonb[]) with ordinality x(t, p, n)`,
+    [texts, places, ids],
+  )
+  const over = await db.query(
+    `select m.id from message m where 6 * m.weight < octet_length(row_to_json(m)::text)
+      + case when m.direction = 'inbound' then octet_length(to_json(m.text)::text) else 0 end`,
+  )
+  assert.deepEqual(over, [])
 })
