@@ -29,20 +29,22 @@ export function answerJson<Value extends object>(
   return sendStream(reply, stream)
 }
 
-/** Whether something in it is still to be read. Arrays are whole. */
+/** Whether something in it is still to be read. */
 function isUnread(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  return value instanceof LongText || isList(value) || Object.values(value).some(isUnread)
+  if (typeof value !== 'object' || value === null) return false
+  return value instanceof LongText || Symbol.asyncIterator in value || Object.values(value).some(isUnread)
 }
 
-function isList(value: object): value is AsyncIterable<unknown> {
-  return Symbol.asyncIterator in value
+type List = unknown[] | AsyncIterable<unknown>
+
+function isList(value: object): value is List {
+  return Array.isArray(value) || Symbol.asyncIterator in value
 }
 
 async function* write(value: unknown): AsyncGenerator<string> {
   if (!isUnread(value)) yield JSON.stringify(value)
   else if (value instanceof LongText) yield* writeText(value)
-  else if (isList(value as object)) yield* writeList(value as AsyncIterable<unknown>)
+  else if (isList(value as object)) yield* writeList(value as List)
   else yield* writeMembers(value as object)
 }
 
@@ -55,7 +57,7 @@ async function* writeText(text: LongText): AsyncGenerator<string> {
   yield '"'
 }
 
-async function* writeList(list: AsyncIterable<unknown>): AsyncGenerator<string> {
+async function* writeList(list: List): AsyncGenerator<string> {
   let mark = '['
   for await (const one of list) {
     yield mark

@@ -3,7 +3,6 @@ import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { ServiceError } from '../base/errors.ts'
 import type { SecretBox } from '../base/secret-box.ts'
-import type { PageSize } from '../store/mailbox/message-pages.ts'
 
 const defaultLimit = 50
 const purpose = 'list cursor'
@@ -31,7 +30,8 @@ export const messagePageQuery = {
       minimum: 1,
       maximum: 100,
       default: defaultLimit,
-      description: 'How many a page holds. Where it is omitted, fewer where their texts are over 16 MiB.',
+      description:
+        'How many a page holds at most. It ends earlier if its messages are over 2 MiB; `nextCursor` then leads to the others.',
     }),
   ),
 }
@@ -58,6 +58,11 @@ export interface ListName {
 interface PageQuery {
   limit?: number
   cursor?: string
+}
+
+/** How many a page of the list holds at most. */
+export function limitOf({ limit }: PageQuery): number {
+  return limit ?? defaultLimit
 }
 
 /** The key of what lists by its id. */
@@ -102,7 +107,7 @@ export class Cursors {
     keyOf: (row: Row) => string,
     read: (key: string | null, limit: number) => Promise<Row[]>,
   ): Promise<{ page: Row[]; nextCursor: string | null }> {
-    const limit = query.limit ?? defaultLimit
+    const limit = limitOf(query)
     const rows = await read(this.read(name, query.cursor), limit + 1)
     const page = rows.slice(0, limit)
     return { page, nextCursor: rows.length > limit ? this.write(name, keyOf(page.at(-1)!)) : null }
@@ -112,12 +117,4 @@ export class Cursors {
 /** What is signed. */
 function textOf({ list, organizationId }: ListName, position: string): string {
   return `${list}\n${organizationId}\n${position}`
-}
-
-/**
- * How long a page of messages is, which weigh what they like: who names a number gets as many, or is told to ask for fewer;
- * who names none gets what an answer can hold.
- */
-export function pageSizeOf({ limit }: { limit?: number }): PageSize {
-  return { limit: limit ?? defaultLimit, orFewer: limit === undefined }
 }

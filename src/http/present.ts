@@ -7,7 +7,6 @@ import type { Accepted, AcceptedSend } from '../flow/sending/accept-send.ts'
 import { messageStatusOf } from '../flow/states.ts'
 import type { EventRow } from '../store/events/events.ts'
 import type { InboxRow } from '../store/mailbox/inboxes.ts'
-import type { MessagePage } from '../store/mailbox/message-pages.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow, ThreadRow } from '../store/mailbox/messages.ts'
 import type { ComplaintRow } from '../store/sending/complaints.ts'
 import type { SubmissionRow } from '../store/sending/submissions.ts'
@@ -75,15 +74,6 @@ export function presentInbox(row: InboxRow): View<typeof Inbox> {
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
   }
-}
-
-/** The messages of a page, those that are still to be read as they come. */
-export function presentPage(page: MessagePage['page']): View<typeof Message>[] {
-  return Array.isArray(page) ? page.map(presentMessage) : (presentEach(page) as never)
-}
-
-async function* presentEach(rows: AsyncIterable<MessageRow>): AsyncGenerator<View<typeof Message>> {
-  for await (const row of rows) yield presentMessage(row)
 }
 
 /** A message; hidden recipients are never shown. A text that is still to be read stays so. */

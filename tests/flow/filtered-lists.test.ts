@@ -125,14 +125,10 @@ const plans = [
   ['analyzed', 'set plan_cache_mode = force_generic_plan'],
   ['planned for any values', null],
 ] as const
-const size = { limit: 50, orFewer: true }
 
 test('hostile 14: filters of 20,000 messages, submissions and suppressions read a page, with no hit next to nothing', async (t) => {
-  const messages = async (tx: Tx, change: Partial<MessageFilter>) => {
-    const { page } = await listMessages(tx, { ...everything, ...change }, null, size)
-    assert.ok(Array.isArray(page), 'a light page is read at once')
-    return page
-  }
+  const messages = async (tx: Tx, change: Partial<MessageFilter>) =>
+    (await listMessages(tx, { ...everything, ...change }, null, 50)).page
   const submissions = (tx: Tx, change: Partial<SubmissionFilter>) =>
     listSubmissions(tx, { ...all, ...change }, null, 51)
   await turnAutovacuumOff(db)

@@ -531,33 +531,3 @@ test('check 76: an export read beside writers has every message, each once', asy
     (await stage.api.exported(inbox.id)).map(({ id }) => id),
   )
 })
-
-test('a page that would weigh too much is refused before it is read, and a smaller one is not', async () => {
-  const stage = await setStage()
-  const inbox = await stage.api.createInbox('heavy')
-  const fields = (i: number): Record<string, string> => ({
-    'Message-ID': `<${i}@far.test>`,
-    ...(i > 0 && { 'In-Reply-To': '<0@far.test>' }),
-  })
-  for (let i = 0; i < 5; i++) await deliver(stage.node, ['heavy@inbox.test'], mail(fields(i)))
-  const [message] = await messagesOf(stage.api, inbox, 5)
-  const { db } = stage.node.foundation
-  const lengthen = `update message set text = repeat('x', $2), extracted_text = '' where inbox_id = $1`
-  await db.query(lengthen, [inbox.id, 5_000_000])
-  for (const path of [
-    `inboxes/${inbox.id}/messages`,
-    `inboxes/${inbox.id}/export`,
-    `threads/${message!.threadId}`,
-  ]) {
-    const refused = await stage.api.call(`/v1/${path}?limit=5`)
-    assert.deepEqual([refused.status, refused.body.error], [413, 'page_too_large'], path)
-    const page = await stage.api.want<{ messages: Message[]; nextCursor: string | null }>(
-      `/v1/${path}?limit=3`,
-    )
-    assert.equal(page.messages.length, 3)
-    assert.ok(page.nextCursor)
-  }
-  await db.query(`${lengthen} and seq = 5`, [inbox.id, 20_000_000])
-  const page = await stage.api.want<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/messages?limit=1`)
-  assert.equal(page.messages.length, 1)
-})

@@ -221,7 +221,7 @@ test('waiting: what follows is found without passing over what was sent, and a t
   await turnAutovacuumOff(db)
   const organization = randomUUID()
   const follow = (tx: Queryable, inboxId: string, direction: 'inbound' | null, afterSeq: number) =>
-    listFollowing(tx, { inboxId: inboxId as never, direction }, afterSeq, { limit: 10, orFewer: true })
+    listFollowing(tx, { inboxId: inboxId as never, direction }, afterSeq, 10)
   await follow(db, 'inb_0', 'inbound', 0)
   await db.query(
     `insert into organization (id, name, status, limits, created_at, updated_at) values ($1, '', 'active', '{}', now(), now())`,

@@ -95,10 +95,13 @@ export async function setStage(t: TestContext, maxConnections = 16) {
   const find = async (q: string, { inbox = 'inb_a', before = null as number | null, limit = 100 } = {}) => {
     const filter = { inboxId: inbox as never, direction: null, from: null, sinceId: null, untilId: null }
     const words = writeQuery(readQuery(q))
-    const after = before === null ? null : idOf(before)
-    const { page } = await listMessages(db, { ...filter, words }, after, { limit, orFewer: false })
     const numbers: number[] = []
-    for await (const { id } of page) numbers.push(Number.parseInt(id.slice(4), 16))
+    let last = before === null ? null : idOf(before)
+    do {
+      const found = await listMessages(db, { ...filter, words }, last, limit - numbers.length)
+      numbers.push(...found.page.map(({ id }) => Number.parseInt(id.slice(4), 16)))
+      last = found.last?.id ?? null
+    } while (last !== null && numbers.length < limit)
     return numbers
   }
   const rows = async (table: string) => {

@@ -7,7 +7,7 @@ import type { Blobs } from '../../blobs/blobs.ts'
 import { readQuery } from '../../mail/read/words.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { findInbox, type InboxRow } from '../../store/mailbox/inboxes.ts'
-import { listFollowing, type MessagePage, type PageSize } from '../../store/mailbox/message-pages.ts'
+import { listFollowing, type MessagePage } from '../../store/mailbox/message-pages.ts'
 import {
   findMessage,
   findSeq,
@@ -74,10 +74,10 @@ export async function readFollowing(
     direction,
     afterSeq,
   }: { inboxId: string; direction: MessageRow['direction'] | null; afterSeq: number },
-  size: PageSize,
+  limit: number,
 ): Promise<MessagePage> {
   const inbox = await readInbox(db, caller, inboxId)
-  return await listFollowing(db, { inboxId: inbox.id, direction }, afterSeq, size)
+  return await listFollowing(db, { inboxId: inbox.id, direction }, afterSeq, limit)
 }
 
 export interface ExportPage extends MessagePage {
@@ -90,30 +90,18 @@ export async function exportPage(
   caller: Caller,
   inboxId: string,
   afterSeq: number,
-  size: PageSize,
+  limit: number,
 ): Promise<ExportPage> {
   const inbox = await findInbox(db, caller.organizationId, inboxId)
   if (!inbox || (inbox.deletedAt && clock.nowMs() - inbox.deletedAt.getTime() > tombstoneMs))
     throw new ServiceError('not_found', 'There is no such inbox.')
   requireInbox(caller, inbox.id)
   if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
-  const { page, last } = await listFollowing(db, { inboxId: inbox.id, direction: null }, afterSeq, size)
+  const { page, last } = await listFollowing(db, { inboxId: inbox.id, direction: null }, afterSeq, limit)
   // Deleted since: an end that is none must not be taken for a whole export.
-  const requireStill = async () => {
-    if ((await findInbox(db, caller.organizationId, inboxId))?.status !== 'active')
-      throw new ServiceError('inbox_deleted')
-  }
-  if (!Array.isArray(page)) return { inbox, page: followedBy(requireStill, page), last }
-  if (!last) await requireStill()
+  if (!last && (await findInbox(db, caller.organizationId, inboxId))?.status !== 'active')
+    throw new ServiceError('inbox_deleted')
   return { inbox, page, last }
-}
-
-async function* followedBy<Item>(
-  check: () => Promise<void>,
-  items: AsyncIterable<Item>,
-): AsyncGenerator<Item> {
-  yield* items
-  await check()
 }
 
 interface Received {

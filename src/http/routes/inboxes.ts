@@ -7,8 +7,8 @@ import { exportPage, readInbox } from '../../flow/reading/read-mailbox.ts'
 import { listInboxes } from '../../store/mailbox/inboxes.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { answerJson } from '../json-stream.ts'
-import { byId, type Cursors, messagePageQuery, pageQuery, pageSizeOf, readLimit } from '../lists.ts'
-import { presentInbox, presentPage } from '../present.ts'
+import { byId, type Cursors, limitOf, messagePageQuery, pageQuery, readLimit } from '../lists.ts'
+import { presentInbox, presentMessage } from '../present.ts'
 import { Inbox, InboxExport, InboxList, NewInbox } from '../schemas/inbox.ts'
 import { InboxParams, OptionalIdempotencyHeaders } from '../schemas/params.ts'
 import { Nothing, patterned, Uuid } from '../schemas/scalars.ts'
@@ -174,7 +174,7 @@ function addExport(api: Api, { clock }: HttpDeps, cursors: Cursors): void {
         tags: ['Inboxes'],
         summary: 'Export an inbox',
         description:
-          'The inbox and its messages, oldest first, page by page. What arrives meanwhile is on a later page. Once the inbox is deleted it is 410 for 30 days.',
+          'The inbox and its messages, oldest first, page by page. What arrives meanwhile is on a later page. Once the inbox is deleted it is 410 for 30 days. 413 `page_too_large` is not answered: a page ends early instead.',
         params: InboxParams,
         querystring: Type.Object(messagePageQuery, { additionalProperties: false }),
         response: { 200: InboxExport.ref },
@@ -183,12 +183,12 @@ function addExport(api: Api, { clock }: HttpDeps, cursors: Cursors): void {
     async ({ caller, params, query, db }, reply) => {
       const name = { list: `export ${params.inboxId}`, organizationId: caller.organizationId }
       const afterSeq = Number(cursors.read(name, query.cursor) ?? 0)
-      const size = pageSizeOf(query)
-      const { inbox, page, last } = await exportPage({ db, clock }, caller, params.inboxId, afterSeq, size)
+      const limit = limitOf(query)
+      const { inbox, page, last } = await exportPage({ db, clock }, caller, params.inboxId, afterSeq, limit)
       return answerJson(reply, {
         formatVersion: 1,
         inbox: presentInbox(inbox),
-        messages: presentPage(page),
+        messages: page.map(presentMessage),
         nextCursor: last && cursors.write(name, String(last.seq)),
       })
     },

@@ -9,8 +9,8 @@ import { listMessages, type MessagePage } from '../../store/mailbox/message-page
 import type { Api, HttpDeps } from '../api.ts'
 import { readmit } from '../caller.ts'
 import { answerJson } from '../json-stream.ts'
-import { type Cursors, type ListName, messagePageQuery, pageSizeOf, readLimit, readNumber } from '../lists.ts'
-import { presentPage } from '../present.ts'
+import { type Cursors, type ListName, limitOf, messagePageQuery, readLimit, readNumber } from '../lists.ts'
+import { presentMessage } from '../present.ts'
 import { MessageList } from '../schemas/message.ts'
 import { InboxParams } from '../schemas/params.ts'
 import { Email, GivenTime, oneOf, patterned } from '../schemas/scalars.ts'
@@ -63,7 +63,7 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
       config: {
         scope: 'mailbox:read',
         longestWaitMs: maxWaitSeconds * 1_000,
-        refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found', 'page_too_large'],
+        refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found'],
         headers: {
           'search-complete':
             'With `q`: `?1` if every message was searched. `?0` if older ones are still being indexed, or if `direction` or `from` ended the search at 5,000 messages that have the words; `nextCursor` then leads to the older ones (RFC 8941).',
@@ -87,19 +87,19 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
       const name = { list: `${list} ${params.inboxId}`, organizationId: caller.organizationId }
       if (query.after !== undefined) {
         const { page, last } = await readAfter(deps, request, reply, cursors.read(name, query.cursor))
-        return answerJson(reply, { messages: presentPage(page), nextCursor: nextOf(name, last?.seq) })
+        return answerJson(reply, { messages: page.map(presentMessage), nextCursor: nextOf(name, last?.seq) })
       }
       const words = query.q === undefined ? null : readWords(query.q)
       const before = cursors.read(name, query.cursor)
       const inbox = await readInbox(db, caller, params.inboxId)
       const isIndexed = words === null || (await deps.inboxSearches.prepare(inbox))
-      const find = () => listMessages(db, filterOf(inbox.id, query, words), before, pageSizeOf(query))
+      const find = () => listMessages(db, filterOf(inbox.id, query, words), before, limitOf(query))
       const { page, last, isCut } = await (words === null
         ? find()
         : deps.inboxSearches.run(caller.organizationId, find))
       // RFC 8941 3.3.6: a boolean is `?1` or `?0`.
       if (words !== null) reply.header('search-complete', isIndexed && !isCut ? '?1' : '?0')
-      return answerJson(reply, { messages: presentPage(page), nextCursor: nextOf(name, last?.id) })
+      return answerJson(reply, { messages: page.map(presentMessage), nextCursor: nextOf(name, last?.id) })
     },
   )
 
@@ -147,21 +147,17 @@ async function readAfter(
   const { id: inboxId } = await readInbox(db, request.caller, request.params.inboxId)
   const afterSeq = cursor === null ? await findPosition(db, inboxId, after) : Number(cursor)
   const read = () =>
-    readFollowing(db, request.caller, { inboxId, direction, afterSeq }, pageSizeOf(request.query))
+    readFollowing(db, request.caller, { inboxId, direction, afterSeq }, limitOf(request.query))
   const first = await read()
-  if (wait === 0 || !isEmpty(first)) return first
+  if (wait === 0 || first.page.length > 0) return first
   const fromMs = performance.now()
   const watched = { inboxId, afterSeq }
   const waiting = { caller: request.caller, watched, waitMs: wait * 1_000, response }
   const found = await deps.messageWaits.wait(waiting, async () => {
     await readmit(deps, request)
-    const page = await read()
-    return isEmpty(page) ? null : page
+    const found = await read()
+    return found.page.length > 0 ? found : null
   })
   request.waitedMs = performance.now() - fromMs
   return found ?? first
-}
-
-function isEmpty({ page }: MessagePage): boolean {
-  return Array.isArray(page) && page.length === 0
 }

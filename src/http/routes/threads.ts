@@ -5,8 +5,8 @@ import { listThreadMessages } from '../../store/mailbox/message-pages.ts'
 import { listThreads, type ThreadRow } from '../../store/mailbox/messages.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { answerJson } from '../json-stream.ts'
-import { type Cursors, messagePageQuery, pageQuery, pageSizeOf, readLimit } from '../lists.ts'
-import { presentAccepted, presentPage, presentThread } from '../present.ts'
+import { type Cursors, limitOf, messagePageQuery, pageQuery, readLimit } from '../lists.ts'
+import { presentAccepted, presentMessage, presentThread } from '../present.ts'
 import { IdempotencyHeaders, InboxParams, ThreadParams } from '../schemas/params.ts'
 import { Nothing } from '../schemas/scalars.ts'
 import { Acceptance, NewReply, newReplyExamples } from '../schemas/send.ts'
@@ -65,7 +65,7 @@ function addShow(api: Api, cursors: Cursors): void {
       preValidation: readLimit,
       config: {
         scope: 'mailbox:read',
-        refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found', 'page_too_large'],
+        refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found'],
       },
       schema: {
         operationId: 'getThread',
@@ -81,10 +81,10 @@ function addShow(api: Api, cursors: Cursors): void {
       const name = { list: `thread ${params.threadId}`, organizationId: caller.organizationId }
       const afterSeq = Number(cursors.read(name, query.cursor) ?? 0)
       const thread = await readThread(db, caller, params.threadId)
-      const { page, last } = await listThreadMessages(db, thread.id, afterSeq, pageSizeOf(query))
+      const { page, last } = await listThreadMessages(db, thread.id, afterSeq, limitOf(query))
       return answerJson(reply, {
         ...presentThread(thread),
-        messages: presentPage(page),
+        messages: page.map(presentMessage),
         nextCursor: last && cursors.write(name, String(last.seq)),
       })
     },

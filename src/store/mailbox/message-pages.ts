@@ -1,31 +1,13 @@
-// Pages of messages: weighed before they are read, and read a stretch at a time where they are heavy.
-import { ServiceError } from '../../base/errors.ts'
+// Pages of messages. One ends before its messages weigh more than is read at once.
 import type { InboxId, MessageId, ThreadId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
-import {
-  jsonTextBytes,
-  maxAnswerBytes,
-  maxGrowth,
-  maxReadBytes,
-  restBytes,
-  textBytes,
-} from './message-weight.ts'
-import { columnsWith, findMessages, itsInbox, type MessageRow } from './messages.ts'
+import { maxReadBytes } from './message-weight.ts'
+import { itsInbox, type MessageRow, messageColumns, readMessages } from './messages.ts'
 import { stretchOf } from './stretch.ts'
 
-/** What a page may weigh that is read at once, with the statement that weighs it. */
-const maxLightBytes = 1 << 20
-
-/** How many a page holds; `orFewer`: or as many of them as an answer can hold. */
-export interface PageSize {
-  limit: number
-  orFewer: boolean
-}
-
 export interface MessagePage {
-  /** Those of a heavy page are still to be read; what is gone by then is left out. */
-  page: MessageRow[] | AsyncIterable<MessageRow>
-  /** The last of them, where there is more behind it. */
+  page: MessageRow[]
+  /** The last of them, if there is more behind it. */
   last: Pick<MessageRow, 'id' | 'seq'> | null
 }
 
@@ -35,79 +17,30 @@ interface Picked {
   order: string
 }
 
-/** A message of a page, its other columns null where the page is heavy. */
-interface WeighedRow extends MessageRow<string> {
-  weight: number
-  /** How many were found, one more than the limit at most. */
-  count: number
-  isLight: boolean
-}
-
 /**
- * Reads a page of the rows that `picked` selects. It is weighed before it is read: texts that are too much for one
- * answer would take the memory of everybody. A page then ends before them, or, where that is not asked for, is refused. What
- * texts weigh as JSON is measured only where it could be too much.
+ * Reads a page of the rows that `picked` selects: up to `limit` of them, whose weights together are at most `maxReadBytes`.
+ * The first message is always read, whatever it weighs.
  */
 async function readPage(
   db: Queryable,
   { rows, order }: Picked,
   values: unknown[],
-  { limit, orFewer }: PageSize,
+  limit: number,
 ): Promise<MessagePage> {
   const max = `$${values.length + 1}::integer`
-  const found = await db.query<WeighedRow>(
-    `select ${pageColumns}, m.weight, m.count, m.is_light as "isLight" from (
-      select m.*, sum(m.json_weight) over (order by m.ordinal) as json_to
-      from (
-        select m.*, m.page_weight <= ${maxLightBytes} as is_light,
-          case when m.page_weight * ${maxGrowth} > ${maxAnswerBytes} and m.weight_to <= ${maxAnswerBytes}
-            then ${jsonTextBytes} + ${restBytes} else m.weight end as json_weight
-        from (
-          select m.*, count(*) over () as count, sum(m.weight) over (order by m.ordinal) as weight_to,
-            sum(m.weight) filter (where m.ordinal <= ${max}) over () as page_weight
-          from (
-            select m.*, row_number() over (order by ${order}) as ordinal, ${textBytes} + ${restBytes} as weight
-            from (${rows(`${max} + 1`)}) m order by ${order} limit ${max} + 1
-          ) m
-        ) m
-      ) m
+  const page = await readMessages<MessageRow & { isFollowed: boolean }>(
+    db,
+    `select ${messageColumns}, m.is_followed as "isFollowed" from (
+      select m.*, row_number() over pages as ordinal, sum(m.weight_bytes) over pages as weight_to,
+        lead(m.id) over pages is not null as is_followed
+      from (${rows(`${max} + 1`)}) m window pages as (order by ${order})
     ) m ${itsInbox}
-    where m.ordinal = 1 or (m.ordinal <= ${max} and m.json_to <= ${maxAnswerBytes})
+    where m.ordinal = 1 or (m.ordinal <= ${max} and m.weight_to <= ${maxReadBytes})
     order by m.ordinal`,
     [...values, limit],
   )
-  const [first, count] = [found[0], found[0]?.count ?? 0]
-  if (!orFewer && found.length < Math.min(limit, count)) throw new ServiceError('page_too_large')
-  const last = found.length < count ? (found.at(-1) ?? null) : null
-  if (!first || first.isLight) return { page: found.map(withoutWeight), last }
-  const stretches = inStretches(found)
-  return { page: readStretches(db, stretches), last: last && { id: last.id, seq: last.seq } }
-}
-
-const ifLight = (column: string) => `case when m.is_light then ${column} end`
-const pageColumns = `${columnsWith(ifLight, ifLight)}, false as "isCut"`
-
-function withoutWeight({ weight, count, isLight, ...row }: WeighedRow): MessageRow {
-  return row
-}
-
-/** The ids of messages that are read together: more than one only where they are light. */
-function inStretches(rows: WeighedRow[]): MessageId[][] {
-  const stretches: MessageId[][] = []
-  let leftBytes = 0
-  for (const { id, weight } of rows) {
-    leftBytes -= weight
-    if (leftBytes >= 0) stretches.at(-1)!.push(id)
-    else {
-      stretches.push([id])
-      leftBytes = maxReadBytes - weight
-    }
-  }
-  return stretches
-}
-
-async function* readStretches(db: Queryable, stretches: MessageId[][]): AsyncGenerator<MessageRow> {
-  for (const ids of stretches) yield* await findMessages(db, ids)
+  const last = page.at(-1)
+  return { page, last: last?.isFollowed ? last : null }
 }
 
 type Direction = MessageRow['direction']
@@ -135,16 +68,16 @@ export async function listMessages(
   db: Queryable,
   filter: MessageFilter,
   beforeId: string | null,
-  size: PageSize,
+  limit: number,
 ): Promise<FoundPage> {
-  if (filter.words !== null) return await searchMessages(db, filter, filter.words, beforeId, size)
+  if (filter.words !== null) return await searchMessages(db, filter, filter.words, beforeId, limit)
   const { inboxId, sinceId, untilId, direction, from } = filter
   const rows = (max: string) =>
     directionsOf(direction)
       .map((one) => `(${pickOf(one, from)} limit ${max})`)
       .join(' union all ')
   const values = [inboxId, sinceId, untilId, beforeId, ...(from === null ? [] : [from])]
-  return { ...(await readPage(db, { rows, order: 'm.id desc' }, values, size)), isCut: false }
+  return { ...(await readPage(db, { rows, order: 'm.id desc' }, values, limit)), isCut: false }
 }
 
 function directionsOf(direction: Direction | null): Direction[] {
@@ -176,20 +109,20 @@ async function searchMessages(
   { inboxId, direction, from, sinceId, untilId }: MessageFilter,
   words: string,
   beforeId: string | null,
-  size: PageSize,
+  limit: number,
 ): Promise<FoundPage> {
   const hits = await db.query<{ id: MessageId; isFound: boolean }>(
     `select message_id as id, is_found as "isFound" from search_messages($1, $2, $3, $4, coalesce($5, 'msg_'),
       least(coalesce($6, 'msg_g'), coalesce($7, 'msg_g')), $8, ${maxCompared})`,
-    [inboxId, words, direction, from, sinceId, untilId, beforeId, size.limit + 1],
+    [inboxId, words, direction, from, sinceId, untilId, beforeId, limit + 1],
   )
   const found = hits.filter(({ isFound }) => isFound).map(({ id }) => id)
   const rows = () => 'select m.* from message m where m.id = any($1)'
-  const { page, last } = await readPage(db, { rows, order: 'm.id desc' }, [found], size)
+  const { page, last } = await readPage(db, { rows, order: 'm.id desc' }, [found], limit)
   const end = hits.at(-1)
   const isCut = end?.isFound === false
   // One that was deleted since it was found makes the page shorter, and is not the end of the search.
-  const isMore = isCut || found.length > size.limit
+  const isMore = isCut || found.length > limit
   return { page, last: last ?? (isMore ? end! : null), isCut }
 }
 
@@ -201,7 +134,7 @@ export async function listFollowing(
   db: Queryable,
   { inboxId, direction }: Pick<MessageFilter, 'inboxId' | 'direction'>,
   afterSeq: number,
-  size: PageSize,
+  limit: number,
 ): Promise<MessagePage> {
   // Each direction has its own part of the index.
   const pickOne = (one: string, max: string) =>
@@ -210,7 +143,7 @@ export async function listFollowing(
     directionsOf(direction)
       .map((one) => pickOne(one, max))
       .join(' union all ')
-  return await readPage(db, { rows, order: 'm.seq' }, [inboxId, afterSeq], size)
+  return await readPage(db, { rows, order: 'm.seq' }, [inboxId, afterSeq], limit)
 }
 
 /** The thread's messages, oldest first, after the number `afterSeq`. */
@@ -218,9 +151,9 @@ export async function listThreadMessages(
   db: Queryable,
   threadId: ThreadId,
   afterSeq: number,
-  size: PageSize,
+  limit: number,
 ): Promise<MessagePage> {
   const rows = (max: string) =>
     `select m.* from message m where m.thread_id = $1 and m.seq > $2 order by m.seq limit ${max}`
-  return await readPage(db, { rows, order: 'm.seq' }, [threadId, afterSeq], size)
+  return await readPage(db, { rows, order: 'm.seq' }, [threadId, afterSeq], limit)
 }

@@ -43,7 +43,7 @@ test('a message has at most six times its weight as JSON, whatever it is long by
     [texts, places, ids],
   )
   const over = await db.query(
-    `select m.id from message m where 6 * m.weight < octet_length(row_to_json(m)::text)
+    `select m.id from message m where 6 * m.weight_bytes < octet_length(row_to_json(m)::text)
       + case when m.direction = 'inbound' then octet_length(to_json(m.text)::text) else 0 end`,
   )
   assert.deepEqual(over, [])

@@ -116,19 +116,20 @@ const extractedText = `coalesce(m.extracted_text, btrim(m.text, E' \\t\\r\\n'))`
 /** The same in bytes, which are trimmed at once, and a long text is not. */
 const extractedBytes = `coalesce(convert_to(m.extracted_text, 'UTF8'), btrim(convert_to(m.text, 'UTF8'), '\\x20090d0a'))`
 
-/** The columns of a `MessageRow` of `message m`: what `text` and `rest` make of those that can be large, by their names. */
-export const columnsWith = (text: (column: string) => string, rest = (column: string) => column) =>
+/** The columns of a `MessageRow` of `message m`: what `text` makes of those of the texts, by their names. */
+const columnsWith = (text: (column: string) => string) =>
   `m.id, m.organization_id as "organizationId", m.inbox_id as "inboxId", m.thread_id as "threadId", m.seq,
   m.direction, m.internet_message_id as "internetMessageId", m.in_reply_to as "inReplyTo",
-  ${rest('m.reference_ids')} as "referenceIds", m.sender, ${rest('m.recipients')} as recipients, m.subject,
+  m.reference_ids as "referenceIds", m.sender, m.recipients, m.subject,
   ${text('m.text')} as text, ${text('m.html')} as html,
   case when m.direction = 'inbound' then ${text(extractedText)} end as "extractedText",
-  m.metadata, m.purpose, ${rest('m.attachments')} as attachments, m.security, m.automatic as "isAutomatic",
+  m.metadata, m.purpose, m.attachments, m.security, m.automatic as "isAutomatic",
   m.submission_id as "submissionId",
   coalesce(s.status, m.settled_as) as "submissionStatus", coalesce(s.failure_code, m.settled_code) as "failureCode",
   m.raw_id as "rawId", m.created_at as "createdAt", greatest(m.updated_at, s.updated_at) as "updatedAt"`
 
-const storedColumns = `${columnsWith((column) => `case when ${isLong} then left(${column}, 0) else ${column} end`)},
+/** The columns of a `MessageRow` of `message m`, and whether its texts are long, which `readMessages` leaves to be read. */
+export const messageColumns = `${columnsWith((column) => `case when ${isLong} then left(${column}, 0) else ${column} end`)},
   ${isLong} as "isLong", ${isCut} as "isCut"`
 
 // Mail of a deleted inbox is gone from every read at once, though it is purged later.
@@ -139,25 +140,25 @@ export async function findMessage(
   organizationId: OrganizationId,
   id: string,
 ): Promise<MessageRow | null> {
-  const [row] = await readStored(db, 'm.id = $2 and m.organization_id = $1', [organizationId, id])
+  const [row] = await readMessages(
+    db,
+    `select ${messageColumns} from message m ${itsInbox} where m.id = $2 and m.organization_id = $1`,
+    [organizationId, id],
+  )
   return row ?? null
 }
 
-/** The messages in this order, without those that are gone. */
-export async function findMessages(db: Queryable, ids: readonly MessageId[]): Promise<MessageRow[]> {
-  const rows = new Map((await readStored(db, 'm.id = any($1)', [ids])).map((row) => [row.id, row]))
-  return ids.flatMap((id) => rows.get(id) ?? [])
+/** The rows of a statement that selects `messageColumns`. */
+export async function readMessages<Row extends MessageRow>(
+  db: Queryable,
+  sql: string,
+  values: unknown[],
+): Promise<Row[]> {
+  const rows = await db.query<Row & { isLong: boolean }>(sql, values)
+  return rows.map((row) => (row.isLong ? withLongTexts(db, row) : row))
 }
 
-async function readStored(db: Queryable, condition: string, values: unknown[]): Promise<MessageRow[]> {
-  const rows = await db.query<MessageRow & { isLong: boolean }>(
-    `select ${storedColumns} from message m ${itsInbox} where ${condition}`,
-    values,
-  )
-  return rows.map(({ isLong, ...row }) => (isLong ? withLongTexts(db, row) : row))
-}
-
-function withLongTexts(db: Queryable, row: MessageRow): MessageRow {
+function withLongTexts<Row extends MessageRow>(db: Queryable, row: Row): Row {
   const long = (column: string, bytes = `convert_to(${column}, 'UTF8')`) => {
     const cut = `convert_to(left(${column}, ${maxCutLength}), 'UTF8')`
     return new LongText(() => readLongText(db, row.id, row.isCut ? cut : bytes))
