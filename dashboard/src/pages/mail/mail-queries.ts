@@ -5,7 +5,7 @@ import {
   type QueryClient,
   queryOptions,
 } from '@tanstack/react-query'
-import { ApiError, api, read, type Schemas } from '../../api/client.ts'
+import { api, read, type Schemas } from '../../api/client.ts'
 import type { Filters } from './place.ts'
 
 export type Inbox = Schemas['Inbox']
@@ -118,23 +118,11 @@ export function forgetThread(queries: QueryClient, inboxId: string, threadId: st
   })
 }
 
-/** How many messages a page of a thread holds at first; fewer where their texts are too long for one answer. */
-const pageSizes = [50, 10, 1]
-
 export const threadQuery = (threadId: string) =>
   infiniteQueryOptions({
     queryKey: ['thread', threadId],
-    queryFn: async ({ pageParam }) => {
-      for (const limit of pageSizes) {
-        const params = { path: { threadId }, query: { limit, ...from(pageParam) } }
-        try {
-          return await read(api.GET('/v1/threads/{threadId}', { params }))
-        } catch (error) {
-          if (!(error instanceof ApiError && error.code === 'page_too_large')) throw error
-        }
-      }
-      throw new Error('a message of this conversation is too large to be read here')
-    },
+    queryFn: ({ pageParam }) =>
+      read(api.GET('/v1/threads/{threadId}', { params: { path: { threadId }, query: from(pageParam) } })),
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }) => nextCursor,
   })
