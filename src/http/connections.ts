@@ -1,4 +1,5 @@
 // Bounds on open connections, in all and from one address, so that one host cannot take them from all others.
+import type { IncomingMessage } from 'node:http'
 import type { Server, Socket } from 'node:net'
 import { inRanges, networkOf, writtenAddress } from '../base/ip-address.ts'
 
@@ -23,6 +24,8 @@ export const connectionLimits = {
 export class OpenConnections {
   readonly #isProxy: (ip: string) => boolean
   readonly #ofNetwork = new Map<string, number>()
+  /** Those on which nothing has been asked, by their two ends. */
+  readonly #spare = new Map<string, Socket>()
   #open = 0
 
   /** `trustedProxies` (CIDRs) have the bound of all alone. */
@@ -30,20 +33,31 @@ export class OpenConnections {
     this.#isProxy = inRanges(trustedProxies)
   }
 
-  /** Closes what is past the bounds before anything is read of it. */
+  /** Watches the connections of a server, and closes what is past the bounds before anything is read of it. */
   bound(server: Server): void {
+    server.on('request', ({ socket }: IncomingMessage) => this.#spare.delete(endsOf(socket)))
     server.on('connection', (socket: Socket) => {
       if (this.#open >= maxOpen) {
         socket.destroy()
         return
       }
+      const ends = endsOf(socket)
       this.#open++
-      socket.once('close', () => this.#open--)
+      this.#spare.set(ends, socket)
+      socket.once('close', () => {
+        this.#open--
+        this.#spare.delete(ends)
+      })
       const { remoteAddress } = socket
       // A peer that has gone already has no address.
       if (remoteAddress === undefined || this.#isProxy(remoteAddress)) return
       this.#count(socket, networkOf(writtenAddress(remoteAddress)))
     })
+  }
+
+  /** Ends those on which nothing has been asked: browsers open some in reserve, and Node does not take them for idle. */
+  endSpare(): void {
+    for (const socket of this.#spare.values()) socket.destroy()
   }
 
   #count(socket: Socket, network: string): void {
@@ -61,4 +75,9 @@ export class OpenConnections {
       else open.delete(network)
     })
   }
+}
+
+/** The same for a connection and for the TLS within it. */
+function endsOf({ remoteAddress, remotePort, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localPort}`
 }

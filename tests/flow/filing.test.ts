@@ -50,11 +50,12 @@ function holdBack<One extends Pick<Reader, 'parsePool'>>(reader: One) {
   return { ...reader, parsePool, reached: reached.promise, letGo: free.resolve }
 }
 
-/** Ends the connection that stands for the node, as when it is killed. */
+/** Ends the connection that stands for the node, as when it is killed, and waits until it has ended. */
 async function loseNode(id: number): Promise<void> {
-  await db.query(`select pg_terminate_backend(l.pid) from pg_locks l where ${isNodeLock} and l.objid = $1`, [
-    id,
-  ])
+  await db.query(
+    `select pg_terminate_backend(l.pid, 10000) from pg_locks l where ${isNodeLock} and l.objid = $1`,
+    [id],
+  )
 }
 
 /** Reads as a node of its own. */

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { connect as connectTls } from 'node:tls'
 import { makePlace, startNode } from '../support/node.ts'
 import { freePort } from '../support/pebble.ts'
 import { startPosthorn } from '../support/service.ts'
@@ -66,6 +68,27 @@ test('a request under way at a stop is answered, and its connection, kept for mo
   await until('the stop', () => hasStopped, { timeoutMs: 10_000 })
   await Promise.all([stopped, ended])
   assert.match(answer, /\r\nHTTP\/1\.1 201 /)
+})
+
+test('connections on which nothing has been asked do not hold up a stop', async (t) => {
+  // A node of its own, for it is stopped.
+  const fixture = (name: string) => join(import.meta.dirname, '../fixtures', name)
+  const env = {
+    POSTHORN_HTTPS: '127.0.0.1:0',
+    POSTHORN_SMTP_TLS_CERT: fixture('tls-cert.pem'),
+    POSTHORN_SMTP_TLS_KEY: fixture('tls-key.pem'),
+  }
+  const node = await startNode(await makePlace(t), { env, roles: ['api'] })
+  const { http, https } = node.app.listening
+  const spare = [connect(http!.port), connect(https!.port)]
+  const encrypted = connectTls({ port: https!.port, rejectUnauthorized: false })
+  t.after(() => [...spare, encrypted].forEach((socket) => void socket.destroy()))
+  await Promise.all([...spare.map((socket) => once(socket, 'connect')), once(encrypted, 'secureConnect')])
+  let hasStopped = false
+  const stopped = node.stop().then(() => (hasStopped = true))
+  // They would otherwise be cut after 20 s.
+  await until('the stop', () => hasStopped, { timeoutMs: 10_000 })
+  await stopped
 })
 
 test('a load balancer has the drain delay to see that a node stops, before its listeners close', async (t) => {
