@@ -1,7 +1,6 @@
 // Takes mail from the wire: knows the address, looks for loops, commits bytes and envelope, and only then says 250.
 import { Batch, BatchFull } from '../../base/batch.ts'
-import { BoundedMap } from '../../base/bounded-map.ts'
-import { newId, type OrganizationId } from '../../base/ids.ts'
+import { newId } from '../../base/ids.ts'
 import { wideNetworkOf } from '../../base/ip-address.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
@@ -16,20 +15,19 @@ import { commitRows } from '../../postgres/commit.ts'
 import { DbFault, isLost } from '../../postgres/db.ts'
 import { type Reply, reply, replyLine } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming, Path } from '../../smtp/server/backend.ts'
-import type { AddressedInbox } from '../../store/mailbox/inboxes.ts'
 import type { MailFindings } from '../../store/mailbox/messages.ts'
 import type { RawRow } from '../../store/mailbox/raws.ts'
 import {
   insertReceived,
-  type KeptRow,
   type Received,
   type ReceivedMail,
   type SpoolEnvelope,
 } from '../../store/mailbox/spool.ts'
 import type { Verdicts } from './evaluation.ts'
-import { KeptRooms, keptBounds, maxKeptBytes, type Room } from './kept-rooms.ts'
-import { type Mailbox, Mailboxes, type MailboxesDeps, unknownMailbox } from './mailboxes.ts'
+import { KeptRooms, keptBounds, maxKeptBytes } from './kept-rooms.ts'
+import { Mailboxes, type MailboxesDeps, unknownMailbox } from './mailboxes.ts'
 import { MessageSink, type TakenMessage } from './message-sink.ts'
+import { copyOf, full, Rooms, tooLarge } from './rooms.ts'
 import type { Decision, SenderChecks } from './sender-checks.ts'
 
 export interface ReceiverDeps extends MailboxesDeps {
@@ -48,16 +46,11 @@ export interface ReceiverDeps extends MailboxesDeps {
 type EvaluatedMessage = TakenMessage & { verdicts: Verdicts | null; endedMs: number }
 
 const maxHops = 50
-/** Senders whose mail turned out to be too large, and for whom, are remembered so many at a time. */
-const maxTooLarge = 10_000
 
 const loop = reply(554, '5.4.6', 'This message is going round in circles')
 const tooManyHops = reply(554, '5.4.6', `More than ${maxHops} Received fields`)
 const headerTooLarge = reply(552, '5.3.4', 'The header has more than 256 KiB')
 const keptBefore = reply(250, '2.0.0', 'Ok: kept before')
-// RFC 3463 3.3: X.2.2, mailbox full.
-const full = reply(452, '4.2.2', 'The mailbox is full or has had too much mail today, try again later')
-const tooLarge = reply(552, '5.3.4', 'A message for this address may have 1 MiB at most')
 const busy = reply(451, '4.3.2', 'Too much mail at once, try again later')
 const outOfOrder = reply(451, '4.3.0', 'The message could not be stored, try again later')
 const noFolder = reply(452, '4.3.0', 'A message of this size cannot be stored now, try again later')
@@ -72,15 +65,17 @@ export class Receiver implements Backend {
   readonly #outage: OutageLog
   readonly #mailboxes: Mailboxes
   readonly #commits: Batch<ReceivedMail, Received | DbFault>
-  readonly #keptRooms: KeptRooms
-  /** What the last mail was long that was found too large at its end, by `tooLargeKey`. */
-  readonly #tooLarge = new BoundedMap<string, number>(maxTooLarge)
+  readonly #rooms: Rooms
 
   constructor(deps: ReceiverDeps) {
     this.#deps = deps
     this.#outage = new OutageLog({ log: deps.log, work: 'receiving', quietMs: outageQuietMs })
     this.#mailboxes = new Mailboxes(deps)
-    this.#keptRooms = new KeptRooms(deps)
+    this.#rooms = new Rooms({
+      mailboxes: this.#mailboxes,
+      keptRooms: new KeptRooms(deps),
+      networkOf: (envelope) => this.#networkOf(envelope),
+    })
     this.#commits = new Batch({
       name: 'receive',
       flush: (mails) => this.#commit(mails),
@@ -108,8 +103,7 @@ export class Receiver implements Backend {
   async #refusalOf(envelope: Envelope, to: Path): Promise<Reply | null> {
     const target = await this.#mailboxes.resolve(to)
     if ('refusal' in target) return target.refusal
-    if (isTooLarge(target, this.#sizeOf(envelope, target))) return tooLarge
-    return (await this.#hasRoom(envelope, target)) ? null : full
+    return await this.#rooms.refusalOf(envelope, target)
   }
 
   message(envelope: Envelope): Incoming {
@@ -161,7 +155,7 @@ export class Receiver implements Backend {
     const isForInbox = mail.inboxes.length > 0
     if (!isForInbox && mail.kept.length === 0) return unknownMailbox
     if (mail.kept.some(({ purpose }) => message.raw.sizeBytes > maxKeptBytes[purpose])) {
-      this.#noteTooLarge(envelope, mail)
+      this.#rooms.noteTooLarge(envelope, mail)
       return isForInbox ? full : tooLarge
     }
     const evaluated = { ...message, verdicts, isForInbox }
@@ -182,7 +176,7 @@ export class Receiver implements Backend {
     }
     if (stored === 'over') {
       // Stored for nobody: one reply is for all recipients. When it comes again, those without room are refused at RCPT.
-      this.#noteTooLarge(envelope, mail)
+      this.#rooms.noteTooLarge(envelope, mail)
       return full
     }
     this.#deps.wake()
@@ -274,71 +268,11 @@ export class Receiver implements Backend {
     }
   }
 
-  /** Whether there is room for one more of it, beside those for recipients before; the commit looks again. */
-  async #hasRoom(envelope: Envelope, mailbox: Mailbox): Promise<boolean> {
-    const { messages, bytes } =
-      'inbox' in mailbox
-        ? roomOf(mailbox.inbox)
-        : await this.#keptRooms.find(mailbox.kept, this.#networkOf(envelope))
-    const size = this.#sizeOf(envelope, mailbox) ?? 1
-    const fits = (copies: number) => copies <= messages && copies * size <= bytes
-    return fits(envelope.to.length + 1) || fits(await this.#countCopies(envelope, mailbox))
-  }
-
-  /** As announced, or as the sender's last mail turned out to be; null: not known yet. */
-  #sizeOf(envelope: Envelope, mailbox: Mailbox): number | null {
-    return envelope.from.sizeBytes ?? this.#tooLarge.get(tooLargeKey(envelope, holderOf(mailbox))) ?? null
-  }
-
-  /** How many copies the mailbox's holder would get, one for this recipient included. */
-  async #countCopies({ to: earlier }: Envelope, mailbox: Mailbox): Promise<number> {
-    const copies = new Set([copyOf(mailbox)])
-    for (const path of earlier) {
-      const target = await this.#mailboxes.resolve(path)
-      if (!('refusal' in target) && holderOf(target) === holderOf(mailbox)) copies.add(copyOf(target))
-    }
-    return copies.size
-  }
-
-  /** Only where it kept the mail from others: a smaller one of the same sender may have room. */
-  #noteTooLarge(envelope: Envelope, { raw, inboxes, kept }: ReceivedMail): void {
-    const holders = new Set<Holder>([
-      ...inboxes.map(({ organizationId }) => organizationId),
-      ...kept.map(({ purpose }) => purpose),
-    ])
-    if (holders.size === 1) return
-    for (const holder of holders) this.#tooLarge.set(tooLargeKey(envelope, holder), raw.sizeBytes)
-  }
-
   async #commit(mails: ReceivedMail[]): Promise<(Received | DbFault)[]> {
     const { db, clock } = this.#deps
     const insert = (rows: ReceivedMail[]) => insertReceived(db.writer, rows, keptBounds, clock.now())
     return await commitRows(mails, insert)
   }
-}
-
-/** For whom a mail is taken: an organization, or a kind of mail for the service. */
-type Holder = OrganizationId | KeptRow['purpose']
-
-function roomOf({ roomMessages, roomBytes }: AddressedInbox): Room {
-  return { messages: roomMessages, bytes: roomBytes }
-}
-
-function holderOf(mailbox: Mailbox): Holder {
-  return 'inbox' in mailbox ? mailbox.inbox.organizationId : mailbox.kept
-}
-
-/** An inbox, and a purpose of the service, gets one copy of a mail, whichever of its addresses are named; tags make any number. */
-function copyOf(mailbox: Mailbox): string {
-  return 'inbox' in mailbox ? mailbox.inbox.id : `${mailbox.kept} ${mailbox.submissionId}`
-}
-
-function isTooLarge(mailbox: Mailbox, sizeBytes: number | null): boolean {
-  return 'kept' in mailbox && sizeBytes !== null && sizeBytes > maxKeptBytes[mailbox.kept]
-}
-
-function tooLargeKey({ from }: Envelope, holder: Holder): string {
-  return `${holder} ${from.address}`
 }
 
 function busyReply(error: unknown): Reply {

@@ -1,5 +1,4 @@
 // Accepts sends: message, submission, recipients, idempotency record and usage commit together before the answer.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch } from '../../base/batch.ts'
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -33,6 +32,7 @@ import { type RoutePolicy, routeOf } from '../route-policy.ts'
 import { commitAtHand, type SendsAtHand } from './at-hand.ts'
 import { compileSend } from './compile-send.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
+import { RunningSends } from './running-sends.ts'
 import type { SendContents } from './send-contents.ts'
 import {
   addressTo,
@@ -79,8 +79,8 @@ export interface AcceptanceDeps {
 /** What a caller asks for; its draft is made once no earlier result answers it, and throws its refusal. */
 interface SendRequest {
   operation: SendOperation
-  /** As far as it is known. */
-  inboxId: string
+  /** Null if the body does not say it. */
+  inboxId: string | null
   idempotency: Idempotency
   body: SendBody
   draft(): Promise<SendDraft>
@@ -94,7 +94,6 @@ interface PendingSend {
   sizeBytes: number
 }
 
-const runningWaitMs = 5_000
 const maxKnown = 50_000
 
 /** Takes sends from callers, in batches, exactly once for each idempotency key. */
@@ -103,12 +102,13 @@ export class Acceptance {
   readonly #batch: Batch<PendingSend, SendVerdict | DbFault>
   readonly #earlier: Batch<Buffer, EarlierSend | null>
   readonly #results: Batch<SubmissionId, SubmissionRow | undefined>
-  readonly #running = new Map<string, Promise<AcceptedSend>>()
+  readonly #running: RunningSends<AcceptedSend>
   readonly #knownRoutes = new BoundedMap<string, true>(maxKnown)
   readonly #inboxes: KnownFor<string, InboxRow>
 
   constructor(deps: AcceptanceDeps) {
     this.#deps = deps
+    this.#running = new RunningSends(deps.clock)
     this.#inboxes = new KnownFor({
       name: 'senders',
       clock: deps.clock,
@@ -168,7 +168,7 @@ export class Acceptance {
         references: [],
       }
     }
-    return await this.#once(caller, { operation: 'send', inboxId: '', idempotency, body, draft })
+    return await this.#once(caller, { operation: 'send', inboxId: null, idempotency, body, draft })
   }
 
   /** Accepts a reply within a thread; resolves after the commit. */
@@ -181,7 +181,7 @@ export class Acceptance {
     await this.#requireReplyingKey(caller, threadId, idempotency)
     const draft = () => this.#draftReply(caller, threadId, body)
     return withMessage(
-      await this.#once(caller, { operation: 'reply', inboxId: '', idempotency, body, draft }),
+      await this.#once(caller, { operation: 'reply', inboxId: null, idempotency, body, draft }),
     )
   }
 
@@ -215,44 +215,19 @@ export class Acceptance {
 
   /** Resolves when everything taken has been answered. */
   async drained(): Promise<void> {
-    await Promise.allSettled(this.#running.values())
+    await this.#running.drained()
   }
 
-  /**
-   * Requests with one idempotency key run one after the other until one of them is accepted; those that waited for it
-   * see its result, all at once.
-   */
   async #once(caller: SendingCaller, request: SendRequest): Promise<AcceptedSend> {
-    const name = `${caller.organizationId} ${request.operation} ${request.idempotency.key}`
-    let hasResult = false
-    let earlier = this.#running.get(name)
-    const deadlineMs = earlier ? this.#deps.clock.monotonicMs() + runningWaitMs : 0
-    // Nothing may come between the last question and the entry below: of those that waited, only one goes on.
-    for (; earlier && !hasResult; earlier = this.#running.get(name))
-      hasResult = await this.#isAccepted(earlier, deadlineMs)
+    const { organizationId } = caller
+    const { operation, inboxId, idempotency } = request
     const describe = () => ({
-      'posthorn.organization': caller.organizationId,
-      'posthorn.inbox': request.inboxId,
+      'posthorn.organization': organizationId,
+      'posthorn.inbox': inboxId ?? undefined,
     })
-    const run = traced('accept', describe, () => this.#accept(caller, request))
-    if (hasResult) return await run
-    this.#running.set(name, run)
-    try {
-      return await run
-    } finally {
-      this.#running.delete(name)
-    }
-  }
-
-  /** Waits for it to end, until the deadline: whether it was accepted. */
-  #isAccepted(earlier: Promise<AcceptedSend>, deadlineMs: number): Promise<boolean> {
-    const waitMs = deadlineMs - this.#deps.clock.monotonicMs()
-    if (waitMs <= 0) throw new ServiceError('idempotency_in_progress', undefined, 1)
-    const isAccepted = earlier.then(
-      () => true,
-      () => false, // its refusal is its own
+    return await this.#running.run(`${organizationId} ${operation} ${idempotency.key}`, () =>
+      traced('accept', describe, () => this.#accept(caller, request)),
     )
-    return Promise.race([isAccepted, sleep(waitMs, false, { ref: false })])
   }
 
   /** An earlier result is answered before any other refusal, and before anything is made. */

@@ -1,0 +1,89 @@
+// Whether a mailbox has room for one more mail, before the mail is sent: what a sender announced, or what their last mail had.
+import { BoundedMap } from '../../base/bounded-map.ts'
+import type { OrganizationId } from '../../base/ids.ts'
+import { type Reply, reply } from '../../smtp/reply.ts'
+import type { Envelope } from '../../smtp/server/backend.ts'
+import type { KeptRow, ReceivedMail } from '../../store/mailbox/spool.ts'
+import { type KeptRooms, maxKeptBytes, type Room } from './kept-rooms.ts'
+import type { Mailbox, Mailboxes } from './mailboxes.ts'
+
+// RFC 3463 3.3: X.2.2, mailbox full.
+export const full = reply(452, '4.2.2', 'The mailbox is full or has had too much mail today, try again later')
+export const tooLarge = reply(552, '5.3.4', 'A message for this address may have 1 MiB at most')
+
+/** Senders whose mail turned out to be too large, and for whom, are remembered so many at a time. */
+const maxTooLarge = 10_000
+
+/** For whom a mail is taken: an organization, or a kind of mail for the service. */
+type Holder = OrganizationId | KeptRow['purpose']
+
+interface RoomsDeps {
+  mailboxes: Mailboxes
+  keptRooms: KeptRooms
+  /** Whose share of the service's own mail it takes; null: a peer that needs no share. */
+  networkOf(envelope: Envelope): string | null
+}
+
+export class Rooms {
+  readonly #deps: RoomsDeps
+  /** The bytes of the last mail that was too large at its end, by `tooLargeKey`. */
+  readonly #tooLarge = new BoundedMap<string, number>(maxTooLarge)
+
+  constructor(deps: RoomsDeps) {
+    this.#deps = deps
+  }
+
+  /** Null: there is room for one more copy, beside those for earlier recipients. The commit looks again. */
+  async refusalOf(envelope: Envelope, mailbox: Mailbox): Promise<Reply | null> {
+    const key = tooLargeKey(envelope, holderOf(mailbox))
+    const sizeBytes = envelope.from.sizeBytes ?? this.#tooLarge.get(key) ?? 1
+    if ('kept' in mailbox && sizeBytes > maxKeptBytes[mailbox.kept]) return tooLarge
+    const { messages, bytes } = await this.#roomOf(envelope, mailbox)
+    const fits = (copies: number) => copies <= messages && copies * sizeBytes <= bytes
+    const hasRoom = fits(envelope.to.length + 1) || fits(await this.#countCopies(envelope, mailbox))
+    return hasRoom ? null : full
+  }
+
+  async #roomOf(envelope: Envelope, mailbox: Mailbox): Promise<Room> {
+    if ('kept' in mailbox)
+      return await this.#deps.keptRooms.find(mailbox.kept, this.#deps.networkOf(envelope))
+    const { roomMessages: messages, roomBytes: bytes } = mailbox.inbox
+    return { messages, bytes }
+  }
+
+  /** How many copies the mailbox's holder would get, one for this recipient included. */
+  async #countCopies({ to: earlier }: Envelope, mailbox: Mailbox): Promise<number> {
+    const copies = new Set([copyOf(mailbox)])
+    for (const path of earlier) {
+      const target = await this.#deps.mailboxes.resolve(path)
+      if (!('refusal' in target) && holderOf(target) === holderOf(mailbox)) copies.add(copyOf(target))
+    }
+    return copies.size
+  }
+
+  /**
+   * Remembers the size of a mail that had room with some of its holders only. One with a single holder is not remembered: a
+   * smaller mail of the same sender may have room.
+   */
+  noteTooLarge(envelope: Envelope, { raw, inboxes, kept }: ReceivedMail): void {
+    const holders = new Set<Holder>([
+      ...inboxes.map(({ organizationId }) => organizationId),
+      ...kept.map(({ purpose }) => purpose),
+    ])
+    if (holders.size === 1) return
+    for (const holder of holders) this.#tooLarge.set(tooLargeKey(envelope, holder), raw.sizeBytes)
+  }
+}
+
+/** An inbox, and a purpose of the service, gets one copy of a mail, whichever of its addresses are named; tags make any number. */
+export function copyOf(mailbox: Mailbox): string {
+  return 'inbox' in mailbox ? mailbox.inbox.id : `${mailbox.kept} ${mailbox.submissionId}`
+}
+
+function holderOf(mailbox: Mailbox): Holder {
+  return 'inbox' in mailbox ? mailbox.inbox.organizationId : mailbox.kept
+}
+
+function tooLargeKey({ from }: Envelope, holder: Holder): string {
+  return `${holder} ${from.address}`
+}

@@ -1,0 +1,98 @@
+// A Fastify as all routes need it: its limits, how it judges requests, and what it answers to what is no HTTP.
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify, { type FastifyReply } from 'fastify'
+import type { Log } from '../base/log.ts'
+import { isWrittenAsEmail, readEmail } from '../mail/address.ts'
+import { lateCompilers } from '../web/late-compilers.ts'
+import type { Api } from './api.ts'
+import { connectionLimits } from './connections.ts'
+import { answerOf, errorAnswer, sendError } from './errors.ts'
+import { logUnread } from './request-log.ts'
+
+export function createApi(trustedProxies: string[], log: Log): Api {
+  const { timeoutMs, keepAliveMs, requestTimeout, ...checked } = connectionLimits
+  const api = Fastify({
+    logger: false,
+    genReqId: nextRequestId,
+    // Whoever is not behind these proxies could otherwise call from any address it likes.
+    trustProxy: trustedProxies.length > 0 ? trustedProxies : false,
+    // RFC 9110 9.3.2: what answers GET answers HEAD.
+    exposeHeadRoutes: true,
+    return503OnClosing: false,
+    requestTimeout,
+    connectionTimeout: timeoutMs,
+    keepAliveTimeout: keepAliveMs,
+    http: checked,
+    // Longer than any path that Node lets through, so that the schemas judge ids.
+    routerOptions: { maxParamLength: 16_384 },
+    schemaController: lateCompilers(),
+    ajv: {
+      customOptions: {
+        removeAdditional: false,
+        coerceTypes: false,
+        useDefaults: false,
+        allErrors: false,
+        // A breach knows the schema that it broke, for the words of its answer.
+        verbose: true,
+        allowUnionTypes: true,
+        strictTypes: false,
+        formats: { 'idn-email': (text: string) => readEmail(text) !== null },
+      },
+      // Fastify's own formats come after those above. An address to validate may be longer than one to send to.
+      onCreate: (ajv) => void ajv.addFormat('email', isWrittenAsEmail),
+    },
+    frameworkErrors: (failure, request, reply) => {
+      setCommonHeaders(reply)
+      const answer = answerOf(failure, request)
+      logUnread(log, request.id, answer.status, answer.error)
+      sendError(reply, answer)
+    },
+    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, log),
+  }).withTypeProvider<TypeBoxTypeProvider>()
+  return api
+}
+
+const requestIdPrefix = randomBytes(9).toString('base64url')
+let requestCount = 0
+
+/** Ids of one run of the service share a prefix; a counter is cheaper than randomness for each. */
+function nextRequestId(_request: IncomingMessage): string {
+  return `${requestIdPrefix}${(++requestCount).toString(36)}`
+}
+
+export function setCommonHeaders(reply: FastifyReply): void {
+  reply.headers({
+    'x-request-id': reply.request.id,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  })
+}
+
+/** What is not HTTP has no route, so it is told so in HTTP and nothing more is read from it. */
+function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket, log: Log): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const { status, error: code, message } = errorAnswer('invalid_request')
+  const body = JSON.stringify({ error: code, message })
+  const requestId = `${requestIdPrefix}${(++requestCount).toString(36)}`
+  logUnread(log, requestId, status, code)
+  const head = [
+    ...[
+      `HTTP/1.1 ${status} Bad Request`,
+      'connection: close',
+      'content-type: application/json; charset=utf-8',
+    ],
+    ...[
+      `content-length: ${Buffer.byteLength(body)}`,
+      'cache-control: no-store',
+      'x-content-type-options: nosniff',
+    ],
+    `x-request-id: ${requestId}`,
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
