@@ -3,25 +3,23 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import { findEvents } from '../../src/store/events/events.ts'
 import { type Conversation, readConversation, type StoredStep } from '../../src/store/sending/conversation.ts'
-import type { Api, Inbox } from '../support/api.ts'
-import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
-import { startSink } from '../support/sink.ts'
+import type { Api } from '../support/api.ts'
+import { makeFarServers } from '../support/far-servers.ts'
+import { makePlace, send, startNode, untilStates } from '../support/node.ts'
+import type { Rule } from '../support/sink.ts'
 import { Wire } from '../support/wire.ts'
 
-interface Stage {
-  node: TestNode
-  api: Api
-  inbox: Inbox
-}
+const place = await makePlace({ after })
+const far = await makeFarServers(place)
+const node = await startNode(place, { env: { ...far.env, POSTHORN_RETRY_SCHEDULE: '1m' } })
+const { db, clock } = node.foundation
 
-async function setStage(t: TestContext, relayUrl: string): Promise<Stage> {
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: relayUrl, POSTHORN_RETRY_SCHEDULE: '1m' }
-  const node = await startNode(await makePlace(t), { env })
-  const { api } = await node.createCaller()
-  return { node, api, inbox: await api.createInbox() }
+async function setStage() {
+  const caller = await node.createCaller()
+  return { ...caller, inbox: await caller.api.createInbox() }
 }
 
 interface Event {
@@ -66,8 +64,8 @@ interface AttemptRow {
   conversation: Conversation | null
 }
 
-async function readRows({ node }: Stage, submissionId: string): Promise<AttemptRow[]> {
-  const rows = await node.foundation.db.query<AttemptRow>(
+async function readRows(submissionId: string, from = db): Promise<AttemptRow[]> {
+  const rows = await from.query<AttemptRow>(
     `select id, seq, type, recipient, octet_length(conversation::text) as bytes, conversation as stored from event
     where submission_id = $1 order by seq`,
     [submissionId],
@@ -79,8 +77,7 @@ const commandsOf = ({ conversation }: AttemptRow) =>
   conversation!.steps.map(({ command, code }) => `${command} ${code}`)
 
 /** Makes the submission's only attempt what the program before would have made of it: a row for each event. */
-async function makeFormer({ node }: Stage, submissionId: string): Promise<void> {
-  const { db } = node.foundation
+async function makeFormer(submissionId: string): Promise<void> {
   await db.query(
     `insert into event (submission_id, seq, id, organization_id, type, recipient, at, attempt, remote)
     select e.submission_id, x.seq, x.id, e.organization_id, x.type, e.recipient, x.at, x.attempt, x.remote
@@ -98,10 +95,10 @@ async function makeFormer({ node }: Stage, submissionId: string): Promise<void> 
 }
 
 test('events of one row an attempt, and of three by the program before, have ids and cursors that stay', async (t) => {
-  const sink = await startSink(t, { rule: ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null) })
-  const stage = await setStage(t, sink.url)
-  const { node, api, inbox } = stage
-  const { submission } = await send(api, inbox, ['someone@far.test'])
+  const rule: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null)
+  const { domain, sink } = await far.start(t, { rule })
+  const { api, inbox } = await setStage()
+  const { submission } = await send(api, inbox, [`someone@${domain}`])
   await untilStates(api, submission.id, 'deferred')
   const made = await pageThrough(api, submission.id, 100)
   assert.equal(typesOf(made), 'accepted queued attempted deferred')
@@ -116,17 +113,17 @@ test('events of one row an attempt, and of three by the program before, have ids
     ],
   )
   assert.deepEqual(
-    (await readRows(stage, submission.id)).map(({ id, seq, type }) => ({ id, seq, type })),
+    (await readRows(submission.id)).map(({ id, seq, type }) => ({ id, seq, type })),
     [{ id: made[3]!.id, seq: 3, type: 'deferred' }],
   )
-  await makeFormer(stage, submission.id)
+  await makeFormer(submission.id)
   const former = await pageThrough(api, submission.id, 100)
   assert.deepEqual([typesOf(former), former[3]!.id], [typesOf(made), made[3]!.id])
   const cursors: (string | null)[] = []
   for (const limit of [1, 2, 3]) cursors.push((await readPage(api, submission.id, limit)).nextCursor)
 
   sink.rule = () => null
-  node.foundation.clock.advance(70_000)
+  clock.advance(70_000)
   await untilStates(api, submission.id, 'delivered')
   const all = await pageThrough(api, submission.id, 100)
   assert.equal(typesOf(all), 'accepted queued attempted deferred attempted delivered')
@@ -137,15 +134,14 @@ test('events of one row an attempt, and of three by the program before, have ids
 })
 
 test('what the outbox names is found, under the id of the event', async (t) => {
-  const sink = await startSink(t)
-  const stage = await setStage(t, sink.url)
-  const { node, api, inbox } = stage
-  const { submission } = await send(api, inbox, ['one@far.test', 'two@far.test'])
+  const { domain } = await far.start(t)
+  const { api, inbox, organizationId } = await setStage()
+  const { submission } = await send(api, inbox, [`one@${domain}`, `two@${domain}`])
   await untilStates(api, submission.id, 'delivered', 'delivered')
-  const { db } = node.foundation
   const items = await db.query<{ id: string; event: number }>(
     `select i->>'id' as id, (i->>'event')::integer as event from outbox o cross join jsonb_array_elements(o.items) i
-    where i->>'type' = 'message.delivered' order by 2`,
+    where i->>'type' = 'message.delivered' and o.organization_id = $1 order by 2`,
+    [organizationId],
   )
   const found = await findEvents(
     db,
@@ -165,23 +161,20 @@ test('what the outbox names is found, under the id of the event', async (t) => {
 
 test('recipients of a message have each their own RCPT; what a connection was opened with belongs to the first', async (t) => {
   for (const extensions of [['PIPELINING', '8BITMIME'], ['PIPELINING', 'CHUNKING'], []]) {
-    const answers: Record<string, string> = { 'gone@far.test': '550 5.1.1 no such user' }
-    const sink = await startSink(t, {
+    const { domain, sink } = await far.start(t, {
       extensions,
-      rule: ({ stage, command }) =>
-        (stage === 'rcpt' && answers[/<([^>]*)>/.exec(command)![1]!]) ||
-        (stage === 'mail' ? '250 2.1.0 fine' : null),
+      rule: ({ stage, command }) => {
+        if (stage === 'rcpt' && command.includes('<gone@')) return '550 5.1.1 no such user'
+        return stage === 'mail' ? '250 2.1.0 fine' : null
+      },
     })
-    const stage = await setStage(t, sink.url)
-    const { submission } = await send(stage.api, stage.inbox, [
-      'one@far.test',
-      'gone@far.test',
-      'two@far.test',
-    ])
-    await untilStates(stage.api, submission.id, 'delivered', 'bounced', 'delivered')
+    const { api, inbox } = await setStage()
+    const [one, gone, two] = ['one', 'gone', 'two'].map((name) => `${name}@${domain}`)
+    const { submission } = await send(api, inbox, [one!, gone!, two!])
+    await untilStates(api, submission.id, 'delivered', 'bounced', 'delivered')
     assert.equal(sink.connections, 1)
-    const [first, second, third] = (await readRows(stage, submission.id)).sort(
-      (a, b) => Number(b.recipient === 'one@far.test') - Number(a.recipient === 'one@far.test'),
+    const [first, second, third] = (await readRows(submission.id)).sort(
+      (a, b) => Number(b.recipient === one) - Number(a.recipient === one),
     )
     const end = extensions.includes('CHUNKING') ? ['BDAT 250'] : ['DATA 354', '. 250']
     assert.deepEqual(
@@ -189,12 +182,12 @@ test('recipients of a message have each their own RCPT; what a connection was op
       [false, ['connect 220', 'EHLO 250', 'MAIL 250', 'RCPT 250', ...end]],
     )
     const rows = [second!, third!]
-    const gone = rows.find(({ recipient }) => recipient === 'gone@far.test')!
-    const two = rows.find(({ recipient }) => recipient === 'two@far.test')!
-    const { text, code } = gone.conversation!.steps.find(({ command }) => command === 'RCPT')!
+    const refused = rows.find(({ recipient }) => recipient === gone)!
+    const taken = rows.find(({ recipient }) => recipient === two)!
+    const { text, code } = refused.conversation!.steps.find(({ command }) => command === 'RCPT')!
     assert.deepEqual([code, text], [550, 'no such user'])
-    assert.deepEqual([gone.conversation!.isReused, two.conversation!.isReused], [true, true])
-    for (const { conversation } of [first!, gone, two]) {
+    assert.deepEqual([refused.conversation!.isReused, taken.conversation!.isReused], [true, true])
+    for (const { conversation } of [first!, refused, taken]) {
       const times = conversation!.steps
         .filter(({ command }) => !/connect|EHLO/.test(command))
         .map(({ atMs }) => atMs)
@@ -205,15 +198,21 @@ test('recipients of a message have each their own RCPT; what a connection was op
       assert.ok(times.every((ms) => ms >= -1 && ms < 60_000))
     }
     assert.ok(
-      commandsOf(two)
+      commandsOf(taken)
         .join(' ')
         .endsWith(['MAIL 250', 'RCPT 250', ...end].join(' ')),
     )
   }
 })
 
-/** A peer that answers each command with these bytes, whatever they are, and hangs up after the end of a message, `.`. */
-async function startPeer(t: TestContext, answer: (command: string) => string | Buffer): Promise<string> {
+type Answer = (command: string) => string | Buffer
+
+/** Listens for a peer that answers each command with these bytes, whatever they are, and hangs up after the end of a message, `.`. */
+async function startPeer(
+  t: TestContext,
+  at: { host: string; port: number },
+  answer: Answer,
+): Promise<number> {
   const server = createServer(async (socket) => {
     const wire = new Wire(socket)
     await wire.write(answer('connect'))
@@ -225,10 +224,17 @@ async function startPeer(t: TestContext, answer: (command: string) => string | B
     }
     socket.destroy()
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(at)
   await once(server, 'listening')
   t.after(() => server.close())
-  return `127.0.0.1:${(server.address() as { port: number }).port}`
+  return (server.address() as { port: number }).port
+}
+
+/** The domain whose mail goes to such a peer. */
+async function startFarPeer(t: TestContext, answer: Answer): Promise<string> {
+  const { domain, host } = far.name()
+  await startPeer(t, { host, port: far.port }, answer)
+  return domain
 }
 
 const codes: Record<string, number> = { connect: 220, DATA: 354, QUIT: 221 }
@@ -252,12 +258,12 @@ test('what a hostile peer says is kept within 2 KiB, inert, and none of it is lo
     Buffer.from('é'.repeat(249)).subarray(1),
   ]
   let line = words[0]!
-  const peer = await startPeer(t, (command) => flood(codes[command.split(/[ :]/)[0]!] ?? 250, line))
-  const stage = await setStage(t, `smtp://${peer}`)
+  const domain = await startFarPeer(t, (command) => flood(codes[command.split(/[ :]/)[0]!] ?? 250, line))
+  const { api, inbox } = await setStage()
   for (line of words) {
-    const { submission } = await send(stage.api, stage.inbox, ['someone@far.test'])
-    await untilStates(stage.api, submission.id, 'delivered')
-    const [row] = await readRows(stage, submission.id)
+    const { submission } = await send(api, inbox, [`someone@${domain}`])
+    await untilStates(api, submission.id, 'delivered')
+    const [row] = await readRows(submission.id)
     assert.ok(row!.bytes > 1000 && row!.bytes <= 2048, `${row!.bytes} bytes`)
     assert.deepEqual(commandsOf(row!), [
       ...['connect 220', 'EHLO 250', 'MAIL 250', 'RCPT 250', 'DATA 354', '. 250'],
@@ -269,6 +275,7 @@ test('what a hostile peer says is kept within 2 KiB, inert, and none of it is lo
   }
 })
 
+// A node of its own: it signs in at a relay.
 test('what AUTH sends is not kept, nor what is answered to it', async (t) => {
   const replies: Record<string, string> = {
     connect: '220 relay.test\r\n',
@@ -278,11 +285,16 @@ test('what AUTH sends is not kept, nor what is answered to it', async (t) => {
     [Buffer.from('secret').toString('base64')]: '235 2.7.0 welcome, posthorn\r\n',
     DATA: '354 go ahead\r\n',
   }
-  const peer = await startPeer(t, (command) => replies[command.split(' ')[0]!] ?? '250 2.0.0 ok\r\n')
-  const stage = await setStage(t, `smtp://posthorn:secret@${peer}`)
-  const { submission } = await send(stage.api, stage.inbox, ['someone@far.test'])
-  await untilStates(stage.api, submission.id, 'delivered')
-  const [row] = await readRows(stage, submission.id)
+  const answer = (command: string) => replies[command.split(' ')[0]!] ?? '250 2.0.0 ok\r\n'
+  const port = await startPeer(t, { host: '127.0.0.1', port: 0 }, answer)
+  const relayUrl = `smtp://posthorn:secret@127.0.0.1:${port}`
+  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: relayUrl }
+  const own = await makePlace(t)
+  const { foundation, createCaller } = await startNode(own, { env })
+  const { api } = await createCaller()
+  const { submission } = await send(api, await api.createInbox(), ['someone@far.test'])
+  await untilStates(api, submission.id, 'delivered')
+  const [row] = await readRows(submission.id, foundation.db)
   assert.deepEqual(commandsOf(row!), [
     ...['connect 220', 'EHLO 250', 'AUTH 235', 'MAIL 250', 'RCPT 250', 'DATA 354', '. 250'],
   ])
@@ -292,19 +304,18 @@ test('what AUTH sends is not kept, nor what is answered to it', async (t) => {
 
 test('what is said of the transaction before, of another customer, is not shown', async (t) => {
   let sender = ''
-  const peer = await startPeer(t, (command) => {
+  const domain = await startFarPeer(t, (command) => {
     if (command.startsWith('RCPT TO:<refused')) return '550 5.1.1 no such user\r\n'
     if (command.startsWith('MAIL')) sender = command
     if (command.startsWith('RSET')) return `250 2.0.0 dropped ${sender}\r\n`
     return `${codes[command.split(/[ :]/)[0]!] ?? 250} ok\r\n`
   })
-  const stage = await setStage(t, `smtp://${peer}`)
-  const { api } = await stage.node.createCaller()
-  const refused = await send(stage.api, stage.inbox, ['refused@far.test'])
-  await untilStates(stage.api, refused.submission.id, 'bounced')
-  const { submission } = await send(api, await api.createInbox(), ['someone@far.test'])
+  const [other, { api, inbox }] = [await setStage(), await setStage()]
+  const refused = await send(other.api, other.inbox, [`refused@${domain}`])
+  await untilStates(other.api, refused.submission.id, 'bounced')
+  const { submission } = await send(api, inbox, [`someone@${domain}`])
   await untilStates(api, submission.id, 'delivered')
-  const [row] = await readRows(stage, submission.id)
+  const [row] = await readRows(submission.id)
   assert.deepEqual(
     [row!.conversation!.isReused, ...commandsOf(row!)],
     [true, 'RSET 250', 'MAIL 250', 'RCPT 250', 'DATA 354', '. 250'],

@@ -41,7 +41,7 @@ export interface Sink {
   copiesOf(messageId: string): Copy[]
 }
 
-interface Options {
+export interface SinkOptions {
   host?: string
   port?: number
   rule?: Rule
@@ -58,7 +58,7 @@ const usual: Record<Stage, string> = {
 }
 
 /** Listens on `host` and `port` (127.0.0.1, any) until the scope ends; every connection ends with it. */
-export async function startSink(scope: Scope, options: Options = {}): Promise<Sink> {
+export async function startSink(scope: Scope, options: SinkOptions = {}): Promise<Sink> {
   const { host = '127.0.0.1', port = 0, rule = () => null } = options
   const sockets = new Set<Socket>()
   const sink: Sink = {
