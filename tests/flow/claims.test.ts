@@ -1,6 +1,6 @@
 // Claims of what waits: who has one, when it is free again, and what that counts. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, beforeEach, test } from 'node:test'
 import { Claims } from '../../src/flow/claims.ts'
 import { putBackWork } from '../../src/store/work.ts'
 import { addWork, joinAsNode } from '../support/claims.ts'
@@ -9,23 +9,27 @@ import { makePlace, startNode } from '../support/node.ts'
 const organization = '00000000-0000-7000-8000-000000000001'
 const wanted = { limit: 64, maxBytes: 1 << 20 }
 
+/** It files nothing, reads no reports and scans nothing. */
+const { foundation } = await startNode(await makePlace({ after }), { roles: ['api'] })
+const { db, clock } = foundation
+// A scan has no need of its message here.
+await db.query('alter table scan drop constraint scan_message_id_fkey')
+
+// Claims are for the work of all organizations, so each test begins with nothing to do.
+beforeEach(async () => {
+  for (const table of ['spool', 'kept_mail', 'scan']) await db.query(`delete from ${table}`)
+})
+
 for (const [kind, table] of [
   ['mail', 'spool'],
   ['report', 'kept_mail'],
   ['scan', 'scan'],
 ] as const)
   test(`${kind}: a claim is its node's until it is given back, its time is over, or the node is gone`, async (t) => {
-    const place = await makePlace(t)
-    const node = await startNode(place, { roles: ['api'] })
-    const { db } = node.foundation
-    await db.query('alter table scan drop constraint scan_message_id_fkey')
-    await addWork(node.foundation, kind, [{ id: 'one', organization }])
+    await addWork(foundation, kind, [{ id: 'one', organization }])
     const failures = async () =>
       (await db.query<{ failures: number }>(`select failures from ${table}`))[0]!.failures
-    const [first, second] = [
-      await joinAsNode(place, node.foundation),
-      await joinAsNode(place, node.foundation),
-    ]
+    const [first, second] = [await joinAsNode(t, foundation), await joinAsNode(t, foundation)]
     const [mine, theirs] = [first.claims(kind), second.claims(kind)]
     const { claim, ids } = (await mine.take(wanted))!
     assert.deepEqual(ids, ['one'])
@@ -47,27 +51,22 @@ for (const [kind, table] of [
     assert.deepEqual(await putBackWork(db.writer, taken.claim, ['one']), [])
   })
 
-test('a node without a number claims nothing', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api'] })
-  const { db, clock } = node.foundation
-  await addWork(node.foundation, 'mail', [{ id: 'one', organization }])
+test('a node without a number claims nothing', async () => {
+  await addWork(foundation, 'mail', [{ id: 'one', organization }])
   const claims = new Claims({ db, clock, nodeId: () => null }, 'mail')
   assert.equal(await claims.take(wanted), null)
 })
 
 test('what was claimed and lost is taken alone', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api'] })
   await addWork(
-    node.foundation,
+    foundation,
     'mail',
     ['one', 'two', 'three'].map((id) => ({ id, organization })),
   )
-  const lost = await joinAsNode(place, node.foundation)
+  const lost = await joinAsNode(t, foundation)
   assert.equal((await lost.claims('mail').take({ ...wanted, limit: 2 }))!.ids.length, 2)
   await lost.leave()
-  const claims = (await joinAsNode(place, node.foundation)).claims('mail')
+  const claims = (await joinAsNode(t, foundation)).claims('mail')
   const counts: number[] = []
   for (;;) {
     const { ids } = (await claims.take(wanted))!
@@ -78,11 +77,9 @@ test('what was claimed and lost is taken alone', async (t) => {
 })
 
 test('claims at the same time share the work: each has some, and none has the same', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api'] })
   const all = Array.from({ length: 300 }, (_, i) => ({ id: `${i}`, organization }))
-  await addWork(node.foundation, 'mail', all)
-  const { claims } = await joinAsNode(place, node.foundation)
+  await addWork(foundation, 'mail', all)
+  const { claims } = await joinAsNode(t, foundation)
   const taken = await Promise.all(
     Array.from({ length: 6 }, () => claims('mail').take({ ...wanted, limit: 50 })),
   )

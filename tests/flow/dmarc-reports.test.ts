@@ -1,6 +1,6 @@
 // Aggregate reports of DMARC: counted within bounds, sent once after their day, to those alone who are asked for and agree. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { after, beforeEach, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { KeyedSignal } from '../../src/base/keyed-signal.ts'
 import { Signal } from '../../src/base/signal.ts'
@@ -14,74 +14,73 @@ import { evaluateDmarc } from '../../src/mailauth/dmarc/evaluate.ts'
 import { dmarcReportLoop, startDmarcNotes } from '../../src/roles/dmarc-reports.ts'
 import type { Part } from '../../src/roles/part.ts'
 import { claimDmarcReport, noteDmarc } from '../../src/store/domains/dmarc-reports.ts'
-import type { Loop } from '../../src/worker/loop.ts'
 import type { Api } from '../support/api.ts'
 import { zoneLookup } from '../support/dmarc-zone.ts'
 import { DnsServer } from '../support/dns-server.ts'
-import {
-  type CallerOptions,
-  makePlace,
-  send,
-  startNode,
-  type TestNode,
-  untilStates,
-} from '../support/node.ts'
-import { type Sink, startSink } from '../support/sink.ts'
+import { makePlace, send, startNode, untilStates } from '../support/node.ts'
+import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 
 const hourMs = 3_600_000
 const from = 'reporting@inbox.test'
 const trusted = '192.0.2.99'
+/** Of the organization that sends the reports. */
+const tightest = { messagesPerMinute: 1, messagesPerDay: 1, recipientsPerDay: 1 }
 
-interface Stage {
-  node: TestNode
-  sink: Sink
-  dns: DnsServer
-  /** Counts mails as a mail server that ends then does. */
-  note(...notes: DmarcNote[]): Promise<void>
-  reports: Loop
+const place = await makePlace({ after })
+const sink = await startSink(place)
+const dns = await DnsServer.start({ '_dmarc.shop.test': { TXT: ['v=DMARC1; p=reject'] } })
+place.after(() => dns.close())
+const env = {
+  POSTHORN_DELIVERY: 'relay',
+  POSTHORN_RELAY_URL: sink.url,
+  POSTHORN_MAIL_HOST: 'mx.here.test',
+  POSTHORN_DMARC_REPORTS: from,
+  POSTHORN_DNS: dns.address,
+}
+const node = await startNode(place, { env, roles: ['api', 'delivery'] })
+const { clock, db } = node.foundation
+
+const parsePool = new ParsePool({ threads: 1, timeoutMs: 1_000 })
+const asking = new Resolver({ servers: [dns.address], timeoutMs: 300, tries: 1 })
+const foundation = { ...node.foundation, resolver: new SharedResolver({ resolver: asking }) }
+const signals = { filing: new Signal(), announced: new Signal(), grown: new KeyedSignal() }
+const reports = dmarcReportLoop(foundation, { parsePool, signals })
+reports.start()
+place.after(async () => {
+  await reports.stop()
+  await parsePool.close()
+})
+
+// Reports are those of the whole deployment, so each test begins without any.
+beforeEach(async () => {
+  await db.query('delete from dmarc_report')
+  sink.copies.splice(0)
+})
+
+/** Counts mails as a mail server that ends then does. */
+async function note(...notes: DmarcNote[]): Promise<void> {
+  const parts: Part[] = []
+  const take = startDmarcNotes(node.foundation, (address) => address === trusted, parts)
+  for (const one of notes) take(one)
+  for (const part of parts) await part.stop()
 }
 
-async function setStage(t: TestContext): Promise<Stage> {
-  const sink = await startSink(t)
-  const dns = await DnsServer.start({ '_dmarc.shop.test': { TXT: ['v=DMARC1; p=reject'] } })
-  t.after(() => dns.close())
-  const env = {
-    POSTHORN_DELIVERY: 'relay',
-    POSTHORN_RELAY_URL: sink.url,
-    POSTHORN_MAIL_HOST: 'mx.here.test',
-    POSTHORN_DMARC_REPORTS: from,
-    POSTHORN_DNS: dns.address,
-  }
-  const node = await startNode(await makePlace(t), { env, roles: ['api', 'delivery'] })
-  const parsePool = new ParsePool({ threads: 1, timeoutMs: 1_000 })
-  const asking = new Resolver({ servers: [dns.address], timeoutMs: 300, tries: 1 })
-  const foundation = { ...node.foundation, resolver: new SharedResolver({ resolver: asking }) }
-  const signals = { filing: new Signal(), announced: new Signal(), grown: new KeyedSignal() }
-  const reports = dmarcReportLoop(foundation, { parsePool, signals })
-  reports.start()
-  t.after(async () => {
-    await reports.stop()
-    await parsePool.close()
-  })
-  const note = async (...notes: DmarcNote[]) => {
-    const parts: Part[] = []
-    const take = startDmarcNotes(node.foundation, (address) => address === trusted, parts)
-    for (const one of notes) take(one)
-    for (const part of parts) await part.stop()
-  }
-  return { node, sink, dns, note, reports }
-}
+let reporting: Promise<Api> | null = null
 
-async function openInbox({ node }: Stage, limits: CallerOptions['limits'] = {}): Promise<Api> {
-  const { api } = await node.createCaller({ limits })
-  await api.want('/v1/inboxes', {
-    method: 'POST',
-    status: 201,
-    idempotencyKey: 'reporting',
-    body: { localPart: 'reporting', displayName: 'Reports' },
-  })
-  return api
+/** Opens the inbox that reports are sent through, once. */
+function openInbox(): Promise<Api> {
+  reporting ??= (async () => {
+    const { api } = await node.createCaller({ limits: tightest })
+    await api.want('/v1/inboxes', {
+      method: 'POST',
+      status: 201,
+      idempotencyKey: 'reporting',
+      body: { localPart: 'reporting', displayName: 'Reports' },
+    })
+    return api
+  })()
+  return reporting
 }
 
 /** What a mail server would note of a mail that passed, or failed, at shop.test. */
@@ -99,32 +98,65 @@ async function noteOf(
   return dmarcNoteOf({ ...evaluated, applied: verdict.disposition })!
 }
 
-const readRows = ({ node }: Stage) =>
-  node.foundation.db.query<{ kinds: number; omitted: number; failures: number; amounts: number[] }>(
+const readRows = () =>
+  db.query<{ kinds: number; omitted: number; failures: number; amounts: number[] }>(
     `select kinds, omitted, failures, array(select e.amount from dmarc_evaluation e
       where e.day = r.day and e.policy_domain = r.policy_domain order by 1)::integer[] as amounts
     from dmarc_report r order by policy_domain`,
   )
 
-async function untilGone(stage: Stage): Promise<void> {
+async function untilGone(): Promise<void> {
   await until('the reports to be done', async () => {
-    stage.reports.wake()
-    return (await readRows(stage)).length === 0
+    reports.wake()
+    return (await readRows()).length === 0
   })
 }
 
-test('a report is sent once, after its day, through the inbox that the operator has named', async (t) => {
-  const stage = await setStage(t)
-  const { node, sink } = stage
-  await openInbox(stage)
+// First, for the inbox is not there yet.
+test('a report waits while DNS does not answer, or the inbox is not there, and goes when it is of no use', async () => {
+  const waits = (failures: number) =>
+    until(`the report to have waited ${failures} times`, async () => {
+      reports.wake()
+      return (await readRows())[0]?.failures === failures
+    })
+  dns.fail('shop.test._report._dmarc.slow-reader.test', 'SERVFAIL')
+  await note(await noteOf('shop.test', 'mailto:d@slow-reader.test'))
+  clock.advance(27 * hourMs)
+  await waits(1)
+  dns.fail('shop.test._report._dmarc.slow-reader.test', null)
+  dns.set('shop.test._report._dmarc.slow-reader.test', { TXT: ['v=DMARC1'] })
+  clock.advance(1.1 * hourMs)
+  await waits(2)
+  assert.match(node.log(), /a DMARC report has to wait/)
+  assert.deepEqual(
+    (await checkDmarcReports(node.foundation)).map(({ status }) => status),
+    ['warning'],
+  )
+  clock.advance(1.1 * hourMs)
+  await openInbox()
+  await untilGone()
+  assert.deepEqual(
+    (await checkDmarcReports(node.foundation)).map(({ status }) => status),
+    ['ok'],
+  )
+  await until('the report to arrive', () => sink.copies.length > 0)
+  await note(await noteOf('shop.test', 'mailto:d@elsewhere.test'))
+  await db.query(`update dmarc_report set due_at = 'infinity'`)
+  clock.advance(100 * hourMs)
+  await untilGone()
+  assert.equal(sink.copies.length, 1)
+})
+
+test('a report is sent once, after its day, through the inbox that the operator has named', async () => {
+  await openInbox()
   const [passed, failed] = [await noteOf('shop.test'), await noteOf(null)]
-  await stage.note(passed, passed, failed)
-  await stage.note(passed)
-  assert.deepEqual(await readRows(stage), [{ kinds: 2, omitted: 0, failures: 0, amounts: [1, 3] }])
-  stage.reports.wake()
-  const day = node.foundation.clock.now().toISOString().slice(0, 10)
-  node.foundation.clock.advance(27 * hourMs)
-  await untilGone(stage)
+  await note(passed, passed, failed)
+  await note(passed)
+  assert.deepEqual(await readRows(), [{ kinds: 2, omitted: 0, failures: 0, amounts: [1, 3] }])
+  reports.wake()
+  const day = clock.now().toISOString().slice(0, 10)
+  clock.advance(27 * hourMs)
+  await untilGone()
   const copy = await until('the report to arrive', () => sink.copies[0])
   assert.equal(copy.recipient, 'd@shop.test')
   const mail = parseMail(copy.raw)
@@ -147,34 +179,31 @@ test('a report is sent once, after its day, through the inbox that the operator 
   )
 })
 
-test('a report that a node had sent when it died is not sent again', async (t) => {
-  const stage = await setStage(t)
-  const { node, sink } = stage
-  const { db, clock } = node.foundation
-  await openInbox(stage)
-  await stage.note(await noteOf('shop.test'))
+test('a report that a node had sent when it died is not sent again', async () => {
+  await openInbox()
+  await note(await noteOf('shop.test'))
   clock.advance(27 * hourMs)
+  const startedAt = clock.now()
+  const log = node.log().length
   // It claims the report, sends it, and is gone before it deletes it.
   await db.query('create rule kept as on delete to dmarc_report do instead nothing')
-  stage.reports.wake()
+  reports.wake()
   await until('the report to arrive', () => sink.copies.length === 1)
-  await until('the report to have been done', () => node.log().includes('a DMARC report was sent'))
+  await until('the report to have been done', () => node.log().includes('a DMARC report was sent', log))
   await db.query('drop rule kept on dmarc_report')
   clock.advance(hourMs)
-  await untilGone(stage)
-  const submissions = await db.query('select from submission')
+  await untilGone()
+  const submissions = await db.query('select from submission where created_at >= $1', [startedAt])
   assert.equal(submissions.length, 1)
   assert.equal(sink.copies.length, 1)
 })
 
-test('whom a domain names elsewhere gets reports only where DNS says that it takes them', async (t) => {
-  const stage = await setStage(t)
-  const { dns, sink, node } = stage
-  await openInbox(stage)
+test('whom a domain names elsewhere gets reports only where DNS says that it takes them', async () => {
+  await openInbox()
   dns.set('shop.test._report._dmarc.reader.test', { TXT: ['v=DMARC1; rua=mailto:other@reader.test'] })
-  await stage.note(await noteOf('shop.test', 'mailto:d@reader.test,mailto:d@victim.test'))
-  node.foundation.clock.advance(27 * hourMs)
-  await untilGone(stage)
+  await note(await noteOf('shop.test', 'mailto:d@reader.test,mailto:d@victim.test'))
+  clock.advance(27 * hourMs)
+  await untilGone()
   await until('the report to arrive', () => sink.copies.length > 0)
   assert.deepEqual(
     sink.copies.map(({ recipient }) => recipient),
@@ -182,48 +211,9 @@ test('whom a domain names elsewhere gets reports only where DNS says that it tak
   )
 })
 
-test('a report waits while DNS does not answer, or the inbox is not there, and goes when it is of no use', async (t) => {
-  const stage = await setStage(t)
-  const { dns, sink, node } = stage
-  const { clock } = node.foundation
-  const waits = (failures: number) =>
-    until(`the report to have waited ${failures} times`, async () => {
-      stage.reports.wake()
-      return (await readRows(stage))[0]?.failures === failures
-    })
-  dns.fail('shop.test._report._dmarc.reader.test', 'SERVFAIL')
-  await stage.note(await noteOf('shop.test', 'mailto:d@reader.test'))
-  clock.advance(27 * hourMs)
-  await waits(1)
-  dns.fail('shop.test._report._dmarc.reader.test', null)
-  dns.set('shop.test._report._dmarc.reader.test', { TXT: ['v=DMARC1'] })
-  clock.advance(1.1 * hourMs)
-  await waits(2)
-  assert.match(node.log(), /a DMARC report has to wait/)
-  assert.deepEqual(
-    (await checkDmarcReports(node.foundation)).map(({ status }) => status),
-    ['warning'],
-  )
-  clock.advance(1.1 * hourMs)
-  await openInbox(stage)
-  await untilGone(stage)
-  assert.deepEqual(
-    (await checkDmarcReports(node.foundation)).map(({ status }) => status),
-    ['ok'],
-  )
-  await until('the report to arrive', () => sink.copies.length > 0)
-  await stage.note(await noteOf('shop.test', 'mailto:d@elsewhere.test'))
-  await node.foundation.db.query(`update dmarc_report set due_at = 'infinity'`)
-  clock.advance(100 * hourMs)
-  await untilGone(stage)
-  assert.equal(sink.copies.length, 1)
-})
-
 const noShares = { maxReportsOfNetwork: 1, maxReportsOfDomain: 1, maxKindsOfNetwork: 1 }
 
-test('strangers cannot have more stored than a day and a report may hold, and what is left out is counted', async (t) => {
-  const stage = await setStage(t)
-  const { db, clock } = stage.node.foundation
+test('strangers cannot have more stored than a day and a report may hold, and what is left out is counted', async () => {
   // No report is sent, and none is too old, while the test looks at it.
   const day = clock.now().toISOString().slice(0, 10)
   const later = new Date(clock.nowMs() + hourMs)
@@ -246,7 +236,7 @@ test('strangers cannot have more stored than a day and a report may hold, and wh
     bounds,
   )
   await noteDmarc(db.writer, [...kindsOf('c.test', 'one', 'two'), ...kindsOf('d.test', 'one')], bounds)
-  const rows = await readRows(stage)
+  const rows = await readRows()
   assert.deepEqual(rows, [
     { kinds: 2, omitted: 6, failures: 0, amounts: [2, 4] },
     { kinds: 2, omitted: 0, failures: 0, amounts: [2, 2] },
@@ -254,21 +244,20 @@ test('strangers cannot have more stored than a day and a report may hold, and wh
   ])
 })
 
-test('2,000 domains in mail of one network, or below one name, leave room for the reports of others', async (t) => {
-  const stage = await setStage(t)
-  const note = await noteOf('shop.test')
+test('2,000 domains in mail of one network, or below one name, leave room for the reports of others', async () => {
+  const noted = await noteOf('shop.test')
   const noteFrom = (policyDomain: string, sourceIp: string): DmarcNote => ({
-    ...note,
+    ...noted,
     policyDomain,
-    mail: { ...note.mail, headerFrom: policyDomain, sourceIp },
+    mail: { ...noted.mail, headerFrom: policyDomain, sourceIp },
   })
   const domains = Array.from({ length: 2_000 }, (_, i) => i)
-  await stage.note(...domains.map((i) => noteFrom(`evil${i}.test`, `198.51.100.${i % 256}`)))
-  await stage.note(...domains.map((i) => noteFrom(`n${i}.evil.test`, `2001:db8:${i.toString(16)}::1`)))
-  await stage.note(...domains.map((i) => noteFrom(`relayed${i}.test`, trusted)))
-  await stage.note(noteFrom('evil1999.test', '203.0.113.1'), noteFrom('evil.test', '198.51.100.1'))
-  await stage.note(noteFrom('shop.test', '203.0.113.1'))
-  const counts = await stage.node.foundation.db.query<{ kind: string; reports: number }>(
+  await note(...domains.map((i) => noteFrom(`evil${i}.test`, `198.51.100.${i % 256}`)))
+  await note(...domains.map((i) => noteFrom(`n${i}.evil.test`, `2001:db8:${i.toString(16)}::1`)))
+  await note(...domains.map((i) => noteFrom(`relayed${i}.test`, trusted)))
+  await note(noteFrom('evil1999.test', '203.0.113.1'), noteFrom('evil.test', '198.51.100.1'))
+  await note(noteFrom('shop.test', '203.0.113.1'))
+  const counts = await db.query<{ kind: string; reports: number }>(
     `select regexp_replace(policy_domain, '[0-9]+', '') as kind, count(*)::integer as reports
     from dmarc_report group by 1 order by 1`,
   )
@@ -283,9 +272,7 @@ test('2,000 domains in mail of one network, or below one name, leave room for th
   )
 })
 
-test('kinds of mail in the reports of one network leave room for those of others', async (t) => {
-  const stage = await setStage(t)
-  const { db, clock } = stage.node.foundation
+test('kinds of mail in the reports of one network leave room for those of others', async () => {
   // No report is sent, and none is too old, while the test looks at it.
   const day = clock.now().toISOString().slice(0, 10)
   const later = new Date(clock.nowMs() + hourMs)
@@ -307,7 +294,7 @@ test('kinds of mail in the reports of one network leave room for those of others
   await store('b.test', 'one', 'x', 'y')
   await store('c.test', 'two', 'x', 'y')
   assert.deepEqual(
-    (await readRows(stage)).map(({ kinds, omitted }) => [kinds, omitted]),
+    (await readRows()).map(({ kinds, omitted }) => [kinds, omitted]),
     [
       [2, 0],
       [1, 1],
@@ -316,21 +303,18 @@ test('kinds of mail in the reports of one network leave room for those of others
   )
 })
 
-test('reports take nothing of what the organization of their inbox may send', async (t) => {
-  const stage = await setStage(t)
-  const { sink, node } = stage
-  const limits = { messagesPerMinute: 1, messagesPerDay: 1, recipientsPerDay: 1 }
-  const api = await openInbox(stage, limits)
-  const note = await noteOf('shop.test')
-  await stage.note(
+test('reports take nothing of what the organization of their inbox may send', async () => {
+  const api = await openInbox()
+  const noted = await noteOf('shop.test')
+  await note(
     ...['one.test', 'two.test'].map((policyDomain) => ({
-      ...note,
+      ...noted,
       policyDomain,
-      policy: ruaOf(note, policyDomain),
+      policy: ruaOf(noted, policyDomain),
     })),
   )
-  node.foundation.clock.advance(27 * hourMs)
-  await untilGone(stage)
+  clock.advance(27 * hourMs)
+  await untilGone()
   await until('both reports to arrive', () => sink.copies.length === 2)
   const inbox = await api.createInbox('own')
   const { submission } = await send(api, inbox, ['someone@far.test'])
@@ -342,12 +326,10 @@ function ruaOf({ policy }: DmarcNote, domain: string): DmarcNote['policy'] {
   return { ...policy, rua: [`mailto:d@${domain}`] }
 }
 
-test('counts of several nodes add up, and a report is claimed by one', async (t) => {
-  const stage = await setStage(t)
-  const { db, clock } = stage.node.foundation
-  const note = await noteOf('shop.test')
-  await Promise.all(Array.from({ length: 8 }, () => stage.note(note, note)))
-  assert.deepEqual(await readRows(stage), [{ kinds: 1, omitted: 0, failures: 0, amounts: [16] }])
+test('counts of several nodes add up, and a report is claimed by one', async () => {
+  const noted = await noteOf('shop.test')
+  await Promise.all(Array.from({ length: 8 }, () => note(noted, noted)))
+  assert.deepEqual(await readRows(), [{ kinds: 1, omitted: 0, failures: 0, amounts: [16] }])
   const at = new Date(clock.nowMs() + 27 * hourMs)
   const until = new Date(at.getTime() + hourMs)
   const claims = await Promise.all(Array.from({ length: 4 }, () => claimDmarcReport(db.writer, at, until)))
