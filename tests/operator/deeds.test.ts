@@ -6,9 +6,9 @@ import { silentLog } from '../../src/base/log.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
 import type { DeskDeps } from '../../src/operator/desk/deps.ts'
 import { createDesk } from '../../src/operator/desk/desk.ts'
-import { type DeskPage, openedDesk } from '../support/desk.ts'
+import { openedDesk } from '../support/desk.ts'
 import { untilLocked } from '../support/lock-waits.ts'
-import { makePlace, type Place, send, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import {
   actionsOf,
   assertListed,
@@ -19,13 +19,13 @@ import {
   rowsOf,
 } from '../support/operations.ts'
 import { startSink } from '../support/sink.ts'
-import { type Scope, until } from '../support/until.ts'
+import { until } from '../support/until.ts'
 
-interface Stage {
-  place: Place
-  node: TestNode
-  desk: DeskPage
-}
+const place = await makePlace({ after })
+const sink = await startSink(place)
+const node = await startNode(place, { env: { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url } })
+const { db } = node.foundation
+const desk = await openedDesk(node)
 
 interface Entry {
   action: string
@@ -35,33 +35,28 @@ interface Entry {
   organizationId: string | null
 }
 
-async function setStage(t: Scope, env: Record<string, string> = {}): Promise<Stage> {
-  const place = await makePlace(t)
-  const node = await startNode(place, { env: { POSTHORN_DELIVERY: 'capture', ...env } })
-  return { place, node, desk: await openedDesk(node) }
-}
-
-/** For tests that write nothing down, or read what was of an organization of their own. */
-const shared = await setStage({ after })
-
-/** What was written down since, but the opening of the desk. */
-async function entriesOf({ node }: Stage): Promise<Entry[]> {
-  const { db } = node.foundation
+/** What was written down, but the opening of the desk. */
+async function entries(): Promise<Entry[]> {
   return await db.query<Entry>(
     `select action, subject, detail, ip, organization_id as "organizationId" from audit_entry
     where actor = 'operator' and ip is not null and action <> 'desk.opened' order by id`,
   )
 }
 
-async function pending({ node }: Stage, name: string): Promise<string> {
+async function entriesOf(organization: string): Promise<Entry[]> {
+  return (await entries()).filter(({ organizationId, subject }) =>
+    [organizationId, subject].includes(organization),
+  )
+}
+
+async function pending(name: string): Promise<string> {
   const { id } = await createOrganization(node.foundation, { name, status: 'pending', limits: defaultLimits })
   return id
 }
 
-test('organizations are found, approved, suspended, renamed and limited, each written down', async (t) => {
-  const stage = await setStage(t)
-  const { desk } = stage
-  const ids = [await pending(stage, 'Harbor & Sons'), await pending(stage, 'Quiet Fox')]
+// First: every organization is its own.
+test('organizations are found, approved, suspended, renamed and limited, each written down', async () => {
+  const ids = [await pending('Harbor & Sons'), await pending('Quiet Fox')]
   const [id] = ids as [string, string]
   const list = (query: string) =>
     desk.get<{ organizations: { id: string }[]; counts: Record<string, number> }>(`/organizations${query}`)
@@ -98,9 +93,9 @@ test('organizations are found, approved, suspended, renamed and limited, each wr
     shown.limits.find(({ name }) => name === 'inboxes'),
     { name: 'inboxes', value: 7, used: 0 },
   )
-  const entries = await entriesOf(stage)
+  const written = await entries()
   assert.deepEqual(
-    entries.map(({ action }) => action),
+    written.map(({ action }) => action),
     [
       'organization.approved',
       'organization.suspended',
@@ -109,9 +104,9 @@ test('organizations are found, approved, suspended, renamed and limited, each wr
       'organization.limits_changed',
     ],
   )
-  for (const { ip, organizationId } of entries) assert.deepEqual([ip, organizationId], ['127.0.0.1', id])
+  for (const { ip, organizationId } of written) assert.deepEqual([ip, organizationId], ['127.0.0.1', id])
   assert.deepEqual(
-    entries.map(({ subject, detail }) => [subject, detail]),
+    written.map(({ subject, detail }) => [subject, detail]),
     [
       ['Harbor & Sons', {}],
       ['Harbor & Sons', {}],
@@ -127,8 +122,8 @@ test('organizations are found, approved, suspended, renamed and limited, each wr
 })
 
 test('a body that gives a member twice is refused, and changes nothing', async () => {
-  const id = await pending(shared, 'Harbor')
-  const { base, cookie, token } = shared.desk
+  const id = await pending('Harbor')
+  const { base, cookie, token } = desk
   const response = await fetch(`${base}/desk/v1/organizations/${id}`, {
     method: 'PATCH',
     body: '{"name":"Quiet Fox","name":"Harbor & Sons"}',
@@ -137,24 +132,23 @@ test('a body that gives a member twice is refused, and changes nothing', async (
   const { error, message } = (await response.json()) as Record<string, string>
   assert.deepEqual([response.status, error], [400, 'invalid_json'])
   assert.match(message!, /\/name is given twice/)
-  assert.equal((await shared.desk.get(`/organizations/${id}`))['name'], 'Harbor')
+  assert.equal((await desk.get(`/organizations/${id}`))['name'], 'Harbor')
 })
 
 test('an approval can grant server keys, and both are written down', async () => {
-  const id = await pending(shared, 'Shop')
+  const id = await pending('Shop')
   const body = { serverKeys: true }
-  const approved = await shared.desk.ask(`/organizations/${id}/approve`, { method: 'POST', body })
+  const approved = await desk.ask(`/organizations/${id}/approve`, { method: 'POST', body })
   assert.deepEqual([approved.status, approved.body['status']], [200, 'active'])
-  assert.equal((await shared.desk.get<{ serverKeys: boolean }>(`/organizations/${id}`)).serverKeys, true)
-  const entries = (await entriesOf(shared)).filter(({ organizationId }) => organizationId === id)
+  assert.equal((await desk.get<{ serverKeys: boolean }>(`/organizations/${id}`)).serverKeys, true)
   assert.deepEqual(
-    entries.map(({ action, detail }) => [action, detail]),
+    (await entriesOf(id)).map(({ action, detail }) => [action, detail]),
     [
       ['organization.approved', {}],
       ['organization.limits_changed', { serverKeys: true }],
     ],
   )
-  const colours = await shared.desk.ask(`/organizations/${id}/approve`, {
+  const colours = await desk.ask(`/organizations/${id}/approve`, {
     method: 'POST',
     body: { colours: 3 },
   })
@@ -162,7 +156,6 @@ test('an approval can grant server keys, and both are written down', async () =>
 })
 
 test('what there is not is not found', async () => {
-  const { desk } = shared
   const nobody = '/organizations/00000000-0000-7000-8000-000000000000'
   for (const path of [
     nobody,
@@ -182,9 +175,7 @@ test('what there is not is not found', async () => {
   assert.equal((await desk.ask('/mail/secret')).status, 400)
 })
 
-test('an organization is deleted once its name is typed, step by step, and nothing keeps its name', async (t) => {
-  const stage = await setStage(t)
-  const { node, desk } = stage
+test('an organization is deleted once its name is typed, step by step, and nothing keeps its name', async () => {
   const { api, organizationId } = await node.createCaller()
   const [inbox, other] = [await api.createInbox(), await api.createInbox()]
   const { submission } = await send(api, inbox, [other.address])
@@ -198,7 +189,7 @@ test('an organization is deleted once its name is typed, step by step, and nothi
     assert.match(String(body['message']), /cannot be undone/)
   }
   assert.equal((await desk.ask(path, { method: 'POST', body: {} })).status, 400)
-  assert.deepEqual(await entriesOf(stage), [])
+  assert.deepEqual(await entriesOf(organizationId), [])
   assert.equal((await desk.ask(path, { method: 'POST', body: { confirm: 'Test' } })).status, 202)
   const state = () => desk.get<{ isGone: boolean; work: { state: string; steps: string[] } }>(path)
   const { work, isGone } = await until('the deletion to end', async () => {
@@ -208,7 +199,7 @@ test('an organization is deleted once its name is typed, step by step, and nothi
   assert.deepEqual([work.state, isGone], ['done', true])
   assert.ok(work.steps.length >= 4)
   assert.equal((await desk.ask(`/organizations/${organizationId}`)).status, 404)
-  const [entry] = await entriesOf(stage)
+  const [entry] = await entriesOf(organizationId)
   const { action, subject, detail } = entry!
   assert.deepEqual(
     { action, subject, detail },
@@ -217,13 +208,11 @@ test('an organization is deleted once its name is typed, step by step, and nothi
 })
 
 test('a deletion that ends while it is looked at is not shown as done of an organization that is there', async (t) => {
-  const { place, node, desk } = await setStage(t)
-  const { db } = node.foundation
   const { organizationId } = await node.createCaller()
   const path = `/organizations/${organizationId}/deletion`
   const keys = new pg.Client(place.connection)
   await keys.connect()
-  place.after(() => keys.end())
+  t.after(() => keys.end())
   await keys.query('begin')
   await keys.query('select from api_key where organization_id = $1 for update', [organizationId])
   await desk.ask(path, { method: 'POST', body: { confirm: 'Test' } })
@@ -234,7 +223,7 @@ test('a deletion that ends while it is looked at is not shown as done of an orga
     await untilLocked(db, { saying: 'join message' })
     await keys.query('rollback')
     await until('the deletion to end', async () => {
-      const [entry] = await db.query("select from audit_entry where action = 'organization.deleted'")
+      const [entry] = await entriesOf(organizationId)
       return entry
     })
     return { looking }
@@ -243,10 +232,9 @@ test('a deletion that ends while it is looked at is not shown as done of an orga
   assert.deepEqual([work.state, isGone], ['running', false])
 })
 
-test('a queue is shown with what waits, paused, flushed, cancelled when it is meant, and goes on', async (t) => {
-  const sink = await startSink(t, { rule: ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 later' : null) })
-  const stage = await setStage(t, { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url })
-  const { node, desk } = stage
+test('a queue is shown with what waits, paused, flushed, cancelled when it is meant, and goes on', async () => {
+  const before = (await entries()).length
+  sink.rule = ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 later' : null)
   const { api, organizationId } = await node.createCaller()
   const inbox = await api.createInbox()
   const first = await send(api, inbox, ['one@far.test'])
@@ -293,7 +281,7 @@ test('a queue is shown with what waits, paused, flushed, cancelled when it is me
   await untilStates(api, third.submission.id, 'failed')
   const recorded = (verb: string) => actionsOf(rowOf(`POST /desk/v1/queues/{queue}/${verb}`))
   assert.deepEqual(
-    (await entriesOf(stage)).map(({ action, subject, detail }) => [[action], subject, detail]),
+    (await entries()).slice(before).map(({ action, subject, detail }) => [[action], subject, detail]),
     [
       [recorded('pause'), '@relay', {}],
       [recorded('flush'), '@relay', { moved: 1 }],
@@ -302,24 +290,26 @@ test('a queue is shown with what waits, paused, flushed, cancelled when it is me
       [recorded('cancel'), '@relay', { waiting: 1 }],
     ],
   )
+  await desk.post('/queues/@relay/resume')
 })
 
-test('what one organization has waiting is cancelled by its name, and no other’s', async (t) => {
-  const stage = await setStage(t)
-  const { node, desk } = stage
+test('what one organization has waiting is cancelled by its name, and no other’s', async () => {
   const [caller, other] = [await node.createCaller(), await node.createCaller()]
   const first = await send(caller.api, await caller.api.createInbox(), ['first@far.test'])
   await untilStates(caller.api, first.submission.id, 'delivered')
-  await desk.post('/queues/@capture/pause')
+  await desk.post('/queues/@relay/pause')
   const { submission } = await send(caller.api, await caller.api.createInbox(), ['a@far.test'])
   const kept = await send(other.api, await other.api.createInbox(), ['b@far.test'])
   const path = `/organizations/${caller.organizationId}/cancel-queue`
   assert.equal((await desk.ask(path, { method: 'POST', body: { confirm: 'Tes' } })).status, 400)
   assert.deepEqual(await desk.post(path, { confirm: 'Test' }), { cancelled: 1 })
   await untilStates(caller.api, submission.id, 'failed')
-  await desk.post('/queues/@capture/resume')
+  await desk.post('/queues/@relay/resume')
   await untilStates(other.api, kept.submission.id, 'delivered')
-  const written = (await entriesOf(stage)).map(({ action, organizationId }) => [action, organizationId])
+  const written = (await entriesOf(caller.organizationId)).map(({ action, organizationId }) => [
+    action,
+    organizationId,
+  ])
   assert.deepEqual(
     written.find(([action]) => action === 'queue.cancelled'),
     ['queue.cancelled', caller.organizationId],
@@ -335,9 +325,8 @@ const bodies: Record<string, object> = {
 
 /** Asks for the operation, about an organization in this status; answers what it got and what was recorded. */
 async function attempt({ name, recorded }: OperationRow, status: string) {
-  const { node, desk } = shared
-  const id = await pending(shared, 'Harbor')
-  await node.foundation.db.query('update organization set status = $2 where id = $1', [id, status])
+  const id = await pending('Harbor')
+  await db.query('update organization set status = $2 where id = $1', [id, status])
   const [method = '', path = ''] = name.replace('/desk/v1', '').replace('{organizationId}', id).split(' ')
   const body = bodies[name]
   const answer = await desk.ask(path, { method, ...(body && { body }) })
@@ -345,8 +334,7 @@ async function attempt({ name, recorded }: OperationRow, status: string) {
   const wanted = isAllowed ? actionsOf({ recorded }) : []
   // A deletion is recorded once it ends.
   const actions = await until(`entries of ${name}`, async () => {
-    const entries = await entriesOf(shared)
-    const own = entries.filter(({ organizationId, subject }) => [organizationId, subject].includes(id))
+    const own = await entriesOf(id)
     return own.length >= wanted.length && own.map(({ action }) => action)
   })
   assert.deepEqual(actions, wanted, `${name}, ${status}`)
@@ -381,8 +369,6 @@ test('hostile 29: the table of operations has every operation of the desk, and n
 })
 
 test('hostile 29: opening and closing the desk record what the table of operations says', async () => {
-  const { node } = shared
-  const { db } = node.foundation
   const desk = await assertRecorded(db, 'POST /desk/v1/session', () => openedDesk(node))
   const close = () => desk.ask('/session', { method: 'DELETE' })
   const { status } = await assertRecorded(db, 'DELETE /desk/v1/session', close)

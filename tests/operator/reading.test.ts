@@ -1,17 +1,20 @@
 // What the desk shows: nodes, backlog, the doctor's lines, numbers, and mail for nobody but the operator.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { openedDesk } from '../support/desk.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
+const place = await makePlace({ after })
+const env = { POSTHORN_DELIVERY: 'capture' }
+const node = await startNode(place, { env })
+const desk = await openedDesk(node)
+
+// A second node is started for it.
 test('nodes say what they run, and a lost one is seen', async (t) => {
-  const place = await makePlace(t)
-  const env = { POSTHORN_DELIVERY: 'capture' }
-  const node = await startNode(place, { env })
   const second = await startNode(place, { env, roles: ['api', 'webhooks'] })
-  const desk = await openedDesk(node)
+  t.after(() => second.stop())
   const { port } = second.app.listening.operator
   const { nodes, backlog } = await desk.get<{
     nodes: {
@@ -38,9 +41,7 @@ test('nodes say what they run, and a lost one is seen', async (t) => {
   assert.deepEqual([lost!.isAlive, lost!.roles], [false, []])
 })
 
-test('the doctor’s lines are made when they are asked for, and stay', async (t) => {
-  const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
-  const desk = await openedDesk(node)
+test('the doctor’s lines are made when they are asked for, and stay', async () => {
   type Health = { state: string; checks: { name: string; status: string; mend: string | null }[] }
   assert.deepEqual((await desk.get<Health>('/health')).state, 'none')
   assert.equal((await desk.post<Health>('/health')).state, 'running')
@@ -58,9 +59,7 @@ test('the doctor’s lines are made when they are asked for, and stay', async (t
   )
 })
 
-test('the numbers are those of /metrics, without buckets', async (t) => {
-  const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
-  const desk = await openedDesk(node)
+test('the numbers are those of /metrics, without buckets', async () => {
   const { numbers } = await desk.get<{
     numbers: { name: string; values: { labels: object; value: number }[] }[]
   }>('/numbers')
@@ -70,9 +69,7 @@ test('the numbers are those of /metrics, without buckets', async (t) => {
   assert.doesNotMatch(JSON.stringify(numbers), /"le":/)
 })
 
-test('mail for the service itself, and captured mail, are listed, read and downloaded', async (t) => {
-  const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
-  const desk = await openedDesk(node)
+test('mail for the service itself, and captured mail, are listed, read and downloaded', async () => {
   type List = {
     mails: { id: string; subject: string; from: string; recipients: string[]; isUnread: boolean }[]
     isFilled: boolean

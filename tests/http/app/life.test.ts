@@ -1,7 +1,7 @@
 // What the page of a submission is told beyond its events: what waits until when, how its servers were spoken to, and the content.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { Clock } from '../../../src/base/clock.ts'
 import { purgeContents } from '../../../src/flow/upkeep/purge-contents.ts'
 import type { Api } from '../../support/api.ts'
@@ -16,13 +16,23 @@ const rules: Record<string, string> = {
   'nobody@far.test': '550 5.1.1 no such user',
 }
 
-test('a submission’s life tells the command that was answered, and until when a recipient waits', async (t) => {
-  const sink = await startSink(t, {
-    rule: ({ stage, command }) =>
-      stage === 'rcpt' ? (rules[/<(.*)>/.exec(command)?.[1] ?? ''] ?? null) : null,
-  })
-  const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const node = await startNode(await makePlace(t), { env: relay })
+const place = await makePlace({ after })
+const sink = await startSink(place, {
+  rule: ({ stage, command }) =>
+    stage === 'rcpt' ? (rules[/<(.*)>/.exec(command)?.[1] ?? ''] ?? null) : null,
+})
+const dns = await DnsServer.start({})
+place.after(() => dns.close())
+const node = await startNode(place, {
+  env: {
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: sink.url,
+    POSTHORN_DNS: dns.address,
+    POSTHORN_MAIL_HOST: 'mx.posthorn.test',
+  },
+})
+
+test('a submission’s life tells the command that was answered, and until when a recipient waits', async () => {
   const caller = await node.createCaller()
   const inbox = await caller.api.createInbox()
   const to = ['later@far.test', 'nobody@far.test', 'ada@far.test']
@@ -69,13 +79,7 @@ async function sendDirectly(api: Api, body: { from: object; text: string; html: 
   return submission
 }
 
-test('the content of a send without an inbox is shown while it is kept, made safe and cut, and is null once it is deleted', async (t) => {
-  const place = await makePlace(t)
-  const sink = await startSink(place)
-  const dns = await DnsServer.start({})
-  place.after(() => dns.close())
-  const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address }
-  const node = await startNode(place, { env: { ...relay, POSTHORN_MAIL_HOST: 'mx.posthorn.test' } })
+test('the content of a send without an inbox is shown while it is kept, made safe and cut, and is null once it is deleted', async () => {
   const { api, organizationId } = await node.createCaller()
   await proveDomain(api, dns, 'hotel.example', ['outbound'])
   const from = { email: 'desk@hotel.example', name: 'Front desk' }
