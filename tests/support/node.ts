@@ -107,7 +107,8 @@ export async function startNode(place: Place, options: NodeOptions = {}): Promis
   const stop = () => (stopping ??= app.stop().then(() => foundation.close()))
   place.after(stop)
   const { http, smtp } = app.listening
-  const meet = ({ secret }: { secret: string }) => new Api(() => `http://${http?.host}:${http?.port}`, secret)
+  const host = http?.host.includes(':') ? `[${http.host}]` : http?.host
+  const meet = ({ secret }: { secret: string }) => new Api(() => `http://${host}:${http?.port}`, secret)
   const createCaller = async (asked: CallerOptions = {}) => {
     const made = await makeCaller(foundation, asked)
     return { ...made, api: meet(made) }
