@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import { SMTPServer } from 'smtp-server'
 import { checkRelay } from '../../src/cli/doctor/relay.ts'
 import { readSettings } from '../../src/config/settings.ts'
@@ -34,42 +34,85 @@ function depsFor(dns: DnsServer, mxPort: number): NextHopDeps {
   }
 }
 
-/** `far.test` with the mail servers given, tried in this order; each is an address, or several. */
-async function startDns(t: TestContext, hosts: Pick<ZoneRecords, 'A' | 'AAAA'>[]): Promise<DnsServer> {
-  const dns = await DnsServer.start({
-    'far.test': { MX: hosts.map((_, index) => [10 * (index + 1), `mx${index}.far.test`]) },
-    ...Object.fromEntries(hosts.map((host, index) => [`mx${index}.far.test`, host])),
-  })
+type Host = Pick<ZoneRecords, 'A' | 'AAAA'>
+
+/** The domain with the mail servers given, tried in this order; each is an address, or several. */
+function zoneOf(domain: string, hosts: Host[]): Record<string, ZoneRecords> {
+  return {
+    [domain]: { MX: hosts.map((_, index) => [10 * (index + 1), `mx${index}.${domain}`]) },
+    ...Object.fromEntries(hosts.map((host, index) => [`mx${index}.${domain}`, host])),
+  }
+}
+
+async function startDns(t: TestContext, hosts: Host[]): Promise<DnsServer> {
+  const dns = await DnsServer.start(zoneOf('far.test', hosts))
   t.after(() => dns.close())
   return dns
 }
 
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+const place = await makePlace({ after })
+const mxPort = await freePort()
+const own = '127.0.0.41'
+const [backupHost, betterHost] = ['127.0.0.42', '127.0.0.43']
+const sharedDns = await DnsServer.start({
+  'moving.test': {
+    MX: [
+      [10, 'mx.moving.test'],
+      [20, 'backup.test'],
+    ],
+  },
+  'mx.moving.test': { A: [own] },
+  'named.test': { MX: [[10, 'mx.dep.test']] },
+  'mx.dep.test': { A: ['127.0.0.44'] },
+  'far.test': {
+    MX: [
+      [10, 'better.test'],
+      [20, 'mx.dep.test'],
+      [30, 'backup.test'],
+    ],
+  },
+  'better.test': { A: [betterHost] },
+  'null.test': { MX: [[0, '.']] },
+  'backup.test': { A: [backupHost] },
+})
+place.after(() => sharedDns.close())
+const node = await startNode(place, {
+  env: {
+    POSTHORN_DELIVERY: 'direct',
+    POSTHORN_DNS: sharedDns.address,
+    POSTHORN_MX_PORT: String(mxPort),
+    POSTHORN_MAIL_HOST: 'mx.dep.test',
+    POSTHORN_SMTP: `${own}:${mxPort}`,
+    POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+  },
+})
+
 test('check 34: hosts that refuse, hang up or are out of reach by IPv6 are passed over within one attempt', async (t) => {
-  const taking = await startSink(t, { host: loopback(0) })
-  const { port } = taking
+  const taking = await startSink(t, { host: loopback(0), port: mxPort })
   const rules: Rule[] = [
     ({ stage }) => (stage === 'banner' ? '554 5.3.2 closed' : null),
     ({ stage }) => (stage === 'banner' ? 'cut' : null),
     ({ stage }) => (stage === 'hello' ? '421 4.3.2 busy' : null),
   ]
   const refusing = await Promise.all(
-    rules.map((rule, index) => startSink(t, { host: loopback(index + 1), port, rule })),
+    rules.map((rule, index) => startSink(t, { host: loopback(index + 1), port: mxPort, rule })),
   )
-  const dns = await startDns(t, [
+  const zone = zoneOf('passing.test', [
     { AAAA: [nowhere] },
     ...refusing.map(({ host }) => ({ A: [host] })),
     { A: [taking.host], AAAA: [nowhere] },
   ])
-  const node = await startNode(await makePlace(t), {
-    env: {
-      POSTHORN_DELIVERY: 'direct',
-      POSTHORN_DNS: dns.address,
-      POSTHORN_MX_PORT: String(port),
-      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
-    },
-  })
+  for (const [name, records] of Object.entries(zone)) sharedDns.set(name, records)
   const { api } = await node.createCaller()
-  const { submission } = await send(api, await api.createInbox(), ['someone@far.test'])
+  const { submission } = await send(api, await api.createInbox(), ['someone@passing.test'])
   await untilStates(api, submission.id, 'delivered')
   assert.deepEqual(
     [...refusing, taking].map(({ connections }) => connections),
@@ -82,8 +125,8 @@ test('check 34: hosts that refuse, hang up or are out of reach by IPv6 are passe
     [
       ['accepted', null, undefined],
       ['queued', null, undefined],
-      ['attempted', 1, 'mx4.far.test'],
-      ['delivered', 1, 'mx4.far.test'],
+      ['attempted', 1, 'mx4.passing.test'],
+      ['delivered', 1, 'mx4.passing.test'],
     ],
   )
 })
@@ -166,53 +209,11 @@ test('hostile 1: no more than five addresses of a destination are tried in one a
   )
 })
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
 test('check 33: an MX that is this service is not connected to, and the mail waits', async (t) => {
-  const port = await freePort()
-  const own = '127.0.0.41'
   const [backup, better] = await Promise.all([
-    startSink(t, { host: '127.0.0.42', port }),
-    startSink(t, { host: '127.0.0.43', port }),
+    startSink(t, { host: backupHost, port: mxPort }),
+    startSink(t, { host: betterHost, port: mxPort }),
   ])
-  const dns = await DnsServer.start({
-    'moving.test': {
-      MX: [
-        [10, 'mx.moving.test'],
-        [20, 'backup.test'],
-      ],
-    },
-    'mx.moving.test': { A: [own] },
-    'named.test': { MX: [[10, 'mx.dep.test']] },
-    'mx.dep.test': { A: ['127.0.0.44'] },
-    'far.test': {
-      MX: [
-        [10, 'better.test'],
-        [20, 'mx.dep.test'],
-        [30, 'backup.test'],
-      ],
-    },
-    'better.test': { A: [better.host] },
-    'null.test': { MX: [[0, '.']] },
-    'backup.test': { A: [backup.host] },
-  })
-  t.after(() => dns.close())
-  const node = await startNode(await makePlace(t), {
-    env: {
-      POSTHORN_DELIVERY: 'direct',
-      POSTHORN_DNS: dns.address,
-      POSTHORN_MX_PORT: String(port),
-      POSTHORN_MAIL_HOST: 'mx.dep.test',
-      POSTHORN_SMTP: `${own}:${port}`,
-      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
-    },
-  })
   const { api } = await node.createCaller()
   const to = ['a@moving.test', 'b@named.test', 'c@far.test']
   const { submission } = await send(api, await api.createInbox(), to)
@@ -227,7 +228,7 @@ test('check 33: an MX that is this service is not connected to, and the mail wai
   }
   assert.deepEqual([backup.connections, better.connections], [0, 1])
   // Once it is ours to receive for, or another's, the mail goes on.
-  dns.set('moving.test', { MX: [[20, 'backup.test']] })
+  sharedDns.set('moving.test', { MX: [[20, 'backup.test']] })
   await flushQueue(node.foundation, 'moving.test')
   await untilStates(api, submission.id, 'delivered', 'pending', 'delivered')
 

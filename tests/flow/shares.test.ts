@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import type { Api, Inbox } from '../support/api.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
-import { type Rule, type Sink, startSink } from '../support/sink.ts'
+import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 
 /** One tenant of several. */
@@ -225,41 +225,39 @@ test('hostile 1, 21: 50 domains with 100 dead mail servers each hold up neither 
 })
 
 /** A node that sends everything through one smarthost, which answers as the test says. */
-async function startRelayed(t: TestContext, rule: Rule): Promise<{ node: TestNode; sink: Sink }> {
-  const sink = await startSink(t, { rule })
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  return { node: await startNode(await makePlace(t), { env }), sink }
-}
+const relayedPlace = await makePlace({ after })
+const smarthost = await startSink(relayedPlace)
+const relayed = await startNode(relayedPlace, {
+  env: { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: smarthost.url },
+})
 
 const sendMany = ({ api, inbox }: Tenant, count: number, domain: string) =>
   Promise.all(Array.from({ length: count }, (_, i) => send(api, inbox, [`r${i}@${domain}`])))
 
-test('hostile 1: four first messages that hang do not keep 97 others from the free connections', async (t) => {
+test('hostile 1: four first messages that hang do not keep 97 others from the free connections', async () => {
   const hanging = Promise.withResolvers<string | null>()
   let hung = 0
-  const { node, sink } = await startRelayed(t, ({ stage }) =>
-    stage === 'text' && ++hung <= 4 ? hanging.promise : null,
-  )
-  const tenant = await addTenant(node)
+  smarthost.rule = ({ stage }) => (stage === 'text' && ++hung <= 4 ? hanging.promise : null)
+  const tenant = await addTenant(relayed)
   const sent = await sendMany(tenant, 101, 'far.test')
-  await until('the others to arrive', () => sink.copies.length >= 97)
-  assert.equal(sink.copies.length, 97)
+  await until('the others to arrive', () => smarthost.copies.length >= 97)
+  assert.equal(smarthost.copies.length, 97)
   hanging.resolve(null)
   for (const { submission } of sent) await untilStates(tenant.api, submission.id, 'delivered')
-  assert.equal(sink.copies.length, 101)
+  assert.equal(smarthost.copies.length, 101)
 })
 
 test('hostile 1: 300 slow mails of one organization to a smarthost hold up nobody else’s single one', async (t) => {
   const slow = Promise.withResolvers<string | null>()
   let [taken, most] = [0, 0]
-  const { node } = await startRelayed(t, async ({ stage, recipients }) => {
+  smarthost.rule = async ({ stage, recipients }) => {
     if (stage !== 'message' || !recipients[0]!.endsWith('@slow.test')) return null
     most = Math.max(most, ++taken)
     await slow.promise
     taken--
     return null
-  })
-  const [heavy, light, other] = [await addTenant(node), await addTenant(node), await addTenant(node)]
+  }
+  const [heavy, light, other] = [await addTenant(relayed), await addTenant(relayed), await addTenant(relayed)]
   const beforeMs = await timeOf(light, 'before@quick.test')
   await sendMany(heavy, 300, 'slow.test')
   await until('its share of the connections to be taken', () => taken >= 15)
