@@ -1,30 +1,26 @@
 // What a node accepts it has at hand for its first delivery: nothing is read for that, and what is read later says the same.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
-import { type TestContext, test } from 'node:test'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { after, test } from 'node:test'
 import pg from 'pg'
 import { pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
-import type { Api } from '../support/api.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, startNode } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 
-async function setStage(t: TestContext) {
-  const sink = await startSink(t)
-  const dns = await DnsServer.start()
-  const place = await makePlace(t)
-  place.after(() => dns.close())
-  const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address }
-  const node = await startNode(place, { env: relay })
-  const { api } = await node.createCaller()
-  await proveDomain(api, dns, 'sender.test', ['outbound'])
-  const client = new pg.Client(place.connection)
-  await client.connect()
-  place.after(() => client.end())
-  return { node, sink, api, client }
-}
+const place = await makePlace({ after })
+const sink = await startSink(place)
+const dns = await DnsServer.start()
+place.after(() => dns.close())
+const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address }
+const node = await startNode(place, { env: relay })
+const { api } = await node.createCaller()
+await proveDomain(api, dns, 'sender.test', ['outbound'])
+const client = new pg.Client(place.connection)
+await client.connect()
+place.after(() => client.end())
 
 const twoRecipients = { to: [{ email: 'ada@far.test', name: 'Ada Lövelace' }, { email: 'ben@far.test' }] }
 const words = {
@@ -33,10 +29,10 @@ const words = {
   html: `<p>${'  long '.repeat(40)}</p>`,
 }
 
-const sends: [name: string, post: (api: Api) => Promise<{ path: string; body: object }>][] = [
+const sends: [name: string, post: () => Promise<{ path: string; body: object }>][] = [
   [
     'from an inbox, with a file',
-    async (api) => {
+    async () => {
       const inbox = await api.createInbox('files')
       const content = randomBytes(5_000).toString('base64')
       const attachments = [{ filename: 'ü.bin', contentType: 'application/x-test', content }]
@@ -55,14 +51,14 @@ const sends: [name: string, post: (api: Api) => Promise<{ path: string; body: ob
 ]
 
 for (const [name, post] of sends)
-  test(`a message ${name} leaves without being read back, and is the same when it is`, async (t) => {
-    const { node, sink, api, client } = await setStage(t)
-    const { path, body } = await post(api)
+  test(`a message ${name} leaves without being read back, and is the same when it is`, async () => {
+    const { path, body } = await post()
+    sink.copies = []
     // Ben's copy leaves at the second attempt, when nothing is at hand any more.
     sink.rule = ({ stage, command }) =>
       stage === 'rcpt' && command.includes('ben@') && sink.copies.length < 2 ? '450 4.2.1 not now' : null
     await pauseQueue(node.foundation, '@relay', 'paused')
-    await api.want(path, { method: 'POST', status: 202, idempotencyKey: 'the-only-one', body })
+    await api.want(path, { method: 'POST', status: 202, idempotencyKey: randomUUID(), body })
     await client.query('begin; lock table message, send_content, raw in access exclusive mode')
     await pauseQueue(node.foundation, '@relay', 'running')
     const first = await until('the first copy', () => sink.copies[0])

@@ -1,12 +1,16 @@
 // What operators see: Prometheus on the private listener, and one message's life in the logs by its id.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
-import { makePlace, send, startNode, type TestNode, untilStates } from '../support/node.ts'
+import { after, test } from 'node:test'
+import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 
-async function readMetrics(node: TestNode): Promise<{ type: string; lines: string[] }> {
+const place = await makePlace({ after })
+const sink = await startSink(place, { rule: ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null) })
+const node = await startNode(place, { env: { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url } })
+
+async function readMetrics(): Promise<{ type: string; lines: string[] }> {
   const { host, port } = node.app.listening.operator
   const response = await fetch(`http://${host}:${port}/metrics`)
   assert.equal(response.status, 200)
@@ -21,23 +25,20 @@ function seriesValue(lines: string[], name: string): number {
 }
 
 /** The parsed log lines that name the id. */
-function linesOf(node: TestNode, id: string): Record<string, unknown>[] {
+function linesOf(id: string): Record<string, unknown>[] {
   const lines = node.log().split('\n')
   return lines.filter((line) => line.includes(`"${id}"`)).map((line) => JSON.parse(line))
 }
 
-test('Prometheus: what waits, what was done, and how the database does, in few series', async (t) => {
-  const sink = await startSink(t, { rule: ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null) })
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  const node = await startNode(await makePlace(t), { env })
+test('Prometheus: what waits, what was done, and how the database does, in few series', async () => {
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
-  const before = seriesValue((await readMetrics(node)).lines, 'posthorn_sends_accepted_total')
+  const before = seriesValue((await readMetrics()).lines, 'posthorn_sends_accepted_total')
   const sent = await Promise.all(Array.from({ length: 30 }, (_, i) => send(api, inbox, [`a@d${i}.test`])))
   for (const { submission } of sent) await untilStates(api, submission.id, 'deferred')
   // What was gathered is kept for some seconds.
   const { type, lines } = await until('the gauges to be gathered again', async () => {
-    const seen = await readMetrics(node)
+    const seen = await readMetrics()
     const name = 'posthorn_queue_recipients{class="relay",when="later"}'
     return seriesValue(seen.lines, name) === 30 ? seen : null
   })
@@ -52,8 +53,7 @@ test('Prometheus: what waits, what was done, and how the database does, in few s
   assert.doesNotMatch(lines.join('\n'), /d1\.test/)
 })
 
-test('every series of the dashboard exists', async (t) => {
-  const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
+test('every series of the dashboard exists', async () => {
   const { host, port } = node.app.listening.operator
   const text = await (await fetch(`http://${host}:${port}/metrics`)).text()
   const known = new Set(text.match(/^# TYPE (\S+)/gm)?.map((line) => line.split(' ')[2]))
@@ -69,16 +69,15 @@ test('every series of the dashboard exists', async (t) => {
   assert.deepEqual(unknown, [])
 })
 
-test("a message's life can be followed in the logs by its id", async (t) => {
-  const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
+test("a message's life can be followed in the logs by its id", async () => {
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
   const { message, submission } = await send(api, inbox, [inbox.address])
   await untilStates(api, submission.id, 'delivered')
-  const [accepted] = linesOf(node, message.id)
+  const [accepted] = linesOf(message.id)
   assert.equal(accepted?.['submission'], submission.id)
   const told = await until('the attempt to be logged', () => {
-    const lines = linesOf(node, submission.id)
+    const lines = linesOf(submission.id)
     return lines.length === 2 ? lines : null
   })
   assert.deepEqual(
@@ -88,7 +87,7 @@ test("a message's life can be followed in the logs by its id", async (t) => {
   assert.equal(told[1]?.['status'], 'delivered')
   const arrived = await until('the mail to be filed', async () => {
     const found = (await api.exported(inbox.id)).find(({ direction }) => direction === 'inbound')
-    const lines = found ? linesOf(node, found.id) : []
+    const lines = found ? linesOf(found.id) : []
     return lines.length === 2 ? lines : null
   })
   assert.deepEqual(

@@ -2,12 +2,35 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { after, test } from 'node:test'
 import { fakeClamd, streamed } from '../support/clamd.ts'
 import { DnsServer } from '../support/dns-server.ts'
-import { makePlace, startNode, type TestNode } from '../support/node.ts'
+import { makePlace, startNode } from '../support/node.ts'
 import { until } from '../support/until.ts'
 import { Wire } from '../support/wire.ts'
+
+const place = await makePlace({ after })
+const dns = await DnsServer.start({
+  '4.3.2.1.refusing.test': { A: ['127.0.0.2'] },
+  '5.3.2.1.telling.test': { A: ['127.0.0.9'] },
+  '6.3.2.1.refusing.test': { A: ['127.255.255.254'] },
+})
+place.after(() => dns.close())
+const scanned: Buffer[] = []
+const clamd = await fakeClamd(place, (socket, received) => {
+  const whole = streamed(received)
+  if (!whole) return
+  scanned.push(whole)
+  socket.end('stream: OK\0')
+})
+const node = await startNode(place, {
+  env: {
+    POSTHORN_DELIVERY: 'capture',
+    POSTHORN_DNS: dns.address,
+    POSTHORN_DNSBL: 'refusing.test, tell:telling.test',
+    POSTHORN_CLAMD: `${clamd.host}:${clamd.port}`,
+  },
+})
 
 interface Sent {
   /** As a balancer in front would name it. */
@@ -18,11 +41,8 @@ interface Sent {
 }
 
 /** Sends by BDAT; returns the replies to each RCPT and to the message. */
-async function deliver(
-  { smtp }: TestNode,
-  { peer = '9.9.9.9', parameters = '', to, raw }: Sent,
-): Promise<string[]> {
-  const socket = connect({ ...smtp, noDelay: true })
+async function deliver({ peer = '9.9.9.9', parameters = '', to, raw }: Sent): Promise<string[]> {
+  const socket = connect({ ...node.smtp, noDelay: true })
   const wire = new Wire(socket)
   const ask = async (words: string | Buffer) => {
     await wire.write(words)
@@ -42,28 +62,10 @@ async function deliver(
 
 const plain = Buffer.from('From: someone@far.test\r\nSubject: Test\r\n\r\nHello.\r\n')
 
-async function startDns(t: TestContext): Promise<DnsServer> {
-  const dns = await DnsServer.start({
-    '4.3.2.1.refusing.test': { A: ['127.0.0.2'] },
-    '5.3.2.1.telling.test': { A: ['127.0.0.9'] },
-    '6.3.2.1.refusing.test': { A: ['127.255.255.254'] },
-  })
-  t.after(() => dns.close())
-  return dns
-}
-
 test('check 52: block lists refuse, tell, and are passed over where they are silent', async (t) => {
-  const dns = await startDns(t)
-  const node = await startNode(await makePlace(t), {
-    env: {
-      POSTHORN_DELIVERY: 'capture',
-      POSTHORN_DNS: dns.address,
-      POSTHORN_DNSBL: 'refusing.test, tell:telling.test',
-    },
-  })
   const { api } = await node.createCaller()
-  const { address } = await api.createInbox('lists')
-  const send = (peer: string, to = address) => deliver(node, { peer, to: [to], raw: plain })
+  const { address } = await api.createInbox()
+  const send = (peer: string, to = address) => deliver({ peer, to: [to], raw: plain })
   const refused = '550 5.7.1 Mail from 1.2.3.4 is not taken: it is listed by refusing.test'
   assert.deepEqual((await send('1.2.3.4'))[0], refused)
   assert.match(node.log(), /"peer":"1\.2\.3\.4","from":"[^"]+","list":"refusing\.test"/)
@@ -111,25 +113,13 @@ for (const [size, content] of [
   ['small', bytes],
   ['in a blob', Buffer.concat([bytes, randomBytes(600_000), bytes])],
 ] as const)
-  test(`check 22: binary mail, ${size}, is read, scanned, given out and exported byte for byte`, async (t) => {
-    const scanned: Buffer[] = []
-    const clamd = await fakeClamd(t, (socket, received) => {
-      const whole = streamed(received)
-      if (!whole) return
-      scanned.push(whole)
-      socket.end('stream: OK\0')
-    })
-    const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_CLAMD: `${clamd.host}:${clamd.port}` }
-    const node = await startNode(await makePlace(t), { env })
+  test(`check 22: binary mail, ${size}, is read, scanned, given out and exported byte for byte`, async () => {
     const { api } = await node.createCaller()
-    const inbox = await api.createInbox('binary')
+    const inbox = await api.createInbox()
     const raw = binaryMail(content)
-    const lines = await deliver(node, { to: [inbox.address], raw })
+    const lines = await deliver({ to: [inbox.address], raw })
     assert.match(lines[1]!, /^550 5\.6\.0/)
-    assert.match(
-      (await deliver(node, { to: [inbox.address], raw, parameters: ' BODY=BINARYMIME' }))[1]!,
-      /^250/,
-    )
+    assert.match((await deliver({ to: [inbox.address], raw, parameters: ' BODY=BINARYMIME' }))[1]!, /^250/)
     const message = await until('it to be filed and scanned', async () => {
       const [found] = await api.exported(inbox.id)
       if (!found) return null

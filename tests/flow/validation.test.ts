@@ -1,6 +1,6 @@
 // What an organization's own mail says of an address: delivered, refused as unknown, suppressed; and that nobody is asked.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'
 import type { ValidationResult } from '../../src/flow/validation/validate.ts'
 import { sameAddressKey } from '../../src/mail/address.ts'
@@ -18,21 +18,23 @@ const answers: Record<string, string> = {
 const rule: Rule = ({ stage, command }) =>
   (stage === 'rcpt' && answers[/<([^>]*)>/.exec(command)![1]!.toLowerCase()]) || null
 
+const place = await makePlace({ after })
+const dns = await DnsServer.start({
+  'far.test': { MX: [[10, 'mx.far.test']] },
+  'mx.far.test': { A: ['8.8.1.1'] },
+})
+place.after(() => dns.close())
+const sink = await startSink(place, { rule })
+const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address }
+const node = await startNode(place, { env })
+
 async function judged(api: Api, emails: string[]): Promise<[mailbox: boolean | null, reason: string][]> {
   const call = { method: 'POST', body: { emails } }
   const { results } = await api.want<{ results: ValidationResult[] }>('/v1/validate/bulk', call)
   return results.map(({ checks, reason }) => [checks.mailbox, reason])
 }
 
-test('check 79: own deliveries and suppressions are evidence, of one organization for itself alone', async (t) => {
-  const dns = await DnsServer.start({
-    'far.test': { MX: [[10, 'mx.far.test']] },
-    'mx.far.test': { A: ['8.8.1.1'] },
-  })
-  t.after(() => dns.close())
-  const sink = await startSink(t, { rule })
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_DNS: dns.address }
-  const node = await startNode(await makePlace(t), { env })
+test('check 79: own deliveries and suppressions are evidence, of one organization for itself alone', async () => {
   const { api, organizationId } = await node.createCaller()
   const stranger = await node.createCaller()
   const people = ['fine@far.test', 'gone@far.test', 'full@far.test', 'strict@far.test']
@@ -89,10 +91,7 @@ test('check 79: own deliveries and suppressions are evidence, of one organizatio
   assert.equal(sink.connections <= connections + 1, true, 'no address was asked about by SMTP')
 })
 
-test('an address of the managed domain is judged without DNS, as its mail is sent', async (t) => {
-  const dns = await DnsServer.start({})
-  t.after(() => dns.close())
-  const node = await startNode(await makePlace(t), { env: { POSTHORN_DNS: dns.address } })
+test('an address of the managed domain is judged without DNS, as its mail is sent', async () => {
   const { api } = await node.createCaller()
   const ada = await api.createInbox()
   const ben = await api.createInbox()
