@@ -4,11 +4,9 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import pg from 'pg'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'
 import { findLeftovers, findWords } from '../support/leftovers.ts'
-import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -181,32 +179,6 @@ test('check 77: of a deleted inbox nothing is left but its name', async () => {
     messages: [],
     nextCursor: null,
   })
-})
-
-// A node of its own delivers nothing, so that the test can say what is on the wire.
-test('check 77: what comes back from the wire while its inbox is being deleted is cancelled with the rest', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { env, roles: ['api'] })
-  const { db } = node.foundation
-  const { api } = await node.createCaller()
-  const inbox = await api.createInbox()
-  const [one, two] = [await send(api, inbox, ['a@far.test']), await send(api, inbox, ['b@far.test'])]
-  await db.query('update delivery set claim_epoch = 1 where submission_id = $1', [two.submission.id])
-  // The deletion has looked, and waits for the first of the two.
-  const holder = new pg.Client(place.connection)
-  await holder.connect()
-  place.after(() => holder.end())
-  await holder.query('begin')
-  await holder.query('select from delivery where submission_id = $1 for update', [one.submission.id])
-  const removed = remove(api, `/v1/inboxes/${inbox.id}`)
-  await untilLocked(db)
-  await db.query(`update delivery set claim_epoch = null, status = 'deferred' where submission_id = $1`, [
-    two.submission.id,
-  ])
-  await holder.query('commit')
-  assert.equal((await removed).status, 204)
-  for (const { submission } of [one, two])
-    assert.deepEqual(await codes(api, submission.id), ['failed', 'inbox_deleted'])
 })
 
 test('deleting beside sending ends in one or the other, never in between', async () => {

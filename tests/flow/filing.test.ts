@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { deleteOrganization } from '../../src/flow/accounts/delete-organization.ts'
 import { Claims } from '../../src/flow/claims.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
 import { readReports } from '../../src/flow/reports/read-report.ts'
@@ -13,8 +14,10 @@ import { isNodeLock } from '../../src/store/nodes.ts'
 import { joinAsNode } from '../support/claims.ts'
 import { Door } from '../support/door.ts'
 import { openStream } from '../support/event-source.ts'
+import { findLeftovers, findMiscounts } from '../support/leftovers.ts'
 import { makePlace, startNode } from '../support/node.ts'
 import { sendMail } from '../support/smtp-sender.ts'
+import { Sender } from '../support/transaction.ts'
 import { until } from '../support/until.ts'
 
 /** It files nothing and reads no reports by itself. */
@@ -67,6 +70,66 @@ async function makeReader(t: TestContext) {
 }
 
 type Reader = Awaited<ReturnType<typeof makeReader>>
+
+test('hostile 10: what was received and is not filed goes in steps, and each is kept when the next is broken off', async () => {
+  const { blobs } = node.foundation
+  const [{ api, organizationId }, other] = [await node.createCaller(), await node.createCaller()]
+  const [inbox, neighbour] = [await api.createInbox(), await other.api.createInbox()]
+  for (const { address } of [inbox, neighbour]) await receive(node, address, small('received'))
+  await db.query(
+    `insert into spool select 'copy_' || n, s.organization_id, s.inbox_id, s.raw_id, s.size_bytes, s.envelope,
+      s.received_at, s.failures, s.due_at from spool s, generate_series(1, 1100) n where s.organization_id = $1`,
+    [organizationId],
+  )
+  await db.query(
+    `insert into kept_mail (id, purpose, address, organization_id, raw_id, size_bytes, envelope, received_at)
+    select s.id, 'return_path', '', s.organization_id, s.raw_id, s.size_bytes, s.envelope, s.received_at
+    from spool s where s.organization_id = $1`,
+    [organizationId],
+  )
+  const waiting = async (id: string) => {
+    const [row] = await db.query<{ spooled: number; kept: number }>(
+      `select (select count(*) from spool where organization_id = $1) as spooled,
+        (select count(*) from kept_mail where organization_id = $1) as kept`,
+      [id],
+    )
+    return row!
+  }
+  assert.deepEqual(await waiting(organizationId), { spooled: 1101, kept: 1101 })
+  const stop = new Error('broken off')
+  let stepsLeft = Number.POSITIVE_INFINITY
+  const breaking = {
+    query: db.query.bind(db),
+    transaction: async (work: Parameters<typeof db.transaction>[0]) => {
+      if (stepsLeft-- === 0) throw stop
+      return await db.transaction(work)
+    },
+  } as unknown as typeof db
+  const breakOff = (step: string) => {
+    if (step.includes('mail')) stepsLeft = 2
+  }
+  await assert.rejects(deleteOrganization({ db: breaking, blobs, clock }, organizationId, breakOff), stop)
+  assert.deepEqual(await waiting(organizationId), { spooled: 101, kept: 1101 })
+  await deleteOrganization(node.foundation, organizationId, () => {})
+  assert.deepEqual(await waiting(organizationId), { spooled: 0, kept: 0 })
+  assert.deepEqual(await waiting(other.organizationId), { spooled: 1, kept: 0 })
+  assert.deepEqual(await findLeftovers(db), [])
+})
+
+test('mail that was to be filed into an inbox that is deleted is kept no longer', async (t) => {
+  const { api } = await node.createCaller()
+  const [gone, left] = [await api.createInbox(), await api.createInbox()]
+  const raw = small('for both').toString()
+  const replies = await new Sender(node.smtp).send({ to: [gone.address, left.address], raw })
+  assert.equal(replies.at(-1), '250 2.0.0')
+  await api.want(`/v1/inboxes/${gone.id}`, { method: 'DELETE', status: 204 })
+  assert.deepEqual(await findMiscounts(db), [])
+  const reader = await makeReader(t)
+  while (await fileSpooled(reader, 64));
+  assert.deepEqual(await db.query('select from spool'), [])
+  assert.equal((await api.exported(left.id)).length, 1)
+  assert.deepEqual(await findMiscounts(db), [])
+})
 
 test('mail of a batch is filed in the order in which it came, whichever is read faster', async (t) => {
   const { api } = await node.createCaller()

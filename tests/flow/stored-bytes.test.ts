@@ -108,22 +108,6 @@ test('what is kept is counted exactly while mail is received, sent, deleted, pur
   assert.equal(deadlocks, 0)
 })
 
-// Nodes of its own: the first files nothing by itself.
-test('mail that was to be filed into an inbox that is deleted is kept no longer', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api', 'mx'] })
-  const { db } = node.foundation
-  const caller = await node.createCaller()
-  const [gone, left] = [await caller.api.createInbox('gone'), await caller.api.createInbox('left')]
-  assert.equal(await mail(node, [gone, left], 500), taken)
-  await caller.api.want(`/v1/inboxes/${gone.id}`, { method: 'DELETE', status: 204 })
-  assert.deepEqual(await findMiscounts(db), [])
-  await startNode(place, { roles: ['jobs'] })
-  await untilFiled(node)
-  assert.equal((await caller.api.exported(left.id)).length, 1)
-  assert.deepEqual(await findMiscounts(db), [])
-})
-
 test('deleting waits for no receiving, and receiving for no deleting', async () => {
   const { db, clock } = shared.foundation
   const caller = await shared.createCaller()

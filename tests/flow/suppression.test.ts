@@ -2,15 +2,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
-import pg from 'pg'
 import { pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
-import { claimDeliveries } from '../../src/store/sending/deliveries.ts'
-import { RoundRobin } from '../../src/store/sending/round-robin.ts'
-import { routeLeases } from '../../src/store/sending/routes.ts'
 import type { Acceptance, Api, Inbox, Refusal, Submission } from '../support/api.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
-import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -164,37 +159,6 @@ test('check 46: what is suppressed after it was accepted is not attempted; what 
     [waiting.submission.id],
   )
   assert.deepEqual(row, { attempts: 0, onWire: false })
-})
-
-// A node of its own delivers nothing: the test makes the claim.
-test('check 46: what is suppressed while a claim waits for its queue is not attempted', async (t) => {
-  const place = await makePlace(t)
-  const node = await startNode(place, { roles: ['api'] })
-  const { api } = await node.createCaller()
-  await send(api, await api.createInbox(), ['gone@far.test'])
-  const { db, clock } = node.foundation
-  const owner = { nodeId: 1, leaseMs: 60_000 }
-  const [route] = await routeLeases.acquire(db.writer, owner, clock.now(), ['@capture'])
-  const holder = new pg.Client(place.connection)
-  await holder.connect()
-  place.after(() => holder.end())
-  await holder.query('begin')
-  await holder.query('select from route where key = $1 for update', [route!.key])
-  const claim = {
-    route: route!.key,
-    epoch: route!.epoch,
-    wanted: 5,
-    passedOver: [],
-    rounds: new RoundRobin(),
-  }
-  const claiming = claimDeliveries(db.writer, claim, clock.now())
-  await untilLocked(db, { saying: 'claim_due' })
-  await edit(api, 'POST', 'gone@far.test')
-  await holder.query('commit')
-  assert.deepEqual(
-    (await claiming).map(({ email, isSuppressed }) => [email, isSuppressed]),
-    [['gone@far.test', true]],
-  )
 })
 
 test('check 46: a recipient that was deferred is suppressed at its next attempt', async () => {
